@@ -1,0 +1,16 @@
+//! Message buffers, laid out for zero-copy sending, and the pools that keep them.
+//!
+//! A [`MsgBuf`] holds one message: room for packet header 0, the data (contiguous), then room
+//! for the headers of the later packets (eRPC, section 4.2.1). A small message is thus one
+//! contiguous packet, and no header ever interrupts the data.
+//!
+//! Ownership is the type's: whoever holds the `MsgBuf` owns its memory. Nothing else refers to
+//! it, so dropping one is always safe; giving it back to a [`Pool`] saves the allocation.
+//!
+//! Boundary rule: knows sizes and bytes, nothing of packets' meaning or of sockets.
+
+mod msgbuf;
+mod pool;
+
+pub use msgbuf::{HEADER_BYTES, MsgBuf, PAYLOAD_BYTES_MIN};
+pub use pool::{Pool, PoolConfig, PoolError, PoolStats};

@@ -1,0 +1,170 @@
+//! Free lists of message buffers by size class.
+//!
+//! Classes are powers of two from 128 bytes. A pool belongs to one thread. It bounds what it
+//! *keeps* (so that one burst of large messages does not pin memory for ever) and what it has
+//! *lent out* (so that a hostile peer cannot make the process allocate without end).
+
+use crate::MsgBuf;
+
+/// Smallest class: a header, a small payload and little waste.
+const CLASS_BITS_MIN: u32 = 7;
+/// Largest class: 2^28 bytes, the wire protocol's limit on a message.
+const CLASS_BITS_MAX: u32 = 28;
+const CLASS_COUNT: usize = (CLASS_BITS_MAX - CLASS_BITS_MIN + 1) as usize;
+
+/// Limits of a [`Pool`].
+#[derive(Clone, Copy, Debug)]
+pub struct PoolConfig {
+    /// Bytes of free buffers that the pool keeps for later; more are given back to the system.
+    pub kept_bytes_max: usize,
+    /// Bytes of buffers lent out at one time.
+    pub lent_bytes_max: usize,
+    /// Whether free buffers are kept at all. Off only to measure what pooling brings.
+    pub reuse: bool,
+}
+
+impl Default for PoolConfig {
+    fn default() -> PoolConfig {
+        PoolConfig { kept_bytes_max: 256 << 20, lent_bytes_max: 4 << 30, reuse: true }
+    }
+}
+
+/// Why a pool gave no buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// The message is larger than any class (2^28 bytes).
+    TooLarge,
+    /// Too many bytes are lent out already; some may come back, so a retry is sensible.
+    Exhausted,
+}
+
+/// What a pool holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Bytes of capacity lent out now.
+    pub lent_bytes: usize,
+    /// Bytes of capacity kept free.
+    pub kept_bytes: usize,
+    /// Buffers allocated from the system so far.
+    pub allocations: u64,
+}
+
+/// Free lists of [`MsgBuf`]s by size class.
+pub struct Pool {
+    free: [Vec<MsgBuf>; CLASS_COUNT],
+    config: PoolConfig,
+    stats: PoolStats,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new(config: PoolConfig) -> Pool {
+        Pool { free: [const { Vec::new() }; CLASS_COUNT], config, stats: PoolStats::default() }
+    }
+
+    /// A buffer of length `len`; its contents are unspecified (but initialised) bytes.
+    ///
+    /// # Errors
+    /// See [`PoolError`].
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Result<MsgBuf, PoolError> {
+        let class = class_of(len);
+        if let Some(free) = self.free.get_mut(class)
+            && let Some(mut buf) = free.pop()
+        {
+            self.stats.kept_bytes -= buf.capacity();
+            self.stats.lent_bytes += buf.capacity();
+            buf.set_len(len);
+            return Ok(buf);
+        }
+        self.allocate(class, len)
+    }
+
+    #[cold]
+    fn allocate(&mut self, class: usize, len: usize) -> Result<MsgBuf, PoolError> {
+        if class >= CLASS_COUNT {
+            return Err(PoolError::TooLarge);
+        }
+        let capacity = 1usize << (class as u32 + CLASS_BITS_MIN);
+        if self.stats.lent_bytes + capacity > self.config.lent_bytes_max {
+            return Err(PoolError::Exhausted);
+        }
+        self.stats.lent_bytes += capacity;
+        self.stats.allocations += 1;
+        let mut buf = MsgBuf::with_capacity(capacity);
+        buf.set_len(len);
+        Ok(buf)
+    }
+
+    /// Takes a buffer back. One that this pool did not allocate is welcome if it fits a class.
+    #[inline]
+    pub fn give(&mut self, buf: MsgBuf) {
+        let capacity = buf.capacity();
+        self.stats.lent_bytes = self.stats.lent_bytes.saturating_sub(capacity);
+        let class = class_of(capacity);
+        let fits = class < CLASS_COUNT && capacity == 1 << (class as u32 + CLASS_BITS_MIN);
+        let room = self.stats.kept_bytes + capacity <= self.config.kept_bytes_max;
+        if fits && room && self.config.reuse {
+            self.stats.kept_bytes += capacity;
+            self.free[class].push(buf);
+        }
+    }
+
+    /// What the pool holds now.
+    pub fn stats(&self) -> PoolStats {
+        self.stats
+    }
+}
+
+/// Index of the smallest class that holds `len` bytes; beyond the last class for a larger `len`.
+#[inline]
+fn class_of(len: usize) -> usize {
+    let bits = usize::BITS - len.saturating_sub(1).leading_zeros();
+    bits.saturating_sub(CLASS_BITS_MIN) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_they_promise() {
+        for len in [0, 1, 127, 128, 129, 256, 257, 1 << 20, (1 << 20) + 1, 1 << 28] {
+            let capacity = 1usize << (class_of(len) as u32 + CLASS_BITS_MIN);
+            assert!(capacity >= len && (capacity == 128 || capacity / 2 < len), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_buffer_given_back_is_lent_again() {
+        let mut pool = Pool::new(PoolConfig::default());
+        let buf = pool.take(100).unwrap();
+        pool.give(buf);
+        let again = pool.take(90).unwrap();
+        assert_eq!((again.len(), pool.stats().allocations), (90, 1));
+        pool.give(again);
+        assert_eq!(pool.stats().lent_bytes, 0);
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits = PoolConfig { kept_bytes_max: 128, lent_bytes_max: 512, reuse: true };
+        let mut pool = Pool::new(limits);
+        let first = pool.take(256).unwrap();
+        let second = pool.take(256).unwrap();
+        assert_eq!(pool.take(1).unwrap_err(), PoolError::Exhausted);
+        assert_eq!(pool.take(usize::MAX).unwrap_err(), PoolError::TooLarge);
+        pool.give(first);
+        pool.give(second);
+        assert_eq!(pool.stats().kept_bytes, 0);
+        assert_eq!(pool.stats().lent_bytes, 0);
+    }
+
+    #[test]
+    fn a_foreign_buffer_does_no_harm() {
+        let mut pool = Pool::new(PoolConfig::default());
+        pool.give(MsgBuf::new(100));
+        assert_eq!(pool.stats().kept_bytes, 0);
+    }
+}

@@ -1,0 +1,229 @@
+//! Packet I/O between ports in one thread's memory: no system calls.
+//!
+//! A [`Hub`] joins [`MemoryIo`] ports. *Direct*: a transmitted packet is in the receiver's inbox
+//! at once (the `loopback` transport: what remains is the protocol's own cost). *Captured*: it
+//! goes to whoever drives the hub, who delivers it later, twice, damaged, or never (simulation).
+//!
+//! An inbox is two buffers that swap: one fills while the frames of the other are borrowed.
+
+use core::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use crate::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
+
+/// Limits of a hub's ports.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryConfig {
+    /// Largest datagram payload, in bytes.
+    pub datagram_bytes_max: usize,
+    /// Frames that an inbox holds; more are dropped and counted.
+    pub inbox_frames_max: usize,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> MemoryConfig {
+        MemoryConfig { datagram_bytes_max: 1472, inbox_frames_max: 4096 }
+    }
+}
+
+/// A packet that a captured hub took from a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// Port number of the sender.
+    pub from: u32,
+    /// Port number of the receiver.
+    pub to: u32,
+    /// The datagram's payload.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    memory: Vec<u8>,
+    chunks: Vec<RxChunk>,
+}
+
+impl Inbox {
+    #[inline]
+    fn push(&mut self, head: &[u8], body: &[u8], ecn: Ecn) {
+        let offset = self.memory.len() as u32;
+        self.memory.extend_from_slice(head);
+        self.memory.extend_from_slice(body);
+        let len = self.memory.len() as u32 - offset;
+        self.chunks.push(RxChunk { offset, len, segment_bytes: len, ecn });
+    }
+
+    fn clear(&mut self) {
+        self.memory.clear();
+        self.chunks.clear();
+    }
+}
+
+struct Port {
+    inbox: Inbox,
+    overflows: u64,
+}
+
+struct Shared {
+    ports: Vec<Port>,
+    captured: Option<Vec<Captured>>,
+    config: MemoryConfig,
+}
+
+/// What joins the ports. Cloning gives another handle on the same hub.
+#[derive(Clone)]
+pub struct Hub {
+    shared: Rc<RefCell<Shared>>,
+}
+
+impl Hub {
+    /// A hub that delivers at once.
+    pub fn direct(config: MemoryConfig) -> Hub {
+        Hub::with_capture(config, None)
+    }
+
+    /// A hub that keeps every packet for [`Hub::take_captured`].
+    pub fn captured(config: MemoryConfig) -> Hub {
+        Hub::with_capture(config, Some(Vec::new()))
+    }
+
+    fn with_capture(config: MemoryConfig, captured: Option<Vec<Captured>>) -> Hub {
+        Hub { shared: Rc::new(RefCell::new(Shared { ports: Vec::new(), captured, config })) }
+    }
+
+    /// Adds a port. Ports are numbered from 0 in the order of their creation.
+    pub fn port(&self) -> MemoryIo {
+        let mut shared = self.shared.borrow_mut();
+        let number = shared.ports.len() as u32;
+        shared.ports.push(Port { inbox: Inbox::default(), overflows: 0 });
+        MemoryIo {
+            config: shared.config,
+            shared: Rc::clone(&self.shared),
+            number,
+            draining: Inbox::default(),
+            stats: IoStats::default(),
+        }
+    }
+
+    /// Moves the packets that ports have sent since the last call to the end of `packets`, in
+    /// the order of sending. Nothing on a direct hub.
+    pub fn take_captured(&self, packets: &mut Vec<Captured>) {
+        if let Some(captured) = &mut self.shared.borrow_mut().captured {
+            packets.append(captured);
+        }
+    }
+
+    /// Puts a datagram into the inbox of port `to`. Returns whether there was room; a port that
+    /// does not exist has none.
+    pub fn deliver(&self, to: u32, bytes: &[u8], ecn: Ecn) -> bool {
+        self.shared.borrow_mut().deliver(to, bytes, &[], ecn)
+    }
+
+    /// Frames waiting in the inbox of port `number`.
+    pub fn waiting(&self, number: u32) -> usize {
+        self.shared.borrow().ports[number as usize].inbox.chunks.len()
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn deliver(&mut self, to: u32, head: &[u8], body: &[u8], ecn: Ecn) -> bool {
+        let Some(port) = self.ports.get_mut(to as usize) else { return false };
+        if port.inbox.chunks.len() >= self.config.inbox_frames_max {
+            port.overflows += 1;
+            return false;
+        }
+        port.inbox.push(head, body, ecn);
+        true
+    }
+}
+
+/// One port of a [`Hub`].
+pub struct MemoryIo {
+    config: MemoryConfig,
+    shared: Rc<RefCell<Shared>>,
+    number: u32,
+    draining: Inbox,
+    stats: IoStats,
+}
+
+impl MemoryIo {
+    /// The address of port `number`: a loopback address, for want of a family of its own.
+    pub fn address(number: u32) -> SocketAddr {
+        let [_, high, middle, low] = number.to_be_bytes();
+        SocketAddr::from((Ipv4Addr::new(127, high, middle, low), 1))
+    }
+
+    /// This port's number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl PacketIo for MemoryIo {
+    #[inline]
+    fn receive(&mut self) -> RxBatch<'_> {
+        self.draining.clear();
+        {
+            let mut shared = self.shared.borrow_mut();
+            let port = &mut shared.ports[self.number as usize];
+            core::mem::swap(&mut port.inbox, &mut self.draining);
+        }
+        self.stats.rx_frames += self.draining.chunks.len() as u64;
+        self.stats.rx_bytes += self.draining.memory.len() as u64;
+        RxBatch { memory: &self.draining.memory, chunks: &self.draining.chunks }
+    }
+
+    #[inline]
+    fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize {
+        let mut shared = self.shared.borrow_mut();
+        for packet in packets {
+            if packet.len() > self.config.datagram_bytes_max || packet.is_empty() {
+                self.stats.tx_errors += 1;
+                continue;
+            }
+            self.stats.tx_frames += 1;
+            self.stats.tx_bytes += packet.len() as u64;
+            match &mut shared.captured {
+                None => _ = shared.deliver(packet.route.0, packet.head, packet.body, Ecn::Capable0),
+                Some(captured) => captured.push(Captured {
+                    from: self.number,
+                    to: packet.route.0,
+                    bytes: [packet.head, packet.body].concat(),
+                }),
+            }
+        }
+        packets.len()
+    }
+
+    fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
+        match peer {
+            SocketAddr::V4(v4) if v4.ip().octets()[0] == 127 && v4.port() == 1 => {
+                let [_, high, middle, low] = v4.ip().octets();
+                Ok(Route(u32::from_be_bytes([0, high, middle, low])))
+            }
+            _ => Err(RouteError::WrongFamily(peer)),
+        }
+    }
+
+    fn release_route(&mut self, _route: Route) {}
+
+    fn local_address(&self) -> SocketAddr {
+        MemoryIo::address(self.number)
+    }
+
+    fn datagram_bytes_max(&self, _route: Route) -> usize {
+        self.config.datagram_bytes_max
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn stats(&self) -> IoStats {
+        let overflows = self.shared.borrow().ports[self.number as usize].overflows;
+        IoStats { rx_overflows: overflows, ..self.stats }
+    }
+}

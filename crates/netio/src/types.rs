@@ -1,0 +1,257 @@
+//! Types that every backend and the endpoint share.
+
+use core::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+/// The most packets that the endpoint hands to [`PacketIo::transmit`] at once.
+pub const TX_BATCH_MAX: usize = 64;
+
+/// A peer as one backend knows it: an index into the backend's route table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Route(pub u32);
+
+/// The two ECN bits of the IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The sender does not speak ECN, or the backend cannot see the bits.
+    #[default]
+    NotCapable = 0b00,
+    /// Capable, code point 1.
+    Capable1 = 0b01,
+    /// Capable, code point 0: what senders should set.
+    Capable0 = 0b10,
+    /// A switch on the path was congested.
+    CongestionExperienced = 0b11,
+}
+
+impl Ecn {
+    /// The code point in the low two bits of an IP traffic class byte.
+    pub const fn from_traffic_class(byte: u8) -> Ecn {
+        match byte & 0b11 {
+            0b00 => Ecn::NotCapable,
+            0b01 => Ecn::Capable1,
+            0b10 => Ecn::Capable0,
+            _ => Ecn::CongestionExperienced,
+        }
+    }
+}
+
+/// A run of equally sized frames that arrived together; the last may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RxChunk {
+    /// Where the first frame starts in the batch's memory, in bytes.
+    pub offset: u32,
+    /// Bytes of all frames together.
+    pub len: u32,
+    /// Bytes of each frame but perhaps the last; at least 1.
+    pub segment_bytes: u32,
+    /// ECN bits that the frames carried.
+    pub ecn: Ecn,
+}
+
+/// What one [`PacketIo::receive`] brought.
+#[derive(Clone, Copy, Debug)]
+pub struct RxBatch<'a> {
+    /// The backend's receive memory.
+    pub memory: &'a [u8],
+    /// Where the frames are in it.
+    pub chunks: &'a [RxChunk],
+}
+
+impl<'a> RxBatch<'a> {
+    /// Nothing received.
+    pub const EMPTY: RxBatch<'static> = RxBatch { memory: &[], chunks: &[] };
+
+    /// Every frame in the order of arrival.
+    #[inline]
+    pub fn frames(self) -> Frames<'a> {
+        Frames { batch: self, chunk: 0, rest: &[], segment_bytes: 1, ecn: Ecn::NotCapable }
+    }
+}
+
+/// One received datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The datagram's payload.
+    pub bytes: &'a [u8],
+    /// Its ECN bits.
+    pub ecn: Ecn,
+}
+
+/// Iterator over the frames of an [`RxBatch`].
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    batch: RxBatch<'a>,
+    chunk: usize,
+    rest: &'a [u8],
+    segment_bytes: usize,
+    ecn: Ecn,
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Frame<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Frame<'a>> {
+        if self.rest.is_empty() {
+            let chunk = self.batch.chunks.get(self.chunk)?;
+            self.chunk += 1;
+            let start = chunk.offset as usize;
+            self.rest = &self.batch.memory[start..start + chunk.len as usize];
+            self.segment_bytes = chunk.segment_bytes as usize;
+            self.ecn = chunk.ecn;
+        }
+        let (bytes, rest) = self.rest.split_at(self.segment_bytes.min(self.rest.len()));
+        self.rest = rest;
+        Some(Frame { bytes, ecn: self.ecn })
+    }
+}
+
+/// One packet to send: `head` followed by `body`, as one datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct TxPacket<'a> {
+    /// Where to.
+    pub route: Route,
+    /// The header, or the whole packet.
+    pub head: &'a [u8],
+    /// What follows it, often empty.
+    pub body: &'a [u8],
+}
+
+impl TxPacket<'_> {
+    /// Bytes of the datagram's payload.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// Whether the datagram would carry no payload.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+petasos_base::counters! {
+    /// What a backend did, and what went wrong without being an error.
+    pub struct IoStats {
+        /// Frames received.
+        rx_frames,
+        /// Bytes received.
+        rx_bytes,
+        /// Frames sent.
+        tx_frames,
+        /// Bytes sent.
+        tx_bytes,
+        /// System calls made to receive, fruitless ones included.
+        rx_syscalls,
+        /// System calls made to receive that found nothing.
+        rx_syscalls_empty,
+        /// System calls made to send.
+        tx_syscalls,
+        /// Frames lost because the receiver's memory was full.
+        rx_overflows,
+        /// Received frames cut short because they were longer than the backend takes.
+        rx_truncated,
+        /// Receive calls that failed for another reason than having nothing.
+        rx_errors,
+        /// Packets dropped because sending them failed.
+        tx_errors,
+        /// Times that the transmit queue was full and packets had to wait.
+        tx_full,
+    }
+}
+
+/// Why a peer's address could not become a [`Route`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// The backend cannot reach addresses of this family (an IPv6 peer from an IPv4 socket).
+    /// The caller's fault; a retry fails again.
+    WrongFamily(SocketAddr),
+    /// The operating system knows no way there. A retry may succeed once the network is up.
+    Unreachable(io::Error),
+    /// The route table is full. Closing sessions makes room.
+    TableFull,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteError::WrongFamily(address) => {
+                write!(f, "{address} is of another address family than the local socket")
+            }
+            RouteError::Unreachable(error) => write!(f, "no route to the peer: {error}"),
+            RouteError::TableFull => write!(f, "the route table is full"),
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}
+
+/// Why a backend could not be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The address is in use by another socket. Choose another port.
+    AddressInUse(SocketAddr),
+    /// The address is not one of this host's.
+    AddressNotLocal(SocketAddr),
+    /// The operating system refused for another reason.
+    System {
+        /// What was attempted.
+        attempt: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetupError::AddressInUse(address) => write!(f, "{address} is already in use"),
+            SetupError::AddressNotLocal(address) => {
+                write!(f, "{address} is not an address of this host")
+            }
+            SetupError::System { attempt, error } => write!(f, "cannot {attempt}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+/// A backend that moves datagrams. One thread uses it; see the crate's documentation.
+pub trait PacketIo {
+    /// Frames that have arrived, without waiting. An empty batch means that there are none.
+    fn receive(&mut self) -> RxBatch<'_>;
+
+    /// Sends a prefix of `packets` now and returns its length. Less than all means that the
+    /// queue below is full: try again later. Packets that can never be sent are counted in
+    /// [`IoStats::tx_errors`] and as taken.
+    fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize;
+
+    /// Resolves a peer's address. The same address gives the same route while it is held;
+    /// each successful call is undone by one [`PacketIo::release_route`].
+    ///
+    /// # Errors
+    /// See [`RouteError`].
+    fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError>;
+
+    /// Gives back one hold on `route`; after the last one, its index may name another peer.
+    fn release_route(&mut self, route: Route);
+
+    /// The address at which peers reach this backend.
+    fn local_address(&self) -> SocketAddr;
+
+    /// The largest datagram payload, in bytes, that this backend moves on `route` unfragmented.
+    fn datagram_bytes_max(&self, route: Route) -> usize;
+
+    /// A descriptor that becomes readable when frames may have arrived, for backends that have
+    /// one.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// What the backend has done so far.
+    fn stats(&self) -> IoStats;
+}

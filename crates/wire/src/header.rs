@@ -1,0 +1,292 @@
+//! The 24 bytes before every payload: three little-endian words.
+//!
+//! ```text
+//! word 0            version:4  kind:4  flags:8  session:20  tag:28
+//! word 1            request:40  transmission:24
+//! word 2, client    packet_index:20  message_bytes:28  method:16
+//! word 2, server    echo:24  value:28  credits:12
+//! ```
+//! Fields stand from the least significant bit of each word upwards.
+
+use core::fmt;
+
+use crate::{Encoding, HEADER_BYTES, Kind, VERSION};
+
+const FLAG_KEY_PHASE: u64 = 1 << 8;
+const FLAG_ECN_ECHO: u64 = 1 << 9;
+const ENCODING_SHIFT: u32 = 10;
+const FLAG_CHECKSUM: u64 = 1 << 12;
+const FLAGS_RESERVED: u64 = 0b111 << 13;
+const SESSION_SHIFT: u32 = 16;
+const SESSION_MASK: u64 = (1 << 20) - 1;
+const TAG_SHIFT: u32 = 36;
+const REQUEST_MASK: u64 = (1 << 40) - 1;
+const TRANSMISSION_SHIFT: u32 = 40;
+const INDEX_MASK: u64 = (1 << 20) - 1;
+const MESSAGE_BYTES_SHIFT: u32 = 20;
+const VALUE_MASK: u64 = (1 << 28) - 1;
+const METHOD_SHIFT: u32 = 48;
+const ECHO_MASK: u64 = (1 << 24) - 1;
+const VALUE_SHIFT: u32 = 24;
+const CREDITS_SHIFT: u32 = 52;
+
+const _: () = assert!(HEADER_BYTES == 3 * size_of::<u64>());
+
+/// Why received bytes are not a packet. The sender's fault, or noise; they are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Shorter than a header (W1).
+    Short,
+    /// Another version of the protocol (W2).
+    Version(u8),
+    /// A kind that is not assigned (W3).
+    Kind(u8),
+    /// A reserved flag is set (W11).
+    ReservedFlag,
+    /// The checksum does not match (W12).
+    Checksum,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Short => write!(f, "shorter than a header"),
+            Malformed::Version(version) => write!(f, "version {version}, not {VERSION}"),
+            Malformed::Kind(kind) => write!(f, "kind {kind} is not assigned"),
+            Malformed::ReservedFlag => write!(f, "a reserved flag is set"),
+            Malformed::Checksum => write!(f, "the checksum does not match"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A received packet whose header has been checked.
+///
+/// The check of [`Packet::parse`] guarantees: at least [`HEADER_BYTES`] bytes, this version, an
+/// assigned kind, no reserved flag. Every accessor is total after it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    words: [u64; 3],
+    kind: Kind,
+    payload: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Checks the header of `bytes`.
+    ///
+    /// # Errors
+    /// See [`Malformed`]; a checksum is verified by [`crate::checksum`], not here.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
+        let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(Malformed::Short);
+        };
+        let words = words_of(header);
+        if words[0] & 0xf != u64::from(VERSION) {
+            return Err(Malformed::Version((words[0] & 0xf) as u8));
+        }
+        let bits = (words[0] >> 4 & 0xf) as u8;
+        let Some(kind) = Kind::from_bits(bits) else { return Err(Malformed::Kind(bits)) };
+        if words[0] & FLAGS_RESERVED != 0 {
+            return Err(Malformed::ReservedFlag);
+        }
+        Ok(Packet { words, kind, payload })
+    }
+
+    /// What the packet is.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The receiver's index of the session (W4).
+    #[inline]
+    pub fn session(&self) -> u32 {
+        (self.words[0] >> SESSION_SHIFT & SESSION_MASK) as u32
+    }
+
+    /// The session's random tag (W4).
+    #[inline]
+    pub fn tag(&self) -> u32 {
+        (self.words[0] >> TAG_SHIFT) as u32
+    }
+
+    /// The request's number in its session (W5).
+    #[inline]
+    pub fn request(&self) -> u64 {
+        self.words[1] & REQUEST_MASK
+    }
+
+    /// Fresh on every send (W6).
+    #[inline]
+    pub fn transmission(&self) -> u32 {
+        (self.words[1] >> TRANSMISSION_SHIFT) as u32
+    }
+
+    /// From the client: index of the packet in its message, or of the first one pulled (W7).
+    #[inline]
+    pub fn packet_index(&self) -> u32 {
+        (self.words[2] & INDEX_MASK) as u32
+    }
+
+    /// From the client: length of the whole message, or one past the last index pulled (W8).
+    #[inline]
+    pub fn message_bytes(&self) -> u32 {
+        (self.words[2] >> MESSAGE_BYTES_SHIFT & VALUE_MASK) as u32
+    }
+
+    /// From the client: which handler is meant (W9).
+    #[inline]
+    pub fn method(&self) -> u16 {
+        (self.words[2] >> METHOD_SHIFT) as u16
+    }
+
+    /// From the server: the transmission that this packet answers (W6).
+    #[inline]
+    pub fn echo(&self) -> u32 {
+        (self.words[2] & ECHO_MASK) as u32
+    }
+
+    /// From the server: by kind, the message's length, a packet's index, or a code (W8).
+    #[inline]
+    pub fn value(&self) -> u32 {
+        (self.words[2] >> VALUE_SHIFT & VALUE_MASK) as u32
+    }
+
+    /// From the server: packets that the client may have in flight on the session (W10).
+    #[inline]
+    pub fn credits(&self) -> u32 {
+        (self.words[2] >> CREDITS_SHIFT) as u32
+    }
+
+    /// Whether the packet that this one answers met congestion (W11).
+    #[inline]
+    pub fn ecn_echo(&self) -> bool {
+        self.words[0] & FLAG_ECN_ECHO != 0
+    }
+
+    /// Which of two encryption keys is in use (W11). Always clear in plaintext.
+    pub fn key_phase(&self) -> bool {
+        self.words[0] & FLAG_KEY_PHASE != 0
+    }
+
+    /// How the message's bytes are to be read (W11).
+    #[inline]
+    pub fn encoding(&self) -> Encoding {
+        match self.words[0] >> ENCODING_SHIFT & 0b11 {
+            0 => Encoding::Opaque,
+            1 => Encoding::Native,
+            2 => Encoding::Protobuf,
+            _ => Encoding::Reserved,
+        }
+    }
+
+    /// Whether a CRC32C follows the payload (W12).
+    #[inline]
+    pub fn has_checksum(&self) -> bool {
+        self.words[0] & FLAG_CHECKSUM != 0
+    }
+
+    /// What follows the header.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The same packet with `payload` in place of its own: used once a trailer has been cut off.
+    pub fn with_payload(self, payload: &'a [u8]) -> Packet<'a> {
+        Packet { payload, ..self }
+    }
+}
+
+/// A header to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    words: [u64; 3],
+}
+
+impl Header {
+    /// The part of every header that a session fixes, addressed to the peer's `session` and
+    /// `tag`; the other fields are 0.
+    pub const fn for_session(session: u32, tag: u32) -> Header {
+        let word = VERSION as u64
+            | (session as u64 & SESSION_MASK) << SESSION_SHIFT
+            | (tag as u64) << TAG_SHIFT;
+        Header { words: [word, 0, 0] }
+    }
+
+    /// With the kind, the request's number and a fresh transmission number.
+    #[inline]
+    pub const fn with_request(self, kind: Kind, request: u64, transmission: u32) -> Header {
+        Header {
+            words: [
+                self.words[0] | (kind as u64) << 4,
+                request & REQUEST_MASK | (transmission as u64) << TRANSMISSION_SHIFT,
+                self.words[2],
+            ],
+        }
+    }
+
+    /// With the fields that a client sends. Each is cut to its width: callers keep the limits.
+    #[inline]
+    pub const fn with_client(self, packet_index: u32, message_bytes: u32, method: u16) -> Header {
+        let word = packet_index as u64 & INDEX_MASK
+            | (message_bytes as u64 & VALUE_MASK) << MESSAGE_BYTES_SHIFT
+            | (method as u64) << METHOD_SHIFT;
+        Header { words: [self.words[0], self.words[1], word] }
+    }
+
+    /// With the fields that a server sends. Each is cut to its width: callers keep the limits.
+    #[inline]
+    pub const fn with_server(self, echo: u32, value: u32, credits: u32) -> Header {
+        let word = echo as u64 & ECHO_MASK
+            | (value as u64 & VALUE_MASK) << VALUE_SHIFT
+            | (credits as u64) << CREDITS_SHIFT;
+        Header { words: [self.words[0], self.words[1], word] }
+    }
+
+    /// With the mark that the answered packet met congestion.
+    #[inline]
+    pub const fn with_ecn_echo(self, marked: bool) -> Header {
+        let bit = if marked { FLAG_ECN_ECHO } else { 0 };
+        Header { words: [self.words[0] | bit, self.words[1], self.words[2]] }
+    }
+
+    /// With the mark that a CRC32C follows the payload.
+    #[inline]
+    pub const fn with_checksum(self) -> Header {
+        Header { words: [self.words[0] | FLAG_CHECKSUM, self.words[1], self.words[2]] }
+    }
+
+    /// With the message's encoding.
+    #[inline]
+    pub const fn with_encoding(self, encoding: Encoding) -> Header {
+        let bits = (encoding as u64) << ENCODING_SHIFT;
+        Header { words: [self.words[0] | bits, self.words[1], self.words[2]] }
+    }
+
+    /// The bytes as they stand on the wire.
+    #[inline]
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.words[1].to_le_bytes());
+        bytes[16..].copy_from_slice(&self.words[2].to_le_bytes());
+        bytes
+    }
+}
+
+#[inline]
+fn words_of(header: &[u8; HEADER_BYTES]) -> [u64; 3] {
+    let word = |at: usize| {
+        let bytes: [u8; 8] = header[at..at + 8].try_into().expect("eight bytes are eight bytes");
+        u64::from_le_bytes(bytes)
+    };
+    [word(0), word(8), word(16)]
+}
+
+#[cfg(test)]
+#[path = "header_tests.rs"]
+mod tests;

@@ -1,0 +1,35 @@
+//! Limits that follow from the header's bit budget, and their relations.
+
+/// Bytes of every packet's header (W1).
+pub const HEADER_BYTES: usize = 24;
+/// The version of the wire protocol that this code speaks (W2).
+pub const VERSION: u8 = 1;
+/// Sessions that one endpoint can tell apart, per role (W4).
+pub const SESSIONS_MAX: u32 = 1 << 20;
+/// Values of a session's random tag (W4).
+pub const TAG_MAX: u32 = 1 << 28;
+/// Request numbers of a session before they wrap (W5).
+pub const REQUEST_NUMBERS: u64 = 1 << 40;
+/// Transmission numbers before they wrap (W6).
+pub const TRANSMISSION_NUMBERS: u32 = 1 << 24;
+/// Packets of one message (W7).
+pub const PACKETS_MAX: u32 = 1 << 20;
+/// Bytes of one message (W8): 256 MiB − 1.
+pub const MESSAGE_BYTES_MAX: u32 = (1 << 28) - 1;
+/// Methods of one endpoint (W9).
+pub const METHODS_MAX: u32 = 1 << 16;
+/// Packets in flight that a receiver can grant (W10).
+pub const CREDITS_MAX: u32 = (1 << 12) - 1;
+/// Concurrent requests of one session (W5).
+pub const SLOTS_MAX: u32 = 64;
+/// Bytes of the optional trailing CRC32C (W12).
+pub const CHECKSUM_BYTES: usize = 4;
+/// The smallest payload that a session may negotiate, in bytes (W13).
+pub const PAYLOAD_BYTES_MIN: u32 = 1024;
+
+const _: () = assert!(
+    MESSAGE_BYTES_MAX.div_ceil(PAYLOAD_BYTES_MIN) <= PACKETS_MAX,
+    "the longest message in the smallest packets still has an index for each"
+);
+const _: () = assert!(REQUEST_NUMBERS.is_multiple_of(SLOTS_MAX as u64), "slots survive the wrap");
+const _: () = assert!(CREDITS_MAX < TRANSMISSION_NUMBERS / 2, "a window never spans half the space");
