@@ -16,7 +16,8 @@ const FLAG_KEY_PHASE: u64 = 1 << 8;
 const FLAG_ECN_ECHO: u64 = 1 << 9;
 const ENCODING_SHIFT: u32 = 10;
 const FLAG_CHECKSUM: u64 = 1 << 12;
-const FLAGS_RESERVED: u64 = 0b111 << 13;
+const FLAG_LATER: u64 = 1 << 13;
+const FLAGS_RESERVED: u64 = 0b11 << 14;
 const SESSION_SHIFT: u32 = 16;
 const SESSION_MASK: u64 = (1 << 20) - 1;
 const TAG_SHIFT: u32 = 36;
@@ -183,6 +184,13 @@ impl<'a> Packet<'a> {
         }
     }
 
+    /// Whether this is a response packet after the first, so that its value is an index and not
+    /// the message's length (W8).
+    #[inline]
+    pub fn is_later(&self) -> bool {
+        self.words[0] & FLAG_LATER != 0
+    }
+
     /// Whether a CRC32C follows the payload (W12).
     #[inline]
     pub fn has_checksum(&self) -> bool {
@@ -252,6 +260,12 @@ impl Header {
     pub const fn with_ecn_echo(self, marked: bool) -> Header {
         let bit = if marked { FLAG_ECN_ECHO } else { 0 };
         Header { words: [self.words[0] | bit, self.words[1], self.words[2]] }
+    }
+
+    /// With the mark that the value is a packet's index and not the message's length.
+    #[inline]
+    pub const fn with_later(self) -> Header {
+        Header { words: [self.words[0] | FLAG_LATER, self.words[1], self.words[2]] }
     }
 
     /// With the mark that a CRC32C follows the payload.

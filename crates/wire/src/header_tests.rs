@@ -30,6 +30,7 @@ fn w6_w8_w10_server_fields_survive_at_their_extremes() {
         .with_request(Kind::Response, 3, 4)
         .with_server(TRANSMISSION_NUMBERS - 1, MESSAGE_BYTES_MAX, CREDITS_MAX)
         .with_ecn_echo(true)
+        .with_later()
         .with_checksum();
     let mut bytes = header.to_bytes().to_vec();
     bytes.extend_from_slice(b"data");
@@ -37,7 +38,7 @@ fn w6_w8_w10_server_fields_survive_at_their_extremes() {
     assert_eq!(packet.echo(), TRANSMISSION_NUMBERS - 1);
     assert_eq!(packet.value(), MESSAGE_BYTES_MAX);
     assert_eq!(packet.credits(), CREDITS_MAX);
-    assert!(packet.ecn_echo() && packet.has_checksum());
+    assert!(packet.ecn_echo() && packet.has_checksum() && packet.is_later());
     assert_eq!(packet.payload(), b"data");
 }
 
@@ -72,7 +73,7 @@ fn w3_kinds_are_their_bits_and_zero_is_refused() {
 
 #[test]
 fn w11_reserved_flags_are_refused() {
-    for bit in 5..8 {
+    for bit in 6..8 {
         let mut bytes = client_header().to_bytes();
         bytes[1] |= 1 << bit;
         assert_eq!(Packet::parse(&bytes).unwrap_err(), Malformed::ReservedFlag);
