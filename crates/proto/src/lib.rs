@@ -1,1 +1,33 @@
-//! Placeholder until its first content.
+//! The Petasos protocol without I/O: both halves of a session as state machines.
+//!
+//! No sockets, clocks, threads or global randomness. Time and buffers' contents are the caller's;
+//! the state machines deal in *(slot, byte offset)* and hand back headers to be sent. That is why
+//! the same code runs on a socket, in memory and in a simulated cluster.
+//!
+//! Both halves have four families of methods, and a caller uses them in this order each turn:
+//!
+//! 1. `handle_*`: packets that arrived, then timers that are due;
+//! 2. commands (`enqueue`, `cancel`, `respond`, …): what the application wants;
+//! 3. `poll_*`: repeat until `None`; each gives a packet to be sent *now*;
+//! 4. getters, at any time.
+//!
+//! A caller's own data rides along: a [`ClientSession`] keeps one context per call, a
+//! [`ServerSession`] one buffer per slot (the request being assembled, later the response kept
+//! for retransmission). Both come back exactly once.
+//!
+//! Rules of `docs/spec/wire.md` are cited as `W1`, `W2`, ….
+
+mod client;
+mod congestion;
+mod params;
+mod rtt;
+mod scoreboard;
+mod server;
+mod stats;
+
+pub use client::{Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Transmit};
+pub use congestion::{CongestionControl, Sample, Uncontrolled};
+pub use params::{Recovery, SessionParams, TimerConfig};
+pub use rtt::RttEstimator;
+pub use server::{RequestAction, Respond, ServerSession, ServerTransmit};
+pub use stats::{ClientStats, Drop, ServerStats};

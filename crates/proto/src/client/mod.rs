@@ -1,0 +1,378 @@
+//! The client's half of a session: it drives everything (eRPC, section 5).
+//!
+//! Only this half holds state that is rolled back or timed. A call lives in one of the session's
+//! slots, or waits in order for one. Request numbers of slot `s` are `s + k * slots` with rising
+//! `k` (W5), so that the server knows a repeated packet from a new request.
+//!
+//! Invariants:
+//! - `busy`, `sendable` and `probes` are sets of slots; `sendable` and `probes` are within `busy`;
+//! - `in_flight` is the sum of [`Slot::in_flight`] over all slots;
+//! - a slot's context is present exactly while it is busy.
+
+mod receive;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod timeout;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use petasos_base::Time;
+use petasos_wire::{Encoding, Header, Kind, RejectCode, TRANSMISSION_NUMBERS};
+
+use crate::congestion::{CongestionControl, Uncontrolled};
+use crate::stats::{ClientStats, Drop};
+use crate::{RttEstimator, SessionParams, TimerConfig};
+use slot::Slot;
+
+/// What is asked of one call.
+#[derive(Clone, Copy, Debug)]
+pub struct CallOptions {
+    /// Which handler is meant.
+    pub method: u16,
+    /// How the request's bytes are to be read.
+    pub encoding: Encoding,
+    /// Length of the request, in bytes: at most the session's limit.
+    pub request_bytes: u32,
+    /// Longest response that the caller takes, in bytes.
+    pub response_bytes_max: u32,
+    /// When the call fails if it has not been answered; [`Time::NEVER`] for never.
+    pub timeout_at: Time,
+}
+
+/// A call and what the caller keeps with it.
+#[derive(Debug)]
+pub struct Call<C> {
+    /// What is asked.
+    pub options: CallOptions,
+    /// The caller's own data; it comes back exactly once.
+    pub context: C,
+}
+
+/// Where an accepted call went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enqueued {
+    /// The call's number in its session, for [`ClientSession::cancel`].
+    pub call: u64,
+    /// Whether it has a slot already; otherwise it waits for one.
+    pub started: bool,
+}
+
+/// A packet to be sent now.
+#[derive(Clone, Copy, Debug)]
+pub enum Transmit {
+    /// Packet `index` of the request in `slot`.
+    Request {
+        /// The slot.
+        slot: u32,
+        /// The request's number; the packet is void once the slot has another.
+        request: u64,
+        /// Which packet of the message.
+        index: u32,
+        /// Its header.
+        header: Header,
+    },
+    /// A bare header.
+    Bare(Header),
+}
+
+/// What a packet from the server means for the caller.
+#[derive(Debug)]
+pub enum ResponseAction<C> {
+    /// Nothing: the packet was dropped or only moved internal state.
+    None,
+    /// The payload is the whole response; the call is over.
+    Complete(C),
+    /// The payload begins a response of `bytes`: provide that much room and store it at 0.
+    /// If there is no room, [`ClientSession::cancel`] the call.
+    Begin {
+        /// The call's slot.
+        slot: u32,
+        /// Length of the whole response.
+        bytes: u32,
+    },
+    /// Store the payload at `offset` of the response in `slot`. After the `last` one, call
+    /// [`ClientSession::finish`].
+    Store {
+        /// The call's slot.
+        slot: u32,
+        /// Where in the message, in bytes.
+        offset: u32,
+        /// Whether the response is now whole.
+        last: bool,
+    },
+    /// The response is longer than the call allows. The call is over; send the header.
+    Overlong(C, Header),
+    /// The server rejected the request; the call is over. `None` is an unassigned code.
+    Rejected(C, Option<RejectCode>),
+    /// The server does not know the session: every call on it has to fail.
+    SessionReset,
+}
+
+/// A call whose time is up, and the packet that tells the server so, if it knows of the call.
+#[derive(Debug)]
+pub struct Expired<C> {
+    /// The caller's data.
+    pub context: C,
+    /// The cancellation to send.
+    pub cancel: Option<Header>,
+}
+
+struct Queued<C> {
+    number: u64,
+    call: Call<C>,
+}
+
+/// The client's half of one session. See the module's documentation.
+pub struct ClientSession<C> {
+    params: SessionParams,
+    header: Header,
+    slots: Box<[Slot<C>]>,
+    busy: u64,
+    sendable: u64,
+    /// Slots whose next packet is a probe, which may exceed the window.
+    probes: u64,
+    /// Where the search for the next slot to send from starts, for fairness among slots.
+    cursor: u32,
+    in_flight: u32,
+    credits: u32,
+    transmission: u32,
+    call_next: u64,
+    rtt: RttEstimator,
+    congestion: Uncontrolled,
+    backlog: VecDeque<Queued<C>>,
+    backlog_max: u32,
+    stats: ClientStats,
+}
+
+impl<C> ClientSession<C> {
+    /// A session that has been set up with `params`. At most `backlog_max` calls wait for slots.
+    pub fn new(params: SessionParams, timers: &TimerConfig, backlog_max: u32) -> Self {
+        params.assert_valid();
+        ClientSession {
+            header: Header::for_session(params.peer_session, params.peer_tag),
+            slots: (0..params.slots).map(|index| Slot::new(u64::from(index))).collect(),
+            busy: 0,
+            sendable: 0,
+            probes: 0,
+            cursor: 0,
+            in_flight: 0,
+            credits: params.credits,
+            transmission: 0,
+            call_next: 0,
+            rtt: RttEstimator::new(timers),
+            congestion: Uncontrolled,
+            backlog: VecDeque::new(),
+            backlog_max,
+            stats: ClientStats::default(),
+            params,
+        }
+    }
+
+    /// Starts a call, or queues it behind others.
+    ///
+    /// # Errors
+    /// Gives the call back if the backlog is full.
+    #[inline]
+    pub fn enqueue(&mut self, call: Call<C>, now: Time) -> Result<Enqueued, Call<C>> {
+        let number = self.call_next;
+        match self.free_slot() {
+            Some(slot) if self.backlog.is_empty() => {
+                self.call_next += 1;
+                self.start(slot, number, call, now);
+                Ok(Enqueued { call: number, started: true })
+            }
+            _ => self.enqueue_late(number, call),
+        }
+    }
+
+    #[cold]
+    fn enqueue_late(&mut self, number: u64, call: Call<C>) -> Result<Enqueued, Call<C>> {
+        if self.backlog.len() >= self.backlog_max as usize {
+            return Err(call);
+        }
+        self.call_next += 1;
+        self.stats.calls_queued += 1;
+        self.backlog.push_back(Queued { number, call });
+        Ok(Enqueued { call: number, started: false })
+    }
+
+    /// Moves waiting calls to free slots. Call it after calls have ended.
+    #[inline]
+    pub fn start_queued(&mut self, now: Time) {
+        while !self.backlog.is_empty() {
+            let Some(slot) = self.free_slot() else { return };
+            let queued = self.backlog.pop_front().expect("the backlog is not empty");
+            self.start(slot, queued.number, queued.call, now);
+        }
+    }
+
+    /// Ends call `number` wherever it is. Gives back its context, and the cancellation to send if
+    /// the server may know of it. `None` if there is no such call.
+    pub fn cancel(&mut self, number: u64) -> Option<Expired<C>> {
+        if let Some(at) = self.backlog.iter().position(|queued| queued.number == number) {
+            let queued = self.backlog.remove(at).expect("the position was just found");
+            return Some(Expired { context: queued.call.context, cancel: None });
+        }
+        let slot = self.slots.iter().position(|s| s.context.is_some() && s.call == number)?;
+        Some(self.abort(slot as u32))
+    }
+
+    /// Ends the call whose response is whole. The header tells the server that it may release the
+    /// response, and is worth sending only if no other call follows in the slot.
+    ///
+    /// # Panics
+    /// If the response in `slot` is not whole.
+    pub fn finish(&mut self, slot: u32) -> (C, Header) {
+        let whole = self.slots[slot as usize].board.as_ref().is_some_and(|b| b.is_complete());
+        assert!(whole, "only a whole response is finished");
+        let done = self.bare(Kind::Done, slot);
+        self.stats.calls_completed += 1;
+        (self.release(slot), done)
+    }
+
+    /// Ends every call, in no particular order; the session is then as good as new but must not
+    /// be used any more, since the peer does not know.
+    pub fn fail_all(&mut self) -> Vec<C> {
+        let mut contexts = Vec::new();
+        while self.busy != 0 {
+            let slot = self.busy.trailing_zeros();
+            contexts.push(self.release(slot));
+        }
+        contexts.extend(self.backlog.drain(..).map(|queued| queued.call.context));
+        contexts
+    }
+
+    /// The context of the call in `slot`.
+    ///
+    /// # Panics
+    /// If the slot is idle.
+    #[inline]
+    pub fn context_mut(&mut self, slot: u32) -> &mut C {
+        self.slots[slot as usize].context.as_mut().expect("the slot is busy")
+    }
+
+    /// The context of `request` in `slot`, unless the slot has moved on.
+    #[inline]
+    pub fn context_of(&self, slot: u32, request: u64) -> Option<&C> {
+        let slot = &self.slots[slot as usize];
+        if slot.request == request { slot.context.as_ref() } else { None }
+    }
+
+    /// The number of the call in `slot`.
+    pub fn call_in(&self, slot: u32) -> u64 {
+        self.slots[slot as usize].call
+    }
+
+    /// Calls in slots.
+    pub fn busy(&self) -> u32 {
+        self.busy.count_ones()
+    }
+
+    /// Calls waiting for a slot.
+    pub fn backlog(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Packets in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// What the session was set up with.
+    pub fn params(&self) -> &SessionParams {
+        &self.params
+    }
+
+    /// The round-trip estimate.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &ClientStats {
+        &self.stats
+    }
+
+    #[inline]
+    fn free_slot(&self) -> Option<u32> {
+        let slot = (!self.busy).trailing_zeros();
+        (slot < self.params.slots).then_some(slot)
+    }
+
+    #[inline]
+    fn start(&mut self, index: u32, number: u64, call: Call<C>, now: Time) {
+        let slot = &mut self.slots[index as usize];
+        slot.begin(u64::from(self.params.slots), number, call, now);
+        if slot.options.request_bytes > self.params.payload_bytes {
+            let packets = self.params.packets(slot.options.request_bytes);
+            slot.board = Some(Slot::<C>::new_board(packets, 0));
+        }
+        let bit = 1 << index;
+        self.busy |= bit;
+        self.sendable |= bit;
+        self.stats.calls_started += 1;
+    }
+
+    /// Empties the slot and gives back its context.
+    #[inline]
+    fn release(&mut self, index: u32) -> C {
+        let slot = &mut self.slots[index as usize];
+        self.in_flight -= slot.in_flight();
+        let context = slot.end();
+        let bit = !(1 << index);
+        self.busy &= bit;
+        self.sendable &= bit;
+        self.probes &= bit;
+        context
+    }
+
+    fn abort(&mut self, slot: u32) -> Expired<C> {
+        let cancel = self.bare(Kind::Cancel, slot);
+        Expired { context: self.release(slot), cancel: Some(cancel) }
+    }
+
+    /// A bare header about the request in `slot`.
+    fn bare(&mut self, kind: Kind, slot: u32) -> Header {
+        let transmission = self.next_transmission();
+        let request = self.slots[slot as usize].request;
+        self.header.with_request(kind, request, transmission).with_client(0, 0, 0)
+    }
+
+    #[inline]
+    fn next_transmission(&mut self) -> u32 {
+        self.transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
+        self.transmission
+    }
+
+    #[inline]
+    fn window(&self) -> u32 {
+        self.congestion.window_packets(self.credits)
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, reason: Drop) -> ResponseAction<C> {
+        self.stats.count(reason);
+        ResponseAction::None
+    }
+}
+
+/// Whether transmission `echo` is `transmission` or a later one (W6: numbers wrap).
+#[inline]
+fn answers(echo: u32, transmission: u32) -> bool {
+    echo.wrapping_sub(transmission) % TRANSMISSION_NUMBERS < TRANSMISSION_NUMBERS / 2
+}
+
+const _: () = assert!(petasos_wire::SLOTS_MAX <= u64::BITS, "sets of slots are kept in 64 bits");
+
+impl<C> core::fmt::Debug for ClientSession<C> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ClientSession")
+            .field("busy", &self.busy())
+            .field("backlog", &self.backlog())
+            .field("in_flight", &self.in_flight)
+            .field("credits", &self.credits)
+            .finish_non_exhaustive()
+    }
+}

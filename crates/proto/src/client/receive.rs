@@ -1,0 +1,196 @@
+//! Inputs of the client's half: what the server sent.
+
+use petasos_base::Time;
+use petasos_wire::{AckBitmap, Kind, Packet, RejectCode};
+
+use super::slot::{Phase, Slot};
+use super::{ClientSession, ResponseAction, answers};
+use crate::congestion::{CongestionControl, Sample};
+use crate::params::Recovery;
+use crate::scoreboard::Arrival;
+use crate::stats::Drop;
+
+impl<C> ClientSession<C> {
+    /// Takes a packet that a server sent to this session.
+    #[inline]
+    pub fn handle_packet(&mut self, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+        if packet.tag() != self.params.local_tag {
+            return self.drop_packet(Drop::WrongTag);
+        }
+        let index = (packet.request() & u64::from(self.params.slots - 1)) as u32;
+        let slot = &self.slots[index as usize];
+        if slot.request != packet.request() || slot.phase == Phase::Idle {
+            return self.drop_stale(packet);
+        }
+        self.credits = packet.credits().max(1);
+        match packet.kind() {
+            Kind::Response if !packet.is_later() => self.on_first(index, packet, now),
+            Kind::Response => self.on_later(index, packet, now),
+            Kind::Ack => self.on_ack(index, packet, now),
+            Kind::Reject => ResponseAction::Rejected(
+                self.release(index),
+                RejectCode::from_value(packet.value()),
+            ),
+            Kind::Reset => ResponseAction::SessionReset,
+            _ => self.drop_packet(Drop::Unexpected),
+        }
+    }
+
+    /// A reset concerns the session, whatever request provoked it (W23).
+    #[cold]
+    fn drop_stale(&mut self, packet: &Packet<'_>) -> ResponseAction<C> {
+        if packet.kind() == Kind::Reset {
+            return ResponseAction::SessionReset;
+        }
+        self.drop_packet(Drop::Stale)
+    }
+
+    /// The first packet of a response; it also acknowledges the whole request (W16).
+    #[inline]
+    fn on_first(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+        let slot = &self.slots[index as usize];
+        let bytes = packet.value();
+        if packet.payload().len() as u32 != self.params.payload_of(0, bytes) {
+            return self.drop_packet(Drop::Inconsistent);
+        }
+        if slot.phase == Phase::Pulling {
+            return self.drop_packet(Drop::Duplicate);
+        }
+        if bytes > slot.options.response_bytes_max {
+            let aborted = self.abort(index);
+            let cancel = aborted.cancel.expect("a call in a slot is known to the server");
+            return ResponseAction::Overlong(aborted.context, cancel);
+        }
+        self.sample(index, packet, now);
+        if bytes <= self.params.payload_bytes {
+            self.stats.calls_completed += 1;
+            return ResponseAction::Complete(self.release(index));
+        }
+        self.begin_pulling(index, bytes, now);
+        ResponseAction::Begin { slot: index, bytes }
+    }
+
+    fn begin_pulling(&mut self, index: u32, bytes: u32, now: Time) {
+        let packets = self.params.packets(bytes);
+        let slot = &mut self.slots[index as usize];
+        self.in_flight -= slot.in_flight();
+        slot.single_in_flight = false;
+        slot.board = Some(Slot::<C>::new_board(packets, 1));
+        slot.phase = Phase::Pulling;
+        slot.response_bytes = bytes;
+        slot.timing = false;
+        slot.progressed(now);
+        self.sendable |= 1 << index;
+    }
+
+    /// A later packet of a response, which a pull asked for.
+    fn on_later(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+        let slot = &mut self.slots[index as usize];
+        if slot.phase != Phase::Pulling {
+            return self.drop_packet(Drop::Inconsistent);
+        }
+        let part = packet.value();
+        let expected = self.params.payload_of(part, slot.response_bytes);
+        if expected == 0 || packet.payload().len() as u32 != expected {
+            return self.drop_packet(Drop::Inconsistent);
+        }
+        let board = slot.board.as_mut().expect("a longer message has a board");
+        if self.params.recovery == Recovery::GoBackN && part > board.base() {
+            return self.drop_packet(Drop::Reordered);
+        }
+        let before = board.in_flight();
+        let arrival = board.on_arrived(part, packet.echo());
+        if arrival == Arrival::Known {
+            return self.drop_packet(Drop::Duplicate);
+        }
+        let gap = board.base() <= part;
+        let last = board.is_complete();
+        slot.progressed(now);
+        self.stats.retransmissions_spurious += u64::from(arrival == Arrival::Late);
+        self.settle(index, before, gap);
+        self.sample(index, packet, now);
+        let offset = part * self.params.payload_bytes;
+        ResponseAction::Store { slot: index, offset, last }
+    }
+
+    /// Which packets of the request have arrived (W17, W18).
+    fn on_ack(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+        let slot = &mut self.slots[index as usize];
+        let packets = self.params.packets(slot.options.request_bytes);
+        let (arrived, echo) = (packet.value(), packet.echo());
+        let Some(bitmap) = AckBitmap::parse(packet.payload()).filter(|_| arrived <= packets) else {
+            return self.drop_packet(Drop::Inconsistent);
+        };
+        if slot.phase == Phase::Pulling {
+            return self.drop_packet(Drop::Stale);
+        }
+        if arrived == packets {
+            self.on_accepted(index, packet, now);
+            return ResponseAction::None;
+        }
+        slot.progressed(now);
+        let Some(board) = slot.board.as_mut() else { return ResponseAction::None };
+        let before = board.in_flight();
+        board.on_arrived_below(arrived, echo);
+        let mut gap = false;
+        for offset in bitmap.offsets() {
+            board.on_arrived(arrived.saturating_add(offset), echo);
+            gap = true;
+        }
+        self.settle(index, before, gap);
+        self.sample(index, packet, now);
+        ResponseAction::None
+    }
+
+    /// The server has the whole request and says so because the handler takes long. From now on
+    /// the back-off only grows: what is missing is the handler's answer, so ask ever more rarely.
+    fn on_accepted(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
+        self.sample(index, packet, now);
+        let slot = &mut self.slots[index as usize];
+        self.in_flight -= slot.in_flight();
+        slot.single_in_flight = false;
+        slot.board = None;
+        slot.progress_at = now;
+        if slot.phase == Phase::Sending {
+            slot.phase = Phase::Waiting;
+            slot.backoff = 1;
+        }
+        self.sendable &= !(1 << index);
+        self.probes &= !(1 << index);
+    }
+
+    /// After arrivals on a slot's board, which had `before` packets in flight: finds losses.
+    fn settle(&mut self, index: u32, before: u32, gap: bool) {
+        let slot = &mut self.slots[index as usize];
+        let board = slot.board.as_mut().expect("a longer message has a board");
+        let selective = self.params.recovery == Recovery::Selective;
+        let lost = if gap && selective { board.detect_lost() } else { 0 };
+        if lost > 0 {
+            self.congestion.on_loss(lost);
+        }
+        self.in_flight = self.in_flight - before + board.in_flight();
+        self.sendable |= 1 << index;
+    }
+
+    /// Takes the round trip of the measured transmission, if this packet answers it.
+    #[inline]
+    fn sample(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
+        let slot = &mut self.slots[index as usize];
+        if packet.ecn_echo() {
+            self.stats.ecn_echoes += 1;
+        }
+        if !slot.timing {
+            return;
+        }
+        if !answers(packet.echo(), slot.timed) {
+            // Answers an earlier transmission: if the timed one repeats it, that was needless.
+            self.stats.retransmissions_spurious += u64::from(slot.board.is_none());
+            return;
+        }
+        slot.timing = false;
+        let rtt_ns = now.nanos_since(slot.timed_at);
+        self.rtt.sample(rtt_ns);
+        let (marked, in_flight) = (packet.ecn_echo(), self.in_flight);
+        self.congestion.on_sample(Sample { rtt_ns, marked, in_flight });
+    }
+}

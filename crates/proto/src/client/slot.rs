@@ -1,0 +1,115 @@
+//! One of a session's places for a call.
+
+use petasos_base::Time;
+use petasos_wire::{CREDITS_MAX, Encoding};
+
+use super::{Call, CallOptions};
+use crate::scoreboard::Scoreboard;
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// No call.
+    Idle,
+    /// The request has packets that have not been acknowledged.
+    Sending,
+    /// The server has the whole request and has not answered.
+    Waiting,
+    /// The response is longer than a packet, and its packets are being pulled.
+    Pulling,
+}
+
+pub(super) struct Slot<C> {
+    /// The number of the current request, or of the last one if idle.
+    pub(super) request: u64,
+    /// The call's number in the session.
+    pub(super) call: u64,
+    pub(super) options: CallOptions,
+    pub(super) response_bytes: u32,
+    /// The transmission whose round trip is being measured, and when it left.
+    pub(super) timed: u32,
+    pub(super) timed_at: Time,
+    /// Whether `timed` is still unanswered.
+    pub(super) timing: bool,
+    /// When the call last made progress: timeouts count from here.
+    pub(super) progress_at: Time,
+    pub(super) phase: Phase,
+    /// Retransmission timeouts since the last progress.
+    pub(super) backoff: u8,
+    /// Whether the packet of a one-packet request is in flight.
+    pub(super) single_in_flight: bool,
+    /// The packets of a longer request, later of a longer response.
+    pub(super) board: Option<Box<Scoreboard>>,
+    pub(super) context: Option<C>,
+}
+
+const NO_CALL: CallOptions = CallOptions {
+    method: 0,
+    encoding: Encoding::Opaque,
+    request_bytes: 0,
+    response_bytes_max: 0,
+    timeout_at: Time::NEVER,
+};
+
+impl<C> Slot<C> {
+    pub(super) fn new(request: u64) -> Slot<C> {
+        Slot {
+            request,
+            call: 0,
+            options: NO_CALL,
+            response_bytes: 0,
+            timed: 0,
+            timed_at: Time::ZERO,
+            timing: false,
+            progress_at: Time::ZERO,
+            phase: Phase::Idle,
+            backoff: 0,
+            single_in_flight: false,
+            board: None,
+            context: None,
+        }
+    }
+
+    /// The board that tracks a message of `packets`, `done` of which have arrived.
+    pub(super) fn new_board(packets: u32, done: u32) -> Box<Scoreboard> {
+        Box::new(Scoreboard::new(packets, done, CREDITS_MAX))
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, slots: u64, number: u64, call: Call<C>, now: Time) {
+        debug_assert!(self.phase == Phase::Idle && self.board.is_none());
+        self.request = (self.request + slots) % petasos_wire::REQUEST_NUMBERS;
+        self.call = number;
+        self.options = call.options;
+        self.progress_at = now;
+        self.phase = Phase::Sending;
+        self.backoff = 0;
+        self.timing = false;
+        self.context = Some(call.context);
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self) -> C {
+        self.phase = Phase::Idle;
+        self.single_in_flight = false;
+        if self.board.is_some() {
+            self.board = None;
+        }
+        self.context.take().expect("a busy slot has a context")
+    }
+
+    /// Packets of this call in flight, requests or pulled responses.
+    #[inline]
+    pub(super) fn in_flight(&self) -> u32 {
+        match &self.board {
+            None => u32::from(self.single_in_flight),
+            Some(board) => board.in_flight(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn progressed(&mut self, now: Time) {
+        self.progress_at = now;
+        self.backoff = 0;
+    }
+}

@@ -1,0 +1,77 @@
+//! Timers of the client's half: retransmission and the calls' own timeouts.
+
+use petasos_base::Time;
+
+use super::slot::Phase;
+use super::{ClientSession, Expired};
+use crate::congestion::CongestionControl;
+use crate::params::Recovery;
+
+/// Timeouts in a row that only probe the path before everything in flight is given up.
+const PROBES_MAX: u8 = 2;
+
+impl<C> ClientSession<C> {
+    /// When [`ClientSession::handle_timeout`] has something to do next; [`Time::NEVER`] if no
+    /// call is waiting. Looks at every slot: for timers, not for every packet.
+    pub fn next_timeout(&self) -> Time {
+        let queued = self.backlog.iter().map(|queued| queued.call.options.timeout_at);
+        let earliest = queued.min().unwrap_or(Time::NEVER);
+        let busy = self.slots.iter().filter(|slot| slot.phase != Phase::Idle);
+        busy.fold(earliest, |earliest, slot| {
+            let resend_at = slot.progress_at.plus_nanos(self.rtt.rto_ns(slot.backoff));
+            earliest.min(slot.options.timeout_at).min(resend_at)
+        })
+    }
+
+    /// Ends one call whose own time is up, if there is one; call it until `None`.
+    pub fn poll_expired(&mut self, now: Time) -> Option<Expired<C>> {
+        let late = |timeout_at: Time| timeout_at <= now;
+        if let Some(at) = self.backlog.iter().position(|q| late(q.call.options.timeout_at)) {
+            let queued = self.backlog.remove(at).expect("the position was just found");
+            return Some(Expired { context: queued.call.context, cancel: None });
+        }
+        let mut busy = self.slots.iter().enumerate().filter(|(_, slot)| slot.phase != Phase::Idle);
+        let (slot, _) = busy.find(|(_, slot)| late(slot.options.timeout_at))?;
+        Some(self.abort(slot as u32))
+    }
+
+    /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
+    /// concerned; poll for packets afterwards.
+    pub fn handle_timeout(&mut self, now: Time) -> u32 {
+        let mut concerned = 0;
+        for index in 0..self.params.slots {
+            let slot = &self.slots[index as usize];
+            let silent_ns = now.nanos_since(slot.progress_at);
+            let waits = slot.phase == Phase::Waiting || slot.in_flight() > 0;
+            let due = waits && silent_ns >= self.rtt.rto_ns(slot.backoff);
+            if slot.phase != Phase::Idle && due {
+                self.retransmit(index, now);
+                concerned += 1;
+            } else if slot.phase != Phase::Idle && !waits {
+                // Merely short of credits: nothing of it is in the network.
+                self.slots[index as usize].progress_at = now;
+            }
+        }
+        concerned
+    }
+
+    fn retransmit(&mut self, index: u32, now: Time) {
+        self.stats.timeouts += 1;
+        let slot = &mut self.slots[index as usize];
+        slot.progress_at = now;
+        slot.backoff = slot.backoff.saturating_add(1);
+        slot.timing = false;
+        let before = slot.in_flight();
+        if let Some(board) = &mut slot.board {
+            match self.params.recovery {
+                Recovery::GoBackN => _ = board.roll_back(),
+                Recovery::Selective if slot.backoff <= PROBES_MAX => _ = board.probe_last(),
+                Recovery::Selective => _ = board.lose_all(),
+            }
+        }
+        self.in_flight -= before - slot.in_flight();
+        self.congestion.on_loss(1);
+        self.sendable |= 1 << index;
+        self.probes |= 1 << index;
+    }
+}

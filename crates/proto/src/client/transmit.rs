@@ -1,0 +1,127 @@
+//! Outputs of the client's half: request packets, pulls and probes.
+
+use petasos_base::Time;
+use petasos_wire::{Header, Kind};
+
+use super::slot::Phase;
+use super::{ClientSession, Transmit};
+
+impl<C> ClientSession<C> {
+    /// The next packet to be sent now; call it until `None`. The window of credits and of
+    /// congestion control bounds what it gives, except for probes after a timeout.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        while self.sendable != 0 {
+            let open = self.in_flight < self.window();
+            let candidates = if open { self.sendable } else { self.sendable & self.probes };
+            if candidates == 0 {
+                return None;
+            }
+            let index = self.pick(candidates);
+            let slot = &self.slots[index as usize];
+            let transmit = match (&slot.board, slot.phase) {
+                (None, _) => Some(self.send_single(index, now)),
+                (Some(_), Phase::Pulling) => self.send_pull(index, now),
+                (Some(_), _) => self.send_part(index, now),
+            };
+            if transmit.is_some() {
+                return transmit;
+            }
+            self.sendable &= !(1 << index);
+            self.probes &= !(1 << index);
+        }
+        None
+    }
+
+    /// The first candidate at or after the cursor, which moves on.
+    #[inline]
+    fn pick(&mut self, candidates: u64) -> u32 {
+        let later = candidates >> self.cursor << self.cursor;
+        let index = if later != 0 { later } else { candidates }.trailing_zeros();
+        self.cursor = (index + 1) % self.params.slots;
+        index
+    }
+
+    /// The only packet of a request, or a repetition of a request's last packet as a probe.
+    #[inline]
+    fn send_single(&mut self, index: u32, now: Time) -> Transmit {
+        let transmission = self.next_transmission();
+        let slot = &mut self.slots[index as usize];
+        if slot.phase == Phase::Sending && !slot.single_in_flight {
+            slot.single_in_flight = true;
+            self.in_flight += 1;
+        } else {
+            self.stats.retransmissions += 1;
+        }
+        slot.timed = transmission;
+        slot.timed_at = now;
+        slot.timing = slot.phase == Phase::Sending;
+        self.sendable &= !(1 << index);
+        self.probes &= !(1 << index);
+        let last = self.params.packets(self.slots[index as usize].options.request_bytes) - 1;
+        self.request_packet(index, last, transmission)
+    }
+
+    /// A packet of a longer request.
+    fn send_part(&mut self, index: u32, now: Time) -> Option<Transmit> {
+        let part = self.board_next(index)?;
+        let transmission = self.next_transmission();
+        self.note_sent(index, part, transmission);
+        self.start_timing(index, transmission, now);
+        Some(self.request_packet(index, part, transmission))
+    }
+
+    /// One pull for the next run of response packets that the window allows (W19).
+    fn send_pull(&mut self, index: u32, now: Time) -> Option<Transmit> {
+        let start = self.board_next(index)?;
+        let transmission = self.next_transmission();
+        let mut end = start;
+        loop {
+            self.note_sent(index, end, transmission);
+            end += 1;
+            let open = self.in_flight < self.window();
+            if !open || self.board_next(index) != Some(end) {
+                break;
+            }
+        }
+        self.start_timing(index, transmission, now);
+        self.stats.pulls += 1;
+        let request = self.slots[index as usize].request;
+        let header = self.header.with_request(Kind::Pull, request, transmission);
+        Some(Transmit::Bare(header.with_client(start, end, 0)))
+    }
+
+    fn board_next(&mut self, index: u32) -> Option<u32> {
+        let board = self.slots[index as usize].board.as_mut();
+        board.expect("a longer message has a board").next_to_send()
+    }
+
+    fn note_sent(&mut self, index: u32, part: u32, transmission: u32) {
+        let board = self.slots[index as usize].board.as_mut();
+        let resent = board.expect("a longer message has a board").on_sent(part, transmission);
+        self.in_flight += 1;
+        self.stats.retransmissions += u64::from(resent);
+        self.probes &= !(1 << index);
+    }
+
+    /// Measures this transmission's round trip if no other of the call is being measured.
+    fn start_timing(&mut self, index: u32, transmission: u32, now: Time) {
+        let slot = &mut self.slots[index as usize];
+        if !slot.timing {
+            (slot.timing, slot.timed, slot.timed_at) = (true, transmission, now);
+        }
+    }
+
+    #[inline]
+    fn request_packet(&mut self, slot_index: u32, index: u32, transmission: u32) -> Transmit {
+        self.stats.request_packets += 1;
+        let slot = &self.slots[slot_index as usize];
+        let options = &slot.options;
+        let header: Header = self
+            .header
+            .with_request(Kind::Request, slot.request, transmission)
+            .with_client(index, options.request_bytes, options.method)
+            .with_encoding(options.encoding);
+        Transmit::Request { slot: slot_index, request: slot.request, index, header }
+    }
+}

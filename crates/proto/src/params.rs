@@ -1,0 +1,85 @@
+//! What two peers agree on for a session, and the timers of the client's half.
+
+use core::time::Duration;
+
+/// How a sender recovers from loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Resend what is missing; tolerates reordering. The default.
+    #[default]
+    Selective,
+    /// Resend everything from the first gap; reordered packets count as lost. The baseline of
+    /// eRPC (section 5.3).
+    GoBackN,
+}
+
+/// What a session's two ends agree on when it is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionParams {
+    /// The peer's index of the session (20 bits).
+    pub peer_session: u32,
+    /// The tag that the peer expects (28 bits).
+    pub peer_tag: u32,
+    /// The tag that we expect (28 bits).
+    pub local_tag: u32,
+    /// Concurrent requests: a power of two, at most [`petasos_wire::SLOTS_MAX`].
+    pub slots: u32,
+    /// Packets in flight that the server grants at first (1 to [`petasos_wire::CREDITS_MAX`]).
+    pub credits: u32,
+    /// Message bytes in every packet but a message's last.
+    pub payload_bytes: u32,
+    /// Longest request, in bytes.
+    pub request_bytes_max: u32,
+    /// Longest response, in bytes.
+    pub response_bytes_max: u32,
+    /// How lost packets are recovered.
+    pub recovery: Recovery,
+}
+
+impl SessionParams {
+    /// Packets of a message of `bytes`: an empty message is one bare packet (W7).
+    #[inline]
+    pub(crate) fn packets(&self, bytes: u32) -> u32 {
+        if bytes <= self.payload_bytes { 1 } else { bytes.div_ceil(self.payload_bytes) }
+    }
+
+    /// Payload bytes of packet `index` of a message of `bytes` (W7).
+    #[inline]
+    pub(crate) fn payload_of(&self, index: u32, bytes: u32) -> u32 {
+        bytes.saturating_sub(index.saturating_mul(self.payload_bytes)).min(self.payload_bytes)
+    }
+
+    /// Checks the relations that the state machines rely on.
+    ///
+    /// # Panics
+    /// If one does not hold: set-up negotiates within these limits.
+    pub(crate) fn assert_valid(&self) {
+        assert!(self.slots.is_power_of_two() && self.slots <= petasos_wire::SLOTS_MAX);
+        assert!((1..=petasos_wire::CREDITS_MAX).contains(&self.credits));
+        assert!(self.payload_bytes >= petasos_wire::PAYLOAD_BYTES_MIN);
+        assert!(self.request_bytes_max <= petasos_wire::MESSAGE_BYTES_MAX);
+        assert!(self.response_bytes_max <= petasos_wire::MESSAGE_BYTES_MAX);
+    }
+}
+
+/// Timers of the client's half.
+#[derive(Clone, Copy, Debug)]
+pub struct TimerConfig {
+    /// Retransmission timeout before any round trip has been measured.
+    pub rto_initial: Duration,
+    /// The timeout never falls below this. It covers how long a peer's thread may be kept off
+    /// its core, which no measured round trip shows.
+    pub rto_min: Duration,
+    /// The timeout, with its back-off, never rises above this.
+    pub rto_max: Duration,
+}
+
+impl Default for TimerConfig {
+    fn default() -> TimerConfig {
+        TimerConfig {
+            rto_initial: Duration::from_millis(10),
+            rto_min: Duration::from_millis(4),
+            rto_max: Duration::from_millis(400),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Which packets of one message are done, in flight, or to be sent (again).
+//!
+//! The client keeps one per multi-packet message: for a request it tracks what was *sent* and
+//! acknowledged, for a response what was *pulled* and received; loss looks the same in both.
+//!
+//! Invariants: `base <= next <= total`; `next - base <= window`; every packet below `base` is
+//! done; none at or above `next` was ever sent; `in_flight` and `lost` count the entries of
+//! `base..next` in these states.
+//!
+//! Loss is detected by order of transmission, not of index (RFC 9002, section 6.1): a packet in
+//! flight is lost once one that was sent `REORDER_THRESHOLD` or more transmissions later is known
+//! to have arrived. So a lost *re*transmission is detected too, without a timeout.
+
+/// Transmissions by which a packet may be overtaken before it counts as lost.
+const REORDER_THRESHOLD: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InFlight,
+    Lost,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Place in the order of transmission.
+    stamp: u32,
+    /// Transmission number under which it was last sent or pulled.
+    transmission: u32,
+    state: State,
+    resent: bool,
+}
+
+const UNSENT: Entry = Entry { stamp: 0, transmission: 0, state: State::Done, resent: false };
+
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    total: u32,
+    base: u32,
+    next: u32,
+    in_flight: u32,
+    lost: u32,
+    /// The next packet's place in the order of transmission.
+    stamp_next: u32,
+    /// The latest place that is known to have arrived.
+    stamp_arrived: Option<u32>,
+    ring: Box<[Entry]>,
+}
+
+/// What an arrival meant for the packet's transmissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It was in flight.
+    New,
+    /// It had been given up or sent again, needlessly.
+    Late,
+    /// It had arrived before, or was never asked for.
+    Known,
+}
+
+impl Scoreboard {
+    /// A board for `total` packets of which the first `done` have arrived, with at most
+    /// `window` packets (rounded up to a power of two) between the first gap and the last sent.
+    pub(crate) fn new(total: u32, done: u32, window: u32) -> Scoreboard {
+        let capacity = window.min(total).next_power_of_two() as usize;
+        Scoreboard {
+            total,
+            base: done,
+            next: done,
+            in_flight: 0,
+            lost: 0,
+            stamp_next: 0,
+            stamp_arrived: None,
+            ring: vec![UNSENT; capacity].into_boxed_slice(),
+        }
+    }
+
+    /// Packets sent and neither arrived nor given up.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether every packet has arrived.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.base == self.total
+    }
+
+    /// The first packet that has not arrived.
+    pub(crate) fn base(&self) -> u32 {
+        self.base
+    }
+
+    fn entry(&mut self, index: u32) -> &mut Entry {
+        let mask = self.ring.len() - 1;
+        &mut self.ring[index as usize & mask]
+    }
+
+    /// The packet to send next: what was lost comes first.
+    pub(crate) fn next_to_send(&mut self) -> Option<u32> {
+        if self.lost > 0 {
+            let found = (self.base..self.next).find(|&at| self.entry(at).state == State::Lost);
+            return Some(found.expect("lost packets are counted"));
+        }
+        let room = (self.next - self.base) < self.ring.len() as u32;
+        (self.next < self.total && room).then_some(self.next)
+    }
+
+    /// Notes that `index`, as [`Scoreboard::next_to_send`] gave it, leaves under `transmission`.
+    /// Returns whether it had been sent before.
+    pub(crate) fn on_sent(&mut self, index: u32, transmission: u32) -> bool {
+        let stamp = self.stamp_next;
+        self.stamp_next += 1;
+        let resent = index < self.next;
+        if resent {
+            self.lost -= 1;
+        } else {
+            self.next += 1;
+        }
+        self.in_flight += 1;
+        *self.entry(index) = Entry { stamp, transmission, state: State::InFlight, resent };
+        resent
+    }
+
+    /// Notes that packet `index` has arrived; the answer that says so was to transmission `echo`.
+    ///
+    /// A packet sent once needs no echo to tell which transmission arrived; one sent again does.
+    pub(crate) fn on_arrived(&mut self, index: u32, echo: u32) -> Arrival {
+        if index < self.base || index >= self.next {
+            return Arrival::Known;
+        }
+        let entry = self.entry(index);
+        let stamp = entry.stamp;
+        let exact = !entry.resent || entry.transmission == echo;
+        let before = core::mem::replace(&mut entry.state, State::Done);
+        match before {
+            State::Done => return Arrival::Known,
+            State::Lost => self.lost -= 1,
+            State::InFlight => self.in_flight -= 1,
+        }
+        if exact {
+            self.stamp_arrived = self.stamp_arrived.max(Some(stamp));
+        }
+        while self.base < self.next && self.entry(self.base).state == State::Done {
+            self.base += 1;
+        }
+        if exact && before == State::InFlight { Arrival::New } else { Arrival::Late }
+    }
+
+    /// Notes that every packet below `index` has arrived.
+    pub(crate) fn on_arrived_below(&mut self, index: u32, echo: u32) {
+        for at in self.base..index.min(self.next) {
+            self.on_arrived(at, echo);
+        }
+    }
+
+    /// Gives up packets that were overtaken. Returns how many.
+    pub(crate) fn detect_lost(&mut self) -> u32 {
+        let Some(arrived) = self.stamp_arrived else { return 0 };
+        let mut found = 0;
+        for at in self.base..self.next {
+            let entry = self.entry(at);
+            if entry.state != State::InFlight {
+                continue;
+            }
+            if entry.stamp + REORDER_THRESHOLD <= arrived {
+                entry.state = State::Lost;
+                found += 1;
+            } else if !entry.resent {
+                // First transmissions are stamped in the order of their indices.
+                break;
+            }
+        }
+        self.in_flight -= found;
+        self.lost += found;
+        found
+    }
+
+    /// Gives up the packet sent last, so that sending it again probes the path: its answer shows
+    /// which of the others are lost. Returns whether there was one.
+    pub(crate) fn probe_last(&mut self) -> bool {
+        let in_flight = (self.base..self.next).filter(|&at| self.state(at) == State::InFlight);
+        let Some(last) = in_flight.max_by_key(|&at| self.stamp(at)) else { return false };
+        self.entry(last).state = State::Lost;
+        self.in_flight -= 1;
+        self.lost += 1;
+        true
+    }
+
+    /// Gives up everything in flight. Returns how many.
+    pub(crate) fn lose_all(&mut self) -> u32 {
+        for at in self.base..self.next {
+            let entry = self.entry(at);
+            if entry.state == State::InFlight {
+                entry.state = State::Lost;
+            }
+        }
+        let found = core::mem::take(&mut self.in_flight);
+        self.lost += found;
+        found
+    }
+
+    /// Go-back-N: forgets everything sent from the first gap on. Returns how many were in flight.
+    pub(crate) fn roll_back(&mut self) -> u32 {
+        self.next = self.base;
+        self.lost = 0;
+        core::mem::take(&mut self.in_flight)
+    }
+
+    fn state(&self, index: u32) -> State {
+        self.ring[index as usize & (self.ring.len() - 1)].state
+    }
+
+    fn stamp(&self, index: u32) -> u32 {
+        self.ring[index as usize & (self.ring.len() - 1)].stamp
+    }
+}
+
+#[cfg(test)]
+#[path = "scoreboard_tests.rs"]
+mod tests;

@@ -1,0 +1,102 @@
+//! Which packets of a multi-packet request have arrived.
+
+use petasos_wire::BITMAP_WORDS_MAX;
+
+/// Invariant: `base` is the first packet that has not arrived, and `arrived` has bit `i` set
+/// exactly if packet `i` has.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    total: u32,
+    base: u32,
+    /// One past the last packet that has arrived.
+    end: u32,
+    arrived: Box<[u64]>,
+}
+
+impl Assembly {
+    pub(super) fn new(total: u32) -> Assembly {
+        let words = total.div_ceil(64) as usize;
+        Assembly { total, base: 0, end: 0, arrived: vec![0; words].into_boxed_slice() }
+    }
+
+    pub(super) fn base(&self) -> u32 {
+        self.base
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.base == self.total
+    }
+
+    /// Notes packet `index`; returns whether it is new.
+    pub(super) fn insert(&mut self, index: u32) -> bool {
+        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+        if self.arrived[word] & bit != 0 {
+            return false;
+        }
+        self.arrived[word] |= bit;
+        self.end = self.end.max(index + 1);
+        self.advance();
+        true
+    }
+
+    fn advance(&mut self) {
+        while self.base < self.total {
+            let ahead = self.arrived[self.base as usize / 64] >> (self.base % 64);
+            let run = ahead.trailing_ones();
+            self.base += run;
+            if run == 0 || self.base % 64 != 0 {
+                return;
+            }
+        }
+    }
+
+    /// Writes which packets from `base` on have arrived; returns how many words tell all, up to
+    /// the room there is.
+    pub(super) fn bitmap(&self, bitmap: &mut [u64; BITMAP_WORDS_MAX]) -> u32 {
+        let words = (self.end.saturating_sub(self.base)).div_ceil(64) as usize;
+        let words = words.min(BITMAP_WORDS_MAX);
+        let (start, shift) = (self.base as usize / 64, self.base % 64);
+        for (at, word) in bitmap[..words].iter_mut().enumerate() {
+            let low = self.arrived.get(start + at).copied().unwrap_or(0) >> shift;
+            let high = self.arrived.get(start + at + 1).copied().unwrap_or(0);
+            *word = if shift == 0 { low } else { low | high << (64 - shift) };
+        }
+        words as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any order of arrival, with repetitions, matches a plain set.
+        #[test]
+        fn an_assembly_is_a_set(
+            total in 1u32..3000, order in prop::collection::vec(any::<u32>(), 0..300),
+            run in 0u32..200,
+        ) {
+            let mut assembly = Assembly::new(total);
+            let mut set = vec![false; total as usize];
+            let arrivals = (0..run.min(total)).chain(order.iter().map(|index| index % total));
+            for index in arrivals {
+                prop_assert_eq!(assembly.insert(index), !set[index as usize]);
+                set[index as usize] = true;
+            }
+            let base = set.iter().position(|arrived| !arrived).unwrap_or(set.len());
+            prop_assert_eq!(assembly.base() as usize, base);
+            prop_assert_eq!(assembly.is_complete(), base == set.len());
+            let mut bitmap = [0; BITMAP_WORDS_MAX];
+            let words = assembly.bitmap(&mut bitmap);
+            for at in 0..words as usize * 64 {
+                let told = bitmap[at / 64] >> (at % 64) & 1 == 1;
+                prop_assert_eq!(told, set.get(base + at).copied().unwrap_or(false));
+            }
+            let told = base + words as usize * 64;
+            if words < BITMAP_WORDS_MAX as u32 {
+                prop_assert!(set.iter().skip(told).all(|arrived| !arrived));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The server's half of a session: passive, every packet answers one of the client's.
+//!
+//! It keeps, per slot, the latest request that it has seen: being assembled, running, or answered.
+//! A request runs at most once: its number must be newer than the slot's (W5), and the response is
+//! kept until the client's next request in the slot, or an explicit "done", shows that it arrived.
+//!
+//! The caller keeps one buffer per slot here ([`ServerSession::buffer_mut`]): the request while it
+//! is being assembled, then the response. After the slot moves on, the old response's buffer stays
+//! until it is taken, so that a short next response can reuse it (eRPC's preallocated responses).
+
+mod assembly;
+mod receive;
+#[cfg(test)]
+mod tests;
+
+use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, RejectCode, TRANSMISSION_NUMBERS};
+
+use crate::SessionParams;
+use crate::stats::ServerStats;
+use assembly::Assembly;
+
+/// What a packet from the client means for the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestAction {
+    /// Nothing: the packet was dropped or only moved internal state.
+    None,
+    /// The payload is a whole new request: run its handler.
+    Deliver {
+        /// The request's slot.
+        slot: u32,
+    },
+    /// The payload is the first to arrive of a new request of `bytes`: provide that much room in
+    /// the slot's buffer and store it at `offset`. If there is no room, reject the request.
+    Begin {
+        /// The request's slot.
+        slot: u32,
+        /// Length of the whole request.
+        bytes: u32,
+        /// Where in the message, in bytes.
+        offset: u32,
+    },
+    /// Store the payload at `offset` of the slot's buffer. After the `last` one the buffer holds
+    /// the whole request: run its handler.
+    Store {
+        /// The request's slot.
+        slot: u32,
+        /// Where in the message, in bytes.
+        offset: u32,
+        /// Whether the request is now whole.
+        last: bool,
+    },
+    /// The client has not seen the response: send its packet 0 again.
+    Repeat {
+        /// The request's slot.
+        slot: u32,
+    },
+    /// Send packets `start..end` of the slot's response.
+    Pull {
+        /// The request's slot.
+        slot: u32,
+        /// First packet.
+        start: u32,
+        /// One past the last packet.
+        end: u32,
+    },
+    /// The request cannot be served; send the header.
+    Reject(ServerTransmit),
+    /// The client gave up the call in `slot`, or has its response: the buffer may go.
+    Released {
+        /// The request's slot.
+        slot: u32,
+    },
+}
+
+/// A header to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerTransmit {
+    /// The header; for an acknowledgement, the caller's bitmap follows it.
+    pub header: Header,
+    /// Words of the bitmap that follow.
+    pub bitmap_words: u32,
+}
+
+/// What became of a handler's response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Respond {
+    /// Put it into the slot's buffer and send its packet 0.
+    Send,
+    /// The call is over; drop the response.
+    Stale,
+    /// It is longer than the client can take: reject the request instead.
+    TooLong,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No request, or one that the client gave up or that was rejected.
+    Idle,
+    Receiving,
+    Running,
+    Responded,
+}
+
+struct Slot<B> {
+    /// The latest request seen.
+    request: u64,
+    /// The transmission that the next packet of this slot answers.
+    echo: u32,
+    /// Length of the request, later of the response.
+    bytes: u32,
+    method: u16,
+    phase: Phase,
+    ecn: bool,
+    /// Why the request was rejected, if it was.
+    reject: Option<RejectCode>,
+    assembly: Option<Box<Assembly>>,
+    buffer: Option<B>,
+}
+
+/// The server's half of one session. See the module's documentation.
+pub struct ServerSession<B> {
+    params: SessionParams,
+    header: Header,
+    slots: Box<[Slot<B>]>,
+    /// Slots that owe an acknowledgement.
+    acks: u64,
+    credits: u32,
+    transmission: u32,
+    stats: ServerStats,
+}
+
+impl<B> ServerSession<B> {
+    /// A session that has been set up with `params`.
+    pub fn new(params: SessionParams) -> Self {
+        params.assert_valid();
+        let slot = |index| Slot {
+            request: u64::from(index),
+            echo: 0,
+            bytes: 0,
+            method: 0,
+            phase: Phase::Idle,
+            ecn: false,
+            reject: None,
+            assembly: None,
+            buffer: None,
+        };
+        ServerSession {
+            header: Header::for_session(params.peer_session, params.peer_tag),
+            slots: (0..params.slots).map(slot).collect(),
+            acks: 0,
+            credits: params.credits,
+            transmission: 0,
+            stats: ServerStats::default(),
+            params,
+        }
+    }
+
+    /// The slot's buffer; see the module's documentation.
+    #[inline]
+    pub fn buffer_mut(&mut self, slot: u32) -> &mut Option<B> {
+        &mut self.slots[slot as usize].buffer
+    }
+
+    /// The response to `request` in `slot`, unless the slot has moved on.
+    #[inline]
+    pub fn response_of(&self, slot: u32, request: u64) -> Option<&B> {
+        let slot = &self.slots[slot as usize];
+        let current = slot.request == request && slot.phase == Phase::Responded;
+        if current { slot.buffer.as_ref() } else { None }
+    }
+
+    /// The number of the latest request in `slot`.
+    #[inline]
+    pub fn request_in(&self, slot: u32) -> u64 {
+        self.slots[slot as usize].request
+    }
+
+    /// The method of the latest request in `slot`.
+    #[inline]
+    pub fn method_in(&self, slot: u32) -> u16 {
+        self.slots[slot as usize].method
+    }
+
+    /// Whether `request` in `slot` still waits for its response.
+    #[inline]
+    pub fn is_running(&self, slot: u32, request: u64) -> bool {
+        let slot = &self.slots[slot as usize];
+        slot.request == request && slot.phase == Phase::Running
+    }
+
+    /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
+    /// caller puts the response into the slot's buffer and sends its packet 0.
+    #[inline]
+    pub fn respond(&mut self, slot: u32, request: u64, bytes: u32) -> Respond {
+        if !self.is_running(slot, request) {
+            self.stats.responses_stale += 1;
+            return Respond::Stale;
+        }
+        if bytes > self.params.response_bytes_max {
+            return Respond::TooLong;
+        }
+        let slot_ref = &mut self.slots[slot as usize];
+        slot_ref.phase = Phase::Responded;
+        slot_ref.bytes = bytes;
+        self.acks &= !(1 << slot);
+        self.stats.responses += 1;
+        Respond::Send
+    }
+
+    /// Gives `request` up with a reason for the client; `None` if its call is over.
+    pub fn reject(&mut self, slot: u32, request: u64, code: RejectCode) -> Option<ServerTransmit> {
+        let slot_ref = &mut self.slots[slot as usize];
+        let open = matches!(slot_ref.phase, Phase::Running | Phase::Receiving);
+        if slot_ref.request != request || !open {
+            return None;
+        }
+        slot_ref.phase = Phase::Idle;
+        slot_ref.assembly = None;
+        slot_ref.reject = Some(code);
+        self.acks &= !(1 << slot);
+        Some(self.reject_packet(slot, code))
+    }
+
+    /// The header of packet `index` of the response in `slot`.
+    #[inline]
+    pub fn response_header(&mut self, slot: u32, index: u32) -> Header {
+        let transmission = self.next_transmission();
+        let slot = &self.slots[slot as usize];
+        let value = if index == 0 { slot.bytes } else { index };
+        let header = self
+            .header
+            .with_request(Kind::Response, slot.request, transmission)
+            .with_server(slot.echo, value, self.credits)
+            .with_ecn_echo(slot.ecn);
+        if index == 0 { header } else { header.with_later() }
+    }
+
+    /// The next acknowledgement that is owed; call it until `None` once a batch of packets has
+    /// been handled, so that one covers them all (W17). Its bitmap is written to `bitmap`.
+    #[inline]
+    pub fn poll_ack(&mut self, bitmap: &mut [u64; BITMAP_WORDS_MAX]) -> Option<ServerTransmit> {
+        if self.acks == 0 {
+            return None;
+        }
+        let index = self.acks.trailing_zeros();
+        self.acks &= self.acks - 1;
+        self.stats.acks += 1;
+        let transmission = self.next_transmission();
+        let slot = &self.slots[index as usize];
+        let (arrived, bitmap_words) = match &slot.assembly {
+            Some(assembly) => (assembly.base(), assembly.bitmap(bitmap)),
+            None => (self.params.packets(slot.bytes), 0),
+        };
+        let header = self
+            .header
+            .with_request(Kind::Ack, slot.request, transmission)
+            .with_server(slot.echo, arrived, self.credits)
+            .with_ecn_echo(slot.ecn);
+        Some(ServerTransmit { header, bitmap_words })
+    }
+
+    /// Grants the client `credits` packets in flight from the next packet on (W10).
+    pub fn grant(&mut self, credits: u32) {
+        self.credits = credits.clamp(1, petasos_wire::CREDITS_MAX);
+    }
+
+    /// Requests whose handlers have not answered.
+    pub fn running(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.phase == Phase::Running).count()
+    }
+
+    /// What the session was set up with.
+    pub fn params(&self) -> &SessionParams {
+        &self.params
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &ServerStats {
+        &self.stats
+    }
+
+    /// Ends the session: every buffer that it kept.
+    pub fn into_buffers(self) -> impl Iterator<Item = B> {
+        self.slots.into_iter().filter_map(|slot| slot.buffer)
+    }
+
+    fn reject_packet(&mut self, slot: u32, code: RejectCode) -> ServerTransmit {
+        self.stats.rejects += 1;
+        let transmission = self.next_transmission();
+        let slot = &self.slots[slot as usize];
+        let header = self
+            .header
+            .with_request(Kind::Reject, slot.request, transmission)
+            .with_server(slot.echo, code as u32, self.credits);
+        ServerTransmit { header, bitmap_words: 0 }
+    }
+
+    #[inline]
+    fn next_transmission(&mut self) -> u32 {
+        self.transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
+        self.transmission
+    }
+}
+
+impl<B> core::fmt::Debug for ServerSession<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ServerSession").field("running", &self.running()).finish_non_exhaustive()
+    }
+}

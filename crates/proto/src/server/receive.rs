@@ -1,0 +1,163 @@
+//! Inputs of the server's half: what the client sent.
+
+use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RejectCode};
+
+use super::assembly::Assembly;
+use super::{Phase, RequestAction, ServerSession};
+use crate::params::Recovery;
+use crate::stats::Drop;
+
+impl<B> ServerSession<B> {
+    /// Takes a packet that a client sent to this session; `marked` says whether it met congestion.
+    #[inline]
+    pub fn handle_packet(&mut self, packet: &Packet<'_>, marked: bool) -> RequestAction {
+        if packet.tag() != self.params.local_tag {
+            return self.drop_packet(Drop::WrongTag);
+        }
+        let index = (packet.request() & u64::from(self.params.slots - 1)) as u32;
+        match packet.kind() {
+            Kind::Request => self.on_request(index, packet, marked),
+            Kind::Pull => self.on_pull(index, packet, marked),
+            Kind::Cancel | Kind::Done => self.on_end(index, packet),
+            _ => self.drop_packet(Drop::Unexpected),
+        }
+    }
+
+    #[inline]
+    fn on_request(&mut self, index: u32, packet: &Packet<'_>, marked: bool) -> RequestAction {
+        let bytes = packet.message_bytes();
+        let part = packet.packet_index();
+        let consistent = part < self.params.packets(bytes)
+            && packet.payload().len() as u32 == self.params.payload_of(part, bytes);
+        if !consistent {
+            return self.drop_packet(Drop::Inconsistent);
+        }
+        let slot = &mut self.slots[index as usize];
+        let ahead = packet.request().wrapping_sub(slot.request) % REQUEST_NUMBERS;
+        if ahead >= REQUEST_NUMBERS / 2 {
+            return self.drop_packet(Drop::Stale);
+        }
+        if ahead > 0 && part > 0 && self.params.recovery == Recovery::GoBackN {
+            return self.drop_packet(Drop::Reordered);
+        }
+        slot.echo = packet.transmission();
+        slot.ecn = marked;
+        if ahead == 0 {
+            return self.on_known(index, packet);
+        }
+        slot.request = packet.request();
+        slot.bytes = bytes;
+        slot.method = packet.method();
+        slot.reject = None;
+        self.acks &= !(1 << index);
+        if bytes <= self.params.payload_bytes && bytes <= self.params.request_bytes_max {
+            slot.phase = Phase::Running;
+            slot.assembly = None;
+            self.stats.requests += 1;
+            return RequestAction::Deliver { slot: index };
+        }
+        self.begin(index, packet)
+    }
+
+    /// The first packet to arrive of a request that is longer than one.
+    fn begin(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+        let bytes = packet.message_bytes();
+        let slot = &mut self.slots[index as usize];
+        slot.assembly = None;
+        if bytes > self.params.request_bytes_max {
+            slot.phase = Phase::Idle;
+            slot.reject = Some(RejectCode::TooLarge);
+            return RequestAction::Reject(self.reject_packet(index, RejectCode::TooLarge));
+        }
+        slot.phase = Phase::Receiving;
+        let mut assembly = Box::new(Assembly::new(self.params.packets(bytes)));
+        let part = packet.packet_index();
+        assembly.insert(part);
+        slot.assembly = Some(assembly);
+        self.acks |= 1 << index;
+        RequestAction::Begin { slot: index, bytes, offset: part * self.params.payload_bytes }
+    }
+
+    /// A packet of the slot's current request.
+    fn on_known(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+        let slot = &mut self.slots[index as usize];
+        match slot.phase {
+            Phase::Receiving => self.on_part(index, packet),
+            Phase::Running => {
+                self.stats.duplicates += 1;
+                self.acks |= 1 << index;
+                RequestAction::None
+            }
+            Phase::Responded => {
+                self.stats.duplicates += 1;
+                self.stats.responses_repeated += 1;
+                RequestAction::Repeat { slot: index }
+            }
+            Phase::Idle => match slot.reject {
+                Some(code) => RequestAction::Reject(self.reject_packet(index, code)),
+                None => self.drop_packet(Drop::Stale),
+            },
+        }
+    }
+
+    fn on_part(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+        let slot = &mut self.slots[index as usize];
+        if packet.message_bytes() != slot.bytes || packet.method() != slot.method {
+            return self.drop_packet(Drop::Inconsistent);
+        }
+        let assembly = slot.assembly.as_mut().expect("a request being received has an assembly");
+        let part = packet.packet_index();
+        self.acks |= 1 << index;
+        if self.params.recovery == Recovery::GoBackN && part > assembly.base() {
+            return self.drop_packet(Drop::Reordered);
+        }
+        if !assembly.insert(part) {
+            return self.drop_packet(Drop::Duplicate);
+        }
+        let last = assembly.is_complete();
+        if last {
+            slot.assembly = None;
+            slot.phase = Phase::Running;
+            self.stats.requests += 1;
+            // The response, or its first packet, acknowledges the whole request (W16); if the
+            // handler does not answer in this turn, the acknowledgement goes out after all.
+        }
+        RequestAction::Store { slot: index, offset: part * self.params.payload_bytes, last }
+    }
+
+    fn on_pull(&mut self, index: u32, packet: &Packet<'_>, marked: bool) -> RequestAction {
+        let slot = &mut self.slots[index as usize];
+        if slot.request != packet.request() || slot.phase != Phase::Responded {
+            return self.drop_packet(Drop::Stale);
+        }
+        let (start, end) = (packet.packet_index(), packet.message_bytes());
+        let packets = self.params.packets(slot.bytes);
+        if start >= end || end > packets || end - start > CREDITS_MAX {
+            return self.drop_packet(Drop::Inconsistent);
+        }
+        slot.echo = packet.transmission();
+        slot.ecn = marked;
+        RequestAction::Pull { slot: index, start, end }
+    }
+
+    fn on_end(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+        let slot = &mut self.slots[index as usize];
+        let over = slot.phase == Phase::Idle
+            || (packet.kind() == Kind::Done && slot.phase != Phase::Responded);
+        if slot.request != packet.request() || over {
+            return self.drop_packet(Drop::Stale);
+        }
+        slot.phase = Phase::Idle;
+        slot.assembly = None;
+        slot.reject = None;
+        self.acks &= !(1 << index);
+        self.stats.cancels += u64::from(packet.kind() == Kind::Cancel);
+        RequestAction::Released { slot: index }
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, reason: Drop) -> RequestAction {
+        self.stats.count(reason);
+        RequestAction::None
+    }
+}
