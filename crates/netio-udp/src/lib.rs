@@ -1,1 +1,29 @@
-//! Placeholder until its first content.
+//! Packet I/O over kernel UDP sockets.
+//!
+//! A kernel charges UDP per call and per pass through its stack, hardly per byte. So this backend
+//! hands over *trains*: packets of equal size to one peer go down as one segmented send (GSO), and
+//! what the kernel kept or put together again comes up as one receive (GRO), split in place by
+//! [`petasos_netio::Frames`]. Without kernel support every packet is a datagram of its own, moved
+//! by `sendmmsg` and `recvmmsg`. Nothing ever waits for a train to fill.
+//!
+//! What holds everywhere:
+//!
+//! - No privilege is needed. The UDP checksum is on. Nothing is fragmented: a datagram longer than
+//!   the path's MTU is refused and counted.
+//! - Per packet there is no heap allocation, no formatting and no system call of its own.
+//! - Errors of the network (ICMP, full queues) are counted, not returned.
+//!
+//! [`GsoSocket`] is the socket below, usable alone: what it moves is the floor for measurements.
+//!
+//! Boundary rule: sees bytes and addresses; all `unsafe` is in the private module `sys`.
+
+mod plan;
+mod receive;
+mod routes;
+pub mod socket;
+mod sys;
+mod transmit;
+mod udp;
+
+pub use socket::{GsoSocket, Received};
+pub use udp::{UdpConfig, UdpIo};

@@ -1,0 +1,165 @@
+//! The receive memory, and how many datagrams to ask for.
+//!
+//! A call that asks for several datagrams pays for one fruitless try when fewer have arrived. So a
+//! quiet socket is asked for one; the number doubles while every buffer asked for was filled and
+//! falls back to one when not.
+
+use std::io;
+
+use arrayvec::ArrayVec;
+use petasos_netio::{IoStats, RxBatch, RxChunk};
+
+use crate::socket::{GsoSocket, segment_bytes};
+use crate::sys::{Arrival, RECEIVE_MESSAGES_MAX};
+
+/// Bytes of one receive buffer: more than the longest datagram, and than the longest train.
+pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The receiving half of the backend.
+pub(crate) struct Receiver {
+    /// [`RECEIVE_MESSAGES_MAX`] buffers, one after another.
+    memory: Box<[u8]>,
+    buffer_bytes: usize,
+    arrivals: ArrayVec<Arrival, RECEIVE_MESSAGES_MAX>,
+    chunks: ArrayVec<RxChunk, RECEIVE_MESSAGES_MAX>,
+    /// Datagrams to ask for next: 1 to [`RECEIVE_MESSAGES_MAX`].
+    asked: usize,
+    /// The socket's drop counter when it was last seen.
+    drops: u32,
+}
+
+impl Receiver {
+    pub(crate) fn new(buffer_bytes: usize) -> Receiver {
+        Receiver {
+            memory: vec![0; buffer_bytes * RECEIVE_MESSAGES_MAX].into_boxed_slice(),
+            buffer_bytes,
+            arrivals: ArrayVec::new(),
+            chunks: ArrayVec::new(),
+            asked: 1,
+            drops: 0,
+        }
+    }
+
+    /// One system call's worth of datagrams.
+    #[inline]
+    pub(crate) fn receive(&mut self, socket: &GsoSocket, stats: &mut IoStats) -> RxBatch<'_> {
+        stats.rx_syscalls += 1;
+        let (memory, arrivals) = (&mut self.memory, &mut self.arrivals);
+        match socket.receive_messages(memory, self.buffer_bytes, self.asked, arrivals) {
+            Ok(()) => self.take_arrivals(stats),
+            Err(error) => {
+                self.asked = 1;
+                match error.kind() {
+                    io::ErrorKind::WouldBlock => stats.rx_syscalls_empty += 1,
+                    _ => stats.rx_errors += 1,
+                }
+                RxBatch::EMPTY
+            }
+        }
+    }
+
+    #[inline]
+    fn take_arrivals(&mut self, stats: &mut IoStats) -> RxBatch<'_> {
+        let filled = self.arrivals.len() == self.asked;
+        self.asked = if filled { (self.asked * 2).min(RECEIVE_MESSAGES_MAX) } else { 1 };
+        self.chunks.clear();
+        for (index, arrival) in self.arrivals.iter().enumerate() {
+            if let Some(drops) = arrival.control.drops {
+                stats.rx_overflows += u64::from(drops.wrapping_sub(self.drops));
+                self.drops = drops;
+            }
+            if arrival.truncated {
+                stats.rx_truncated += 1;
+            } else if arrival.len > 0 {
+                let segment_bytes = segment_bytes(arrival);
+                stats.rx_frames += arrival.len.div_ceil(segment_bytes) as u64;
+                stats.rx_bytes += arrival.len as u64;
+                self.chunks.push(RxChunk {
+                    offset: (index * self.buffer_bytes) as u32,
+                    len: arrival.len as u32,
+                    segment_bytes: segment_bytes as u32,
+                    ecn: arrival.control.ecn,
+                });
+            }
+        }
+        RxBatch { memory: &self.memory, chunks: &self.chunks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn pair() -> (GsoSocket, GsoSocket) {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bind = || GsoSocket::bind(address, 1 << 20).expect("loopback has a free port");
+        (bind(), bind())
+    }
+
+    fn send(from: &GsoSocket, to: &GsoSocket, bytes: &[u8], segment_bytes: Option<u16>) {
+        from.send(Some(to.local_address()), &[IoSlice::new(bytes)], segment_bytes)
+            .expect("loopback takes a datagram");
+    }
+
+    #[test]
+    fn asks_for_more_while_all_buffers_fill_and_for_one_after_that() {
+        let (from, to) = pair();
+        let mut receiver = Receiver::new(BUFFER_BYTES);
+        let mut stats = IoStats::default();
+        (0..20).for_each(|byte| send(&from, &to, &[byte], None));
+        let mut batches = Vec::new();
+        while stats.rx_syscalls_empty == 0 {
+            batches.push(receiver.receive(&to, &mut stats).chunks.len());
+        }
+        assert_eq!(batches, [1, 2, 4, 8, 5, 0]);
+        assert_eq!(receiver.asked, 1);
+        assert_eq!((stats.rx_syscalls, stats.rx_frames, stats.rx_bytes), (6, 20, 20));
+    }
+
+    #[test]
+    fn truncated_datagrams_are_counted_and_dropped() {
+        let (from, to) = pair();
+        let mut receiver = Receiver::new(64);
+        let mut stats = IoStats::default();
+        send(&from, &to, &[1; 65], None);
+        send(&from, &to, &[2; 64], None);
+        let first: Vec<_> =
+            receiver.receive(&to, &mut stats).frames().map(|f| f.bytes.len()).collect();
+        assert!(first.is_empty());
+        let second: Vec<_> =
+            receiver.receive(&to, &mut stats).frames().map(|f| f.bytes.to_vec()).collect();
+        assert_eq!(second, [[2; 64]]);
+        assert_eq!((stats.rx_truncated, stats.rx_frames), (1, 1));
+    }
+
+    #[test]
+    fn an_empty_datagram_is_no_frame() {
+        let (from, to) = pair();
+        let mut receiver = Receiver::new(BUFFER_BYTES);
+        let mut stats = IoStats::default();
+        send(&from, &to, &[], None);
+        assert!(receiver.receive(&to, &mut stats).chunks.is_empty());
+        assert_eq!((stats.rx_frames, stats.rx_syscalls_empty), (0, 0));
+    }
+
+    #[test]
+    fn overflows_of_the_socket_buffer_are_counted() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (from, _) = pair();
+        let to = GsoSocket::bind(address, 4096).expect("loopback has a free port");
+        let mut receiver = Receiver::new(BUFFER_BYTES);
+        let mut stats = IoStats::default();
+        (0..200).for_each(|_| send(&from, &to, &[7; 1000], None));
+        while stats.rx_syscalls_empty == 0 {
+            receiver.receive(&to, &mut stats);
+        }
+        // The count rides on datagrams that were queued after the drops.
+        send(&from, &to, &[7; 1000], None);
+        receiver.receive(&to, &mut stats);
+        assert_eq!(stats.rx_frames + stats.rx_overflows, 201);
+        assert!(stats.rx_overflows > 0);
+    }
+}

@@ -1,0 +1,150 @@
+//! The table of peers: each address encoded once, counted, and with what is known of its path.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use petasos_netio::{Route, RouteError};
+
+use crate::sys::SocketAddress;
+
+/// One peer. The entry of a released route keeps its place with `datagram_bytes_max` 0, so that
+/// every packet to it is refused as too long.
+pub(crate) struct RouteEntry {
+    /// The peer's address as the kernel takes it.
+    pub encoded: SocketAddress,
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// The largest datagram payload, in bytes, that goes there whole.
+    pub datagram_bytes_max: usize,
+    /// The batch in which `run` was set: see [`RouteTable::next_batch`].
+    pub run_batch: u64,
+    /// The run to this peer that later packets of the batch may join.
+    pub run: u8,
+    holds: u32,
+}
+
+/// Routes by index and by address. An address has at most one route.
+pub(crate) struct RouteTable {
+    entries: Vec<RouteEntry>,
+    by_address: BTreeMap<SocketAddr, u32>,
+    free: Vec<u32>,
+    routes_max: usize,
+    batch: u64,
+}
+
+impl RouteTable {
+    pub(crate) fn new(routes_max: usize) -> RouteTable {
+        RouteTable {
+            entries: Vec::new(),
+            by_address: BTreeMap::new(),
+            free: Vec::new(),
+            routes_max: routes_max.min(u32::MAX as usize),
+            batch: 0,
+        }
+    }
+
+    /// Adds a hold to the peer's route, if it has one.
+    pub(crate) fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
+        let index = *self.by_address.get(&peer)?;
+        self.entries[index as usize].holds += 1;
+        Some(Route(index))
+    }
+
+    /// Adds a route to a peer that has none, with one hold.
+    pub(crate) fn insert(
+        &mut self,
+        peer: SocketAddr,
+        datagram_bytes_max: usize,
+    ) -> Result<Route, RouteError> {
+        let encoded = SocketAddress::new(peer);
+        let entry =
+            RouteEntry { encoded, peer, datagram_bytes_max, run_batch: 0, run: 0, holds: 1 };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = entry;
+                index
+            }
+            None if self.entries.len() < self.routes_max => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+            None => return Err(RouteError::TableFull),
+        };
+        let previous = self.by_address.insert(peer, index);
+        assert!(previous.is_none(), "a peer has at most one route");
+        Ok(Route(index))
+    }
+
+    /// Takes a hold from `route`, and frees it after the last.
+    ///
+    /// # Panics
+    /// If nobody holds the route: the caller released it too often.
+    pub(crate) fn release(&mut self, route: Route) {
+        let entry = self.entries.get_mut(route.0 as usize).filter(|entry| entry.holds > 0);
+        let entry = entry.expect("a released route is held");
+        entry.holds -= 1;
+        if entry.holds == 0 {
+            entry.datagram_bytes_max = 0;
+            self.by_address.remove(&entry.peer);
+            self.free.push(route.0);
+        }
+    }
+
+    /// Starts a batch: runs of earlier batches are closed.
+    #[inline]
+    pub(crate) fn next_batch(&mut self) -> u64 {
+        self.batch += 1;
+        self.batch
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, route: Route) -> Option<&RouteEntry> {
+        self.entries.get(route.0 as usize)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, route: Route) -> Option<&mut RouteEntry> {
+        self.entries.get_mut(route.0 as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn an_address_keeps_its_route_until_the_last_hold_is_released() {
+        let mut table = RouteTable::new(8);
+        let route = table.insert(peer(1), 100).expect("there is room");
+        assert_eq!(table.hold(peer(1)), Some(route));
+        table.release(route);
+        assert_eq!(table.hold(peer(1)), Some(route));
+        table.release(route);
+        table.release(route);
+        assert_eq!(table.hold(peer(1)), None);
+        assert_eq!(table.get(route).map(|entry| entry.datagram_bytes_max), Some(0));
+    }
+
+    #[test]
+    fn free_indices_are_reused_and_the_limit_holds() {
+        let mut table = RouteTable::new(2);
+        let first = table.insert(peer(1), 100).expect("there is room");
+        table.insert(peer(2), 100).expect("there is room");
+        assert!(matches!(table.insert(peer(3), 100), Err(RouteError::TableFull)));
+        table.release(first);
+        assert_eq!(table.insert(peer(3), 100).expect("one was freed"), first);
+    }
+
+    #[test]
+    #[should_panic(expected = "a released route is held")]
+    fn releasing_too_often_is_a_bug_of_the_caller() {
+        let mut table = RouteTable::new(2);
+        let route = table.insert(peer(1), 100).expect("there is room");
+        table.release(route);
+        table.release(route);
+    }
+}

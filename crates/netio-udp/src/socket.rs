@@ -1,0 +1,258 @@
+//! A UDP socket that sends and receives trains of datagrams.
+//!
+//! It keeps no buffers and no tables. The backend is built on it, and measurements use it bare as
+//! the floor that the kernel sets.
+
+use core::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use arrayvec::ArrayVec;
+use petasos_netio::{Ecn, SetupError};
+
+use crate::sys::{self, Arrival, Message, RECEIVE_MESSAGES_MAX, SocketAddress};
+
+/// A nonblocking UDP socket with segmentation (GSO) and coalescing (GRO).
+///
+/// It never fragments: a datagram longer than the path's MTU fails with `EMSGSIZE`.
+#[derive(Debug)]
+pub struct GsoSocket {
+    socket: UdpSocket,
+    local: SocketAddr,
+    peer: Option<SocketAddr>,
+    gso_supported: bool,
+    gro: bool,
+}
+
+/// A received datagram, or a train of equally sized ones of which the last may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes in the buffer.
+    pub len: usize,
+    /// Bytes of each datagram but perhaps the last; at least 1, and `len` for a single one.
+    pub segment_bytes: usize,
+    /// ECN bits of the IP header.
+    pub ecn: Ecn,
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Whether the buffer was too short, so that bytes are missing at the end.
+    pub truncated: bool,
+}
+
+impl GsoSocket {
+    /// Opens a socket at `address`; port 0 lets the system choose one. GRO is on if the kernel has
+    /// it. The system may grant less than `receive_buffer_bytes`, which is asked for in both
+    /// directions. An IPv6 socket takes IPv6 only.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    pub fn bind(address: SocketAddr, receive_buffer_bytes: usize) -> Result<GsoSocket, SetupError> {
+        let (family, _) = family_of(address);
+        let fd = sys::open(family).map_err(|error| failed("open a UDP socket", error))?;
+        configure(fd.as_fd(), address)?;
+        set_buffer_sizes(fd.as_fd(), receive_buffer_bytes);
+        sys::bind(fd.as_fd(), &SocketAddress::new(address))
+            .map_err(|error| bind_error(address, error))?;
+        let socket = UdpSocket::from(fd);
+        let local = socket.local_addr().map_err(|error| failed("read the local address", error))?;
+        let gso_supported =
+            sys::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+        let mut socket = GsoSocket { socket, local, peer: None, gso_supported, gro: false };
+        // Without support every datagram arrives alone, which callers handle anyway.
+        let _ = socket.set_gro(true);
+        Ok(socket)
+    }
+
+    /// Sends to `peer` and receives from it only, from now on.
+    ///
+    /// # Errors
+    /// The system's: no way there, or another address family.
+    pub fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
+        self.socket.connect(peer)?;
+        self.peer = Some(peer);
+        Ok(())
+    }
+
+    /// Turns coalescing of received datagrams on or off.
+    ///
+    /// # Errors
+    /// The system's, if the kernel does not have it.
+    pub fn set_gro(&mut self, on: bool) -> io::Result<()> {
+        sys::set_option(self.as_fd(), libc::SOL_UDP, libc::UDP_GRO, c_int::from(on))?;
+        self.gro = on;
+        Ok(())
+    }
+
+    /// Sets the ECN bits of the datagrams sent from now on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_ecn(&mut self, ecn: Ecn) -> io::Result<()> {
+        let (level, name) = match self.local {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        };
+        sys::set_option(self.as_fd(), level, name, c_int::from(ecn as u8))
+    }
+
+    /// Whether the kernel cuts trains into datagrams.
+    pub fn gso_supported(&self) -> bool {
+        self.gso_supported
+    }
+
+    /// Whether received datagrams are coalesced.
+    pub fn gro(&self) -> bool {
+        self.gro
+    }
+
+    /// Sends `pieces`, one after another, as one datagram, or as several of `segment_bytes` each
+    /// (the last may be shorter). A destination is needed unless the socket is connected. Returns
+    /// the bytes sent, which are all.
+    ///
+    /// # Errors
+    /// The system's; `WouldBlock` when the queue below is full.
+    #[inline]
+    pub fn send(
+        &self,
+        destination: Option<SocketAddr>,
+        pieces: &[IoSlice<'_>],
+        segment_bytes: Option<u16>,
+    ) -> io::Result<usize> {
+        let destination = destination.map(SocketAddress::new);
+        let message = Message { destination: destination.as_ref(), pieces, segment_bytes };
+        sys::send_one(self.as_fd(), &message)
+    }
+
+    /// Receives one datagram or train into `buffer`. 64 KiB hold the longest. `None` means that
+    /// nothing has arrived.
+    ///
+    /// # Errors
+    /// The system's, such as a connected peer's refusal that came by ICMP.
+    #[inline]
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
+        let mut source = SocketAddress::EMPTY;
+        let wanted = self.peer.is_none().then_some(&mut source);
+        let arrival = match sys::receive_one(self.as_fd(), buffer, wanted) {
+            Ok(arrival) => arrival,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let source = self.peer.or_else(|| source.decode());
+        Ok(Some(Received {
+            len: arrival.len,
+            segment_bytes: segment_bytes(&arrival),
+            ecn: arrival.control.ecn,
+            source: source.expect("the kernel names the source of a UDP datagram"),
+            truncated: arrival.truncated,
+        }))
+    }
+
+    /// The MTU of the path to `peer` as the system knows it now, in bytes with IP header.
+    ///
+    /// # Errors
+    /// The system's, if there is no way there.
+    pub fn path_mtu(&self, peer: SocketAddr) -> io::Result<usize> {
+        let probe = UdpSocket::bind((self.local.ip(), 0))?;
+        probe.connect(peer)?;
+        let (level, name) = match self.local {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+        };
+        let mtu = sys::option(probe.as_fd(), level, name)?;
+        usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The address that the socket is bound to.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Sends a prefix of `messages` and returns its length, at least 1.
+    #[inline]
+    pub(crate) fn send_messages(&self, messages: &[Message<'_>]) -> io::Result<usize> {
+        match messages {
+            [message] => sys::send_one(self.as_fd(), message).map(|_| 1),
+            messages => sys::send_many(self.as_fd(), messages),
+        }
+    }
+
+    /// Receives up to `count` messages, each into its own `stride` bytes of `memory`.
+    #[inline]
+    pub(crate) fn receive_messages(
+        &self,
+        memory: &mut [u8],
+        stride: usize,
+        count: usize,
+        arrivals: &mut ArrayVec<Arrival, RECEIVE_MESSAGES_MAX>,
+    ) -> io::Result<()> {
+        if count > 1 {
+            return sys::receive_many(self.as_fd(), memory, stride, count, arrivals);
+        }
+        arrivals.clear();
+        arrivals.push(sys::receive_one(self.as_fd(), &mut memory[..stride], None)?);
+        Ok(())
+    }
+}
+
+impl AsFd for GsoSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Bytes of each datagram in what arrived: at least 1, at most its length unless that is 0.
+#[inline]
+pub(crate) fn segment_bytes(arrival: &Arrival) -> usize {
+    let whole = arrival.len.max(1);
+    arrival.control.segment_bytes.map_or(whole, |size| whole.min(size as usize))
+}
+
+/// The address family, and the name of its level of options.
+fn family_of(address: SocketAddr) -> (c_int, c_int) {
+    match address.ip() {
+        IpAddr::V4(_) => (libc::AF_INET, libc::IPPROTO_IP),
+        IpAddr::V6(_) => (libc::AF_INET6, libc::IPPROTO_IPV6),
+    }
+}
+
+fn configure(fd: BorrowedFd<'_>, address: SocketAddr) -> Result<(), SetupError> {
+    let (_, level) = family_of(address);
+    let (discovery, discover_only, traffic_class) = if address.is_ipv4() {
+        (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO, libc::IP_RECVTOS)
+    } else {
+        sys::set_option(fd, level, libc::IPV6_V6ONLY, 1)
+            .map_err(|error| failed("restrict the socket to IPv6", error))?;
+        (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO, libc::IPV6_RECVTCLASS)
+    };
+    sys::set_option(fd, level, discovery, discover_only)
+        .map_err(|error| failed("forbid fragmentation", error))?;
+    // Without these two, ECN bits read as "not capable" and drops go uncounted: no reason to fail.
+    let _ = sys::set_option(fd, level, traffic_class, 1);
+    let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+    Ok(())
+}
+
+/// Best effort: a privileged process gets what it asks for, others what the system's limit allows.
+fn set_buffer_sizes(fd: BorrowedFd<'_>, bytes: usize) {
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    for (force, plain) in
+        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
+        if sys::set_option(fd, libc::SOL_SOCKET, force, bytes).is_err() {
+            let _ = sys::set_option(fd, libc::SOL_SOCKET, plain, bytes);
+        }
+    }
+}
+
+fn failed(attempt: &'static str, error: io::Error) -> SetupError {
+    SetupError::System { attempt, error }
+}
+
+fn bind_error(address: SocketAddr, error: io::Error) -> SetupError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => SetupError::AddressInUse(address),
+        io::ErrorKind::AddrNotAvailable => SetupError::AddressNotLocal(address),
+        _ => failed("bind the UDP socket", error),
+    }
+}

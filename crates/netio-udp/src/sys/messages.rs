@@ -1,0 +1,179 @@
+//! Sending and receiving datagrams, alone and in batches.
+
+use core::ffi::c_int;
+use core::mem::size_of;
+use core::ptr;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use arrayvec::ArrayVec;
+use petasos_netio::TX_BATCH_MAX;
+
+use super::SocketAddress;
+use super::control::{Control, ControlBuffer, SegmentControl, parse};
+
+/// Messages that one [`send_many`] takes.
+const SEND_MESSAGES_MAX: usize = TX_BATCH_MAX;
+
+/// Messages that one [`receive_many`] brings.
+pub(crate) const RECEIVE_MESSAGES_MAX: usize = 8;
+
+/// One datagram to send, or a train of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Message<'a> {
+    /// Where to; a connected socket needs no destination.
+    pub destination: Option<&'a SocketAddress>,
+    /// The bytes, in order.
+    pub pieces: &'a [IoSlice<'a>],
+    /// Bytes of each datagram, if the kernel shall cut the bytes into several.
+    pub segment_bytes: Option<u16>,
+}
+
+/// One datagram received, or a train of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Bytes written to the buffer.
+    pub len: usize,
+    /// Whether the buffer was too short.
+    pub truncated: bool,
+    /// What came beside the bytes.
+    pub control: Control,
+}
+
+/// Sends one message. Returns its length in bytes.
+#[inline]
+pub(crate) fn send_one(fd: BorrowedFd<'_>, message: &Message<'_>) -> io::Result<usize> {
+    let control = SegmentControl::new(message.segment_bytes.unwrap_or(0));
+    let header = send_header(message, &control);
+    // SAFETY: the header's pointers come from `message` and `control`, which outlive the call and
+    // which the kernel only reads.
+    let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, SEND_FLAGS) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends a prefix of `messages`, at most [`SEND_MESSAGES_MAX`] of them, and returns its length,
+/// at least 1. An error is the first message's.
+pub(crate) fn send_many(fd: BorrowedFd<'_>, messages: &[Message<'_>]) -> io::Result<usize> {
+    let messages = &messages[..messages.len().min(SEND_MESSAGES_MAX)];
+    let controls: ArrayVec<SegmentControl, SEND_MESSAGES_MAX> = messages
+        .iter()
+        .map(|message| SegmentControl::new(message.segment_bytes.unwrap_or(0)))
+        .collect();
+    let mut headers: ArrayVec<libc::mmsghdr, SEND_MESSAGES_MAX> = messages
+        .iter()
+        .zip(&controls)
+        .map(|(message, control)| libc::mmsghdr {
+            msg_hdr: send_header(message, control),
+            msg_len: 0,
+        })
+        .collect();
+    let (pointer, len) = (headers.as_mut_ptr(), headers.len() as u32);
+    // SAFETY: `pointer` refers to `len` headers, of which the kernel writes only `msg_len`. Their
+    // pointers come from `messages` and `controls`, which outlive the call and are only read.
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), pointer, len, SEND_FLAGS as _) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Receives one message into `buffer`. `source`, if given, becomes the sender's address.
+#[inline]
+pub(crate) fn receive_one(
+    fd: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    source: Option<&mut SocketAddress>,
+) -> io::Result<Arrival> {
+    let mut control = ControlBuffer([0; _]);
+    let mut piece = receive_piece(buffer);
+    let mut header = receive_header(&mut piece, &mut control);
+    if let Some(source) = source {
+        header.msg_namelen = source.len();
+        header.msg_name = source.as_mut_ptr().cast();
+    }
+    // SAFETY: the header's pointers come from exclusive borrows of `buffer`, `source` and local
+    // variables, with their lengths; all outlive the call.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, RECEIVE_FLAGS) };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    Ok(arrival(len, &header, &control))
+}
+
+/// Receives up to `count` messages, but no more than [`RECEIVE_MESSAGES_MAX`], each into its own
+/// `stride` bytes of `memory`. `arrivals` is cleared and then gets one entry per message.
+pub(crate) fn receive_many(
+    fd: BorrowedFd<'_>,
+    memory: &mut [u8],
+    stride: usize,
+    count: usize,
+    arrivals: &mut ArrayVec<Arrival, RECEIVE_MESSAGES_MAX>,
+) -> io::Result<()> {
+    arrivals.clear();
+    let count = count.min(RECEIVE_MESSAGES_MAX);
+    let mut controls: ArrayVec<ControlBuffer, RECEIVE_MESSAGES_MAX> =
+        (0..count).map(|_| ControlBuffer([0; _])).collect();
+    let mut pieces: ArrayVec<libc::iovec, RECEIVE_MESSAGES_MAX> =
+        memory.chunks_exact_mut(stride).take(count).map(receive_piece).collect();
+    let mut headers: ArrayVec<libc::mmsghdr, RECEIVE_MESSAGES_MAX> = pieces
+        .iter_mut()
+        .zip(&mut controls)
+        .map(|(piece, control)| libc::mmsghdr {
+            msg_hdr: receive_header(piece, control),
+            msg_len: 0,
+        })
+        .collect();
+    let (pointer, len) = (headers.as_mut_ptr(), headers.len() as u32);
+    let (flags, timeout) = (RECEIVE_FLAGS as _, ptr::null_mut());
+    // SAFETY: `pointer` refers to `len` headers, whose pointers come from exclusive borrows of
+    // disjoint parts of `memory`, `pieces` and `controls`, with their lengths; all outlive the call.
+    let received = unsafe { libc::recvmmsg(fd.as_raw_fd(), pointer, len, flags, timeout) };
+    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    for (header, control) in headers.iter().zip(&controls).take(received) {
+        arrivals.push(arrival(header.msg_len as usize, &header.msg_hdr, control));
+    }
+    Ok(())
+}
+
+const SEND_FLAGS: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+const RECEIVE_FLAGS: c_int = libc::MSG_DONTWAIT;
+
+fn empty_header() -> libc::msghdr {
+    // SAFETY: `msghdr` consists of integers and raw pointers, for which zero is a value.
+    unsafe { core::mem::zeroed() }
+}
+
+/// A header whose pointers live as long as `message` and `control`.
+#[inline]
+fn send_header(message: &Message<'_>, control: &SegmentControl) -> libc::msghdr {
+    let mut header = empty_header();
+    if let Some(destination) = message.destination {
+        header.msg_name = destination.as_ptr().cast_mut().cast();
+        header.msg_namelen = destination.len();
+    }
+    // `IoSlice` has the layout of `iovec`, as its documentation guarantees on Unix.
+    header.msg_iov = message.pieces.as_ptr().cast_mut().cast();
+    header.msg_iovlen = message.pieces.len() as _;
+    if message.segment_bytes.is_some() {
+        header.msg_control = ptr::from_ref(control).cast_mut().cast();
+        header.msg_controllen = size_of::<SegmentControl>() as _;
+    }
+    header
+}
+
+fn receive_piece(buffer: &mut [u8]) -> libc::iovec {
+    libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }
+}
+
+/// A header whose pointers live as long as `piece` and `control`.
+#[inline]
+fn receive_header(piece: &mut libc::iovec, control: &mut ControlBuffer) -> libc::msghdr {
+    let mut header = empty_header();
+    header.msg_iov = piece;
+    header.msg_iovlen = 1;
+    header.msg_controllen = control.0.len() as _;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header
+}
+
+#[inline]
+fn arrival(len: usize, header: &libc::msghdr, control: &ControlBuffer) -> Arrival {
+    let control_len = header.msg_controllen.min(control.0.len());
+    let truncated = header.msg_flags & libc::MSG_TRUNC != 0;
+    Arrival { len, truncated, control: parse(&control.0[..control_len]) }
+}

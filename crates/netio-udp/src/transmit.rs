@@ -1,0 +1,276 @@
+//! From a batch of packets to system calls.
+//!
+//! Small packets are copied next to each other, so that a run is one piece; the kernel's cost per
+//! piece is higher than the copy's. Larger ones go as they are. Each run is one message, and all
+//! messages of a batch are one system call, unless the kernel stops in between.
+//!
+//! When the queue below is full in the middle of a batch, the prefix that is reported as taken
+//! ends at the first packet that was not sent. Packets behind it that went out with an earlier run
+//! (to another peer) are then handed over again, and sent twice: datagrams may be duplicated
+//! anyway, and a duplicate costs less than a loss.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+
+use arrayvec::ArrayVec;
+use petasos_netio::{IoStats, TX_BATCH_MAX, TxPacket};
+
+use crate::plan::{Plan, Run};
+use crate::routes::RouteTable;
+use crate::socket::GsoSocket;
+use crate::sys::Message;
+
+/// Where messages go: the socket, or a script of errors in tests.
+pub(crate) trait Sink {
+    /// Sends a prefix of `messages` and returns its length, at least 1. An error is the first's.
+    fn send(&mut self, messages: &[Message<'_>]) -> io::Result<usize>;
+
+    /// The largest datagram payload, in bytes, that reaches `peer` whole.
+    fn path_bytes_max(&self, peer: SocketAddr) -> io::Result<usize>;
+}
+
+impl Sink for GsoSocket {
+    #[inline]
+    fn send(&mut self, messages: &[Message<'_>]) -> io::Result<usize> {
+        self.send_messages(messages)
+    }
+
+    fn path_bytes_max(&self, peer: SocketAddr) -> io::Result<usize> {
+        let header_bytes = if peer.is_ipv4() { 20 + 8 } else { 40 + 8 };
+        // The loopback device's MTU exceeds what IP can carry.
+        let mtu = self.path_mtu(peer)?.min(65_535);
+        Ok(mtu.saturating_sub(header_bytes).max(1))
+    }
+}
+
+/// The sending half of the backend.
+pub(crate) struct Transmitter {
+    staging: Box<[u8]>,
+    gso: bool,
+}
+
+/// Packets up to this length are copied.
+const COPIED_BYTES_MAX: usize = 512;
+
+/// Pieces of a batch: a head and a body per packet.
+type Pieces<'a> = ArrayVec<IoSlice<'a>, { 2 * TX_BATCH_MAX }>;
+
+/// Where each run's pieces start, and at the end where the last run's end.
+type PieceBounds = ArrayVec<u8, { TX_BATCH_MAX + 1 }>;
+
+/// What the parts of one transmission share.
+struct Batch<'t, S> {
+    sink: &'t mut S,
+    routes: &'t mut RouteTable,
+    packets: &'t [TxPacket<'t>],
+    plan: &'t Plan,
+    stats: &'t mut IoStats,
+    gso: &'t mut bool,
+}
+
+impl Transmitter {
+    pub(crate) fn new(gso: bool) -> Transmitter {
+        let staging = vec![0; TX_BATCH_MAX * COPIED_BYTES_MAX].into_boxed_slice();
+        Transmitter { staging, gso }
+    }
+
+    /// Whether trains are sent as one message.
+    pub(crate) fn gso(&self) -> bool {
+        self.gso
+    }
+
+    /// Sends a prefix of `packets` and returns its length.
+    #[inline]
+    pub(crate) fn transmit<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        routes: &mut RouteTable,
+        packets: &[TxPacket<'_>],
+        stats: &mut IoStats,
+    ) -> usize {
+        let mut taken = 0;
+        for chunk in packets.chunks(TX_BATCH_MAX) {
+            let count = self.transmit_chunk(sink, routes, chunk, stats);
+            taken += count;
+            if count < chunk.len() {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn transmit_chunk<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        routes: &mut RouteTable,
+        packets: &[TxPacket<'_>],
+        stats: &mut IoStats,
+    ) -> usize {
+        let plan = &Plan::new(packets, routes, self.gso);
+        let (mut pieces, mut bounds) = (Pieces::new(), PieceBounds::new());
+        gather(plan, packets, &mut self.staging, &mut pieces, &mut bounds);
+        let gso = &mut self.gso;
+        let mut batch = Batch { sink, routes, packets, plan, stats, gso };
+        let taken = batch.send_runs(&pieces, &bounds);
+        batch.stats.tx_errors += u64::from(plan.rejected_before(taken));
+        taken
+    }
+}
+
+impl<S: Sink> Batch<'_, S> {
+    /// Sends the runs in order. Returns how many packets of the batch are done with.
+    #[inline]
+    fn send_runs(&mut self, pieces: &[IoSlice<'_>], bounds: &[u8]) -> usize {
+        let runs = self.plan.runs();
+        let mut next = 0;
+        while next < runs.len() {
+            match self.send_messages(next, pieces, bounds) {
+                Ok(count) => {
+                    runs[next..next + count].iter().for_each(|run| self.count_sent(run));
+                    next += count;
+                }
+                Err(error) => {
+                    if let Err(unsent) = self.settle(&runs[next], &error) {
+                        let later = runs.get(next + 1).map(|run| self.plan.first_packet(run));
+                        return later.map_or(unsent, |later| later.min(unsent));
+                    }
+                    next += 1;
+                }
+            }
+        }
+        self.packets.len()
+    }
+
+    /// One system call for as many runs, from number `first` on, as the kernel takes at once.
+    #[inline]
+    fn send_messages(
+        &mut self,
+        first: usize,
+        pieces: &[IoSlice<'_>],
+        bounds: &[u8],
+    ) -> io::Result<usize> {
+        let mut messages: ArrayVec<Message<'_>, TX_BATCH_MAX> = ArrayVec::new();
+        for (run, bounds) in self.plan.runs().iter().zip(bounds.windows(2)).skip(first) {
+            let entry = self.routes.get(run.route).expect("a planned run has a route");
+            messages.push(Message {
+                destination: Some(&entry.encoded),
+                pieces: &pieces[bounds[0] as usize..bounds[1] as usize],
+                segment_bytes: (run.packets > 1).then_some(run.segment_bytes as u16),
+            });
+        }
+        self.stats.tx_syscalls += 1;
+        self.sink.send(&messages)
+    }
+
+    /// Decides what becomes of a run that failed. `Err` is the position of the first packet that
+    /// has to wait; otherwise the run is done with.
+    #[cold]
+    fn settle(&mut self, run: &Run, error: &io::Error) -> Result<(), usize> {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS) => {
+                self.stats.tx_full += 1;
+                return Err(self.plan.first_packet(run));
+            }
+            Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP) if run.packets > 1 => {
+                return self.resend_as_singles(run);
+            }
+            Some(libc::EMSGSIZE) => self.lower_limit(run, run.segment_bytes),
+            _ => {}
+        }
+        self.stats.tx_errors += run.packets as u64;
+        Ok(())
+    }
+
+    /// Sends the packets of a run that was refused as a train one by one. If any goes through, it
+    /// was the train that the kernel or the device cannot handle, and no more are sent.
+    fn resend_as_singles(&mut self, run: &Run) -> Result<(), usize> {
+        for position in self.plan.ranges(run).flatten() {
+            let packet = &self.packets[position];
+            let entry = self.routes.get(run.route).expect("a planned run has a route");
+            let pieces = [IoSlice::new(packet.head), IoSlice::new(packet.body)];
+            let destination = Some(&entry.encoded);
+            let message = Message { destination, pieces: &pieces, segment_bytes: None };
+            self.stats.tx_syscalls += 1;
+            match self.sink.send(&[message]) {
+                Ok(_) => {
+                    *self.gso = false;
+                    self.stats.tx_frames += 1;
+                    self.stats.tx_bytes += packet.len() as u64;
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS) => {
+                        self.stats.tx_full += 1;
+                        return Err(position);
+                    }
+                    Some(libc::EMSGSIZE) => {
+                        self.lower_limit(run, packet.len());
+                        self.stats.tx_errors += 1;
+                    }
+                    _ => self.stats.tx_errors += 1,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that datagrams of `refused_bytes` do not reach the run's peer.
+    fn lower_limit(&mut self, run: &Run, refused_bytes: usize) {
+        let entry = self.routes.get_mut(run.route).expect("a planned run has a route");
+        let probed = self.sink.path_bytes_max(entry.peer).unwrap_or(usize::MAX);
+        let limit = probed.min(refused_bytes - 1).max(1);
+        entry.datagram_bytes_max = entry.datagram_bytes_max.min(limit);
+    }
+
+    #[inline]
+    fn count_sent(&mut self, run: &Run) {
+        self.stats.tx_frames += run.packets as u64;
+        self.stats.tx_bytes += run.bytes as u64;
+    }
+}
+
+/// Collects the pieces of each run of `plan`, and where they start, copying small packets into
+/// `staging`, which has room for a batch of them.
+#[inline]
+fn gather<'a>(
+    plan: &Plan,
+    packets: &[TxPacket<'a>],
+    mut staging: &'a mut [u8],
+    pieces: &mut Pieces<'a>,
+    bounds: &mut PieceBounds,
+) {
+    bounds.push(0);
+    for run in plan.runs() {
+        if run.segment_bytes <= COPIED_BYTES_MAX {
+            let (copy, rest) = staging.split_at_mut(run.bytes);
+            copy_run(plan, run, packets, copy);
+            pieces.push(IoSlice::new(copy));
+            staging = rest;
+        } else {
+            for packet in plan.ranges(run).flat_map(|range| &packets[range]) {
+                let parts = [packet.head, packet.body].into_iter().filter(|part| !part.is_empty());
+                pieces.extend(parts.map(IoSlice::new));
+            }
+        }
+        bounds.push(pieces.len() as u8);
+    }
+}
+
+/// Copies the packets of a run next to each other.
+#[inline]
+fn copy_run(plan: &Plan, run: &Run, packets: &[TxPacket<'_>], copy: &mut [u8]) {
+    let mut rest = copy;
+    for range in plan.ranges(run) {
+        for packet in &packets[range] {
+            let (head, after) = rest.split_at_mut(packet.head.len());
+            let (body, after) = after.split_at_mut(packet.body.len());
+            head.copy_from_slice(packet.head);
+            if !packet.body.is_empty() {
+                body.copy_from_slice(packet.body);
+            }
+            rest = after;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

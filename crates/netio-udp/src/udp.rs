@@ -1,0 +1,152 @@
+//! The backend: a socket, its routes, and the two halves.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
+
+use crate::receive::{BUFFER_BYTES, Receiver};
+use crate::routes::RouteTable;
+use crate::socket::GsoSocket;
+use crate::transmit::{Sink, Transmitter};
+
+/// How a [`UdpIo`] behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpConfig {
+    /// Send equally sized packets to one peer as one train, where the kernel can.
+    pub gso: bool,
+    /// Receive trains, where the kernel can.
+    pub gro: bool,
+    /// Mark sent packets as ECN-capable. Only for those who slow down when told of congestion.
+    pub ecn_capable: bool,
+    /// Socket buffer to ask for, in bytes and in each direction. The system may grant less.
+    pub receive_buffer_bytes: usize,
+    /// Largest datagram payload, in bytes, whatever the path allows. The default suits Ethernet,
+    /// so that a peer behind an unnoticed bottleneck is reached as well.
+    pub datagram_bytes_max: usize,
+    /// Peers that the backend knows at once.
+    pub routes_max: usize,
+}
+
+impl Default for UdpConfig {
+    fn default() -> UdpConfig {
+        UdpConfig {
+            gso: true,
+            gro: true,
+            ecn_capable: false,
+            receive_buffer_bytes: 4 << 20,
+            datagram_bytes_max: 1472,
+            routes_max: 1 << 16,
+        }
+    }
+}
+
+/// Packet I/O over one unconnected UDP socket.
+///
+/// What the counters mean here: [`IoStats::rx_overflows`] is the socket's own count of lost
+/// datagrams, in which a lost train is one, and it lags until the next datagram arrives. A train
+/// cut short counts once in [`IoStats::rx_truncated`]. [`IoStats::tx_syscalls`] and
+/// [`IoStats::rx_syscalls`] count calls that move datagrams, not those that set up routes. Empty
+/// datagrams are neither sent nor delivered.
+pub struct UdpIo {
+    socket: GsoSocket,
+    routes: RouteTable,
+    receiver: Receiver,
+    transmitter: Transmitter,
+    stats: IoStats,
+    datagram_bytes_max: usize,
+}
+
+impl UdpIo {
+    /// Opens a backend at `address`; port 0 lets the system choose one.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    pub fn bind(address: SocketAddr, config: UdpConfig) -> Result<UdpIo, SetupError> {
+        let mut socket = GsoSocket::bind(address, config.receive_buffer_bytes)?;
+        if socket.gro() && !config.gro {
+            socket
+                .set_gro(false)
+                .map_err(|error| SetupError::System { attempt: "turn GRO off", error })?;
+        }
+        if config.ecn_capable {
+            socket
+                .set_ecn(Ecn::Capable0)
+                .map_err(|error| SetupError::System { attempt: "set the ECN bits", error })?;
+        }
+        Ok(UdpIo {
+            transmitter: Transmitter::new(config.gso && socket.gso_supported()),
+            socket,
+            routes: RouteTable::new(config.routes_max),
+            receiver: Receiver::new(BUFFER_BYTES),
+            stats: IoStats::default(),
+            datagram_bytes_max: config.datagram_bytes_max,
+        })
+    }
+
+    /// Whether trains are sent. Falls to `false` for good when the system refuses one.
+    pub fn gso(&self) -> bool {
+        self.transmitter.gso()
+    }
+
+    /// Whether trains are received.
+    pub fn gro(&self) -> bool {
+        self.socket.gro()
+    }
+
+    /// Whether this socket can name the address at all.
+    fn has_family_of(&self, peer: SocketAddr) -> bool {
+        match (self.socket.local_address(), peer.ip()) {
+            (SocketAddr::V4(_), IpAddr::V4(_)) => true,
+            (SocketAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
+            _ => false,
+        }
+    }
+}
+
+impl PacketIo for UdpIo {
+    #[inline]
+    fn receive(&mut self) -> RxBatch<'_> {
+        self.receiver.receive(&self.socket, &mut self.stats)
+    }
+
+    #[inline]
+    fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize {
+        self.transmitter.transmit(&mut self.socket, &mut self.routes, packets, &mut self.stats)
+    }
+
+    fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
+        if !self.has_family_of(peer) {
+            return Err(RouteError::WrongFamily(peer));
+        }
+        if peer.port() == 0 {
+            return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
+        }
+        if let Some(route) = self.routes.hold(peer) {
+            return Ok(route);
+        }
+        let path_bytes_max = self.socket.path_bytes_max(peer).map_err(RouteError::Unreachable)?;
+        self.routes.insert(peer, path_bytes_max.min(self.datagram_bytes_max))
+    }
+
+    fn release_route(&mut self, route: Route) {
+        self.routes.release(route);
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.socket.local_address()
+    }
+
+    fn datagram_bytes_max(&self, route: Route) -> usize {
+        self.routes.get(route).map_or(0, |entry| entry.datagram_bytes_max)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn stats(&self) -> IoStats {
+        self.stats
+    }
+}
