@@ -1,1 +1,92 @@
-fn main() {}
+//! Repository tasks: `cargo xtask <task>`.
+//!
+//! What `cargo` itself cannot say about the repository is checked here, in plain Rust with one
+//! dependency, so that a machine with nothing but the toolchain can run it. The tasks know the
+//! tree and the tools; no crate of the workspace is linked, so that a broken crate cannot break
+//! the checks of it.
+
+mod ci;
+mod icount;
+mod readme;
+mod tidy;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+tasks:
+  ci [STEP…]          run every check, or the named steps, in order; stop at the first failure
+  ci --list           list the steps
+  tidy                check what the compiler does not: layers, lengths, unsafe, specification
+  icount              measure instructions per RPC under callgrind
+  icount --check      the same, and fail if they exceed what xtask/icount.toml allows
+  icount --update     the same, and write xtask/icount.toml
+";
+
+/// Why a task failed, in words for the person at the terminal.
+type TaskResult = Result<(), String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> TaskResult {
+    match arguments {
+        ["ci", "--list"] => {
+            ci::list();
+            Ok(())
+        }
+        ["ci", steps @ ..] => ci::run(root(), steps),
+        ["tidy"] => tidy::run(root()),
+        ["icount"] => icount::run(root(), icount::Mode::Report),
+        ["icount", "--check"] => icount::run(root(), icount::Mode::Check),
+        ["icount", "--update"] => icount::run(root(), icount::Mode::Update),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        [] => Err(format!("no task given\n\n{USAGE}")),
+        _ => Err(format!("cannot understand `{}`\n\n{USAGE}", arguments.join(" "))),
+    }
+}
+
+/// The workspace's folder: the parent of this crate's.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's folder")
+}
+
+/// Where builds that must not disturb the main one go.
+fn target_folder(root: &Path, name: &str) -> PathBuf {
+    let main = std::env::var_os("CARGO_TARGET_DIR");
+    main.map_or_else(|| root.join("target"), |folder| root.join(folder)).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_tasks_and_options_are_refused_with_the_usage() {
+        for arguments in [&["sing"][..], &[], &["tidy", "--fix"], &["icount", "--chek"]] {
+            let message = run(arguments).unwrap_err();
+            assert!(message.contains("usage: cargo xtask"), "{message}");
+        }
+    }
+
+    #[test]
+    fn unknown_steps_are_refused_before_anything_runs() {
+        let message = run(&["ci", "fmt", "sing"]).unwrap_err();
+        assert!(message.contains("no step `sing`") && message.contains("dissector"), "{message}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Instructions per RPC, counted by callgrind.
+//!
+//! One program runs a client and a server over the in-memory backend, on a virtual clock, for as
+//! many RPCs as its argument says. It is run twice with different lengths; the slope between the
+//! totals is the cost of one RPC, free of what starting and stopping costs. The count does not
+//! depend on the machine's speed or load, so that a small growth is a fact, and CI can refuse it.
+
+mod record;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{TaskResult, target_folder, tools};
+use record::Record;
+
+const PACKAGE: &str = "petasos-endpoint";
+const EXAMPLE: &str = "icount";
+const EXAMPLE_FILE: &str = "crates/endpoint/examples/icount.rs";
+const RECORD_FILE: &str = "xtask/icount.toml";
+/// The lengths of the two runs, in RPCs.
+const RUNS: [u64; 2] = [20_000, 120_000];
+
+/// What to do with the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Print them.
+    Report,
+    /// Print them, and fail if they exceed what is committed.
+    Check,
+    /// Print them and commit to them.
+    Update,
+}
+
+/// Totals of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals {
+    rpcs: u64,
+    instructions: u64,
+    packets: u64,
+    syscalls: u64,
+}
+
+/// What one RPC costs, both sides together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PerRpc {
+    instructions: f64,
+    packets: f64,
+    syscalls: f64,
+}
+
+impl PerRpc {
+    fn slope(short: Totals, long: Totals) -> PerRpc {
+        let rpcs = (long.rpcs - short.rpcs) as f64;
+        let slope = |short: u64, long: u64| (long as f64 - short as f64) / rpcs;
+        PerRpc {
+            instructions: slope(short.instructions, long.instructions),
+            packets: slope(short.packets, long.packets),
+            syscalls: slope(short.syscalls, long.syscalls),
+        }
+    }
+}
+
+/// Whether the tree has the program to be measured.
+pub fn exists(root: &Path) -> bool {
+    root.join(EXAMPLE_FILE).exists() || root.join(RECORD_FILE).exists()
+}
+
+/// Measures, and does with the figures what `mode` says.
+pub fn run(root: &Path, mode: Mode) -> TaskResult {
+    let path = root.join(RECORD_FILE);
+    let committed = match fs::read_to_string(&path) {
+        Ok(text) => Some(Record::parse(&text).map_err(|error| format!("{RECORD_FILE}: {error}"))?),
+        Err(_) => None,
+    };
+    if mode == Mode::Check && committed.is_none() {
+        return Err(format!(
+            "no {RECORD_FILE} to check against: run `cargo xtask icount --update`"
+        ));
+    }
+    let measured = measure(root)?;
+    println!(
+        "per RPC, both sides: {:.1} instructions, {:.3} packets, {:.3} system calls",
+        measured.instructions, measured.packets, measured.syscalls
+    );
+    match (mode, committed) {
+        (Mode::Check, Some(committed)) => committed.check(measured),
+        (Mode::Update, committed) => {
+            let record = Record::of(measured, committed.map(|record| record.ceiling));
+            fs::write(&path, record.to_text())
+                .map_err(|error| format!("{RECORD_FILE}: {error}"))?;
+            println!("wrote {RECORD_FILE}; say in the commit why the figures changed");
+            record.check_ceiling(measured)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn measure(root: &Path) -> Result<PerRpc, String> {
+    if !root.join(EXAMPLE_FILE).exists() {
+        return Err(format!("there is no {EXAMPLE_FILE} to measure"));
+    }
+    if !tools::is_installed("valgrind") {
+        return Err("callgrind is missing: apt-get install valgrind".into());
+    }
+    let target = target_folder(root, "icount");
+    let program = build(root, &target)?;
+    let [short, long] = RUNS.map(|rpcs| run_once(&program, rpcs, &target));
+    Ok(PerRpc::slope(short?, long?))
+}
+
+/// Builds the program for the baseline processor, whatever the user's flags say.
+fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
+    let baseline = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--release", "--package", PACKAGE, "--example", EXAMPLE]);
+    command.env("RUSTFLAGS", format!("-Ctarget-cpu={baseline}"));
+    command.env("CARGO_TARGET_DIR", target).current_dir(root);
+    tools::run(command)?;
+    Ok(target.join("release/examples").join(EXAMPLE))
+}
+
+fn run_once(program: &Path, rpcs: u64, folder: &Path) -> Result<Totals, String> {
+    let profile = folder.join(format!("callgrind.{rpcs}.out"));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
+        .arg(program)
+        .arg(rpcs.to_string())
+        .output()
+        .map_err(|error| format!("cannot run valgrind: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{EXAMPLE} {rpcs} failed under valgrind: {said}"));
+    }
+    let text = fs::read_to_string(&profile)
+        .map_err(|error| format!("cannot read {}: {error}", profile.display()))?;
+    let instructions = instructions(&text)?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let totals = totals(&printed, instructions)?;
+    if totals.rpcs != rpcs {
+        return Err(format!("{EXAMPLE} was asked for {rpcs} RPCs and did {}", totals.rpcs));
+    }
+    Ok(totals)
+}
+
+/// The instruction total in a callgrind profile.
+fn instructions(profile: &str) -> Result<u64, String> {
+    let only_instructions = profile.lines().any(|line| line.trim() == "events: Ir");
+    let total = profile.lines().find_map(|line| line.strip_prefix("totals:"));
+    match total.map(|total| total.trim().parse()) {
+        Some(Ok(total)) if only_instructions => Ok(total),
+        _ => Err("the callgrind profile has no total of instructions".into()),
+    }
+}
+
+/// What the program printed: one line of JSON.
+fn totals(printed: &str, instructions: u64) -> Result<Totals, String> {
+    let line = printed.lines().find(|line| line.trim_start().starts_with('{'));
+    let json: Value = serde_json::from_str(line.unwrap_or_default())
+        .map_err(|error| format!("{EXAMPLE} printed no line of JSON ({error}): {printed}"))?;
+    let field = |name: &str| {
+        json[name]
+            .as_u64()
+            .ok_or_else(|| format!("{EXAMPLE} printed no count of {name}: {printed}"))
+    };
+    Ok(Totals {
+        rpcs: field("rpcs")?,
+        instructions,
+        packets: field("packets")?,
+        syscalls: field("syscalls")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROFILE: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\n\
+        cmd: ./icount 20000\npart: 1\n\n\ndesc: Trigger: Program termination\n\
+        positions: line\nevents: Ir\nsummary: 9000001\n\n\nob=(1) /icount\nfl=(1) main.rs\n\
+        fn=(1) main\n0 9000001\n\ntotals: 9000002\n";
+
+    #[test]
+    fn the_profile_s_total_is_read() {
+        assert_eq!(instructions(PROFILE), Ok(9_000_002));
+    }
+
+    #[test]
+    fn a_profile_cut_short_or_of_other_events_is_refused() {
+        let (cut, _) = PROFILE.split_once("totals").unwrap();
+        assert!(instructions(cut).is_err());
+        assert!(instructions(&PROFILE.replace("events: Ir", "events: Ir Dr")).is_err());
+    }
+
+    #[test]
+    fn the_program_s_line_is_read() {
+        let printed = "{\"rpcs\": 20000, \"packets\": 40000, \"syscalls\": 3}\n";
+        let totals = totals(printed, 5).unwrap();
+        let expected = Totals { rpcs: 20_000, instructions: 5, packets: 40_000, syscalls: 3 };
+        assert_eq!(totals, expected);
+    }
+
+    #[test]
+    fn a_missing_count_is_named() {
+        let message = totals("{\"rpcs\": 1, \"packets\": 2}", 5).unwrap_err();
+        assert!(message.contains("syscalls"), "{message}");
+        assert!(totals("done\n", 5).is_err());
+    }
+
+    #[test]
+    fn the_slope_is_free_of_what_both_runs_share() {
+        let short = Totals { rpcs: 100, instructions: 5_000, packets: 210, syscalls: 9 };
+        let long = Totals { rpcs: 300, instructions: 75_000, packets: 610, syscalls: 9 };
+        let expected = PerRpc { instructions: 350.0, packets: 2.0, syscalls: 0.0 };
+        assert_eq!(PerRpc::slope(short, long), expected);
+    }
+}

@@ -1,0 +1,89 @@
+//! Programs beside the toolchain that some steps need: found, or installed where that is possible.
+
+use std::env;
+use std::process::{Command, Stdio};
+
+use crate::TaskResult;
+
+/// A program and the Debian package that has it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+const TOOLS: [Tool; 2] = [
+    Tool { program: "valgrind", package: "valgrind" },
+    Tool { program: "tshark", package: "tshark" },
+];
+
+/// Whether `program` is on the path.
+pub fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Installs what is missing, if this is a Debian machine and we are root; otherwise says what is
+/// missing and goes on: the steps that need it speak for themselves.
+pub fn install_missing() -> TaskResult {
+    let missing: Vec<&str> =
+        TOOLS.iter().filter(|tool| !is_installed(tool.program)).map(|tool| tool.package).collect();
+    if missing.is_empty() {
+        println!("nothing is missing");
+        return Ok(());
+    }
+    if !is_installed("apt-get") || !is_root() {
+        println!("missing: {0}. Install with: sudo apt-get install {0}", missing.join(" "));
+        return Ok(());
+    }
+    println!("installing {}", missing.join(" "));
+    apt_get(&["update", "-qq"])?;
+    let mut arguments = vec!["install", "-qq", "--yes", "--no-install-recommends"];
+    arguments.extend(missing);
+    apt_get(&arguments)
+}
+
+fn apt_get(arguments: &[&str]) -> TaskResult {
+    let mut command = Command::new("apt-get");
+    command.args(["-o", "DPkg::Lock::Timeout=300"]).args(arguments).stdout(Stdio::null());
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    run(command)
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Runs `command` to its end; anything but success is an error that quotes it.
+pub fn run(mut command: Command) -> TaskResult {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let line = words.join(" ");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{line}` failed ({status})")),
+        Err(error) => Err(format!("cannot run `{line}`: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_path() {
+        assert!(is_installed("sh"));
+        assert!(!is_installed("no-such-program-anywhere"));
+    }
+
+    #[test]
+    fn failures_quote_the_command() {
+        assert!(run(Command::new("true")).is_ok());
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 3"]);
+        let message = run(command).unwrap_err();
+        assert!(message.contains("sh -c exit 3") && message.contains('3'), "{message}");
+        let message = run(Command::new("no-such-program-anywhere")).unwrap_err();
+        assert!(message.contains("cannot run"), "{message}");
+    }
+}
