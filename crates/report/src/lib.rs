@@ -1,0 +1,28 @@
+//! How measurements become numbers that people and tools can read: latency histograms, ratios of
+//! alternating turns, a description of the machine, terminal tables, a progress line, JSON and a
+//! self-contained HTML report.
+//!
+//! Boundary rule: knows nothing about RPC, sockets or experiments. It measures nothing; callers
+//! bring values with their units.
+
+mod figure;
+mod file;
+mod format;
+mod histogram;
+mod html;
+mod machine;
+mod pairs;
+mod progress;
+mod result;
+mod table;
+
+pub use figure::{Axis, Bar, Figure, Series, Tone};
+pub use file::{WriteError, write_atomically};
+pub use format::{duration_us, significant, with_si_prefix};
+pub use histogram::{Histogram, Latency};
+pub use html::Report;
+pub use machine::Machine;
+pub use pairs::{PairError, Pairs, Quantity, Ratio, median};
+pub use progress::Progress;
+pub use result::{ExperimentResult, Measured, PairRecord};
+pub use table::{Column, Style, Table};
