@@ -1,1 +1,42 @@
-//! Placeholder until its first content.
+//! A seeded discrete-event simulation of a datacenter network and the hosts on it.
+//!
+//! Why it exists: failures that need three lost packets and a crash at one nanosecond must be
+//! found in seconds and replayed from a seed. A [`World`] owns virtual time, the network and the
+//! hosts. Hosts run the real code on ports of a captured [`petasos_netio::memory::Hub`]; what
+//! they send travels over links and through switches, and may be lost, copied, delayed, damaged
+//! or dropped on the way.
+//!
+//! Invariants:
+//! - One seed, one sequence of host runs and one script give one trace ([`World::trace_hash`]).
+//! - Virtual time never runs backwards, and never stands still for ever: a host's turn takes at
+//!   least a nanosecond.
+//! - Every packet is accounted for: what was sent or copied was delivered, dropped for a counted
+//!   reason, or is still in flight ([`Stats::unaccounted`]).
+//! - Everything is bounded: events, packets in flight, inboxes, switch buffers.
+//!
+//! Boundary rule: the network knows nothing of what hosts run; only [`Host`] joins the two.
+
+mod action;
+mod event;
+mod faults;
+mod host;
+mod link;
+mod network;
+mod packet;
+mod routes;
+mod stats;
+mod switch;
+mod timers;
+mod topology;
+mod trace;
+mod world;
+
+pub use action::{Action, Links};
+pub use event::{EventQueue, QueueFull};
+pub use faults::FaultProfile;
+pub use host::{Host, HostSeat};
+pub use link::{Framing, LinkConfig};
+pub use stats::{PortStats, Stats};
+pub use switch::{BufferConfig, Forwarding, SwitchConfig};
+pub use topology::{LeafSpine, LinkId, NIC_BUFFER_BYTES, Node, Topology, TopologyBuilder};
+pub use world::{Stop, World, WorldConfig};

@@ -1,0 +1,75 @@
+//! What a script does to the world, at once or at a set time.
+
+use petasos_base::Time;
+
+use crate::topology::Topology;
+use crate::{FaultProfile, LinkId, Node};
+
+/// A change of the world.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Takes a host's processor away until a time: it does not run, its inbox fills up, and it
+    /// runs as soon as it is back. A later pause replaces this one. No effect on a dead host.
+    Pause {
+        /// Which host.
+        host: u32,
+        /// Until when.
+        until: Time,
+    },
+    /// Kills a host: it never runs again, and what arrives for it is dropped. What it has sent
+    /// is on its way.
+    Crash {
+        /// Which host.
+        host: u32,
+    },
+    /// Kills a host unless it is dead, and makes a new one in its place that knows nothing of
+    /// the old one. Packets on the way to the host's number reach the new one.
+    Restart {
+        /// Which host.
+        host: u32,
+    },
+    /// Replaces the fault profile of links.
+    Faults {
+        /// Which links.
+        links: Links,
+        /// Their profile from now on.
+        profile: FaultProfile,
+    },
+    /// Cuts links: what is put on them vanishes. What is on its way arrives, and routes stay.
+    Cut(Links),
+    /// Mends links.
+    Mend(Links),
+    /// Splits the hosts into groups, given for each host: packets sent from one group to another
+    /// vanish. What is on its way arrives. A later partition replaces this one.
+    Partition(Vec<u32>),
+    /// Ends the partition.
+    Heal,
+    /// Ends every fault of the network: all links are clean and mended, no partition. From here
+    /// on, whatever lives must make progress.
+    Calm,
+}
+
+/// A set of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// All of them.
+    All,
+    /// One direction of one cable.
+    One(LinkId),
+    /// Every link that starts or ends at this host.
+    OfHost(u32),
+}
+
+impl Links {
+    /// Whether link `index` of `topology` is among them.
+    pub(crate) fn contains(self, topology: &Topology, index: usize) -> bool {
+        match self {
+            Links::All => true,
+            Links::One(link) => link.0 as usize == index,
+            Links::OfHost(host) => {
+                let (from, to, _) = topology.links[index];
+                from == Node::Host(host) || to == Node::Host(host)
+            }
+        }
+    }
+}

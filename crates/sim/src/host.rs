@@ -1,0 +1,53 @@
+//! What runs on a host, and what a host is given.
+
+use petasos_base::{Time, VirtualClock};
+use petasos_netio::memory::MemoryIo;
+
+/// The program of one host.
+///
+/// It owns its port ([`HostSeat::port`]) and is run when packets have arrived there, and when
+/// the time that it asked for has come. It may also be run without either.
+pub trait Host {
+    /// Does what there is to do at `now` and returns when to run again even if no packet
+    /// arrives, [`Time::NEVER`] for not at all. A time not after `now` means as soon as the turn
+    /// is over ([`crate::WorldConfig::turn_nanos`]). Packets left unreceived have the same effect.
+    fn run(&mut self, now: Time) -> Time;
+}
+
+impl<F: FnMut(Time) -> Time> Host for F {
+    fn run(&mut self, now: Time) -> Time {
+        self(now)
+    }
+}
+
+impl Host for Box<dyn Host> {
+    fn run(&mut self, now: Time) -> Time {
+        (**self).run(now)
+    }
+}
+
+/// What a host is made from, at the start and again after every restart.
+pub struct HostSeat {
+    /// Number of the host: its peers reach it at [`MemoryIo::address`] of this number.
+    pub number: u32,
+    /// How often the host has been restarted.
+    pub restarts: u32,
+    /// The host's port. In the first life its number is the host's; later lives have ports of
+    /// their own, and packets to the port of a dead life are dropped.
+    pub port: MemoryIo,
+    /// Virtual time.
+    pub clock: VirtualClock,
+    /// Randomness for this host and life, from the world's seed.
+    pub seed: u64,
+}
+
+/// One host as the world sees it. Invariant: a host that is not alive has no timer set.
+pub(crate) struct Seated<H> {
+    pub(crate) program: H,
+    pub(crate) alive: bool,
+    pub(crate) restarts: u32,
+    /// Number of the port of the present life.
+    pub(crate) port: u32,
+    /// The host may not run before: it is busy with its last turn, or paused.
+    pub(crate) ready_at: Time,
+}

@@ -1,0 +1,80 @@
+//! Packets in flight, in a bounded slab: events carry an index, payloads move once.
+
+use petasos_base::Time;
+use petasos_netio::Ecn;
+
+/// Index of a packet in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketId(pub(crate) u32);
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    /// Payload.
+    pub(crate) bytes: Vec<u8>,
+    /// Sending host.
+    pub(crate) from: u32,
+    /// Receiving host.
+    pub(crate) to: u32,
+    /// The port that was addressed: the host's number, or the port of one life of the host.
+    pub(crate) port: u32,
+    /// ECN bits as they stand now.
+    pub(crate) ecn: Ecn,
+    /// Whether the receiver's checksum will refuse it.
+    pub(crate) damaged: bool,
+    /// Whether its bytes were changed in a way that the checksum misses.
+    pub(crate) altered: bool,
+    /// When the last bit reaches the node that the packet is entering.
+    pub(crate) tail_at: Time,
+    /// Rate of the link that the packet is entering from, in bits per second.
+    pub(crate) ingress_bps: u64,
+}
+
+/// All packets in flight.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    slots: Vec<Option<Packet>>,
+    free: Vec<PacketId>,
+    packets_max: usize,
+}
+
+impl Packets {
+    pub(crate) fn new(packets_max: usize) -> Packets {
+        Packets { slots: Vec::new(), free: Vec::new(), packets_max }
+    }
+
+    /// Takes a packet in, or gives `None` (and drops it) when the bound is reached.
+    #[inline]
+    pub(crate) fn insert(&mut self, packet: Packet) -> Option<PacketId> {
+        if let Some(id) = self.free.pop() {
+            self.slots[id.0 as usize] = Some(packet);
+            return Some(id);
+        }
+        if self.slots.len() >= self.packets_max {
+            return None;
+        }
+        self.slots.push(Some(packet));
+        Some(PacketId(self.slots.len() as u32 - 1))
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, id: PacketId) -> Packet {
+        self.free.push(id);
+        self.slots[id.0 as usize].take().expect("an event refers to a packet in flight")
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: PacketId) -> &Packet {
+        self.slots[id.0 as usize].as_ref().expect("an event refers to a packet in flight")
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+        self.slots[id.0 as usize].as_mut().expect("an event refers to a packet in flight")
+    }
+
+    /// Packets in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
