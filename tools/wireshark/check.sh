@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Checks petasos.lua: packs headers of known fields, lets tshark dissect them, and compares.
+#
+# The headers are packed here from the bit budget of docs/spec/wire.md, by other code than the
+# dissector's. With `--dump` the dissection is printed as text and not compared.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+for program in tshark text2pcap; do
+    if ! command -v "$program" > /dev/null; then
+        echo "dissector: skipped, $program is missing; install with: sudo apt-get install tshark"
+        exit 0
+    fi
+done
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+# tshark reads no settings of the user's, so that the result is the same everywhere.
+export HOME=$folder XDG_CONFIG_HOME=$folder
+
+# le64 WORD: the eight bytes of a word, in hexadecimal, least significant first.
+le64() {
+    local at
+    for at in 0 8 16 24 32 40 48 56; do printf '%02x ' $((($1 >> at) & 255)); done
+}
+
+# word0 VERSION KIND FLAGS SESSION TAG
+word0() { le64 $(($1 | $2 << 4 | $3 << 8 | $4 << 16 | $5 << 36)); }
+# word1 REQUEST TRANSMISSION
+word1() { le64 $(($1 | $2 << 40)); }
+# client PACKET_INDEX MESSAGE_BYTES METHOD
+client() { le64 $(($1 | $2 << 20 | $3 << 48)); }
+# server ECHO VALUE CREDITS
+server() { le64 $(($1 | $2 << 24 | $3 << 52)); }
+# filler COUNT: that many bytes of payload.
+filler() { printf 'ab %.0s' $(seq "$1"); }
+
+expected=$folder/expected
+dump=$folder/dump
+capture=$folder/capture.pcap
+: > "$expected"
+: > "$dump"
+
+# packet EXPECTED HEX…: one UDP payload, and the fields that tshark must find in it.
+packet() {
+    echo "$1" >> "$expected"
+    shift
+    echo "000000 $*" >> "$dump"
+}
+
+fields=(
+    _ws.col.Protocol petasos.version petasos.kind petasos.from_server
+    petasos.flags.key_phase petasos.flags.ecn_echo petasos.flags.encoding
+    petasos.flags.checksum petasos.flags.later
+    petasos.session petasos.tag petasos.request petasos.transmission
+    petasos.packet_index petasos.message_bytes petasos.method
+    petasos.pull_start petasos.pull_end
+    petasos.echo petasos.arrived petasos.reject_code petasos.value petasos.credits
+    petasos.acked petasos.payload petasos.crc32c
+)
+
+# Columns: protocol version kind server | key ecn encoding crc later | session tag request
+# transmission | index bytes method | pull | echo arrived code value credits | acked payload crc
+
+# Every field of a client's packet at its greatest value but for a few low bits.
+packet 'Petasos;1;1;0;0;0;2;0;0;1048574;0x0ffffffd;1099511627772;16777211;262138;268435448;65527;;;;;;;;;ababab;' \
+    "$(word0 1 1 0x08 1048574 0x0ffffffd)$(word1 1099511627772 16777211)" \
+    "$(client 262138 268435448 65527)$(filler 3)"
+# An empty request.
+packet 'Petasos;1;1;0;0;0;0;0;0;0;0x00000000;0;0;0;0;0;;;;;;;;;;' \
+    "$(word0 1 1 0 0 0)$(word1 0 0)$(client 0 0 0)"
+packet 'Petasos;1;2;0;1;0;0;0;0;7;0x0000beef;8;9;;;;32;64;;;;;;;;' \
+    "$(word0 1 2 0x01 7 0xbeef)$(word1 8 9)$(client 32 64 0)"
+packet 'Petasos;1;3;0;0;0;0;0;0;7;0x0000beef;8;10;;;;;;;;;;;;;' \
+    "$(word0 1 3 0 7 0xbeef)$(word1 8 10)$(client 0 0 0)"
+# A response's first packet has the message's length, with the ECN echo and a checksum.
+packet 'Petasos;1;8;1;0;1;0;1;0;3;0x0000beef;8;11;0;268435455;;;;16777214;;;;4095;;abababab;0x04030201' \
+    "$(word0 1 8 0x12 3 0xbeef)$(word1 8 11)$(server 16777214 268435455 4095)" \
+    "$(filler 4)01 02 03 04"
+# A later one has its index.
+packet 'Petasos;1;8;1;0;0;0;0;1;3;0x0000beef;8;12;1048575;;;;;5;;;;32;;abab;' \
+    "$(word0 1 8 0x20 3 0xbeef)$(word1 8 12)$(server 5 1048575 32)$(filler 2)"
+# Bits 1, 2, 64 and 127 beyond packet 10.
+packet 'Petasos;1;9;1;0;0;0;0;0;3;0x0000beef;8;13;;;;;;6;10;;;16;11,12,74,137;;' \
+    "$(word0 1 9 0 3 0xbeef)$(word1 8 13)$(server 6 10 16)" \
+    "06 00 00 00 00 00 00 00 01 00 00 00 00 00 00 80"
+packet 'Petasos;1;10;1;0;0;0;0;0;3;0x0000beef;8;14;;;;;;7;;3;;8;;;' \
+    "$(word0 1 10 0 3 0xbeef)$(word1 8 14)$(server 7 3 8)"
+packet 'Petasos;1;11;1;0;0;0;0;0;3;0x0000beef;8;15;;;;;;8;;;0;0;;;' \
+    "$(word0 1 11 0 3 0xbeef)$(word1 8 15)$(server 8 0 0)"
+# What is not ours is left alone: another version, kind 0, a reserved flag, a ragged
+# acknowledgement, an index beyond the message, a packet cut short.
+others='UDP;;;;;;;;;;;;;;;;;;;;;;;;;'
+packet "$others" "$(word0 2 1 0 7 1)$(word1 8 9)$(client 0 0 0)"
+packet "$others" "$(word0 1 0 0 7 1)$(word1 8 9)$(client 0 0 0)"
+packet "$others" "$(word0 1 1 0x40 7 1)$(word1 8 9)$(client 0 0 0)"
+packet "$others" "$(word0 1 9 0 7 1)$(word1 8 9)$(server 6 10 16)$(filler 7)"
+packet "$others" "$(word0 1 1 0 7 1)$(word1 8 9)$(client 5 100 0)$(filler 3)"
+packet "$others" "$(word0 1 1 0 7 1)$(word1 8 9)"
+
+text2pcap -q -u 40001,40002 "$dump" "$capture" > "$folder/log" 2>&1 || {
+    cat "$folder/log" >&2
+    exit 1
+}
+
+dissect() {
+    tshark -n -r "$capture" -X lua_script:petasos.lua "$@" 2> "$folder/log" || {
+        cat "$folder/log" >&2
+        exit 1
+    }
+}
+
+# compare WHAT GOT WANTED: fails with the differing lines.
+compare() {
+    if ! diff -u --label wanted "$3" --label got "$2" >&2; then
+        echo "dissector: $1 are not decoded as they should be" >&2
+        cat "$folder/log" >&2
+        exit 1
+    fi
+}
+
+if [ "${1:-}" = --dump ]; then
+    dissect -V -O petasos
+    exit 0
+fi
+
+options=(-T fields -E separator=';' -E occurrence=a -E aggregator=,)
+for field in "${fields[@]}"; do options+=(-e "$field"); done
+dissect "${options[@]}" | sed 's/True/1/g; s/False/0/g' > "$folder/got"
+compare "packets recognised by their shape" "$folder/got" "$expected"
+
+# Told that the port is ours, it says what is wrong with each of the others.
+dissect -d udp.port==40002,petasos -Y petasos.malformed -T fields -e frame.number \
+    -e _ws.expert.message > "$folder/got"
+printf '%s\t%s\n' 10 'version 2' 11 'kind 0 is not assigned' 12 'a reserved flag is set' \
+    15 'shorter than a header' > "$expected.malformed"
+compare "malformed packets" "$folder/got" "$expected.malformed"
+
+echo "dissector: $(wc -l < "$expected") packets decoded as they should be"
