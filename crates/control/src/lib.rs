@@ -1,1 +1,52 @@
-//! Placeholder until its first content.
+//! The control protocol of Petasos: who the peer is, which sessions exist, whether it lives.
+//!
+//! One TCP connection joins each pair of processes. [`Connection`] is the state machine at one of
+//! its ends: bytes, times and commands go in; bytes, events and a deadline come out. It owns no
+//! socket, thread, clock or source of randomness, so that the event loop and the simulator drive
+//! the same code. [`Message`] and [`Deframer`] are the format, specified with numbered rules in
+//! `docs/spec/control.md` and cited here as `C1`, `C2`, ….
+//!
+//! Invariants that hold against any peer: memory is bounded (one frame of input, the output limit
+//! plus [`OWED_BYTES_MAX`], [`OUTSTANDING_MAX`] requests per direction and as many remembered
+//! answers); every connect that was accepted as a command is answered by exactly one event; the
+//! last event of a connection is [`Event::PeerFailed`] or [`Event::Closed`].
+//!
+//! Boundary rule: sees `wire` (for its limits) and `base` only; never packets or sockets.
+
+mod answers;
+mod codes;
+mod config;
+mod connection;
+mod error;
+mod fields;
+mod frame;
+mod heartbeat;
+mod hello;
+mod message;
+mod output;
+mod params;
+mod requests;
+mod session;
+mod text;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub use answers::Answers;
+pub use codes::{ByeReason, ErrorCode, Fault, RefuseCode};
+pub use config::{Config, ConfigError, OUTSTANDING_MAX, OWED_BYTES_MAX};
+pub use connection::{Connection, Counters, Event, Role};
+pub use error::{
+    ConnectError, ConnectFailure, DisconnectError, FailureReason, Malformed, ProtocolError,
+    ReplyError,
+};
+pub use frame::{BODY_BYTES_MAX, Deframer, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame};
+pub use hello::{Capabilities, Hello, MAGIC, NAME_BYTES_MAX};
+pub use message::{DETAIL_BYTES_MAX, Message};
+pub use params::{
+    AcceptParams, ConnectParams, DataAddress, PAYLOAD_BYTES_MAX, Recovery, ServerLimits, Target,
+};
+pub use session::{SessionRef, SessionRole};
+pub use text::Text;
+pub use version::{SUPPORTED, Version, VersionRange};

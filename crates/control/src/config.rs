@@ -1,0 +1,101 @@
+//! What a process may choose, and the limits that the protocol fixes.
+
+use core::time::Duration;
+
+use crate::frame::FRAME_HEADER_BYTES;
+use crate::message::{CONNECT_REPLY_BODY_BYTES_MAX, ERROR_BODY_BYTES_MAX};
+
+/// Requests (connects and disconnects) that one process may have unanswered at the other (C8).
+pub const OUTSTANDING_MAX: usize = 1024;
+
+/// Bytes that a process may have to send unasked to a peer that keeps [`OUTSTANDING_MAX`] (C15).
+pub const OWED_BYTES_MAX: usize = 72 * 1024;
+
+const ANSWER_BYTES_MAX: usize = FRAME_HEADER_BYTES + CONNECT_REPLY_BODY_BYTES_MAX;
+const DISCONNECT_BYTES: usize = FRAME_HEADER_BYTES + 11;
+const SINGLE_FRAMES_BYTES_MAX: usize = 1024;
+const _: () = assert!(
+    OUTSTANDING_MAX * (ANSWER_BYTES_MAX + DISCONNECT_BYTES) + SINGLE_FRAMES_BYTES_MAX
+        <= OWED_BYTES_MAX,
+    "every answer owed to a well-behaved peer, and every late grant's return, has room"
+);
+const _: () = assert!(
+    FRAME_HEADER_BYTES + ERROR_BODY_BYTES_MAX + 256 <= SINGLE_FRAMES_BYTES_MAX,
+    "so have a hello, a ping, a pong, a drain, and the last word: an error or a bye"
+);
+
+/// What a process chooses for its connections. Peers need not choose alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Silence after which the peer is asked for a sign of life.
+    pub heartbeat_interval: Duration,
+    /// Silence after which the peer has failed; longer than `heartbeat_interval`.
+    pub failure_timeout: Duration,
+    /// How long a connect may stay unanswered by a peer that lives.
+    pub connect_timeout: Duration,
+    /// Unsent bytes above which new requests are turned down.
+    pub output_bytes_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            heartbeat_interval: Duration::from_millis(100),
+            failure_timeout: Duration::from_secs(2),
+            connect_timeout: Duration::from_secs(2),
+            output_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+impl Config {
+    /// Checks the relations between the fields.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.heartbeat_interval.is_zero() {
+            return Err(ConfigError::NoHeartbeatInterval);
+        }
+        if self.failure_timeout <= self.heartbeat_interval {
+            return Err(ConfigError::FailureTimeoutTooShort);
+        }
+        if self.connect_timeout.is_zero() {
+            return Err(ConfigError::NoConnectTimeout);
+        }
+        Ok(())
+    }
+}
+
+/// Why a [`Config`] cannot be used: the fault of whoever wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// `heartbeat_interval` is 0.
+    #[error("the heartbeat interval is 0")]
+    NoHeartbeatInterval,
+    /// `failure_timeout` does not exceed `heartbeat_interval`.
+    #[error("the failure timeout does not exceed the heartbeat interval")]
+    FailureTimeoutTooShort,
+    /// `connect_timeout` is 0.
+    #[error("the connect timeout is 0")]
+    NoConnectTimeout,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid_and_each_mistake_is_named() {
+        let good = Config::default();
+        assert_eq!(good.validate(), Ok(()));
+        let zero = Duration::ZERO;
+        let interval = Config { heartbeat_interval: zero, ..good };
+        assert_eq!(interval.validate(), Err(ConfigError::NoHeartbeatInterval));
+        let failure = Config { failure_timeout: good.heartbeat_interval, ..good };
+        assert_eq!(failure.validate(), Err(ConfigError::FailureTimeoutTooShort));
+        let connect = Config { connect_timeout: zero, ..good };
+        assert_eq!(connect.validate(), Err(ConfigError::NoConnectTimeout));
+    }
+}

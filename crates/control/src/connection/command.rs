@@ -1,0 +1,159 @@
+//! What the process wants done.
+
+use petasos_base::Time;
+
+use super::{Connection, Event, Phase, Role};
+use crate::answers::Answers;
+use crate::codes::{ByeReason, RefuseCode};
+use crate::error::{ConnectError, ConnectFailure, DisconnectError, ReplyError, field_of};
+use crate::message::Message;
+use crate::requests::Begin;
+use crate::{AcceptParams, ConnectParams, SessionRef, SessionRole};
+
+/// Commands.
+impl Connection {
+    /// Asks the peer for a session. The outcome is one [`Event::ConnectAnswered`].
+    ///
+    /// `id` names the attempt for the lifetime of this process: a new attempt takes a new id;
+    /// an attempt whose outcome is unknown (timed out, connection lost) may be repeated under its
+    /// id, here or on another connection to the same process, and yields at most one session.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]; nothing was sent and there will be no event.
+    pub fn connect(
+        &mut self,
+        id: u64,
+        params: ConnectParams,
+        now: Time,
+    ) -> Result<(), ConnectError> {
+        if self.phase != Phase::Open {
+            return Err(ConnectError::NotOpen);
+        }
+        if self.peer_draining {
+            return Err(ConnectError::PeerDraining);
+        }
+        params.validate().map_err(|error| ConnectError::InvalidField(field_of(error)))?;
+        match self.requests.plan(id, &params) {
+            Begin::IdInUse => return Err(ConnectError::IdInUse),
+            Begin::Full => return Err(ConnectError::TooManyOutstanding),
+            Begin::Send if self.is_backlogged() => return Err(ConnectError::Backlogged),
+            Begin::Send => self.send(&Message::Connect { connect_id: id, params }),
+            Begin::Resume => {}
+        }
+        self.requests.begin(id, params, now + self.config.connect_timeout);
+        Ok(())
+    }
+
+    /// Answers the [`Event::ConnectRequested`] of the same `id`.
+    ///
+    /// # Errors
+    /// See [`ReplyError`]; a session created for the attempt has to be released.
+    pub fn reply(
+        &mut self,
+        id: u64,
+        result: Result<AcceptParams, RefuseCode>,
+    ) -> Result<(), ReplyError> {
+        if self.phase != Phase::Open {
+            return Err(ReplyError::NotOpen);
+        }
+        let asked = self.pending.get(&id).ok_or(ReplyError::UnknownConnect)?;
+        if let Ok(grant) = &result {
+            grant.validate().map_err(|error| ReplyError::InvalidField(field_of(error)))?;
+            grant.fits(asked).map_err(ReplyError::InvalidField)?;
+        }
+        self.answers.remember(id, asked.client_ref(), result);
+        self.pending.remove(&id);
+        self.answer(id, result);
+        Ok(())
+    }
+
+    /// Tells the peer that a session is given up; `session` names the peer's end of it. The peer
+    /// confirms with one [`Event::DisconnectAnswered`], unless the connection ends before.
+    /// Repeating a disconnect that is not confirmed yet does nothing.
+    ///
+    /// # Errors
+    /// See [`DisconnectError`]; nothing was sent.
+    pub fn disconnect(&mut self, session: SessionRef) -> Result<(), DisconnectError> {
+        if self.phase != Phase::Open {
+            return Err(DisconnectError::NotOpen);
+        }
+        session.validate().map_err(|error| DisconnectError::InvalidField(field_of(error)))?;
+        if self.requests.disconnects(&session) {
+            return Ok(());
+        }
+        if self.requests.is_full() {
+            return Err(DisconnectError::TooManyOutstanding);
+        }
+        if self.is_backlogged() {
+            return Err(DisconnectError::Backlogged);
+        }
+        if session.role == SessionRole::Client {
+            self.answers.forget(&session);
+        }
+        self.send_disconnect(session);
+        Ok(())
+    }
+
+    /// Tells the peer that this process is shutting down, as soon as hellos are exchanged. From
+    /// now on connects are refused without an event.
+    pub fn drain(&mut self) {
+        if !self.draining && self.phase == Phase::Open {
+            self.send(&Message::Drain);
+        }
+        self.draining = true;
+    }
+
+    /// Ends the connection on purpose. Flush the output before closing the socket.
+    pub fn close(&mut self, reason: ByeReason) {
+        let has_said_hello = self.phase == Phase::Open || self.role == Role::Dialler;
+        if self.phase != Phase::Ended && has_said_hello {
+            self.send(&Message::Bye { reason });
+        }
+        self.end(ConnectFailure::Closed, Event::Closed { reason, by_peer: false });
+    }
+
+    /// The answers given here, for [`Connection::inherit_answers`] of the next connection.
+    pub fn take_answers(&mut self) -> Answers {
+        core::mem::take(&mut self.answers)
+    }
+
+    /// Takes over the answers given on an `earlier` connection to the same process, so that
+    /// connects repeated because that connection broke are answered alike. Call it on
+    /// [`Event::PeerHello`], before taking the next event; connects that have come with the hello
+    /// are answered then.
+    ///
+    /// Returns false, and forgets them, if `earlier` belongs to another incarnation.
+    pub fn inherit_answers(&mut self, earlier: Answers) -> bool {
+        let same = earlier.incarnation().is_some()
+            && earlier.incarnation() == self.answers.incarnation()
+            && self.phase == Phase::Open;
+        if !same {
+            return false;
+        }
+        let mut repeated = Vec::new();
+        self.events.retain(|event| {
+            let Event::ConnectRequested { id, .. } = event else { return true };
+            let answer = earlier.get(*id);
+            repeated.extend(answer.map(|result| (*id, result)));
+            answer.is_none()
+        });
+        for (id, result) in repeated {
+            self.counters.connects_repeated += 1;
+            self.pending.remove(&id);
+            self.answer(id, result);
+        }
+        let newer = core::mem::replace(&mut self.answers, earlier);
+        self.answers.absorb(newer);
+        true
+    }
+
+    pub(super) fn send_disconnect(&mut self, session: SessionRef) {
+        if self.requests.begin_disconnect(session) {
+            self.send(&Message::Disconnect(session));
+        }
+    }
+
+    fn is_backlogged(&self) -> bool {
+        self.output.unsent().len() >= self.config.output_bytes_max
+    }
+}

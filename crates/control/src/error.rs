@@ -1,0 +1,194 @@
+//! What can go wrong: decoding, the peer's conduct, commands, and the end of a connection.
+
+use crate::codes::{ErrorCode, RefuseCode};
+use crate::message::DETAIL_BYTES_MAX;
+use crate::text::Text;
+use crate::version::VersionRange;
+
+/// Why received bytes are not a message. The sender's fault, or it is no Petasos process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// A frame's header announces a body of more bytes than a frame may have (C1).
+    #[error("a frame announces {0} bytes")]
+    Oversize(u16),
+    /// A reserved flag of a frame is set (C2).
+    #[error("a reserved flag is set")]
+    ReservedFlag,
+    /// A kind that is not assigned, in a frame that may not be skipped (C2).
+    #[error("message kind {0} is not assigned")]
+    UnknownKind(u8),
+    /// A hello does not start with the magic (C4).
+    #[error("the magic is missing")]
+    Magic,
+    /// A body ends before its last field.
+    #[error("a message ends early")]
+    Truncated,
+    /// A body goes on after its last field.
+    #[error("a message goes on after its end")]
+    Trailing,
+    /// The named field has a value outside its range.
+    #[error("field `{0}` is out of range")]
+    Value(&'static str),
+}
+
+/// What the peer did that the protocol forbids. Its fault; reconnecting meets the same program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// It sent bytes that are not a message.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// It began with something other than a hello (C4): most likely not a Petasos process.
+    #[error("it does not begin with a hello; is it a Petasos control port?")]
+    HelloExpected,
+    /// It sent a second hello (C4).
+    #[error("it sent a second hello")]
+    HelloRepeated,
+    /// It answered what was not asked (C8).
+    #[error("it answered what was not asked")]
+    UnexpectedReply,
+    /// It granted more than was asked; the field is named (C9).
+    #[error("it granted more `{0}` than was asked")]
+    ExceedsProposal(&'static str),
+    /// It left more requests unanswered than it may (C8).
+    #[error("it has too many requests outstanding")]
+    TooManyOutstanding,
+    /// It does not read the answers that it provokes (C15).
+    #[error("it does not read the answers to what it sends")]
+    NotReading,
+}
+
+impl ProtocolError {
+    /// The code under which the peer is told.
+    pub(crate) const fn code(&self) -> ErrorCode {
+        match self {
+            ProtocolError::Malformed(_) => ErrorCode::Malformed,
+            ProtocolError::TooManyOutstanding | ProtocolError::NotReading => {
+                ErrorCode::LimitExceeded
+            }
+            _ => ErrorCode::Unexpected,
+        }
+    }
+}
+
+/// Why the peer is taken to have failed. All its sessions fail with it, except that after
+/// [`FailureReason::Eof`] and [`FailureReason::Reset`] the caller may first try another
+/// connection and keep the sessions if the incarnation is the same (C6).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FailureReason {
+    /// Silent for longer than the failure timeout. Nobody's fault; a new connection is safe.
+    #[error("the peer is silent")]
+    Timeout,
+    /// The peer closed the stream without a word: it has most likely died.
+    #[error("the peer closed the connection without a word")]
+    Eof,
+    /// The TCP connection broke.
+    #[error("the connection broke")]
+    Reset,
+    /// The peer broke the protocol.
+    #[error("the peer broke the control protocol: {0}")]
+    Protocol(ProtocolError),
+    /// No version is common to both. A retry fails until one side is upgraded.
+    #[error("this process speaks control protocol {ours}, the peer {theirs}")]
+    Incompatible {
+        /// What this process speaks.
+        ours: VersionRange,
+        /// What the peer speaks.
+        theirs: VersionRange,
+    },
+    /// The peer reports that this process broke the protocol.
+    #[error("the peer gave up on the connection: {detail} ({code:?})")]
+    Reported {
+        /// Why, for programs.
+        code: ErrorCode,
+        /// Why, for people, in the peer's words.
+        detail: Text<DETAIL_BYTES_MAX>,
+    },
+}
+
+/// Why a connect, once accepted as a command, brought no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectFailure {
+    /// The server refuses; the code says whose fault it is and whether a retry is of use.
+    #[error("the server refuses the session: {0:?}")]
+    Refused(RefuseCode),
+    /// The server lives but has not answered in time. A retry under the same id is safe.
+    #[error("the server has not answered in time")]
+    TimedOut,
+    /// The peer failed first. A retry on another connection is safe, under the same id.
+    #[error("the peer failed before it answered")]
+    PeerFailed,
+    /// One of the two processes closed the connection first.
+    #[error("the connection was closed before the answer")]
+    Closed,
+}
+
+/// Why a connect was not accepted as a command. The caller's to handle; nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// Hellos have not been exchanged yet, or the connection has ended.
+    #[error("the connection is not open")]
+    NotOpen,
+    /// The peer is shutting down; connect elsewhere.
+    #[error("the peer is shutting down")]
+    PeerDraining,
+    /// The named field is out of its range. The caller's fault.
+    #[error("field `{0}` is out of range")]
+    InvalidField(&'static str),
+    /// The id is in use by an attempt that is not answered yet. The caller's fault.
+    #[error("the connect id is in use")]
+    IdInUse,
+    /// Too many requests are unanswered; safe to retry after the next answer.
+    #[error("too many requests are unanswered")]
+    TooManyOutstanding,
+    /// Too many bytes are unsent; safe to retry once they have been sent.
+    #[error("too many bytes are unsent")]
+    Backlogged,
+}
+
+/// Why a reply was not sent. The caller must release the session that it may have created: the
+/// peer will not hear of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplyError {
+    /// The connection has ended.
+    #[error("the connection is not open")]
+    NotOpen,
+    /// No connect of this id waits for a reply. The caller's fault.
+    #[error("no connect of this id waits for a reply")]
+    UnknownConnect,
+    /// The named field is out of its range or grants more than was asked. The caller's fault;
+    /// the connect still waits for a reply.
+    #[error("field `{0}` is out of range or more than was asked")]
+    InvalidField(&'static str),
+}
+
+/// Why a disconnect was not accepted as a command. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DisconnectError {
+    /// The connection is not open; the peer forgets its sessions by itself.
+    #[error("the connection is not open")]
+    NotOpen,
+    /// The session's index or tag is out of range. The caller's fault.
+    #[error("field `{0}` is out of range")]
+    InvalidField(&'static str),
+    /// Too many requests are unanswered; safe to retry after the next answer.
+    #[error("too many requests are unanswered")]
+    TooManyOutstanding,
+    /// Too many bytes are unsent; safe to retry once they have been sent.
+    #[error("too many bytes are unsent")]
+    Backlogged,
+}
+
+/// The field that a failed validation names.
+pub(crate) const fn field_of(malformed: Malformed) -> &'static str {
+    match malformed {
+        Malformed::Value(field) => field,
+        _ => "parameters",
+    }
+}

@@ -1,0 +1,107 @@
+//! The first message in each direction: what a process speaks and who it is (C4).
+
+use crate::Malformed;
+use crate::fields::{Reader, Write};
+use crate::text::Text;
+use crate::version::{Version, VersionRange};
+
+/// The first bytes of a hello's body.
+pub const MAGIC: [u8; 4] = *b"PTSC";
+/// Bytes of a process's name.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// What a process can do. Bits that are not assigned are kept and mean nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities(u32);
+
+impl Capabilities {
+    /// The process opens sessions.
+    pub const CLIENT: Capabilities = Capabilities(1);
+    /// The process accepts sessions.
+    pub const SERVER: Capabilities = Capabilities(2);
+
+    /// The capabilities whose bits are set.
+    pub const fn from_bits(bits: u32) -> Capabilities {
+        Capabilities(bits)
+    }
+
+    /// The bits as they stand on the wire.
+    pub const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// What either has.
+    pub const fn with(self, other: Capabilities) -> Capabilities {
+        Capabilities(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is among them.
+    pub const fn contains(self, other: Capabilities) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// What a process says of itself first (C4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The versions that it speaks.
+    pub versions: VersionRange,
+    /// Random, chosen once per start of the process: another number is another process.
+    pub incarnation: u64,
+    /// Data endpoints that it offers, numbered from 0.
+    pub endpoints: u16,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// What it calls itself, for messages to people only.
+    pub name: Text<NAME_BYTES_MAX>,
+}
+
+impl Hello {
+    /// Whether the process that says this is not the one that said `previous`. If so, every
+    /// session with the earlier one is dead, whatever its packets still seem to say (C6).
+    pub fn ends_sessions_of(&self, previous: &Hello) -> bool {
+        self.incarnation != previous.incarnation
+    }
+
+    /// The versions that a hello's body offers, readable whatever the peer's version (C4).
+    ///
+    /// # Errors
+    /// [`Malformed::Magic`] if the peer does not speak this protocol at all.
+    pub fn versions_of(body: &[u8]) -> Result<VersionRange, Malformed> {
+        read_versions(&mut Reader::new(body))
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.put_u16(self.versions.oldest.to_bits());
+        out.put_u16(self.versions.newest.to_bits());
+        out.put_u64(self.incarnation);
+        out.put_u16(self.endpoints);
+        out.put_u32(self.capabilities.to_bits());
+        out.put_text(&self.name);
+    }
+
+    /// Bytes after the last known field belong to a later minor version and are passed over.
+    pub(crate) fn read(body: &[u8]) -> Result<Hello, Malformed> {
+        let mut reader = Reader::new(body);
+        Ok(Hello {
+            versions: read_versions(&mut reader)?,
+            incarnation: reader.u64()?,
+            endpoints: reader.u16()?,
+            capabilities: Capabilities::from_bits(reader.u32()?),
+            name: reader.text("name")?,
+        })
+    }
+}
+
+fn read_versions(reader: &mut Reader<'_>) -> Result<VersionRange, Malformed> {
+    if reader.array()? != MAGIC {
+        return Err(Malformed::Magic);
+    }
+    let oldest = Version::from_bits(reader.u16()?);
+    let newest = Version::from_bits(reader.u16()?);
+    if oldest > newest {
+        return Err(Malformed::Value("versions"));
+    }
+    Ok(VersionRange { oldest, newest })
+}

@@ -1,0 +1,171 @@
+//! The messages and their bodies (C4 to C14).
+
+use crate::codes::{ByeReason, ErrorCode, RefuseCode};
+use crate::fields::{Reader, Write};
+use crate::frame::write_frame;
+use crate::text::Text;
+use crate::{AcceptParams, ConnectParams, Hello, Malformed, SessionRef};
+
+/// Bytes of the text in an error message.
+pub const DETAIL_BYTES_MAX: usize = 255;
+
+/// Bytes of the longest connect reply: identifier, result, grant with an IPv6 address.
+pub(crate) const CONNECT_REPLY_BODY_BYTES_MAX: usize = 8 + 1 + 23 + 3 + 16;
+/// Bytes of the longest error message.
+pub(crate) const ERROR_BODY_BYTES_MAX: usize = 2 + 1 + DETAIL_BYTES_MAX;
+
+/// One message of the control protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The first in each direction.
+    Hello(Hello),
+    /// A client asks for a session.
+    Connect {
+        /// The client's name for the attempt, never reused by its process.
+        connect_id: u64,
+        /// What it asks for.
+        params: ConnectParams,
+    },
+    /// The server's answer.
+    ConnectReply {
+        /// The attempt that is answered.
+        connect_id: u64,
+        /// The grant, or why there is none.
+        result: Result<AcceptParams, RefuseCode>,
+    },
+    /// The sender has given up a session; the receiver's end of it is named.
+    Disconnect(SessionRef),
+    /// The answer to a disconnect, naming what it named.
+    DisconnectReply(SessionRef),
+    /// Asks for a sign of life.
+    Ping {
+        /// To be echoed.
+        nonce: u64,
+    },
+    /// Answers a ping.
+    Pong {
+        /// The ping's.
+        nonce: u64,
+    },
+    /// The sender accepts no new sessions or requests, and will end once idle.
+    Drain,
+    /// The sender ends the connection on purpose.
+    Bye {
+        /// Why.
+        reason: ByeReason,
+    },
+    /// The sender gives up on the connection because of what it received.
+    Error {
+        /// Why, for programs.
+        code: ErrorCode,
+        /// Why, for people.
+        detail: Text<DETAIL_BYTES_MAX>,
+    },
+}
+
+/// The kind of a [`Message::Hello`].
+pub(crate) const KIND_HELLO: u8 = 1;
+const KIND_CONNECT: u8 = 2;
+const KIND_CONNECT_REPLY: u8 = 3;
+const KIND_DISCONNECT: u8 = 4;
+const KIND_DISCONNECT_REPLY: u8 = 5;
+const KIND_PING: u8 = 6;
+const KIND_PONG: u8 = 7;
+const KIND_DRAIN: u8 = 8;
+const KIND_BYE: u8 = 9;
+const KIND_ERROR: u8 = 10;
+
+/// What stands for "accepted" where a refuse code would be.
+const ACCEPTED: u8 = 0;
+
+impl Message {
+    /// The kind that the frame's header carries.
+    pub const fn kind(&self) -> u8 {
+        match self {
+            Message::Hello(_) => KIND_HELLO,
+            Message::Connect { .. } => KIND_CONNECT,
+            Message::ConnectReply { .. } => KIND_CONNECT_REPLY,
+            Message::Disconnect(_) => KIND_DISCONNECT,
+            Message::DisconnectReply(_) => KIND_DISCONNECT_REPLY,
+            Message::Ping { .. } => KIND_PING,
+            Message::Pong { .. } => KIND_PONG,
+            Message::Drain => KIND_DRAIN,
+            Message::Bye { .. } => KIND_BYE,
+            Message::Error { .. } => KIND_ERROR,
+        }
+    }
+
+    /// Appends the message's frame to `out`. What the fields' documentation excludes is encoded
+    /// as it stands; a receiver refuses it.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        write_frame(out, self.kind(), |body| self.write_body(body));
+    }
+
+    /// The message of `kind` that `body` is.
+    ///
+    /// # Errors
+    /// The sender's fault; see [`Malformed`]. Every byte string gives a message or an error.
+    pub fn decode(kind: u8, body: &[u8]) -> Result<Message, Malformed> {
+        if kind == KIND_HELLO {
+            return Hello::read(body).map(Message::Hello);
+        }
+        let mut reader = Reader::new(body);
+        let message = Message::read_body(kind, &mut reader)?;
+        reader.finish()?;
+        Ok(message)
+    }
+
+    fn write_body(&self, body: &mut Vec<u8>) {
+        match self {
+            Message::Hello(hello) => hello.write(body),
+            Message::Connect { connect_id, params } => {
+                body.put_u64(*connect_id);
+                params.write(body);
+            }
+            Message::ConnectReply { connect_id, result } => {
+                body.put_u64(*connect_id);
+                match result {
+                    Ok(params) => {
+                        body.put_u8(ACCEPTED);
+                        params.write(body);
+                    }
+                    Err(code) => body.put_u8(code.to_bits()),
+                }
+            }
+            Message::Disconnect(session) | Message::DisconnectReply(session) => session.write(body),
+            Message::Ping { nonce } | Message::Pong { nonce } => body.put_u64(*nonce),
+            Message::Drain => {}
+            Message::Bye { reason } => body.put_u8(reason.to_bits()),
+            Message::Error { code, detail } => {
+                body.put_u16(code.to_bits());
+                body.put_text(detail);
+            }
+        }
+    }
+
+    fn read_body(kind: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+        Ok(match kind {
+            KIND_CONNECT => {
+                Message::Connect { connect_id: reader.u64()?, params: ConnectParams::read(reader)? }
+            }
+            KIND_CONNECT_REPLY => Message::ConnectReply {
+                connect_id: reader.u64()?,
+                result: match reader.u8()? {
+                    ACCEPTED => Ok(AcceptParams::read(reader)?),
+                    code => Err(RefuseCode::from_bits(code)),
+                },
+            },
+            KIND_DISCONNECT => Message::Disconnect(SessionRef::read(reader)?),
+            KIND_DISCONNECT_REPLY => Message::DisconnectReply(SessionRef::read(reader)?),
+            KIND_PING => Message::Ping { nonce: reader.u64()? },
+            KIND_PONG => Message::Pong { nonce: reader.u64()? },
+            KIND_DRAIN => Message::Drain,
+            KIND_BYE => Message::Bye { reason: ByeReason::from_bits(reader.u8()?) },
+            KIND_ERROR => Message::Error {
+                code: ErrorCode::from_bits(reader.u16()?),
+                detail: reader.text("detail")?,
+            },
+            unknown => return Err(Malformed::UnknownKind(unknown)),
+        })
+    }
+}

@@ -1,0 +1,331 @@
+//! What the two ends of a session agree on (C7, C9).
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use petasos_wire::{CREDITS_MAX, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MIN, SLOTS_MAX};
+
+use crate::fields::{Reader, Write};
+use crate::session::check_session;
+use crate::{Malformed, RefuseCode, SessionRef, SessionRole};
+
+/// The largest payload per packet that a session may negotiate, in bytes (C7): with header,
+/// checksum and the outer headers it still fits the 65,535 bytes of an IP packet.
+pub const PAYLOAD_BYTES_MAX: u32 = 65_000;
+
+const TARGET_ANY: u16 = u16::MAX;
+const FLAG_GO_BACK_N: u8 = 1;
+const FLAG_CHECKSUM: u8 = 2;
+
+/// Which endpoint of the server process a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Whichever the server picks.
+    Any,
+    /// This one; below `u16::MAX`.
+    Index(u16),
+}
+
+/// Where an endpoint receives packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAddress {
+    /// The UDP port; not 0.
+    pub port: u16,
+    /// The IP address; `None` is the address at the other end of the TCP connection.
+    pub ip: Option<IpAddr>,
+}
+
+/// How lost packets are sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Only those that are missing.
+    #[default]
+    Selective,
+    /// All from the first missing one.
+    GoBackN,
+}
+
+/// What a client asks of a session (C7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectParams {
+    /// Which endpoint of the server it wants.
+    pub target: Target,
+    /// Where the client's endpoint receives packets.
+    pub address: DataAddress,
+    /// The client's own index of that endpoint.
+    pub endpoint: u16,
+    /// The client's index of the session (20 bits).
+    pub session: u32,
+    /// The client's random tag (28 bits).
+    pub tag: u32,
+    /// Concurrent requests: a power of two, 1 to 64.
+    pub slots: u8,
+    /// Packets in flight wanted, 1 to 4095.
+    pub credits: u16,
+    /// The largest payload per packet that the client can use, 1024 to 65000 bytes.
+    pub payload_bytes_max: u16,
+    /// The longest request that the client may send.
+    pub request_bytes_max: u32,
+    /// The longest response that the client takes.
+    pub response_bytes_max: u32,
+    /// How lost packets are sent again, in both directions.
+    pub recovery: Recovery,
+    /// Whether packets carry a CRC32C, in both directions.
+    pub checksum: bool,
+}
+
+/// What a server grants (C9): nothing beyond what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptParams {
+    /// Where the server's endpoint receives packets.
+    pub address: DataAddress,
+    /// The server's index of that endpoint.
+    pub endpoint: u16,
+    /// The server's index of the session (20 bits).
+    pub session: u32,
+    /// The server's random tag (28 bits).
+    pub tag: u32,
+    /// Concurrent requests granted: a power of two, at most those asked for.
+    pub slots: u8,
+    /// Packets in flight granted, at most those wanted.
+    pub credits: u16,
+    /// The payload per packet: the smaller of both sides' largest.
+    pub payload_bytes: u16,
+    /// The longest request: the smaller of both sides' limits.
+    pub request_bytes_max: u32,
+    /// The longest response: the smaller of both sides' limits.
+    pub response_bytes_max: u32,
+}
+
+/// What a server can grant to one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Concurrent requests, at least 1.
+    pub slots_max: u8,
+    /// Packets in flight, at least 1.
+    pub credits_max: u16,
+    /// Payload per packet, in bytes.
+    pub payload_bytes_max: u16,
+    /// Longest request, in bytes.
+    pub request_bytes_max: u32,
+    /// Longest response, in bytes.
+    pub response_bytes_max: u32,
+}
+
+impl ConnectParams {
+    /// The client's end of the session.
+    pub fn client_ref(&self) -> SessionRef {
+        let ConnectParams { endpoint, session, tag, .. } = *self;
+        SessionRef { role: SessionRole::Client, endpoint, session, tag }
+    }
+
+    /// The grant that satisfies both the client and `limits`, for the server's session
+    /// `(endpoint, session, tag)` at `address`.
+    ///
+    /// # Errors
+    /// [`RefuseCode::IncompatibleParameters`] if `limits` leave nothing that C7 allows.
+    pub fn accept(
+        &self,
+        limits: &ServerLimits,
+        server: SessionRef,
+        address: DataAddress,
+    ) -> Result<AcceptParams, RefuseCode> {
+        let slots = self.slots.min(limits.slots_max);
+        let grant = AcceptParams {
+            address,
+            endpoint: server.endpoint,
+            session: server.session,
+            tag: server.tag,
+            slots: slots.checked_ilog2().map_or(0, |log| 1 << log),
+            credits: self.credits.min(limits.credits_max),
+            payload_bytes: self.payload_bytes_max.min(limits.payload_bytes_max),
+            request_bytes_max: self.request_bytes_max.min(limits.request_bytes_max),
+            response_bytes_max: self.response_bytes_max.min(limits.response_bytes_max),
+        };
+        grant.validate().map_err(|_| RefuseCode::IncompatibleParameters)?;
+        Ok(grant)
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Malformed> {
+        if self.target == Target::Index(TARGET_ANY) {
+            return Err(Malformed::Value("target"));
+        }
+        self.address.validate()?;
+        check_session(self.session, self.tag)?;
+        check_window(self.slots, self.credits, self.payload_bytes_max)?;
+        check_messages(self.request_bytes_max, self.response_bytes_max)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.put_u16(match self.target {
+            Target::Any => TARGET_ANY,
+            Target::Index(index) => index,
+        });
+        out.put_u16(self.endpoint);
+        out.put_u32(self.session);
+        out.put_u32(self.tag);
+        out.put_u32(self.request_bytes_max);
+        out.put_u32(self.response_bytes_max);
+        out.put_u16(self.credits);
+        out.put_u16(self.payload_bytes_max);
+        out.put_u8(self.slots);
+        let recovery = if self.recovery == Recovery::GoBackN { FLAG_GO_BACK_N } else { 0 };
+        out.put_u8(recovery | if self.checksum { FLAG_CHECKSUM } else { 0 });
+        self.address.write(out);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<ConnectParams, Malformed> {
+        let target = match reader.u16()? {
+            TARGET_ANY => Target::Any,
+            index => Target::Index(index),
+        };
+        let (endpoint, session, tag) = (reader.u16()?, reader.u32()?, reader.u32()?);
+        let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
+        let (credits, payload_bytes_max) = (reader.u16()?, reader.u16()?);
+        let (slots, flags) = (reader.u8()?, reader.u8()?);
+        if flags & !(FLAG_GO_BACK_N | FLAG_CHECKSUM) != 0 {
+            return Err(Malformed::Value("flags"));
+        }
+        let go_back_n = flags & FLAG_GO_BACK_N != 0;
+        let params = ConnectParams {
+            target,
+            address: DataAddress::read(reader)?,
+            endpoint,
+            session,
+            tag,
+            slots,
+            credits,
+            payload_bytes_max,
+            request_bytes_max,
+            response_bytes_max,
+            recovery: if go_back_n { Recovery::GoBackN } else { Recovery::Selective },
+            checksum: flags & FLAG_CHECKSUM != 0,
+        };
+        params.validate()?;
+        Ok(params)
+    }
+}
+
+impl AcceptParams {
+    /// The server's end of the session.
+    pub fn server_ref(&self) -> SessionRef {
+        let AcceptParams { endpoint, session, tag, .. } = *self;
+        SessionRef { role: SessionRole::Server, endpoint, session, tag }
+    }
+
+    /// Whether nothing is granted beyond what `asked` asks; else the field that is (C9).
+    pub(crate) fn fits(&self, asked: &ConnectParams) -> Result<(), &'static str> {
+        let checks = [
+            (self.slots <= asked.slots, "slots"),
+            (self.credits <= asked.credits, "credits"),
+            (self.payload_bytes <= asked.payload_bytes_max, "payload_bytes"),
+            (self.request_bytes_max <= asked.request_bytes_max, "request_bytes_max"),
+            (self.response_bytes_max <= asked.response_bytes_max, "response_bytes_max"),
+            (matches_target(asked.target, self.endpoint), "endpoint"),
+        ];
+        checks.iter().find(|(fits, _)| !fits).map_or(Ok(()), |(_, field)| Err(field))
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Malformed> {
+        self.address.validate()?;
+        check_session(self.session, self.tag)?;
+        check_window(self.slots, self.credits, self.payload_bytes)?;
+        check_messages(self.request_bytes_max, self.response_bytes_max)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.endpoint);
+        out.put_u32(self.session);
+        out.put_u32(self.tag);
+        out.put_u32(self.request_bytes_max);
+        out.put_u32(self.response_bytes_max);
+        out.put_u16(self.credits);
+        out.put_u16(self.payload_bytes);
+        out.put_u8(self.slots);
+        self.address.write(out);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<AcceptParams, Malformed> {
+        let (endpoint, session, tag) = (reader.u16()?, reader.u32()?, reader.u32()?);
+        let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
+        let (credits, payload_bytes, slots) = (reader.u16()?, reader.u16()?, reader.u8()?);
+        let params = AcceptParams {
+            address: DataAddress::read(reader)?,
+            endpoint,
+            session,
+            tag,
+            slots,
+            credits,
+            payload_bytes,
+            request_bytes_max,
+            response_bytes_max,
+        };
+        params.validate()?;
+        Ok(params)
+    }
+}
+
+impl DataAddress {
+    fn validate(&self) -> Result<(), Malformed> {
+        let unusable = |ip: IpAddr| ip.is_unspecified() || ip.is_multicast();
+        if self.port == 0 || self.ip.is_some_and(unusable) {
+            return Err(Malformed::Value("address"));
+        }
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.port);
+        match self.ip {
+            None => out.put_u8(0),
+            Some(IpAddr::V4(ip)) => {
+                out.put_u8(4);
+                out.extend_from_slice(&ip.octets());
+            }
+            Some(IpAddr::V6(ip)) => {
+                out.put_u8(6);
+                out.extend_from_slice(&ip.octets());
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<DataAddress, Malformed> {
+        let port = reader.u16()?;
+        let ip = match reader.u8()? {
+            0 => None,
+            4 => Some(Ipv4Addr::from(reader.array::<4>()?).into()),
+            6 => Some(Ipv6Addr::from(reader.array::<16>()?).into()),
+            _ => return Err(Malformed::Value("address")),
+        };
+        Ok(DataAddress { port, ip })
+    }
+}
+
+fn matches_target(target: Target, endpoint: u16) -> bool {
+    match target {
+        Target::Any => true,
+        Target::Index(index) => index == endpoint,
+    }
+}
+
+fn check_window(slots: u8, credits: u16, payload_bytes: u16) -> Result<(), Malformed> {
+    if !slots.is_power_of_two() || u32::from(slots) > SLOTS_MAX {
+        return Err(Malformed::Value("slots"));
+    }
+    if !(1..=CREDITS_MAX).contains(&credits.into()) {
+        return Err(Malformed::Value("credits"));
+    }
+    if !(PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&payload_bytes.into()) {
+        return Err(Malformed::Value("payload_bytes"));
+    }
+    Ok(())
+}
+
+fn check_messages(request_bytes_max: u32, response_bytes_max: u32) -> Result<(), Malformed> {
+    if request_bytes_max > MESSAGE_BYTES_MAX {
+        return Err(Malformed::Value("request_bytes_max"));
+    }
+    if response_bytes_max > MESSAGE_BYTES_MAX {
+        return Err(Malformed::Value("response_bytes_max"));
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Requests of this process that the peer has not answered (C8).
+//!
+//! An attempt to connect that timed out stays here, *abandoned*, until the late answer comes: the
+//! peer still owes it, and a session that it grants has to be given back. Invariants: `deadlines`
+//! holds exactly the attempts that are waited for; no more than [`OUTSTANDING_MAX`] entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petasos_base::Time;
+
+use crate::{ConnectParams, OUTSTANDING_MAX, SessionRef};
+
+#[derive(Clone, Debug)]
+struct Attempt {
+    params: ConnectParams,
+    /// `None` once abandoned.
+    deadline: Option<Time>,
+}
+
+/// How an attempt begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// A connect has to be sent.
+    Send,
+    /// The peer still owes the answer to an abandoned attempt; that will do.
+    Resume,
+    /// The id is taken.
+    IdInUse,
+    /// There is no room.
+    Full,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests {
+    connects: BTreeMap<u64, Attempt>,
+    deadlines: BTreeSet<(Time, u64)>,
+    disconnects: BTreeSet<SessionRef>,
+}
+
+impl Requests {
+    pub(crate) fn is_full(&self) -> bool {
+        self.connects.len() + self.disconnects.len() >= OUTSTANDING_MAX
+    }
+
+    /// What [`Requests::begin`] would have to do.
+    pub(crate) fn plan(&self, id: u64, params: &ConnectParams) -> Begin {
+        match self.connects.get(&id) {
+            Some(attempt) if attempt.deadline.is_none() && attempt.params == *params => {
+                Begin::Resume
+            }
+            Some(_) => Begin::IdInUse,
+            None if self.is_full() => Begin::Full,
+            None => Begin::Send,
+        }
+    }
+
+    /// Waits for the answer to `id` until `deadline`.
+    pub(crate) fn begin(&mut self, id: u64, params: ConnectParams, deadline: Time) {
+        self.connects.insert(id, Attempt { params, deadline: Some(deadline) });
+        self.deadlines.insert((deadline, id));
+    }
+
+    /// What attempt `id` asked for, waited for or abandoned.
+    pub(crate) fn params(&self, id: u64) -> Option<&ConnectParams> {
+        self.connects.get(&id).map(|attempt| &attempt.params)
+    }
+
+    /// Ends attempt `id`. True if it was still waited for.
+    pub(crate) fn finish(&mut self, id: u64) -> bool {
+        let deadline = self.connects.remove(&id).and_then(|attempt| attempt.deadline);
+        deadline.is_some_and(|deadline| self.deadlines.remove(&(deadline, id)))
+    }
+
+    /// Abandons an attempt whose deadline has passed.
+    pub(crate) fn expire(&mut self, now: Time) -> Option<u64> {
+        let &(deadline, id) = self.deadlines.first()?;
+        if deadline > now {
+            return None;
+        }
+        self.deadlines.pop_first();
+        let attempt = self.connects.get_mut(&id).expect("a deadline belongs to an attempt");
+        attempt.deadline = None;
+        Some(id)
+    }
+
+    pub(crate) fn next_timeout(&self) -> Time {
+        self.deadlines.first().map_or(Time::NEVER, |&(deadline, _)| deadline)
+    }
+
+    /// Waits for the answer to a disconnect. False if it is already waited for.
+    pub(crate) fn begin_disconnect(&mut self, session: SessionRef) -> bool {
+        self.disconnects.insert(session)
+    }
+
+    /// Whether the answer to a disconnect is waited for.
+    pub(crate) fn disconnects(&self, session: &SessionRef) -> bool {
+        self.disconnects.contains(session)
+    }
+
+    /// False if no such disconnect is waited for.
+    pub(crate) fn finish_disconnect(&mut self, session: &SessionRef) -> bool {
+        self.disconnects.remove(session)
+    }
+
+    /// Forgets everything; the attempts that were waited for, in the order of their ids.
+    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = u64> + use<> {
+        let all = core::mem::take(self);
+        let waited_for = |(id, attempt): (u64, Attempt)| attempt.deadline.map(|_| id);
+        all.connects.into_iter().filter_map(waited_for)
+    }
+}
