@@ -1,1 +1,102 @@
-//! Placeholder until its first content.
+//! The suite that every packet I/O backend must pass: a backend is done when it does.
+//!
+//! A backend's tests implement [`BackendFactory`] and call [`conformance_tests!`], which makes one
+//! test of each property in [`delivery`], [`routes`], [`failures`] and [`random`].
+//!
+//! The suite knows the contract of [`petasos_netio::PacketIo`] and nothing else. It never sleeps
+//! and never waits without a bound: whoever polls gives up after a number of turns. It keeps few
+//! packets in flight, because a backend may lose what its receiver has no room for.
+//!
+//! Boundary rule: for tests only; names no backend.
+
+use std::net::SocketAddr;
+
+use petasos_netio::PacketIo;
+
+pub mod delivery;
+pub mod failures;
+mod harness;
+pub mod random;
+pub mod routes;
+
+/// Makes ports of the backend under test.
+pub trait BackendFactory {
+    /// The backend.
+    type Io: PacketIo;
+
+    /// `count` fresh ports, which reach each other at their [`PacketIo::local_address`].
+    fn ports(&self, count: usize) -> Vec<Self::Io>;
+
+    /// An address of a family that the ports cannot reach.
+    fn foreign_address(&self) -> SocketAddr;
+}
+
+/// Calls `$each!` with the list of all properties, as paths from this crate's root.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_property {
+    ($each:ident, $($context:tt)*) => {
+        $crate::$each! { $($context)* =>
+            delivery::delivers_every_length,
+            delivery::delivers_heads_and_bodies_split_anywhere,
+            delivery::keeps_the_order_of_a_batch,
+            delivery::delivers_mixed_lengths_in_order,
+            delivery::delivers_interleaved_peers_in_order,
+            delivery::delivers_many_packets,
+            delivery::delivers_batches_of_any_size,
+            delivery::delivers_in_both_directions,
+            delivery::has_nothing_before_the_first_and_after_the_last,
+            delivery::counts_what_it_moves,
+            routes::gives_one_route_per_address,
+            routes::keeps_a_route_until_its_last_release,
+            routes::takes_a_released_address_again,
+            routes::refuses_the_wrong_family,
+            routes::names_a_useful_limit,
+            failures::drops_oversized_packets_alone,
+            failures::drops_empty_packets_alone,
+            failures::survives_the_loss_of_a_peer,
+            random::delivers_random_batches,
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! property_tests {
+    ($factory:expr => $($file:ident::$property:ident,)*) => {
+        $(
+            #[test]
+            fn $property() {
+                match $factory {
+                    Some(factory) => $crate::$file::$property(&factory),
+                    None => println!("skipped: the host cannot run this backend"),
+                }
+            }
+        )*
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! property_calls {
+    ($factory:expr => $($file:ident::$property:ident,)*) => {
+        $($crate::$file::$property($factory);)*
+    };
+}
+
+/// Makes one `#[test]` of each property, in the module where it is called. The argument is an
+/// expression for an `Option` of a [`BackendFactory`]; with `None` the tests are skipped.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($factory:expr) => {
+        $crate::for_each_property! { property_tests, $factory }
+    };
+}
+
+/// Checks all properties, one after another, with fresh ports for each.
+///
+/// # Panics
+/// At the first property that the backend lacks.
+pub fn run_all<F: BackendFactory>(factory: &F) {
+    for_each_property! { property_calls, factory }
+}

@@ -1,0 +1,61 @@
+//! Properties of routes: what an address becomes, and for how long.
+
+use petasos_netio::{PacketIo, RouteError};
+
+use crate::BackendFactory;
+use crate::harness::{expect, expect_nothing, packet, pair, payload, send_all, trio};
+
+/// The same address gives the same route, and another address another.
+pub fn gives_one_route_per_address<F: BackendFactory>(factory: &F) {
+    let (mut from, to, routes) = trio(factory);
+    assert_ne!(routes[0], routes[1]);
+    for (io, route) in to.iter().zip(routes) {
+        assert_eq!(from.route(io.local_address()).expect("it was reachable before"), route);
+    }
+}
+
+/// A route held twice works after one release.
+pub fn keeps_a_route_until_its_last_release<F: BackendFactory>(factory: &F) {
+    let (mut from, mut to, route) = pair(factory);
+    let again = from.route(to.local_address()).expect("it was reachable before");
+    from.release_route(again);
+    let bytes = payload(1, 50);
+    send_all(&mut from, &[packet(route, &bytes)]);
+    expect(&mut to, &[bytes]);
+    assert!(from.datagram_bytes_max(route) >= 50);
+}
+
+/// After the last release a peer can be had again, and packets go to whom the route names now.
+pub fn takes_a_released_address_again<F: BackendFactory>(factory: &F) {
+    let (mut from, mut to, routes) = trio(factory);
+    routes.iter().for_each(|route| from.release_route(*route));
+    // In the other order, so that a backend that reuses indices swaps them.
+    for at in [1, 0] {
+        let route = from.route(to[at].local_address()).expect("it was reachable before");
+        let bytes = payload(at, 50);
+        send_all(&mut from, &[packet(route, &bytes)]);
+        expect(&mut to[at], &[bytes]);
+        expect_nothing(&mut to[1 - at]);
+    }
+}
+
+/// An address of another family is refused as such, and the backend still works.
+pub fn refuses_the_wrong_family<F: BackendFactory>(factory: &F) {
+    let (mut from, mut to, route) = pair(factory);
+    let foreign = factory.foreign_address();
+    match from.route(foreign) {
+        Err(RouteError::WrongFamily(address)) => assert_eq!(address, foreign),
+        other => panic!("{foreign} gave {other:?}"),
+    }
+    let bytes = payload(1, 50);
+    send_all(&mut from, &[packet(route, &bytes)]);
+    expect(&mut to, &[bytes]);
+}
+
+/// A route's limit has room for a header and some data, and both directions agree on it.
+pub fn names_a_useful_limit<F: BackendFactory>(factory: &F) {
+    let (from, mut to, route) = pair(factory);
+    let back = to.route(from.local_address()).expect("ports reach each other");
+    assert!(from.datagram_bytes_max(route) >= 1024);
+    assert_eq!(from.datagram_bytes_max(route), to.datagram_bytes_max(back));
+}

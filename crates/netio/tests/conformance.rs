@@ -1,0 +1,23 @@
+//! The in-memory backend passes the suite.
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use petasos_conformance::{BackendFactory, conformance_tests};
+use petasos_netio::memory::{Hub, MemoryConfig, MemoryIo};
+
+struct Direct;
+
+impl BackendFactory for Direct {
+    type Io = MemoryIo;
+
+    fn ports(&self, count: usize) -> Vec<MemoryIo> {
+        let hub = Hub::direct(MemoryConfig::default());
+        (0..count).map(|_| hub.port()).collect()
+    }
+
+    fn foreign_address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv6Addr::LOCALHOST, 1))
+    }
+}
+
+conformance_tests!(Some(Direct));
