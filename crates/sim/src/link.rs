@@ -133,7 +133,8 @@ impl Link {
 
     #[inline]
     pub(crate) fn serialisation_ps(&self, bytes: u64) -> u64 {
-        (u128::from(bytes) * 8_000_000_000_000 / u128::from(self.config.rate_bps)) as u64
+        let bit_picos = bytes.checked_mul(8_000_000_000_000).expect("a datagram is under 2 MB");
+        bit_picos / self.config.rate_bps
     }
 
     /// When a packet arrives at the other end whose decisive bit left at `left_ps`, if it stays
