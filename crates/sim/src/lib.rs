@@ -29,6 +29,7 @@ mod switch;
 mod timers;
 mod topology;
 mod trace;
+mod wheel;
 mod world;
 
 pub use action::{Action, Links};
