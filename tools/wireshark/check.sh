@@ -41,10 +41,11 @@ capture=$folder/capture.pcap
 : > "$expected"
 : > "$dump"
 
-# packet EXPECTED HEX…: one UDP payload, and the fields that tshark must find in it.
+# packet COMMON OWN HEX…: one UDP payload, and what tshark must find in it: the fields that every
+# packet has, and those of its kind.
 packet() {
-    echo "$1" >> "$expected"
-    shift
+    echo "$1;$2" >> "$expected"
+    shift 2
     echo "000000 $*" >> "$dump"
 }
 
@@ -59,44 +60,46 @@ fields=(
     petasos.acked petasos.payload petasos.crc32c
 )
 
-# Columns: protocol version kind server | key ecn encoding crc later | session tag request
-# transmission | index bytes method | pull | echo arrived code value credits | acked payload crc
+# Protocol version kind server, key ecn encoding crc later, session tag request transmission;
+# then index bytes method, pull, echo arrived code value credits, acked payload crc.
 
 # Every field of a client's packet at its greatest value but for a few low bits.
-packet 'Petasos;1;1;0;0;0;2;0;0;1048574;0x0ffffffd;1099511627772;16777211;262138;268435448;65527;;;;;;;;;ababab;' \
+packet 'Petasos;1;1;0;0;0;2;0;0;1048574;0x0ffffffd;1099511627772;16777211' \
+    '262138;268435448;65527;;;;;;;;;ababab;' \
     "$(word0 1 1 0x08 1048574 0x0ffffffd)$(word1 1099511627772 16777211)" \
     "$(client 262138 268435448 65527)$(filler 3)"
 # An empty request.
-packet 'Petasos;1;1;0;0;0;0;0;0;0;0x00000000;0;0;0;0;0;;;;;;;;;;' \
+packet 'Petasos;1;1;0;0;0;0;0;0;0;0x00000000;0;0' '0;0;0;;;;;;;;;;' \
     "$(word0 1 1 0 0 0)$(word1 0 0)$(client 0 0 0)"
-packet 'Petasos;1;2;0;1;0;0;0;0;7;0x0000beef;8;9;;;;32;64;;;;;;;;' \
+packet 'Petasos;1;2;0;1;0;0;0;0;7;0x0000beef;8;9' ';;;32;64;;;;;;;;' \
     "$(word0 1 2 0x01 7 0xbeef)$(word1 8 9)$(client 32 64 0)"
-packet 'Petasos;1;3;0;0;0;0;0;0;7;0x0000beef;8;10;;;;;;;;;;;;;' \
+packet 'Petasos;1;3;0;0;0;0;0;0;7;0x0000beef;8;10' ';;;;;;;;;;;;' \
     "$(word0 1 3 0 7 0xbeef)$(word1 8 10)$(client 0 0 0)"
 # A response's first packet has the message's length, with the ECN echo and a checksum.
-packet 'Petasos;1;8;1;0;1;0;1;0;3;0x0000beef;8;11;0;268435455;;;;16777214;;;;4095;;abababab;0x04030201' \
+packet 'Petasos;1;8;1;0;1;0;1;0;3;0x0000beef;8;11' \
+    '0;268435455;;;;16777214;;;;4095;;abababab;0x04030201' \
     "$(word0 1 8 0x12 3 0xbeef)$(word1 8 11)$(server 16777214 268435455 4095)" \
     "$(filler 4)01 02 03 04"
 # A later one has its index.
-packet 'Petasos;1;8;1;0;0;0;0;1;3;0x0000beef;8;12;1048575;;;;;5;;;;32;;abab;' \
+packet 'Petasos;1;8;1;0;0;0;0;1;3;0x0000beef;8;12' '1048575;;;;;5;;;;32;;abab;' \
     "$(word0 1 8 0x20 3 0xbeef)$(word1 8 12)$(server 5 1048575 32)$(filler 2)"
 # Bits 1, 2, 64 and 127 beyond packet 10.
-packet 'Petasos;1;9;1;0;0;0;0;0;3;0x0000beef;8;13;;;;;;6;10;;;16;11,12,74,137;;' \
+packet 'Petasos;1;9;1;0;0;0;0;0;3;0x0000beef;8;13' ';;;;;6;10;;;16;11,12,74,137;;' \
     "$(word0 1 9 0 3 0xbeef)$(word1 8 13)$(server 6 10 16)" \
     "06 00 00 00 00 00 00 00 01 00 00 00 00 00 00 80"
-packet 'Petasos;1;10;1;0;0;0;0;0;3;0x0000beef;8;14;;;;;;7;;3;;8;;;' \
+packet 'Petasos;1;10;1;0;0;0;0;0;3;0x0000beef;8;14' ';;;;;7;;3;;8;;;' \
     "$(word0 1 10 0 3 0xbeef)$(word1 8 14)$(server 7 3 8)"
-packet 'Petasos;1;11;1;0;0;0;0;0;3;0x0000beef;8;15;;;;;;8;;;0;0;;;' \
+packet 'Petasos;1;11;1;0;0;0;0;0;3;0x0000beef;8;15' ';;;;;8;;;0;0;;;' \
     "$(word0 1 11 0 3 0xbeef)$(word1 8 15)$(server 8 0 0)"
 # What is not ours is left alone: another version, kind 0, a reserved flag, a ragged
 # acknowledgement, an index beyond the message, a packet cut short.
-others='UDP;;;;;;;;;;;;;;;;;;;;;;;;;'
-packet "$others" "$(word0 2 1 0 7 1)$(word1 8 9)$(client 0 0 0)"
-packet "$others" "$(word0 1 0 0 7 1)$(word1 8 9)$(client 0 0 0)"
-packet "$others" "$(word0 1 1 0x40 7 1)$(word1 8 9)$(client 0 0 0)"
-packet "$others" "$(word0 1 9 0 7 1)$(word1 8 9)$(server 6 10 16)$(filler 7)"
-packet "$others" "$(word0 1 1 0 7 1)$(word1 8 9)$(client 5 100 0)$(filler 3)"
-packet "$others" "$(word0 1 1 0 7 1)$(word1 8 9)"
+others=(packet 'UDP;;;;;;;;;;;;' ';;;;;;;;;;;;')
+"${others[@]}" "$(word0 2 1 0 7 1)$(word1 8 9)$(client 0 0 0)"
+"${others[@]}" "$(word0 1 0 0 7 1)$(word1 8 9)$(client 0 0 0)"
+"${others[@]}" "$(word0 1 1 0x40 7 1)$(word1 8 9)$(client 0 0 0)"
+"${others[@]}" "$(word0 1 9 0 7 1)$(word1 8 9)$(server 6 10 16)$(filler 7)"
+"${others[@]}" "$(word0 1 1 0 7 1)$(word1 8 9)$(client 5 100 0)$(filler 3)"
+"${others[@]}" "$(word0 1 1 0 7 1)$(word1 8 9)"
 
 text2pcap -q -u 40001,40002 "$dump" "$capture" > "$folder/log" 2>&1 || {
     cat "$folder/log" >&2
