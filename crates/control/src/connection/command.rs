@@ -114,7 +114,8 @@ impl Connection {
 
     /// The answers given here, for [`Connection::inherit_answers`] of the next connection.
     pub fn take_answers(&mut self) -> Answers {
-        core::mem::take(&mut self.answers)
+        let none = self.answers.incarnation().map_or_else(Answers::default, Answers::to);
+        core::mem::replace(&mut self.answers, none)
     }
 
     /// Takes over the answers given on an `earlier` connection to the same process, so that

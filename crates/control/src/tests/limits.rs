@@ -1,0 +1,110 @@
+//! Bounds on memory, against good peers and bad ones.
+
+use super::pair::Pair;
+use super::{encoded, grant, params};
+use crate::*;
+
+fn ids() -> impl Iterator<Item = u64> {
+    0..OUTSTANDING_MAX as u64
+}
+
+#[test]
+fn c8_requests_are_limited_until_they_are_answered() {
+    let mut pair = Pair::open();
+    for id in ids() {
+        pair.transfer();
+        pair.dialler.connection.connect(id, params(id as u32), pair.now).unwrap();
+    }
+    let full = pair.dialler.connection.connect(u64::MAX, params(3), pair.now);
+    assert_eq!(full, Err(ConnectError::TooManyOutstanding));
+    let full = pair.dialler.connection.disconnect(grant(5).server_ref());
+    assert_eq!(full, Err(DisconnectError::TooManyOutstanding));
+    pair.transfer();
+    pair.acceptor.connection.reply(0, Ok(grant(5))).unwrap();
+    pair.transfer();
+    pair.dialler.connection.connect(u64::MAX, params(3), pair.now).unwrap();
+}
+
+#[test]
+fn c8_a_peer_with_too_many_requests_is_cut_off() {
+    let mut pair = Pair::open();
+    for id in 0..=OUTSTANDING_MAX as u64 {
+        assert!(pair.acceptor.connection.is_open());
+        let bytes = encoded(&Message::Connect { connect_id: id, params: params(3) });
+        pair.acceptor.connection.handle_bytes(&bytes, pair.now);
+    }
+    let reason = FailureReason::Protocol(ProtocolError::TooManyOutstanding);
+    assert_eq!(pair.acceptor.take_events().last(), Some(&Event::PeerFailed(reason)));
+}
+
+#[test]
+fn c15_unsent_bytes_turn_new_requests_down_until_they_are_sent() {
+    let mut pair = Pair::open();
+    let config = Config::default();
+    let mut connects = 0;
+    let turned_down = loop {
+        let unsent = pair.dialler.connection.poll_output().map_or(0, <[u8]>::len);
+        assert!(unsent < config.output_bytes_max + FRAME_BYTES_MAX);
+        let session = SessionRef { session: connects, ..grant(5).server_ref() };
+        // A ping's answer takes room too, without being counted among the requests.
+        let ping = encoded(&Message::Ping { nonce: connects.into() });
+        (0..6).for_each(|_| pair.dialler.connection.handle_bytes(&ping, pair.now));
+        match pair.dialler.connection.disconnect(session) {
+            Ok(()) => connects += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(turned_down, DisconnectError::Backlogged);
+    let refused = pair.dialler.connection.connect(1, params(3), pair.now);
+    assert_eq!(refused, Err(ConnectError::Backlogged));
+    pair.dialler.take_output();
+    pair.dialler.connection.connect(1, params(3), pair.now).unwrap();
+}
+
+#[test]
+fn c15_a_good_peer_that_reads_late_is_owed_every_answer() {
+    let mut pair = Pair::open();
+    let ip = Some("2001:db8::1".parse().unwrap());
+    let longest = AcceptParams { address: DataAddress { port: 1, ip }, ..grant(5) };
+    while let Ok(()) = pair.acceptor.connection.disconnect(SessionRef {
+        session: pair.acceptor.connection.counters().frames_sent as u32,
+        ..params(3).client_ref()
+    }) {}
+    for id in ids() {
+        let bytes = encoded(&Message::Connect { connect_id: id, params: params(3) });
+        pair.acceptor.connection.handle_bytes(&bytes, pair.now);
+        pair.acceptor.connection.reply(id, Ok(longest)).unwrap();
+    }
+    assert!(pair.acceptor.connection.is_open());
+}
+
+#[test]
+fn c15_a_peer_that_never_reads_is_cut_off() {
+    let mut pair = Pair::open();
+    let ping = encoded(&Message::Ping { nonce: 1 });
+    let config = Config::default();
+    while pair.acceptor.connection.is_open() {
+        pair.acceptor.connection.handle_bytes(&ping, pair.now);
+        let unsent = pair.acceptor.connection.poll_output().map_or(0, <[u8]>::len);
+        assert!(unsent <= config.output_bytes_max + OWED_BYTES_MAX);
+    }
+    let reason = FailureReason::Protocol(ProtocolError::NotReading);
+    assert_eq!(pair.acceptor.take_events(), [Event::PeerFailed(reason)]);
+    assert!(pair.acceptor.connection.is_finished(), "its output is given up");
+}
+
+#[test]
+fn c15_output_is_taken_in_any_portions() {
+    let mut pair = Pair::open().seeded(9, 7);
+    for id in ids() {
+        pair.dialler.connection.connect(id, params(id as u32), pair.now).unwrap();
+        if id % 100 == 99 {
+            pair.transfer();
+        }
+        pair.transfer_piece(true);
+    }
+    pair.transfer();
+    let expected: Vec<_> =
+        ids().map(|id| Event::ConnectRequested { id, params: params(id as u32) }).collect();
+    assert_eq!(pair.acceptor.take_events(), expected);
+}

@@ -1,0 +1,115 @@
+//! Arbitrary valid messages.
+
+use core::net::IpAddr;
+
+use petasos_wire::{MESSAGE_BYTES_MAX, SESSIONS_MAX, TAG_MAX};
+use proptest::prelude::*;
+
+use crate::*;
+
+fn text<const BYTES_MAX: usize>() -> impl Strategy<Value = Text<BYTES_MAX>> {
+    any::<String>().prop_map(|text| Text::new(&text))
+}
+
+fn hello() -> impl Strategy<Value = Hello> {
+    let numbers = (any::<u16>(), any::<u16>(), any::<u64>(), any::<u16>(), any::<u32>());
+    (numbers, text()).prop_map(|((a, b, incarnation, endpoints, bits), name)| Hello {
+        versions: VersionRange {
+            oldest: Version::from_bits(a.min(b)),
+            newest: Version::from_bits(a.max(b)),
+        },
+        incarnation,
+        endpoints,
+        capabilities: Capabilities::from_bits(bits),
+        name,
+    })
+}
+
+fn address() -> impl Strategy<Value = DataAddress> {
+    let usable = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
+    let ip = any::<IpAddr>().prop_filter("an address of one host", usable);
+    (1..=u16::MAX, proptest::option::of(ip)).prop_map(|(port, ip)| DataAddress { port, ip })
+}
+
+fn window() -> impl Strategy<Value = (u8, u16, u16)> {
+    ((0u32..=6).prop_map(|log| 1 << log), 1u16..=4095, 1024u16..=65000)
+}
+
+fn name() -> impl Strategy<Value = (u16, u32, u32)> {
+    (any::<u16>(), 0..SESSIONS_MAX, 0..TAG_MAX)
+}
+
+fn bytes_max() -> impl Strategy<Value = u32> {
+    0..=MESSAGE_BYTES_MAX
+}
+
+fn params() -> impl Strategy<Value = ConnectParams> {
+    let target = prop_oneof![Just(Target::Any), (0..u16::MAX).prop_map(Target::Index),];
+    let flags = (any::<bool>(), any::<bool>());
+    (target, address(), name(), window(), (bytes_max(), bytes_max()), flags).prop_map(
+        |(target, address, name, window, bytes_max, (go_back_n, checksum))| ConnectParams {
+            target,
+            address,
+            endpoint: name.0,
+            session: name.1,
+            tag: name.2,
+            slots: window.0,
+            credits: window.1,
+            payload_bytes_max: window.2,
+            request_bytes_max: bytes_max.0,
+            response_bytes_max: bytes_max.1,
+            recovery: if go_back_n { Recovery::GoBackN } else { Recovery::Selective },
+            checksum,
+        },
+    )
+}
+
+fn grant() -> impl Strategy<Value = AcceptParams> {
+    (address(), name(), window(), (bytes_max(), bytes_max())).prop_map(
+        |(address, name, window, bytes_max)| AcceptParams {
+            address,
+            endpoint: name.0,
+            session: name.1,
+            tag: name.2,
+            slots: window.0,
+            credits: window.1,
+            payload_bytes: window.2,
+            request_bytes_max: bytes_max.0,
+            response_bytes_max: bytes_max.1,
+        },
+    )
+}
+
+fn session() -> impl Strategy<Value = SessionRef> {
+    let role = prop_oneof![Just(SessionRole::Client), Just(SessionRole::Server)];
+    (role, name()).prop_map(|(role, (endpoint, session, tag))| SessionRef {
+        role,
+        endpoint,
+        session,
+        tag,
+    })
+}
+
+/// Any message that a process may send.
+pub(super) fn message() -> impl Strategy<Value = Message> {
+    let result = prop_oneof![
+        grant().prop_map(Ok),
+        (1u8..).prop_map(|bits| Err(RefuseCode::from_bits(bits))),
+    ];
+    let error = (any::<u16>(), text());
+    prop_oneof![
+        hello().prop_map(Message::Hello),
+        (any::<u64>(), params())
+            .prop_map(|(connect_id, params)| Message::Connect { connect_id, params }),
+        (any::<u64>(), result)
+            .prop_map(|(connect_id, result)| Message::ConnectReply { connect_id, result }),
+        session().prop_map(Message::Disconnect),
+        session().prop_map(Message::DisconnectReply),
+        any::<u64>().prop_map(|nonce| Message::Ping { nonce }),
+        any::<u64>().prop_map(|nonce| Message::Pong { nonce }),
+        Just(Message::Drain),
+        any::<u8>().prop_map(|bits| Message::Bye { reason: ByeReason::from_bits(bits) }),
+        error
+            .prop_map(|(bits, detail)| Message::Error { code: ErrorCode::from_bits(bits), detail }),
+    ]
+}
