@@ -1,1 +1,49 @@
-//! Placeholder until its first content.
+//! The endpoint: one thread's RPC machine.
+//!
+//! An [`Endpoint`] joins the protocol (`proto`), a clock and packet I/O in one event loop. It owns
+//! its sessions, buffers and queues; nothing in it is shared, so nothing in it is locked. The
+//! application's state `S` lives in the endpoint and is lent to handlers and continuations, which
+//! are plain functions.
+//!
+//! Who may touch what: the thread that made the endpoint, and nobody else.
+//!
+//! One turn of the loop ([`Endpoint::run_once`]), in this order:
+//! 1. read the clock once;
+//! 2. take mail from other threads, if the mailbox's flag is up;
+//! 3. receive one batch of frames; run handlers and continuations as they complete;
+//! 4. give every session that something happened to its chance to send; run due timers;
+//! 5. hand the transmit queue to the packet I/O as batches.
+//!
+//! The transmit queue holds *references* (session, slot, request number, packet index), never
+//! pointers. A reference is resolved when it is sent and dropped if the slot has moved on, so a
+//! call that has completed, failed or been cancelled leaves nothing queued that could touch its
+//! buffer (eRPC, section 4.2.2 and appendix B).
+//!
+//! Boundary rule: the only crate that sees both `proto` and `netio`.
+
+mod backend;
+mod call;
+mod config;
+mod context;
+mod core;
+mod endpoint;
+mod faults;
+mod handler;
+mod receive;
+mod sessions;
+mod stats;
+mod timers;
+mod transmit;
+
+pub use backend::Backend;
+pub use call::{CallError, CallId, CallSettings, Completion, Continuation, EnqueueError, Refused};
+pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
+pub use context::Context;
+pub use endpoint::Endpoint;
+pub use handler::{Handler, Payload, Request, RequestHandle};
+pub use petasos_base::{Clock, Time, VirtualClock};
+pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
+pub use petasos_proto::{Recovery, TimerConfig};
+pub use petasos_wire::{Encoding, RejectCode};
+pub use sessions::{SessionId, SessionOffer, SessionState};
+pub use stats::{EndpointStats, MemoryStats};

@@ -290,6 +290,11 @@ impl<C> ClientSession<C> {
         &self.rtt
     }
 
+    /// Bytes of memory behind the session, beyond its own size and that of its calls' boards.
+    pub fn footprint_bytes(&self) -> usize {
+        size_of_val(&*self.slots) + self.backlog.capacity() * size_of::<Queued<C>>()
+    }
+
     /// What happened so far.
     pub fn stats(&self) -> &ClientStats {
         &self.stats

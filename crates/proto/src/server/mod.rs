@@ -274,6 +274,12 @@ impl<B> ServerSession<B> {
         &self.params
     }
 
+    /// Bytes of memory behind the session, beyond its own size, its requests' assemblies and the
+    /// caller's buffers.
+    pub fn footprint_bytes(&self) -> usize {
+        size_of_val(&*self.slots)
+    }
+
     /// What happened so far.
     pub fn stats(&self) -> &ServerStats {
         &self.stats

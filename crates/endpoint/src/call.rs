@@ -1,0 +1,192 @@
+//! Calls as the application sees them: continuations, completions, errors.
+
+use core::fmt;
+use core::time::Duration;
+
+use petasos_buf::MsgBuf;
+use petasos_wire::{Encoding, RejectCode};
+
+use crate::context::Context;
+use crate::handler::Payload;
+use crate::sessions::SessionId;
+
+/// What runs when a call is over. It gets the application's state and may start further calls.
+pub type Continuation<S> = fn(&mut S, &mut Context<'_, S>, Completion<'_>);
+
+/// A call that is over.
+#[derive(Debug)]
+pub struct Completion<'a> {
+    /// The tag that the caller gave.
+    pub tag: u64,
+    /// The session of the call.
+    pub session: SessionId,
+    /// The request's buffer, back from the call. Give it to [`Context::free`] or use it again.
+    pub request: MsgBuf,
+    /// The response, or why there is none. A response of several packets comes in a buffer of the
+    /// endpoint's pool: give that to [`Context::free`].
+    pub result: Result<Payload<'a>, CallError>,
+}
+
+/// Names a call, so that it can be cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId {
+    pub(crate) session: SessionId,
+    pub(crate) number: u64,
+}
+
+/// What a caller may say of one call beyond method and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallSettings {
+    /// The call fails if it has not been answered within this time, to a millisecond's accuracy.
+    /// `None` waits for as long as the peer lives.
+    pub timeout: Option<Duration>,
+    /// The longest response that is taken, in bytes; `None` is the session's limit.
+    pub response_bytes_max: Option<u32>,
+    /// How the request's bytes are to be read.
+    pub encoding: Encoding,
+}
+
+/// Why a call failed. See [`CallError::retry_is_safe`] for what can be done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The call's own time was up. The handler may have run.
+    Timeout,
+    /// The caller cancelled the call. The handler may have run.
+    Cancelled,
+    /// The peer's process is gone or unreachable. The handler may have run.
+    PeerFailed,
+    /// The session was closed, by this side or by the peer. The handler may have run.
+    SessionClosed,
+    /// The server has no handler for the method. The caller's fault.
+    UnknownMethod,
+    /// The server takes no request of this length. The caller's fault.
+    RequestTooLarge,
+    /// The response is longer than this call takes. The handler has run.
+    ResponseTooLarge,
+    /// The server had no room for the request, and did not run it.
+    Overloaded,
+    /// The server is shutting down, and did not run the request.
+    Draining,
+    /// The handler panicked. It may have run in part. The server's fault.
+    HandlerFailed,
+    /// The handler declined to answer.
+    Declined,
+    /// This side had no memory for the response. The handler has run.
+    OutOfMemory,
+    /// The server gave a reason that this version does not know.
+    RejectedOtherwise,
+}
+
+impl CallError {
+    /// Whether the request certainly has not run, so that sending it again cannot run it twice.
+    pub const fn retry_is_safe(self) -> bool {
+        matches!(
+            self,
+            CallError::UnknownMethod
+                | CallError::RequestTooLarge
+                | CallError::Overloaded
+                | CallError::Draining
+        )
+    }
+
+    pub(crate) fn from_reject(code: Option<RejectCode>) -> CallError {
+        match code {
+            Some(RejectCode::UnknownMethod) => CallError::UnknownMethod,
+            Some(RejectCode::TooLarge) => CallError::RequestTooLarge,
+            Some(RejectCode::Overloaded) => CallError::Overloaded,
+            Some(RejectCode::Draining) => CallError::Draining,
+            Some(RejectCode::HandlerFailed) => CallError::HandlerFailed,
+            Some(RejectCode::Declined) => CallError::Declined,
+            _ => CallError::RejectedOtherwise,
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CallError::Timeout => "the call timed out; its handler may still be running",
+            CallError::Cancelled => "the call was cancelled",
+            CallError::PeerFailed => "the peer is gone or unreachable",
+            CallError::SessionClosed => "the session was closed",
+            CallError::UnknownMethod => "the server has no handler for this method",
+            CallError::RequestTooLarge => "the request is longer than the server takes",
+            CallError::ResponseTooLarge => "the response is longer than the call takes",
+            CallError::Overloaded => "the server has no room for the request now; retry later",
+            CallError::Draining => "the server is shutting down; retry elsewhere",
+            CallError::HandlerFailed => "the handler panicked on the server",
+            CallError::Declined => "the handler declined to answer",
+            CallError::OutOfMemory => "no memory for the response",
+            CallError::RejectedOtherwise => "the server rejected the request for an unknown reason",
+        })
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// Why a call was not even started. Nothing was sent, so a retry is always safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnqueueError {
+    /// The session does not exist any more. Open another.
+    NoSuchSession,
+    /// The session is still being set up. Wait until it is ready.
+    NotReady,
+    /// The session's peer failed. Open another once the peer is back.
+    SessionFailed,
+    /// The request is longer than the session allows. The caller's fault.
+    TooLarge {
+        /// The limit in bytes.
+        bytes_max: u32,
+    },
+    /// Too many calls are waiting on the session already. Slow down.
+    BacklogFull {
+        /// The limit.
+        calls_max: u32,
+    },
+    /// Too many bytes of requests are in progress on the endpoint already. Slow down.
+    TooManyBytes {
+        /// The limit.
+        bytes_max: usize,
+    },
+}
+
+impl fmt::Display for EnqueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EnqueueError::NoSuchSession => write!(f, "the session does not exist"),
+            EnqueueError::NotReady => write!(f, "the session is still being set up"),
+            EnqueueError::SessionFailed => write!(f, "the session's peer has failed"),
+            EnqueueError::TooLarge { bytes_max } => {
+                write!(f, "the request is longer than the session's {bytes_max} bytes")
+            }
+            EnqueueError::BacklogFull { calls_max } => {
+                write!(f, "{calls_max} calls are waiting on the session already")
+            }
+            EnqueueError::TooManyBytes { bytes_max } => {
+                write!(f, "requests of {bytes_max} bytes are in progress already")
+            }
+        }
+    }
+}
+
+impl std::error::Error for EnqueueError {}
+
+/// A call that was not started, with the request's buffer.
+#[derive(Debug)]
+pub struct Refused {
+    /// The buffer, unchanged.
+    pub request: MsgBuf,
+    /// Why.
+    pub error: EnqueueError,
+}
+
+/// What the endpoint keeps with a call.
+pub(crate) struct CallContext<S> {
+    pub(crate) request: MsgBuf,
+    /// The response, once it is known to take several packets.
+    pub(crate) response: Option<MsgBuf>,
+    pub(crate) continuation: Continuation<S>,
+    pub(crate) tag: u64,
+}

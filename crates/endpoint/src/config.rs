@@ -1,0 +1,99 @@
+//! What an endpoint can be told.
+
+use petasos_buf::PoolConfig;
+use petasos_proto::{Recovery, TimerConfig};
+
+/// Settings of an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Limits of the endpoint's buffer pool.
+    pub pool: PoolConfig,
+    /// Retransmission timers of client sessions.
+    pub timers: TimerConfig,
+    /// What this endpoint asks for in sessions that it opens, and grants at most in sessions that
+    /// others open.
+    pub session: SessionConfig,
+    /// Client and server sessions each; more are refused.
+    pub sessions_max: u32,
+    /// Calls that wait for a slot of their session; more are refused.
+    pub backlog_max: u32,
+    /// Bytes of requests in progress, queued ones included; more are refused.
+    pub request_bytes_in_flight_max: usize,
+    /// Common-case optimisations, each of which can be switched off to measure what it brings.
+    pub optimisations: Optimisations,
+    /// Faults injected into received packets, for tests and measurements.
+    pub faults: Option<FaultConfig>,
+    /// The seed of session tags and injected faults; `None` takes one from the system.
+    pub seed: Option<u64>,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> EndpointConfig {
+        EndpointConfig {
+            pool: PoolConfig::default(),
+            timers: TimerConfig::default(),
+            session: SessionConfig::default(),
+            sessions_max: 65_536,
+            backlog_max: 65_536,
+            request_bytes_in_flight_max: 1 << 30,
+            optimisations: Optimisations::default(),
+            faults: None,
+            seed: None,
+        }
+    }
+}
+
+/// What an endpoint asks for, or grants, in one session.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionConfig {
+    /// Concurrent requests: a power of two up to 64.
+    pub slots: u32,
+    /// Packets in flight, 1 to 4095.
+    pub credits: u32,
+    /// Longest message in either direction, in bytes (up to 2^28 − 1).
+    pub message_bytes_max: u32,
+    /// Upper bound on the datagram's payload, in bytes; the path's own limit holds as well.
+    pub datagram_bytes_max: u32,
+    /// How lost packets are recovered.
+    pub recovery: Recovery,
+}
+
+impl Default for SessionConfig {
+    fn default() -> SessionConfig {
+        SessionConfig {
+            slots: 8,
+            credits: 256,
+            message_bytes_max: 64 << 20,
+            datagram_bytes_max: 65_000,
+            recovery: Recovery::Selective,
+        }
+    }
+}
+
+/// Common-case optimisations (eRPC, table 3). All are on unless a measurement says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Optimisations {
+    /// Read the clock once per turn instead of once per packet.
+    pub batched_clock: bool,
+    /// Let a short response reuse the buffer of the slot's previous one.
+    pub preallocated_responses: bool,
+    /// Show a single-packet request to its handler where it was received.
+    pub zero_copy_requests: bool,
+}
+
+impl Default for Optimisations {
+    fn default() -> Optimisations {
+        Optimisations {
+            batched_clock: true,
+            preallocated_responses: true,
+            zero_copy_requests: true,
+        }
+    }
+}
+
+/// Faults injected into received packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FaultConfig {
+    /// Probability with which each received packet is dropped, after GRO has been split.
+    pub loss: f64,
+}

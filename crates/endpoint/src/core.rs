@@ -1,0 +1,236 @@
+//! What handlers and continuations may touch: everything of the endpoint but the packet I/O.
+//!
+//! Invariants:
+//! - a session is on its dirty list exactly if its `dirty` flag is set;
+//! - `request_bytes` is the sum of the lengths of the requests of all calls that have not ended.
+
+use petasos_base::{Rng, Time};
+use petasos_buf::{MsgBuf, Pool};
+use petasos_netio::Route;
+use petasos_proto::{ClientSession, ClientStats, ServerStats};
+
+use crate::call::{CallContext, CallError};
+use crate::config::EndpointConfig;
+use crate::faults::Faults;
+use crate::handler::Handler;
+use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
+use crate::stats::LoopStats;
+use crate::timers::{TimerEntry, TimerWheel};
+use crate::transmit::TxQueue;
+
+/// A call that is over without a response, whose continuation is still to be run.
+pub(crate) struct Finished<S> {
+    pub(crate) session: SessionId,
+    pub(crate) context: CallContext<S>,
+    pub(crate) error: CallError,
+}
+
+/// The request whose handler is running, so that a panic can be answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Running {
+    pub(crate) session: u32,
+    pub(crate) slot: u32,
+    pub(crate) request: u64,
+}
+
+pub(crate) struct Core<S> {
+    pub(crate) now: Time,
+    pub(crate) config: EndpointConfig,
+    pub(crate) pool: Pool,
+    pub(crate) clients: Table<ClientEntry<S>>,
+    pub(crate) servers: Table<ServerEntry>,
+    pub(crate) handlers: Vec<Option<Handler<S>>>,
+    pub(crate) tx: TxQueue,
+    pub(crate) dirty_clients: Vec<u32>,
+    pub(crate) dirty_servers: Vec<u32>,
+    pub(crate) finished: Vec<Finished<S>>,
+    pub(crate) running: Option<Running>,
+    pub(crate) timers: TimerWheel,
+    pub(crate) due: Vec<TimerEntry>,
+    pub(crate) request_bytes: usize,
+    pub(crate) generation: u32,
+    pub(crate) routes_released: Vec<Route>,
+    pub(crate) draining: bool,
+    pub(crate) rng: Rng,
+    pub(crate) faults: Option<Faults>,
+    pub(crate) stats: LoopStats,
+    pub(crate) closed_clients: ClientStats,
+    pub(crate) closed_servers: ServerStats,
+}
+
+impl<S> Core<S> {
+    pub(crate) fn new(config: EndpointConfig, now: Time) -> Core<S> {
+        let seed = config.seed.unwrap_or_else(petasos_base::random_seed);
+        let mut rng = Rng::new(seed);
+        Core {
+            now,
+            pool: Pool::new(config.pool),
+            clients: Table::new(config.sessions_max),
+            servers: Table::new(config.sessions_max),
+            handlers: Vec::new(),
+            tx: TxQueue::default(),
+            dirty_clients: Vec::new(),
+            dirty_servers: Vec::new(),
+            finished: Vec::new(),
+            running: None,
+            timers: TimerWheel::new(now),
+            due: Vec::new(),
+            request_bytes: 0,
+            generation: 0,
+            routes_released: Vec::new(),
+            draining: false,
+            faults: config.faults.map(|faults| Faults::new(faults, rng.next_u64())),
+            rng,
+            stats: LoopStats::default(),
+            closed_clients: ClientStats::default(),
+            closed_servers: ServerStats::default(),
+            config,
+        }
+    }
+
+    pub(crate) fn next_generation(&mut self) -> u32 {
+        self.generation += 1;
+        self.generation
+    }
+
+    pub(crate) fn random_tag(&mut self) -> u32 {
+        self.rng.below(u64::from(petasos_wire::TAG_MAX)) as u32
+    }
+
+    /// The session that `id` names, if it exists.
+    #[inline]
+    pub(crate) fn client_mut(&mut self, id: SessionId) -> Option<&mut ClientEntry<S>> {
+        self.clients.get_mut(id.index).filter(|entry| entry.generation == id.generation)
+    }
+
+    /// Puts the session on the list of those that may have something to send.
+    #[inline]
+    pub(crate) fn touch_client(&mut self, index: u32) {
+        if let Some(entry) = self.clients.get_mut(index)
+            && !entry.dirty
+        {
+            entry.dirty = true;
+            self.dirty_clients.push(index);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn touch_server(&mut self, index: u32) {
+        if let Some(entry) = self.servers.get_mut(index)
+            && !entry.dirty
+        {
+            entry.dirty = true;
+            self.dirty_servers.push(index);
+        }
+    }
+
+    /// Takes a buffer from the pool, counting failure.
+    pub(crate) fn take_buffer(&mut self, len: usize) -> Option<MsgBuf> {
+        let taken = self.pool.take(len).ok();
+        self.stats.out_of_memory += u64::from(taken.is_none());
+        taken
+    }
+
+    /// Notes that a call is over without a response; its continuation runs later in this turn.
+    pub(crate) fn finish_later(
+        &mut self,
+        session: SessionId,
+        mut context: CallContext<S>,
+        error: CallError,
+    ) {
+        self.request_bytes -= context.request.len();
+        if let Some(response) = context.response.take() {
+            self.pool.give(response);
+        }
+        self.finished.push(Finished { session, context, error });
+    }
+
+    /// Ends every call of a session and leaves it failed.
+    pub(crate) fn fail_client(&mut self, id: SessionId, error: CallError) {
+        let Some(entry) = self.client_mut(id) else { return };
+        let state = core::mem::replace(&mut entry.state, ClientState::Failed);
+        if let ClientState::Ready { mut session, route } = state {
+            for context in session.fail_all() {
+                self.finish_later(id, context, error);
+            }
+            self.closed_clients.add(session.stats());
+            self.routes_released.push(route);
+        }
+    }
+
+    /// Forgets a server session. Handlers that have not answered will find their handle void.
+    pub(crate) fn drop_server(&mut self, index: u32) {
+        let Some(entry) = self.servers.remove(index) else { return };
+        self.closed_servers.add(entry.session.stats());
+        self.routes_released.push(entry.route);
+        for buf in entry.session.into_buffers() {
+            self.pool.give(buf);
+        }
+    }
+
+    /// Gives every session on the dirty lists its chance to send.
+    #[inline]
+    pub(crate) fn pump(&mut self) {
+        while let Some(index) = self.dirty_clients.pop() {
+            self.pump_client(index);
+        }
+        while let Some(index) = self.dirty_servers.pop() {
+            self.pump_server(index);
+        }
+    }
+
+    /// Goes through the sessions whose timers are due.
+    pub(crate) fn run_timers(&mut self) {
+        if !self.timers.is_due(self.now) {
+            return;
+        }
+        let mut due = core::mem::take(&mut self.due);
+        self.timers.fire(self.now, &mut due);
+        for entry in due.drain(..) {
+            self.on_timer(SessionId { index: entry.index, generation: entry.generation });
+        }
+        self.due = due;
+    }
+
+    fn on_timer(&mut self, id: SessionId) {
+        let now = self.now;
+        let Some(entry) = self.client_mut(id) else { return };
+        if entry.timer_at > now {
+            return;
+        }
+        entry.timer_at = Time::NEVER;
+        let ClientState::Ready { session, route } = &mut entry.state else { return };
+        let route = *route;
+        session.handle_timeout(now);
+        let expired: Vec<_> = core::iter::from_fn(|| session.poll_expired(now)).collect();
+        let next = session.next_timeout();
+        for expired in expired {
+            if let Some(cancel) = expired.cancel {
+                self.tx.push_bare(route, cancel, &[]);
+            }
+            self.finish_later(id, expired.context, CallError::Timeout);
+        }
+        self.touch_client(id.index);
+        self.arm(id, next);
+    }
+
+    /// Makes the session's timer fire no later than `at`.
+    #[inline]
+    pub(crate) fn arm(&mut self, id: SessionId, at: Time) {
+        let Some(entry) = self.clients.get_mut(id.index) else { return };
+        if at < entry.timer_at {
+            entry.timer_at = at;
+            let timer = TimerEntry { index: id.index, generation: id.generation };
+            self.timers.arm(at, timer);
+        }
+    }
+}
+
+/// The established session in `entry`.
+#[inline]
+pub(crate) fn ready<S>(entry: &mut ClientEntry<S>) -> Option<&mut ClientSession<CallContext<S>>> {
+    match &mut entry.state {
+        ClientState::Ready { session, .. } => Some(session),
+        _ => None,
+    }
+}

@@ -1,0 +1,399 @@
+//! The event loop.
+
+use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use petasos_base::{Clock, Time};
+use petasos_control::{
+    AcceptParams, ConnectParams, DataAddress, RefuseCode, ServerLimits, SessionRef, SessionRole,
+    Target,
+};
+use petasos_netio::{PacketIo, RouteError};
+use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
+use petasos_wire::{HEADER_BYTES, RejectCode};
+
+use crate::backend::Backend;
+use crate::call::CallError;
+use crate::config::EndpointConfig;
+use crate::context::Context;
+use crate::core::Core;
+use crate::handler::Handler;
+use crate::receive::{handle_frames, reject, run_finished};
+use crate::sessions::{ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer};
+use crate::stats::{EndpointStats, MemoryStats};
+
+/// One thread's RPC machine. See the crate's documentation.
+pub struct Endpoint<S> {
+    core: Core<S>,
+    io: Backend,
+    clock: Clock,
+    state: S,
+}
+
+impl<S> Endpoint<S> {
+    /// An endpoint over `io` whose handlers and continuations share `state`.
+    pub fn new(config: EndpointConfig, io: impl Into<Backend>, clock: Clock, state: S) -> Self {
+        let core = Core::new(config, clock.now());
+        Endpoint { core, io: io.into(), clock, state }
+    }
+
+    /// Makes `handler` answer `method`, in place of an earlier one.
+    pub fn register(&mut self, method: u16, handler: Handler<S>) {
+        let index = usize::from(method);
+        if self.core.handlers.len() <= index {
+            self.core.handlers.resize(index + 1, None);
+        }
+        self.core.handlers[index] = Some(handler);
+    }
+
+    /// The application's state.
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// The application's state, to be changed.
+    pub fn state_mut(&mut self) -> &mut S {
+        &mut self.state
+    }
+
+    /// What can be done between turns: calls, answers, buffers.
+    #[inline]
+    pub fn context(&mut self) -> Context<'_, S> {
+        Context { core: &mut self.core }
+    }
+
+    /// State and context together.
+    #[inline]
+    pub fn split(&mut self) -> (&mut S, Context<'_, S>) {
+        (&mut self.state, Context { core: &mut self.core })
+    }
+
+    /// One turn of the loop, without waiting. Returns whether anything was received, ended or
+    /// sent.
+    #[inline]
+    pub fn run_once(&mut self) -> bool {
+        self.core.now = self.clock.now();
+        self.core.stats.turns += 1;
+        let received = self.receive();
+        self.core.run_timers();
+        let finished = !self.core.finished.is_empty();
+        if finished {
+            self.run_finished();
+        }
+        self.core.pump();
+        let sent = !self.core.tx.is_empty();
+        if sent {
+            self.core.flush(&mut self.io);
+        }
+        if !self.core.routes_released.is_empty() {
+            self.release_routes();
+        }
+        received | finished | sent
+    }
+
+    #[inline]
+    fn receive(&mut self) -> bool {
+        let batch = self.io.receive();
+        if batch.chunks.is_empty() {
+            return false;
+        }
+        self.core.stats.turns_busy += 1;
+        let mut frames = batch.frames();
+        let per_packet = !self.core.config.optimisations.batched_clock;
+        let clock = per_packet.then_some(&self.clock);
+        let (state, core) = (&mut self.state, &mut self.core);
+        loop {
+            // A panic leaves the application's state as the handler left it; the endpoint's own
+            // is whole, since the handler is called outside of any change to it.
+            let run = AssertUnwindSafe(|| handle_frames(state, core, &mut frames, clock));
+            match catch_unwind(run) {
+                Ok(()) => return true,
+                Err(_) => answer_panic(core),
+            }
+        }
+    }
+
+    fn run_finished(&mut self) {
+        let (state, core) = (&mut self.state, &mut self.core);
+        while catch_unwind(AssertUnwindSafe(|| run_finished(state, core))).is_err() {
+            answer_panic(core);
+        }
+    }
+
+    fn release_routes(&mut self) {
+        for route in self.core.routes_released.drain(..) {
+            self.io.release_route(route);
+        }
+    }
+
+    /// When the loop has to turn next even if nothing arrives: now if packets wait for the packet
+    /// I/O, at the next timer otherwise; [`Time::NEVER`] if there is none.
+    pub fn next_turn_at(&self) -> Time {
+        let waits = !self.core.tx.is_empty()
+            || !self.core.finished.is_empty()
+            || !self.core.dirty_clients.is_empty()
+            || !self.core.dirty_servers.is_empty();
+        if waits { self.core.now } else { self.core.timers.next_at() }
+    }
+
+    /// The packet I/O underneath.
+    pub fn io(&self) -> &Backend {
+        &self.io
+    }
+
+    /// The clock that the loop reads.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Where peers' packets arrive.
+    pub fn local_address(&self) -> SocketAddr {
+        self.io.local_address()
+    }
+
+    /// Every counter.
+    pub fn stats(&self) -> EndpointStats {
+        let mut stats = EndpointStats {
+            event_loop: self.core.stats,
+            client: self.core.closed_clients,
+            server: self.core.closed_servers,
+            io: self.io.stats(),
+        };
+        for (_, entry) in self.core.clients.iter() {
+            if let ClientState::Ready { session, .. } = &entry.state {
+                stats.client.add(session.stats());
+            }
+        }
+        for (_, entry) in self.core.servers.iter() {
+            stats.server.add(entry.session.stats());
+        }
+        stats
+    }
+
+    /// Where the endpoint's memory is.
+    pub fn memory(&self) -> MemoryStats {
+        let clients = self.core.clients.iter().map(|(_, entry)| match &entry.state {
+            ClientState::Ready { session, .. } => session.footprint_bytes(),
+            _ => 0,
+        });
+        let servers = self.core.servers.iter().map(|(_, e)| e.session.footprint_bytes());
+        let tables = self.core.clients.footprint_bytes() + self.core.servers.footprint_bytes();
+        let session_bytes = tables + clients.sum::<usize>() + servers.sum::<usize>();
+        MemoryStats { pool: self.core.pool.stats(), session_bytes }
+    }
+
+    /// Stops taking requests: new ones are rejected as draining, those that run are finished.
+    pub fn drain(&mut self) {
+        self.core.draining = true;
+    }
+
+    /// Requests whose handlers have not answered, and calls that have not ended.
+    pub fn unfinished(&self) -> (usize, usize) {
+        let running = self.core.servers.iter().map(|(_, entry)| entry.session.running()).sum();
+        let calls = self.core.clients.iter().map(|(_, entry)| match &entry.state {
+            ClientState::Ready { session, .. } => session.busy() as usize + session.backlog(),
+            _ => 0,
+        });
+        (running, calls.sum())
+    }
+}
+
+/// Set-up and tear-down of sessions: what the control protocol decides.
+impl<S> Endpoint<S> {
+    /// Prepares a client session and says what to ask the server at `server` for. `None` if the
+    /// endpoint has all the sessions that it may have.
+    ///
+    /// # Errors
+    /// If the packet I/O cannot reach `server`.
+    pub fn open_session(
+        &mut self,
+        server: SocketAddr,
+        peer: Option<PeerId>,
+    ) -> Result<Option<SessionOffer>, RouteError> {
+        let payload_bytes_max = self.payload_bytes_to(server)?;
+        let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
+        let index = self.core.clients.insert_with(|_| {
+            Some(ClientEntry {
+                generation,
+                tag,
+                state: ClientState::Connecting,
+                peer,
+                dirty: false,
+                timer_at: Time::NEVER,
+            })
+        });
+        let Some(index) = index else { return Ok(None) };
+        let config = &self.core.config.session;
+        let params = ConnectParams {
+            target: Target::Any,
+            address: self.data_address(),
+            endpoint: 0,
+            session: index,
+            tag,
+            slots: config.slots as u8,
+            credits: config.credits as u16,
+            payload_bytes_max,
+            request_bytes_max: config.message_bytes_max,
+            response_bytes_max: config.message_bytes_max,
+            recovery: match config.recovery {
+                Recovery::Selective => petasos_control::Recovery::Selective,
+                Recovery::GoBackN => petasos_control::Recovery::GoBackN,
+            },
+            checksum: false,
+        };
+        Ok(Some(SessionOffer { session: SessionId { index, generation }, params }))
+    }
+
+    /// Grants a session to a client whose packets come from, and go to, `client_ip` unless its
+    /// offer names another address.
+    ///
+    /// # Errors
+    /// Why it is refused, for the client.
+    pub fn accept_session(
+        &mut self,
+        offer: &ConnectParams,
+        client_ip: IpAddr,
+        peer: Option<PeerId>,
+    ) -> Result<AcceptParams, RefuseCode> {
+        if self.core.draining {
+            return Err(RefuseCode::Draining);
+        }
+        if offer.checksum {
+            return Err(RefuseCode::IncompatibleParameters);
+        }
+        let client = SocketAddr::new(offer.address.ip.unwrap_or(client_ip), offer.address.port);
+        let route = self.io.route(client).map_err(|_| RefuseCode::IncompatibleParameters)?;
+        let limits = self.server_limits(self.io.datagram_bytes_max(route));
+        let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
+        let address = self.data_address();
+        let mut granted = Err(RefuseCode::SessionsFull);
+        let inserted = self.core.servers.insert_with(|index| {
+            let role = SessionRole::Server;
+            let server = SessionRef { role, endpoint: 0, session: index, tag };
+            granted = offer.accept(&limits, server, address);
+            let params = session_params(granted.as_ref().ok()?, offer, false);
+            let session = ServerSession::new(params);
+            Some(ServerEntry { generation, tag, session, route, peer, dirty: false })
+        });
+        if inserted.is_none() {
+            self.io.release_route(route);
+        }
+        granted
+    }
+
+    /// Makes a session ready with what the server at `server_ip` granted. Returns whether it was
+    /// waiting for that.
+    ///
+    /// # Errors
+    /// If the packet I/O cannot reach the server's data address; the session has then failed.
+    pub fn establish_session(
+        &mut self,
+        offer: &SessionOffer,
+        granted: &AcceptParams,
+        server_ip: IpAddr,
+    ) -> Result<bool, RouteError> {
+        let backlog_max = self.core.config.backlog_max;
+        let timers = self.core.config.timers;
+        let Some(entry) = self.core.client_mut(offer.session) else { return Ok(false) };
+        if !matches!(entry.state, ClientState::Connecting) {
+            return Ok(false);
+        }
+        let server = SocketAddr::new(granted.address.ip.unwrap_or(server_ip), granted.address.port);
+        let route = match self.io.route(server) {
+            Ok(route) => route,
+            Err(error) => {
+                entry.state = ClientState::Failed;
+                return Err(error);
+            }
+        };
+        let params = session_params(granted, &offer.params, true);
+        let session = ClientSession::new(params, &timers, backlog_max);
+        entry.state = ClientState::Ready { session, route };
+        Ok(true)
+    }
+
+    /// Fails a session that could not be set up, or whose peer is gone: its calls end with `error`.
+    pub fn fail_session(&mut self, session: SessionId, error: CallError) {
+        self.core.fail_client(session, error);
+    }
+
+    /// Closes a session for good; its calls end with [`CallError::SessionClosed`].
+    pub fn close_session(&mut self, session: SessionId) {
+        self.core.fail_client(session, CallError::SessionClosed);
+        if self.core.client_mut(session).is_some() {
+            self.core.clients.remove(session.index);
+        }
+    }
+
+    /// Fails every session that hangs on control connection `peer`, client's and server's.
+    pub fn fail_peer(&mut self, peer: PeerId) {
+        let lost = self.core.clients.iter().filter(|(_, e)| e.peer == Some(peer));
+        let lost = lost.map(|(index, e)| SessionId { index, generation: e.generation });
+        for session in lost.collect::<Vec<_>>() {
+            self.core.fail_client(session, CallError::PeerFailed);
+        }
+        let lost = self.core.servers.iter().filter(|(_, e)| e.peer == Some(peer));
+        for index in lost.map(|(index, _)| index).collect::<Vec<_>>() {
+            self.core.drop_server(index);
+        }
+    }
+
+    fn data_address(&self) -> DataAddress {
+        let local = self.io.local_address();
+        let memory = matches!(self.io, Backend::Memory(_));
+        DataAddress { port: local.port(), ip: memory.then(|| local.ip()) }
+    }
+
+    /// The payload that packets to `peer` can carry, in bytes.
+    fn payload_bytes_to(&mut self, peer: SocketAddr) -> Result<u16, RouteError> {
+        let route = self.io.route(peer)?;
+        let datagram_bytes_max = self.io.datagram_bytes_max(route);
+        self.io.release_route(route);
+        Ok(self.server_limits(datagram_bytes_max).payload_bytes_max)
+    }
+
+    fn server_limits(&self, datagram_bytes_max: usize) -> ServerLimits {
+        let config = &self.core.config.session;
+        let datagram_bytes_max = datagram_bytes_max.min(config.datagram_bytes_max as usize);
+        let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES);
+        ServerLimits {
+            slots_max: config.slots as u8,
+            credits_max: config.credits as u16,
+            payload_bytes_max: payload_bytes_max.min(petasos_control::PAYLOAD_BYTES_MAX as usize)
+                as u16,
+            request_bytes_max: config.message_bytes_max,
+            response_bytes_max: config.message_bytes_max,
+        }
+    }
+}
+
+/// What both state machines need to know of a granted session.
+fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -> SessionParams {
+    let (server_end, client_end) = ((granted.session, granted.tag), (offer.session, offer.tag));
+    let (peer, local) = if client { (server_end, client_end) } else { (client_end, server_end) };
+    SessionParams {
+        peer_session: peer.0,
+        peer_tag: peer.1,
+        local_tag: local.1,
+        slots: u32::from(granted.slots),
+        credits: u32::from(granted.credits),
+        payload_bytes: u32::from(granted.payload_bytes),
+        request_bytes_max: granted.request_bytes_max,
+        response_bytes_max: granted.response_bytes_max,
+        recovery: match offer.recovery {
+            petasos_control::Recovery::Selective => Recovery::Selective,
+            petasos_control::Recovery::GoBackN => Recovery::GoBackN,
+        },
+    }
+}
+
+#[cold]
+fn answer_panic<S>(core: &mut Core<S>) {
+    core.stats.panics += 1;
+    if let Some(running) = core.running.take() {
+        let current = core.servers.get(running.session).map(|e| e.session.request_in(running.slot));
+        if current == Some(running.request) {
+            reject(core, running.session, running.slot, RejectCode::HandlerFailed);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The endpoint's tables of sessions.
+
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_control::ConnectParams;
+use petasos_netio::Route;
+use petasos_proto::{ClientSession, ServerSession};
+
+use crate::call::CallContext;
+
+/// Names a client session of an endpoint. A closed session's name is never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// What a client endpoint offers to a server, to be carried by the control protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionOffer {
+    /// The session to be established with the answer.
+    pub session: SessionId,
+    /// What to ask the server for.
+    pub params: ConnectParams,
+}
+
+/// How far a client session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// It is being set up.
+    Connecting,
+    /// Calls can be made.
+    Ready,
+    /// Its peer failed or refused it. Close it and open another.
+    Failed,
+    /// It does not exist (any more).
+    Unknown,
+}
+
+/// Which control connection a session hangs on: it fails when that does.
+pub(crate) type PeerId = u64;
+
+pub(crate) struct ClientEntry<S> {
+    pub(crate) generation: u32,
+    /// The tag that packets to this session carry.
+    pub(crate) tag: u32,
+    pub(crate) state: ClientState<S>,
+    pub(crate) peer: Option<PeerId>,
+    /// Whether the session is on the list of those that may have something to send.
+    pub(crate) dirty: bool,
+    /// When the session's live timer entry fires.
+    pub(crate) timer_at: Time,
+}
+
+pub(crate) enum ClientState<S> {
+    Connecting,
+    Ready { session: ClientSession<CallContext<S>>, route: Route },
+    Failed,
+}
+
+pub(crate) struct ServerEntry {
+    pub(crate) generation: u32,
+    pub(crate) tag: u32,
+    pub(crate) session: ServerSession<MsgBuf>,
+    pub(crate) route: Route,
+    pub(crate) peer: Option<PeerId>,
+    pub(crate) dirty: bool,
+}
+
+/// Boxed entries by index. Freed indices are used again, oldest first, so that a late packet for
+/// a closed session rarely finds a new one (whose tag would differ anyway).
+pub(crate) struct Table<T> {
+    entries: Vec<Option<Box<T>>>,
+    free: std::collections::VecDeque<u32>,
+    len: u32,
+    len_max: u32,
+}
+
+impl<T> Table<T> {
+    pub(crate) fn new(len_max: u32) -> Table<T> {
+        let len_max = len_max.min(petasos_wire::SESSIONS_MAX);
+        Table { entries: Vec::new(), free: std::collections::VecDeque::new(), len: 0, len_max }
+    }
+
+    /// Adds the entry that `make` gives for its index; `None` if it gives none, or if the table
+    /// is full.
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(u32) -> Option<T>) -> Option<u32> {
+        if self.len >= self.len_max {
+            return None;
+        }
+        let index = self.free.front().copied().unwrap_or(self.entries.len() as u32);
+        let entry = Some(Box::new(make(index)?));
+        if self.free.pop_front().is_some() {
+            self.entries[index as usize] = entry;
+        } else {
+            self.entries.push(entry);
+        }
+        self.len += 1;
+        Some(index)
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Box<T>> {
+        let entry = self.entries.get_mut(index as usize)?.take()?;
+        self.free.push_back(index);
+        self.len -= 1;
+        Some(entry)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.entries.get(index as usize)?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.entries.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.entries.iter().enumerate().filter_map(|(at, e)| Some((at as u32, e.as_deref()?)))
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Bytes of the table and its entries, without what the entries point to.
+    pub(crate) fn footprint_bytes(&self) -> usize {
+        let table = self.entries.capacity() * size_of::<Option<Box<T>>>();
+        table + self.len as usize * size_of::<T>()
+    }
+}

@@ -1,0 +1,70 @@
+//! What an endpoint counts.
+
+use petasos_buf::PoolStats;
+use petasos_netio::IoStats;
+use petasos_proto::{ClientStats, ServerStats};
+
+petasos_base::counters! {
+    /// Counters of the loop itself.
+    pub struct LoopStats {
+        /// Turns of the loop.
+        turns,
+        /// Turns that received something.
+        turns_busy,
+        /// Times that the loop slept.
+        sleeps,
+        /// Received packets that are shorter than a header (W1).
+        malformed_short,
+        /// Received packets of another version of the protocol (W2).
+        malformed_version,
+        /// Received packets of an unassigned kind (W3).
+        malformed_kind,
+        /// Received packets with a reserved flag or a bad checksum (W11, W12).
+        malformed_other,
+        /// Received packets for a session that does not exist (W4).
+        unknown_session,
+        /// Received packets dropped on purpose.
+        injected_losses,
+        /// Queued packets that were void when their turn came: the call was over.
+        transmit_void,
+        /// Handlers and continuations that panicked.
+        panics,
+        /// Requests for a method without a handler.
+        unknown_methods,
+        /// Messages for which no buffer could be had.
+        out_of_memory,
+    }
+}
+
+/// Every counter of an endpoint. Closed sessions are included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointStats {
+    /// The loop.
+    pub event_loop: LoopStats,
+    /// All client sessions together.
+    pub client: ClientStats,
+    /// All server sessions together.
+    pub server: ServerStats,
+    /// The packet I/O.
+    pub io: IoStats,
+}
+
+impl EndpointStats {
+    /// Every counter as (`group.name`, value).
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + use<> {
+        let event_loop = self.event_loop.iter().map(|(name, value)| ("loop", name, value));
+        let client = self.client.iter().map(|(name, value)| ("client", name, value));
+        let server = self.server.iter().map(|(name, value)| ("server", name, value));
+        let io = self.io.iter().map(|(name, value)| ("io", name, value));
+        event_loop.chain(client).chain(server).chain(io)
+    }
+}
+
+/// Where an endpoint's memory is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// The buffer pool.
+    pub pool: PoolStats,
+    /// Bytes of all sessions' own state, tables included, without pooled buffers.
+    pub session_bytes: usize,
+}
