@@ -36,7 +36,7 @@ impl Connection {
     }
 
     /// Tells a stranger by its first bytes, instead of waiting for the length that they happen to
-    /// announce: a TLS record can look like the header of a hello.
+    /// announce: a TLS record can look like the header of a hello (C16).
     fn check_beginning(&mut self, deframer: &Deframer) {
         let body = deframer.unfinished().get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let seen = body.len().min(MAGIC.len());

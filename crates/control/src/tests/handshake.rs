@@ -61,7 +61,7 @@ fn c4_only_the_start_of_an_incompatible_hello_is_read() {
 }
 
 #[test]
-fn c4_strangers_are_told_by_their_first_bytes_and_not_answered() {
+fn c4_c16_strangers_are_told_by_their_first_bytes_and_not_answered() {
     let strangers: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\n",
         b"SSH-2.0-OpenSSH",
