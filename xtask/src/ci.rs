@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{TaskResult, icount, readme, target_folder, tidy, tools};
+use crate::{TaskResult, deny, icount, readme, target_folder, tidy, tools};
 
 /// One step: what `cargo xtask ci NAME` runs.
 struct Step {
@@ -25,7 +25,7 @@ const STEPS: [Step; 11] = [
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
     Step { name: "icount", what: "instructions, packets, system calls per RPC", run: icount },
     Step { name: "dissector", what: "the Wireshark dissector on known packets", run: dissector },
-    Step { name: "deny", what: "licences, sources, duplicates", run: deny },
+    Step { name: "deny", what: "licences, sources, duplicates", run: deny::run },
     Step { name: "readme", what: "the commands that the README shows", run: readme::run },
 ];
 
@@ -70,7 +70,7 @@ fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> TaskResult {
-    tools::run(cargo_command(root, arguments))
+    tools::run(&mut cargo_command(root, arguments))
 }
 
 fn clippy(root: &Path) -> TaskResult {
@@ -80,7 +80,7 @@ fn clippy(root: &Path) -> TaskResult {
 fn doc(root: &Path) -> TaskResult {
     let mut command = cargo_command(root, &["doc", "--workspace", "--no-deps"]);
     command.env("RUSTDOCFLAGS", "-Dwarnings");
-    tools::run(command)
+    tools::run(&mut command)
 }
 
 /// Runs every `crates/*/tests/loom*.rs` with the atomics seam leading to the model checker.
@@ -95,7 +95,7 @@ fn loom(root: &Path) -> TaskResult {
         command.args(["--test", &test]);
         command.env("RUSTFLAGS", "--cfg loom");
         command.env("CARGO_TARGET_DIR", target_folder(root, "loom"));
-        tools::run(command)?;
+        tools::run(&mut command)?;
     }
     Ok(())
 }
@@ -127,17 +127,7 @@ fn icount(root: &Path) -> TaskResult {
 }
 
 fn dissector(root: &Path) -> TaskResult {
-    tools::run(Command::new(root.join("tools/wireshark/check.sh")))
-}
-
-/// cargo-deny takes minutes to build, so it is used where it is installed and not demanded. The
-/// advisory database needs the network and is left to the machine that has both.
-fn deny(root: &Path) -> TaskResult {
-    if tools::is_installed("cargo-deny") {
-        return cargo(root, &["deny", "--offline", "check", "bans", "licenses", "sources"]);
-    }
-    println!("skipped: cargo-deny is not installed (cargo install --locked cargo-deny)");
-    Ok(())
+    tools::run(&mut Command::new(root.join("tools/wireshark/check.sh")))
 }
 
 #[cfg(test)]

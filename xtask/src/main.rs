@@ -6,6 +6,7 @@
 //! the checks of it.
 
 mod ci;
+mod deny;
 mod icount;
 mod readme;
 mod tidy;

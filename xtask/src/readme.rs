@@ -24,7 +24,7 @@ pub fn run(root: &Path) -> TaskResult {
         println!("{script}");
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", &script]).current_dir(root);
-        tools::run(command)?;
+        tools::run(&mut command)?;
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Programs beside the toolchain that some steps need: found, or installed where that is possible.
 
 use std::env;
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::TaskResult;
 
@@ -46,7 +49,7 @@ fn apt_get(arguments: &[&str]) -> TaskResult {
     let mut command = Command::new("apt-get");
     command.args(["-o", "DPkg::Lock::Timeout=300"]).args(arguments).stdout(Stdio::null());
     command.env("DEBIAN_FRONTEND", "noninteractive");
-    run(command)
+    run(&mut command)
 }
 
 fn is_root() -> bool {
@@ -55,7 +58,7 @@ fn is_root() -> bool {
 }
 
 /// Runs `command` to its end; anything but success is an error that quotes it.
-pub fn run(mut command: Command) -> TaskResult {
+pub fn run(command: &mut Command) -> TaskResult {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let line = words.join(" ");
@@ -64,6 +67,20 @@ pub fn run(mut command: Command) -> TaskResult {
         Ok(status) => Err(format!("`{line}` failed ({status})")),
         Err(error) => Err(format!("cannot run `{line}`: {error}")),
     }
+}
+
+/// What cargo says about the workspace at `root`.
+pub fn cargo_metadata(root: &Path, arguments: &[&str]) -> Result<Value, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1"])
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 #[cfg(test)]
@@ -78,12 +95,12 @@ mod tests {
 
     #[test]
     fn failures_quote_the_command() {
-        assert!(run(Command::new("true")).is_ok());
+        assert!(run(&mut Command::new("true")).is_ok());
         let mut command = Command::new("sh");
         command.args(["-c", "exit 3"]);
-        let message = run(command).unwrap_err();
+        let message = run(&mut command).unwrap_err();
         assert!(message.contains("sh -c exit 3") && message.contains('3'), "{message}");
-        let message = run(Command::new("no-such-program-anywhere")).unwrap_err();
+        let message = run(&mut Command::new("no-such-program-anywhere")).unwrap_err();
         assert!(message.contains("cannot run"), "{message}");
     }
 }

@@ -118,7 +118,7 @@ fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
     command.args(["build", "--release", "--package", PACKAGE, "--example", EXAMPLE]);
     command.env("RUSTFLAGS", format!("-Ctarget-cpu={baseline}"));
     command.env("CARGO_TARGET_DIR", target).current_dir(root);
-    tools::run(command)?;
+    tools::run(&mut command)?;
     Ok(target.join("release/examples").join(EXAMPLE))
 }
 

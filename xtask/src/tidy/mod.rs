@@ -16,9 +16,8 @@ mod unsafety;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::TaskResult;
+use crate::{TaskResult, tools};
 use allow::AllowList;
 use scan::Source;
 
@@ -59,7 +58,10 @@ pub struct TextFile {
 pub fn run(root: &Path) -> TaskResult {
     let files = read_tree(root)?;
     let mut findings = check_files(&files);
-    findings.extend(layers::check(files_named(&files, MAP_FILE), &metadata(root)?)?);
+    findings.extend(layers::check(
+        files_named(&files, MAP_FILE),
+        &tools::cargo_metadata(root, &["--no-deps"])?,
+    )?);
     findings.sort();
     for finding in &findings {
         eprintln!("{finding}");
@@ -134,19 +136,6 @@ fn is_text(name: &str) -> bool {
 
 fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> String {
     format!("cannot {verb} {}: {error}", path.display())
-}
-
-/// What cargo says about the workspace's members.
-fn metadata(root: &Path) -> Result<serde_json::Value, String> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .current_dir(root)
-        .output()
-        .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub fn check(source: &Source, allow: &mut AllowList) -> Vec<Finding> {
                 super::ALLOW_FILE
             );
             findings.push(Finding::new(&source.path, line, "unsafe", advice));
-        } else if !is_justified(&code, &comments, line - 1) {
+        } else if !is_justified(&code, &comments, line - 1) && !is_of_trait(&code, line - 1) {
             let advice = "say in a `// SAFETY:` comment right above (for a function, in a \
                           `# Safety` section) why this is sound";
             findings.push(Finding::new(&source.path, line, "safety-comment", advice));
@@ -47,6 +47,14 @@ fn is_type(rest: &[char]) -> bool {
     let code: String = rest[..end].iter().filter(|c| !c.is_whitespace()).collect();
     let code = code.strip_prefix("extern").unwrap_or(&code).trim_start_matches('"');
     code.starts_with("fn(")
+}
+
+/// Whether the line at index `at` declares a function of a trait's implementation: the trait has
+/// its contract.
+fn is_of_trait(code: &[String], at: usize) -> bool {
+    let indented = code[at].starts_with(' ') && code[at].contains("unsafe fn ");
+    let item = code[..at].iter().rev().find(|line| line.starts_with(|c: char| c.is_alphabetic()));
+    indented && item.is_some_and(|line| line.contains("impl") && line.contains(" for "))
 }
 
 /// Whether the line at index `at`, or the comment above its statement, carries a justification.
@@ -121,5 +129,8 @@ mod tests {
             "/// Reads.\n///\n/// # Safety\n/// `p` is valid.\n#[inline]\npub unsafe fn f() {}";
         assert!(exempt(text).is_empty());
         assert_eq!(exempt("/// Reads.\npub unsafe fn f() {}"), [(2, "safety-comment")]);
+        assert_eq!(exempt("impl A {\n    unsafe fn f() {}\n}"), [(2, "safety-comment")]);
+        let of_trait = "// SAFETY: by delegation.\nunsafe impl T for A {\n    unsafe fn f() {}\n}";
+        assert!(exempt(of_trait).is_empty());
     }
 }
