@@ -1,0 +1,94 @@
+//! Bandwidth: one way, as fast as the sender can, counted at the receiver.
+
+use petasos_base::Clock;
+
+use crate::FloorError;
+use crate::link::{
+    DATAGRAM_BYTES_MAX, Link, RECEIVE_BYTES_MAX, SEGMENTS_MAX, check_datagram_bytes,
+};
+use crate::pace::{Idle, Pace};
+use crate::turn::{Turn, thread_cpu_s};
+
+/// Sends `memory` over and over, as datagrams of `datagram_bytes` in trains as long as the kernel
+/// takes, until `stop`. Counts what was sent, which is not what arrives.
+///
+/// # Errors
+/// See [`FloorError`].
+pub fn blast(
+    link: &mut Link,
+    datagram_bytes: usize,
+    memory: &[u8],
+    clock: &Clock,
+    stop: impl FnMut() -> bool,
+) -> Result<Turn, FloorError> {
+    check_datagram_bytes(datagram_bytes)?;
+    if memory.is_empty() {
+        return Err(FloorError::Memory { bytes: 0 });
+    }
+    let segments = (DATAGRAM_BYTES_MAX / datagram_bytes).min(SEGMENTS_MAX);
+    let (cpu_start, start) = (thread_cpu_s(), clock.now());
+    let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
+    for train in memory.chunks(segments * datagram_bytes).cycle() {
+        let datagrams = train.len().div_ceil(datagram_bytes) as u64;
+        if link.send(train, datagram_bytes)? {
+            turn.datagrams += datagrams;
+            turn.bytes += train.len() as u64;
+        } else {
+            turn.lost += datagrams;
+        }
+        if pace.progress_ends() {
+            break;
+        }
+    }
+    turn.elapsed_s = clock.now().nanos_since(start) as f64 / 1e9;
+    turn.cpu_s = thread_cpu_s() - cpu_start;
+    Ok(turn)
+}
+
+/// Receives trains straight into consecutive places of `memory`, from its start again when the
+/// longest train would no longer fit, until `stop`.
+///
+/// Time runs from the first arrival, which is not counted, to the last, so that it does not matter
+/// which role starts or stops first.
+///
+/// # Errors
+/// See [`FloorError`]; `memory` must hold at least one receive of 64 KiB.
+pub fn drain(
+    link: &mut Link,
+    memory: &mut [u8],
+    clock: &Clock,
+    stop: impl FnMut() -> bool,
+) -> Result<Turn, FloorError> {
+    if memory.len() < RECEIVE_BYTES_MAX {
+        return Err(FloorError::Memory { bytes: memory.len() });
+    }
+    link.prepare(true, &mut memory[..RECEIVE_BYTES_MAX])?;
+    let cpu_start = thread_cpu_s();
+    let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
+    let (mut at, mut first, mut last) = (0, None, clock.now());
+    loop {
+        let Some(received) = link.receive(&mut memory[at..at + RECEIVE_BYTES_MAX])? else {
+            if pace.idle() == Idle::Stop {
+                break;
+            }
+            continue;
+        };
+        last = clock.now();
+        if first.is_none() {
+            first = Some(last);
+        } else {
+            turn.datagrams += received.len.div_ceil(received.segment_bytes) as u64;
+            turn.bytes += received.len as u64;
+        }
+        at += received.len;
+        if at + RECEIVE_BYTES_MAX > memory.len() {
+            at = 0;
+        }
+        if pace.progress_ends() {
+            break;
+        }
+    }
+    turn.elapsed_s = first.map_or(0.0, |first| last.nanos_since(first) as f64 / 1e9);
+    turn.cpu_s = thread_cpu_s() - cpu_start;
+    Ok(turn)
+}

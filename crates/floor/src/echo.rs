@@ -1,0 +1,47 @@
+//! The server of latency and rate: sends back what comes, as it came.
+
+use petasos_base::Clock;
+
+use crate::FloorError;
+use crate::link::{Link, RECEIVE_BYTES_MAX};
+use crate::pace::{Idle, Pace};
+use crate::turn::{Turn, thread_cpu_s};
+
+/// Echoes datagrams, and trains of them if `coalesce` is set, until `stop`.
+///
+/// A train goes back from the memory that it was received into, as a train of the same shape.
+///
+/// # Errors
+/// See [`FloorError`].
+pub fn echo(
+    link: &mut Link,
+    coalesce: bool,
+    clock: &Clock,
+    stop: impl FnMut() -> bool,
+) -> Result<Turn, FloorError> {
+    let mut buffer = vec![0; RECEIVE_BYTES_MAX];
+    link.prepare(coalesce, &mut buffer)?;
+    let (cpu_start, start) = (thread_cpu_s(), clock.now());
+    let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
+    loop {
+        let Some(received) = link.receive(&mut buffer)? else {
+            if pace.idle() == Idle::Stop {
+                break;
+            }
+            continue;
+        };
+        let datagrams = received.len.div_ceil(received.segment_bytes) as u64;
+        if link.send_back(&buffer[..received.len], &received)? {
+            turn.datagrams += datagrams;
+            turn.bytes += received.len as u64;
+        } else {
+            turn.lost += datagrams;
+        }
+        if pace.progress_ends() {
+            break;
+        }
+    }
+    turn.elapsed_s = clock.now().nanos_since(start) as f64 / 1e9;
+    turn.cpu_s = thread_cpu_s() - cpu_start;
+    Ok(turn)
+}

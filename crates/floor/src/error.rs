@@ -1,0 +1,38 @@
+//! What can go wrong in a measurement.
+
+use std::io;
+
+use petasos_netio::SetupError;
+
+/// A turn did not take place, or ended early. Nothing but the measurement is lost: a retry is safe.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FloorError {
+    /// The socket could not be opened: see the inner error.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The system refused to send or to receive; `ConnectionRefused` means that the other role's
+    /// socket is gone.
+    #[error("the floor's socket failed: {0}")]
+    Socket(#[from] io::Error),
+    /// The caller asked for datagrams that do not exist.
+    #[error("datagrams have 1 to {max} bytes, not {asked}", max = crate::DATAGRAM_BYTES_MAX)]
+    DatagramBytes {
+        /// The bytes asked for.
+        asked: usize,
+    },
+    /// The caller asked for a window or a batch of nothing, or for a batch beyond the window.
+    #[error("a batch of {batch} in a window of {window} is not possible")]
+    Batch {
+        /// Datagrams in a batch.
+        batch: usize,
+        /// Datagrams outstanding.
+        window: usize,
+    },
+    /// The caller's buffer cannot hold what one call may receive, or is empty.
+    #[error("a buffer of {bytes} bytes is too small")]
+    Memory {
+        /// Its size.
+        bytes: usize,
+    },
+}

@@ -1,0 +1,44 @@
+//! What UDP sockets reach without Petasos: the floor that Petasos is measured against.
+//!
+//! Each measurement has two roles, for two processes pinned to two cores. A role is a plain
+//! function that spins until its `stop` says so and returns a [`Turn`]; the caller alternates turns
+//! with Petasos's and never runs both at once.
+//!
+//! | measurement | client | server |
+//! |---|---|---|
+//! | latency: one datagram outstanding | [`ping`] | [`echo`] |
+//! | rate: a window of datagrams in batches, or one for each call | [`flood`] | [`echo`] |
+//! | bandwidth: one way, without a window | [`blast`] | [`drain`] |
+//!
+//! What holds for all of them:
+//!
+//! - They do nothing but what the measurement needs: a floor that is too slow would flatter
+//!   Petasos. Clocks and `stop` are asked once in about 64 calls, except where a round trip is
+//!   timed.
+//! - Lost datagrams are counted and replaced after [`SILENCE_MAX_US`] without progress, so that no
+//!   turn stalls.
+//! - Every datagram carries a tag in its first byte, so that what is left over from an earlier turn
+//!   is not counted.
+//!
+//! Boundary rule: knows sockets and clocks, nothing of the protocol.
+
+mod bulk;
+mod echo;
+mod error;
+mod flood;
+mod link;
+mod pace;
+mod ping;
+mod turn;
+
+pub use bulk::{blast, drain};
+pub use echo::echo;
+pub use error::FloorError;
+pub use flood::{Flood, flood};
+pub use link::{DATAGRAM_BYTES_MAX, Link, SocketState};
+pub use pace::{SILENCE_MAX_US, deadline};
+pub use ping::ping;
+pub use turn::Turn;
+
+#[cfg(test)]
+mod tests;
