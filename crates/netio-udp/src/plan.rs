@@ -45,7 +45,9 @@ pub(crate) struct Run {
     closed: bool,
 }
 
-/// A batch, cut into runs.
+/// A batch, cut into runs. Kept from one batch to the next, because moving it would cost more than
+/// filling it.
+#[derive(Default)]
 pub(crate) struct Plan {
     runs: ArrayVec<Run, TX_BATCH_MAX>,
     spans: ArrayVec<Span, TX_BATCH_MAX>,
@@ -54,10 +56,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Cuts `packets`, at most [`TX_BATCH_MAX`]. Without `trains` every packet is its own run.
+    /// Cuts `packets`, at most [`TX_BATCH_MAX`], and forgets the batch before. Without `trains`
+    /// every packet is its own run.
     #[inline]
-    pub(crate) fn new(packets: &[TxPacket<'_>], routes: &mut RouteTable, trains: bool) -> Plan {
-        let mut plan = Plan { runs: ArrayVec::new(), spans: ArrayVec::new(), rejected: 0 };
+    pub(crate) fn cut(&mut self, packets: &[TxPacket<'_>], routes: &mut RouteTable, trains: bool) {
+        self.runs.clear();
+        self.spans.clear();
+        self.rejected = 0;
         let batch = routes.next_batch();
         let mut start = 0;
         while let Some(first) = packets.get(start) {
@@ -65,20 +70,19 @@ impl Plan {
             let entry = routes.get_mut(first.route);
             let Some(entry) = entry.filter(|entry| len > 0 && len <= entry.datagram_bytes_max)
             else {
-                plan.rejected |= 1 << start;
+                self.rejected |= 1 << start;
                 start += 1;
                 continue;
             };
             let count = if trains { span_packets(&packets[start..], first.route, len) } else { 1 };
             let span = Span { start: start as u8, end: (start + count) as u8, next: NO_SPAN };
             let open = (trains && entry.run_batch == batch).then_some(entry.run);
-            if !open.is_some_and(|run| plan.join(run, &span, len)) {
-                plan.open(first.route, &span, len, batch, entry);
+            if !open.is_some_and(|run| self.join(run, &span, len)) {
+                self.open(first.route, &span, len, batch, entry);
             }
-            plan.spans.push(span);
+            self.spans.push(span);
             start += count;
         }
-        plan
     }
 
     /// The runs, ordered by their first packet.

@@ -45,7 +45,10 @@ impl Sink for GsoSocket {
 
 /// The sending half of the backend.
 pub(crate) struct Transmitter {
+    /// Room for a batch of copied packets.
     staging: Box<[u8]>,
+    plan: Plan,
+    /// Whether trains are sent as one message.
     gso: bool,
 }
 
@@ -71,7 +74,7 @@ struct Batch<'t, S> {
 impl Transmitter {
     pub(crate) fn new(gso: bool) -> Transmitter {
         let staging = vec![0; TX_BATCH_MAX * COPIED_BYTES_MAX].into_boxed_slice();
-        Transmitter { staging, gso }
+        Transmitter { staging, plan: Plan::default(), gso }
     }
 
     /// Whether trains are sent as one message.
@@ -106,7 +109,8 @@ impl Transmitter {
         packets: &[TxPacket<'_>],
         stats: &mut IoStats,
     ) -> usize {
-        let plan = &Plan::new(packets, routes, self.gso);
+        self.plan.cut(packets, routes, self.gso);
+        let plan = &self.plan;
         let (mut pieces, mut bounds) = (Pieces::new(), PieceBounds::new());
         gather(plan, packets, &mut self.staging, &mut pieces, &mut bounds);
         let gso = &mut self.gso;
@@ -261,15 +265,20 @@ fn copy_run(plan: &Plan, run: &Run, packets: &[TxPacket<'_>], copy: &mut [u8]) {
     let mut rest = copy;
     for range in plan.ranges(run) {
         for packet in &packets[range] {
-            let (head, after) = rest.split_at_mut(packet.head.len());
-            let (body, after) = after.split_at_mut(packet.body.len());
-            head.copy_from_slice(packet.head);
+            rest = append(rest, packet.head);
             if !packet.body.is_empty() {
-                body.copy_from_slice(packet.body);
+                rest = append(rest, packet.body);
             }
-            rest = after;
         }
     }
+}
+
+/// Copies `from` to the start of `to`, and returns what follows it.
+#[inline]
+fn append<'a>(to: &'a mut [u8], from: &[u8]) -> &'a mut [u8] {
+    let (place, rest) = to.split_at_mut(from.len());
+    place.copy_from_slice(from);
+    rest
 }
 
 #[cfg(test)]

@@ -25,9 +25,15 @@ fn packets(shape: &[(u32, usize)]) -> Vec<TxPacket<'static>> {
         .collect()
 }
 
+fn cut(shape: &[(u32, usize)], routes: &mut RouteTable, trains: bool) -> Plan {
+    let mut plan = Plan::default();
+    plan.cut(&packets(shape), routes, trains);
+    plan
+}
+
 /// The runs of a batch as positions.
 fn runs(shape: &[(u32, usize)], trains: bool) -> Vec<Vec<usize>> {
-    let plan = Plan::new(&packets(shape), &mut routes(8), trains);
+    let plan = cut(shape, &mut routes(8), trains);
     plan.runs().iter().map(|run| plan.ranges(run).flatten().collect()).collect()
 }
 
@@ -60,10 +66,9 @@ fn packets_of_other_routes_do_not_end_a_run() {
 
 #[test]
 fn a_run_of_an_earlier_batch_is_not_joined() {
-    let mut routes = routes(1);
-    let batch = packets(&[(0, 56); 2]);
+    let (mut routes, mut plan) = (routes(1), Plan::default());
     for _ in 0..2 {
-        let plan = Plan::new(&batch, &mut routes, true);
+        plan.cut(&packets(&[(0, 56); 2]), &mut routes, true);
         assert_eq!(plan.runs().len(), 1);
         assert_eq!(plan.runs()[0].packets, 2);
     }
@@ -72,7 +77,7 @@ fn a_run_of_an_earlier_batch_is_not_joined() {
 #[test]
 fn what_can_never_be_sent_is_rejected() {
     let shape = [(0, 56), (0, 0), (0, LIMIT + 1), (7, 56), (8, 56), (0, 56)];
-    let plan = Plan::new(&packets(&shape), &mut routes(8), true);
+    let plan = cut(&shape, &mut routes(8), true);
     let positions: Vec<Vec<usize>> =
         plan.runs().iter().map(|run| plan.ranges(run).flatten().collect()).collect();
     assert_eq!(positions, [vec![0, 5], vec![3]]);
@@ -83,7 +88,7 @@ fn what_can_never_be_sent_is_rejected() {
 fn the_last_of_64_packets_can_be_rejected() {
     let mut shape = [(0, 56); 64];
     shape[63] = (0, 0);
-    let plan = Plan::new(&packets(&shape), &mut routes(1), true);
+    let plan = cut(&shape, &mut routes(1), true);
     assert_eq!((plan.rejected_before(63), plan.rejected_before(64)), (0, 1));
 }
 
@@ -95,7 +100,7 @@ fn shapes() -> impl Strategy<Value = Vec<(u32, usize)>> {
 proptest! {
     #[test]
     fn every_batch_is_cut_as_the_invariants_say(shape in shapes(), trains: bool) {
-        let plan = Plan::new(&packets(&shape), &mut routes(3), trains);
+        let plan = cut(&shape, &mut routes(3), trains);
         let mut seen = Vec::new();
         let mut last_of_route = [None; 3];
         for run in plan.runs() {

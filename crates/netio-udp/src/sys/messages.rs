@@ -55,18 +55,15 @@ pub(crate) fn send_one(fd: BorrowedFd<'_>, message: &Message<'_>) -> io::Result<
 /// at least 1. An error is the first message's.
 pub(crate) fn send_many(fd: BorrowedFd<'_>, messages: &[Message<'_>]) -> io::Result<usize> {
     let messages = &messages[..messages.len().min(SEND_MESSAGES_MAX)];
-    let controls: ArrayVec<SegmentControl, SEND_MESSAGES_MAX> = messages
-        .iter()
-        .map(|message| SegmentControl::new(message.segment_bytes.unwrap_or(0)))
-        .collect();
-    let mut headers: ArrayVec<libc::mmsghdr, SEND_MESSAGES_MAX> = messages
-        .iter()
-        .zip(&controls)
-        .map(|(message, control)| libc::mmsghdr {
-            msg_hdr: send_header(message, control),
-            msg_len: 0,
-        })
-        .collect();
+    // Filled in place: `collect` would move kilobytes.
+    let mut controls: ArrayVec<SegmentControl, SEND_MESSAGES_MAX> = ArrayVec::new();
+    for message in messages {
+        controls.push(SegmentControl::new(message.segment_bytes.unwrap_or(0)));
+    }
+    let mut headers: ArrayVec<libc::mmsghdr, SEND_MESSAGES_MAX> = ArrayVec::new();
+    for (message, control) in messages.iter().zip(&controls) {
+        headers.push(libc::mmsghdr { msg_hdr: send_header(message, control), msg_len: 0 });
+    }
     let (pointer, len) = (headers.as_mut_ptr(), headers.len() as u32);
     // SAFETY: `pointer` refers to `len` headers, of which the kernel writes only `msg_len`. Their
     // pointers come from `messages` and `controls`, which outlive the call and are only read.
@@ -106,18 +103,16 @@ pub(crate) fn receive_many(
 ) -> io::Result<()> {
     arrivals.clear();
     let count = count.min(RECEIVE_MESSAGES_MAX);
-    let mut controls: ArrayVec<ControlBuffer, RECEIVE_MESSAGES_MAX> =
-        (0..count).map(|_| ControlBuffer([0; _])).collect();
-    let mut pieces: ArrayVec<libc::iovec, RECEIVE_MESSAGES_MAX> =
-        memory.chunks_exact_mut(stride).take(count).map(receive_piece).collect();
-    let mut headers: ArrayVec<libc::mmsghdr, RECEIVE_MESSAGES_MAX> = pieces
-        .iter_mut()
-        .zip(&mut controls)
-        .map(|(piece, control)| libc::mmsghdr {
-            msg_hdr: receive_header(piece, control),
-            msg_len: 0,
-        })
-        .collect();
+    let mut controls: ArrayVec<ControlBuffer, RECEIVE_MESSAGES_MAX> = ArrayVec::new();
+    let mut pieces: ArrayVec<libc::iovec, RECEIVE_MESSAGES_MAX> = ArrayVec::new();
+    for buffer in memory.chunks_exact_mut(stride).take(count) {
+        controls.push(ControlBuffer([0; _]));
+        pieces.push(receive_piece(buffer));
+    }
+    let mut headers: ArrayVec<libc::mmsghdr, RECEIVE_MESSAGES_MAX> = ArrayVec::new();
+    for (piece, control) in pieces.iter_mut().zip(&mut controls) {
+        headers.push(libc::mmsghdr { msg_hdr: receive_header(piece, control), msg_len: 0 });
+    }
     let (pointer, len) = (headers.as_mut_ptr(), headers.len() as u32);
     let (flags, timeout) = (RECEIVE_FLAGS as _, ptr::null_mut());
     // SAFETY: `pointer` refers to `len` headers, whose pointers come from exclusive borrows of
