@@ -39,6 +39,19 @@ fn c12_a_connect_repeated_on_the_next_connection_is_answered_alike() {
 }
 
 #[test]
+fn c12_inherited_answers_join_those_given_since() {
+    let (_, earlier) = granted();
+    let mut next = Pair::open();
+    next.dialler.connection.connect(2, params(4), next.now).unwrap();
+    next.transfer();
+    next.acceptor.connection.reply(2, Ok(grant(6))).unwrap();
+    assert!(next.acceptor.connection.inherit_answers(earlier));
+    let answers = next.acceptor.connection.take_answers();
+    assert_eq!(answers.get(1), Some(Ok(grant(5))));
+    assert_eq!(answers.get(2), Some(Ok(grant(6))));
+}
+
+#[test]
 fn c6_answers_to_another_incarnation_are_not_inherited() {
     let (_, answers) = granted();
     let mut next = Pair::with(hello(DIALLER + 1), hello(1));

@@ -1,7 +1,9 @@
 //! Bounds on memory, against good peers and bad ones.
 
-use super::pair::Pair;
-use super::{encoded, grant, params};
+use petasos_base::Time;
+
+use super::pair::{ACCEPTOR, DIALLER, Pair, Side};
+use super::{encoded, grant, hello, params};
 use crate::*;
 
 fn ids() -> impl Iterator<Item = u64> {
@@ -63,19 +65,23 @@ fn c15_unsent_bytes_turn_new_requests_down_until_they_are_sent() {
 
 #[test]
 fn c15_a_good_peer_that_reads_late_is_owed_every_answer() {
-    let mut pair = Pair::open();
+    let config = Config { output_bytes_max: 4096, ..Config::default() };
+    let mut side = Side::new(config, Role::Acceptor, hello(ACCEPTOR));
+    side.connection.handle_bytes(&encoded(&Message::Hello(hello(DIALLER))), Time::ZERO);
+    let turned_down = (0..).find_map(|session| {
+        let session = SessionRef { session, ..params(3).client_ref() };
+        side.connection.disconnect(session).err()
+    });
+    assert_eq!(turned_down, Some(DisconnectError::Backlogged));
     let ip = Some("2001:db8::1".parse().unwrap());
     let longest = AcceptParams { address: DataAddress { port: 1, ip }, ..grant(5) };
-    while let Ok(()) = pair.acceptor.connection.disconnect(SessionRef {
-        session: pair.acceptor.connection.counters().frames_sent as u32,
-        ..params(3).client_ref()
-    }) {}
     for id in ids() {
         let bytes = encoded(&Message::Connect { connect_id: id, params: params(3) });
-        pair.acceptor.connection.handle_bytes(&bytes, pair.now);
-        pair.acceptor.connection.reply(id, Ok(longest)).unwrap();
+        side.connection.handle_bytes(&bytes, Time::ZERO);
+        side.connection.reply(id, Ok(longest)).unwrap();
     }
-    assert!(pair.acceptor.connection.is_open());
+    side.connection.handle_bytes(&encoded(&Message::Ping { nonce: 1 }), Time::ZERO);
+    assert!(side.connection.is_open());
 }
 
 #[test]
