@@ -34,13 +34,15 @@ pub fn drops_empty_packets_alone<F: BackendFactory>(factory: &F) {
 /// Sending to a peer that is gone is no error and does not hang, and others are still reached.
 pub fn survives_the_loss_of_a_peer<F: BackendFactory>(factory: &F) {
     let (mut from, [gone, mut alive], routes) = trio(factory);
+    // Few rounds and no pauses: the address is free now, and a test beside this one may take it.
     drop(gone);
-    for round in 0..50 {
+    for round in 0..10 {
         let [lost, kept] = [payload(round, 56), payload(round, 57)];
         send_all(&mut from, &[packet(routes[0], &lost), packet(routes[1], &kept)]);
         send_all(&mut from, &[packet(routes[0], &lost)]);
-        expect_nothing(&mut from);
+        assert_eq!(from.receive().frames().count(), 0, "frames that nobody sent");
         expect(&mut alive, &[kept]);
     }
+    expect_nothing(&mut from);
     expect_nothing(&mut alive);
 }
