@@ -64,7 +64,7 @@ fn now() -> Instant {
 }
 
 fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = tools::cargo();
     command.args(arguments).current_dir(root);
     command
 }

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -20,7 +19,7 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Checks every package that a build for Linux takes.
 pub fn run(root: &Path) -> TaskResult {
     if tools::is_installed("cargo-deny") {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = tools::cargo();
         command.args(["deny", "--offline", "check", "bans", "licenses", "sources"]);
         return tools::run(command.current_dir(root));
     }

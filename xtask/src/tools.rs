@@ -69,9 +69,14 @@ pub fn run(command: &mut Command) -> TaskResult {
     }
 }
 
+/// The cargo that runs this task, so that every step uses the toolchain that the user chose.
+pub fn cargo() -> Command {
+    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
 /// What cargo says about the workspace at `root`.
 pub fn cargo_metadata(root: &Path, arguments: &[&str]) -> Result<Value, String> {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo()
         .args(["metadata", "--format-version", "1"])
         .args(arguments)
         .current_dir(root)

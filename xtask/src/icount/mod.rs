@@ -114,7 +114,7 @@ fn measure(root: &Path) -> Result<PerRpc, String> {
 /// Builds the program for the baseline processor, whatever the user's flags say.
 fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
     let baseline = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = tools::cargo();
     command.args(["build", "--release", "--package", PACKAGE, "--example", EXAMPLE]);
     command.env("RUSTFLAGS", format!("-Ctarget-cpu={baseline}"));
     command.env("CARGO_TARGET_DIR", target).current_dir(root);
