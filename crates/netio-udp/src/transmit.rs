@@ -13,9 +13,9 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use arrayvec::ArrayVec;
-use petasos_netio::{IoStats, TX_BATCH_MAX, TxPacket};
+use petasos_netio::{IoStats, Route, TX_BATCH_MAX, TxPacket};
 
-use crate::plan::{Plan, Run};
+use crate::plan::{Plan, RUN_BYTES_MAX, RUN_PACKETS_MAX, Run};
 use crate::routes::RouteTable;
 use crate::socket::GsoSocket;
 use crate::sys::Message;
@@ -100,6 +100,33 @@ impl Transmitter {
             }
         }
         taken
+    }
+
+    /// Sends a train as it lies there, in one system call. `None` if that is not possible, or
+    /// failed: nothing has been sent then.
+    #[inline]
+    pub(crate) fn transmit_train<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        routes: &RouteTable,
+        (route, bytes, segment_bytes): (Route, &[u8], usize),
+        stats: &mut IoStats,
+    ) -> Option<usize> {
+        let entry = routes.get(route).filter(|entry| segment_bytes <= entry.datagram_bytes_max)?;
+        let packets = bytes.len().div_ceil(segment_bytes);
+        let fits = packets == 1
+            || (self.gso && packets <= RUN_PACKETS_MAX && bytes.len() <= RUN_BYTES_MAX);
+        if !fits {
+            return None;
+        }
+        let pieces = [IoSlice::new(bytes)];
+        let segment_bytes = (packets > 1).then_some(segment_bytes as u16);
+        let destination = Some(&entry.encoded);
+        stats.tx_syscalls += 1;
+        sink.send(&[Message { destination, pieces: &pieces, segment_bytes }]).ok()?;
+        stats.tx_frames += packets as u64;
+        stats.tx_bytes += bytes.len() as u64;
+        Some(packets)
     }
 
     fn transmit_chunk<S: Sink>(

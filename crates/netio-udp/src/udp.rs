@@ -49,6 +49,9 @@ impl Default for UdpConfig {
 /// cut short counts once in [`IoStats::rx_truncated`]. [`IoStats::tx_syscalls`] and
 /// [`IoStats::rx_syscalls`] count calls that move datagrams, not those that set up routes. Empty
 /// datagrams are neither sent nor delivered.
+///
+/// A route's limit is what the path allows when the route is made; it falls when the path proves
+/// narrower, and rises only with a new route. A backend takes 550 KiB besides the socket's buffers.
 pub struct UdpIo {
     socket: GsoSocket,
     routes: RouteTable,
@@ -114,6 +117,22 @@ impl PacketIo for UdpIo {
     #[inline]
     fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize {
         self.transmitter.transmit(&mut self.socket, &mut self.routes, packets, &mut self.stats)
+    }
+
+    #[inline]
+    fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize {
+        let sent = self.transmitter.transmit_train(
+            &mut self.socket,
+            &self.routes,
+            (route, bytes, segment_bytes),
+            &mut self.stats,
+        );
+        sent.unwrap_or_else(|| {
+            // Whatever stands in the way of the train concerns packets; they are handled there.
+            let packets = bytes.chunks(segment_bytes);
+            let packets = packets.map(|head| TxPacket { route, head, body: &[] });
+            self.transmit(&packets.collect::<ArrayVec<_, TX_BATCH_MAX>>())
+        })
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
