@@ -48,11 +48,11 @@ fn run(arguments: &[&str]) -> TaskResult {
             ci::list();
             Ok(())
         }
-        ["ci", steps @ ..] => ci::run(root(), steps),
-        ["tidy"] => tidy::run(root()),
-        ["icount"] => icount::run(root(), icount::Mode::Report),
-        ["icount", "--check"] => icount::run(root(), icount::Mode::Check),
-        ["icount", "--update"] => icount::run(root(), icount::Mode::Update),
+        ["ci", steps @ ..] => ci::run(&root(), steps),
+        ["tidy"] => tidy::run(&root()),
+        ["icount"] => icount::run(&root(), icount::Mode::Report),
+        ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
+        ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())
@@ -62,9 +62,12 @@ fn run(arguments: &[&str]) -> TaskResult {
     }
 }
 
-/// The workspace's folder: the parent of this crate's.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's folder")
+/// The workspace's folder: the parent of this crate's. Cargo says at run time which that is; the
+/// path at compile time may be another checkout's that shares the target folder.
+fn root() -> PathBuf {
+    let here = std::env::var_os("CARGO_MANIFEST_DIR");
+    let here = here.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    here.parent().expect("xtask lies in the workspace's folder").to_owned()
 }
 
 /// Where builds that must not disturb the main one go.
