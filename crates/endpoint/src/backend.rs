@@ -47,6 +47,11 @@ impl PacketIo for Backend {
         each!(self, io => io.transmit(packets))
     }
 
+    #[inline]
+    fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize {
+        each!(self, io => io.transmit_train(route, bytes, segment_bytes))
+    }
+
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
         each!(self, io => io.route(peer))
     }

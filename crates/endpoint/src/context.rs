@@ -5,14 +5,16 @@ use core::time::Duration;
 use petasos_base::Time;
 use petasos_buf::{MsgBuf, PoolError};
 use petasos_proto::{Call, CallOptions, Respond};
-use petasos_wire::{Header, RejectCode};
+use petasos_wire::{HEADER_BYTES, Header, RejectCode};
 
 use crate::call::{
     CallContext, CallError, CallId, CallSettings, Continuation, EnqueueError, Refused,
 };
 use crate::core::{Core, ready};
 use crate::handler::RequestHandle;
-use crate::sessions::{ClientState, SessionId, SessionState};
+use crate::transmit::STAGED_BYTES_MAX;
+use crate::config::EndpointConfig;
+use crate::sessions::{ClientEntry, ClientState, SessionId, SessionState};
 
 /// The endpoint as handlers, continuations and the application see it.
 pub struct Context<'a, S> {
@@ -46,7 +48,7 @@ impl<S> Context<'_, S> {
     ///
     /// # Errors
     /// The buffer, with the reason; see [`EnqueueError`].
-    #[inline]
+    #[inline(always)]
     pub fn enqueue_request(
         &mut self,
         session: SessionId,
@@ -63,7 +65,7 @@ impl<S> Context<'_, S> {
     ///
     /// # Errors
     /// The buffer, with the reason; see [`EnqueueError`].
-    #[inline]
+    #[inline(always)]
     pub fn enqueue_with(
         &mut self,
         session: SessionId,
@@ -74,12 +76,13 @@ impl<S> Context<'_, S> {
         settings: &CallSettings,
     ) -> Result<CallId, Refused> {
         let core = &mut *self.core;
-        let now = core.now;
-        let bytes = request.len();
-        if let Err(error) = core.admit(session, bytes) {
-            return Err(Refused { request, error });
-        }
-        let entry = core.clients.get_mut(session.index).expect("an admitted session exists");
+        let (now, bytes) = (core.now, request.len());
+        let in_progress = core.request_bytes + bytes;
+        let entry = core.clients.get_mut(session.index);
+        let entry = match admit(entry, session, bytes, in_progress, &core.config) {
+            Ok(entry) => entry,
+            Err(error) => return Err(Refused { request, error }),
+        };
         let client = ready(entry).expect("an admitted session is ready");
         let limit = client.params().response_bytes_max;
         let timeout_at = settings.timeout.map_or(Time::NEVER, |timeout| now + timeout);
@@ -91,20 +94,22 @@ impl<S> Context<'_, S> {
             timeout_at,
         };
         let context = CallContext { request, response: None, continuation, tag };
-        match client.enqueue(Call { options, context }, now) {
-            Ok(enqueued) => {
-                core.request_bytes += bytes;
-                core.touch_client(session.index);
-                if timeout_at != Time::NEVER {
-                    core.arm(session, timeout_at);
-                }
-                Ok(CallId { session, number: enqueued.call })
-            }
+        let number = match client.enqueue(Call { options, context }, now) {
+            Ok(enqueued) => enqueued.call,
             Err(call) => {
                 let error = EnqueueError::BacklogFull { calls_max: core.config.backlog_max };
-                Err(Refused { request: call.context.request, error })
+                return Err(Refused { request: call.context.request, error });
             }
+        };
+        if !entry.dirty {
+            entry.dirty = true;
+            core.dirty_clients.push(session.index);
         }
+        core.request_bytes = in_progress;
+        if timeout_at != Time::NEVER {
+            core.arm(session, timeout_at);
+        }
+        Ok(CallId { session, number })
     }
 
     /// Cancels a call. Its continuation runs with [`CallError::Cancelled`] within this turn, and
@@ -171,8 +176,36 @@ impl<S> Context<'_, S> {
 
     /// Answers a request with a copy of `bytes`. Without memory for it, the request is rejected
     /// as [`RejectCode::HandlerFailed`]: it has run.
-    #[inline]
+    #[inline(always)]
     pub fn respond_with(&mut self, handle: RequestHandle, bytes: &[u8]) {
+        if !self.respond_in_place(&handle, bytes) {
+            self.respond_with_buffer(handle, bytes);
+        }
+    }
+
+    /// The common case: a short response into the buffer that the slot has kept.
+    #[inline(always)]
+    fn respond_in_place(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
+        let core = &mut *self.core;
+        let preallocated = core.config.optimisations.preallocated_responses;
+        if bytes.len() > STAGED_BYTES_MAX - HEADER_BYTES || !preallocated {
+            return false;
+        }
+        let Some(entry) = core.servers.get_mut(handle.session) else { return false };
+        if entry.generation != handle.generation {
+            return false;
+        }
+        let fits = |kept: &MsgBuf| kept.capacity() >= bytes.len();
+        let (slot, request, len) = (handle.slot, handle.request, bytes.len() as u32);
+        let Some((header, buf)) = entry.session.respond_in_place(slot, request, len, fits) else {
+            return false;
+        };
+        buf.copy_from(bytes);
+        core.tx.push_staged(entry.route, header, bytes);
+        true
+    }
+
+    fn respond_with_buffer(&mut self, handle: RequestHandle, bytes: &[u8]) {
         match self.response_buffer(&handle, bytes.len()) {
             Ok(mut response) => {
                 response.as_mut_slice().copy_from_slice(bytes);
@@ -239,26 +272,6 @@ impl<S> Context<'_, S> {
 }
 
 impl<S> Core<S> {
-    /// Whether a request of `bytes` may be started on `session` now.
-    #[inline]
-    fn admit(&mut self, session: SessionId, bytes: usize) -> Result<(), EnqueueError> {
-        let in_progress = self.request_bytes + bytes;
-        let bytes_in_flight_max = self.config.request_bytes_in_flight_max;
-        let entry = self.client_mut(session).ok_or(EnqueueError::NoSuchSession)?;
-        let params = match &entry.state {
-            ClientState::Ready { session, .. } => session.params(),
-            ClientState::Connecting => return Err(EnqueueError::NotReady),
-            ClientState::Failed => return Err(EnqueueError::SessionFailed),
-        };
-        if bytes > params.request_bytes_max as usize {
-            return Err(EnqueueError::TooLarge { bytes_max: params.request_bytes_max });
-        }
-        if in_progress > bytes_in_flight_max {
-            return Err(EnqueueError::TooManyBytes { bytes_max: bytes_in_flight_max });
-        }
-        Ok(())
-    }
-
     /// Queues a bare header to a client session's peer.
     pub(crate) fn push_to_peer(&mut self, session: SessionId, header: Header) {
         if let Some(entry) = self.clients.get(session.index)
@@ -267,4 +280,30 @@ impl<S> Core<S> {
             self.tx.push_bare(*route, header, &[]);
         }
     }
+}
+
+/// The entry of `session` if a request of `bytes` may be started on it now.
+#[inline(always)]
+fn admit<'a, S>(
+    entry: Option<&'a mut ClientEntry<S>>,
+    session: SessionId,
+    bytes: usize,
+    in_progress: usize,
+    config: &EndpointConfig,
+) -> Result<&'a mut ClientEntry<S>, EnqueueError> {
+    let entry = entry.filter(|entry| entry.generation == session.generation);
+    let entry = entry.ok_or(EnqueueError::NoSuchSession)?;
+    let params = match &entry.state {
+        ClientState::Ready { session, .. } => session.params(),
+        ClientState::Connecting => return Err(EnqueueError::NotReady),
+        ClientState::Failed => return Err(EnqueueError::SessionFailed),
+    };
+    if bytes > params.request_bytes_max as usize {
+        return Err(EnqueueError::TooLarge { bytes_max: params.request_bytes_max });
+    }
+    let bytes_max = config.request_bytes_in_flight_max;
+    if in_progress > bytes_max {
+        return Err(EnqueueError::TooManyBytes { bytes_max });
+    }
+    Ok(entry)
 }

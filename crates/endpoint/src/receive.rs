@@ -25,7 +25,7 @@ pub(crate) fn handle_frames<S>(
     }
 }
 
-#[inline]
+#[inline(always)]
 fn handle_frame<S>(state: &mut S, core: &mut Core<S>, frame: Frame<'_>) {
     if core.faults.as_mut().is_some_and(|faults| faults.drops()) {
         core.stats.injected_losses += 1;
@@ -53,7 +53,7 @@ fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
 }
 
 /// A packet for a server session of ours.
-#[inline]
+#[inline(always)]
 fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>, marked: bool) {
     let index = packet.session();
     let Some(entry) = core.servers.get_mut(index) else {
@@ -62,18 +62,13 @@ fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>, m
     };
     match entry.session.handle_packet(packet, marked) {
         RequestAction::Deliver { slot } => {
-            let payload = if core.config.optimisations.zero_copy_requests {
-                Payload::Frame(packet.payload())
+            let (generation, request) = (entry.generation, packet.request());
+            let handle = RequestHandle { session: index, generation, slot, request };
+            if core.config.optimisations.zero_copy_requests {
+                run_handler(state, core, handle, packet.method(), Payload::Frame(packet.payload()));
             } else {
-                match core.take_buffer(packet.payload().len()) {
-                    Some(mut buf) => {
-                        buf.copy_from(packet.payload());
-                        Payload::Buffer(buf)
-                    }
-                    None => return reject(core, index, slot, RejectCode::Overloaded),
-                }
-            };
-            run_handler(state, core, index, slot, payload);
+                run_on_copy(state, core, handle, packet);
+            }
         }
         RequestAction::None => core.touch_server(index),
         action => on_request_action(state, core, index, packet, action),
@@ -96,7 +91,9 @@ fn on_request_action<S>(
                 let entry = core.servers.get_mut(index).expect("the session was just found");
                 let buf = entry.session.buffer_mut(slot).take();
                 let buf = buf.expect("a request being received has a buffer");
-                run_handler(state, core, index, slot, Payload::Buffer(buf));
+                let (generation, request) = (entry.generation, packet.request());
+                let handle = RequestHandle { session: index, generation, slot, request };
+                run_handler(state, core, handle, packet.method(), Payload::Buffer(buf));
             }
         }
         RequestAction::Begin { slot, bytes, offset } => {
@@ -138,18 +135,37 @@ fn store(buf: &mut [u8], offset: u32, payload: &[u8]) {
     buf[start..start + payload.len()].copy_from_slice(payload);
 }
 
-#[inline]
-fn run_handler<S>(state: &mut S, core: &mut Core<S>, index: u32, slot: u32, payload: Payload<'_>) {
-    let entry = core.servers.get(index).expect("the session was just found");
-    let (request, method) = (entry.session.request_in(slot), entry.session.method_in(slot));
-    let handle = RequestHandle { session: index, generation: entry.generation, slot, request };
+#[inline(always)]
+fn run_handler<S>(
+    state: &mut S,
+    core: &mut Core<S>,
+    handle: RequestHandle,
+    method: u16,
+    payload: Payload<'_>,
+) {
     let handler = core.handlers.get(usize::from(method)).copied().flatten();
     let Some(handler) = handler.filter(|_| !core.draining) else {
-        return refuse(core, index, slot, payload);
+        return refuse(core, handle.session, handle.slot, payload);
     };
-    core.running = Some(Running { session: index, slot, request });
+    let RequestHandle { session, slot, request, .. } = handle;
+    core.running = Some(Running { session, slot, request });
     handler(state, &mut Context { core }, Request { handle, method, payload });
     core.running = None;
+}
+
+/// What zero-copy requests save: the handler gets the request in a buffer of its own.
+#[cold]
+fn run_on_copy<S>(
+    state: &mut S,
+    core: &mut Core<S>,
+    handle: RequestHandle,
+    packet: &Packet<'_>,
+) {
+    let Some(mut buf) = core.take_buffer(packet.payload().len()) else {
+        return reject(core, handle.session, handle.slot, RejectCode::Overloaded);
+    };
+    buf.copy_from(packet.payload());
+    run_handler(state, core, handle, packet.method(), Payload::Buffer(buf));
 }
 
 #[cold]
@@ -176,7 +192,7 @@ pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, slot: u32, code: RejectC
 }
 
 /// A packet for a client session of ours.
-#[inline]
+#[inline(always)]
 fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>) {
     let (index, now) = (packet.session(), core.now);
     let Some(entry) = core.clients.get_mut(index) else {
@@ -189,7 +205,10 @@ fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>) {
         return;
     };
     let action = session.handle_packet(packet, now);
-    core.touch_client(index);
+    if !entry.dirty {
+        entry.dirty = true;
+        core.dirty_clients.push(index);
+    }
     match action {
         ResponseAction::Complete(context) => {
             complete(state, core, id, context, Payload::Frame(packet.payload()));
@@ -264,7 +283,7 @@ fn finish_response<S>(state: &mut S, core: &mut Core<S>, id: SessionId, slot: u3
     complete(state, core, id, context, Payload::Buffer(response));
 }
 
-#[inline]
+#[inline(always)]
 fn complete<S>(
     state: &mut S,
     core: &mut Core<S>,

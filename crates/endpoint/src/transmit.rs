@@ -8,93 +8,131 @@ use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES, Header};
 use crate::core::Core;
 use crate::sessions::{ClientState, SessionId};
 
-/// Bytes of the longest packet that is not part of a message: an acknowledgement.
-const BARE_BYTES_MAX: usize = HEADER_BYTES + BITMAP_WORDS_MAX * 8;
-
 const _: () = assert!(HEADER_BYTES == petasos_buf::HEADER_BYTES, "buffers reserve what wire needs");
 const _: () = assert!(
     petasos_buf::PAYLOAD_BYTES_MIN == petasos_wire::PAYLOAD_BYTES_MIN as usize,
     "buffers reserve room for as many headers as the smallest payload needs"
 );
 
-/// What a queued packet refers to.
+/// Packets up to this length are put next to each other as they are made, so that a run of them
+/// is one train; the copy costs less than the reference. Longer ones are sent from their buffers.
+pub(crate) const STAGED_BYTES_MAX: usize = 512;
+
+/// What an item of the queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A packet of the request in a client session's slot.
+    /// A reference to a packet of the request in a client session's slot.
     Request,
-    /// A packet of the response in a server session's slot.
+    /// A reference to a packet of the response in a server session's slot.
     Response,
-    /// A packet kept in the queue itself.
-    Bare,
+    /// A train of staged packets.
+    Train,
 }
 
-/// A reference to a packet; see the crate's documentation.
+/// A reference to a packet (see the crate's documentation), or a train of staged ones.
 #[derive(Clone, Copy, Debug)]
 struct TxItem {
     route: Route,
     kind: Kind,
     slot: u8,
+    /// The session; of a train, the bytes of each packet.
     session: u32,
+    /// The packet's index; of a train, where it starts in the stage.
     index: u32,
+    /// The request's number; of a train, its bytes.
     request: u64,
 }
 
-struct BarePacket {
-    bytes: [u8; BARE_BYTES_MAX],
-    len: u8,
+/// The train that the next staged packet may join: the queue's last item, if `room` is not 0.
+#[derive(Clone, Copy, Debug)]
+struct OpenTrain {
+    route: Route,
+    segment_bytes: u32,
+    room: u32,
 }
 
 /// Packets to be sent, in order. Milestone 2's pacing wheel stands before it: a paced packet is
 /// the same reference with a time.
-#[derive(Default)]
 pub(crate) struct TxQueue {
     items: Vec<TxItem>,
-    bare: Vec<BarePacket>,
+    /// Bytes of the trains.
+    stage: Vec<u8>,
+    open: OpenTrain,
     /// Items that have been taken by the packet I/O.
     sent: usize,
 }
 
-impl TxQueue {
-    #[inline]
-    fn push(&mut self, item: TxItem) {
-        self.items.push(item);
-    }
+const CLOSED: OpenTrain = OpenTrain { route: Route(0), segment_bytes: 0, room: 0 };
 
-    /// Queues a packet of its own: a header and the bitmap of an acknowledgement.
-    pub(crate) fn push_bare(&mut self, route: Route, header: Header, bitmap: &[u64]) {
-        let mut packet = BarePacket { bytes: [0; BARE_BYTES_MAX], len: 0 };
-        packet.bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        let words = packet.bytes[HEADER_BYTES..].chunks_exact_mut(8);
-        for (word, bytes) in bitmap.iter().zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        packet.len = (HEADER_BYTES + bitmap.len() * 8) as u8;
-        let index = self.bare.len() as u32;
-        self.bare.push(packet);
-        self.push(TxItem { route, kind: Kind::Bare, slot: 0, session: 0, index, request: 0 });
-    }
-
-    /// Queues packet `index` of a response.
-    #[inline]
-    pub(crate) fn push_response(
-        &mut self,
-        route: Route,
-        session: u32,
-        slot: u32,
-        request: u64,
-        index: u32,
-    ) {
-        let slot = slot as u8;
-        self.push(TxItem { route, kind: Kind::Response, slot, session, index, request });
-    }
-
-    /// Whether packets are waiting because the packet I/O took no more.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+impl Default for TxQueue {
+    fn default() -> TxQueue {
+        TxQueue { items: Vec::new(), stage: Vec::new(), open: CLOSED, sent: 0 }
     }
 }
 
-const _: () = assert!(BARE_BYTES_MAX <= u8::MAX as usize);
+impl TxQueue {
+    /// Queues a reference.
+    #[inline]
+    fn push(&mut self, item: TxItem) {
+        self.items.push(item);
+        self.open.room = 0;
+    }
+
+    /// Queues a packet of at most [`STAGED_BYTES_MAX`], copying it.
+    #[inline(always)]
+    pub(crate) fn push_staged(&mut self, route: Route, header: Header, payload: &[u8]) {
+        let segment_bytes = (HEADER_BYTES + payload.len()) as u32;
+        let open = &mut self.open;
+        if open.room > 0 && open.segment_bytes == segment_bytes && open.route == route {
+            open.room -= 1;
+            let train = self.items.last_mut().expect("an open train is the last item");
+            train.request += u64::from(segment_bytes);
+        } else {
+            self.open_train(route, segment_bytes);
+        }
+        self.stage.extend_from_slice(&header.to_bytes());
+        self.stage.extend_from_slice(payload);
+    }
+
+    #[inline(never)]
+    fn open_train(&mut self, route: Route, segment_bytes: u32) {
+        self.open = OpenTrain { route, segment_bytes, room: TX_BATCH_MAX as u32 - 1 };
+        self.items.push(TxItem {
+            route,
+            kind: Kind::Train,
+            slot: 0,
+            session: segment_bytes,
+            index: self.stage.len() as u32,
+            request: u64::from(segment_bytes),
+        });
+    }
+
+    /// Queues a packet that is not part of a message: a header, and the bitmap of an
+    /// acknowledgement.
+    pub(crate) fn push_bare(&mut self, route: Route, header: Header, bitmap: &[u64]) {
+        let mut payload = [0; BITMAP_WORDS_MAX * 8];
+        for (word, bytes) in bitmap.iter().zip(payload.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        self.push_staged(route, header, &payload[..bitmap.len() * 8]);
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.items.clear();
+        self.stage.clear();
+        self.open.room = 0;
+        self.sent = 0;
+    }
+}
+
+const _: () = assert!(HEADER_BYTES + BITMAP_WORDS_MAX * 8 <= STAGED_BYTES_MAX);
+const _: () = assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
 
 impl<S> Core<S> {
@@ -109,15 +147,13 @@ impl<S> Core<S> {
             match transmit {
                 Transmit::Request { slot, request, index: packet, header } => {
                     let buf = &mut session.context_mut(slot).request;
+                    if buf.len() <= STAGED_BYTES_MAX - HEADER_BYTES {
+                        self.tx.push_staged(route, header, buf);
+                        continue;
+                    }
                     buf.write_header(packet, &header.to_bytes());
-                    self.tx.push(TxItem {
-                        route,
-                        kind: Kind::Request,
-                        slot: slot as u8,
-                        session: index,
-                        index: packet,
-                        request,
-                    });
+                    let (kind, slot) = (Kind::Request, slot as u8);
+                    self.tx.push(TxItem { route, kind, slot, session: index, index: packet, request });
                 }
                 Transmit::Bare(header) => self.tx.push_bare(route, header, &[]),
             }
@@ -140,41 +176,76 @@ impl<S> Core<S> {
         }
     }
 
-    /// Writes the headers of response packets `start..end` and queues them.
+    /// Queues packets `start..end` of the response in `slot`.
     #[inline]
     pub(crate) fn send_response(&mut self, index: u32, slot: u32, start: u32, end: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
-        let request = entry.session.request_in(slot);
+        let (request, route) = (entry.session.request_in(slot), entry.route);
         for packet in start..end {
             let header = entry.session.response_header(slot, packet);
             let buf = entry.session.buffer_mut(slot).as_mut();
             let buf = buf.expect("an answered slot keeps its response");
+            if buf.len() <= STAGED_BYTES_MAX - HEADER_BYTES {
+                self.tx.push_staged(route, header, buf);
+                continue;
+            }
             buf.write_header(packet, &header.to_bytes());
-            self.tx.push_response(entry.route, index, slot, request, packet);
+            let (kind, slot) = (Kind::Response, slot as u8);
+            self.tx.push(TxItem { route, kind, slot, session: index, index: packet, request });
         }
     }
 
     /// Hands the queue to the packet I/O. What it does not take stays queued.
     #[inline]
     pub(crate) fn flush(&mut self, io: &mut impl PacketIo) {
-        while self.tx.sent < self.tx.items.len() {
-            let end = self.tx.items.len().min(self.tx.sent + TX_BATCH_MAX);
-            let (offered, taken) = self.transmit_until(end, io);
-            self.stats.transmit_void += (end - self.tx.sent - offered) as u64;
-            if taken < offered {
-                self.tx.sent = self.position_after(taken);
+        while let Some(item) = self.tx.items.get(self.tx.sent) {
+            let all_taken = match item.kind {
+                Kind::Train => self.flush_train(*item, io),
+                Kind::Request | Kind::Response => self.flush_references(io),
+            };
+            if !all_taken {
+                self.tx.open.room = 0;
                 return;
             }
-            self.tx.sent = end;
         }
-        self.tx.items.clear();
-        self.tx.bare.clear();
-        self.tx.sent = 0;
+        self.tx.clear();
     }
 
-    /// Offers the packets up to queue position `end`. Returns how many of them were not void, and
-    /// how many of these were taken.
+    /// Offers the train that is next in the queue. Returns whether it was taken whole.
     #[inline]
+    fn flush_train(&mut self, train: TxItem, io: &mut impl PacketIo) -> bool {
+        let (start, len) = (train.index as usize, train.request as usize);
+        let segment_bytes = train.session as usize;
+        let bytes = &self.tx.stage[start..start + len];
+        let taken = io.transmit_train(train.route, bytes, segment_bytes);
+        let taken_bytes = len.min(taken * segment_bytes);
+        if taken_bytes == len {
+            self.tx.sent += 1;
+            return true;
+        }
+        let rest = &mut self.tx.items[self.tx.sent];
+        rest.index += taken_bytes as u32;
+        rest.request -= taken_bytes as u64;
+        false
+    }
+
+    /// Offers the references that are next in the queue. Returns whether all were taken.
+    fn flush_references(&mut self, io: &mut impl PacketIo) -> bool {
+        let rest = &self.tx.items[self.tx.sent..];
+        let references = rest.iter().take(TX_BATCH_MAX).take_while(|item| item.kind != Kind::Train);
+        let end = self.tx.sent + references.count();
+        let (offered, taken) = self.transmit_until(end, io);
+        self.stats.transmit_void += (end - self.tx.sent - offered) as u64;
+        if taken < offered {
+            self.tx.sent = self.position_after(taken);
+            return false;
+        }
+        self.tx.sent = end;
+        true
+    }
+
+    /// Offers the references up to queue position `end`. Returns how many of them were not void,
+    /// and how many of these were taken.
     fn transmit_until(&self, end: usize, io: &mut impl PacketIo) -> (usize, usize) {
         let mut packets = ArrayVec::<TxPacket<'_>, TX_BATCH_MAX>::new();
         for item in &self.tx.items[self.tx.sent..end] {
@@ -185,7 +256,7 @@ impl<S> Core<S> {
         (packets.len(), io.transmit(&packets))
     }
 
-    /// The queue's position after `taken` packets that were not void.
+    /// The queue's position after `taken` references that were not void.
     #[cold]
     fn position_after(&self, taken: usize) -> usize {
         let mut left = taken;
@@ -202,25 +273,23 @@ impl<S> Core<S> {
     /// The bytes that a reference stands for, unless it has become void.
     #[inline]
     fn resolve(&self, item: &TxItem) -> Option<(&[u8], &[u8])> {
+        let slot = u32::from(item.slot);
         match item.kind {
             Kind::Request => {
                 let ClientState::Ready { session, .. } = &self.clients.get(item.session)?.state
                 else {
                     return None;
                 };
-                let context = session.context_of(u32::from(item.slot), item.request)?;
+                let context = session.context_of(slot, item.request)?;
                 let payload_bytes = session.params().payload_bytes as usize;
                 Some(context.request.packet(item.index, payload_bytes))
             }
             Kind::Response => {
                 let session = &self.servers.get(item.session)?.session;
-                let buf = session.response_of(u32::from(item.slot), item.request)?;
+                let buf = session.response_of(slot, item.request)?;
                 Some(buf.packet(item.index, session.params().payload_bytes as usize))
             }
-            Kind::Bare => {
-                let bare = &self.tx.bare[item.index as usize];
-                Some((&bare.bytes[..usize::from(bare.len)], &[]))
-            }
+            Kind::Train => None,
         }
     }
 }

@@ -4,7 +4,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
+use arrayvec::ArrayVec;
+use petasos_netio::{
+    Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
+};
 
 use crate::receive::{BUFFER_BYTES, Receiver};
 use crate::routes::RouteTable;

@@ -43,6 +43,7 @@ pub struct Captured {
 struct Inbox {
     memory: Vec<u8>,
     chunks: Vec<RxChunk>,
+    frames: usize,
 }
 
 impl Inbox {
@@ -53,11 +54,28 @@ impl Inbox {
         self.memory.extend_from_slice(body);
         let len = self.memory.len() as u32 - offset;
         self.chunks.push(RxChunk { offset, len, segment_bytes: len, ecn });
+        self.frames += 1;
+    }
+
+    /// Takes as many frames of a train as there is room for below `frames_max`; returns how many.
+    fn push_train(&mut self, train: &[u8], segment_bytes: usize, frames_max: usize) -> usize {
+        let frames = train.len().div_ceil(segment_bytes);
+        let taken = frames.min(frames_max - self.frames);
+        let len = train.len().min(taken * segment_bytes);
+        if len > 0 {
+            let offset = self.memory.len() as u32;
+            self.memory.extend_from_slice(&train[..len]);
+            let (len, segment_bytes) = (len as u32, segment_bytes as u32);
+            self.chunks.push(RxChunk { offset, len, segment_bytes, ecn: Ecn::Capable0 });
+            self.frames += taken;
+        }
+        taken
     }
 
     fn clear(&mut self) {
         self.memory.clear();
         self.chunks.clear();
+        self.frames = 0;
     }
 }
 
@@ -123,7 +141,7 @@ impl Hub {
 
     /// Frames waiting in the inbox of port `number`.
     pub fn waiting(&self, number: u32) -> usize {
-        self.shared.borrow().ports[number as usize].inbox.chunks.len()
+        self.shared.borrow().ports[number as usize].inbox.frames
     }
 }
 
@@ -131,7 +149,7 @@ impl Shared {
     #[inline]
     fn deliver(&mut self, to: u32, head: &[u8], body: &[u8], ecn: Ecn) -> bool {
         let Some(port) = self.ports.get_mut(to as usize) else { return false };
-        if port.inbox.chunks.len() >= self.config.inbox_frames_max {
+        if port.inbox.frames >= self.config.inbox_frames_max {
             port.overflows += 1;
             return false;
         }
@@ -171,7 +189,7 @@ impl PacketIo for MemoryIo {
             let port = &mut shared.ports[self.number as usize];
             core::mem::swap(&mut port.inbox, &mut self.draining);
         }
-        self.stats.rx_frames += self.draining.chunks.len() as u64;
+        self.stats.rx_frames += self.draining.frames as u64;
         self.stats.rx_bytes += self.draining.memory.len() as u64;
         RxBatch { memory: &self.draining.memory, chunks: &self.draining.chunks }
     }
@@ -196,6 +214,26 @@ impl PacketIo for MemoryIo {
             }
         }
         packets.len()
+    }
+
+    #[inline]
+    fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize {
+        let frames = bytes.len().div_ceil(segment_bytes);
+        let mut shared = self.shared.borrow_mut();
+        let direct = shared.captured.is_none() && segment_bytes <= self.config.datagram_bytes_max;
+        if !direct {
+            drop(shared);
+            let packet = |head| TxPacket { route, head, body: &[] };
+            return bytes.chunks(segment_bytes).map(|head| self.transmit(&[packet(head)])).sum();
+        }
+        self.stats.tx_frames += frames as u64;
+        self.stats.tx_bytes += bytes.len() as u64;
+        let frames_max = self.config.inbox_frames_max;
+        if let Some(port) = shared.ports.get_mut(route.0 as usize) {
+            let taken = port.inbox.push_train(bytes, segment_bytes, frames_max);
+            port.overflows += (frames - taken) as u64;
+        }
+        frames
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {

@@ -232,6 +232,14 @@ pub trait PacketIo {
     /// [`IoStats::tx_errors`] and as taken.
     fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize;
 
+    /// Sends a prefix of a train: datagrams of `segment_bytes` each, the last perhaps shorter,
+    /// which lie next to each other in `bytes`. Returns how many datagrams were taken, with the
+    /// meaning of [`PacketIo::transmit`]. A train has at most [`TX_BATCH_MAX`] datagrams.
+    ///
+    /// The mirror of an [`RxChunk`]: small packets cost least if whoever makes them puts them
+    /// where they can be sent from.
+    fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize;
+
     /// Resolves a peer's address. The same address gives the same route while it is held;
     /// each successful call is undone by one [`PacketIo::release_route`].
     ///

@@ -24,6 +24,8 @@ mod rtt;
 mod scoreboard;
 mod server;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use client::{Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Transmit};
 pub use congestion::{CongestionControl, Sample, Uncontrolled};

@@ -4,8 +4,8 @@
 //! acknowledged, for a response what was *pulled* and received; loss looks the same in both.
 //!
 //! Invariants: `base <= next <= total`; `next - base <= window`; every packet below `base` is
-//! done; none at or above `next` was ever sent; `in_flight` and `lost` count the entries of
-//! `base..next` in these states.
+//! done; `next <= sent`, and none at or above `sent` was ever sent (they differ only after going
+//! back); `in_flight` and `lost` count the entries of `base..next` in these states.
 //!
 //! Loss is detected by order of transmission, not of index (RFC 9002, section 6.1): a packet in
 //! flight is lost once one that was sent `REORDER_THRESHOLD` or more transmissions later is known
@@ -38,6 +38,7 @@ pub(crate) struct Scoreboard {
     total: u32,
     base: u32,
     next: u32,
+    sent: u32,
     in_flight: u32,
     lost: u32,
     /// The next packet's place in the order of transmission.
@@ -67,6 +68,7 @@ impl Scoreboard {
             total,
             base: done,
             next: done,
+            sent: done,
             in_flight: 0,
             lost: 0,
             stamp_next: 0,
@@ -110,11 +112,12 @@ impl Scoreboard {
     pub(crate) fn on_sent(&mut self, index: u32, transmission: u32) -> bool {
         let stamp = self.stamp_next;
         self.stamp_next += 1;
-        let resent = index < self.next;
-        if resent {
+        let resent = index < self.sent;
+        if index < self.next {
             self.lost -= 1;
         } else {
             self.next += 1;
+            self.sent = self.sent.max(self.next);
         }
         self.in_flight += 1;
         *self.entry(index) = Entry { stamp, transmission, state: State::InFlight, resent };
@@ -146,11 +149,13 @@ impl Scoreboard {
         if exact && before == State::InFlight { Arrival::New } else { Arrival::Late }
     }
 
-    /// Notes that every packet below `index` has arrived.
-    pub(crate) fn on_arrived_below(&mut self, index: u32, echo: u32) {
-        for at in self.base..index.min(self.next) {
+    /// Notes that every packet below `index` has arrived. Returns whether that is news.
+    pub(crate) fn on_arrived_below(&mut self, index: u32, echo: u32) -> bool {
+        let before = self.base;
+        for at in before..index.min(self.next) {
             self.on_arrived(at, echo);
         }
+        self.base > before
     }
 
     /// Gives up packets that were overtaken. Returns how many.
@@ -176,8 +181,12 @@ impl Scoreboard {
     }
 
     /// Gives up the packet sent last, so that sending it again probes the path: its answer shows
-    /// which of the others are lost. Returns whether there was one.
+    /// which of the others are lost. So few that it cannot show them are all given up. Returns
+    /// whether there was one.
     pub(crate) fn probe_last(&mut self) -> bool {
+        if self.in_flight <= REORDER_THRESHOLD {
+            return self.lose_all() > 0;
+        }
         let in_flight = (self.base..self.next).filter(|&at| self.state(at) == State::InFlight);
         let Some(last) = in_flight.max_by_key(|&at| self.stamp(at)) else { return false };
         self.entry(last).state = State::Lost;

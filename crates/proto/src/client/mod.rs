@@ -140,6 +140,8 @@ pub struct ClientSession<C> {
     transmission: u32,
     call_next: u64,
     rtt: RttEstimator,
+    /// When the last round trip was taken.
+    sampled_at: Time,
     congestion: Uncontrolled,
     backlog: VecDeque<Queued<C>>,
     backlog_max: u32,
@@ -162,6 +164,7 @@ impl<C> ClientSession<C> {
             transmission: 0,
             call_next: 0,
             rtt: RttEstimator::new(timers),
+            sampled_at: Time::NEVER,
             congestion: Uncontrolled,
             backlog: VecDeque::new(),
             backlog_max,
@@ -174,7 +177,7 @@ impl<C> ClientSession<C> {
     ///
     /// # Errors
     /// Gives the call back if the backlog is full.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, call: Call<C>, now: Time) -> Result<Enqueued, Call<C>> {
         let number = self.call_next;
         match self.free_slot() {
@@ -306,13 +309,12 @@ impl<C> ClientSession<C> {
         (slot < self.params.slots).then_some(slot)
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, index: u32, number: u64, call: Call<C>, now: Time) {
         let slot = &mut self.slots[index as usize];
         slot.begin(u64::from(self.params.slots), number, call, now);
         if slot.options.request_bytes > self.params.payload_bytes {
-            let packets = self.params.packets(slot.options.request_bytes);
-            slot.board = Some(Slot::<C>::new_board(packets, 0));
+            slot.begin_many(self.params.packets(slot.options.request_bytes));
         }
         let bit = 1 << index;
         self.busy |= bit;
@@ -321,7 +323,7 @@ impl<C> ClientSession<C> {
     }
 
     /// Empties the slot and gives back its context.
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, index: u32) -> C {
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();

@@ -12,7 +12,7 @@ use crate::stats::Drop;
 
 impl<C> ClientSession<C> {
     /// Takes a packet that a server sent to this session.
-    #[inline]
+    #[inline(always)]
     pub fn handle_packet(&mut self, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
         if packet.tag() != self.params.local_tag {
             return self.drop_packet(Drop::WrongTag);
@@ -46,8 +46,29 @@ impl<C> ClientSession<C> {
     }
 
     /// The first packet of a response; it also acknowledges the whole request (W16).
-    #[inline]
+    #[inline(always)]
     fn on_first(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+        let slot = &self.slots[index as usize];
+        let bytes = packet.value();
+        let whole = bytes as usize == packet.payload().len()
+            && bytes <= self.params.payload_bytes
+            && bytes <= slot.options.response_bytes_max
+            && slot.phase != Phase::Pulling;
+        if !whole {
+            return self.on_first_of_many(index, packet, now);
+        }
+        self.sample(index, packet, now);
+        self.stats.calls_completed += 1;
+        ResponseAction::Complete(self.release(index))
+    }
+
+    /// A first packet that is not the whole response, or is wrong.
+    fn on_first_of_many(
+        &mut self,
+        index: u32,
+        packet: &Packet<'_>,
+        now: Time,
+    ) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
         let bytes = packet.value();
         if packet.payload().len() as u32 != self.params.payload_of(0, bytes) {
@@ -62,10 +83,6 @@ impl<C> ClientSession<C> {
             return ResponseAction::Overlong(aborted.context, cancel);
         }
         self.sample(index, packet, now);
-        if bytes <= self.params.payload_bytes {
-            self.stats.calls_completed += 1;
-            return ResponseAction::Complete(self.release(index));
-        }
         self.begin_pulling(index, bytes, now);
         ResponseAction::Begin { slot: index, bytes }
     }
@@ -103,11 +120,10 @@ impl<C> ClientSession<C> {
         if arrival == Arrival::Known {
             return self.drop_packet(Drop::Duplicate);
         }
-        let gap = board.base() <= part;
         let last = board.is_complete();
         slot.progressed(now);
         self.stats.retransmissions_spurious += u64::from(arrival == Arrival::Late);
-        self.settle(index, before, gap);
+        self.settle(index, before);
         self.sample(index, packet, now);
         let offset = part * self.params.payload_bytes;
         ResponseAction::Store { slot: index, offset, last }
@@ -128,16 +144,18 @@ impl<C> ClientSession<C> {
             self.on_accepted(index, packet, now);
             return ResponseAction::None;
         }
-        slot.progressed(now);
         let Some(board) = slot.board.as_mut() else { return ResponseAction::None };
         let before = board.in_flight();
-        board.on_arrived_below(arrived, echo);
-        let mut gap = false;
+        let mut news = board.on_arrived_below(arrived, echo);
         for offset in bitmap.offsets() {
-            board.on_arrived(arrived.saturating_add(offset), echo);
-            gap = true;
+            news |= board.on_arrived(arrived.saturating_add(offset), echo) != Arrival::Known;
         }
-        self.settle(index, before, gap);
+        if news {
+            // Else the timeouts go on: a gap that a bitmap cannot bridge would never be closed by
+            // probes whose answers say nothing new (W25).
+            slot.progressed(now);
+        }
+        self.settle(index, before);
         self.sample(index, packet, now);
         ResponseAction::None
     }
@@ -160,11 +178,13 @@ impl<C> ClientSession<C> {
     }
 
     /// After arrivals on a slot's board, which had `before` packets in flight: finds losses.
-    fn settle(&mut self, index: u32, before: u32, gap: bool) {
+    /// Also where no gap shows in the indices: what is lost by order of transmission may lie beyond
+    /// them (W25).
+    fn settle(&mut self, index: u32, before: u32) {
         let slot = &mut self.slots[index as usize];
         let board = slot.board.as_mut().expect("a longer message has a board");
         let selective = self.params.recovery == Recovery::Selective;
-        let lost = if gap && selective { board.detect_lost() } else { 0 };
+        let lost = if selective { board.detect_lost() } else { 0 };
         if lost > 0 {
             self.congestion.on_loss(lost);
         }
@@ -172,22 +192,29 @@ impl<C> ClientSession<C> {
         self.sendable |= 1 << index;
     }
 
-    /// Takes the round trip of the measured transmission, if this packet answers it.
-    #[inline]
+    /// Takes the round trip of the measured transmission, if this packet answers it. Packets of
+    /// one batch share one reading of the clock, so one sample of a session speaks for a batch.
+    #[inline(always)]
     fn sample(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
-        let slot = &mut self.slots[index as usize];
+        let slot = &self.slots[index as usize];
         if packet.ecn_echo() {
             self.stats.ecn_echoes += 1;
         }
-        if !slot.timing {
-            return;
+        let exact = packet.echo() == slot.timed;
+        if slot.timing && (now != self.sampled_at || !exact) {
+            self.take_sample(index, packet, now);
         }
+    }
+
+    fn take_sample(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
+        let slot = &mut self.slots[index as usize];
         if !answers(packet.echo(), slot.timed) {
             // Answers an earlier transmission: if the timed one repeats it, that was needless.
             self.stats.retransmissions_spurious += u64::from(slot.board.is_none());
             return;
         }
         slot.timing = false;
+        self.sampled_at = now;
         let rtt_ns = now.nanos_since(slot.timed_at);
         self.rtt.sample(rtt_ns);
         let (marked, in_flight) = (packet.ecn_echo(), self.in_flight);

@@ -75,7 +75,13 @@ impl<C> Slot<C> {
         Box::new(Scoreboard::new(packets, done, CREDITS_MAX))
     }
 
-    #[inline]
+    /// Gives a request of several packets its board.
+    #[cold]
+    pub(super) fn begin_many(&mut self, packets: u32) {
+        self.board = Some(Slot::<C>::new_board(packets, 0));
+    }
+
+    #[inline(always)]
     pub(super) fn begin(&mut self, slots: u64, number: u64, call: Call<C>, now: Time) {
         debug_assert!(self.phase == Phase::Idle && self.board.is_none());
         self.request = (self.request + slots) % petasos_wire::REQUEST_NUMBERS;
@@ -88,7 +94,7 @@ impl<C> Slot<C> {
         self.context = Some(call.context);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self) -> C {
         self.phase = Phase::Idle;
         self.single_in_flight = false;

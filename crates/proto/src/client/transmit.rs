@@ -9,7 +9,7 @@ use super::{ClientSession, Transmit};
 impl<C> ClientSession<C> {
     /// The next packet to be sent now; call it until `None`. The window of credits and of
     /// congestion control bounds what it gives, except for probes after a timeout.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while self.sendable != 0 {
             let open = self.in_flight < self.window();
@@ -19,10 +19,12 @@ impl<C> ClientSession<C> {
             }
             let index = self.pick(candidates);
             let slot = &self.slots[index as usize];
-            let transmit = match (&slot.board, slot.phase) {
-                (None, _) => Some(self.send_single(index, now)),
-                (Some(_), Phase::Pulling) => self.send_pull(index, now),
-                (Some(_), _) => self.send_part(index, now),
+            if slot.board.is_none() {
+                return Some(self.send_single(index, now));
+            }
+            let transmit = match slot.phase {
+                Phase::Pulling => self.send_pull(index, now),
+                _ => self.send_part(index, now),
             };
             if transmit.is_some() {
                 return transmit;
@@ -38,17 +40,18 @@ impl<C> ClientSession<C> {
     fn pick(&mut self, candidates: u64) -> u32 {
         let later = candidates >> self.cursor << self.cursor;
         let index = if later != 0 { later } else { candidates }.trailing_zeros();
-        self.cursor = (index + 1) % self.params.slots;
+        self.cursor = (index + 1) & (self.params.slots - 1);
         index
     }
 
     /// The only packet of a request, or a repetition of a request's last packet as a probe.
-    #[inline]
+    #[inline(always)]
     fn send_single(&mut self, index: u32, now: Time) -> Transmit {
         let transmission = self.next_transmission();
         let slot = &mut self.slots[index as usize];
         if slot.phase == Phase::Sending && !slot.single_in_flight {
             slot.single_in_flight = true;
+            slot.progress_at = now;
             self.in_flight += 1;
         } else {
             self.stats.retransmissions += 1;
@@ -66,7 +69,7 @@ impl<C> ClientSession<C> {
     fn send_part(&mut self, index: u32, now: Time) -> Option<Transmit> {
         let part = self.board_next(index)?;
         let transmission = self.next_transmission();
-        self.note_sent(index, part, transmission);
+        self.note_sent(index, part, transmission, now);
         self.start_timing(index, transmission, now);
         Some(self.request_packet(index, part, transmission))
     }
@@ -77,7 +80,7 @@ impl<C> ClientSession<C> {
         let transmission = self.next_transmission();
         let mut end = start;
         loop {
-            self.note_sent(index, end, transmission);
+            self.note_sent(index, end, transmission, now);
             end += 1;
             let open = self.in_flight < self.window();
             if !open || self.board_next(index) != Some(end) {
@@ -96,9 +99,14 @@ impl<C> ClientSession<C> {
         board.expect("a longer message has a board").next_to_send()
     }
 
-    fn note_sent(&mut self, index: u32, part: u32, transmission: u32) {
-        let board = self.slots[index as usize].board.as_mut();
-        let resent = board.expect("a longer message has a board").on_sent(part, transmission);
+    fn note_sent(&mut self, index: u32, part: u32, transmission: u32, now: Time) {
+        let slot = &mut self.slots[index as usize];
+        if slot.in_flight() == 0 {
+            // The wait for credits does not count as the network's silence.
+            slot.progress_at = now;
+        }
+        let board = slot.board.as_mut().expect("a longer message has a board");
+        let resent = board.on_sent(part, transmission);
         self.in_flight += 1;
         self.stats.retransmissions += u64::from(resent);
         self.probes &= !(1 << index);
@@ -112,7 +120,7 @@ impl<C> ClientSession<C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn request_packet(&mut self, slot_index: u32, index: u32, transmission: u32) -> Transmit {
         self.stats.request_packets += 1;
         let slot = &self.slots[slot_index as usize];

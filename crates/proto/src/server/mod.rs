@@ -13,7 +13,7 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
-use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, RejectCode, TRANSMISSION_NUMBERS};
+use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, TRANSMISSION_NUMBERS};
 
 use crate::SessionParams;
 use crate::stats::ServerStats;
@@ -117,6 +117,22 @@ struct Slot<B> {
     buffer: Option<B>,
 }
 
+impl<B> Slot<B> {
+    /// Makes the slot the new request's, of which `packet` is the first to arrive.
+    #[inline(always)]
+    fn renew(&mut self, packet: &Packet<'_>, marked: bool) {
+        self.request = packet.request();
+        self.echo = packet.transmission();
+        self.bytes = packet.message_bytes();
+        self.method = packet.method();
+        self.ecn = marked;
+        self.reject = None;
+        if self.assembly.is_some() {
+            self.assembly = None;
+        }
+    }
+}
+
 /// The server's half of one session. See the module's documentation.
 pub struct ServerSession<B> {
     params: SessionParams,
@@ -205,6 +221,35 @@ impl<B> ServerSession<B> {
         self.acks &= !(1 << slot);
         self.stats.responses += 1;
         Respond::Send
+    }
+
+    /// Answers `request` with `bytes` in the buffer that the slot has kept, if `fits` says that it
+    /// will do: gives the buffer to be filled, and the header of the response's only packet.
+    /// `None`, and nothing changed, if anything is out of the ordinary.
+    #[inline(always)]
+    pub fn respond_in_place(
+        &mut self,
+        slot: u32,
+        request: u64,
+        bytes: u32,
+        fits: impl FnOnce(&B) -> bool,
+    ) -> Option<(Header, &mut B)> {
+        let transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
+        let short = bytes <= self.params.payload_bytes && bytes <= self.params.response_bytes_max;
+        let place = &mut self.slots[slot as usize];
+        let current = place.request == request && place.phase == Phase::Running;
+        let buffer = place.buffer.as_mut().filter(|buffer| short && current && fits(buffer))?;
+        place.phase = Phase::Responded;
+        place.bytes = bytes;
+        self.transmission = transmission;
+        self.acks &= !(1 << slot);
+        self.stats.responses += 1;
+        let header = self
+            .header
+            .with_request(Kind::Response, request, transmission)
+            .with_server(place.echo, bytes, self.credits)
+            .with_ecn_echo(place.ecn);
+        Some((header, buffer))
     }
 
     /// Gives `request` up with a reason for the client; `None` if its call is over.

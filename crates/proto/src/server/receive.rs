@@ -9,7 +9,7 @@ use crate::stats::Drop;
 
 impl<B> ServerSession<B> {
     /// Takes a packet that a client sent to this session; `marked` says whether it met congestion.
-    #[inline]
+    #[inline(always)]
     pub fn handle_packet(&mut self, packet: &Packet<'_>, marked: bool) -> RequestAction {
         if packet.tag() != self.params.local_tag {
             return self.drop_packet(Drop::WrongTag);
@@ -23,39 +23,52 @@ impl<B> ServerSession<B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_request(&mut self, index: u32, packet: &Packet<'_>, marked: bool) -> RequestAction {
         let bytes = packet.message_bytes();
-        let part = packet.packet_index();
+        let whole = bytes as usize == packet.payload().len()
+            && bytes <= self.params.payload_bytes
+            && bytes <= self.params.request_bytes_max
+            && packet.packet_index() == 0;
+        let slot = &mut self.slots[index as usize];
+        let ahead = packet.request().wrapping_sub(slot.request) % REQUEST_NUMBERS;
+        if !whole || ahead == 0 || ahead >= REQUEST_NUMBERS / 2 {
+            return self.on_other_request(index, packet, marked, ahead);
+        }
+        slot.renew(packet, marked);
+        slot.phase = Phase::Running;
+        self.acks &= !(1 << index);
+        self.stats.requests += 1;
+        RequestAction::Deliver { slot: index }
+    }
+
+    /// A request packet that is not the whole of a new request, or is wrong.
+    fn on_other_request(
+        &mut self,
+        index: u32,
+        packet: &Packet<'_>,
+        marked: bool,
+        ahead: u64,
+    ) -> RequestAction {
+        let (bytes, part) = (packet.message_bytes(), packet.packet_index());
         let consistent = part < self.params.packets(bytes)
             && packet.payload().len() as u32 == self.params.payload_of(part, bytes);
         if !consistent {
             return self.drop_packet(Drop::Inconsistent);
         }
-        let slot = &mut self.slots[index as usize];
-        let ahead = packet.request().wrapping_sub(slot.request) % REQUEST_NUMBERS;
         if ahead >= REQUEST_NUMBERS / 2 {
             return self.drop_packet(Drop::Stale);
         }
         if ahead > 0 && part > 0 && self.params.recovery == Recovery::GoBackN {
             return self.drop_packet(Drop::Reordered);
         }
-        slot.echo = packet.transmission();
-        slot.ecn = marked;
+        let slot = &mut self.slots[index as usize];
         if ahead == 0 {
+            (slot.echo, slot.ecn) = (packet.transmission(), marked);
             return self.on_known(index, packet);
         }
-        slot.request = packet.request();
-        slot.bytes = bytes;
-        slot.method = packet.method();
-        slot.reject = None;
+        slot.renew(packet, marked);
         self.acks &= !(1 << index);
-        if bytes <= self.params.payload_bytes && bytes <= self.params.request_bytes_max {
-            slot.phase = Phase::Running;
-            slot.assembly = None;
-            self.stats.requests += 1;
-            return RequestAction::Deliver { slot: index };
-        }
         self.begin(index, packet)
     }
 
@@ -63,7 +76,6 @@ impl<B> ServerSession<B> {
     fn begin(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
         let bytes = packet.message_bytes();
         let slot = &mut self.slots[index as usize];
-        slot.assembly = None;
         if bytes > self.params.request_bytes_max {
             slot.phase = Phase::Idle;
             slot.reject = Some(RejectCode::TooLarge);

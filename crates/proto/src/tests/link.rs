@@ -95,7 +95,8 @@ impl Network {
         self.log.push(describe(&packet, now));
         let ordinal = self.counts[kind as usize];
         self.counts[kind as usize] += 1;
-        let chosen = self.fates.iter().find(|(of, which, _)| *of == kind && which.contains(&ordinal));
+        let chosen =
+            self.fates.iter().find(|(of, which, _)| *of == kind && which.contains(&ordinal));
         let fate = chosen.map(|(_, _, fate)| *fate);
         if matches!(fate, Some(Fate::Lost)) || self.rng.chance(self.link.loss) {
             return;

@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use petasos_base::Time;
-use petasos_wire::{BITMAP_WORDS_MAX, Kind};
+use petasos_wire::{BITMAP_WORDS_MAX, CREDITS_MAX, Kind};
 
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
-use crate::{Call, CallOptions, ClientSession, ServerSession, SessionParams, TimerConfig, Transmit};
+use crate::{
+    Call, CallOptions, ClientSession, ServerSession, SessionParams, TimerConfig, Transmit,
+};
 
 pub(super) const CLIENT_SESSION: u32 = 7;
 pub(super) const CLIENT_TAG: u32 = 0x0abc_def1;
@@ -233,7 +235,8 @@ impl Pair {
         self.client.start_queued(self.now);
         let before = self.client.in_flight();
         self.transmit();
-        let limit = before.max(self.config.credits) + probes;
+        let granted = if self.config.hostile { CREDITS_MAX } else { self.config.credits };
+        let limit = before.max(granted) + probes;
         assert!(self.client.in_flight() <= limit, "credits are exceeded by probes only");
     }
 

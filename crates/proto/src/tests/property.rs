@@ -1,0 +1,155 @@
+//! Random calls over random links, against the oracle of the plans.
+
+use proptest::prelude::*;
+
+use super::link::Link;
+use super::pair::{Config, PAYLOAD, Pair};
+use super::plan::{Answer, Outcome, Plan};
+use crate::Recovery;
+use petasos_wire::RejectCode;
+
+/// Sizes around the edges of packets, and some of many packets.
+pub(super) fn message_bytes() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(PAYLOAD - 1),
+        Just(PAYLOAD),
+        Just(PAYLOAD + 1),
+        0..PAYLOAD * 2,
+        0..PAYLOAD * 70,
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        4 => Just(Answer::Now),
+        3 => (0u64..60_000_000).prop_map(Answer::After),
+        2 => (0u64..30_000).prop_map(Answer::After),
+        1 => Just(Answer::Never),
+        1 => Just(Answer::Reject(RejectCode::Declined)),
+    ]
+}
+
+/// A call, when it starts, and when it is cancelled after that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) plan: Plan,
+    pub(super) start_ns: u64,
+    pub(super) cancel_ns: Option<u64>,
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    let waits = (
+        prop::option::weighted(0.3, 0u64..80_000_000),
+        prop::option::weighted(0.1, 0u64..20_000_000),
+    );
+    let limit = prop_oneof![9 => Just(u32::MAX), 1 => 0..PAYLOAD * 3];
+    (message_bytes(), message_bytes(), limit, answer(), waits, 0u64..10_000_000).prop_map(
+        |(request_bytes, response_bytes, response_bytes_max, answer, waits, start_ns)| {
+            let (timeout_ns, cancel_ns) = waits;
+            // What is never answered has to end in some other way.
+            let never = matches!(answer, Answer::Never);
+            let timeout_ns = timeout_ns.or(never.then_some(50_000_000));
+            let plan =
+                Plan { request_bytes, response_bytes, response_bytes_max, answer, timeout_ns };
+            Step { plan, start_ns, cancel_ns }
+        },
+    )
+}
+
+fn link() -> impl Strategy<Value = Link> {
+    let loss = prop_oneof![Just(0.0), 0.0..0.05, 0.0..0.6];
+    let duplication = prop_oneof![Just(0.0), 0.0..0.5];
+    let jitter_ns = prop_oneof![Just(0u64), 0u64..5_000, 0u64..3_000_000];
+    (1u64..100_000, jitter_ns, loss, duplication).prop_map(
+        |(delay_ns, jitter_ns, loss, duplication)| Link { delay_ns, jitter_ns, loss, duplication },
+    )
+}
+
+pub(super) fn config() -> impl Strategy<Value = Config> {
+    let sizes = (0u32..4, prop_oneof![1u32..5, 1u32..100, Just(4095)], 0u32..40);
+    let recovery = prop_oneof![Just(Recovery::Selective), Just(Recovery::GoBackN)];
+    (sizes, recovery, link(), any::<u64>(), any::<bool>()).prop_map(
+        |((slots_log, credits, backlog_max), recovery, link, seed, done)| Config {
+            slots: 1 << slots_log,
+            credits,
+            recovery,
+            backlog_max,
+            link,
+            seed,
+            done,
+            ..Config::default()
+        },
+    )
+}
+
+/// What may have become of a call; the harness has checked bytes, runs and that it ended once.
+fn is_right(step: &Step, outcome: &Outcome, elapsed_ns: u64) -> bool {
+    let plan = &step.plan;
+    match outcome {
+        Outcome::Answered => {
+            let answers = matches!(plan.answer, Answer::Now | Answer::After(_));
+            answers && plan.response_bytes <= plan.response_bytes_max
+        }
+        Outcome::Overlong => plan.response_bytes > plan.response_bytes_max,
+        Outcome::Rejected(code) => {
+            *code == Some(RejectCode::Declined) && matches!(plan.answer, Answer::Reject(_))
+        }
+        Outcome::Expired => plan.timeout_ns.is_some_and(|ns| elapsed_ns >= ns),
+        Outcome::Cancelled => step.cancel_ns.is_some_and(|ns| elapsed_ns >= ns),
+        Outcome::Refused => elapsed_ns == 0,
+        Outcome::Reset => false,
+    }
+}
+
+fn begin(pair: &mut Pair, steps: &[Step]) {
+    for step in steps {
+        let method = pair.call_after(step.plan, step.start_ns);
+        if let Some(cancel_ns) = step.cancel_ns {
+            pair.cancel_after(method, step.start_ns + cancel_ns);
+        }
+    }
+}
+
+proptest! {
+    /// Every call ends exactly once, as its plan allows, with the right bytes, after its handler
+    /// ran at most once; credits and buffers are conserved (the harness checks these at each
+    /// turn); and once faults stop, everything comes to rest.
+    #[test]
+    fn w15_every_call_ends_once_and_rightly(
+        config in config(), steps in prop::collection::vec(step(), 1..40),
+    ) {
+        let mut pair = Pair::new(config);
+        let start = pair.now;
+        begin(&mut pair, &steps);
+        pair.run_for_us(100_000);
+        pair.network.heal();
+        let healed = pair.now;
+        pair.run();
+        for (step, (outcome, at)) in steps.iter().zip(pair.outcomes.values()) {
+            let elapsed_ns = at.nanos_since(start.plus_nanos(step.start_ns));
+            prop_assert!(is_right(step, outcome, elapsed_ns), "{step:?}: {outcome:?}");
+        }
+        let rest_ns = pair.now.nanos_since(healed);
+        prop_assert!(rest_ns < 30_000_000_000, "at rest {rest_ns} ns after the last fault");
+    }
+
+    /// A link without faults wastes nothing: no call is sent twice unless its handler is slow.
+    #[test]
+    fn w16_w17_a_clean_link_wastes_nothing(
+        mut config in config(),
+        sizes in prop::collection::vec((message_bytes(), message_bytes()), 1..20),
+    ) {
+        config.link = Link::CLEAN;
+        config.backlog_max = 20;
+        let mut pair = Pair::new(config);
+        for (request_bytes, response_bytes) in &sizes {
+            pair.call(Plan::new(*request_bytes, *response_bytes));
+        }
+        pair.run();
+        prop_assert!(pair.outcomes.values().all(|(outcome, _)| *outcome == Outcome::Answered));
+        prop_assert_eq!(pair.client.stats().retransmissions, 0);
+        prop_assert_eq!(pair.server.stats().duplicates, 0);
+    }
+}
