@@ -44,7 +44,7 @@ impl Assembly {
             let ahead = self.arrived[self.base as usize / 64] >> (self.base % 64);
             let run = ahead.trailing_ones();
             self.base += run;
-            if run == 0 || self.base % 64 != 0 {
+            if run == 0 || !self.base.is_multiple_of(64) {
                 return;
             }
         }
