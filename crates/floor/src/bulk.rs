@@ -4,7 +4,7 @@ use petasos_base::Clock;
 
 use crate::FloorError;
 use crate::link::{
-    DATAGRAM_BYTES_MAX, Link, RECEIVE_BYTES_MAX, SEGMENTS_MAX, check_datagram_bytes,
+    DATAGRAM_BYTES_MAX, Link, Path, RECEIVE_BYTES_MAX, SEGMENTS_MAX, check_datagram_bytes,
 };
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
@@ -25,6 +25,7 @@ pub fn blast(
     if memory.is_empty() {
         return Err(FloorError::Memory { bytes: 0 });
     }
+    link.prepare(Path::Trains, &mut vec![0; RECEIVE_BYTES_MAX])?;
     let segments = (DATAGRAM_BYTES_MAX / datagram_bytes).min(SEGMENTS_MAX);
     let (cpu_start, start) = (thread_cpu_s(), clock.now());
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
@@ -62,12 +63,12 @@ pub fn drain(
     if memory.len() < RECEIVE_BYTES_MAX {
         return Err(FloorError::Memory { bytes: memory.len() });
     }
-    link.prepare(true, &mut memory[..RECEIVE_BYTES_MAX])?;
+    link.prepare(Path::Trains, &mut memory[..RECEIVE_BYTES_MAX])?;
     let cpu_start = thread_cpu_s();
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
     let (mut at, mut first, mut last) = (0, None, clock.now());
     loop {
-        let Some(received) = link.receive(&mut memory[at..at + RECEIVE_BYTES_MAX])? else {
+        let Some(arrival) = link.receive(&mut memory[at..at + RECEIVE_BYTES_MAX])? else {
             if pace.idle() == Idle::Stop {
                 break;
             }
@@ -77,10 +78,10 @@ pub fn drain(
         if first.is_none() {
             first = Some(last);
         } else {
-            turn.datagrams += received.len.div_ceil(received.segment_bytes) as u64;
-            turn.bytes += received.len as u64;
+            turn.datagrams += arrival.datagrams() as u64;
+            turn.bytes += arrival.len as u64;
         }
-        at += received.len;
+        at += arrival.len;
         if at + RECEIVE_BYTES_MAX > memory.len() {
             at = 0;
         }

@@ -3,7 +3,7 @@
 use petasos_base::Clock;
 
 use crate::FloorError;
-use crate::link::{Link, RECEIVE_BYTES_MAX};
+use crate::link::{Link, Path, RECEIVE_BYTES_MAX};
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
 
@@ -20,20 +20,21 @@ pub fn echo(
     stop: impl FnMut() -> bool,
 ) -> Result<Turn, FloorError> {
     let mut buffer = vec![0; RECEIVE_BYTES_MAX];
-    link.prepare(coalesce, &mut buffer)?;
+    let path = if coalesce { Path::Trains } else { Path::Singles };
+    link.prepare(path, &mut buffer)?;
     let (cpu_start, start) = (thread_cpu_s(), clock.now());
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
     loop {
-        let Some(received) = link.receive(&mut buffer)? else {
+        let Some(arrival) = link.receive(&mut buffer)? else {
             if pace.idle() == Idle::Stop {
                 break;
             }
             continue;
         };
-        let datagrams = received.len.div_ceil(received.segment_bytes) as u64;
-        if link.send_back(&buffer[..received.len], &received)? {
+        let datagrams = arrival.datagrams() as u64;
+        if link.send_back(&buffer[..arrival.len], &arrival)? {
             turn.datagrams += datagrams;
-            turn.bytes += received.len as u64;
+            turn.bytes += arrival.len as u64;
         } else {
             turn.lost += datagrams;
         }

@@ -6,7 +6,7 @@ use petasos_base::Clock;
 
 use crate::FloorError;
 use crate::link::{
-    DATAGRAM_BYTES_MAX, Link, RECEIVE_BYTES_MAX, SEGMENTS_MAX, check_datagram_bytes,
+    DATAGRAM_BYTES_MAX, Link, Path, RECEIVE_BYTES_MAX, SEGMENTS_MAX, check_datagram_bytes,
 };
 use crate::pace::{Idle, Pace, deadline};
 use crate::turn::{Turn, thread_cpu_s};
@@ -78,7 +78,8 @@ struct Client<'l> {
 impl<'l> Client<'l> {
     fn new(link: &'l mut Link, flood: Flood) -> io::Result<Client<'l>> {
         let mut buffer = vec![0; RECEIVE_BYTES_MAX];
-        link.prepare(flood.batch > 1, &mut buffer)?;
+        let path = if flood.batch > 1 { Path::Trains } else { Path::Singles };
+        link.prepare(path, &mut buffer)?;
         let train = flood.train();
         let mut client = Client {
             link,
@@ -116,12 +117,12 @@ impl<'l> Client<'l> {
     /// Counts what has come; true if it was part of this window.
     #[inline]
     fn receive(&mut self) -> io::Result<bool> {
-        let Some(received) = self.link.receive(&mut self.buffer)? else { return Ok(false) };
-        if received.len == 0 || self.buffer[0] != self.tag {
+        let Some(arrival) = self.link.receive(&mut self.buffer)? else { return Ok(false) };
+        if arrival.len == 0 || self.buffer[0] != self.tag {
             return Ok(false);
         }
         // A duplicate made by the network must not count below zero.
-        let datagrams = received.len.div_ceil(received.segment_bytes).min(self.outstanding);
+        let datagrams = arrival.datagrams().min(self.outstanding);
         self.outstanding -= datagrams;
         self.turn.datagrams += datagrams as u64;
         Ok(true)

@@ -1,9 +1,14 @@
 //! One end of a measurement: a socket and the way to the other end.
+//!
+//! Trains need control messages, single datagrams do not: those cost a ping-pong 8 % of its time
+//! here. So there are two paths through the same socket, and what neither needs is switched off.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 
-use petasos_netio_udp::{GsoSocket, Received};
+use petasos_netio_udp::GsoSocket;
+use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
 
 use crate::FloorError;
 
@@ -21,11 +26,41 @@ pub enum SocketState {
 /// Both ends are bound first and joined then, because each needs the other's port.
 #[derive(Debug)]
 pub struct Link {
-    socket: GsoSocket,
+    trains: GsoSocket,
+    /// The same socket through the plain calls.
+    singles: UdpSocket,
+    path: Path,
     connected: bool,
     /// `None` until joined, and when connected.
     destination: Option<SocketAddr>,
     tag: u8,
+}
+
+/// How a turn moves its datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// Segmented and coalesced.
+    Trains,
+    /// One for each call.
+    Singles,
+}
+
+/// What one receive brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Bytes of all datagrams.
+    pub(crate) len: usize,
+    /// Bytes of each datagram but perhaps the last; at least 1.
+    pub(crate) segment_bytes: usize,
+    /// Where they came from; `None` on connected sockets.
+    source: Option<SocketAddr>,
+}
+
+impl Arrival {
+    /// Datagrams that came.
+    pub(crate) fn datagrams(&self) -> usize {
+        self.len.div_ceil(self.segment_bytes)
+    }
 }
 
 impl Link {
@@ -34,13 +69,17 @@ impl Link {
     /// # Errors
     /// [`FloorError::Setup`].
     pub fn bind(local: SocketAddr, receive_buffer_bytes: usize) -> Result<Link, FloorError> {
-        let socket = GsoSocket::bind(local, receive_buffer_bytes)?;
-        Ok(Link { socket, connected: false, destination: None, tag: 0 })
+        let trains = GsoSocket::bind(local, receive_buffer_bytes)?;
+        ignore_traffic_class(&trains)?;
+        let singles = UdpSocket::from(trains.as_fd().try_clone_to_owned()?);
+        singles.set_nonblocking(true)?;
+        let path = Path::Trains;
+        Ok(Link { trains, singles, path, connected: false, destination: None, tag: 0 })
     }
 
     /// The address that the peer must join.
     pub fn local_address(&self) -> SocketAddr {
-        self.socket.local_address()
+        self.trains.local_address()
     }
 
     /// Sets the peer. An [`echo`](crate::echo) answers whoever sends and need not be joined.
@@ -50,7 +89,7 @@ impl Link {
     pub fn join(&mut self, peer: SocketAddr, state: SocketState) -> Result<(), FloorError> {
         match state {
             SocketState::Connected => {
-                self.socket.connect(peer)?;
+                self.trains.connect(peer)?;
                 (self.connected, self.destination) = (true, None);
             }
             SocketState::Unconnected => self.destination = Some(peer),
@@ -58,16 +97,18 @@ impl Link {
         Ok(())
     }
 
-    /// Prepares for a turn: coalescing on or off, and nothing left over from before.
-    pub(crate) fn prepare(&mut self, coalesce: bool, buffer: &mut [u8]) -> io::Result<()> {
-        if self.socket.gro() != coalesce {
-            match self.socket.set_gro(coalesce) {
+    /// Prepares for a turn: the path that it takes, and nothing left over from before.
+    pub(crate) fn prepare(&mut self, path: Path, buffer: &mut [u8]) -> io::Result<()> {
+        let coalesce = path == Path::Trains;
+        if self.trains.gro() != coalesce {
+            match self.trains.set_gro(coalesce) {
                 // A kernel without coalescing has a lower floor, but a floor.
                 Err(error) if !coalesce => return Err(error),
                 _ => {}
             }
         }
-        while self.socket.receive(buffer)?.is_some() {}
+        self.path = path;
+        while self.receive(buffer)?.is_some() {}
         Ok(())
     }
 
@@ -83,16 +124,36 @@ impl Link {
         self.send_to(self.destination, bytes, datagram_bytes)
     }
 
-    /// Sends back what was received, to its source.
+    /// Sends back what arrived, to where it came from.
     #[inline]
-    pub(crate) fn send_back(&self, bytes: &[u8], received: &Received) -> io::Result<bool> {
-        let source = (!self.connected).then_some(received.source);
-        self.send_to(source, bytes, received.segment_bytes)
+    pub(crate) fn send_back(&self, bytes: &[u8], arrival: &Arrival) -> io::Result<bool> {
+        self.send_to(arrival.source, bytes, arrival.segment_bytes)
     }
 
+    /// Receives a datagram or a train; `None` if nothing is there. `buffer` should hold
+    /// [`RECEIVE_BYTES_MAX`].
     #[inline]
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
-        self.socket.receive(buffer)
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        let (len, source) = match self.path {
+            Path::Trains => {
+                let received = self.trains.receive(buffer)?;
+                return Ok(received.map(|received| Arrival {
+                    len: received.len,
+                    segment_bytes: received.segment_bytes,
+                    source: (!self.connected).then_some(received.source),
+                }));
+            }
+            Path::Singles if self.connected => (self.singles.recv(buffer), None),
+            Path::Singles => match self.singles.recv_from(buffer) {
+                Ok((len, source)) => (Ok(len), Some(source)),
+                Err(error) => (Err(error), None),
+            },
+        };
+        match len {
+            Ok(len) => Ok(Some(Arrival { len, segment_bytes: len.max(1), source })),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     #[inline]
@@ -102,13 +163,29 @@ impl Link {
         bytes: &[u8],
         datagram_bytes: usize,
     ) -> io::Result<bool> {
-        let segment_bytes = (bytes.len() > datagram_bytes).then_some(datagram_bytes as u16);
-        match self.socket.send(destination, &[IoSlice::new(bytes)], segment_bytes) {
+        let sent = match (self.path, destination) {
+            (Path::Trains, destination) => {
+                let segment_bytes = (bytes.len() > datagram_bytes).then_some(datagram_bytes as u16);
+                self.trains.send(destination, &[IoSlice::new(bytes)], segment_bytes)
+            }
+            (Path::Singles, None) => self.singles.send(bytes),
+            (Path::Singles, Some(destination)) => self.singles.send_to(bytes, destination),
+        };
+        match sent {
             Ok(_) => Ok(true),
             Err(error) if is_transient(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
+}
+
+/// A floor does not need to be told of congestion, so it does not pay for it.
+fn ignore_traffic_class(socket: &GsoSocket) -> io::Result<()> {
+    match socket.local_address() {
+        SocketAddr::V4(_) => set_ip_recvtos(socket, false)?,
+        SocketAddr::V6(_) => set_ipv6_recvtclass(socket, false)?,
+    }
+    Ok(())
 }
 
 /// Full queues, in the socket or below it, empty themselves.

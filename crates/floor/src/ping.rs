@@ -5,7 +5,7 @@ use std::io;
 use petasos_base::Clock;
 
 use crate::FloorError;
-use crate::link::{Link, RECEIVE_BYTES_MAX, check_datagram_bytes};
+use crate::link::{Link, Path, RECEIVE_BYTES_MAX, check_datagram_bytes};
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
 
@@ -24,7 +24,7 @@ pub fn ping(
 ) -> Result<Turn, FloorError> {
     check_datagram_bytes(datagram_bytes)?;
     let (mut request, mut buffer) = (vec![0; datagram_bytes], vec![0; RECEIVE_BYTES_MAX]);
-    link.prepare(false, &mut buffer)?;
+    link.prepare(Path::Singles, &mut buffer)?;
     let (cpu_start, start) = (thread_cpu_s(), clock.now());
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
     loop {
@@ -57,7 +57,7 @@ fn wait(
     pace: &mut Pace<impl FnMut() -> bool>,
 ) -> io::Result<Idle> {
     loop {
-        if link.receive(buffer)?.is_some_and(|received| received.len > 0 && buffer[0] == tag) {
+        if link.receive(buffer)?.is_some_and(|arrival| arrival.len > 0 && buffer[0] == tag) {
             return Ok(Idle::Wait);
         }
         match pace.idle() {

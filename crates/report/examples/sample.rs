@@ -1,4 +1,6 @@
-//! Writes a report with every kind of figure, for looking at: `cargo run --example sample OUT.html`.
+//! Writes a report with every kind of figure, to look at.
+//!
+//! `cargo run -p petasos-report --example sample OUT.html`
 
 use std::path::Path;
 

@@ -27,7 +27,7 @@ pub fn with_si_prefix(value: f64) -> String {
     }
 }
 
-/// A time given in microseconds, in the unit that suits it: `870 ns`, `5.80 µs`, `1.25 ms`, `3.20 s`.
+/// A time given in microseconds, in the unit that suits it: `870 ns`, `5.80 µs`, `1.25 ms`.
 pub fn duration_us(us: f64) -> String {
     let (value, unit) = match us.abs() {
         us_abs if us_abs < 0.9995 => (us * 1e3, "ns"),

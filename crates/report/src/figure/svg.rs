@@ -34,10 +34,12 @@ impl Canvas {
     /// A bar growing right from its left end, rounded at its right one.
     pub(super) fn bar(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64, hint: &str) {
         let radius = BAR_RADIUS.min(width);
-        let straight = width - radius;
-        let side = height - 2.0 * radius;
+        let (straight, side) = (width - radius, height - 2.0 * radius);
+        let upper = format!("q{radius:.1} 0 {radius:.1} {radius:.1}");
+        let lower = format!("q0 {radius:.1} -{radius:.1} {radius:.1}");
         self.add(format_args!(
-            r#"<path class="fill {class}" d="M{x:.1} {y:.1}h{straight:.1}q{radius:.1} 0 {radius:.1} {radius:.1}v{side:.1}q0 {radius:.1} -{radius:.1} {radius:.1}h-{straight:.1}z"><title>{}</title></path>"#,
+            "<path class=\"fill {class}\" d=\"M{x:.1} {y:.1}h{straight:.1}{upper}v{side:.1}{lower}\
+             h-{straight:.1}z\"><title>{}</title></path>",
             escape(hint)
         ));
     }

@@ -125,7 +125,8 @@ impl Report {
         let (title, subtitle) = (escape(&self.title), escape(&self.subtitle));
         let _ = writeln!(
             page,
-            "<header>\n<p class=\"brand\">Petasos</p>\n<h1>{title}</h1>\n<p class=\"sub\">{subtitle}</p>"
+            "<header>\n<p class=\"brand\">Petasos</p>\n<h1>{title}</h1>\n\
+             <p class=\"sub\">{subtitle}</p>"
         );
         if !self.highlights.is_empty() {
             *page += "<dl class=\"tiles\">\n";
