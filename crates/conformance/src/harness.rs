@@ -68,6 +68,21 @@ pub(crate) fn send_payloads(io: &mut impl PacketIo, route: Route, payloads: &[Ve
     send_all(io, &packets);
 }
 
+/// Hands over a train until all of it is taken.
+pub(crate) fn send_train(io: &mut impl PacketIo, route: Route, bytes: &[u8], segment_bytes: usize) {
+    let mut rest = bytes;
+    for _ in 0..TURNS_MAX {
+        let taken = io.transmit_train(route, rest, segment_bytes);
+        assert!(taken <= rest.len().div_ceil(segment_bytes), "a backend takes a prefix");
+        rest = rest.get(taken * segment_bytes..).unwrap_or(&[]);
+        if rest.is_empty() {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} of {} bytes were never taken", rest.len(), bytes.len());
+}
+
 /// Receives until `count` frames have come.
 pub(crate) fn receive(io: &mut impl PacketIo, count: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();

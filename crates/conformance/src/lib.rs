@@ -1,7 +1,8 @@
 //! The suite that every packet I/O backend must pass: a backend is done when it does.
 //!
 //! A backend's tests implement [`BackendFactory`] and call [`conformance_tests!`], which makes one
-//! test of each property in [`delivery`], [`routes`], [`failures`] and [`random`].
+//! test of each property in [`delivery`], [`routes`], [`failures`], [`random`] and
+//! [`trains`].
 //!
 //! The suite knows the contract of [`petasos_netio::PacketIo`] and nothing else. It never sleeps
 //! and never waits without a bound: whoever polls gives up after a number of turns. It keeps few
@@ -18,6 +19,7 @@ pub mod failures;
 mod harness;
 pub mod random;
 pub mod routes;
+pub mod trains;
 
 /// Makes ports of the backend under test.
 pub trait BackendFactory {
@@ -56,6 +58,10 @@ macro_rules! for_each_property {
             failures::drops_empty_packets_alone,
             failures::survives_the_loss_of_a_peer,
             random::delivers_random_batches,
+            trains::delivers_trains_of_every_shape,
+            trains::keeps_the_order_of_trains_and_packets,
+            trains::drops_oversized_trains_alone,
+            trains::sends_nothing_for_an_empty_train,
         }
     };
 }

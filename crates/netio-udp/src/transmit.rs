@@ -115,7 +115,9 @@ impl Transmitter {
         let entry = routes.get(route).filter(|entry| segment_bytes <= entry.datagram_bytes_max)?;
         let packets = bytes.len().div_ceil(segment_bytes);
         let fits = packets == 1
-            || (self.gso && packets <= RUN_PACKETS_MAX && bytes.len() <= RUN_BYTES_MAX);
+            || (self.gso
+                && (1..=RUN_PACKETS_MAX).contains(&packets)
+                && bytes.len() <= RUN_BYTES_MAX);
         if !fits {
             return None;
         }

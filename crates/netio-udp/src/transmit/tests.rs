@@ -206,3 +206,37 @@ fn heads_and_bodies_of_any_length_arrive_in_order() {
         assert_eq!(bench.script.sent, [(1, Some(len as u16), expected)], "length {len}");
     }
 }
+
+impl Bench {
+    /// Sends a train of `len` bytes in datagrams of 10.
+    fn transmit_train(&mut self, route: u32, len: usize) -> Option<usize> {
+        let bytes = vec![7; len];
+        let Bench { transmitter, routes, script, stats } = self;
+        transmitter.transmit_train(script, routes, (Route(route), &bytes, 10), stats)
+    }
+}
+
+#[test]
+fn a_train_goes_as_it_lies_there() {
+    let mut bench = Bench::new([]);
+    assert_eq!(bench.transmit_train(0, 35), Some(4));
+    assert_eq!(bench.transmit_train(1, 10), Some(1));
+    assert_eq!(bench.transmit_train(2, 3), Some(1));
+    let train = |port, segment, len: usize| (port, segment, vec![7; len]);
+    assert_eq!(bench.script.sent, [train(1, Some(10), 35), train(2, None, 10), train(3, None, 3)]);
+    assert_eq!((bench.stats.tx_syscalls, bench.stats.tx_frames, bench.stats.tx_bytes), (3, 6, 48));
+}
+
+#[test]
+fn a_train_that_cannot_go_whole_is_left_to_the_packets() {
+    let mut bench = Bench::new([Err(libc::EAGAIN)]);
+    // The queue is full; no bytes; too many datagrams; no such route.
+    assert_eq!(bench.transmit_train(0, 20), None);
+    assert_eq!(bench.transmit_train(0, 0), None);
+    assert_eq!(bench.transmit_train(0, 10 * RUN_PACKETS_MAX + 1), None);
+    assert_eq!(bench.transmit_train(3, 20), None);
+    bench.transmitter.gso = false;
+    assert_eq!(bench.transmit_train(0, 20), None);
+    assert_eq!((bench.stats.tx_syscalls, bench.stats.tx_frames, bench.stats.tx_errors), (1, 0, 0));
+    assert!(bench.script.sent.is_empty());
+}
