@@ -9,8 +9,10 @@
 //!
 //! Boundary rule: knows sizes and bytes, nothing of packets' meaning or of sockets.
 
+mod copy;
 mod msgbuf;
 mod pool;
 
+pub use copy::copy_short;
 pub use msgbuf::{HEADER_BYTES, MsgBuf, PAYLOAD_BYTES_MIN};
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};

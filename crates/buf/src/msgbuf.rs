@@ -93,7 +93,7 @@ impl MsgBuf {
     #[inline]
     pub fn copy_from(&mut self, data: &[u8]) {
         self.set_len(data.len());
-        self.as_mut_slice().copy_from_slice(data);
+        crate::copy_short(self.as_mut_slice(), data);
     }
 
     /// Writes the header of packet `index`, for packets of `payload_bytes`.

@@ -185,8 +185,9 @@ pub struct Refused {
 /// What the endpoint keeps with a call.
 pub(crate) struct CallContext<S> {
     pub(crate) request: MsgBuf,
-    /// The response, once it is known to take several packets.
-    pub(crate) response: Option<MsgBuf>,
+    /// The response, once it is known to take several packets. Boxed because most do not, and the
+    /// context is moved for every call.
+    pub(crate) response: Option<Box<MsgBuf>>,
     pub(crate) continuation: Continuation<S>,
     pub(crate) tag: u64,
 }

@@ -4,15 +4,15 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_buf::{MsgBuf, PoolError};
-use petasos_proto::{Call, CallOptions, Respond};
-use petasos_wire::{HEADER_BYTES, Header, RejectCode};
+use petasos_proto::{Call, CallOptions, Respond, Transmit};
+use petasos_wire::{Header, RejectCode};
 
 use crate::call::{
     CallContext, CallError, CallId, CallSettings, Continuation, EnqueueError, Refused,
 };
 use crate::core::{Core, ready};
 use crate::handler::RequestHandle;
-use crate::transmit::STAGED_BYTES_MAX;
+use crate::transmit::STAGED_PAYLOAD_BYTES_MAX;
 use crate::config::EndpointConfig;
 use crate::sessions::{ClientEntry, ClientState, SessionId, SessionState};
 
@@ -83,7 +83,9 @@ impl<S> Context<'_, S> {
             Ok(entry) => entry,
             Err(error) => return Err(Refused { request, error }),
         };
-        let client = ready(entry).expect("an admitted session is ready");
+        let ClientState::Ready { session: client, route } = &mut entry.state else {
+            unreachable!("an admitted session is ready");
+        };
         let limit = client.params().response_bytes_max;
         let timeout_at = settings.timeout.map_or(Time::NEVER, |timeout| now + timeout);
         let options = CallOptions {
@@ -94,16 +96,27 @@ impl<S> Context<'_, S> {
             timeout_at,
         };
         let context = CallContext { request, response: None, continuation, tag };
-        let number = match client.enqueue(Call { options, context }, now) {
-            Ok(enqueued) => enqueued.call,
+        let (enqueued, transmit) = match client.enqueue_and_send(Call { options, context }, now) {
+            Ok(enqueued) => enqueued,
             Err(call) => {
                 let error = EnqueueError::BacklogFull { calls_max: core.config.backlog_max };
                 return Err(Refused { request: call.context.request, error });
             }
         };
-        if !entry.dirty {
-            entry.dirty = true;
-            core.dirty_clients.push(session.index);
+        let number = enqueued.call;
+        match transmit {
+            Some(Transmit::Request { slot, header, .. }) if bytes <= STAGED_PAYLOAD_BYTES_MAX => {
+                let request = &client.context_mut(slot).request;
+                core.tx.push_staged(*route, header, request);
+            }
+            Some(Transmit::Request { slot, header, request, index }) => {
+                client.context_mut(slot).request.write_header(index, &header.to_bytes());
+                core.tx.push_request(*route, session.index, slot, request, index);
+            }
+            _ => core.touch_client(session.index),
+        }
+        if core.clients.get(session.index).is_some_and(|entry| entry.timer_at == Time::NEVER) {
+            core.arm_retransmission(session.index);
         }
         core.request_bytes = in_progress;
         if timeout_at != Time::NEVER {
@@ -188,7 +201,7 @@ impl<S> Context<'_, S> {
     fn respond_in_place(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
         let core = &mut *self.core;
         let preallocated = core.config.optimisations.preallocated_responses;
-        if bytes.len() > STAGED_BYTES_MAX - HEADER_BYTES || !preallocated {
+        if bytes.len() > STAGED_PAYLOAD_BYTES_MAX || !preallocated {
             return false;
         }
         let Some(entry) = core.servers.get_mut(handle.session) else { return false };

@@ -140,7 +140,7 @@ impl<S> Core<S> {
     ) {
         self.request_bytes -= context.request.len();
         if let Some(response) = context.response.take() {
-            self.pool.give(response);
+            self.pool.give(*response);
         }
         self.finished.push(Finished { session, context, error });
     }

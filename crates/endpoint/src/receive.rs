@@ -35,10 +35,10 @@ fn handle_frame<S>(state: &mut S, core: &mut Core<S>, frame: Frame<'_>) {
         Ok(packet) => packet,
         Err(malformed) => return count_malformed(core, malformed),
     };
-    if packet.kind().from_server() {
-        on_server_packet(state, core, &packet);
+    if packet.from_server() {
+        on_server_packet(state, core, packet);
     } else {
-        on_client_packet(state, core, &packet, frame.ecn == Ecn::CongestionExperienced);
+        on_client_packet(state, core, packet, frame.ecn == Ecn::CongestionExperienced);
     }
 }
 
@@ -54,13 +54,13 @@ fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
 
 /// A packet for a server session of ours.
 #[inline(always)]
-fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>, marked: bool) {
+fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, marked: bool) {
     let index = packet.session();
     let Some(entry) = core.servers.get_mut(index) else {
         core.stats.unknown_session += 1;
         return;
     };
-    match entry.session.handle_packet(packet, marked) {
+    match entry.session.handle_packet(&packet, marked) {
         RequestAction::Deliver { slot } => {
             let (generation, request) = (entry.generation, packet.request());
             let handle = RequestHandle { session: index, generation, slot, request };
@@ -80,7 +80,7 @@ fn on_request_action<S>(
     state: &mut S,
     core: &mut Core<S>,
     index: u32,
-    packet: &Packet<'_>,
+    packet: Packet<'_>,
     action: RequestAction,
 ) {
     match action {
@@ -159,7 +159,7 @@ fn run_on_copy<S>(
     state: &mut S,
     core: &mut Core<S>,
     handle: RequestHandle,
-    packet: &Packet<'_>,
+    packet: Packet<'_>,
 ) {
     let Some(mut buf) = core.take_buffer(packet.payload().len()) else {
         return reject(core, handle.session, handle.slot, RejectCode::Overloaded);
@@ -193,7 +193,7 @@ pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, slot: u32, code: RejectC
 
 /// A packet for a client session of ours.
 #[inline(always)]
-fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>) {
+fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>) {
     let (index, now) = (packet.session(), core.now);
     let Some(entry) = core.clients.get_mut(index) else {
         core.stats.unknown_session += 1;
@@ -204,16 +204,16 @@ fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: &Packet<'_>) {
         core.stats.unknown_session += 1;
         return;
     };
-    let action = session.handle_packet(packet, now);
-    if !entry.dirty {
-        entry.dirty = true;
-        core.dirty_clients.push(index);
-    }
+    let action = session.handle_packet(&packet, now);
     match action {
-        ResponseAction::Complete(context) => {
+        ResponseAction::Complete { slot } => {
+            let context = session.complete(slot);
+            if session.wants_turn() {
+                core.touch_client(index);
+            }
             complete(state, core, id, context, Payload::Frame(packet.payload()));
         }
-        ResponseAction::None => {}
+        ResponseAction::None => core.touch_client(index),
         action => on_response_action(state, core, id, packet, action),
     }
 }
@@ -223,9 +223,10 @@ fn on_response_action<S>(
     state: &mut S,
     core: &mut Core<S>,
     id: SessionId,
-    packet: &Packet<'_>,
+    packet: Packet<'_>,
     action: ResponseAction<CallContext<S>>,
 ) {
+    core.touch_client(id.index);
     match action {
         ResponseAction::Begin { slot, bytes } => begin_response(core, id, slot, bytes, packet),
         ResponseAction::Store { slot, offset, last } => {
@@ -244,7 +245,7 @@ fn on_response_action<S>(
             core.finish_later(id, context, CallError::from_reject(code));
         }
         ResponseAction::SessionReset => core.fail_client(id, CallError::SessionClosed),
-        ResponseAction::None | ResponseAction::Complete(_) => {}
+        ResponseAction::None | ResponseAction::Complete { .. } => {}
     }
 }
 
@@ -261,7 +262,7 @@ fn begin_response<S>(
     id: SessionId,
     slot: u32,
     bytes: u32,
-    packet: &Packet<'_>,
+    packet: Packet<'_>,
 ) {
     let Some(mut buf) = core.take_buffer(bytes as usize) else {
         let session = session_of(core, id);
@@ -273,14 +274,14 @@ fn begin_response<S>(
         return core.finish_later(id, ended.context, CallError::OutOfMemory);
     };
     store(&mut buf, 0, packet.payload());
-    session_of(core, id).context_mut(slot).response = Some(buf);
+    session_of(core, id).context_mut(slot).response = Some(Box::new(buf));
 }
 
 fn finish_response<S>(state: &mut S, core: &mut Core<S>, id: SessionId, slot: u32) {
     let (mut context, done) = session_of(core, id).finish(slot);
     core.push_to_peer(id, done);
     let response = context.response.take().expect("a pulled response has a buffer");
-    complete(state, core, id, context, Payload::Buffer(response));
+    complete(state, core, id, context, Payload::Buffer(*response));
 }
 
 #[inline(always)]

@@ -1,6 +1,8 @@
 //! From what sessions want to send to batches of packets.
 
 use arrayvec::ArrayVec;
+use petasos_base::Time;
+use petasos_buf::copy_short;
 use petasos_netio::{PacketIo, Route, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
 use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES, Header};
@@ -16,7 +18,13 @@ const _: () = assert!(
 
 /// Packets up to this length are put next to each other as they are made, so that a run of them
 /// is one train; the copy costs less than the reference. Longer ones are sent from their buffers.
-pub(crate) const STAGED_BYTES_MAX: usize = 512;
+const STAGED_BYTES_MAX: usize = 512;
+
+/// Payload of the longest packet that is staged.
+pub(crate) const STAGED_PAYLOAD_BYTES_MAX: usize = STAGED_BYTES_MAX - HEADER_BYTES;
+
+/// The stage's first size: a turn's packets in most programs.
+const STAGE_BYTES_MIN: usize = 64 << 10;
 
 /// What an item of the queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +63,9 @@ struct OpenTrain {
 /// the same reference with a time.
 pub(crate) struct TxQueue {
     items: Vec<TxItem>,
-    /// Bytes of the trains.
+    /// Room for the bytes of the trains, and how many there are.
     stage: Vec<u8>,
+    staged: usize,
     open: OpenTrain,
     /// Items that have been taken by the packet I/O.
     sent: usize,
@@ -66,7 +75,7 @@ const CLOSED: OpenTrain = OpenTrain { route: Route(0), segment_bytes: 0, room: 0
 
 impl Default for TxQueue {
     fn default() -> TxQueue {
-        TxQueue { items: Vec::new(), stage: Vec::new(), open: CLOSED, sent: 0 }
+        TxQueue { items: Vec::new(), stage: Vec::new(), staged: 0, open: CLOSED, sent: 0 }
     }
 }
 
@@ -76,6 +85,19 @@ impl TxQueue {
     fn push(&mut self, item: TxItem) {
         self.items.push(item);
         self.open.room = 0;
+    }
+
+    /// Queues a reference to packet `index` of a request.
+    #[inline]
+    pub(crate) fn push_request(
+        &mut self,
+        route: Route,
+        session: u32,
+        slot: u32,
+        request: u64,
+        index: u32,
+    ) {
+        self.push(TxItem { route, kind: Kind::Request, slot: slot as u8, session, index, request });
     }
 
     /// Queues a packet of at most [`STAGED_BYTES_MAX`], copying it.
@@ -90,8 +112,19 @@ impl TxQueue {
         } else {
             self.open_train(route, segment_bytes);
         }
-        self.stage.extend_from_slice(&header.to_bytes());
-        self.stage.extend_from_slice(payload);
+        let end = self.staged + segment_bytes as usize;
+        if end > self.stage.len() {
+            self.grow_stage(end);
+        }
+        let (head, body) = self.stage[self.staged..end].split_at_mut(HEADER_BYTES);
+        head.copy_from_slice(&header.to_bytes());
+        copy_short(body, payload);
+        self.staged = end;
+    }
+
+    #[cold]
+    fn grow_stage(&mut self, end: usize) {
+        self.stage.resize(end.next_power_of_two().max(STAGE_BYTES_MIN), 0);
     }
 
     #[inline(never)]
@@ -102,7 +135,7 @@ impl TxQueue {
             kind: Kind::Train,
             slot: 0,
             session: segment_bytes,
-            index: self.stage.len() as u32,
+            index: self.staged as u32,
             request: u64::from(segment_bytes),
         });
     }
@@ -125,7 +158,7 @@ impl TxQueue {
 
     fn clear(&mut self) {
         self.items.clear();
-        self.stage.clear();
+        self.staged = 0;
         self.open.room = 0;
         self.sent = 0;
     }
@@ -147,20 +180,29 @@ impl<S> Core<S> {
             match transmit {
                 Transmit::Request { slot, request, index: packet, header } => {
                     let buf = &mut session.context_mut(slot).request;
-                    if buf.len() <= STAGED_BYTES_MAX - HEADER_BYTES {
+                    if buf.len() <= STAGED_PAYLOAD_BYTES_MAX {
                         self.tx.push_staged(route, header, buf);
                         continue;
                     }
                     buf.write_header(packet, &header.to_bytes());
-                    let (kind, slot) = (Kind::Request, slot as u8);
-                    self.tx.push(TxItem { route, kind, slot, session: index, index: packet, request });
+                    self.tx.push_request(route, index, slot, request, packet);
                 }
                 Transmit::Bare(header) => self.tx.push_bare(route, header, &[]),
             }
         }
-        if entry.timer_at == petasos_base::Time::NEVER && session.busy() > 0 {
+        if entry.timer_at == Time::NEVER && session.busy() > 0 {
+            self.arm_retransmission(index);
+        }
+    }
+
+    /// Arms the timer of a session that has none.
+    #[cold]
+    pub(crate) fn arm_retransmission(&mut self, index: u32) {
+        let now = self.now;
+        let Some(entry) = self.clients.get_mut(index) else { return };
+        let id = SessionId { index, generation: entry.generation };
+        if let ClientState::Ready { session, .. } = &entry.state {
             let at = now.plus_nanos(session.rtt().rto_ns(0));
-            let id = SessionId { index, generation: entry.generation };
             self.arm(id, at);
         }
     }
@@ -185,7 +227,7 @@ impl<S> Core<S> {
             let header = entry.session.response_header(slot, packet);
             let buf = entry.session.buffer_mut(slot).as_mut();
             let buf = buf.expect("an answered slot keeps its response");
-            if buf.len() <= STAGED_BYTES_MAX - HEADER_BYTES {
+            if buf.len() <= STAGED_PAYLOAD_BYTES_MAX {
                 self.tx.push_staged(route, header, buf);
                 continue;
             }

@@ -12,6 +12,9 @@ use core::fmt;
 
 use crate::{Encoding, HEADER_BYTES, Kind, VERSION};
 
+const VERSION_MASK: u64 = 0xf;
+const KIND_MASK: u64 = 0xf << 4;
+const FROM_SERVER: u64 = 1 << 7;
 const FLAG_KEY_PHASE: u64 = 1 << 8;
 const FLAG_ECN_ECHO: u64 = 1 << 9;
 const ENCODING_SHIFT: u32 = 10;
@@ -49,6 +52,20 @@ pub enum Malformed {
     Checksum,
 }
 
+impl Malformed {
+    /// What is wrong with a first word that fails the checks.
+    #[cold]
+    fn of(word: u64) -> Malformed {
+        if word & VERSION_MASK != u64::from(VERSION) {
+            Malformed::Version((word & VERSION_MASK) as u8)
+        } else if word & KIND_MASK == 0 {
+            Malformed::Kind(0)
+        } else {
+            Malformed::ReservedFlag
+        }
+    }
+}
+
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,7 +87,6 @@ impl std::error::Error for Malformed {}
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     words: [u64; 3],
-    kind: Kind,
     payload: &'a [u8],
 }
 
@@ -85,21 +101,30 @@ impl<'a> Packet<'a> {
             return Err(Malformed::Short);
         };
         let words = words_of(header);
-        if words[0] & 0xf != u64::from(VERSION) {
-            return Err(Malformed::Version((words[0] & 0xf) as u8));
+        let regular = words[0] & (VERSION_MASK | FLAGS_RESERVED) == VERSION as u64;
+        if !regular || words[0] & KIND_MASK == 0 {
+            return Err(Malformed::of(words[0]));
         }
-        let bits = (words[0] >> 4 & 0xf) as u8;
-        let Some(kind) = Kind::from_bits(bits) else { return Err(Malformed::Kind(bits)) };
-        if words[0] & FLAGS_RESERVED != 0 {
-            return Err(Malformed::ReservedFlag);
-        }
-        Ok(Packet { words, kind, payload })
+        Ok(Packet { words, payload })
+    }
+
+    /// Whether the packet is of `kind` and not a later one of a response.
+    #[inline(always)]
+    pub fn is_first(&self, kind: Kind) -> bool {
+        self.words[0] & (KIND_MASK | FLAG_LATER) == (kind as u64) << 4
+    }
+
+    /// Whether a server sent the packet.
+    #[inline(always)]
+    pub fn from_server(&self) -> bool {
+        self.words[0] & FROM_SERVER != 0
     }
 
     /// What the packet is.
     #[inline]
     pub fn kind(&self) -> Kind {
-        self.kind
+        let bits = (self.words[0] & KIND_MASK) >> 4;
+        Kind::from_bits(bits as u8).expect("parsing refuses the only unassigned kind")
     }
 
     /// The receiver's index of the session (W4).

@@ -32,4 +32,5 @@ const _: () = assert!(
     "the longest message in the smallest packets still has an index for each"
 );
 const _: () = assert!(REQUEST_NUMBERS.is_multiple_of(SLOTS_MAX as u64), "slots survive the wrap");
-const _: () = assert!(CREDITS_MAX < TRANSMISSION_NUMBERS / 2, "a window never spans half the space");
+const _: () =
+    assert!(CREDITS_MAX < TRANSMISSION_NUMBERS / 2, "a window never spans half the space");

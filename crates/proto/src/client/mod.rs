@@ -82,8 +82,11 @@ pub enum Transmit {
 pub enum ResponseAction<C> {
     /// Nothing: the packet was dropped or only moved internal state.
     None,
-    /// The payload is the whole response; the call is over.
-    Complete(C),
+    /// The payload is the whole response: [`ClientSession::complete`] the call.
+    Complete {
+        /// The call's slot.
+        slot: u32,
+    },
     /// The payload begins a response of `bytes`: provide that much room and store it at 0.
     /// If there is no room, [`ClientSession::cancel`] the call.
     Begin {
@@ -177,7 +180,7 @@ impl<C> ClientSession<C> {
     ///
     /// # Errors
     /// Gives the call back if the backlog is full.
-    #[inline(always)]
+    #[inline]
     pub fn enqueue(&mut self, call: Call<C>, now: Time) -> Result<Enqueued, Call<C>> {
         let number = self.call_next;
         match self.free_slot() {
@@ -188,6 +191,33 @@ impl<C> ClientSession<C> {
             }
             _ => self.enqueue_late(number, call),
         }
+    }
+
+    /// [`ClientSession::enqueue`], and the call's only packet in the same step if nothing stands
+    /// before it. Otherwise poll for what there is to send.
+    ///
+    /// # Errors
+    /// Gives the call back if the backlog is full.
+    #[inline(always)]
+    pub fn enqueue_and_send(
+        &mut self,
+        call: Call<C>,
+        now: Time,
+    ) -> Result<(Enqueued, Option<Transmit>), Call<C>> {
+        let slot = (!self.busy).trailing_zeros();
+        let at_once = slot < self.params.slots
+            && self.sendable == 0
+            && self.in_flight < self.window()
+            && call.options.request_bytes <= self.params.payload_bytes
+            && self.backlog.is_empty();
+        if !at_once {
+            return self.enqueue(call, now).map(|enqueued| (enqueued, None));
+        }
+        let number = self.call_next;
+        self.call_next += 1;
+        self.start(slot, number, call, now);
+        let transmit = self.send_single(slot, now);
+        Ok((Enqueued { call: number, started: true }, Some(transmit)))
     }
 
     #[cold]
@@ -220,6 +250,13 @@ impl<C> ClientSession<C> {
         }
         let slot = self.slots.iter().position(|s| s.context.is_some() && s.call == number)?;
         Some(self.abort(slot as u32))
+    }
+
+    /// Ends the call whose response has just come in one packet.
+    #[inline(always)]
+    pub fn complete(&mut self, slot: u32) -> C {
+        self.stats.calls_completed += 1;
+        self.release(slot)
     }
 
     /// Ends the call whose response is whole. The header tells the server that it may release the
@@ -266,6 +303,12 @@ impl<C> ClientSession<C> {
     /// The number of the call in `slot`.
     pub fn call_in(&self, slot: u32) -> u64 {
         self.slots[slot as usize].call
+    }
+
+    /// Whether polling may give something to send, or waiting calls may start.
+    #[inline(always)]
+    pub fn wants_turn(&self) -> bool {
+        self.sendable != 0 || !self.backlog.is_empty()
     }
 
     /// Calls in slots.

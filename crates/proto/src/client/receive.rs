@@ -14,6 +14,7 @@ impl<C> ClientSession<C> {
     /// Takes a packet that a server sent to this session.
     #[inline(always)]
     pub fn handle_packet(&mut self, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+        let packet = *packet;
         if packet.tag() != self.params.local_tag {
             return self.drop_packet(Drop::WrongTag);
         }
@@ -23,14 +24,21 @@ impl<C> ClientSession<C> {
             return self.drop_stale(packet);
         }
         self.credits = packet.credits().max(1);
+        if packet.is_first(Kind::Response) {
+            return self.on_first(index, packet, now);
+        }
+        self.on_other(index, packet, now)
+    }
+
+    /// Everything but the first packet of a response.
+    fn on_other(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         match packet.kind() {
-            Kind::Response if !packet.is_later() => self.on_first(index, packet, now),
             Kind::Response => self.on_later(index, packet, now),
             Kind::Ack => self.on_ack(index, packet, now),
-            Kind::Reject => ResponseAction::Rejected(
-                self.release(index),
-                RejectCode::from_value(packet.value()),
-            ),
+            Kind::Reject => {
+                let code = RejectCode::from_value(packet.value());
+                ResponseAction::Rejected(self.release(index), code)
+            }
             Kind::Reset => ResponseAction::SessionReset,
             _ => self.drop_packet(Drop::Unexpected),
         }
@@ -38,7 +46,7 @@ impl<C> ClientSession<C> {
 
     /// A reset concerns the session, whatever request provoked it (W23).
     #[cold]
-    fn drop_stale(&mut self, packet: &Packet<'_>) -> ResponseAction<C> {
+    fn drop_stale(&mut self, packet: Packet<'_>) -> ResponseAction<C> {
         if packet.kind() == Kind::Reset {
             return ResponseAction::SessionReset;
         }
@@ -47,7 +55,7 @@ impl<C> ClientSession<C> {
 
     /// The first packet of a response; it also acknowledges the whole request (W16).
     #[inline(always)]
-    fn on_first(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+    fn on_first(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
         let bytes = packet.value();
         let whole = bytes as usize == packet.payload().len()
@@ -58,15 +66,14 @@ impl<C> ClientSession<C> {
             return self.on_first_of_many(index, packet, now);
         }
         self.sample(index, packet, now);
-        self.stats.calls_completed += 1;
-        ResponseAction::Complete(self.release(index))
+        ResponseAction::Complete { slot: index }
     }
 
     /// A first packet that is not the whole response, or is wrong.
     fn on_first_of_many(
         &mut self,
         index: u32,
-        packet: &Packet<'_>,
+        packet: Packet<'_>,
         now: Time,
     ) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
@@ -101,7 +108,7 @@ impl<C> ClientSession<C> {
     }
 
     /// A later packet of a response, which a pull asked for.
-    fn on_later(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+    fn on_later(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &mut self.slots[index as usize];
         if slot.phase != Phase::Pulling {
             return self.drop_packet(Drop::Inconsistent);
@@ -130,7 +137,7 @@ impl<C> ClientSession<C> {
     }
 
     /// Which packets of the request have arrived (W17, W18).
-    fn on_ack(&mut self, index: u32, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+    fn on_ack(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &mut self.slots[index as usize];
         let packets = self.params.packets(slot.options.request_bytes);
         let (arrived, echo) = (packet.value(), packet.echo());
@@ -162,7 +169,7 @@ impl<C> ClientSession<C> {
 
     /// The server has the whole request and says so because the handler takes long. From now on
     /// the back-off only grows: what is missing is the handler's answer, so ask ever more rarely.
-    fn on_accepted(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
+    fn on_accepted(&mut self, index: u32, packet: Packet<'_>, now: Time) {
         self.sample(index, packet, now);
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();
@@ -195,18 +202,21 @@ impl<C> ClientSession<C> {
     /// Takes the round trip of the measured transmission, if this packet answers it. Packets of
     /// one batch share one reading of the clock, so one sample of a session speaks for a batch.
     #[inline(always)]
-    fn sample(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
-        let slot = &self.slots[index as usize];
+    fn sample(&mut self, index: u32, packet: Packet<'_>, now: Time) {
+        let slot = &mut self.slots[index as usize];
         if packet.ecn_echo() {
             self.stats.ecn_echoes += 1;
         }
         let exact = packet.echo() == slot.timed;
         if slot.timing && (now != self.sampled_at || !exact) {
             self.take_sample(index, packet, now);
+        } else {
+            // Answered, though not taken: a later answer must not count as this one's (W6).
+            slot.timing = false;
         }
     }
 
-    fn take_sample(&mut self, index: u32, packet: &Packet<'_>, now: Time) {
+    fn take_sample(&mut self, index: u32, packet: Packet<'_>, now: Time) {
         let slot = &mut self.slots[index as usize];
         if !answers(packet.echo(), slot.timed) {
             // Answers an earlier transmission: if the timed one repeats it, that was needless.

@@ -46,7 +46,7 @@ impl<C> ClientSession<C> {
 
     /// The only packet of a request, or a repetition of a request's last packet as a probe.
     #[inline(always)]
-    fn send_single(&mut self, index: u32, now: Time) -> Transmit {
+    pub(super) fn send_single(&mut self, index: u32, now: Time) -> Transmit {
         let transmission = self.next_transmission();
         let slot = &mut self.slots[index as usize];
         if slot.phase == Phase::Sending && !slot.single_in_flight {

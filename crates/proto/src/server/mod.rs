@@ -120,7 +120,7 @@ struct Slot<B> {
 impl<B> Slot<B> {
     /// Makes the slot the new request's, of which `packet` is the first to arrive.
     #[inline(always)]
-    fn renew(&mut self, packet: &Packet<'_>, marked: bool) {
+    fn renew(&mut self, packet: Packet<'_>, marked: bool) {
         self.request = packet.request();
         self.echo = packet.transmission();
         self.bytes = packet.message_bytes();

@@ -11,12 +11,15 @@ impl<B> ServerSession<B> {
     /// Takes a packet that a client sent to this session; `marked` says whether it met congestion.
     #[inline(always)]
     pub fn handle_packet(&mut self, packet: &Packet<'_>, marked: bool) -> RequestAction {
+        let packet = *packet;
         if packet.tag() != self.params.local_tag {
             return self.drop_packet(Drop::WrongTag);
         }
         let index = (packet.request() & u64::from(self.params.slots - 1)) as u32;
+        if packet.is_first(Kind::Request) {
+            return self.on_request(index, packet, marked);
+        }
         match packet.kind() {
-            Kind::Request => self.on_request(index, packet, marked),
             Kind::Pull => self.on_pull(index, packet, marked),
             Kind::Cancel | Kind::Done => self.on_end(index, packet),
             _ => self.drop_packet(Drop::Unexpected),
@@ -24,7 +27,7 @@ impl<B> ServerSession<B> {
     }
 
     #[inline(always)]
-    fn on_request(&mut self, index: u32, packet: &Packet<'_>, marked: bool) -> RequestAction {
+    fn on_request(&mut self, index: u32, packet: Packet<'_>, marked: bool) -> RequestAction {
         let bytes = packet.message_bytes();
         let whole = bytes as usize == packet.payload().len()
             && bytes <= self.params.payload_bytes
@@ -46,7 +49,7 @@ impl<B> ServerSession<B> {
     fn on_other_request(
         &mut self,
         index: u32,
-        packet: &Packet<'_>,
+        packet: Packet<'_>,
         marked: bool,
         ahead: u64,
     ) -> RequestAction {
@@ -73,7 +76,7 @@ impl<B> ServerSession<B> {
     }
 
     /// The first packet to arrive of a request that is longer than one.
-    fn begin(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+    fn begin(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let bytes = packet.message_bytes();
         let slot = &mut self.slots[index as usize];
         if bytes > self.params.request_bytes_max {
@@ -91,7 +94,7 @@ impl<B> ServerSession<B> {
     }
 
     /// A packet of the slot's current request.
-    fn on_known(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+    fn on_known(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let slot = &mut self.slots[index as usize];
         match slot.phase {
             Phase::Receiving => self.on_part(index, packet),
@@ -112,7 +115,7 @@ impl<B> ServerSession<B> {
         }
     }
 
-    fn on_part(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+    fn on_part(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let slot = &mut self.slots[index as usize];
         if packet.message_bytes() != slot.bytes || packet.method() != slot.method {
             return self.drop_packet(Drop::Inconsistent);
@@ -137,7 +140,7 @@ impl<B> ServerSession<B> {
         RequestAction::Store { slot: index, offset: part * self.params.payload_bytes, last }
     }
 
-    fn on_pull(&mut self, index: u32, packet: &Packet<'_>, marked: bool) -> RequestAction {
+    fn on_pull(&mut self, index: u32, packet: Packet<'_>, marked: bool) -> RequestAction {
         let slot = &mut self.slots[index as usize];
         if slot.request != packet.request() || slot.phase != Phase::Responded {
             return self.drop_packet(Drop::Stale);
@@ -152,7 +155,7 @@ impl<B> ServerSession<B> {
         RequestAction::Pull { slot: index, start, end }
     }
 
-    fn on_end(&mut self, index: u32, packet: &Packet<'_>) -> RequestAction {
+    fn on_end(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let slot = &mut self.slots[index as usize];
         let over = slot.phase == Phase::Idle
             || (packet.kind() == Kind::Done && slot.phase != Phase::Responded);

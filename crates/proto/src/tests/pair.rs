@@ -231,10 +231,13 @@ impl Pair {
         }
         let due = self.client.next_timeout() <= self.now;
         let probes = if due { self.client.handle_timeout(self.now) } else { 0 };
+        let before = self.client.in_flight();
         self.commands();
         self.client.start_queued(self.now);
-        let before = self.client.in_flight();
-        self.transmit();
+        assert!(self.client.wants_turn() || self.client.poll_transmit(self.now).is_none());
+        while let Some(transmit) = self.client.poll_transmit(self.now) {
+            self.transmit(transmit);
+        }
         let granted = if self.config.hostile { CREDITS_MAX } else { self.config.credits };
         let limit = before.max(granted) + probes;
         assert!(self.client.in_flight() <= limit, "credits are exceeded by probes only");
@@ -263,9 +266,12 @@ impl Pair {
         };
         let request = request_of(method, plan.request_bytes);
         let context = Context { method, request, response: Vec::new() };
-        match self.client.enqueue(Call { options, context }, self.now) {
-            Ok(enqueued) => {
+        match self.client.enqueue_and_send(Call { options, context }, self.now) {
+            Ok((enqueued, transmit)) => {
                 self.numbers.insert(method, enqueued.call);
+                if let Some(transmit) = transmit {
+                    self.transmit(transmit);
+                }
             }
             Err(refused) => self.end(refused.context, Outcome::Refused),
         }
@@ -291,20 +297,18 @@ impl Pair {
         assert!(known.is_none(), "a call ends once");
     }
 
-    fn transmit(&mut self) {
-        while let Some(transmit) = self.client.poll_transmit(self.now) {
-            let bytes = match transmit {
-                Transmit::Bare(header) => bytes_of(header, &[]),
-                Transmit::Request { slot, request, index, header } => {
-                    let context = self.client.context_of(slot, request);
-                    let message = &context.expect("the call is still there").request;
-                    let start = (index * PAYLOAD) as usize;
-                    let end = message.len().min(start + PAYLOAD as usize);
-                    bytes_of(header, &message[start..end])
-                }
-            };
-            self.network.send(bytes, self.now);
-        }
+    fn transmit(&mut self, transmit: Transmit) {
+        let bytes = match transmit {
+            Transmit::Bare(header) => bytes_of(header, &[]),
+            Transmit::Request { slot, request, index, header } => {
+                let context = self.client.context_of(slot, request);
+                let message = &context.expect("the call is still there").request;
+                let start = (index * PAYLOAD) as usize;
+                let end = message.len().min(start + PAYLOAD as usize);
+                bytes_of(header, &message[start..end])
+            }
+        };
+        self.network.send(bytes, self.now);
     }
 
     fn server_turn(&mut self, arrived: &[Vec<u8>]) {

@@ -19,7 +19,8 @@ impl Pair {
         let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
         match self.client.handle_packet(&packet, self.now) {
             ResponseAction::None => {}
-            ResponseAction::Complete(context) => {
+            ResponseAction::Complete { slot } => {
+                let context = self.client.complete(slot);
                 self.check_response(context.method, packet.payload());
                 self.end(context, Outcome::Answered);
             }
@@ -135,6 +136,13 @@ impl Pair {
 
     pub(super) fn respond(&mut self, job: Job) {
         let bytes = self.plans[usize::from(job.method)].response_bytes;
+        let fits = |kept: &Buffer| kept.bytes.capacity() >= bytes as usize;
+        let placed = self.server.respond_in_place(job.slot, job.request, bytes, fits);
+        if let Some((header, kept)) = placed {
+            kept.bytes = response_of(job.method, bytes);
+            let packet = bytes_of(header, &kept.bytes);
+            return self.network.send(packet, self.now);
+        }
         match self.server.respond(job.slot, job.request, bytes) {
             Respond::Send => {
                 self.put_buffer(job.slot, response_of(job.method, bytes));
