@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_buf::{MsgBuf, PoolError};
-use petasos_proto::{Call, CallOptions, Respond, Transmit};
+use petasos_proto::{Call, CallOptions, Respond};
 use petasos_wire::{Header, RejectCode};
 
 use crate::call::{
@@ -12,9 +12,8 @@ use crate::call::{
 };
 use crate::core::{Core, ready};
 use crate::handler::RequestHandle;
+use crate::sessions::{ClientState, SessionId, SessionState};
 use crate::transmit::STAGED_PAYLOAD_BYTES_MAX;
-use crate::config::EndpointConfig;
-use crate::sessions::{ClientEntry, ClientState, SessionId, SessionState};
 
 /// The endpoint as handlers, continuations and the application see it.
 pub struct Context<'a, S> {
@@ -78,15 +77,20 @@ impl<S> Context<'_, S> {
         let core = &mut *self.core;
         let (now, bytes) = (core.now, request.len());
         let in_progress = core.request_bytes + bytes;
-        let entry = core.clients.get_mut(session.index);
-        let entry = match admit(entry, session, bytes, in_progress, &core.config) {
-            Ok(entry) => entry,
-            Err(error) => return Err(Refused { request, error }),
+        let Some(entry) = core.clients.get_mut(session.index) else {
+            return Err(Refused { request, error: EnqueueError::NoSuchSession });
         };
         let ClientState::Ready { session: client, route } = &mut entry.state else {
-            unreachable!("an admitted session is ready");
+            return Err(refuse(core, session, request));
         };
-        let limit = client.params().response_bytes_max;
+        let params = client.params();
+        let admitted = entry.generation == session.generation
+            && bytes <= params.request_bytes_max as usize
+            && in_progress <= core.config.request_bytes_in_flight_max;
+        if !admitted {
+            return Err(refuse(core, session, request));
+        }
+        let limit = params.response_bytes_max;
         let timeout_at = settings.timeout.map_or(Time::NEVER, |timeout| now + timeout);
         let options = CallOptions {
             method,
@@ -96,31 +100,22 @@ impl<S> Context<'_, S> {
             timeout_at,
         };
         let context = CallContext { request, response: None, continuation, tag };
-        let (enqueued, transmit) = match client.enqueue_and_send(Call { options, context }, now) {
-            Ok(enqueued) => enqueued,
-            Err(call) => {
-                let error = EnqueueError::BacklogFull { calls_max: core.config.backlog_max };
-                return Err(Refused { request: call.context.request, error });
+        let unarmed = entry.timer_at == Time::NEVER;
+        let number = match client.send_short(options, context, now) {
+            Ok(sent) if bytes <= STAGED_PAYLOAD_BYTES_MAX => {
+                core.tx.push_staged(*route, sent.header, &sent.context.request);
+                sent.call
             }
+            Ok(sent) => {
+                sent.context.request.write_header(0, &sent.header.to_bytes());
+                core.tx.push_request(*route, session.index, sent.slot, sent.request, 0);
+                sent.call
+            }
+            Err(context) => core.enqueue_late(session, Call { options, context })?,
         };
-        let number = enqueued.call;
-        match transmit {
-            Some(Transmit::Request { slot, header, .. }) if bytes <= STAGED_PAYLOAD_BYTES_MAX => {
-                let request = &client.context_mut(slot).request;
-                core.tx.push_staged(*route, header, request);
-            }
-            Some(Transmit::Request { slot, header, request, index }) => {
-                client.context_mut(slot).request.write_header(index, &header.to_bytes());
-                core.tx.push_request(*route, session.index, slot, request, index);
-            }
-            _ => core.touch_client(session.index),
-        }
-        if core.clients.get(session.index).is_some_and(|entry| entry.timer_at == Time::NEVER) {
-            core.arm_retransmission(session.index);
-        }
         core.request_bytes = in_progress;
-        if timeout_at != Time::NEVER {
-            core.arm(session, timeout_at);
+        if unarmed || timeout_at != Time::NEVER {
+            core.arm_call(session, timeout_at);
         }
         Ok(CallId { session, number })
     }
@@ -153,9 +148,10 @@ impl<S> Context<'_, S> {
         if self.core.config.optimisations.preallocated_responses
             && let Some(entry) = self.core.servers.get_mut(handle.session)
             && entry.generation == handle.generation
-            && entry.session.is_running(handle.slot, handle.request)
+            && entry.session.is_running(handle.request)
         {
-            let kept = entry.session.buffer_mut(handle.slot);
+            let slot = entry.session.slot_of(handle.request);
+            let kept = entry.session.buffer_mut(slot);
             if kept.as_ref().is_some_and(|buf| buf.capacity() >= len) {
                 let mut buf = kept.take().expect("the buffer was just seen");
                 buf.set_len(len);
@@ -169,10 +165,11 @@ impl<S> Context<'_, S> {
     #[inline]
     pub fn respond(&mut self, handle: RequestHandle, response: MsgBuf) {
         let core = &mut *self.core;
-        let RequestHandle { session: index, generation, slot, request } = handle;
+        let RequestHandle { session: index, generation, request } = handle;
         let entry = core.servers.get_mut(index).filter(|entry| entry.generation == generation);
         let Some(entry) = entry else { return core.pool.give(response) };
-        match entry.session.respond(slot, request, response.len() as u32) {
+        let slot = entry.session.slot_of(request);
+        match entry.session.respond(request, response.len() as u32) {
             Respond::Send => {
                 if let Some(old) = entry.session.buffer_mut(slot).replace(response) {
                     core.pool.give(old);
@@ -182,7 +179,7 @@ impl<S> Context<'_, S> {
             Respond::Stale => core.pool.give(response),
             Respond::TooLong => {
                 core.pool.give(response);
-                crate::receive::reject(core, index, slot, RejectCode::HandlerFailed);
+                crate::receive::reject(core, index, request, RejectCode::HandlerFailed);
             }
         }
     }
@@ -209,8 +206,8 @@ impl<S> Context<'_, S> {
             return false;
         }
         let fits = |kept: &MsgBuf| kept.capacity() >= bytes.len();
-        let (slot, request, len) = (handle.slot, handle.request, bytes.len() as u32);
-        let Some((header, buf)) = entry.session.respond_in_place(slot, request, len, fits) else {
+        let (request, len) = (handle.request, bytes.len() as u32);
+        let Some((header, buf)) = entry.session.respond_in_place(request, len, fits) else {
             return false;
         };
         buf.copy_from(bytes);
@@ -230,13 +227,9 @@ impl<S> Context<'_, S> {
 
     /// Declines to answer, with a reason for the client.
     pub fn reject(&mut self, handle: RequestHandle, code: RejectCode) {
-        let core = &mut *self.core;
-        let Some(entry) = core.servers.get_mut(handle.session) else { return };
-        if entry.generation != handle.generation {
-            return;
-        }
-        if let Some(transmit) = entry.session.reject(handle.slot, handle.request, code) {
-            core.tx.push_bare(entry.route, transmit.header, &[]);
+        let entry = self.core.servers.get(handle.session);
+        if entry.is_some_and(|entry| entry.generation == handle.generation) {
+            crate::receive::reject(self.core, handle.session, handle.request, code);
         }
     }
 
@@ -245,8 +238,7 @@ impl<S> Context<'_, S> {
     pub fn is_wanted(&self, handle: &RequestHandle) -> bool {
         let entry = self.core.servers.get(handle.session);
         entry.is_some_and(|entry| {
-            entry.generation == handle.generation
-                && entry.session.is_running(handle.slot, handle.request)
+            entry.generation == handle.generation && entry.session.is_running(handle.request)
         })
     }
 
@@ -285,6 +277,35 @@ impl<S> Context<'_, S> {
 }
 
 impl<S> Core<S> {
+    /// Starts or queues a call that cannot be sent in one step. Returns its number.
+    #[inline(never)]
+    fn enqueue_late(
+        &mut self,
+        session: SessionId,
+        call: Call<CallContext<S>>,
+    ) -> Result<u64, Refused> {
+        let (now, calls_max) = (self.now, self.config.backlog_max);
+        let entry = self.clients.get_mut(session.index).expect("the session was just found");
+        let client = ready(entry).expect("the session was just found ready");
+        match client.enqueue(call, now) {
+            Ok(enqueued) => {
+                self.touch_client(session.index);
+                Ok(enqueued.call)
+            }
+            Err(call) => {
+                let error = EnqueueError::BacklogFull { calls_max };
+                Err(Refused { request: call.context.request, error })
+            }
+        }
+    }
+
+    /// Arms the session's timer for a call that has just begun.
+    #[cold]
+    fn arm_call(&mut self, session: SessionId, timeout_at: Time) {
+        self.arm_retransmission(session.index);
+        self.arm(session, timeout_at);
+    }
+
     /// Queues a bare header to a client session's peer.
     pub(crate) fn push_to_peer(&mut self, session: SessionId, header: Header) {
         if let Some(entry) = self.clients.get(session.index)
@@ -295,28 +316,24 @@ impl<S> Core<S> {
     }
 }
 
-/// The entry of `session` if a request of `bytes` may be started on it now.
-#[inline(always)]
-fn admit<'a, S>(
-    entry: Option<&'a mut ClientEntry<S>>,
-    session: SessionId,
-    bytes: usize,
-    in_progress: usize,
-    config: &EndpointConfig,
-) -> Result<&'a mut ClientEntry<S>, EnqueueError> {
+/// Why a request cannot be started on `session` now.
+#[cold]
+fn refuse<S>(core: &Core<S>, session: SessionId, request: MsgBuf) -> Refused {
+    let entry = core.clients.get(session.index);
     let entry = entry.filter(|entry| entry.generation == session.generation);
-    let entry = entry.ok_or(EnqueueError::NoSuchSession)?;
-    let params = match &entry.state {
-        ClientState::Ready { session, .. } => session.params(),
-        ClientState::Connecting => return Err(EnqueueError::NotReady),
-        ClientState::Failed => return Err(EnqueueError::SessionFailed),
+    let bytes_max = core.config.request_bytes_in_flight_max;
+    let error = match entry.map(|entry| &entry.state) {
+        None => EnqueueError::NoSuchSession,
+        Some(ClientState::Connecting) => EnqueueError::NotReady,
+        Some(ClientState::Failed) => EnqueueError::SessionFailed,
+        Some(ClientState::Ready { session, .. }) => {
+            let limit = session.params().request_bytes_max;
+            if request.len() > limit as usize {
+                EnqueueError::TooLarge { bytes_max: limit }
+            } else {
+                EnqueueError::TooManyBytes { bytes_max }
+            }
+        }
     };
-    if bytes > params.request_bytes_max as usize {
-        return Err(EnqueueError::TooLarge { bytes_max: params.request_bytes_max });
-    }
-    let bytes_max = config.request_bytes_in_flight_max;
-    if in_progress > bytes_max {
-        return Err(EnqueueError::TooManyBytes { bytes_max });
-    }
-    Ok(entry)
+    Refused { request, error }
 }

@@ -29,7 +29,6 @@ pub(crate) struct Finished<S> {
 #[derive(Clone, Copy)]
 pub(crate) struct Running {
     pub(crate) session: u32,
-    pub(crate) slot: u32,
     pub(crate) request: u64,
 }
 

@@ -391,9 +391,6 @@ fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -
 fn answer_panic<S>(core: &mut Core<S>) {
     core.stats.panics += 1;
     if let Some(running) = core.running.take() {
-        let current = core.servers.get(running.session).map(|e| e.session.request_in(running.slot));
-        if current == Some(running.request) {
-            reject(core, running.session, running.slot, RejectCode::HandlerFailed);
-        }
+        reject(core, running.session, running.request, RejectCode::HandlerFailed);
     }
 }

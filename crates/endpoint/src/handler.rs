@@ -27,7 +27,6 @@ pub struct Request<'a> {
 pub struct RequestHandle {
     pub(crate) session: u32,
     pub(crate) generation: u32,
-    pub(crate) slot: u32,
     pub(crate) request: u64,
 }
 

@@ -61,9 +61,9 @@ fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, ma
         return;
     };
     match entry.session.handle_packet(&packet, marked) {
-        RequestAction::Deliver { slot } => {
+        RequestAction::Deliver => {
             let (generation, request) = (entry.generation, packet.request());
-            let handle = RequestHandle { session: index, generation, slot, request };
+            let handle = RequestHandle { session: index, generation, request };
             if core.config.optimisations.zero_copy_requests {
                 run_handler(state, core, handle, packet.method(), Payload::Frame(packet.payload()));
             } else {
@@ -92,14 +92,14 @@ fn on_request_action<S>(
                 let buf = entry.session.buffer_mut(slot).take();
                 let buf = buf.expect("a request being received has a buffer");
                 let (generation, request) = (entry.generation, packet.request());
-                let handle = RequestHandle { session: index, generation, slot, request };
+                let handle = RequestHandle { session: index, generation, request };
                 run_handler(state, core, handle, packet.method(), Payload::Buffer(buf));
             }
         }
         RequestAction::Begin { slot, bytes, offset } => {
             core.touch_server(index);
             let Some(buf) = core.take_buffer(bytes as usize) else {
-                return reject(core, index, slot, RejectCode::Overloaded);
+                return reject(core, index, packet.request(), RejectCode::Overloaded);
             };
             let entry = core.servers.get_mut(index).expect("the session was just found");
             if let Some(old) = entry.session.buffer_mut(slot).replace(buf) {
@@ -119,7 +119,7 @@ fn on_request_action<S>(
                 core.pool.give(buf);
             }
         }
-        RequestAction::None | RequestAction::Deliver { .. } => {}
+        RequestAction::None | RequestAction::Deliver => {}
     }
 }
 
@@ -145,31 +145,25 @@ fn run_handler<S>(
 ) {
     let handler = core.handlers.get(usize::from(method)).copied().flatten();
     let Some(handler) = handler.filter(|_| !core.draining) else {
-        return refuse(core, handle.session, handle.slot, payload);
+        return refuse(core, handle, payload);
     };
-    let RequestHandle { session, slot, request, .. } = handle;
-    core.running = Some(Running { session, slot, request });
+    core.running = Some(Running { session: handle.session, request: handle.request });
     handler(state, &mut Context { core }, Request { handle, method, payload });
     core.running = None;
 }
 
 /// What zero-copy requests save: the handler gets the request in a buffer of its own.
 #[cold]
-fn run_on_copy<S>(
-    state: &mut S,
-    core: &mut Core<S>,
-    handle: RequestHandle,
-    packet: Packet<'_>,
-) {
+fn run_on_copy<S>(state: &mut S, core: &mut Core<S>, handle: RequestHandle, packet: Packet<'_>) {
     let Some(mut buf) = core.take_buffer(packet.payload().len()) else {
-        return reject(core, handle.session, handle.slot, RejectCode::Overloaded);
+        return reject(core, handle.session, handle.request, RejectCode::Overloaded);
     };
     buf.copy_from(packet.payload());
     run_handler(state, core, handle, packet.method(), Payload::Buffer(buf));
 }
 
 #[cold]
-fn refuse<S>(core: &mut Core<S>, index: u32, slot: u32, payload: Payload<'_>) {
+fn refuse<S>(core: &mut Core<S>, handle: RequestHandle, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         core.pool.give(buf);
     }
@@ -179,14 +173,13 @@ fn refuse<S>(core: &mut Core<S>, index: u32, slot: u32, payload: Payload<'_>) {
         core.stats.unknown_methods += 1;
         RejectCode::UnknownMethod
     };
-    reject(core, index, slot, code);
+    reject(core, handle.session, handle.request, code);
 }
 
 #[cold]
-pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, slot: u32, code: RejectCode) {
+pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, request: u64, code: RejectCode) {
     let Some(entry) = core.servers.get_mut(index) else { return };
-    let request = entry.session.request_in(slot);
-    if let Some(transmit) = entry.session.reject(slot, request, code) {
+    if let Some(transmit) = entry.session.reject(request, code) {
         core.tx.push_bare(entry.route, transmit.header, &[]);
     }
 }
@@ -257,13 +250,7 @@ fn session_of<S>(
     ready(entry).expect("the session was just found ready")
 }
 
-fn begin_response<S>(
-    core: &mut Core<S>,
-    id: SessionId,
-    slot: u32,
-    bytes: u32,
-    packet: Packet<'_>,
-) {
+fn begin_response<S>(core: &mut Core<S>, id: SessionId, slot: u32, bytes: u32, packet: Packet<'_>) {
     let Some(mut buf) = core.take_buffer(bytes as usize) else {
         let session = session_of(core, id);
         let number = session.call_in(slot);

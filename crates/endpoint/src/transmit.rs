@@ -165,7 +165,8 @@ impl TxQueue {
 }
 
 const _: () = assert!(HEADER_BYTES + BITMAP_WORDS_MAX * 8 <= STAGED_BYTES_MAX);
-const _: () = assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");
+const _: () =
+    assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
 
 impl<S> Core<S> {

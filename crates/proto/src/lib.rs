@@ -27,7 +27,9 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Transmit};
+pub use client::{
+    Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Sent, Transmit,
+};
 pub use congestion::{CongestionControl, Sample, Uncontrolled};
 pub use params::{Recovery, SessionParams, TimerConfig};
 pub use rtt::RttEstimator;

@@ -59,6 +59,21 @@ pub struct Enqueued {
     pub started: bool,
 }
 
+/// A call whose only packet is to be sent now.
+#[derive(Debug)]
+pub struct Sent<'a, C> {
+    /// The call's number in its session, for [`ClientSession::cancel`].
+    pub call: u64,
+    /// The call's slot.
+    pub slot: u32,
+    /// The request's number.
+    pub request: u64,
+    /// The packet's header.
+    pub header: Header,
+    /// The call's context.
+    pub context: &'a mut C,
+}
+
 /// A packet to be sent now.
 #[derive(Clone, Copy, Debug)]
 pub enum Transmit {
@@ -193,31 +208,43 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// [`ClientSession::enqueue`], and the call's only packet in the same step if nothing stands
-    /// before it. Otherwise poll for what there is to send.
+    /// The common case of [`ClientSession::enqueue`] and [`ClientSession::poll_transmit`] in one
+    /// step: a call of one packet that nothing stands before.
     ///
     /// # Errors
-    /// Gives the call back if the backlog is full.
+    /// Gives the context back if it is not such a call; nothing has changed then.
     #[inline(always)]
-    pub fn enqueue_and_send(
+    pub fn send_short(
         &mut self,
-        call: Call<C>,
+        options: CallOptions,
+        context: C,
         now: Time,
-    ) -> Result<(Enqueued, Option<Transmit>), Call<C>> {
-        let slot = (!self.busy).trailing_zeros();
-        let at_once = slot < self.params.slots
-            && self.sendable == 0
+    ) -> Result<Sent<'_, C>, C> {
+        let index = (!self.busy).trailing_zeros();
+        let clear = self.sendable == 0
             && self.in_flight < self.window()
-            && call.options.request_bytes <= self.params.payload_bytes
+            && options.request_bytes <= self.params.payload_bytes
             && self.backlog.is_empty();
-        if !at_once {
-            return self.enqueue(call, now).map(|enqueued| (enqueued, None));
-        }
-        let number = self.call_next;
+        let (true, Some(slot)) = (clear, self.slots.get_mut(index as usize)) else {
+            return Err(context);
+        };
+        let (call, transmission) = (self.call_next, (self.transmission + 1) % TRANSMISSION_NUMBERS);
         self.call_next += 1;
-        self.start(slot, number, call, now);
-        let transmit = self.send_single(slot, now);
-        Ok((Enqueued { call: number, started: true }, Some(transmit)))
+        self.transmission = transmission;
+        self.busy |= 1 << index;
+        self.in_flight += 1;
+        self.stats.calls_started += 1;
+        self.stats.request_packets += 1;
+        slot.begin(u64::from(self.params.slots), call, options, now);
+        slot.single_in_flight = true;
+        slot.time(transmission, now);
+        let header = self
+            .header
+            .with_request(Kind::Request, slot.request, transmission)
+            .with_client(0, options.request_bytes, options.method)
+            .with_encoding(options.encoding);
+        let request = slot.request;
+        Ok(Sent { call, slot: index, request, header, context: slot.put_context(context) })
     }
 
     #[cold]
@@ -355,7 +382,8 @@ impl<C> ClientSession<C> {
     #[inline(always)]
     fn start(&mut self, index: u32, number: u64, call: Call<C>, now: Time) {
         let slot = &mut self.slots[index as usize];
-        slot.begin(u64::from(self.params.slots), number, call, now);
+        slot.begin(u64::from(self.params.slots), number, call.options, now);
+        slot.put_context(call.context);
         if slot.options.request_bytes > self.params.payload_bytes {
             slot.begin_many(self.params.packets(slot.options.request_bytes));
         }

@@ -70,12 +70,7 @@ impl<C> ClientSession<C> {
     }
 
     /// A first packet that is not the whole response, or is wrong.
-    fn on_first_of_many(
-        &mut self,
-        index: u32,
-        packet: Packet<'_>,
-        now: Time,
-    ) -> ResponseAction<C> {
+    fn on_first_of_many(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
         let bytes = packet.value();
         if packet.payload().len() as u32 != self.params.payload_of(0, bytes) {

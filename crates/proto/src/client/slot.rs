@@ -3,7 +3,7 @@
 use petasos_base::Time;
 use petasos_wire::{CREDITS_MAX, Encoding};
 
-use super::{Call, CallOptions};
+use super::CallOptions;
 use crate::scoreboard::Scoreboard;
 
 /// How far a call has come.
@@ -82,17 +82,29 @@ impl<C> Slot<C> {
     }
 
     #[inline(always)]
-    pub(super) fn begin(&mut self, slots: u64, number: u64, call: Call<C>, now: Time) {
+    pub(super) fn begin(&mut self, slots: u64, number: u64, options: CallOptions, now: Time) {
         debug_assert!(self.context.is_none() && self.board.is_none());
         self.request = (self.request + slots) % petasos_wire::REQUEST_NUMBERS;
         self.call = number;
-        self.options = call.options;
+        self.options = options;
         self.progress_at = now;
         self.phase = Phase::Sending;
         self.backoff = 0;
         self.timing = false;
-        // The slot is idle, so there is nothing to drop: sparing the check for it is worth its line.
-        core::mem::forget(self.context.replace(call.context));
+    }
+
+    /// Takes the context of a call that begins.
+    #[inline(always)]
+    pub(super) fn put_context(&mut self, context: C) -> &mut C {
+        // The slot is idle, so there is nothing to drop: sparing the check for it is worth a line.
+        core::mem::forget(core::mem::replace(&mut self.context, Some(context)));
+        self.context.as_mut().expect("the context has just been put")
+    }
+
+    /// Measures the round trip of `transmission`, which leaves now.
+    #[inline(always)]
+    pub(super) fn time(&mut self, transmission: u32, now: Time) {
+        (self.timing, self.timed, self.timed_at) = (true, transmission, now);
     }
 
     #[inline(always)]

@@ -25,10 +25,7 @@ pub enum RequestAction {
     /// Nothing: the packet was dropped or only moved internal state.
     None,
     /// The payload is a whole new request: run its handler.
-    Deliver {
-        /// The request's slot.
-        slot: u32,
-    },
+    Deliver,
     /// The payload is the first to arrive of a new request of `bytes`: provide that much room in
     /// the slot's buffer and store it at `offset`. If there is no room, reject the request.
     Begin {
@@ -197,28 +194,35 @@ impl<B> ServerSession<B> {
         self.slots[slot as usize].method
     }
 
-    /// Whether `request` in `slot` still waits for its response.
+    /// The slot of `request` (W5).
+    #[inline(always)]
+    pub fn slot_of(&self, request: u64) -> u32 {
+        (request & u64::from(self.params.slots - 1)) as u32
+    }
+
+    /// Whether `request` still waits for its response.
     #[inline]
-    pub fn is_running(&self, slot: u32, request: u64) -> bool {
-        let slot = &self.slots[slot as usize];
+    pub fn is_running(&self, request: u64) -> bool {
+        let slot = &self.slots[self.slot_of(request) as usize];
         slot.request == request && slot.phase == Phase::Running
     }
 
     /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
     /// caller puts the response into the slot's buffer and sends its packet 0.
     #[inline]
-    pub fn respond(&mut self, slot: u32, request: u64, bytes: u32) -> Respond {
-        if !self.is_running(slot, request) {
+    pub fn respond(&mut self, request: u64, bytes: u32) -> Respond {
+        if !self.is_running(request) {
             self.stats.responses_stale += 1;
             return Respond::Stale;
         }
         if bytes > self.params.response_bytes_max {
             return Respond::TooLong;
         }
-        let slot_ref = &mut self.slots[slot as usize];
-        slot_ref.phase = Phase::Responded;
-        slot_ref.bytes = bytes;
-        self.acks &= !(1 << slot);
+        let index = self.slot_of(request);
+        let slot = &mut self.slots[index as usize];
+        slot.phase = Phase::Responded;
+        slot.bytes = bytes;
+        self.acks &= !(1 << index);
         self.stats.responses += 1;
         Respond::Send
     }
@@ -229,41 +233,42 @@ impl<B> ServerSession<B> {
     #[inline(always)]
     pub fn respond_in_place(
         &mut self,
-        slot: u32,
         request: u64,
         bytes: u32,
         fits: impl FnOnce(&B) -> bool,
     ) -> Option<(Header, &mut B)> {
         let transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
         let short = bytes <= self.params.payload_bytes && bytes <= self.params.response_bytes_max;
-        let place = &mut self.slots[slot as usize];
-        let current = place.request == request && place.phase == Phase::Running;
-        let buffer = place.buffer.as_mut().filter(|buffer| short && current && fits(buffer))?;
-        place.phase = Phase::Responded;
-        place.bytes = bytes;
+        let index = self.slot_of(request);
+        let slot = &mut self.slots[index as usize];
+        let current = slot.request == request && slot.phase == Phase::Running;
+        let buffer = slot.buffer.as_mut().filter(|buffer| short && current && fits(buffer))?;
+        slot.phase = Phase::Responded;
+        slot.bytes = bytes;
         self.transmission = transmission;
-        self.acks &= !(1 << slot);
+        self.acks &= !(1 << index);
         self.stats.responses += 1;
         let header = self
             .header
             .with_request(Kind::Response, request, transmission)
-            .with_server(place.echo, bytes, self.credits)
-            .with_ecn_echo(place.ecn);
+            .with_server(slot.echo, bytes, self.credits)
+            .with_ecn_echo(slot.ecn);
         Some((header, buffer))
     }
 
     /// Gives `request` up with a reason for the client; `None` if its call is over.
-    pub fn reject(&mut self, slot: u32, request: u64, code: RejectCode) -> Option<ServerTransmit> {
-        let slot_ref = &mut self.slots[slot as usize];
-        let open = matches!(slot_ref.phase, Phase::Running | Phase::Receiving);
-        if slot_ref.request != request || !open {
+    pub fn reject(&mut self, request: u64, code: RejectCode) -> Option<ServerTransmit> {
+        let index = self.slot_of(request);
+        let slot = &mut self.slots[index as usize];
+        let open = matches!(slot.phase, Phase::Running | Phase::Receiving);
+        if slot.request != request || !open {
             return None;
         }
-        slot_ref.phase = Phase::Idle;
-        slot_ref.assembly = None;
-        slot_ref.reject = Some(code);
-        self.acks &= !(1 << slot);
-        Some(self.reject_packet(slot, code))
+        slot.phase = Phase::Idle;
+        slot.assembly = None;
+        slot.reject = Some(code);
+        self.acks &= !(1 << index);
+        Some(self.reject_packet(index, code))
     }
 
     /// The header of packet `index` of the response in `slot`.

@@ -42,7 +42,7 @@ impl<B> ServerSession<B> {
         slot.phase = Phase::Running;
         self.acks &= !(1 << index);
         self.stats.requests += 1;
-        RequestAction::Deliver { slot: index }
+        RequestAction::Deliver
     }
 
     /// A request packet that is not the whole of a new request, or is wrong.
