@@ -14,7 +14,7 @@ pub enum Drop {
     Inconsistent,
     /// It came out of order under go-back-N (W20).
     Reordered,
-    /// Its kind is reserved, or cannot come from this side (W3).
+    /// Its kind is reserved (W24), or cannot come from this side (W3).
     Unexpected,
 }
 
@@ -59,7 +59,7 @@ petasos_base::counters! {
         responses_stale,
         /// Acknowledgements sent.
         acks,
-        /// Response packets sent again on a repeated request.
+        /// Response packets sent again on a repeated request (W15).
         responses_repeated,
         /// Packets received twice.
         duplicates,
@@ -71,7 +71,7 @@ petasos_base::counters! {
         reordered,
         /// Requests rejected.
         rejects,
-        /// Calls that the client cancelled.
+        /// Calls that the client cancelled (W21).
         cancels,
     }
 }

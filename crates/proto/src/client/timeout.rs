@@ -7,7 +7,7 @@ use super::{ClientSession, Expired};
 use crate::congestion::CongestionControl;
 use crate::params::Recovery;
 
-/// Timeouts in a row that only probe the path before everything in flight is given up.
+/// Timeouts in a row that only probe the path before everything in flight is given up (W25).
 const PROBES_MAX: u8 = 2;
 
 impl<C> ClientSession<C> {
@@ -23,7 +23,8 @@ impl<C> ClientSession<C> {
         })
     }
 
-    /// Ends one call whose own time is up, if there is one; call it until `None`.
+    /// Ends one call whose own time is up, if there is one; call it until `None`. The server learns
+    /// of it by the cancellation (W21).
     pub fn poll_expired(&mut self, now: Time) -> Option<Expired<C>> {
         let late = |timeout_at: Time| timeout_at <= now;
         if let Some(at) = self.backlog.iter().position(|q| late(q.call.options.timeout_at)) {

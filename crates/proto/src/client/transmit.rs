@@ -8,7 +8,7 @@ use super::{ClientSession, Transmit};
 
 impl<C> ClientSession<C> {
     /// The next packet to be sent now; call it until `None`. The window of credits and of
-    /// congestion control bounds what it gives, except for probes after a timeout.
+    /// congestion control bounds what it gives (W14), except for probes after a timeout.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while self.sendable != 0 {
