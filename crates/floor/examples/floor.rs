@@ -8,7 +8,9 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use petasos_base::Clock;
-use petasos_floor::{Flood, FloorError, Link, SocketState, Turn, blast, deadline, drain, echo};
+use petasos_floor::{
+    Flood, FloorError, Link, Path, SocketState, Turn, blast, deadline, drain, echo,
+};
 use petasos_floor::{flood, ping};
 use petasos_report::{Column, Machine, Table, duration_us, significant, with_si_prefix};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -26,14 +28,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     ]);
     for state in [SocketState::Connected, SocketState::Unconnected] {
         for bytes in [32, 1472] {
-            let turn = beside(state, |link, clock| ping(link, bytes, clock, second(clock)), false)?;
+            let turn = beside(
+                state,
+                |link, clock| ping(link, bytes, clock, second(clock)),
+                Path::Singles,
+            )?;
             push(&mut table, &format!("ping {bytes} B, {state:?}"), &turn);
         }
     }
     for batch in [1, 16, 32, 64] {
         let shape = Flood { datagram_bytes: 32 + 24, window: 64, batch };
         let run = |link: &mut Link, clock: &Clock| flood(link, shape, clock, second(clock));
-        let turn = beside(SocketState::Connected, run, batch > 1)?;
+        let turn = beside(SocketState::Connected, run, shape.path())?;
         push(&mut table, &format!("flood 56 B, batch {batch}"), &turn);
     }
     for bytes in [1472, 4096, 65_000] {
@@ -76,14 +82,14 @@ fn joined(state: SocketState) -> Result<(Link, Link), FloorError> {
 fn beside(
     state: SocketState,
     client: impl FnOnce(&mut Link, &Clock) -> Result<Turn, FloorError>,
-    coalesce: bool,
+    path: Path,
 ) -> Result<Turn, FloorError> {
     let (mut near, mut far) = joined(state)?;
     let (running, ended) = channel();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             pin(1);
-            echo(&mut far, coalesce, &Clock::system(), until_hung_up(ended))
+            echo(&mut far, path, &Clock::system(), until_hung_up(ended))
         });
         pin(0);
         let turn = client(&mut near, &Clock::system());
@@ -103,7 +109,7 @@ fn transfer(bytes: usize) -> Result<Turn, FloorError> {
         });
         pin(0);
         let (clock, mut memory) = (Clock::system(), vec![1; BUFFER_BYTES]);
-        let turn = drain(&mut near, &mut memory, &clock, second(&clock));
+        let turn = drain(&mut near, bytes, &mut memory, &clock, second(&clock));
         drop(running);
         turn
     })

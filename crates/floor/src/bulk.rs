@@ -25,13 +25,13 @@ pub fn blast(
     if memory.is_empty() {
         return Err(FloorError::Memory { bytes: 0 });
     }
-    link.prepare(Path::Trains, &mut vec![0; RECEIVE_BYTES_MAX])?;
+    link.prepare(Path::Trains { datagram_bytes }, &mut vec![0; RECEIVE_BYTES_MAX])?;
     let segments = (DATAGRAM_BYTES_MAX / datagram_bytes).min(SEGMENTS_MAX);
     let (cpu_start, start) = (thread_cpu_s(), clock.now());
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
     for train in memory.chunks(segments * datagram_bytes).cycle() {
         let datagrams = train.len().div_ceil(datagram_bytes) as u64;
-        if link.send(train, datagram_bytes)? {
+        if link.send(train)? {
             turn.datagrams += datagrams;
             turn.bytes += train.len() as u64;
         } else {
@@ -46,7 +46,7 @@ pub fn blast(
     Ok(turn)
 }
 
-/// Receives trains straight into consecutive places of `memory`, from its start again when the
+/// Receives trains of datagrams of `datagram_bytes` straight into consecutive places of `memory`, from its start again when the
 /// longest train would no longer fit, until `stop`.
 ///
 /// Time runs from the first arrival, which is not counted, to the last, so that it does not matter
@@ -56,6 +56,7 @@ pub fn blast(
 /// See [`FloorError`]; `memory` must hold at least one receive of 64 KiB.
 pub fn drain(
     link: &mut Link,
+    datagram_bytes: usize,
     memory: &mut [u8],
     clock: &Clock,
     stop: impl FnMut() -> bool,
@@ -63,7 +64,7 @@ pub fn drain(
     if memory.len() < RECEIVE_BYTES_MAX {
         return Err(FloorError::Memory { bytes: memory.len() });
     }
-    link.prepare(Path::Trains, &mut memory[..RECEIVE_BYTES_MAX])?;
+    link.prepare(Path::Trains { datagram_bytes }, &mut memory[..RECEIVE_BYTES_MAX])?;
     let cpu_start = thread_cpu_s();
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
     let (mut at, mut first, mut last) = (0, None, clock.now());

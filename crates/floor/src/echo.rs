@@ -7,7 +7,7 @@ use crate::link::{Link, Path, RECEIVE_BYTES_MAX};
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
 
-/// Echoes datagrams, and trains of them if `coalesce` is set, until `stop`.
+/// Echoes datagrams, or trains of them, until `stop`. The client must take the same path.
 ///
 /// A train goes back from the memory that it was received into, as a train of the same shape.
 ///
@@ -15,12 +15,11 @@ use crate::turn::{Turn, thread_cpu_s};
 /// See [`FloorError`].
 pub fn echo(
     link: &mut Link,
-    coalesce: bool,
+    path: Path,
     clock: &Clock,
     stop: impl FnMut() -> bool,
 ) -> Result<Turn, FloorError> {
     let mut buffer = vec![0; RECEIVE_BYTES_MAX];
-    let path = if coalesce { Path::Trains } else { Path::Singles };
     link.prepare(path, &mut buffer)?;
     let (cpu_start, start) = (thread_cpu_s(), clock.now());
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));

@@ -31,6 +31,14 @@ impl Flood {
         parts.expect("one datagram fits and divides every batch")
     }
 
+    /// The path that this flood takes, and that the echo must take.
+    pub fn path(&self) -> Path {
+        match self.batch {
+            0 | 1 => Path::Singles,
+            _ => Path::Trains { datagram_bytes: self.datagram_bytes },
+        }
+    }
+
     fn check(&self) -> Result<(), FloorError> {
         check_datagram_bytes(self.datagram_bytes)?;
         let Flood { batch, window, .. } = *self;
@@ -76,10 +84,9 @@ struct Client<'l> {
 }
 
 impl<'l> Client<'l> {
-    fn new(link: &'l mut Link, flood: Flood) -> io::Result<Client<'l>> {
+    fn new(link: &'l mut Link, flood: Flood) -> Result<Client<'l>, FloorError> {
         let mut buffer = vec![0; RECEIVE_BYTES_MAX];
-        let path = if flood.batch > 1 { Path::Trains } else { Path::Singles };
-        link.prepare(path, &mut buffer)?;
+        link.prepare(flood.path(), &mut buffer)?;
         let train = flood.train();
         let mut client = Client {
             link,
@@ -132,7 +139,7 @@ impl<'l> Client<'l> {
     #[inline]
     fn fill(&mut self) -> io::Result<()> {
         while self.window - self.outstanding >= self.train {
-            if !self.link.send(&self.request, self.datagram_bytes)? {
+            if !self.link.send(&self.request)? {
                 return Ok(());
             }
             self.outstanding += self.train;

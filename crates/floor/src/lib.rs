@@ -35,7 +35,7 @@ pub use bulk::{blast, drain};
 pub use echo::echo;
 pub use error::FloorError;
 pub use flood::{Flood, flood};
-pub use link::{DATAGRAM_BYTES_MAX, Link, SocketState};
+pub use link::{DATAGRAM_BYTES_MAX, Link, Path, SocketState};
 pub use pace::{SILENCE_MAX_US, deadline};
 pub use ping::ping;
 pub use turn::Turn;

@@ -1,12 +1,14 @@
 //! One end of a measurement: a socket and the way to the other end.
 //!
-//! Trains need control messages, single datagrams do not: those cost a ping-pong 8 % of its time
-//! here. So there are two paths through the same socket, and what neither needs is switched off.
+//! A floor knows the length of every datagram, so no control message needs to say it: those cost
+//! a ping-pong 8 % and a flood of trains 10 % here. Segmentation and coalescing are set on the
+//! socket, and all calls are the plain ones.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use petasos_netio_udp::GsoSocket;
 use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
 
@@ -26,9 +28,9 @@ pub enum SocketState {
 /// Both ends are bound first and joined then, because each needs the other's port.
 #[derive(Debug)]
 pub struct Link {
-    trains: GsoSocket,
-    /// The same socket through the plain calls.
-    singles: UdpSocket,
+    options: GsoSocket,
+    /// The same socket, for the plain calls.
+    calls: UdpSocket,
     path: Path,
     connected: bool,
     /// `None` until joined, and when connected.
@@ -38,11 +40,14 @@ pub struct Link {
 
 /// How a turn moves its datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Path {
-    /// Segmented and coalesced.
-    Trains,
+pub enum Path {
     /// One for each call.
     Singles,
+    /// Segmented when sent and coalesced when received.
+    Trains {
+        /// Bytes of each datagram, but perhaps the last of a train.
+        datagram_bytes: usize,
+    },
 }
 
 /// What one receive brought.
@@ -51,7 +56,7 @@ pub(crate) struct Arrival {
     /// Bytes of all datagrams.
     pub(crate) len: usize,
     /// Bytes of each datagram but perhaps the last; at least 1.
-    pub(crate) segment_bytes: usize,
+    segment_bytes: usize,
     /// Where they came from; `None` on connected sockets.
     source: Option<SocketAddr>,
 }
@@ -69,17 +74,17 @@ impl Link {
     /// # Errors
     /// [`FloorError::Setup`].
     pub fn bind(local: SocketAddr, receive_buffer_bytes: usize) -> Result<Link, FloorError> {
-        let trains = GsoSocket::bind(local, receive_buffer_bytes)?;
-        ignore_traffic_class(&trains)?;
-        let singles = UdpSocket::from(trains.as_fd().try_clone_to_owned()?);
-        singles.set_nonblocking(true)?;
-        let path = Path::Trains;
-        Ok(Link { trains, singles, path, connected: false, destination: None, tag: 0 })
+        let options = GsoSocket::bind(local, receive_buffer_bytes)?;
+        ignore_traffic_class(&options)?;
+        let calls = UdpSocket::from(options.as_fd().try_clone_to_owned()?);
+        calls.set_nonblocking(true)?;
+        let path = Path::Singles;
+        Ok(Link { options, calls, path, connected: false, destination: None, tag: 0 })
     }
 
     /// The address that the peer must join.
     pub fn local_address(&self) -> SocketAddr {
-        self.trains.local_address()
+        self.options.local_address()
     }
 
     /// Sets the peer. An [`echo`](crate::echo) answers whoever sends and need not be joined.
@@ -89,7 +94,7 @@ impl Link {
     pub fn join(&mut self, peer: SocketAddr, state: SocketState) -> Result<(), FloorError> {
         match state {
             SocketState::Connected => {
-                self.trains.connect(peer)?;
+                self.options.connect(peer)?;
                 (self.connected, self.destination) = (true, None);
             }
             SocketState::Unconnected => self.destination = Some(peer),
@@ -98,14 +103,17 @@ impl Link {
     }
 
     /// Prepares for a turn: the path that it takes, and nothing left over from before.
-    pub(crate) fn prepare(&mut self, path: Path, buffer: &mut [u8]) -> io::Result<()> {
-        let coalesce = path == Path::Trains;
-        if self.trains.gro() != coalesce {
-            match self.trains.set_gro(coalesce) {
-                // A kernel without coalescing has a lower floor, but a floor.
-                Err(error) if !coalesce => return Err(error),
-                _ => {}
+    pub(crate) fn prepare(&mut self, path: Path, buffer: &mut [u8]) -> Result<(), FloorError> {
+        let segment_bytes = match path {
+            Path::Singles => 0,
+            Path::Trains { datagram_bytes } => {
+                check_datagram_bytes(datagram_bytes)?;
+                datagram_bytes as i32
             }
+        };
+        setsockopt(&self.options, UdpGsoSegment, &segment_bytes).map_err(io::Error::from)?;
+        if self.options.gro() != (segment_bytes != 0) {
+            self.options.set_gro(segment_bytes != 0)?;
         }
         self.path = path;
         while self.receive(buffer)?.is_some() {}
@@ -118,58 +126,46 @@ impl Link {
         self.tag
     }
 
-    /// Sends `bytes` as datagrams of `datagram_bytes`; false if the system would not take them now.
+    /// Sends `bytes` as one datagram or, on the path of trains, as a train; false if the system
+    /// would not take them now.
     #[inline]
-    pub(crate) fn send(&self, bytes: &[u8], datagram_bytes: usize) -> io::Result<bool> {
-        self.send_to(self.destination, bytes, datagram_bytes)
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<bool> {
+        self.send_to(self.destination, bytes)
     }
 
     /// Sends back what arrived, to where it came from.
     #[inline]
     pub(crate) fn send_back(&self, bytes: &[u8], arrival: &Arrival) -> io::Result<bool> {
-        self.send_to(arrival.source, bytes, arrival.segment_bytes)
+        self.send_to(arrival.source, bytes)
     }
 
     /// Receives a datagram or a train; `None` if nothing is there. `buffer` should hold
     /// [`RECEIVE_BYTES_MAX`].
     #[inline]
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
-        let (len, source) = match self.path {
-            Path::Trains => {
-                let received = self.trains.receive(buffer)?;
-                return Ok(received.map(|received| Arrival {
-                    len: received.len,
-                    segment_bytes: received.segment_bytes,
-                    source: (!self.connected).then_some(received.source),
-                }));
-            }
-            Path::Singles if self.connected => (self.singles.recv(buffer), None),
-            Path::Singles => match self.singles.recv_from(buffer) {
-                Ok((len, source)) => (Ok(len), Some(source)),
-                Err(error) => (Err(error), None),
-            },
+        let received = if self.connected {
+            self.calls.recv(buffer).map(|len| (len, None))
+        } else {
+            self.calls.recv_from(buffer).map(|(len, source)| (len, Some(source)))
         };
-        match len {
-            Ok(len) => Ok(Some(Arrival { len, segment_bytes: len.max(1), source })),
+        match received {
+            Ok((len, source)) => {
+                let segment_bytes = match self.path {
+                    Path::Singles => len.max(1),
+                    Path::Trains { datagram_bytes } => datagram_bytes,
+                };
+                Ok(Some(Arrival { len, segment_bytes, source }))
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     #[inline]
-    fn send_to(
-        &self,
-        destination: Option<SocketAddr>,
-        bytes: &[u8],
-        datagram_bytes: usize,
-    ) -> io::Result<bool> {
-        let sent = match (self.path, destination) {
-            (Path::Trains, destination) => {
-                let segment_bytes = (bytes.len() > datagram_bytes).then_some(datagram_bytes as u16);
-                self.trains.send(destination, &[IoSlice::new(bytes)], segment_bytes)
-            }
-            (Path::Singles, None) => self.singles.send(bytes),
-            (Path::Singles, Some(destination)) => self.singles.send_to(bytes, destination),
+    fn send_to(&self, destination: Option<SocketAddr>, bytes: &[u8]) -> io::Result<bool> {
+        let sent = match destination {
+            None => self.calls.send(bytes),
+            Some(destination) => self.calls.send_to(bytes, destination),
         };
         match sent {
             Ok(_) => Ok(true),

@@ -30,7 +30,7 @@ pub fn ping(
     loop {
         request[0] = link.next_tag();
         let sent = clock.now();
-        if link.send(&request, datagram_bytes)? {
+        if link.send(&request)? {
             match wait(link, request[0], &mut buffer, &mut pace)? {
                 Idle::Wait => turn.latency.record_ns(clock.now().nanos_since(sent)),
                 Idle::Silent => turn.lost += 1,

@@ -58,7 +58,7 @@ fn a_ping_pong_times_every_round_trip() {
     for state in [SocketState::Connected, SocketState::Unconnected] {
         let (mut client, mut server) = joined(state);
         let (turn, served) = beside(
-            |clock, stop| echo(&mut server, false, clock, stop),
+            |clock, stop| echo(&mut server, Path::Singles, clock, stop),
             || repeat(|clock, stop| ping(&mut client, 32, clock, stop), |turn| turn.datagrams > 0),
         );
         assert_eq!(turn.latency.count(), turn.datagrams);
@@ -75,7 +75,7 @@ fn a_flood_completes_in_batches_and_one_by_one() {
         let (mut client, mut server) = joined(SocketState::Connected);
         let shape = Flood { datagram_bytes, window: 64, batch };
         let (turn, served) = beside(
-            |clock, stop| echo(&mut server, batch > 1, clock, stop),
+            |clock, stop| echo(&mut server, shape.path(), clock, stop),
             || {
                 let run = |clock: &Clock, stop: &mut dyn FnMut() -> bool| {
                     flood(&mut client, shape, clock, stop)
@@ -95,7 +95,7 @@ fn an_unjoined_server_answers_whoever_sends() {
     client.join(server.local_address(), SocketState::Unconnected).expect("reachable");
     let shape = Flood { datagram_bytes: 32, window: 8, batch: 8 };
     let (turn, _) = beside(
-        |clock, stop| echo(&mut server, true, clock, stop),
+        |clock, stop| echo(&mut server, shape.path(), clock, stop),
         || repeat(|clock, stop| flood(&mut client, shape, clock, stop), |turn| turn.datagrams > 0),
     );
     assert_eq!(turn.bytes, turn.datagrams * 32);
@@ -137,7 +137,7 @@ fn a_transfer_is_counted_at_the_receiver() {
             |clock, stop| blast(&mut sender, datagram_bytes, &content, clock, stop),
             || {
                 let run = |clock: &Clock, stop: &mut dyn FnMut() -> bool| {
-                    drain(&mut receiver, &mut memory, clock, stop)
+                    drain(&mut receiver, datagram_bytes, &mut memory, clock, stop)
                 };
                 repeat(run, |turn| turn.bytes > 0)
             },
@@ -157,6 +157,11 @@ fn what_cannot_be_measured_is_refused() {
         assert!(matches!(refused, Err(FloorError::DatagramBytes { asked }) if asked == bytes));
         let refused = blast(&mut client, bytes, &[0; 8], &clock, || true);
         assert!(matches!(refused, Err(FloorError::DatagramBytes { .. })));
+        let refused = drain(&mut client, bytes, &mut [0; 1 << 16], &clock, || true);
+        assert!(matches!(refused, Err(FloorError::DatagramBytes { .. })));
+        let path = Path::Trains { datagram_bytes: bytes };
+        let refused = echo(&mut client, path, &clock, || true);
+        assert!(matches!(refused, Err(FloorError::DatagramBytes { .. })));
     }
     for (window, batch) in [(64, 0), (0, 1), (16, 32)] {
         let refused =
@@ -165,7 +170,7 @@ fn what_cannot_be_measured_is_refused() {
     }
     let refused = blast(&mut client, 32, &[], &clock, || true);
     assert!(matches!(refused, Err(FloorError::Memory { bytes: 0 })));
-    let refused = drain(&mut client, &mut [0; 1000], &clock, || true);
+    let refused = drain(&mut client, 32, &mut [0; 1000], &clock, || true);
     assert!(matches!(refused, Err(FloorError::Memory { bytes: 1000 })));
 }
 
