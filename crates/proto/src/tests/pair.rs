@@ -266,13 +266,16 @@ impl Pair {
         };
         let request = request_of(method, plan.request_bytes);
         let context = Context { method, request, response: Vec::new() };
-        match self.client.enqueue_and_send(Call { options, context }, self.now) {
-            Ok((enqueued, transmit)) => {
-                self.numbers.insert(method, enqueued.call);
-                if let Some(transmit) = transmit {
-                    self.transmit(transmit);
-                }
+        let context = match self.client.send_short(options, context, self.now) {
+            Ok(sent) => {
+                self.numbers.insert(method, sent.call);
+                let packet = bytes_of(sent.header, &sent.context.request);
+                return self.network.send(packet, self.now);
             }
+            Err(context) => context,
+        };
+        match self.client.enqueue(Call { options, context }, self.now) {
+            Ok(enqueued) => _ = self.numbers.insert(method, enqueued.call),
             Err(refused) => self.end(refused.context, Outcome::Refused),
         }
     }

@@ -70,7 +70,10 @@ impl Pair {
         let payload = packet.payload();
         match self.server.handle_packet(&packet, false) {
             RequestAction::None => {}
-            RequestAction::Deliver { slot } => self.run_handler(slot, payload),
+            RequestAction::Deliver => {
+                let slot = self.server.slot_of(packet.request());
+                self.run_handler(slot, payload);
+            }
             RequestAction::Begin { slot, bytes, offset } => {
                 self.begin(slot, bytes, offset, payload);
             }
@@ -100,7 +103,7 @@ impl Pair {
         assert!(bytes <= self.config.request_bytes_max, "no more memory than agreed");
         if !self.config.room {
             let request = self.server.request_in(slot);
-            return self.reject(slot, request, RejectCode::Overloaded);
+            return self.reject(request, RejectCode::Overloaded);
         }
         let mut request = vec![0; bytes as usize];
         store(&mut request, offset, payload);
@@ -115,7 +118,7 @@ impl Pair {
     fn run_handler(&mut self, slot: u32, request_bytes: &[u8]) {
         let (request, method) = (self.server.request_in(slot), self.server.method_in(slot));
         let Some(plan) = self.plans.get(usize::from(method)).copied() else {
-            return self.reject(slot, request, RejectCode::UnknownMethod);
+            return self.reject(request, RejectCode::UnknownMethod);
         };
         if !self.config.hostile {
             self.runs[usize::from(method)] += 1;
@@ -130,31 +133,31 @@ impl Pair {
                 self.jobs.insert(due, Job { slot, request, method });
             }
             Answer::Never => {}
-            Answer::Reject(code) => self.reject(slot, request, code),
+            Answer::Reject(code) => self.reject(request, code),
         }
     }
 
     pub(super) fn respond(&mut self, job: Job) {
         let bytes = self.plans[usize::from(job.method)].response_bytes;
         let fits = |kept: &Buffer| kept.bytes.capacity() >= bytes as usize;
-        let placed = self.server.respond_in_place(job.slot, job.request, bytes, fits);
+        let placed = self.server.respond_in_place(job.request, bytes, fits);
         if let Some((header, kept)) = placed {
             kept.bytes = response_of(job.method, bytes);
             let packet = bytes_of(header, &kept.bytes);
             return self.network.send(packet, self.now);
         }
-        match self.server.respond(job.slot, job.request, bytes) {
+        match self.server.respond(job.request, bytes) {
             Respond::Send => {
                 self.put_buffer(job.slot, response_of(job.method, bytes));
                 self.send_response(job.slot, 0);
             }
             Respond::Stale => {}
-            Respond::TooLong => self.reject(job.slot, job.request, RejectCode::HandlerFailed),
+            Respond::TooLong => self.reject(job.request, RejectCode::HandlerFailed),
         }
     }
 
-    fn reject(&mut self, slot: u32, request: u64, code: RejectCode) {
-        if let Some(reject) = self.server.reject(slot, request, code) {
+    fn reject(&mut self, request: u64, code: RejectCode) {
+        if let Some(reject) = self.server.reject(request, code) {
             self.network.send(bytes_of(reject.header, &[]), self.now);
         }
     }

@@ -84,13 +84,13 @@ fn a_short_response_is_put_into_the_buffer_that_the_slot_has_kept() {
     let mut pair = Pair::new(Config { slots: 1, response_bytes_max: 100, ..Config::default() });
     let first = pair.call(Plan::new(32, 64));
     pair.run();
-    let none = pair.server.respond_in_place(0, 1, 8, |_| true);
+    let none = pair.server.respond_in_place(1, 8, |_| true);
     assert!(none.is_none(), "the call is answered already");
     let second = pair.call(Plan::new(32, 16).after_us(50));
     pair.run_for_us(20);
-    assert!(pair.server.respond_in_place(0, 2, 16, |_| false).is_none(), "does not fit");
-    assert!(pair.server.respond_in_place(0, 1, 16, |_| true).is_none(), "another request");
-    assert!(pair.server.respond_in_place(0, 2, 101, |_| true).is_none(), "over the limit");
+    assert!(pair.server.respond_in_place(2, 16, |_| false).is_none(), "does not fit");
+    assert!(pair.server.respond_in_place(1, 16, |_| true).is_none(), "another request");
+    assert!(pair.server.respond_in_place(2, 101, |_| true).is_none(), "over the limit");
     pair.run();
     assert_eq!((pair.outcome(first), pair.outcome(second)), (Outcome::Answered, Outcome::Answered));
     assert_eq!(pair.server.stats().responses, 2);
