@@ -46,8 +46,8 @@ pub fn blast(
     Ok(turn)
 }
 
-/// Receives trains of datagrams of `datagram_bytes` straight into consecutive places of `memory`, from its start again when the
-/// longest train would no longer fit, until `stop`.
+/// Receives trains of datagrams of `datagram_bytes` straight into consecutive places of `memory`,
+/// from its start again when the longest train would no longer fit, until `stop`.
 ///
 /// Time runs from the first arrival, which is not counted, to the last, so that it does not matter
 /// which role starts or stops first.
