@@ -97,7 +97,7 @@ impl<C> Slot<C> {
     #[inline(always)]
     pub(super) fn put_context(&mut self, context: C) -> &mut C {
         // The slot is idle, so there is nothing to drop: sparing the check for it is worth a line.
-        core::mem::forget(core::mem::replace(&mut self.context, Some(context)));
+        core::mem::forget(self.context.replace(context));
         self.context.as_mut().expect("the context has just been put")
     }
 

@@ -1,5 +1,6 @@
 use petasos_wire::{CREDITS_MAX, Kind};
 
+use super::forge::FromServer;
 use super::link::Fate;
 use super::pair::{Config, PAYLOAD, Pair};
 use super::plan::{Outcome, Plan};
@@ -86,4 +87,16 @@ fn w14_w25_a_probe_may_exceed_the_window() {
     assert_eq!(pair.client.in_flight(), 4, "the window is full of lost packets");
     pair.run();
     assert_eq!(pair.outcome(long), Outcome::Answered);
+}
+
+#[test]
+fn w10_a_grant_of_nothing_counts_as_one() {
+    let mut pair = Pair::plain();
+    pair.call(Plan::new(32, 32).after_us(100));
+    pair.run_for_us(10);
+    pair.forge_to_client(&FromServer { credits: 0, ..FromServer::new(Kind::Ack, 8, 1) });
+    let next = pair.call(Plan::new(32, 32));
+    pair.run_for_us(50);
+    assert_eq!(pair.outcome(next), Outcome::Answered);
+    pair.run();
 }

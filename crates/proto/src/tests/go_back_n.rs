@@ -43,6 +43,7 @@ fn w20_a_lost_response_packet_is_pulled_again_with_all_behind_it() {
     assert_eq!(pair.outcome(method), Outcome::Answered);
     let pulls: Vec<_> = pair.sent(Kind::Pull).iter().map(|sent| (sent.start, sent.end)).collect();
     assert_eq!(pulls, [(1, 20), (5, 20)]);
+    assert_eq!(pair.client.stats().duplicates, 14, "what came behind the gap was dropped");
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn w15_w22_a_lost_rejection_is_repeated_without_running_the_handler() {
 fn w22_a_request_over_the_limit_is_rejected_at_its_first_packet() {
     for bytes in [101, PAYLOAD, 5 * PAYLOAD] {
         let mut pair = Pair::new(Config { request_bytes_max: 100, ..Config::default() });
+        pair.network.doom(Kind::Reject, 0..1, Fate::Lost);
         let method = pair.call(Plan::new(bytes, 32));
         pair.run();
         assert_eq!(pair.outcome(method), Outcome::Rejected(Some(RejectCode::TooLarge)));
