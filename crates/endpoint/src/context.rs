@@ -100,7 +100,7 @@ impl<S> Context<'_, S> {
             timeout_at,
         };
         let context = CallContext { request, response: None, continuation, tag };
-        let unarmed = entry.timer_at == Time::NEVER;
+        let unarmed = entry.timer_at > now.plus_nanos(client.rtt().rto_ns(0));
         let number = match client.send_short(options, context, now) {
             Ok(sent) if bytes <= STAGED_PAYLOAD_BYTES_MAX => {
                 core.tx.push_staged(*route, sent.header, &sent.context.request);

@@ -218,9 +218,8 @@ impl<S> Core<S> {
     pub(crate) fn arm(&mut self, id: SessionId, at: Time) {
         let Some(entry) = self.clients.get_mut(id.index) else { return };
         if at < entry.timer_at {
-            entry.timer_at = at;
             let timer = TimerEntry { index: id.index, generation: id.generation };
-            self.timers.arm(at, timer);
+            entry.timer_at = self.timers.arm(at, timer);
         }
     }
 }

@@ -56,15 +56,18 @@ impl<S> Endpoint<S> {
         &mut self.state
     }
 
-    /// What can be done between turns: calls, answers, buffers.
+    /// What can be done between turns: calls, answers, buffers. Reads the clock, since the last
+    /// turn may be long ago.
     #[inline]
     pub fn context(&mut self) -> Context<'_, S> {
+        self.core.now = self.clock.now();
         Context { core: &mut self.core }
     }
 
-    /// State and context together.
+    /// State and context together; see [`Endpoint::context`].
     #[inline]
     pub fn split(&mut self) -> (&mut S, Context<'_, S>) {
+        self.core.now = self.clock.now();
         (&mut self.state, Context { core: &mut self.core })
     }
 

@@ -33,11 +33,13 @@ impl TimerWheel {
     }
 
     /// Makes `entry` fire at `at` or up to a tick later; earlier if `at` is beyond the wheel's
-    /// reach, so that the owner arms it again.
-    pub(crate) fn arm(&mut self, at: Time, entry: TimerEntry) {
+    /// reach. Returns the time to wait for: `at`, or that earlier one, when the owner has to arm
+    /// it again.
+    pub(crate) fn arm(&mut self, at: Time, entry: TimerEntry) -> Time {
         let tick = (at.as_nanos() / TICK_NS + 1).clamp(self.tick, self.tick + SLOTS - 1);
         self.slots[(tick % SLOTS) as usize].push(entry);
         self.entries += 1;
+        at.min(Time::from_nanos(tick * TICK_NS))
     }
 
     /// Whether [`TimerWheel::fire`] has ticks to go through.

@@ -191,12 +191,13 @@ impl<S> Core<S> {
                 Transmit::Bare(header) => self.tx.push_bare(route, header, &[]),
             }
         }
-        if entry.timer_at == Time::NEVER && session.busy() > 0 {
+        if session.busy() > 0 && entry.timer_at > now.plus_nanos(session.rtt().rto_ns(0)) {
             self.arm_retransmission(index);
         }
     }
 
-    /// Arms the timer of a session that has none.
+    /// Arms the timer of a session for a packet that leaves now: it may have been set for a call
+    /// that waits far longer.
     #[cold]
     pub(crate) fn arm_retransmission(&mut self, index: u32) {
         let now = self.now;
