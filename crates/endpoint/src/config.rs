@@ -3,6 +3,8 @@
 use petasos_buf::PoolConfig;
 use petasos_proto::{Recovery, TimerConfig};
 
+use crate::polling::Polling;
+
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -23,6 +25,8 @@ pub struct EndpointConfig {
     pub optimisations: Optimisations,
     /// Faults injected into received packets, for tests and measurements.
     pub faults: Option<FaultConfig>,
+    /// How the loop waits when there is nothing to do.
+    pub polling: Polling,
     /// The seed of session tags and injected faults; `None` takes one from the system.
     pub seed: Option<u64>,
 }
@@ -38,6 +42,7 @@ impl Default for EndpointConfig {
             request_bytes_in_flight_max: 1 << 30,
             optimisations: Optimisations::default(),
             faults: None,
+            polling: Polling::default(),
             seed: None,
         }
     }

@@ -13,6 +13,7 @@ use crate::call::{CallContext, CallError};
 use crate::config::EndpointConfig;
 use crate::faults::Faults;
 use crate::handler::Handler;
+use crate::node::Outside;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::stats::LoopStats;
 use crate::timers::{TimerEntry, TimerWheel};
@@ -55,6 +56,7 @@ pub(crate) struct Core<S> {
     pub(crate) stats: LoopStats,
     pub(crate) closed_clients: ClientStats,
     pub(crate) closed_servers: ServerStats,
+    pub(crate) outside: Outside,
 }
 
 impl<S> Core<S> {
@@ -83,6 +85,7 @@ impl<S> Core<S> {
             stats: LoopStats::default(),
             closed_clients: ClientStats::default(),
             closed_servers: ServerStats::default(),
+            outside: Outside::default(),
             config,
         }
     }

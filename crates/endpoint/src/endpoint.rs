@@ -24,7 +24,7 @@ use crate::stats::{EndpointStats, MemoryStats};
 
 /// One thread's RPC machine. See the crate's documentation.
 pub struct Endpoint<S> {
-    core: Core<S>,
+    pub(crate) core: Core<S>,
     io: Backend,
     clock: Clock,
     state: S,
@@ -44,6 +44,7 @@ impl<S> Endpoint<S> {
             self.core.handlers.resize(index + 1, None);
         }
         self.core.handlers[index] = Some(handler);
+        self.core.outside.serves();
     }
 
     /// The application's state.
@@ -77,6 +78,7 @@ impl<S> Endpoint<S> {
     pub fn run_once(&mut self) -> bool {
         self.core.now = self.clock.now();
         self.core.stats.turns += 1;
+        let mailed = self.core.outside.has_mail() && self.take_mail();
         let received = self.receive();
         self.core.run_timers();
         let finished = !self.core.finished.is_empty();
@@ -91,7 +93,7 @@ impl<S> Endpoint<S> {
         if !self.core.routes_released.is_empty() {
             self.release_routes();
         }
-        received | finished | sent
+        mailed | received | finished | sent
     }
 
     #[inline]
@@ -132,7 +134,8 @@ impl<S> Endpoint<S> {
     /// When the loop has to turn next even if nothing arrives: now if packets wait for the packet
     /// I/O, at the next timer otherwise; [`Time::NEVER`] if there is none.
     pub fn next_turn_at(&self) -> Time {
-        let waits = !self.core.tx.is_empty()
+        let waits = self.core.outside.has_mail()
+            || !self.core.tx.is_empty()
             || !self.core.finished.is_empty()
             || !self.core.dirty_clients.is_empty()
             || !self.core.dirty_servers.is_empty();
@@ -230,7 +233,7 @@ impl<S> Endpoint<S> {
         let params = ConnectParams {
             target: Target::Any,
             address: self.data_address(),
-            endpoint: 0,
+            endpoint: self.core.outside.index(),
             session: index,
             tag,
             slots: config.slots as u8,
@@ -268,11 +271,11 @@ impl<S> Endpoint<S> {
         let route = self.io.route(client).map_err(|_| RefuseCode::IncompatibleParameters)?;
         let limits = self.server_limits(self.io.datagram_bytes_max(route));
         let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
-        let address = self.data_address();
+        let (address, endpoint) = (self.data_address(), self.core.outside.index());
         let mut granted = Err(RefuseCode::SessionsFull);
         let inserted = self.core.servers.insert_with(|index| {
             let role = SessionRole::Server;
-            let server = SessionRef { role, endpoint: 0, session: index, tag };
+            let server = SessionRef { role, endpoint, session: index, tag };
             granted = offer.accept(&limits, server, address);
             let params = session_params(granted.as_ref().ok()?, offer, false);
             let session = ServerSession::new(params);
@@ -322,6 +325,7 @@ impl<S> Endpoint<S> {
 
     /// Closes a session for good; its calls end with [`CallError::SessionClosed`].
     pub fn close_session(&mut self, session: SessionId) {
+        self.forget_remote(session);
         self.core.fail_client(session, CallError::SessionClosed);
         if self.core.client_mut(session).is_some() {
             self.core.clients.remove(session.index);
@@ -343,8 +347,9 @@ impl<S> Endpoint<S> {
 
     fn data_address(&self) -> DataAddress {
         let local = self.io.local_address();
-        let memory = matches!(self.io, Backend::Memory(_));
-        DataAddress { port: local.port(), ip: memory.then(|| local.ip()) }
+        let ip = local.ip();
+        // Without an address, that of the control connection is meant.
+        DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
     }
 
     /// The payload that packets to `peer` can carry, in bytes.

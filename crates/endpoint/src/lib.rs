@@ -29,6 +29,9 @@ mod core;
 mod endpoint;
 mod faults;
 mod handler;
+mod mailbox;
+mod node;
+mod polling;
 mod receive;
 mod sessions;
 mod stats;
@@ -41,9 +44,14 @@ pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
 pub use context::Context;
 pub use endpoint::Endpoint;
 pub use handler::{Handler, Payload, Request, RequestHandle};
+pub use node::{
+    AttachError, ConnectAndWaitError, ConnectError, Node, NodeConfig, NodeError, SessionError,
+};
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
+pub use petasos_control::{FailureReason, Fault, RefuseCode};
 pub use petasos_proto::{Recovery, TimerConfig};
 pub use petasos_wire::{Encoding, RejectCode};
+pub use polling::Polling;
 pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use stats::{EndpointStats, MemoryStats};

@@ -53,6 +53,10 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) timer_at: Time,
 }
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every session is ready, and a box would cost each packet a cache miss"
+)]
 pub(crate) enum ClientState<S> {
     Connecting,
     Ready { session: ClientSession<CallContext<S>>, route: Route },
@@ -119,10 +123,6 @@ impl<T> Table<T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.entries.iter().enumerate().filter_map(|(at, e)| Some((at as u32, e.as_deref()?)))
-    }
-
-    pub(crate) fn len(&self) -> u32 {
-        self.len
     }
 
     /// Bytes of the table and its entries, without what the entries point to.

@@ -1,0 +1,170 @@
+//! Messages from other threads to a loop that owns its state.
+//!
+//! A [`Mailbox`] is a queue, a [`Doorbell`] and an eventfd. The loop looks at the doorbell once
+//! per turn (one load); only if it has rung does it take the lock, once for all messages that are
+//! waiting. The eventfd is written only when the loop has said that it sleeps.
+//!
+//! Who may touch what: any thread calls [`Mailbox::post`] and [`Mailbox::wake`]; everything else
+//! belongs to the loop's thread. Closing is exact: a message is either taken by the loop, handed
+//! back to its sender, or returned by [`Mailbox::close`]; none is lost in between. The lock is
+//! never held while code of the application runs, so that it is never poisoned.
+
+mod doorbell;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use doorbell::Doorbell;
+
+/// Why a message was not posted; it comes back.
+#[derive(Debug)]
+pub(crate) enum PostError<T> {
+    /// The loop is gone.
+    Closed(T),
+    /// As many messages wait as may.
+    Full(T),
+}
+
+pub(crate) struct Mailbox<T> {
+    /// `None` once closed.
+    queue: Mutex<Option<VecDeque<T>>>,
+    doorbell: Doorbell,
+    eventfd: OwnedFd,
+}
+
+impl<T> Mailbox<T> {
+    pub(crate) fn new() -> io::Result<Mailbox<T>> {
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Mailbox {
+            queue: Mutex::new(Some(VecDeque::new())),
+            doorbell: Doorbell::default(),
+            eventfd,
+        })
+    }
+
+    /// Posts a message and wakes the loop if it sleeps.
+    pub(crate) fn post(&self, message: T) -> Result<(), PostError<T>> {
+        self.post_bounded(message, usize::MAX)
+    }
+
+    /// [`Mailbox::post`], unless `waiting_max` messages wait already.
+    pub(crate) fn post_bounded(&self, message: T, waiting_max: usize) -> Result<(), PostError<T>> {
+        match &mut *self.lock() {
+            None => return Err(PostError::Closed(message)),
+            Some(queue) if queue.len() >= waiting_max => return Err(PostError::Full(message)),
+            Some(queue) => queue.push_back(message),
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Makes the loop turn, with or without a message.
+    pub(crate) fn wake(&self) {
+        if self.doorbell.ring() {
+            self.write();
+        }
+    }
+
+    /// Whether the doorbell has rung since the last [`Mailbox::take`].
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.doorbell.has_rung()
+    }
+
+    /// Exchanges `emptied` for all waiting messages.
+    pub(crate) fn take(&self, emptied: &mut VecDeque<T>) {
+        self.doorbell.answer();
+        if let Some(queue) = &mut *self.lock() {
+            core::mem::swap(queue, emptied);
+        }
+    }
+
+    /// Says that the loop is about to sleep on [`Mailbox::as_fd`]. If this returns false, mail has
+    /// come and it must not. The loop calls [`Mailbox::rise`] when it is up again.
+    #[must_use]
+    pub(crate) fn doze(&self) -> bool {
+        self.doorbell.doze()
+    }
+
+    /// The loop is awake: no more writes to the eventfd.
+    pub(crate) fn rise(&self) {
+        self.doorbell.rise();
+    }
+
+    /// The loop counts as asleep from now on: every first message makes the eventfd readable.
+    pub(crate) fn sleep_always(&self) {
+        if self.doorbell.sleep_always() {
+            self.write();
+        }
+    }
+
+    /// Makes the eventfd unreadable until the next wake-up.
+    pub(crate) fn hush(&self) {
+        // An error says that it was not readable, which is what is wanted.
+        let _ = rustix::io::read(&self.eventfd, &mut [0u8; 8]);
+    }
+
+    /// Refuses messages from now on; those that wait come back.
+    pub(crate) fn close(&self) -> VecDeque<T> {
+        self.lock().take().unwrap_or_default()
+    }
+
+    fn write(&self) {
+        // The only possible error says that the counter is at its maximum, and then the
+        // descriptor is readable already.
+        let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<T>>> {
+        self.queue.lock().expect("nothing panics under the lock")
+    }
+}
+
+impl<T> AsFd for Mailbox<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.eventfd.as_fd()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    fn readable(mailbox: &Mailbox<u32>) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::new(mailbox, PollFlags::IN)];
+        poll(&mut fds, Some(&at_once)).expect("an eventfd can be polled") == 1
+    }
+
+    #[test]
+    fn the_eventfd_is_written_only_for_a_sleeper_and_only_once() {
+        let mailbox = Mailbox::new().expect("the system has descriptors");
+        mailbox.post(1).expect("it is open");
+        assert!(mailbox.has_mail() && !readable(&mailbox));
+        assert!(!mailbox.doze(), "there is mail");
+        let mut mail = VecDeque::new();
+        mailbox.take(&mut mail);
+        assert_eq!(mail.drain(..).collect::<Vec<_>>(), [1]);
+        assert!(!mailbox.has_mail() && mailbox.doze());
+        mailbox.post(2).expect("it is open");
+        mailbox.post(3).expect("it is open");
+        assert!(readable(&mailbox));
+        mailbox.rise();
+        mailbox.hush();
+        assert!(!readable(&mailbox) && mailbox.has_mail());
+    }
+
+    #[test]
+    fn closing_returns_what_waits_and_refuses_the_rest() {
+        let mailbox = Mailbox::new().expect("the system has descriptors");
+        mailbox.post(1).expect("it is open");
+        assert!(matches!(mailbox.post_bounded(2, 1), Err(PostError::Full(2))));
+        assert_eq!(mailbox.close(), [1]);
+        assert!(matches!(mailbox.post(3), Err(PostError::Closed(3))));
+    }
+}

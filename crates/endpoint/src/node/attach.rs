@@ -1,0 +1,145 @@
+//! An endpoint as a member of a node: joining, leaving, opening sessions.
+
+use std::net::SocketAddr;
+
+use core::time::Duration;
+
+use petasos_control::{SessionRef, SessionRole};
+
+use super::mail::Command;
+use super::outside::Attachment;
+use super::{AttachError, ConnectError, Member, Node, SessionError};
+use crate::call::CallError;
+use crate::endpoint::Endpoint;
+use crate::sessions::{SessionId, SessionState};
+
+impl<S> Endpoint<S> {
+    /// Makes the endpoint a member of `node`: sessions can be opened from it, and to it as soon as
+    /// it has a handler. Dropping the endpoint leaves the node.
+    ///
+    /// # Errors
+    /// See [`AttachError`].
+    pub fn attach(&mut self, node: &Node) -> Result<(), AttachError> {
+        let serves = self.core.handlers.iter().any(Option::is_some);
+        let outside = &mut self.core.outside;
+        if outside.attachment.is_some() {
+            return Err(AttachError::Attached);
+        }
+        let mailbox = outside.open_mailbox().map_err(AttachError::System)?;
+        let shared = node.shared().clone();
+        let index = shared.members().join(Member { mailbox, serves })?;
+        outside.attachment = Some(Attachment { shared, index });
+        Ok(())
+    }
+
+    /// Leaves the node. Sessions that were set up through it are closed, at both ends.
+    pub fn detach(&mut self) {
+        let own: Vec<_> = self.core.outside.remotes.keys().copied().collect();
+        self.core.outside.detach();
+        for session in own {
+            match session.role {
+                SessionRole::Client => {
+                    if let Some(id) = self.client_of(session) {
+                        self.fail_session(id, CallError::SessionClosed);
+                    }
+                }
+                SessionRole::Server => {
+                    self.drop_server_session(session.session, session.tag);
+                }
+            }
+        }
+    }
+
+    /// Begins to set up a session with whichever endpoint the process at `server` (its node's
+    /// address) picks. The session is [`SessionState::Connecting`] until the loop has heard of the
+    /// outcome; if it fails, [`crate::Context::session_error`] says why.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect(&mut self, server: SocketAddr) -> Result<SessionId, ConnectError> {
+        let mailbox = self.core.outside.mailbox().cloned();
+        let attached = self.core.outside.attachment.is_some();
+        let from = mailbox.filter(|_| attached).ok_or(ConnectError::NotAttached)?;
+        let offer = self.open_session(server, None).map_err(ConnectError::NoRoute)?;
+        let offer = Box::new(offer.ok_or(ConnectError::SessionsFull)?);
+        let session = offer.session;
+        if !self.core.outside.command(Command::Connect { server, offer, from }) {
+            self.close_session(session);
+            return Err(ConnectError::NotAttached);
+        }
+        Ok(session)
+    }
+
+    /// [`Endpoint::connect`], then turns the loop until the session is ready. A session that does
+    /// not become ready is closed.
+    ///
+    /// # Errors
+    /// See [`ConnectAndWaitError`].
+    pub fn connect_and_wait(
+        &mut self,
+        server: SocketAddr,
+        timeout: Duration,
+    ) -> Result<SessionId, ConnectAndWaitError> {
+        let session = self.connect(server).map_err(ConnectAndWaitError::NotBegun)?;
+        self.run_for(timeout, |_, cx| cx.session_state(session) != SessionState::Connecting);
+        match self.context().session_state(session) {
+            SessionState::Ready => Ok(session),
+            state => {
+                // Without a stated reason the session is still connecting: time is up.
+                let error = self.context().session_error(session);
+                debug_assert!(error.is_some() || state == SessionState::Connecting);
+                self.close_session(session);
+                let error = error.unwrap_or(SessionError::Timeout);
+                Err(ConnectAndWaitError::Failed(error))
+            }
+        }
+    }
+
+    /// Forgets the session that this endpoint granted under `index` and `tag`: what the peer's
+    /// disconnect asks for. Handlers that have not answered will find their call gone. Returns
+    /// whether there was such a session.
+    pub fn drop_server_session(&mut self, index: u32, tag: u32) -> bool {
+        let found = self.core.servers.get(index).is_some_and(|entry| entry.tag == tag);
+        if found {
+            self.core.drop_server(index);
+        }
+        found
+    }
+
+    /// The client session that `session` names.
+    pub(super) fn client_of(&self, session: SessionRef) -> Option<SessionId> {
+        let entry = self.core.clients.get(session.session);
+        let entry = entry.filter(|entry| entry.tag == session.tag)?;
+        Some(SessionId { index: session.session, generation: entry.generation })
+    }
+
+    /// Tells the server that a client session is being closed.
+    pub(crate) fn forget_remote(&mut self, session: SessionId) {
+        self.core.outside.errors.remove(&session);
+        let Some(tag) = self.core.client_mut(session).map(|entry| entry.tag) else { return };
+        let (role, endpoint) = (SessionRole::Client, self.core.outside.index());
+        let own = SessionRef { role, endpoint, session: session.index, tag };
+        self.core.outside.give_up(&own);
+    }
+}
+
+/// Why [`Endpoint::connect_and_wait`] brought no session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectAndWaitError {
+    /// It was not even begun.
+    NotBegun(ConnectError),
+    /// It failed, or took too long ([`SessionError::Timeout`]).
+    Failed(SessionError),
+}
+
+impl core::fmt::Display for ConnectAndWaitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ConnectAndWaitError::NotBegun(error) => error.fmt(f),
+            ConnectAndWaitError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConnectAndWaitError {}

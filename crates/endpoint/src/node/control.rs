@@ -1,0 +1,467 @@
+//! The control thread: sockets, connections, and who asked for what.
+//!
+//! Invariants: an attempt is in `attempts` from its command until its outcome is posted, and then
+//! waits on exactly one link; `by_address` names exactly the links that this process dialled and
+//! whose connection has not ended. However the thread ends, also by a panic, every endpoint is
+//! told (`Drop`).
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use core::time::Duration;
+
+use petasos_base::{Clock, Time};
+use petasos_control::{
+    AcceptParams, ByeReason, Config, ConnectError, ConnectFailure, ConnectParams, Connection,
+    DisconnectError, Event, Hello, RefuseCode, Role, Target,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::link::{Link, Stage};
+use super::mail::{Command, Granted, Mail};
+use super::{NodeConfig, SessionError, Shared};
+use crate::mailbox::{Mailbox, PostError};
+use crate::sessions::{PeerId, SessionOffer};
+
+/// How long the listener rests after the system could not give a descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a stopping node waits for its goodbyes to arrive.
+const STOP_TIMEOUT: Duration = Duration::from_millis(600);
+
+/// A session that an endpoint has asked for.
+struct Attempt {
+    offer: Box<SessionOffer>,
+    from: Arc<Mailbox<Mail>>,
+}
+
+pub(super) struct Control {
+    shared: Arc<Shared>,
+    listener: Option<TcpListener>,
+    config: Config,
+    hello: Hello,
+    connections_max: usize,
+    clock: Clock,
+    now: Time,
+    links: BTreeMap<PeerId, Link>,
+    by_address: HashMap<SocketAddr, PeerId>,
+    attempts: HashMap<u64, Attempt>,
+    next_link: PeerId,
+    /// Connect ids are never used twice in an incarnation (C12).
+    next_connect: u64,
+    /// Where the search for the next serving endpoint starts.
+    cursor: usize,
+    accept_at: Time,
+    draining: bool,
+    /// When a node that was told to stop gives up on its goodbyes.
+    stop_at: Option<Time>,
+}
+
+impl Control {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        listener: Option<TcpListener>,
+        config: Config,
+        hello: Hello,
+        settings: &NodeConfig,
+        clock: Clock,
+    ) -> Control {
+        Control {
+            shared,
+            listener,
+            config,
+            hello,
+            connections_max: settings.connections_max,
+            now: clock.now(),
+            clock,
+            links: BTreeMap::new(),
+            by_address: HashMap::new(),
+            attempts: HashMap::new(),
+            next_link: 1,
+            next_connect: 1,
+            cursor: 0,
+            accept_at: Time::ZERO,
+            draining: false,
+            stop_at: None,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut commands = VecDeque::new();
+        loop {
+            self.now = self.clock.now();
+            self.shared.commands.take(&mut commands);
+            commands.drain(..).for_each(|command| self.on_command(command));
+            self.turn_links();
+            let overdue = self.stop_at.is_some_and(|at| at <= self.now);
+            if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
+                return;
+            }
+            if self.wait() {
+                self.accept();
+            }
+        }
+    }
+
+    /// Sleeps until something happens. Returns whether the listener is ready.
+    fn wait(&mut self) -> bool {
+        let wake_at = self.links.values().map(Link::next_timeout).min().unwrap_or(Time::NEVER);
+        let listens = self.listener.is_some() && self.stop_at.is_none();
+        let paused = self.accept_at > self.now;
+        let pause_end = if listens && paused { self.accept_at } else { Time::NEVER };
+        let wake_at = wake_at.min(pause_end).min(self.stop_at.unwrap_or(Time::NEVER));
+        let mut fds = vec![PollFd::new(&self.shared.commands, PollFlags::IN)];
+        let listener = self.listener.as_ref().filter(|_| listens && !paused);
+        fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+        let links = self.links.values().map(|link| PollFd::new(link, link.interest()));
+        fds.extend(links);
+        let asleep = self.shared.commands.doze();
+        let now = self.clock.now();
+        let wait_ns = if asleep { wake_at.nanos_since(now) } else { 0 };
+        // An interrupted or failed poll is a turn without news: everything is nonblocking.
+        let _ = poll(&mut fds, timespec(wake_at, wait_ns).as_ref());
+        if asleep {
+            self.shared.commands.rise();
+        }
+        let rung = !fds[0].revents().is_empty();
+        let accepts = listener.is_some() && !fds[1].revents().is_empty();
+        if rung {
+            self.shared.commands.hush();
+        }
+        accepts
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        loop {
+            match listener.accept() {
+                // Dropping the stream tells the peer; it may come again.
+                Ok(_) if self.links.len() >= self.connections_max => {}
+                Ok((stream, peer)) => {
+                    let (config, hello) = (self.config, self.hello.clone());
+                    let mut connection = Connection::new(config, Role::Acceptor, hello, self.now);
+                    if self.draining {
+                        connection.drain();
+                    }
+                    if let Ok(link) = Link::accepted(stream, peer, connection) {
+                        self.links.insert(self.next_link, link);
+                        self.next_link += 1;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.accept_at = self.now + ACCEPT_PAUSE;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Connect { server, offer, from } => self.connect(server, offer, from),
+            Command::Reply { link, id, result, from } => self.reply(link, id, *result, &from),
+            Command::Disconnect { link, session } => {
+                if let Some(link) = self.links.get_mut(&link) {
+                    link.disconnects.push_back(session);
+                }
+            }
+            Command::Drain => self.drain(),
+            Command::Stop => self.stop(),
+        }
+    }
+
+    fn connect(&mut self, server: SocketAddr, offer: Box<SessionOffer>, from: Arc<Mailbox<Mail>>) {
+        let id = self.next_connect;
+        self.next_connect += 1;
+        self.attempts.insert(id, Attempt { offer, from });
+        if self.stop_at.is_some() {
+            return self.fail_attempt(id, SessionError::NodeEnded);
+        }
+        let number = match self.by_address.get(&server) {
+            Some(&number) => number,
+            None => match Link::dial(server, self.now + self.config.connect_timeout) {
+                Ok(link) => {
+                    let number = self.next_link;
+                    self.next_link += 1;
+                    self.links.insert(number, link);
+                    self.by_address.insert(server, number);
+                    number
+                }
+                Err(error) => return self.fail_attempt(id, error),
+            },
+        };
+        let link = self.links.get_mut(&number).expect("addresses name links");
+        link.waiting.push_back(id);
+    }
+
+    fn reply(
+        &mut self,
+        link: PeerId,
+        id: u64,
+        result: Result<AcceptParams, RefuseCode>,
+        from: &Mailbox<Mail>,
+    ) {
+        let connection = self.links.get_mut(&link).and_then(Link::connection);
+        let sent = connection.is_some_and(|connection| connection.reply(id, result).is_ok());
+        if let (false, Ok(granted)) = (sent, result) {
+            // If the endpoint is gone, so is the session.
+            let _ = from.post(Mail::Void { session: granted.server_ref() });
+        }
+    }
+
+    fn drain(&mut self) {
+        self.draining = true;
+        self.links.values_mut().filter_map(Link::connection).for_each(Connection::drain);
+        for member in self.shared.members().list.iter().flatten() {
+            // An endpoint that is gone need not be told.
+            let _ = member.mailbox.post(Mail::Drain);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stop_at = Some(self.now + STOP_TIMEOUT);
+        self.listener = None;
+        let numbers: Vec<_> = self.links.keys().copied().collect();
+        for number in numbers {
+            let link = self.links.get_mut(&number).expect("the numbers were just read");
+            match link.connection() {
+                Some(connection) => connection.close(ByeReason::Shutdown),
+                None => {
+                    self.end_link(number, SessionError::NodeEnded);
+                    self.links.remove(&number);
+                }
+            }
+        }
+    }
+
+    /// Gives every link its turn. Links are few and this runs when something has happened, so that
+    /// none is left out and no list of those with news has to be kept right.
+    fn turn_links(&mut self) {
+        let numbers: Vec<_> = self.links.keys().copied().collect();
+        for number in numbers {
+            if self.turn_dialling(number) {
+                self.turn_link(number);
+            }
+        }
+    }
+
+    /// Turns a link whose TCP connection has come to stand into a talking one. False if it does
+    /// not stand.
+    fn turn_dialling(&mut self, number: PeerId) -> bool {
+        let (now, draining) = (self.now, self.draining);
+        let link = self.links.get_mut(&number).expect("a link's number was just read");
+        match link.dialled(now) {
+            Ok(true) => {
+                if matches!(link.stage, Stage::Dialling { .. }) {
+                    let hello = self.hello.clone();
+                    let mut connection = Connection::new(self.config, Role::Dialler, hello, now);
+                    if draining {
+                        connection.drain();
+                    }
+                    link.stage = Stage::Talking(Box::new(connection));
+                }
+                true
+            }
+            Ok(false) => false,
+            Err(error) => {
+                self.end_link(number, error);
+                self.links.remove(&number);
+                false
+            }
+        }
+    }
+
+    fn turn_link(&mut self, number: PeerId) {
+        let link = self.links.get_mut(&number).expect("a link's number was just read");
+        link.take_input(self.now);
+        self.take_events(number);
+        self.send_waiting(number);
+        let link = self.links.get_mut(&number).expect("links are removed by their turn only");
+        link.give_output(self.now);
+        // A failed write is an event as well.
+        self.take_events(number);
+        if self.links[&number].is_over(self.now) {
+            self.links.remove(&number);
+        }
+    }
+
+    fn take_events(&mut self, number: PeerId) {
+        let link = self.links.get_mut(&number).expect("links are removed by their turn only");
+        let Some(connection) = link.connection() else { return };
+        let events: Vec<_> = core::iter::from_fn(|| connection.poll_event()).collect();
+        for event in events {
+            self.on_event(number, event);
+        }
+    }
+
+    fn on_event(&mut self, number: PeerId, event: Event) {
+        match event {
+            Event::ConnectRequested { id, params } => self.on_asked(number, id, params),
+            Event::ConnectAnswered { id, result } => self.on_answered(number, id, result),
+            Event::Disconnected { session } => {
+                let mail = Mail::Disconnected { link: number, session };
+                self.post_to(session.endpoint, mail);
+            }
+            Event::PeerFailed(reason) => {
+                self.end_link(number, SessionError::from_failure(reason));
+            }
+            Event::Closed { by_peer, .. } => {
+                let error = if by_peer { SessionError::PeerEnded } else { SessionError::NodeEnded };
+                self.end_link(number, error);
+            }
+            // What these change is read off the connection in `send_waiting`.
+            Event::PeerHello { .. } | Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
+        }
+    }
+
+    /// A peer wants a session: pass it on to an endpoint.
+    fn on_asked(&mut self, number: PeerId, id: u64, params: ConnectParams) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let client_ip = link.peer_ip;
+        let params = Box::new(params);
+        let target = params.target;
+        let posted = {
+            let members = self.shared.members();
+            let index = match target {
+                Target::Any => members.next_serving(self.cursor),
+                Target::Index(index) => Some(index),
+            };
+            let member = index.and_then(|index| members.get(index)).filter(|m| m.serves);
+            let mail = Mail::Asked { link: number, id, params, client_ip };
+            index.filter(|_| member.is_some_and(|member| member.mailbox.post(mail).is_ok()))
+        };
+        match (posted, target) {
+            (Some(index), Target::Any) => self.cursor = usize::from(index) + 1,
+            (Some(_), Target::Index(_)) => {}
+            // The process may be about to attach an endpoint: a retry is of use.
+            (None, Target::Any) => self.refuse(number, id, RefuseCode::SessionsFull),
+            (None, Target::Index(_)) => self.refuse(number, id, RefuseCode::NoSuchEndpoint),
+        }
+    }
+
+    fn refuse(&mut self, number: PeerId, id: u64, code: RefuseCode) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        if let Some(connection) = link.connection() {
+            // If the connection has ended meanwhile, nobody waits for the refusal.
+            let _ = connection.reply(id, Err(code));
+        }
+    }
+
+    fn on_answered(
+        &mut self,
+        number: PeerId,
+        id: u64,
+        result: Result<AcceptParams, ConnectFailure>,
+    ) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let error = match result {
+            Ok(params) => return self.on_granted(number, id, params),
+            Err(ConnectFailure::Refused(code)) => SessionError::RefusedBy(code),
+            Err(ConnectFailure::TimedOut) => SessionError::Timeout,
+            // The connection's last event says why.
+            Err(_) => return link.orphans.push(id),
+        };
+        self.fail_attempt(id, error);
+    }
+
+    fn on_granted(&mut self, number: PeerId, id: u64, params: AcceptParams) {
+        let Some(Attempt { offer, from }) = self.attempts.remove(&id) else { return };
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let granted = Granted { link: number, server_ip: link.peer_ip, params };
+        let mail = Mail::Connected { offer, outcome: Ok(Box::new(granted)) };
+        if let Err(PostError::Closed(_) | PostError::Full(_)) = from.post(mail) {
+            link.disconnects.push_back(params.server_ref());
+        }
+    }
+
+    /// Asks and tells what has waited for the connection to take it.
+    fn send_waiting(&mut self, number: PeerId) {
+        let now = self.now;
+        let mut failed = Vec::new();
+        let link = self.links.get_mut(&number).expect("links are removed by their turn only");
+        let Stage::Talking(connection) = &mut link.stage else { return };
+        if !connection.is_open() {
+            return;
+        }
+        while let Some(session) = link.disconnects.front() {
+            match connection.disconnect(*session) {
+                Err(DisconnectError::TooManyOutstanding | DisconnectError::Backlogged) => break,
+                // Sent, or impossible for good: the connection's end does the same.
+                _ => link.disconnects.pop_front(),
+            };
+        }
+        while let Some(&id) = link.waiting.front() {
+            let attempt = self.attempts.get(&id).expect("a waiting id has an attempt");
+            match connection.connect(id, attempt.offer.params, now) {
+                Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => break,
+                Ok(()) => {}
+                Err(ConnectError::PeerDraining) => failed.push((id, RefuseCode::Draining)),
+                Err(_) => failed.push((id, RefuseCode::IncompatibleParameters)),
+            }
+            link.waiting.pop_front();
+        }
+        for (id, code) in failed {
+            self.fail_attempt(id, SessionError::RefusedBy(code));
+        }
+    }
+
+    fn fail_attempt(&mut self, id: u64, error: SessionError) {
+        if let Some(Attempt { offer, from }) = self.attempts.remove(&id) {
+            // If the endpoint is gone, so is the session.
+            let _ = from.post(Mail::Connected { offer, outcome: Err(error) });
+        }
+    }
+
+    /// The connection is over: everything that hangs on it fails.
+    fn end_link(&mut self, number: PeerId, error: SessionError) {
+        let link = self.links.get_mut(&number).expect("a link that ends exists");
+        link.ended = true;
+        let ids = link.waiting.drain(..).chain(link.orphans.drain(..)).collect::<Vec<_>>();
+        if let Some(server) = link.server {
+            self.by_address.remove(&server);
+        }
+        for id in ids {
+            self.fail_attempt(id, error.clone());
+        }
+        for member in self.shared.members().list.iter().flatten() {
+            // An endpoint that is gone need not be told.
+            let _ = member.mailbox.post(Mail::PeerLost { link: number, error: error.clone() });
+        }
+    }
+
+    fn post_to(&self, endpoint: u16, mail: Mail) {
+        if let Some(member) = self.shared.members().get(endpoint) {
+            // A session of an endpoint that is gone is gone as well.
+            let _ = member.mailbox.post(mail);
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let ids: Vec<_> = self.attempts.keys().copied().collect();
+        for id in ids {
+            self.fail_attempt(id, SessionError::NodeEnded);
+        }
+        for command in self.shared.commands.close() {
+            if let Command::Connect { offer, from, .. } = command {
+                let outcome = Err(SessionError::NodeEnded);
+                let _ = from.post(Mail::Connected { offer, outcome });
+            }
+        }
+        let mut members = self.shared.members();
+        members.closed = true;
+        for member in members.list.iter().flatten() {
+            let _ = member.mailbox.post(Mail::NodeEnded);
+        }
+    }
+}
+
+/// The timeout of a poll until `wake_at`, `wait_ns` from now.
+fn timespec(wake_at: Time, wait_ns: u64) -> Option<Timespec> {
+    let finite = wake_at != Time::NEVER || wait_ns == 0;
+    finite.then(|| crate::polling::timespec_of(wait_ns))
+}

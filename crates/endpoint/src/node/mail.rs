@@ -1,0 +1,55 @@
+//! What the control thread and the endpoints tell each other.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
+
+use super::SessionError;
+use crate::mailbox::Mailbox;
+use crate::sessions::{PeerId, SessionOffer};
+
+/// From any thread to an endpoint.
+pub(crate) enum Mail {
+    /// The outcome of a [`Command::Connect`].
+    Connected { offer: Box<SessionOffer>, outcome: Result<Box<Granted>, SessionError> },
+    /// A client asks for a session: answer with [`Command::Reply`].
+    Asked { link: PeerId, id: u64, params: Box<ConnectParams>, client_ip: IpAddr },
+    /// The peer has given up a session; this endpoint's end is named.
+    Disconnected { link: PeerId, session: SessionRef },
+    /// A session that this endpoint granted was never heard of by its client.
+    Void { session: SessionRef },
+    /// A control connection has ended.
+    PeerLost { link: PeerId, error: SessionError },
+    /// The process shuts down gracefully.
+    Drain,
+    /// The node is gone; there are no control connections any more.
+    NodeEnded,
+}
+
+/// What a server granted, and over which connection.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) link: PeerId,
+    pub(crate) server_ip: IpAddr,
+    pub(crate) params: AcceptParams,
+}
+
+/// From an endpoint or the application to the control thread.
+pub(crate) enum Command {
+    /// Ask the process at `server` for a session.
+    Connect { server: SocketAddr, offer: Box<SessionOffer>, from: Arc<Mailbox<Mail>> },
+    /// The answer to [`Mail::Asked`].
+    Reply {
+        link: PeerId,
+        id: u64,
+        result: Box<Result<AcceptParams, RefuseCode>>,
+        from: Arc<Mailbox<Mail>>,
+    },
+    /// Tell the peer that a session is given up; the peer's end is named.
+    Disconnect { link: PeerId, session: SessionRef },
+    /// Take no new sessions.
+    Drain,
+    /// Say goodbye and end.
+    Stop,
+}

@@ -1,0 +1,247 @@
+//! The process as its peers see it: one control thread, one TCP port, many endpoints.
+//!
+//! A [`Node`] owns a thread that runs the control protocol (`docs/spec/control.md`) over TCP: one
+//! connection per process that this one has sessions at, shared by all endpoints and sessions, and
+//! one per process that has sessions here. Endpoints attach to the node; the two sides exchange
+//! messages through mailboxes and share nothing else but the list of members.
+//!
+//! Who may touch what: the control thread owns sockets, connections and attempts; an endpoint's
+//! thread owns its sessions. A session hangs on one control connection and fails with it.
+//!
+//! How it ends: dropping the last clone of the node stops the thread, which says goodbye on every
+//! connection, waits a moment for that to arrive, and tells every endpoint that the node is gone.
+//! An endpoint does not keep its node alive.
+
+mod attach;
+mod control;
+mod error;
+mod link;
+pub(crate) mod mail;
+mod outside;
+mod sessions;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use core::time::Duration;
+
+use petasos_base::Clock;
+use petasos_control::{Capabilities, Config, Hello, SUPPORTED, Text};
+
+use crate::mailbox::Mailbox;
+pub use attach::ConnectAndWaitError;
+use control::Control;
+pub use error::{AttachError, ConnectError, NodeError, SessionError};
+use mail::{Command, Mail};
+pub(crate) use outside::Outside;
+
+/// Endpoints that one node can have: as many as its hello promises room for.
+const ENDPOINTS_MAX: u16 = 1024;
+
+/// What a node can be told.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Where other processes reach this one; `None` if they need not. Port 0 lets the system
+    /// choose one.
+    pub listen: Option<SocketAddr>,
+    /// Silence after which a peer is asked for a sign of life.
+    pub heartbeat: Duration,
+    /// Silence after which a peer has failed; longer than `heartbeat`. A peer has as long to
+    /// introduce itself.
+    pub failure_timeout: Duration,
+    /// How long to wait for a TCP connection, and for the answer of a peer that lives.
+    pub connect_timeout: Duration,
+    /// Connections from other processes at one time; more are closed at once.
+    pub connections_max: usize,
+    /// What the process calls itself, for messages to people.
+    pub name: String,
+    /// The seed of the incarnation number; `None` takes one from the system. Two processes, or two
+    /// starts of one, must not share it.
+    pub seed: Option<u64>,
+}
+
+impl Default for NodeConfig {
+    fn default() -> NodeConfig {
+        let control = Config::default();
+        NodeConfig {
+            listen: None,
+            heartbeat: control.heartbeat_interval,
+            failure_timeout: control.failure_timeout,
+            connect_timeout: control.connect_timeout,
+            connections_max: 1024,
+            name: String::new(),
+            seed: None,
+        }
+    }
+}
+
+/// A process's place among others. See the module's documentation. Clones are the same node.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    local: Option<SocketAddr>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the node, its thread and its endpoints share.
+pub(crate) struct Shared {
+    pub(crate) commands: Mailbox<Command>,
+    members: Mutex<Members>,
+}
+
+/// The attached endpoints by index.
+#[derive(Default)]
+pub(crate) struct Members {
+    list: Vec<Option<Member>>,
+    /// Whether the node has ended: nobody can join any more.
+    closed: bool,
+}
+
+/// One attached endpoint.
+pub(crate) struct Member {
+    mailbox: Arc<Mailbox<Mail>>,
+    /// Whether it has handlers, so that sessions can be opened to it.
+    serves: bool,
+}
+
+impl Node {
+    /// Starts a node with a thread of its own.
+    ///
+    /// # Errors
+    /// See [`NodeError`].
+    pub fn start(config: NodeConfig) -> Result<Node, NodeError> {
+        let control = Config {
+            heartbeat_interval: config.heartbeat,
+            failure_timeout: config.failure_timeout,
+            connect_timeout: config.connect_timeout,
+            ..Config::default()
+        };
+        control.validate().map_err(NodeError::Config)?;
+        let listener = config.listen.map(listen).transpose()?;
+        let local = listener.as_ref().map(TcpListener::local_addr).transpose();
+        let local = local.map_err(|error| failed("read the local address", error))?;
+        let commands = Mailbox::new().map_err(|error| failed("open an eventfd", error))?;
+        let shared = Arc::new(Shared { commands, members: Mutex::default() });
+        let hello = hello(&config, listener.is_some());
+        let thread = {
+            let shared = shared.clone();
+            let run = move || {
+                Control::new(shared, listener, control, hello, &config, Clock::system()).run();
+            };
+            std::thread::Builder::new().name("petasos-control".into()).spawn(run)
+        };
+        let thread = thread.map_err(|error| failed("start the control thread", error))?;
+        let inner = Inner { shared, local, thread: Mutex::new(Some(thread)) };
+        Ok(Node { inner: Arc::new(inner) })
+    }
+
+    /// Where other processes reach this one; `None` if the node does not listen.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.inner.local
+    }
+
+    /// Begins a graceful end: peers are told, new sessions are refused, and every endpoint rejects
+    /// new requests while it finishes those at hand (see [`crate::Endpoint::shut_down`]).
+    pub fn drain(&self) {
+        // If the thread is gone there is nothing left to drain.
+        let _ = self.inner.shared.commands.post(Command::Drain);
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+}
+
+impl core::fmt::Debug for Node {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Node").field("local", &self.inner.local).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A thread that is gone already needs no telling.
+        let _ = self.shared.commands.post(Command::Stop);
+        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+        if let Some(thread) = thread {
+            // If it panicked, its endpoints were told by the unwinding; a drop must not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().expect("nothing panics under the lock")
+    }
+}
+
+impl Members {
+    /// Adds a member at the lowest free index.
+    fn join(&mut self, member: Member) -> Result<u16, AttachError> {
+        if self.closed {
+            return Err(AttachError::NodeEnded);
+        }
+        let free = self.list.iter().position(Option::is_none).unwrap_or(self.list.len());
+        if free >= usize::from(ENDPOINTS_MAX) {
+            return Err(AttachError::TooManyEndpoints);
+        }
+        if free == self.list.len() {
+            self.list.push(None);
+        }
+        self.list[free] = Some(member);
+        Ok(free as u16)
+    }
+
+    fn leave(&mut self, index: u16) {
+        self.list[usize::from(index)] = None;
+    }
+
+    fn get(&self, index: u16) -> Option<&Member> {
+        self.list.get(usize::from(index))?.as_ref()
+    }
+
+    /// The first serving member from index `from` on, in a circle.
+    fn next_serving(&self, from: usize) -> Option<u16> {
+        let count = self.list.len();
+        let mut circle = (0..count).map(|step| (from + step) % count);
+        let serves = |at: &usize| self.list[*at].as_ref().is_some_and(|member| member.serves);
+        circle.find(serves).map(|at| at as u16)
+    }
+}
+
+fn hello(config: &NodeConfig, listens: bool) -> Hello {
+    let capabilities = Capabilities::CLIENT;
+    Hello {
+        versions: SUPPORTED,
+        incarnation: config.seed.unwrap_or_else(petasos_base::random_seed),
+        // Room, not presence: endpoints come and go while a connection lives.
+        endpoints: ENDPOINTS_MAX,
+        capabilities: match listens {
+            true => capabilities.with(Capabilities::SERVER),
+            false => capabilities,
+        },
+        name: Text::new(&config.name),
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, NodeError> {
+    let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => NodeError::AddressInUse(address),
+        io::ErrorKind::AddrNotAvailable => NodeError::AddressNotLocal(address),
+        _ => failed("listen", error),
+    })?;
+    let unblocked = listener.set_nonblocking(true);
+    unblocked.map_err(|error| failed("make the listener nonblocking", error))?;
+    Ok(listener)
+}
+
+fn failed(attempt: &'static str, error: io::Error) -> NodeError {
+    NodeError::System { attempt, error }
+}

@@ -1,0 +1,129 @@
+//! What ties an endpoint to other threads: its mailbox, its node, its sessions' far ends.
+//!
+//! Everything here is touched by set-up, tear-down and mail only; of all this a turn of the loop
+//! looks at [`Outside::has_mail`] alone. Invariant: `remotes` has an entry for every session that
+//! was established through the node, until either end gives it up or its link ends.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use petasos_control::{RefuseCode, SessionRef};
+
+use super::mail::{Command, Mail};
+use super::{SessionError, Shared};
+use crate::mailbox::Mailbox;
+use crate::sessions::{PeerId, SessionId};
+
+/// The far end of a session, and the way there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote {
+    pub(crate) link: PeerId,
+    pub(crate) far: SessionRef,
+}
+
+pub(super) struct Attachment {
+    pub(super) shared: Arc<Shared>,
+    pub(super) index: u16,
+}
+
+#[derive(Default)]
+pub(crate) struct Outside {
+    /// Made when something first needs it.
+    mailbox: Option<Arc<Mailbox<Mail>>>,
+    /// Whether the loop is driven by its descriptor: then it counts as asleep at all times.
+    pub(crate) external: bool,
+    pub(super) attachment: Option<Attachment>,
+    /// An empty queue to exchange for a full one.
+    pub(super) spare: VecDeque<Mail>,
+    /// Why sessions failed, until they are closed.
+    pub(super) errors: HashMap<SessionId, SessionError>,
+    /// By this endpoint's own end.
+    pub(super) remotes: HashMap<SessionRef, Remote>,
+}
+
+impl Outside {
+    /// Whether there is mail. The loop's once-per-turn look.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.mailbox.as_ref().is_some_and(|mailbox| mailbox.has_mail())
+    }
+
+    pub(crate) fn mailbox(&self) -> Option<&Arc<Mailbox<Mail>>> {
+        self.mailbox.as_ref()
+    }
+
+    /// The mailbox, made if need be.
+    pub(crate) fn open_mailbox(&mut self) -> io::Result<Arc<Mailbox<Mail>>> {
+        match &self.mailbox {
+            Some(mailbox) => Ok(mailbox.clone()),
+            None => Ok(self.mailbox.insert(Arc::new(Mailbox::new()?)).clone()),
+        }
+    }
+
+    /// The endpoint's index in its process.
+    pub(crate) fn index(&self) -> u16 {
+        self.attachment.as_ref().map_or(0, |attachment| attachment.index)
+    }
+
+    /// Tells the node that the endpoint has handlers.
+    pub(crate) fn serves(&self) {
+        if let Some(Attachment { shared, index }) = &self.attachment
+            && let Some(Some(member)) = shared.members().list.get_mut(usize::from(*index))
+        {
+            member.serves = true;
+        }
+    }
+
+    /// Sends `command` to the control thread, if there is one.
+    pub(super) fn command(&self, command: Command) -> bool {
+        let shared = self.attachment.as_ref().map(|attachment| &attachment.shared);
+        shared.is_some_and(|shared| shared.commands.post(command).is_ok())
+    }
+
+    /// Forgets a session and tells its far end, if there is one.
+    pub(crate) fn give_up(&mut self, own: &SessionRef) {
+        if let Some(Remote { link, far }) = self.remotes.remove(own) {
+            self.command(Command::Disconnect { link, session: far });
+        }
+    }
+
+    /// Leaves the node; every far end is told.
+    pub(super) fn detach(&mut self) {
+        let remotes = core::mem::take(&mut self.remotes);
+        for Remote { link, far } in remotes.into_values() {
+            self.command(Command::Disconnect { link, session: far });
+        }
+        if let Some(Attachment { shared, index }) = self.attachment.take() {
+            shared.members().leave(index);
+        }
+    }
+
+    /// Answers mail that the endpoint will never handle.
+    fn decline(&self, mail: Mail) {
+        match mail {
+            Mail::Connected { outcome: Ok(granted), .. } => {
+                let session = granted.params.server_ref();
+                self.command(Command::Disconnect { link: granted.link, session });
+            }
+            Mail::Asked { link, id, .. } => {
+                if let Some(from) = &self.mailbox {
+                    let result = Box::new(Err(RefuseCode::Draining));
+                    self.command(Command::Reply { link, id, result, from: from.clone() });
+                }
+            }
+            // The rest concerns what is gone with the endpoint.
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let unread = self.mailbox.as_ref().map(|mailbox| mailbox.close()).unwrap_or_default();
+        for mail in core::mem::take(&mut self.spare).into_iter().chain(unread) {
+            self.decline(mail);
+        }
+        self.detach();
+    }
+}

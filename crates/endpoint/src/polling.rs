@@ -1,0 +1,177 @@
+//! How the loop waits: spinning, sleeping, or driven from outside.
+//!
+//! A loop sleeps in `poll(2)` on the packet I/O's descriptor and the mailbox's eventfd until its
+//! next timer. No wake-up is lost: frames that came before the poll make it return at once (the
+//! descriptor is level-triggered), and mail is guarded by the doorbell's protocol.
+//!
+//! Driven from outside, the loop counts as asleep at all times, so that every first letter makes
+//! the descriptor readable, and [`Endpoint::run_ready`] makes it unreadable again *before* it
+//! takes the mail.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use core::time::Duration;
+
+use petasos_base::{Clock, Time};
+use petasos_netio::PacketIo;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+
+use crate::context::Context;
+use crate::endpoint::Endpoint;
+
+/// How [`Endpoint::run`] waits when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polling {
+    /// It does not: lowest latency, one whole core.
+    Spin,
+    /// It spins for a bounded time after the last thing that happened, then sleeps until packets,
+    /// mail or a timer come. An idle process uses no processor time.
+    Adaptive {
+        /// How long to spin.
+        spin: Duration,
+    },
+    /// The application drives the loop from an event loop of its own: see
+    /// [`Endpoint::descriptor`] and [`Endpoint::run_ready`]. `run` then sleeps at once.
+    External,
+}
+
+impl Default for Polling {
+    fn default() -> Polling {
+        Polling::Adaptive { spin: Duration::from_micros(50) }
+    }
+}
+
+impl<S> Endpoint<S> {
+    /// Turns the loop, waiting as [`crate::EndpointConfig::polling`] says, until `until` returns
+    /// true. It is asked after every turn, and so before every sleep.
+    pub fn run(&mut self, until: impl FnMut(&mut S, &mut Context<'_, S>) -> bool) {
+        self.run_until(Time::NEVER, until);
+    }
+
+    /// [`Endpoint::run`] for at most `timeout`. Returns whether `until` has returned true.
+    pub fn run_for(
+        &mut self,
+        timeout: Duration,
+        until: impl FnMut(&mut S, &mut Context<'_, S>) -> bool,
+    ) -> bool {
+        let deadline = self.clock().now() + timeout;
+        self.run_until(deadline, until)
+    }
+
+    fn run_until(
+        &mut self,
+        deadline: Time,
+        mut until: impl FnMut(&mut S, &mut Context<'_, S>) -> bool,
+    ) -> bool {
+        let mut idle_since = Time::NEVER;
+        loop {
+            let busy = self.run_once();
+            let (state, mut context) = self.split();
+            let now = context.now();
+            if until(state, &mut context) {
+                return true;
+            }
+            if now >= deadline {
+                return false;
+            }
+            idle_since = if busy { Time::NEVER } else { idle_since.min(now) };
+            if !busy && self.has_spun(idle_since) && self.sleep(deadline) {
+                idle_since = Time::NEVER;
+            }
+        }
+    }
+
+    /// Whether the loop has spun for as long as it should since `idle_since`.
+    fn has_spun(&self, idle_since: Time) -> bool {
+        match self.core.config.polling {
+            Polling::Spin => false,
+            Polling::External => true,
+            Polling::Adaptive { spin } => self.core.now >= idle_since + spin,
+        }
+    }
+
+    /// Sleeps until packets, mail, a timer or `deadline` come. False if it did not: a packet I/O
+    /// without a descriptor has its peers in this very thread, and virtual time stands still.
+    pub(crate) fn sleep(&mut self, deadline: Time) -> bool {
+        let wake_at = self.next_turn_at().min(deadline);
+        let wait_ns = wake_at.nanos_since(self.clock().now());
+        let real = matches!(self.clock(), Clock::System(_));
+        let Some(packets) = self.io().descriptor().filter(|_| real && wait_ns > 0) else {
+            return false;
+        };
+        let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
+        let packets = PollFd::from_borrowed_fd(packets, PollFlags::IN);
+        let outside = &self.core.outside;
+        // An interrupted or failed poll is an early end of the sleep, which is harmless.
+        match outside.mailbox() {
+            None => {
+                let _ = poll(&mut [packets], timeout.as_ref());
+            }
+            Some(mailbox) => {
+                if !mailbox.doze() {
+                    return false;
+                }
+                let mut fds = [packets, PollFd::new(mailbox.as_ref(), PollFlags::IN)];
+                let _ = poll(&mut fds, timeout.as_ref());
+                if !outside.external {
+                    mailbox.rise();
+                }
+                if !fds[1].revents().is_empty() {
+                    mailbox.hush();
+                }
+            }
+        }
+        self.core.stats.sleeps += 1;
+        true
+    }
+
+    /// A descriptor that is readable when the loop should turn because packets or mail have come:
+    /// for event loops that wait for descriptors. Timers need [`Endpoint::next_turn_at`] as well.
+    /// From this call on the loop counts as asleep between turns: drive it with
+    /// [`Endpoint::run_ready`].
+    ///
+    /// # Errors
+    /// The system's, if it gives no descriptor; `Unsupported` if the packet I/O has none.
+    pub fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        let mailbox = self.core.outside.open_mailbox()?;
+        let packets = self.io().descriptor().ok_or(io::ErrorKind::Unsupported)?;
+        let joint = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        add(&joint, packets)?;
+        add(&joint, mailbox.as_ref().as_fd())?;
+        self.core.outside.external = true;
+        mailbox.sleep_always();
+        Ok(joint)
+    }
+
+    /// Turns the loop until nothing happens, at most `turns_max` times, and says when to turn
+    /// again even if the descriptor does not become readable: at once if turns ran out,
+    /// [`Time::NEVER`] if nothing is due. [`Endpoint::until`] converts it to a duration.
+    pub fn run_ready(&mut self, turns_max: u32) -> Time {
+        if let Some(mailbox) = self.core.outside.mailbox() {
+            mailbox.hush();
+        }
+        for _ in 0..turns_max {
+            if !self.run_once() {
+                return self.next_turn_at();
+            }
+        }
+        self.core.now
+    }
+
+    /// How long it is until `time`; `None` if that is [`Time::NEVER`].
+    pub fn until(&self, time: Time) -> Option<Duration> {
+        (time != Time::NEVER).then(|| time - self.clock().now())
+    }
+}
+
+fn add(joint: &OwnedFd, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let data = epoll::EventData::new_u64(0);
+    epoll::add(joint, fd, data, epoll::EventFlags::IN)?;
+    Ok(())
+}
+
+pub(crate) fn timespec_of(nanos: u64) -> Timespec {
+    const SECOND_NS: u64 = 1_000_000_000;
+    Timespec { tv_sec: (nanos / SECOND_NS) as i64, tv_nsec: (nanos % SECOND_NS) as _ }
+}
