@@ -70,8 +70,9 @@ impl Pool {
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<MsgBuf, PoolError> {
         let class = class_of(len);
+        let lendable_bytes = self.config.lent_bytes_max.saturating_sub(self.stats.lent_bytes);
         if let Some(free) = self.free.get_mut(class)
-            && let Some(mut buf) = free.pop()
+            && let Some(mut buf) = free.pop_if(|buf| buf.capacity() <= lendable_bytes)
         {
             self.stats.kept_bytes -= buf.capacity();
             self.stats.lent_bytes += buf.capacity();
@@ -159,6 +160,19 @@ mod tests {
         pool.give(second);
         assert_eq!(pool.stats().kept_bytes, 0);
         assert_eq!(pool.stats().lent_bytes, 0);
+    }
+
+    #[test]
+    fn kept_buffers_are_not_lent_beyond_the_limit() {
+        let limits = PoolConfig { lent_bytes_max: 512, ..PoolConfig::default() };
+        let mut pool = Pool::new(limits);
+        let large = pool.take(512).unwrap();
+        pool.give(large);
+        let small = pool.take(128).unwrap();
+        assert_eq!(pool.take(512).unwrap_err(), PoolError::Exhausted);
+        pool.give(small);
+        assert_eq!(pool.take(512).unwrap().capacity(), 512);
+        assert_eq!(pool.stats().allocations, 2);
     }
 
     #[test]
