@@ -94,7 +94,7 @@ impl<'a> Packet<'a> {
     /// Checks the header of `bytes`.
     ///
     /// # Errors
-    /// See [`Malformed`]; a checksum is verified by [`crate::checksum`], not here.
+    /// See [`Malformed`]; a checksum is only announced here (W12): the caller verifies it.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
         let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {

@@ -10,7 +10,7 @@ pub enum Kind {
     Pull = 2,
     /// The client no longer wants the response.
     Cancel = 3,
-    /// The client has the whole response; the server may release it. Reserved for milestone 2.
+    /// The client has the whole response; the server may release it (W21).
     Done = 4,
     /// The first packet of a routed request (R2P2). Reserved.
     Routed = 5,
