@@ -96,3 +96,14 @@ fn w21_a_cancellation_of_another_request_is_dropped() {
     assert_eq!(pair.server.stats().stale, 1);
     assert_eq!(pair.server.stats().cancels, 0);
 }
+
+#[test]
+fn w21_a_cancellation_that_arrives_twice_counts_once() {
+    let mut pair = one_slot();
+    pair.network.doom(Kind::Cancel, 0..1, Fate::Twice);
+    let method = pair.call(Plan::new(32, 32).after_us(100));
+    pair.cancel_after(method, 50_000);
+    pair.run();
+    assert_eq!(pair.server.stats().cancels, 1);
+    assert_eq!(pair.server.stats().stale, 1);
+}

@@ -87,14 +87,16 @@ fn w25_a_path_that_comes_back_is_found() {
 /// The credit comes back just before the starved call would have timed out, had it been sent.
 #[test]
 fn w14_w25_a_call_without_credits_does_not_time_out() {
-    let mut pair = Pair::new(Config { credits: 1, ..Config::default() });
-    let stuck = pair.call(Plan::new(32, 32).answered(Answer::Never));
-    let starved = pair.call(Plan::new(32, 32));
-    pair.cancel_after(stuck, 9_995_000);
-    pair.run();
-    assert_eq!(pair.outcome(starved), Outcome::Answered);
-    assert_eq!(pair.client.stats().timeouts, 0);
-    assert_eq!(pair.sent(Kind::Request).len(), 2);
+    for bytes in [32, 3 * PAYLOAD] {
+        let mut pair = Pair::new(Config { credits: 1, ..Config::default() });
+        let stuck = pair.call(Plan::new(32, 32).answered(Answer::Never));
+        let starved = pair.call(Plan::new(bytes, 32));
+        pair.cancel_after(stuck, 9_995_000);
+        pair.run();
+        assert_eq!(pair.outcome(starved), Outcome::Answered);
+        assert_eq!(pair.client.stats().timeouts, 0);
+        assert_eq!(pair.client.stats().retransmissions, 0);
+    }
 }
 
 /// Both calls are acknowledged in one batch, of which only one round trip is taken, and answered
