@@ -1,0 +1,232 @@
+//! The client's side of a Petasos turn: keeps a window of calls outstanding and measures them.
+
+use std::time::Duration;
+
+use petasos_base::{Clock, Time};
+use petasos_endpoint::{
+    Completion, Context, Endpoint, MsgBuf, Payload, Request, SessionId,
+};
+use petasos_report::Histogram;
+
+use super::BenchError;
+
+/// The method that answers with as many bytes as the request's first four say (little endian).
+pub const METHOD: u16 = 64;
+
+/// The client's state.
+pub struct Load {
+    pub sessions: Vec<SessionId>,
+    request_bytes: u32,
+    response_bytes: u32,
+    batch: usize,
+    clock: Clock,
+    /// Read the clock for every call: only where one call is outstanding at a time.
+    exact: bool,
+    /// Let the loop sleep as its configuration says.
+    pub adaptive: bool,
+    running: bool,
+    enqueued_this_turn: usize,
+    /// Requests waiting for the next turn of the loop.
+    ready: Vec<(SessionId, MsgBuf)>,
+    outstanding: usize,
+    completed: u64,
+    last_at: Time,
+    latency: Histogram,
+    failure: Option<String>,
+}
+
+/// What one turn brought.
+#[derive(Clone, Debug)]
+pub struct LoadTurn {
+    pub completed: u64,
+    pub elapsed_s: f64,
+    pub cpu_s: f64,
+    pub latency: Histogram,
+}
+
+impl LoadTurn {
+    /// Completed calls per second.
+    pub fn ops_per_s(&self) -> f64 {
+        self.completed as f64 / self.elapsed_s
+    }
+
+    /// Request payload in gigabits per second.
+    pub fn gbit_per_s(&self, request_bytes: u32) -> f64 {
+        self.ops_per_s() * f64::from(request_bytes) * 8.0 / 1e9
+    }
+}
+
+/// Answers [`METHOD`]. A length beyond the session's limit is refused by the endpoint.
+pub fn answer<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
+    let payload = request.payload.as_slice();
+    let wanted = payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
+    match payload.get(..wanted) {
+        Some(bytes) => cx.respond_with(request.handle, bytes),
+        None => match cx.response_buffer(&request.handle, wanted) {
+            Ok(response) => cx.respond(request.handle, response),
+            Err(_) => cx.reject(request.handle, petasos_endpoint::RejectCode::Overloaded),
+        },
+    }
+    if let Payload::Buffer(buf) = request.payload {
+        cx.free(buf);
+    }
+}
+
+impl Load {
+    pub fn new(request_bytes: u32, response_bytes: u32, batch: usize, exact: bool) -> Load {
+        Load {
+            sessions: Vec::new(),
+            request_bytes,
+            response_bytes,
+            batch,
+            clock: Clock::system(),
+            exact,
+            adaptive: false,
+            running: false,
+            enqueued_this_turn: 0,
+            ready: Vec::new(),
+            outstanding: 0,
+            completed: 0,
+            last_at: Time::ZERO,
+            latency: Histogram::new(),
+            failure: None,
+        }
+    }
+
+    fn now(&self, cx: &Context<'_, Load>) -> Time {
+        if self.exact { self.clock.now() } else { cx.now() }
+    }
+
+    fn send(&mut self, cx: &mut Context<'_, Load>, session: SessionId, request: MsgBuf) {
+        let tag = self.now(cx).as_nanos();
+        match cx.enqueue_request(session, METHOD, request, done, tag) {
+            Ok(_) => self.outstanding += 1,
+            Err(refused) => self.failure = Some(refused.error.to_string()),
+        }
+    }
+}
+
+fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>) {
+    load.outstanding -= 1;
+    match completion.result {
+        Ok(payload) => {
+            let now = load.now(cx);
+            if load.running {
+                load.completed += 1;
+                load.last_at = now;
+                load.latency.record_ns(now.as_nanos().saturating_sub(completion.tag));
+            }
+            if payload.len() != load.response_bytes as usize {
+                load.failure = Some(format!("a response of {} bytes", payload.len()));
+            }
+            if let Payload::Buffer(buf) = payload {
+                cx.free(buf);
+            }
+        }
+        Err(error) => load.failure = Some(error.to_string()),
+    }
+    if load.running && load.enqueued_this_turn < load.batch {
+        load.enqueued_this_turn += 1;
+        load.send(cx, completion.session, completion.request);
+    } else {
+        load.ready.push((completion.session, completion.request));
+    }
+}
+
+/// Fills the window with requests that wait for the first turn.
+pub fn prepare(client: &mut Endpoint<Load>, window: usize) -> Result<(), BenchError> {
+    let (load, mut cx) = client.split();
+    for index in 0..window {
+        let session = load.sessions[index % load.sessions.len()];
+        let mut request = cx
+            .alloc(load.request_bytes as usize)
+            .map_err(|error| format!("no memory for the requests: {error:?}"))?;
+        if let Some(head) = request.first_chunk_mut() {
+            *head = load.response_bytes.to_le_bytes();
+        } else if load.response_bytes > 0 {
+            return Err("a request below 4 bytes cannot ask for a response of its own size: \
+                        use --response 0"
+                .into());
+        }
+        load.ready.push((session, request));
+    }
+    Ok(())
+}
+
+/// One turn of `duration`; afterwards no call is outstanding.
+pub fn turn(client: &mut Endpoint<Load>, duration: Duration) -> Result<LoadTurn, BenchError> {
+    turn_beside(client, duration, || {})
+}
+
+/// [`turn`], with `beside` called after each turn of the client's loop.
+pub fn turn_beside(
+    client: &mut Endpoint<Load>,
+    duration: Duration,
+    mut beside: impl FnMut(),
+) -> Result<LoadTurn, BenchError> {
+    let clock = client.clock().clone();
+    let (start, cpu_start) = (clock.now(), super::turns::thread_cpu_s());
+    let load = client.state_mut();
+    (load.running, load.completed, load.latency) = (true, 0, Histogram::new());
+    let mut checks = 0u32;
+    loop {
+        step(client);
+        beside();
+        checks += 1;
+        if checks.is_multiple_of(64) && clock.now() - start >= duration {
+            break;
+        }
+    }
+    let load = client.state_mut();
+    load.running = false;
+    let elapsed_s = load.last_at.nanos_since(start) as f64 / 1e9;
+    let turn = LoadTurn {
+        completed: load.completed,
+        elapsed_s: elapsed_s.max(1e-9),
+        cpu_s: super::turns::thread_cpu_s() - cpu_start,
+        latency: std::mem::take(&mut load.latency),
+    };
+    finish(client, &clock, beside)?;
+    Ok(turn)
+}
+
+/// Turns the loop once, after enqueuing what waits, up to the batch.
+fn step(client: &mut Endpoint<Load>) {
+    let (load, mut cx) = client.split();
+    load.enqueued_this_turn = 0;
+    while load.running && load.enqueued_this_turn < load.batch {
+        let Some((session, request)) = load.ready.pop() else { break };
+        load.enqueued_this_turn += 1;
+        load.send(&mut cx, session, request);
+    }
+    if load.adaptive {
+        let mut turns = 0;
+        client.run_for(Duration::from_millis(5), |load, _| {
+            load.enqueued_this_turn = 0;
+            turns += 1;
+            turns >= 64 || !load.ready.is_empty()
+        });
+    } else {
+        client.run_once();
+    }
+}
+
+/// Waits for what is outstanding.
+fn finish(
+    client: &mut Endpoint<Load>,
+    clock: &Clock,
+    mut beside: impl FnMut(),
+) -> Result<(), BenchError> {
+    let patience_until = clock.now() + Duration::from_secs(5);
+    while client.state().outstanding > 0 {
+        client.run_once();
+        beside();
+        if clock.now() > patience_until {
+            return Err("calls were not answered within 5 seconds: is the server overloaded?".into());
+        }
+    }
+    match client.state_mut().failure.take() {
+        Some(failure) => Err(format!("a call failed: {failure}").into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,44 @@
+//! `petasos bench`: Petasos against what the transport allows without it, in the same run.
+//!
+//! Client and server are two processes pinned to two cores (on `loopback`: one core). Petasos and
+//! each floor take turns of about 100 ms, one at a time; the reported ratio is the median of the
+//! ratios of neighbouring turns, because a single turn on a shared machine varies by a factor of
+//! three. Everything runs in one default configuration.
+
+mod against;
+mod args;
+mod factors;
+mod load;
+mod loopback;
+mod peer;
+mod remote;
+mod result;
+mod server;
+mod turns;
+
+pub use args::BenchArgs;
+
+use std::process::ExitCode;
+
+use args::{Experiment, Transport};
+
+/// Why a measurement could not be made; says what to do.
+pub type BenchError = Box<dyn std::error::Error>;
+
+/// Runs one experiment and prints its outcome.
+pub fn run(args: BenchArgs) -> ExitCode {
+    let outcome = match (&args.server_role, args.experiment) {
+        (Some(_), _) => server::run(&args),
+        (None, Experiment::Factors) => factors::run(&args),
+        (None, _) if args.connect.is_some() => remote::run(&args),
+        (None, _) if args.transport == Transport::Loopback => loopback::run(&args),
+        (None, _) => against::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("petasos bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

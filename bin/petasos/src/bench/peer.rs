@@ -1,0 +1,140 @@
+//! The client's handle on its server process and on its own endpoint and raw socket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use petasos_base::Clock;
+use petasos_endpoint::{Endpoint, Node, NodeConfig};
+use petasos_floor::{Link, SocketState};
+use petasos_netio::PacketIo;
+use petasos_netio_udp::UdpIo;
+
+use super::BenchError;
+use super::args::{BenchArgs, Experiment, TURN};
+use super::load::{self, Load, LoadTurn};
+use super::server::fruitful_syscalls;
+use super::turns::{ServerReport, ServerTurn};
+
+/// Client and server, joined and idle.
+pub struct Pair {
+    child: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    pub client: Endpoint<Load>,
+    pub link: Link,
+    _node: Node,
+}
+
+/// One Petasos turn, both sides.
+#[derive(Clone, Debug)]
+pub struct PetasosTurn {
+    pub load: LoadTurn,
+    pub server: ServerReport,
+    /// Packets that the client sent.
+    pub packets: u64,
+    /// System calls of the client that moved something.
+    pub syscalls: u64,
+}
+
+impl Pair {
+    /// Starts a server process and joins it.
+    pub fn start(args: &BenchArgs) -> Result<Pair, BenchError> {
+        let program = std::env::current_exe()?;
+        let mut child = Command::new(program)
+            .args(args.for_server())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start the server process: {error}"))?;
+        let commands = child.stdin.take();
+        let stdout = child.stdout.take().ok_or("the server has no output")?;
+        let mut answers = BufReader::new(stdout);
+        let (control, raw) = match read_ready(&mut answers) {
+            Ok(addresses) => addresses,
+            Err(error) => {
+                // It is our own child, and useless.
+                child.kill().ok();
+                child.wait().ok();
+                return Err(error);
+            }
+        };
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let node = Node::start(NodeConfig::default())?;
+        let io = UdpIo::bind(any, args.udp())?;
+        let exact = args.experiment == Experiment::Latency;
+        let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
+        load.adaptive = args.polling == super::args::PollingArg::Adaptive;
+        let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
+        client.attach(&node)?;
+        for _ in 0..args.sessions() {
+            let session = client.connect_and_wait(control, Duration::from_secs(5))?;
+            client.state_mut().sessions.push(session);
+        }
+        load::prepare(&mut client, args.window())?;
+        let mut link = Link::bind(any, 4 << 20)?;
+        link.join(raw, SocketState::Unconnected)?;
+        Ok(Pair { child, commands, answers, client, link, _node: node })
+    }
+
+    /// Runs `client` while the server does `turn`.
+    pub fn turn<R>(
+        &mut self,
+        turn: ServerTurn,
+        client: impl FnOnce(&mut Pair) -> Result<R, BenchError>,
+    ) -> Result<(R, ServerReport), BenchError> {
+        self.say(&turn.word())?;
+        if self.hear()? != "started" {
+            return Err("the server answered out of turn".into());
+        }
+        let outcome = client(self);
+        self.say("stop")?;
+        let line = self.hear()?;
+        let report = ServerReport::parse(&line).ok_or("the server's report makes no sense")?;
+        Ok((outcome?, report))
+    }
+
+    /// One Petasos turn.
+    pub fn petasos(&mut self) -> Result<PetasosTurn, BenchError> {
+        let before = self.client.io().stats();
+        let run = |pair: &mut Pair| load::turn(&mut pair.client, TURN);
+        let (load, server) = self.turn(ServerTurn::Petasos, run)?;
+        let after = self.client.io().stats();
+        let packets = after.tx_frames - before.tx_frames;
+        let syscalls = fruitful_syscalls(&after) - fruitful_syscalls(&before);
+        Ok(PetasosTurn { load, server, packets, syscalls })
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), BenchError> {
+        let commands = self.commands.as_mut().ok_or("the server has been told to end")?;
+        writeln!(commands, "{line}").map_err(|_| "the server process has died".into())
+    }
+
+    fn hear(&mut self) -> Result<String, BenchError> {
+        let mut line = String::new();
+        if self.answers.read_line(&mut line)? == 0 {
+            return Err("the server process has died".into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Pair {
+    /// The server ends with its input.
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        self.child.wait().ok();
+    }
+}
+
+fn read_ready(answers: &mut impl BufRead) -> Result<(SocketAddr, SocketAddr), BenchError> {
+    let mut line = String::new();
+    answers.read_line(&mut line)?;
+    let mut words = line.split_whitespace();
+    let mut next = || words.next().ok_or("the server process did not come up");
+    if next()? != "ready" {
+        return Err("the server process did not come up".into());
+    }
+    Ok((next()?.parse()?, next()?.parse()?))
+}

@@ -1,0 +1,74 @@
+//! Petasos alone, against a running `petasos serve`: no floor, since the other side has none.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use petasos_base::Clock;
+use petasos_endpoint::{Endpoint, Node, NodeConfig};
+use petasos_netio::PacketIo;
+use petasos_netio_udp::UdpIo;
+use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
+
+use super::BenchError;
+use super::args::{BenchArgs, Experiment, TURN};
+use super::load::{self, Load};
+use super::peer::PetasosTurn;
+use super::result::{Totals, publish};
+use super::server::fruitful_syscalls;
+use super::turns::ServerReport;
+
+/// Runs the experiment. Packets and system calls are this side's only.
+pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
+    let server = args.connect.ok_or("--connect names no server")?;
+    let any = match server {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let node = Node::start(NodeConfig::default())?;
+    let io = UdpIo::bind(SocketAddr::new(any, 0), args.udp())?;
+    let exact = args.experiment == Experiment::Latency;
+    let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
+        load.adaptive = args.polling == super::args::PollingArg::Adaptive;
+    let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
+    client.attach(&node)?;
+    for _ in 0..args.sessions() {
+        let session = client.connect_and_wait(server, Duration::from_secs(5))?;
+        client.state_mut().sessions.push(session);
+    }
+    load::prepare(&mut client, args.window())?;
+    let quantity = match args.experiment {
+        Experiment::Latency => Quantity::LatencyUs,
+        Experiment::Rate | Experiment::Factors => Quantity::OpsPerS,
+        Experiment::Bandwidth => Quantity::GbitPerS,
+    };
+    let none: [&str; 0] = [];
+    let mut pairs = Pairs::new(quantity, none);
+    let (mut latency, mut totals) = (Histogram::new(), Totals::default());
+    let goal = args.pairs(1);
+    let mut progress = Progress::new("turns", goal as u64);
+    for done in 0..goal {
+        let before = client.io().stats();
+        let turn = load::turn(&mut client, TURN)?;
+        let after = client.io().stats();
+        let value = match quantity {
+            Quantity::LatencyUs => turn.latency.quantile_us(0.5).unwrap_or(f64::NAN),
+            Quantity::OpsPerS => turn.ops_per_s(),
+            Quantity::GbitPerS => turn.gbit_per_s(args.request_bytes()),
+        };
+        pairs.push(value, &[]).ok();
+        latency.merge(&turn.latency);
+        let packets = after.tx_frames - before.tx_frames;
+        let syscalls = fruitful_syscalls(&after) - fruitful_syscalls(&before);
+        let server = ServerReport::default();
+        totals.add(&PetasosTurn { load: turn, server, packets, syscalls });
+        progress.set(done as u64 + 1);
+    }
+    progress.finish("done");
+    let name = format!("{:?}", args.experiment).to_lowercase();
+    let mut result = ExperimentResult::new(&name, Machine::read(), &pairs);
+    result.petasos = match quantity {
+        Quantity::LatencyUs => Measured::default().with_latency(&latency),
+        _ => result.petasos.with_latency(&latency),
+    };
+    publish(args, totals.apply(result))
+}

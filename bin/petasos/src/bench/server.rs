@@ -1,0 +1,125 @@
+//! The server's side of a measurement: a process that does what its standard input says.
+//!
+//! It prints where it can be reached, then per line of input runs one turn until the next line
+//! (`stop`) and reports. It ends with its input, so that a client that dies leaves nothing behind.
+
+use std::io::{BufRead, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use petasos_base::Clock;
+use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_endpoint::{Endpoint, Node, NodeConfig};
+use petasos_floor::{Link, drain, echo};
+use petasos_netio::{IoStats, PacketIo};
+use petasos_netio_udp::UdpIo;
+
+use super::args::{BenchArgs, PollingArg};
+use super::turns::{ServerReport, ServerTurn, pin, thread_cpu_s};
+use super::{BenchError, load};
+
+const BUFFER_BYTES: usize = 8_000_000;
+
+/// The core of the server.
+const CORE: usize = 1;
+
+/// Serves turns until the input ends.
+pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let node = Node::start(NodeConfig { listen: Some(any), ..NodeConfig::default() })?;
+    pin(CORE);
+    let io = UdpIo::bind(any, args.udp())?;
+    let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());
+    endpoint.register(load::METHOD, load::answer);
+    endpoint.attach(&node)?;
+    let mut link = Link::bind(any, 4 << 20)?;
+    let mut memory = vec![1; BUFFER_BYTES];
+    let control = node.local_address().ok_or("the node does not listen")?;
+    println!("ready {control} {}", link.local_address());
+    let stop = Arc::new(AtomicBool::new(false));
+    let lines = read_lines(Arc::clone(&stop));
+    let adaptive = args.polling == PollingArg::Adaptive;
+    loop {
+        let line = match lines.recv_timeout(Duration::from_millis(1)) {
+            Ok(line) => line,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                // Sessions are set up between turns.
+                endpoint.run_once();
+                continue;
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        let turn = ServerTurn::parse(&line).ok_or("a turn that the server does not know")?;
+        println!("started");
+        std::io::stdout().flush()?;
+        let report = match turn {
+            ServerTurn::Petasos => serve(&mut endpoint, &stop, adaptive),
+            ServerTurn::Echo(path) => {
+                let turn = echo(&mut link, path, &Clock::system(), || take(&stop))?;
+                ServerReport { cpu_s: turn.cpu_s, ..ServerReport::default() }
+            }
+            ServerTurn::Drain(bytes) => {
+                let clock = Clock::system();
+                let turn = drain(&mut link, bytes, &mut memory, &clock, || take(&stop))?;
+                let (bytes, elapsed_s, cpu_s) = (turn.bytes, turn.elapsed_s, turn.cpu_s);
+                ServerReport { bytes, elapsed_s, cpu_s, ..ServerReport::default() }
+            }
+        };
+        println!("{}", report.line());
+        std::io::stdout().flush()?;
+    }
+}
+
+/// Whether the client has ended the turn.
+fn take(stop: &AtomicBool) -> bool {
+    stop.load(Ordering::Relaxed) && stop.swap(false, Ordering::Relaxed)
+}
+
+fn serve(endpoint: &mut Endpoint<()>, stop: &AtomicBool, adaptive: bool) -> ServerReport {
+    let (before, cpu_start) = (endpoint.io().stats(), thread_cpu_s());
+    if adaptive {
+        let patience = Duration::from_millis(5);
+        while !take(stop) {
+            endpoint.run_for(patience, |_, _| stop.load(Ordering::Relaxed));
+        }
+    } else {
+        while !take(stop) {
+            for _ in 0..64 {
+                endpoint.run_once();
+            }
+        }
+    }
+    let after = endpoint.io().stats();
+    ServerReport {
+        cpu_s: thread_cpu_s() - cpu_start,
+        packets: after.tx_frames - before.tx_frames,
+        syscalls: fruitful_syscalls(&after) - fruitful_syscalls(&before),
+        ..ServerReport::default()
+    }
+}
+
+/// System calls that moved something: a spinning loop's empty polls say nothing about RPCs.
+pub fn fruitful_syscalls(stats: &IoStats) -> u64 {
+    stats.rx_syscalls - stats.rx_syscalls_empty + stats.tx_syscalls
+}
+
+/// Reads the input on a thread of its own: `stop` raises the flag, the rest is passed on. The
+/// receiver is disconnected when the input ends.
+fn read_lines(stop: Arc<AtomicBool>) -> Receiver<String> {
+    let (lines, received) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if line == "stop" {
+                stop.store(true, Ordering::Relaxed);
+            } else if lines.send(line).is_err() {
+                break;
+            }
+        }
+        // Whatever runs, ends with the client.
+        stop.store(true, Ordering::Relaxed);
+    });
+    received
+}

@@ -1,0 +1,118 @@
+//! What both sides of a measurement share: pinning, processor time, and the words of their pipe.
+
+use petasos_floor::Path;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Pins the thread to `core`; on a machine with fewer cores it stays where it may run.
+pub fn pin(core: usize) {
+    let mut set = CpuSet::new();
+    set.set(core);
+    if sched_setaffinity(None, &set).is_err() {
+        eprintln!("petasos bench: cannot pin to core {core}; the figures will be noisier");
+    }
+}
+
+/// Processor time of this thread, in seconds.
+pub fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// What the server does in one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerTurn {
+    /// Turns its endpoint's loop.
+    Petasos,
+    /// Echoes raw datagrams.
+    Echo(Path),
+    /// Receives raw trains of datagrams of this many bytes.
+    Drain(usize),
+}
+
+impl ServerTurn {
+    /// The word on the pipe.
+    pub fn word(self) -> String {
+        match self {
+            ServerTurn::Petasos => "petasos".into(),
+            ServerTurn::Echo(Path::Singles) => "echo 0".into(),
+            ServerTurn::Echo(Path::Trains { datagram_bytes }) => format!("echo {datagram_bytes}"),
+            ServerTurn::Drain(datagram_bytes) => format!("drain {datagram_bytes}"),
+        }
+    }
+
+    /// The turn that a line of the pipe asks for.
+    pub fn parse(line: &str) -> Option<ServerTurn> {
+        let mut words = line.split_whitespace();
+        let turn = match (words.next()?, words.next()) {
+            ("petasos", None) => ServerTurn::Petasos,
+            ("echo", Some("0")) => ServerTurn::Echo(Path::Singles),
+            ("echo", Some(bytes)) => {
+                ServerTurn::Echo(Path::Trains { datagram_bytes: bytes.parse().ok()? })
+            }
+            ("drain", Some(bytes)) => ServerTurn::Drain(bytes.parse().ok()?),
+            _ => return None,
+        };
+        words.next().is_none().then_some(turn)
+    }
+}
+
+/// What the server reports after a turn, as one line of numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServerReport {
+    /// Bytes that a drain received.
+    pub bytes: u64,
+    /// Time over which they arrived.
+    pub elapsed_s: f64,
+    /// The turn's processor time.
+    pub cpu_s: f64,
+    /// Packets that its endpoint sent.
+    pub packets: u64,
+    /// System calls of its endpoint that moved something.
+    pub syscalls: u64,
+}
+
+impl ServerReport {
+    /// The line on the pipe.
+    pub fn line(&self) -> String {
+        let ServerReport { bytes, elapsed_s, cpu_s, packets, syscalls } = self;
+        format!("done {bytes} {elapsed_s} {cpu_s} {packets} {syscalls}")
+    }
+
+    /// The report in a line of the pipe.
+    pub fn parse(line: &str) -> Option<ServerReport> {
+        let mut words = line.strip_prefix("done ")?.split_whitespace();
+        Some(ServerReport {
+            bytes: words.next()?.parse().ok()?,
+            elapsed_s: words.next()?.parse().ok()?,
+            cpu_s: words.next()?.parse().ok()?,
+            packets: words.next()?.parse().ok()?,
+            syscalls: words.next()?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_reports_survive_the_pipe() {
+        let trains = ServerTurn::Echo(Path::Trains { datagram_bytes: 56 });
+        let turns = [
+            ServerTurn::Petasos,
+            ServerTurn::Echo(Path::Singles),
+            trains,
+            ServerTurn::Drain(1472),
+        ];
+        for turn in turns {
+            assert_eq!(ServerTurn::parse(&turn.word()), Some(turn));
+        }
+        assert_eq!(ServerTurn::parse("echo"), None);
+        assert_eq!(ServerTurn::parse("petasos now"), None);
+        let report =
+            ServerReport { bytes: 1, elapsed_s: 0.25, cpu_s: 0.5, packets: 2, syscalls: 3 };
+        assert_eq!(ServerReport::parse(&report.line()), Some(report));
+        assert_eq!(ServerReport::parse("done 1"), None);
+    }
+}
