@@ -1,7 +1,6 @@
 //! From what sessions want to send to batches of packets.
 
 use arrayvec::ArrayVec;
-use petasos_base::Time;
 use petasos_buf::copy_short;
 use petasos_netio::{PacketIo, Route, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
