@@ -14,9 +14,12 @@
 //!   reason, or is still in flight ([`Stats::unaccounted`]).
 //! - Everything is bounded: events, packets in flight, inboxes, switch buffers.
 //!
+//! [`cluster`] puts whole endpoints on the hosts, gives them work, and judges what they do.
+//!
 //! Boundary rule: the network knows nothing of what hosts run; only [`Host`] joins the two.
 
 mod action;
+pub mod cluster;
 mod event;
 mod faults;
 mod host;

@@ -1,0 +1,86 @@
+//! Each call runs at most once, ends exactly once, and carries its own bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petasos_base::Time;
+
+use super::{Checker, Event, Life, Outcome, Violation};
+
+/// No request is handed to a handler twice, on whatever host.
+#[derive(Default)]
+pub(crate) struct AtMostOnce {
+    executed: BTreeMap<u64, Life>,
+}
+
+impl Checker for AtMostOnce {
+    fn note(&mut self, _: Time, event: &Event) -> Result<(), Violation> {
+        let Event::Executed { call, server, .. } = *event else { return Ok(()) };
+        match self.executed.insert(call, server) {
+            None => Ok(()),
+            Some(first) => Err(Violation::new(
+                "at most once",
+                format_args!("call {call:#x} ran on {first:?} and on {server:?}"),
+            )),
+        }
+    }
+}
+
+/// Every call ends, once, unless its client dies.
+#[derive(Default)]
+pub(crate) struct ExactlyOnce {
+    open: BTreeMap<u64, Life>,
+    ended: BTreeSet<u64>,
+}
+
+const EXACTLY_ONCE: &str = "ends exactly once";
+
+impl Checker for ExactlyOnce {
+    fn note(&mut self, _: Time, event: &Event) -> Result<(), Violation> {
+        match *event {
+            Event::Started { call, client, .. } => {
+                let fresh = !self.ended.contains(&call) && self.open.insert(call, client).is_none();
+                let twice = || Violation::new(EXACTLY_ONCE, format_args!("{call:#x} began twice"));
+                fresh.then_some(()).ok_or_else(twice)
+            }
+            Event::Ended { call, outcome } => {
+                if self.open.remove(&call).is_some() {
+                    self.ended.insert(call);
+                    return Ok(());
+                }
+                let how = if self.ended.contains(&call) { "ended again" } else { "never began" };
+                let what = format_args!("call {call:#x} {how}: {outcome:?}").to_string();
+                Err(Violation::new(EXACTLY_ONCE, what))
+            }
+            Event::Died { host } => {
+                self.open.retain(|_, client| *client != host);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&self) -> Result<(), Violation> {
+        let Some((call, client)) = self.open.first_key_value() else { return Ok(()) };
+        let count = self.open.len();
+        let what =
+            format_args!("{count} calls are open, {call:#x} of {client:?} first").to_string();
+        Err(Violation::new(EXACTLY_ONCE, what))
+    }
+}
+
+/// What arrives is what was sent.
+pub(crate) struct Bytes;
+
+impl Checker for Bytes {
+    fn note(&mut self, _: Time, event: &Event) -> Result<(), Violation> {
+        let (call, which) = match *event {
+            Event::Executed { call, right: false, .. } => (call, "request"),
+            Event::Ended { call, outcome: Outcome::Response { right: false } } => {
+                (call, "response")
+            }
+            _ => return Ok(()),
+        };
+        let what = format_args!("the {which} of call {call:#x} has other bytes").to_string();
+        Err(Violation::new("bytes", what))
+    }
+}

@@ -1,0 +1,133 @@
+//! The checkers: what must hold whatever the network does.
+//!
+//! They see [`Event`]s and nothing else, so they share no mistake with the workload, and each can
+//! be shown a history that it must refuse.
+
+mod calls;
+mod justice;
+mod rest;
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+
+use petasos_base::Time;
+use petasos_endpoint::CallError;
+
+use super::plan::Plan;
+
+pub(super) use calls::{AtMostOnce, Bytes, ExactlyOnce};
+pub(super) use justice::Justice;
+pub(super) use rest::{HostAtRest, NetworkAtRest};
+
+/// One life of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life {
+    /// Which host.
+    pub host: u32,
+    /// Its restarts before.
+    pub restarts: u32,
+}
+
+/// What happened, as the application sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Event {
+    /// A client has started a call.
+    Started { call: u64, client: Life, server: Life, plan: Plan, timeout_at: Time },
+    /// A handler has been given a request; `right` if it is the call's own in every byte.
+    Executed { call: u64, server: Life, right: bool },
+    /// A handler had no memory for its answer, and said so.
+    Unanswered { call: u64 },
+    /// A client has cancelled a call, in time.
+    Cancelled { call: u64 },
+    /// A call is over.
+    Ended { call: u64, outcome: Outcome },
+    /// A client has been told that a peer has failed.
+    PeerFailed { client: Life, server: Life },
+    /// A host has crashed: its calls will not end.
+    Died { host: Life },
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// With a response; `right` if it is the call's own in every byte.
+    Response { right: bool },
+    /// Without.
+    Failed(CallError),
+}
+
+/// What must not happen, and did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: &'static str,
+    /// What happened.
+    pub what: String,
+}
+
+impl Violation {
+    pub(super) fn new(rule: &'static str, what: impl fmt::Display) -> Violation {
+        Violation { rule, what: what.to_string() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.what)
+    }
+}
+
+/// Watches the history for one kind of violation.
+pub(super) trait Checker {
+    /// Takes the next event.
+    fn note(&mut self, at: Time, event: &Event) -> Result<(), Violation>;
+
+    /// Takes the end of the history.
+    fn finish(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+}
+
+/// All checkers of one run, and the first violation.
+pub(super) struct Judge {
+    checkers: Vec<Box<dyn Checker>>,
+    verdict: Result<(), Violation>,
+}
+
+impl Judge {
+    /// `trusting` leaves out what damage that checksums miss may rightly break: bytes, and
+    /// everything that hangs on the numbers in them. `lateness_nanos_max` is how late a timeout
+    /// may be noticed.
+    pub(super) fn new(trusting: bool, lateness_nanos_max: u64) -> Judge {
+        let mut checkers: Vec<Box<dyn Checker>> = vec![Box::new(ExactlyOnce::default())];
+        if !trusting {
+            checkers.push(Box::new(AtMostOnce::default()));
+            checkers.push(Box::new(Bytes));
+            checkers.push(Box::new(Justice::new(lateness_nanos_max)));
+        }
+        Judge { checkers, verdict: Ok(()) }
+    }
+
+    pub(super) fn note(&mut self, at: Time, event: &Event) {
+        for checker in &mut self.checkers {
+            if self.verdict.is_ok()
+                && let Err(mut violation) = checker.note(at, event)
+            {
+                violation.what += &format!(" (at {} ns)", at.as_nanos());
+                self.verdict = Err(violation);
+            }
+        }
+    }
+
+    /// What was found so far.
+    pub(super) fn verdict(&self) -> Result<(), Violation> {
+        self.verdict.clone()
+    }
+
+    /// What was found in the whole history.
+    pub(super) fn finish(&self) -> Result<(), Violation> {
+        self.verdict()?;
+        self.checkers.iter().try_for_each(|checker| checker.finish())
+    }
+}

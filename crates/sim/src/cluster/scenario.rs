@@ -1,0 +1,114 @@
+//! What a run is made of.
+
+use petasos_base::Time;
+use petasos_endpoint::EndpointConfig;
+
+use super::plan::Workload;
+use crate::{
+    Action, BufferConfig, FaultProfile, LeafSpine, LinkConfig, SwitchConfig, Topology, WorldConfig,
+};
+
+/// The network's shape.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// So many hosts on one switch.
+    Star(u32),
+    /// So many hosts, each with a cable to each other.
+    Mesh(u32),
+    /// Two tiers of switches.
+    LeafSpine(Box<LeafSpine>),
+    /// So many hosts on one switch whose buffer holds so many bytes.
+    Shallow(u32, u64),
+}
+
+/// Who has sessions to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Everyone to everyone.
+    All,
+    /// Everyone to host 0.
+    ToFirst,
+    /// Each host to so many others, spread over the network.
+    Some(u32),
+}
+
+/// What happens to the cluster at a set time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Something in the network, or a pause. Use the steps below for crashes.
+    World(Action),
+    /// A host dies. Nobody is told.
+    Crash(u32),
+    /// A host that died starts anew, the others learn of its death and open new sessions.
+    Revive(u32),
+}
+
+/// A cluster, its workload, and what goes wrong.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// How the scenario is called.
+    pub name: &'static str,
+    /// The network.
+    pub shape: Shape,
+    /// Cables of stars and meshes.
+    pub link: LinkConfig,
+    /// Sessions.
+    pub who: Who,
+    /// Sessions from each host to each of its servers: at least two if calls are nested.
+    pub sessions: u32,
+    /// Every endpoint's settings.
+    pub endpoint: EndpointConfig,
+    /// What is asked of the hosts.
+    pub workload: Workload,
+    /// What goes wrong on all links until [`Scenario::calm_at`].
+    pub faults: FaultProfile,
+    /// What else happens, by time, before [`Scenario::calm_at`].
+    pub script: Vec<(Time, Step)>,
+    /// When all faults end.
+    pub calm_at: Time,
+    /// How late a call's timeout may be noticed.
+    pub lateness_nanos_max: u64,
+    /// Packets that may be sent for each one that a faultless network needs.
+    pub amplification_max: f64,
+}
+
+impl Scenario {
+    /// Whether damage may pass the checksums, so that bytes cannot be judged.
+    pub fn is_trusting(&self) -> bool {
+        self.faults.corrupt > 0.0 && self.faults.undetected > 0.0
+    }
+
+    pub(super) fn topology(&self) -> Topology {
+        match &self.shape {
+            Shape::Star(hosts) => Topology::star(*hosts, self.link, SwitchConfig::default()),
+            Shape::Mesh(hosts) => Topology::mesh(*hosts, self.link),
+            Shape::LeafSpine(shape) => Topology::leaf_spine(shape),
+            Shape::Shallow(hosts, bytes) => {
+                let buffer = BufferConfig::plain(*bytes);
+                let switch = SwitchConfig { buffer, ..SwitchConfig::default() };
+                Topology::star(*hosts, self.link, switch)
+            }
+        }
+    }
+
+    pub(super) fn world(&self, seed: u64) -> WorldConfig {
+        WorldConfig { seed, ..WorldConfig::default() }
+    }
+
+    /// Pairs of client and server.
+    pub(super) fn pairs(&self, hosts: u32) -> Vec<(u32, u32)> {
+        let servers = |client: u32| -> Vec<u32> {
+            match self.who {
+                Who::All => (0..hosts).filter(|server| *server != client).collect(),
+                Who::ToFirst => (client != 0).then_some(0).into_iter().collect(),
+                Who::Some(count) => {
+                    let step = (hosts / (count + 1)).max(1);
+                    (1..=count).map(|i| (client + i * step) % hosts).collect()
+                }
+            }
+        };
+        let pairs = (0..hosts)
+            .flat_map(|client| servers(client).into_iter().map(move |server| (client, server)));
+        pairs.filter(|(client, server)| client != server).collect()
+    }
+}

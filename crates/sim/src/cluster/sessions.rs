@@ -1,0 +1,72 @@
+//! Sessions set up and failed by the harness itself, in no time: an ideal control protocol.
+
+use petasos_control::AcceptParams;
+use petasos_netio::memory::MemoryIo;
+
+use super::check::{Event, Life};
+use super::node::{Node, peer_id};
+use crate::World;
+
+/// Opens `count` sessions from `client` to `server`, both alive.
+pub(super) fn connect(world: &mut World<Node>, client: u32, server: u32, count: u32) {
+    let lives = (world.host(client).app().life, world.host(server).app().life);
+    for _ in 0..count {
+        let offer = world.with_host(client, |node, _| {
+            let to = MemoryIo::address(server);
+            let offer = node.endpoint.open_session(to, Some(peer_id(lives.1)));
+            let offer = offer.expect("the hub reaches every port");
+            offer.expect("the scenario has room for its sessions")
+        });
+        let granted = world.with_host(server, |node, _| {
+            let ip = MemoryIo::address(client).ip();
+            let granted = node.endpoint.accept_session(&offer.params, ip, Some(peer_id(lives.0)));
+            let granted = granted.expect("the scenario has room for its sessions");
+            node.retained_bytes_max += retained_bytes_max(&granted);
+            granted
+        });
+        world.with_host(client, |node, _| {
+            let ip = MemoryIo::address(server).ip();
+            let ready = node.endpoint.establish_session(&offer, &granted, ip);
+            assert!(ready.expect("the hub reaches every port"), "the session waits for this");
+            let peers = &mut node.endpoint.state_mut().peers;
+            peers.entry(server).or_insert((lives.1, Vec::new())).1.push(offer.session);
+        });
+    }
+}
+
+/// Bytes that the slots of a server session can hold when no call is open.
+pub(super) fn retained_bytes_max(granted: &AcceptParams) -> usize {
+    let message_bytes_max = granted.request_bytes_max.max(granted.response_bytes_max) as usize;
+    usize::from(granted.slots) * message_bytes_max.next_power_of_two()
+}
+
+/// Tells every other living host that `dead` has failed.
+pub(super) fn fail(world: &mut World<Node>, dead: Life) {
+    for number in 0..world.topology().hosts() {
+        if number == dead.host || !world.is_alive(number) {
+            continue;
+        }
+        world.with_host(number, |node, now| {
+            let app = node.endpoint.state_mut();
+            app.peers.retain(|_, (life, _)| *life != dead);
+            app.note(now, Event::PeerFailed { client: app.life, server: dead });
+            node.endpoint.fail_peer(peer_id(dead));
+        });
+    }
+}
+
+/// Closes every session at both ends.
+pub(super) fn close_all(world: &mut World<Node>) {
+    let lives: Vec<Life> = world.hosts().map(|node| node.app().life).collect();
+    for number in 0..world.topology().hosts() {
+        if !world.is_alive(number) {
+            continue;
+        }
+        world.with_host(number, |node, _| {
+            let peers = core::mem::take(&mut node.endpoint.state_mut().peers);
+            let sessions = peers.into_values().flat_map(|(_, sessions)| sessions);
+            sessions.for_each(|session| node.endpoint.close_session(session));
+            lives.iter().for_each(|life| node.endpoint.fail_peer(peer_id(*life)));
+        });
+    }
+}
