@@ -23,6 +23,7 @@
 
 mod backend;
 mod call;
+mod client;
 mod config;
 mod context;
 mod core;
@@ -34,12 +35,15 @@ mod node;
 mod polling;
 mod receive;
 mod sessions;
+mod shut_down;
 mod stats;
 mod timers;
 mod transmit;
+mod workers;
 
 pub use backend::Backend;
 pub use call::{CallError, CallId, CallSettings, Completion, Continuation, EnqueueError, Refused};
+pub use client::{CallFuture, Client, ClientError, LocalClient, SessionFuture};
 pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
 pub use context::Context;
 pub use endpoint::Endpoint;
@@ -54,4 +58,6 @@ pub use petasos_proto::{Recovery, TimerConfig};
 pub use petasos_wire::{Encoding, RejectCode};
 pub use polling::Polling;
 pub use sessions::{SessionId, SessionOffer, SessionState};
+pub use shut_down::Unfinished;
 pub use stats::{EndpointStats, MemoryStats};
+pub use workers::{WorkerHandler, WorkerPool, WorkerRequest};

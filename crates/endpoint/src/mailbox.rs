@@ -16,6 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard};
 
+use petasos_base::sync::{AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 
 use doorbell::Doorbell;
@@ -34,6 +35,8 @@ pub(crate) struct Mailbox<T> {
     queue: Mutex<Option<VecDeque<T>>>,
     doorbell: Doorbell,
     eventfd: OwnedFd,
+    /// The next of the numbers that name what letters are about.
+    number: AtomicU64,
 }
 
 impl<T> Mailbox<T> {
@@ -43,6 +46,7 @@ impl<T> Mailbox<T> {
             queue: Mutex::new(Some(VecDeque::new())),
             doorbell: Doorbell::default(),
             eventfd,
+            number: AtomicU64::new(0),
         })
     }
 
@@ -67,6 +71,12 @@ impl<T> Mailbox<T> {
         if self.doorbell.ring() {
             self.write();
         }
+    }
+
+    /// A number that this mailbox has not given before.
+    pub(crate) fn number(&self) -> u64 {
+        // Relaxed: only uniqueness matters, and that needs no order with other memory.
+        self.number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether the doorbell has rung since the last [`Mailbox::take`].

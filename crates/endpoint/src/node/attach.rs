@@ -116,6 +116,8 @@ impl<S> Endpoint<S> {
     /// Tells the server that a client session is being closed.
     pub(crate) fn forget_remote(&mut self, session: SessionId) {
         self.core.outside.errors.remove(&session);
+        // Whoever waits for the session finds the promise broken.
+        self.core.outside.openings.remove(&session);
         let Some(tag) = self.core.client_mut(session).map(|entry| entry.tag) else { return };
         let (role, endpoint) = (SessionRole::Client, self.core.outside.index());
         let own = SessionRef { role, endpoint, session: session.index, tag };

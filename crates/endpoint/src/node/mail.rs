@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
 
+use super::ConnectAndWaitError;
 use super::SessionError;
+use crate::client::promise::Promise;
+use crate::client::remote::RemoteCall;
 use crate::mailbox::Mailbox;
-use crate::sessions::{PeerId, SessionOffer};
+use crate::sessions::{PeerId, SessionId, SessionOffer};
+use crate::workers::WorkerAnswer;
 
 /// From any thread to an endpoint.
 pub(crate) enum Mail {
@@ -25,6 +29,16 @@ pub(crate) enum Mail {
     Drain,
     /// The node is gone; there are no control connections any more.
     NodeEnded,
+    /// A worker has finished.
+    Answer(Box<WorkerAnswer>),
+    /// A call from a client on another thread.
+    Call(Box<RemoteCall>),
+    /// The future of a call has been dropped.
+    Cancel { call: u64 },
+    /// A client on another thread wants a session.
+    Open { server: SocketAddr, promise: Promise<Result<SessionId, ConnectAndWaitError>> },
+    /// A client on another thread is done with a session.
+    Close { session: SessionId },
 }
 
 /// What a server granted, and over which connection.

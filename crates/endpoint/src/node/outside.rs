@@ -11,9 +11,12 @@ use std::sync::Arc;
 use petasos_control::{RefuseCode, SessionRef};
 
 use super::mail::{Command, Mail};
-use super::{SessionError, Shared};
+use super::{ConnectAndWaitError, SessionError, Shared};
+use crate::client::AsyncCall;
+use crate::client::promise::Promise;
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionId};
+use crate::workers::WorkerMethod;
 
 /// The far end of a session, and the way there.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +41,18 @@ pub(crate) struct Outside {
     pub(super) spare: VecDeque<Mail>,
     /// Why sessions failed, until they are closed.
     pub(super) errors: HashMap<SessionId, SessionError>,
-    /// By this endpoint's own end.
+    /// The far ends by this endpoint's own.
     pub(super) remotes: HashMap<SessionRef, Remote>,
+    /// Who waits for a session to be set up.
+    pub(super) openings: HashMap<SessionId, Opening>,
+    /// Calls of async clients by their ids.
+    pub(crate) calls: HashMap<u64, AsyncCall>,
+    /// Methods that run on worker threads.
+    pub(crate) workers: HashMap<u16, WorkerMethod>,
 }
+
+/// The promise of a session.
+pub(super) type Opening = Promise<Result<SessionId, ConnectAndWaitError>>;
 
 impl Outside {
     /// Whether there is mail. The loop's once-per-turn look.

@@ -1,12 +1,12 @@
 //! What mail does to an endpoint's sessions.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use petasos_control::{ConnectParams, SessionRef, SessionRole};
 
-use super::SessionError;
 use super::mail::{Command, Granted, Mail};
-use super::outside::Remote;
+use super::outside::{Opening, Remote};
+use super::{ConnectAndWaitError, SessionError};
 use crate::call::CallError;
 use crate::context::Context;
 use crate::endpoint::Endpoint;
@@ -53,6 +53,11 @@ impl<S> Endpoint<S> {
             Mail::PeerLost { link, error } => self.on_peer_lost(link, &error),
             Mail::Drain => self.drain(),
             Mail::NodeEnded => self.on_node_ended(),
+            Mail::Answer(answer) => self.on_answer(*answer),
+            Mail::Call(call) => self.context().start_async(*call),
+            Mail::Cancel { call } => self.context().cancel_async(call),
+            Mail::Open { server, promise } => self.on_open(server, promise),
+            Mail::Close { session } => self.close_session(session),
         }
     }
 
@@ -66,12 +71,24 @@ impl<S> Endpoint<S> {
                 entry.expect("the session was just established").peer = Some(*link);
                 let remote = Remote { link: *link, far };
                 self.core.outside.remotes.insert(offer.params.client_ref(), remote);
+                if let Some(opening) = self.core.outside.openings.remove(&session) {
+                    opening.keep(Ok(session));
+                }
                 return;
             }
             Ok(false) => {}
             Err(_) => self.fail_with(session, CallError::PeerFailed, SessionError::NoRoute),
         }
         self.core.outside.command(Command::Disconnect { link: *link, session: far });
+    }
+
+    fn on_open(&mut self, server: SocketAddr, opening: Opening) {
+        match self.connect(server) {
+            Ok(session) => {
+                self.core.outside.openings.insert(session, opening);
+            }
+            Err(error) => opening.keep(Err(ConnectAndWaitError::NotBegun(error))),
+        }
     }
 
     fn on_asked(&mut self, link: PeerId, id: u64, params: &ConnectParams, client_ip: IpAddr) {
@@ -133,7 +150,10 @@ impl<S> Endpoint<S> {
     }
 
     fn fail_with(&mut self, session: SessionId, call: CallError, error: SessionError) {
-        if self.core.client_mut(session).is_some() {
+        if let Some(opening) = self.core.outside.openings.remove(&session) {
+            opening.keep(Err(ConnectAndWaitError::Failed(error)));
+            self.close_session(session);
+        } else if self.core.client_mut(session).is_some() {
             self.core.outside.errors.insert(session, error);
             self.fail_session(session, call);
         }

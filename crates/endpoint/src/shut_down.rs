@@ -1,0 +1,53 @@
+//! The graceful end of an endpoint.
+
+use core::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::sessions::SessionId;
+
+/// How long to look for unfinished work at a time.
+const SLICE: Duration = Duration::from_millis(1);
+/// How long to stay for clients that have not received their last response and ask again.
+const LINGER: Duration = Duration::from_millis(20);
+
+/// What a shut-down has cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Requests of others whose handlers had not answered.
+    pub requests: usize,
+    /// Own calls that had not ended; they ended with [`crate::CallError::SessionClosed`].
+    pub calls: usize,
+}
+
+impl<S> Endpoint<S> {
+    /// Ends gracefully: rejects new requests as draining, turns the loop until all handlers
+    /// (workers included) have answered and all calls have ended, or `timeout` has passed, then
+    /// closes every session and leaves the node. Returns what was cut off.
+    pub fn shut_down(&mut self, timeout: Duration) -> Unfinished {
+        self.drain();
+        let deadline = self.clock().now() + timeout;
+        while self.unfinished() != (0, 0) && self.clock().now() < deadline {
+            self.run_for(SLICE, |_, _| false);
+        }
+        let left = deadline - self.clock().now();
+        self.run_for(left.min(LINGER), |_, _| false);
+        let (requests, calls) = self.unfinished();
+        self.close_all();
+        Unfinished { requests, calls }
+    }
+
+    fn close_all(&mut self) {
+        let name = |(index, generation)| SessionId { index, generation };
+        let clients = self.core.clients.iter().map(|(index, e)| name((index, e.generation)));
+        for session in clients.collect::<Vec<_>>() {
+            self.close_session(session);
+        }
+        self.detach();
+        let servers: Vec<_> = self.core.servers.iter().map(|(index, _)| index).collect();
+        for index in servers {
+            self.core.drop_server(index);
+        }
+        // Continuations of the calls that were cut off run in this turn.
+        self.run_once();
+    }
+}

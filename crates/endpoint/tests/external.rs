@@ -1,0 +1,91 @@
+//! An endpoint driven by a Tokio runtime, through its descriptor.
+#![cfg(not(loom))]
+
+mod common;
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use common::*;
+use petasos_endpoint::{
+    CallError, CallSettings, ClientError, EndpointConfig, LocalClient, Polling,
+};
+use tokio::io::unix::AsyncFd;
+
+const STUCK: u16 = 2;
+
+/// The task that turns the loop: when the descriptor is readable, or a timer is due.
+async fn drive(local: LocalClient<Outcomes>, descriptor: AsyncFd<OwnedFd>) {
+    loop {
+        let next = {
+            let mut endpoint = local.endpoint();
+            let at = endpoint.run_ready(64);
+            endpoint.until(at)
+        };
+        let due = async {
+            match next {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ready = descriptor.readable() => ready.expect("the runtime lives").clear_ready(),
+            () = due => {}
+        }
+    }
+}
+
+/// The successor of `new` is unsafe: the descriptor must stay the same until it is deregistered,
+/// which an `OwnedFd` sees to.
+#[allow(deprecated, reason = "an `OwnedFd` keeps its promise without unsafe code here")]
+fn register(descriptor: OwnedFd) -> AsyncFd<OwnedFd> {
+    AsyncFd::new(descriptor).expect("the runtime takes it")
+}
+
+#[test]
+fn a_tokio_runtime_drives_an_endpoint() {
+    let _watchdog = watchdog("external polling");
+    let server_node = node(Some(localhost()));
+    let _server = Server::start_with(&server_node, localhost(), |endpoint| {
+        endpoint.register(STUCK, |_, _, _| {});
+    });
+    let address = server_node.local_address().expect("it listens");
+    let client_node = node(None);
+    let config = EndpointConfig { polling: Polling::External, ..EndpointConfig::default() };
+    let mut endpoint = endpoint_at(localhost(), config, Outcomes::default());
+    endpoint.attach(&client_node).expect("the node runs");
+    let remote = endpoint.client().expect("descriptors");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime starts");
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let descriptor = endpoint.descriptor().expect("descriptors");
+        let local = LocalClient::new(endpoint).expect("descriptors");
+        let driver = register(descriptor);
+        tokio::task::spawn_local(drive(local.clone(), driver));
+        // Mail wakes the driver (the session, and each call), then packets do.
+        let session = remote.connect(address).await.expect("the server is up");
+        for n in 0..200u32 {
+            let response = remote.call(session, ECHO, &n.to_le_bytes()[..]).await;
+            assert_eq!(&response.expect("the server is up")[..], n.to_le_bytes());
+        }
+        let other_thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let runtime = runtime.expect("a runtime starts");
+            (0..50u8).all(|n| {
+                let response = runtime.block_on(remote.call(session, ECHO, &[n; 3000][..]));
+                response.is_ok_and(|response| response[..] == [n; 3000])
+            })
+        });
+        while !other_thread.is_finished() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(other_thread.join().expect("it does not panic"));
+        // Timers come by the deadline alone.
+        let timeout = Some(Duration::from_millis(30));
+        let settings = CallSettings { timeout, ..CallSettings::default() };
+        let call = local.call_with(session, STUCK, &b"x"[..], settings);
+        let outcome = call.await.map(|_| ());
+        assert_eq!(outcome, Err(ClientError::Failed(CallError::Timeout)));
+    });
+}
