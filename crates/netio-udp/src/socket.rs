@@ -96,6 +96,19 @@ impl GsoSocket {
         sys::set_option(self.as_fd(), level, name, c_int::from(ecn as u8))
     }
 
+    /// Whether received datagrams tell their ECN bits. On at first; where nobody asks, off saves
+    /// every receive a control message.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn report_ecn(&mut self, on: bool) -> io::Result<()> {
+        let (level, name) = match self.local {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+        };
+        sys::set_option(self.as_fd(), level, name, c_int::from(on))
+    }
+
     /// Whether the kernel cuts trains into datagrams.
     pub fn gso_supported(&self) -> bool {
         self.gso_supported

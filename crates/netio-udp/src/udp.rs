@@ -21,7 +21,8 @@ pub struct UdpConfig {
     pub gso: bool,
     /// Receive trains, where the kernel can.
     pub gro: bool,
-    /// Mark sent packets as ECN-capable. Only for those who slow down when told of congestion.
+    /// Mark sent packets as ECN-capable, and read the marks of received ones. Only for those who
+    /// slow down when told of congestion.
     pub ecn_capable: bool,
     /// Socket buffer to ask for, in bytes and in each direction. The system may grant less.
     pub receive_buffer_bytes: usize,
@@ -76,6 +77,8 @@ impl UdpIo {
                 .set_gro(false)
                 .map_err(|error| SetupError::System { attempt: "turn GRO off", error })?;
         }
+        // Where it cannot be had, the bits read as "not capable": no reason to fail.
+        let _ = socket.report_ecn(config.ecn_capable);
         if config.ecn_capable {
             socket
                 .set_ecn(Ecn::Capable0)

@@ -43,11 +43,27 @@ pub(crate) struct Arrival {
 /// Sends one message. Returns its length in bytes.
 #[inline]
 pub(crate) fn send_one(fd: BorrowedFd<'_>, message: &Message<'_>) -> io::Result<usize> {
+    if let (Some(to), [piece], None) = (message.destination, message.pieces, message.segment_bytes)
+    {
+        return send_plain(fd, to, piece);
+    }
     let control = SegmentControl::new(message.segment_bytes.unwrap_or(0));
     let header = send_header(message, &control);
     // SAFETY: the header's pointers come from `message` and `control`, which outlive the call and
     // which the kernel only reads.
     let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, SEND_FLAGS) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// One piece to one peer: the kernel has less to copy in than for a message.
+#[inline]
+fn send_plain(fd: BorrowedFd<'_>, to: &SocketAddress, piece: &[u8]) -> io::Result<usize> {
+    let (address, address_len) = (to.as_ptr().cast(), to.len());
+    // SAFETY: `piece` and `to` outlive the call, which reads as many bytes of each as it is told.
+    let sent = unsafe {
+        let (bytes, len) = (piece.as_ptr().cast(), piece.len());
+        libc::sendto(fd.as_raw_fd(), bytes, len, SEND_FLAGS, address, address_len)
+    };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
