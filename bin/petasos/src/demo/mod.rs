@@ -1,0 +1,136 @@
+//! `petasos demo`: two processes, real sockets, every byte checked.
+//!
+//! The demo starts a server process (this same program), stores every line of a text in it under
+//! its number and the whole text as values of their own, reads everything back in pieces of many
+//! sizes, compares every byte, and says how fast that was. It succeeds only if every byte was
+//! right.
+
+mod child;
+mod driver;
+mod outcome;
+mod plan;
+mod text;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use petasos_report::{Progress, write_atomically};
+
+use crate::client::resolve;
+use crate::failure::Failure;
+use crate::output;
+use crate::size::in_words;
+use child::ServerProcess;
+use driver::Driver;
+use outcome::{Measured, Outcome};
+use plan::Plan;
+use text::Text;
+
+/// What `petasos demo` can be told.
+#[derive(Args)]
+pub struct DemoArgs {
+    /// The text to store, any file of 1 byte to 1 GiB. Without it: the Jargon File, which the
+    /// program carries.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Use the `petasos serve` at HOST:PORT instead of starting a server. The demo overwrites
+    /// what that holds under the numbers of the text's lines.
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<String>,
+    /// Where to write the report with figures, in HTML.
+    #[arg(long, value_name = "FILE", default_value = "petasos-report.html")]
+    report: PathBuf,
+    /// Where to write the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// If anything was not as it should be.
+pub fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let text = match &args.file {
+        Some(path) => Text::read(path)?,
+        None => Text::carried()?,
+    };
+    check_folder(&args.report)?;
+    args.json.as_deref().map_or(Ok(()), check_folder)?;
+    output::note(&format!("text: {text}"));
+    let plan = Plan::new(&text)?;
+    let mut server = match &args.connect {
+        Some(_) => None,
+        None => Some(ServerProcess::start(plan.server_memory_bytes())?),
+    };
+    let outcome = match (&server, &args.connect) {
+        (Some(server), _) => exchange(&text, &plan, &[server.address()]),
+        (None, Some(address)) => exchange(&text, &plan, &resolve(address)?),
+        (None, None) => unreachable!("a server is started unless one is named"),
+    };
+    let outcome = match (outcome, &mut server) {
+        (Err(failure), Some(server)) => return Err(server.explain(failure)),
+        (outcome, _) => outcome?,
+    };
+    if let Some(server) = server {
+        server.stop()?;
+    }
+    present(args, &outcome)
+}
+
+/// Stores the text, reads it back and compares.
+fn exchange(text: &Text, plan: &Plan, servers: &[SocketAddr]) -> Result<Outcome, Failure> {
+    let mut driver = Driver::connect(servers, text.bytes())?;
+    let process = std::process::id();
+    output::note(&format!("client: process {process}, {} sessions", driver.sessions()));
+    let mut measured = Vec::new();
+    for phase in plan.phases() {
+        let mut progress = Progress::new(&phase.name, phase.calls.len() as u64);
+        let result = driver.run(phase, |done| progress.set(done))?;
+        progress.finish(&format!(
+            "{} calls, {}, {:.2} s",
+            result.calls,
+            in_words(result.bytes),
+            result.seconds
+        ));
+        measured.push(result);
+    }
+    Ok(Outcome::new(text.to_string(), driver.server(), measured))
+}
+
+fn present(args: &DemoArgs, outcome: &Outcome) -> Result<(), Failure> {
+    output::finished(outcome.table().print())?;
+    let command = command_line();
+    outcome.report(&command).write(&args.report)?;
+    let mut last = format!("\n{}\nreport: {}", outcome.verdict(), args.report.display());
+    if let Some(path) = &args.json {
+        write_atomically(path, outcome.to_json(&command).as_bytes())?;
+        last += &format!("\njson: {}", path.display());
+    }
+    output::answer(last.as_bytes())
+}
+
+/// What was typed, for the report.
+fn command_line() -> String {
+    let words: Vec<_> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    format!("petasos {}", words.join(" "))
+}
+
+/// Finds out before the work, not after it, that its result cannot be written.
+fn check_folder(file: &Path) -> Result<(), Failure> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let advice = "name a file in a folder that exists";
+    if !folder.is_dir() {
+        let what =
+            format!("cannot write {}: there is no folder {}", file.display(), folder.display());
+        return Err(Failure::with_advice(what, advice));
+    }
+    if file.is_dir() {
+        return Err(Failure::with_advice(format!("{} is a folder", file.display()), advice));
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What the demo found out: as a table, as a report with figures, as JSON.
+
+use std::net::SocketAddr;
+
+use petasos_report::{
+    Axis, Bar, Column, Figure, Histogram, Machine, Report, Series, Table, Tone, duration_us,
+    significant, with_si_prefix,
+};
+
+use super::plan::Show;
+use crate::size::in_words;
+
+/// One phase, done and right.
+#[derive(Debug)]
+pub struct Measured {
+    /// What was done.
+    pub name: String,
+    /// How it is shown.
+    pub show: Show,
+    /// Calls outstanding at a time.
+    pub window: usize,
+    /// Calls made.
+    pub calls: u64,
+    /// Bytes of the text that went one way or the other.
+    pub bytes: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Each call's time, from when it was made until its answer had come.
+    pub latency: Histogram,
+}
+
+impl Measured {
+    fn calls_per_s(&self) -> f64 {
+        self.calls as f64 / self.seconds
+    }
+
+    fn gbit_per_s(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.seconds / 1e9
+    }
+
+    fn p50_us(&self) -> f64 {
+        self.latency.quantile_us(0.5).unwrap_or(f64::NAN)
+    }
+
+    fn row(&self) -> [String; 9] {
+        let at = |quantile| self.latency.quantile_us(quantile).map_or("–".into(), significant);
+        [
+            self.name.clone(),
+            self.window.to_string(),
+            self.calls.to_string(),
+            in_words(self.bytes),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            with_si_prefix(self.calls_per_s()),
+            significant(self.gbit_per_s()),
+        ]
+    }
+}
+
+/// All phases, done and right.
+#[derive(Debug)]
+pub struct Outcome {
+    text: String,
+    server: SocketAddr,
+    phases: Vec<Measured>,
+    machine: Machine,
+}
+
+impl Outcome {
+    /// The outcome of `phases` with `text` at `server`.
+    pub fn new(text: String, server: SocketAddr, phases: Vec<Measured>) -> Outcome {
+        Outcome { text, server, phases, machine: Machine::read() }
+    }
+
+    /// The table.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new([
+            Column::text("Phase"),
+            Column::number("Window", ""),
+            Column::number("Calls", ""),
+            Column::number("Data", ""),
+            Column::number("p50", "µs"),
+            Column::number("p99", "µs"),
+            Column::number("p99.9", "µs"),
+            Column::number("Calls", "1/s"),
+            Column::number("Data", "Gbit/s"),
+        ]);
+        self.phases.iter().for_each(|phase| table.push(phase.row()));
+        table
+    }
+
+    /// The sentence that matters.
+    pub fn verdict(&self) -> String {
+        let stored = |phase: &&Measured| phase.name.starts_with("put");
+        let sum = |phases: Vec<&Measured>| phases.iter().map(|phase| phase.bytes).sum::<u64>();
+        let (put, got): (Vec<_>, Vec<_>) = self.phases.iter().partition(stored);
+        format!(
+            "every byte was right: {} stored, {} read back in {} calls and compared",
+            in_words(sum(put)),
+            in_words(sum(got.clone())),
+            got.iter().map(|phase| phase.calls).sum::<u64>(),
+        )
+    }
+
+    /// The report.
+    pub fn report(&self, command: &str) -> Report {
+        let subtitle = format!("{}, stored in another process and read back", self.text);
+        let mut report = Report::new("Two processes, every byte checked", subtitle)
+            .command(command)
+            .machine(self.machine.clone());
+        if let Some(single) = self.phases.iter().find(|phase| phase.window == 1) {
+            let note = format!("{}, median of {} calls", single.name, single.calls);
+            report = report.highlight("Round trip", duration_us(single.p50_us()), note);
+        }
+        if let Some(best) = self.best(|phase| phase.calls_per_s()) {
+            let value = format!("{}/s", with_si_prefix(best.calls_per_s()));
+            let note = format!("{}, {} outstanding", best.name, best.window);
+            report = report.highlight("Rate", value, note);
+        }
+        if let Some(best) = self.best(|phase| phase.gbit_per_s()) {
+            let value = format!("{} Gbit/s", significant(best.gbit_per_s()));
+            report = report.highlight("Bandwidth", value, best.name.clone());
+        }
+        report
+            .paragraph(self.verdict() + ".")
+            .figure(self.latencies())
+            .figure(self.rates())
+            .figure(self.bandwidths())
+            .table("All phases", self.table())
+    }
+
+    fn best(&self, by: impl Fn(&Measured) -> f64) -> Option<&Measured> {
+        self.phases.iter().max_by(|left, right| by(left).total_cmp(&by(right)))
+    }
+
+    fn latencies(&self) -> Figure {
+        let tones = [Tone::Primary, Tone::Secondary, Tone::Tertiary];
+        let shown = self.phases.iter().filter(|phase| phase.show == Show::Latency);
+        let series = shown.zip(tones).map(|(phase, tone)| {
+            let name = format!("{} outstanding", phase.window);
+            (name, tone, phase.latency.clone())
+        });
+        Figure::percentiles("Time to get one line", series.collect::<Vec<_>>()).caption(
+            "From the call until its answer has been checked. With many calls outstanding, each \
+             waits for those before it: the rate rises, and so does the time.",
+        )
+    }
+
+    fn rates(&self) -> Figure {
+        let shown = self.phases.iter().filter(|phase| !matches!(phase.show, Show::Bandwidth(_)));
+        let bars = shown.map(|phase| {
+            let tone = if phase.window == 1 { Tone::Secondary } else { Tone::Primary };
+            Bar::new(phase.name.clone(), phase.calls_per_s(), tone)
+        });
+        let axis = Axis::linear("Completed calls", "1/s");
+        Figure::bars("Rate of each phase", axis, bars.collect())
+            .caption("One client and one server process, one thread each.")
+    }
+
+    fn bandwidths(&self) -> Figure {
+        let points = |piped: bool| {
+            let shown = self.phases.iter().filter(move |phase| (phase.window > 1) == piped);
+            shown.filter_map(|phase| match phase.show {
+                Show::Bandwidth(size) => Some((size as f64, phase.gbit_per_s())),
+                _ => None,
+            })
+        };
+        let piped = Series::new("8 outstanding", Tone::Primary, points(true));
+        let single = Series::new("One at a time", Tone::Secondary, points(false));
+        let (x, y) = (Axis::log("Size of a piece", "B"), Axis::linear("Data", "Gbit/s"));
+        Figure::lines("Bandwidth by size", x, y, vec![piped, single])
+            .caption("The text read in pieces, up to the whole of it as one value; checked bytes.")
+    }
+
+    /// The figures for programs.
+    pub fn to_json(&self, command: &str) -> String {
+        let phase = |phase: &Measured| {
+            serde_json::json!({
+                "name": phase.name,
+                "window": phase.window,
+                "calls": phase.calls,
+                "bytes": phase.bytes,
+                "seconds": phase.seconds,
+                "ops_per_s": phase.calls_per_s(),
+                "gbit_per_s": phase.gbit_per_s(),
+                "latency": phase.latency.latency(),
+            })
+        };
+        let object = serde_json::json!({
+            "experiment": "demo",
+            "parameters": { "text": self.text, "server": self.server.to_string() },
+            "command": command,
+            "machine": self.machine,
+            "verified": true,
+            "phases": self.phases.iter().map(phase).collect::<Vec<_>>(),
+        });
+        serde_json::to_string_pretty(&object).expect("keys are strings") + "\n"
+    }
+}

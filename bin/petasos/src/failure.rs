@@ -1,0 +1,207 @@
+//! Failures as people see them: one line that says what happened and what to do about it.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use petasos_endpoint::{
+    AttachError, CallError, ConnectAndWaitError, EnqueueError, FailureReason, NodeError,
+    RefuseCode, SessionError,
+};
+use petasos_netio::SetupError;
+use petasos_report::WriteError;
+
+/// Why a command failed. Displays as one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    line: String,
+}
+
+impl Failure {
+    /// A failure that its own words explain.
+    pub fn new(what: impl Into<String>) -> Failure {
+        Failure { line: what.into() }
+    }
+
+    /// A failure and what can be done about it.
+    pub fn with_advice(what: impl fmt::Display, advice: impl fmt::Display) -> Failure {
+        Failure { line: format!("{what}; {advice}") }
+    }
+
+    /// A session to `server` could not be set up.
+    pub fn of_connect(server: SocketAddr, error: &ConnectAndWaitError) -> Failure {
+        match error {
+            ConnectAndWaitError::Failed(error) => Failure::of_session(server, error),
+            error => Failure::new(format!("cannot connect to {server}: {error}")),
+        }
+    }
+
+    /// A session to `server` could not be set up, or was lost.
+    pub fn of_session(server: SocketAddr, error: &SessionError) -> Failure {
+        let advice = match error {
+            SessionError::Refused => format!("start one with `petasos serve --listen {server}`"),
+            SessionError::Unreachable(_) => "check the address and the network".into(),
+            SessionError::Timeout => "check the address, or allow more with --timeout".into(),
+            SessionError::VersionMismatch { .. } => "upgrade the older of the two".into(),
+            SessionError::RefusedBy(code) => advice_on_refusal(*code).into(),
+            SessionError::PeerFailed(FailureReason::Protocol(_)) => {
+                "check that a Petasos server listens at this address".into()
+            }
+            SessionError::PeerFailed(_) | SessionError::PeerEnded => {
+                "restart the server and try again".into()
+            }
+            SessionError::ClosedByPeer => "try again".into(),
+            SessionError::NoRoute => {
+                "start the server with --listen and an address of its own".into()
+            }
+            _ => "try again".into(),
+        };
+        let what = match error {
+            SessionError::Refused => "nothing listens there".into(),
+            SessionError::VersionMismatch { ours, theirs } => {
+                format!("this program speaks control protocol {ours}, the server {theirs}")
+            }
+            SessionError::RefusedBy(code) => format!("the server refused the session ({code:?})"),
+            error => error.to_string(),
+        };
+        let attempt = match error {
+            SessionError::PeerFailed(_) | SessionError::PeerEnded | SessionError::ClosedByPeer => {
+                "lost the server at"
+            }
+            _ => "cannot connect to",
+        };
+        Failure::with_advice(format_args!("{attempt} {server}: {what}"), advice)
+    }
+
+    /// A call to `server` failed; `session` is what the session has to say about it.
+    pub fn of_call(
+        server: SocketAddr,
+        error: CallError,
+        session: Option<&SessionError>,
+    ) -> Failure {
+        if let (CallError::PeerFailed | CallError::SessionClosed, Some(session)) = (error, session)
+        {
+            return Failure::of_session(server, session);
+        }
+        let advice = match error {
+            CallError::Timeout => "allow more with --timeout, or look at the server",
+            CallError::UnknownMethod => {
+                "the server offers other services, or is of another version"
+            }
+            CallError::RequestTooLarge | CallError::ResponseTooLarge => "use a smaller value",
+            CallError::Overloaded | CallError::Draining => "the call has not run; try again later",
+            CallError::HandlerFailed => "look at the server's standard error",
+            CallError::OutOfMemory => "free memory or use a smaller value",
+            _ => "try again",
+        };
+        Failure::with_advice(format_args!("the call to {server} failed: {error}"), advice)
+    }
+
+    /// A call was not even started.
+    pub fn of_enqueue(server: SocketAddr, error: EnqueueError) -> Failure {
+        let advice = match error {
+            EnqueueError::TooLarge { .. } => "use a smaller value",
+            _ => "try again",
+        };
+        Failure::with_advice(format_args!("cannot call {server}: {error}"), advice)
+    }
+}
+
+fn advice_on_refusal(code: RefuseCode) -> &'static str {
+    match code {
+        RefuseCode::SessionsFull => "wait until other clients leave, or use another server",
+        RefuseCode::Draining => "the server is shutting down: use another, or restart it",
+        RefuseCode::NoSuchEndpoint => "the process at this address serves nothing",
+        RefuseCode::IncompatibleParameters => "the two programs' settings do not fit each other",
+        _ => "look at the server",
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line, whatever a peer or a file name may have contributed.
+        let visible = |c: char| if c.is_control() { '·' } else { c };
+        self.line.chars().map(visible).try_for_each(|c| fmt::Write::write_char(f, c))
+    }
+}
+
+impl From<NodeError> for Failure {
+    fn from(error: NodeError) -> Failure {
+        match error {
+            NodeError::AddressInUse(address) => in_use(address),
+            NodeError::AddressNotLocal(address) => not_local(address),
+            NodeError::System { attempt, error } => of_system(attempt, &error),
+            error => Failure::new(error.to_string()),
+        }
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Failure {
+        match error {
+            SetupError::AddressInUse(address) => in_use(address),
+            SetupError::AddressNotLocal(address) => not_local(address),
+            SetupError::System { attempt, error } => of_system(attempt, &error),
+            error => Failure::new(error.to_string()),
+        }
+    }
+}
+
+impl From<AttachError> for Failure {
+    fn from(error: AttachError) -> Failure {
+        Failure::new(format!("cannot set the endpoint up: {error}"))
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        Failure::with_advice(error, "name a file in a folder that exists and can be written")
+    }
+}
+
+fn in_use(address: SocketAddr) -> Failure {
+    Failure::with_advice(
+        format_args!("{address} is in use by another program"),
+        "choose another port with --listen, or port 0 for any free one",
+    )
+}
+
+fn not_local(address: SocketAddr) -> Failure {
+    let advice = "listen on an address of this host, such as 127.0.0.1:7411";
+    Failure::with_advice(format_args!("{address} is not an address of this host"), advice)
+}
+
+fn of_system(attempt: &str, error: &std::io::Error) -> Failure {
+    let advice = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "choose a port above 1023",
+        _ => "see what the system says",
+    };
+    Failure::with_advice(format_args!("cannot {attempt}: {error}"), advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
+
+    #[test]
+    fn every_failure_is_one_line() {
+        let failure = Failure::new("a\nb\u{1b}[31m");
+        assert_eq!(failure.to_string(), "a·b·[31m");
+    }
+
+    #[test]
+    fn a_lost_peer_is_explained_by_its_session() {
+        let why = SessionError::PeerFailed(FailureReason::Eof);
+        let line = Failure::of_call(SERVER, CallError::PeerFailed, Some(&why)).to_string();
+        assert!(line.starts_with("lost the server at 127.0.0.1:9"), "{line}");
+        assert!(line.ends_with("restart the server and try again"), "{line}");
+    }
+
+    #[test]
+    fn a_missing_server_is_told_how_to_start_one() {
+        let line = Failure::of_session(SERVER, &SessionError::Refused).to_string();
+        assert!(line.ends_with("`petasos serve --listen 127.0.0.1:9`"), "{line}");
+    }
+}

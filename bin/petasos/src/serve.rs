@@ -1,0 +1,255 @@
+//! `petasos serve`: the demonstration services until told to stop.
+//!
+//! Threads: one per endpoint; one that waits for signals; one that watches standard input, if
+//! asked to. The main thread waits for the first of them to say how it ends, and then sees to it
+//! that the endpoints finish what they have begun.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use core::time::Duration;
+
+use clap::{Args, ValueEnum};
+use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_endpoint::{Endpoint, EndpointConfig, Node, NodeConfig, Polling, WorkerPool};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::client::{SPIN, open_endpoint};
+use crate::failure::Failure;
+use crate::output;
+use crate::service::handlers::answer_waiting;
+use crate::service::{Server, Shared, register};
+use crate::size::parse_bytes;
+
+/// What `petasos serve` can be told.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Where to listen for clients, as ADDRESS:PORT. Port 0 takes any free port.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7411")]
+    listen: SocketAddr,
+    /// How a thread waits for work: always spinning, or spinning a little and then sleeping.
+    #[arg(long, value_enum, default_value_t = PollingArg::Adaptive)]
+    polling: PollingArg,
+    /// Endpoints, each with a thread of its own; clients' sessions spread over them.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    endpoints: u16,
+    /// Memory for stored values; more are refused.
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
+    memory_max: usize,
+    /// Stop when standard input ends as well: for a server that must not outlive its parent.
+    #[arg(long)]
+    until_stdin_closes: bool,
+}
+
+/// `--polling`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PollingArg {
+    /// Never sleep: the lowest latency, for a whole core per thread.
+    Spin,
+    /// Spin for a moment, then sleep.
+    Adaptive,
+}
+
+impl PollingArg {
+    /// The mode as the endpoint takes it.
+    pub fn mode(self) -> Polling {
+        match self {
+            PollingArg::Spin => Polling::Spin,
+            PollingArg::Adaptive => Polling::Adaptive { spin: SPIN },
+        }
+    }
+}
+
+/// Serves until a signal, the end of standard input or a failure.
+///
+/// # Errors
+/// If the server cannot be set up, or one of its threads fails.
+pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let config = NodeConfig {
+        listen: Some(args.listen),
+        name: format!("petasos serve, process {}", std::process::id()),
+        ..NodeConfig::default()
+    };
+    let node = Node::start(config)?;
+    let address = node.local_address().expect("a node that was told to listen does");
+    let (ends, end) = channel();
+    watch_signals(ends.clone())?;
+    let stopping = Arc::new(AtomicBool::new(false));
+    let setup = Setup::new(args, &node, &stopping)?;
+    let threads = start_endpoints(&setup, args.endpoints, &ends)?;
+    drop(setup);
+    if args.until_stdin_closes {
+        watch_stdin(ends);
+    }
+    output::answer(format!("listening on {address}").as_bytes())?;
+    let outcome = wait(&end);
+    // Pairs with the load in `serve`: an endpoint that the drain wakes sees it.
+    stopping.store(true, Ordering::Release);
+    node.drain();
+    for thread in threads {
+        // A thread that panicked has said so itself, through its guard.
+        let _ = thread.join();
+    }
+    outcome
+}
+
+/// How it ends.
+type End = Result<&'static str, Failure>;
+
+fn wait(end: &Receiver<End>) -> Result<(), Failure> {
+    let reason = end.recv().expect("the signal thread keeps a sender")?;
+    output::note(&format!("petasos: {reason}: finishing what has begun"));
+    Ok(())
+}
+
+fn watch_signals(ends: Sender<End>) -> Result<(), Failure> {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(|e| Failure::new(format!("cannot await signals: {e}")))?;
+    let watch = move || {
+        for (count, signal) in signals.forever().enumerate() {
+            if count > 0 {
+                // Whoever asks twice does not want to wait.
+                std::process::exit(128 + signal);
+            }
+            let reason = if signal == SIGINT { "interrupted" } else { "told to stop" };
+            // If nobody listens, the process is at its end already.
+            let _ = ends.send(Ok(reason));
+        }
+    };
+    spawn("petasos-signals", watch).map(drop)
+}
+
+fn watch_stdin(ends: Sender<End>) {
+    let watch = move || {
+        let mut sink = [0; 256];
+        // An error is an end, too: there is nothing left to watch.
+        while io::stdin().read(&mut sink).is_ok_and(|read| read > 0) {}
+        let _ = ends.send(Ok("standard input has ended"));
+    };
+    if let Err(failure) = spawn("petasos-stdin", watch) {
+        output::note(&format!("petasos: {failure}"));
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+    let spawned = std::thread::Builder::new().name(name.into()).spawn(run);
+    spawned.map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
+}
+
+/// What every endpoint's thread needs.
+#[derive(Clone)]
+struct Setup {
+    node: Node,
+    address: SocketAddr,
+    polling: Polling,
+    store: Shared,
+    workers: WorkerPool,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Setup {
+    fn new(args: &ServeArgs, node: &Node, stopping: &Arc<AtomicBool>) -> Result<Setup, Failure> {
+        let workers = WorkerPool::new(WORKERS, WORKER_QUEUE_MAX);
+        Ok(Setup {
+            node: node.clone(),
+            address: SocketAddr::new(args.listen.ip(), 0),
+            polling: args.polling.mode(),
+            store: Shared::new(args.memory_max),
+            workers: workers.map_err(|e| Failure::new(format!("cannot start a thread: {e}")))?,
+            stopping: stopping.clone(),
+        })
+    }
+
+    fn open(&self) -> Result<Endpoint<Server>, Failure> {
+        let config = EndpointConfig { polling: self.polling, ..EndpointConfig::default() };
+        let state = Server::new(self.store.clone(), config.session.message_bytes_max as usize);
+        let mut endpoint = open_endpoint(self.address, config, state)?;
+        register(&mut endpoint, &self.workers, &self.stopping)?;
+        endpoint.attach(&self.node)?;
+        Ok(endpoint)
+    }
+
+    /// An endpoint's life on its thread.
+    fn live(self, ready: &Sender<Result<(), Failure>>) {
+        let (opened, stopping) = (self.open(), self.stopping.clone());
+        // The endpoint does not keep the node alive, and must not: it would never end.
+        drop(self);
+        // If nobody waits any more, the process is at its end already.
+        match opened {
+            Ok(endpoint) => {
+                let _ = ready.send(Ok(()));
+                serve(endpoint, &stopping);
+            }
+            Err(failure) => drop(ready.send(Err(failure))),
+        }
+    }
+}
+
+/// Starts the endpoints' threads and waits until all are members of the node.
+fn start_endpoints(
+    setup: &Setup,
+    count: u16,
+    ends: &Sender<End>,
+) -> Result<Vec<JoinHandle<()>>, Failure> {
+    let (ready, waiting) = channel();
+    let mut threads = Vec::new();
+    for index in 0..count {
+        let (setup, ready) = (setup.clone(), ready.clone());
+        let guard = Guard { ends: ends.clone(), stopping: setup.stopping.clone() };
+        let run = move || {
+            let _guard = guard;
+            setup.live(&ready);
+        };
+        threads.push(spawn(&format!("petasos-{index}"), run)?);
+    }
+    // A thread that panics drops its sender without a word.
+    drop(ready);
+    for _ in 0..count {
+        waiting.recv().map_err(|_| thread_failed())??;
+    }
+    Ok(threads)
+}
+
+/// Reports a thread that ends although nobody asked for it.
+struct Guard {
+    ends: Sender<End>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Pairs with the store in `run`.
+        if !self.stopping.load(Ordering::Acquire) {
+            // If nobody listens, the process is at its end already.
+            let _ = self.ends.send(Err(thread_failed()));
+        }
+    }
+}
+
+fn thread_failed() -> Failure {
+    Failure::with_advice("a thread of the server has failed", "restart it, and report the bug")
+}
+
+fn serve(mut endpoint: Endpoint<Server>, stopping: &AtomicBool) {
+    // Pairs with the store in `run`.
+    let is_stopping = || stopping.load(Ordering::Acquire);
+    while !is_stopping() {
+        endpoint.run(|server, _| server.is_asked() || is_stopping());
+        answer_waiting(&mut endpoint);
+    }
+    let unfinished = endpoint.shut_down(DRAIN_TIMEOUT);
+    if unfinished.requests > 0 {
+        output::note(&format!("petasos: {} requests were cut off", unfinished.requests));
+    }
+}
+
+/// How long a stopping server waits for handlers that have not answered.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Threads for [`crate::service::SLOW`], and requests that may wait for one.
+const WORKERS: usize = 4;
+const WORKER_QUEUE_MAX: usize = 1024;
