@@ -38,6 +38,7 @@ scenarios! {
     partitions_that_heal: "partition", [1, 2, 3];
     paused_hosts: "pause", [1, 2, 3];
     crashes_and_restarts: "crash", [1, 2, 3];
+    crashes_that_nobody_is_told_of: "control", [1, 2, 3];
     incast_through_a_shallow_switch: "incast", [1, 2];
     tiny_credits: "tiny-credits", [1, 2, 3, 4];
     tiny_pools: "tiny-pool", [1, 2, 3, 4];
@@ -66,6 +67,10 @@ fn scenarios_do_what_they_are_for() {
     assert!(one("backlog").calls.refused > 100);
     let crash = one("crash");
     assert!(crash.calls.peer_failed > 10 && crash.network.dropped_dead > 10);
+    let control = one("control");
+    let tally = control.control.expect("the scenario has control connections");
+    assert!(tally.silent > 0 && tally.replaced > 0 && tally.asked_again > 0, "{tally:?}");
+    assert!(control.calls.answered > 1000 && control.calls.peer_failed > 10);
     let star = one("star");
     assert!(star.calls.answered > 800 && star.calls.timeouts > 0 && star.calls.cancelled > 0);
     assert_eq!(star.network.dropped(), 0);

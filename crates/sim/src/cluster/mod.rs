@@ -8,6 +8,7 @@
 
 mod app;
 mod check;
+mod control;
 mod message;
 mod node;
 mod plan;
@@ -18,6 +19,7 @@ mod sessions;
 
 pub use app::Tally;
 pub use check::{Life, Violation};
+pub use control::ControlTally;
 pub use plan::{Method, Plan, Workload};
 pub use run::{Failure, Summary, simulate};
 pub use scenario::{Scenario, Shape, Step, Who};

@@ -9,6 +9,7 @@ use petasos_base::Time;
 
 use super::app::{App, Shared, Tally};
 use super::check::{Event, Judge, Life, NetworkAtRest, Violation};
+use super::control::{self, ControlPlane, ControlTally};
 use super::node::Node;
 use super::scenario::{Scenario, Step};
 use super::sessions;
@@ -23,6 +24,8 @@ pub struct Summary {
     pub network: Stats,
     /// Packets sent or pulled again by the clients that lived to the end.
     pub retransmissions: u64,
+    /// What the control connections did, if there were any.
+    pub control: Option<ControlTally>,
     /// Virtual time at the end.
     pub virtual_nanos: u64,
     /// Equal for equal runs.
@@ -89,6 +92,7 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Summary, Failure> {
 struct Run<'a> {
     scenario: &'a Scenario,
     world: World<Node>,
+    control: Option<ControlPlane>,
     shared: Rc<RefCell<Shared>>,
 }
 
@@ -111,13 +115,18 @@ impl<'a> Run<'a> {
             Node::new(seat, &config, app)
         };
         let world = World::new(scenario.world(seed), scenario.topology(), seat);
-        Run { scenario, world, shared }
+        let pairs = scenario.pairs(world.topology().hosts());
+        let control = || ControlPlane::new(pairs, scenario.sessions, seed);
+        let control = scenario.control.then(control);
+        Run { scenario, world, control, shared }
     }
 
     fn run(mut self) -> Result<Summary, Violation> {
-        let hosts = self.world.topology().hosts();
-        for (client, server) in self.scenario.pairs(hosts) {
-            sessions::connect(&mut self.world, client, server, self.scenario.sessions);
+        if self.control.is_none() {
+            let hosts = self.world.topology().hosts();
+            for (client, server) in self.scenario.pairs(hosts) {
+                sessions::connect(&mut self.world, client, server, self.scenario.sessions);
+            }
         }
         self.play()?;
         self.await_completion()?;
@@ -151,6 +160,13 @@ impl<'a> Run<'a> {
                 node.app().note(self.world.now(), Event::Died { host: host_life });
                 self.world.apply(Action::Crash { host: *host });
             }
+            Step::Break(one, other) => {
+                self.control.iter_mut().for_each(|control| control.break_between(*one, *other));
+            }
+            Step::Revive(host) if self.control.is_some() => {
+                self.world.apply(Action::Restart { host: *host });
+                self.control.iter_mut().for_each(|control| control.restarted(*host));
+            }
             Step::Revive(host) => {
                 let dead = self.world.host(*host).app().life;
                 sessions::fail(&mut self.world, dead);
@@ -173,10 +189,26 @@ impl<'a> Run<'a> {
 
     fn run_until(&mut self, end: Time) -> Result<(), Violation> {
         while self.world.now() < end {
-            self.world.run_until(self.world.now().plus_nanos(SLICE_NANOS).min(end));
+            let slice = self.world.now().plus_nanos(self.slice_nanos()).min(end);
+            self.world.run_until(slice);
+            self.tick()?;
             self.check()?;
         }
         Ok(())
+    }
+
+    fn slice_nanos(&self) -> u64 {
+        if self.control.is_some() { control::TICK_NANOS } else { SLICE_NANOS }
+    }
+
+    fn tick(&mut self) -> Result<(), Violation> {
+        self.control.as_mut().map_or(Ok(()), |control| control.tick(&mut self.world))
+    }
+
+    /// Whether there is nothing left to do but to rest.
+    fn is_done(&self) -> bool {
+        let complete = |control: &ControlPlane| control.is_complete(&self.world);
+        self.control.as_ref().is_none_or(complete) && self.living().all(|node| node.app().is_done())
     }
 
     fn check(&self) -> Result<(), Violation> {
@@ -194,13 +226,18 @@ impl<'a> Run<'a> {
     fn await_completion(&mut self) -> Result<(), Violation> {
         let limit = self.world.now().plus_nanos(LIVENESS_NANOS);
         let mut stop = Stop::Limit;
-        while !self.living().all(|node| node.app().is_done()) {
+        while !self.is_done() {
             self.check()?;
             if stop == Stop::Idle || self.world.now() > limit {
                 return Err(self.stuck(stop));
             }
-            let slice = self.world.now().plus_nanos(SLICE_NANOS);
-            stop = self.world.run_while(|_| true, slice);
+            let slice = self.world.now().plus_nanos(self.slice_nanos());
+            if self.control.is_some() {
+                self.world.run_until(slice);
+                self.tick()?;
+            } else {
+                stop = self.world.run_while(|_| true, slice);
+            }
         }
         self.check()
     }
@@ -242,6 +279,7 @@ impl<'a> Run<'a> {
             calls: self.shared.borrow().tally,
             network: self.world.stats(),
             retransmissions: self.living().map(retransmissions).sum(),
+            control: self.control.as_ref().map(|control| control.tally),
             virtual_nanos: self.world.now().as_nanos(),
             trace_hash: self.world.trace_hash(),
         }

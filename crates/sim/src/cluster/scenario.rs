@@ -41,6 +41,8 @@ pub enum Step {
     Crash(u32),
     /// A host that died starts anew, the others learn of its death and open new sessions.
     Revive(u32),
+    /// Control connections between two hosts break; both live. No effect without control.
+    Break(u32, u32),
 }
 
 /// A cluster, its workload, and what goes wrong.
@@ -56,6 +58,8 @@ pub struct Scenario {
     pub who: Who,
     /// Sessions from each host to each of its servers: at least two if calls are nested.
     pub sessions: u32,
+    /// Whether sessions are set up by the control protocol, and peers' deaths noticed by it.
+    pub control: bool,
     /// Every endpoint's settings.
     pub endpoint: EndpointConfig,
     /// What is asked of the hosts.

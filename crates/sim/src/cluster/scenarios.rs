@@ -9,7 +9,7 @@ use crate::{Action, FaultProfile, LeafSpine, LinkConfig, Links};
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 16] = [
+const SCENARIOS: [(&str, Make); 17] = [
     ("star", star),
     ("mesh", mesh),
     ("leaf-spine", leaf_spine),
@@ -20,6 +20,7 @@ const SCENARIOS: [(&str, Make); 16] = [
     ("partition", partition),
     ("pause", pause),
     ("crash", crash),
+    ("control", control),
     ("incast", incast),
     ("tiny-credits", tiny_credits),
     ("tiny-pool", tiny_pool),
@@ -50,6 +51,7 @@ fn star(_: &mut Rng) -> Scenario {
         link: LinkConfig::new(25, 1000),
         who: Who::All,
         sessions: 2,
+        control: false,
         endpoint: endpoint(|_| {}),
         workload: Workload::default(),
         faults: FaultProfile::clean(),
@@ -156,6 +158,18 @@ fn crash(rng: &mut Rng) -> Scenario {
     let faults = FaultProfile::random(rng);
     let calm_at = millis(300);
     Scenario { shape: Shape::Star(5), script, faults, calm_at, amplification_max: 8.0, ..star(rng) }
+}
+
+/// Crashes and broken connections under the control protocol: nobody is told anything.
+fn control(rng: &mut Rng) -> Scenario {
+    let mut base = crash(rng);
+    for _ in 0..20 {
+        let (one, other) = (rng.below(5) as u32, rng.below(5) as u32);
+        let at = nanos(rng.below(100_000_000));
+        base.script.push((at, Step::Break(one, other)));
+    }
+    let workload = Workload { think_nanos: 200_000, ..Workload::default() };
+    Scenario { control: true, sessions: 4, workload, ..base }
 }
 
 /// Many send large messages to one, through a switch with little room.

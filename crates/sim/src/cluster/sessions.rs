@@ -43,16 +43,22 @@ pub(super) fn retained_bytes_max(granted: &AcceptParams) -> usize {
 /// Tells every other living host that `dead` has failed.
 pub(super) fn fail(world: &mut World<Node>, dead: Life) {
     for number in 0..world.topology().hosts() {
-        if number == dead.host || !world.is_alive(number) {
-            continue;
+        if number != dead.host && world.is_alive(number) {
+            fail_at(world, number, dead);
         }
-        world.with_host(number, |node, now| {
-            let app = node.endpoint.state_mut();
-            app.peers.retain(|_, (life, _)| *life != dead);
-            app.note(now, Event::PeerFailed { client: app.life, server: dead });
-            node.endpoint.fail_peer(peer_id(dead));
-        });
     }
+}
+
+/// Tells host `number` that `dead` has failed.
+pub(super) fn fail_at(world: &mut World<Node>, number: u32, dead: Life) {
+    world.with_host(number, |node, now| {
+        let app = node.endpoint.state_mut();
+        let lost = app.peers.extract_if(dead.host..=dead.host, |_, (life, _)| *life == dead);
+        let lost: Vec<_> = lost.flat_map(|(_, (_, sessions))| sessions).collect();
+        app.note(now, Event::PeerFailed { client: app.life, server: dead });
+        node.endpoint.fail_peer(peer_id(dead));
+        lost.into_iter().for_each(|session| node.endpoint.close_session(session));
+    });
 }
 
 /// Closes every session at both ends.

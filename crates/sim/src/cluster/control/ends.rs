@@ -1,0 +1,172 @@
+//! What a host does when its control connections report something.
+
+use petasos_control::{
+    AcceptParams, ConnectError, ConnectFailure, ConnectParams, Event, FailureReason,
+};
+use petasos_netio::memory::MemoryIo;
+
+use super::streams::End;
+use super::{ControlPlane, incarnation};
+use crate::World;
+use crate::cluster::check::{Life, Violation};
+use crate::cluster::node::{Node, peer_id};
+use crate::cluster::sessions;
+
+impl ControlPlane {
+    pub(super) fn on_event(&mut self, world: &mut World<Node>, end: &mut End, event: Event) {
+        match event {
+            Event::PeerHello { hello, .. } => {
+                assert_eq!(hello.incarnation, incarnation(end.peer), "streams join these lives");
+                self.on_hello(world, end);
+            }
+            Event::ConnectRequested { id, params } => self.grant(world, end, id, &params),
+            Event::ConnectAnswered { id, result } => self.on_answer(world, end, id, result),
+            Event::PeerFailed(reason) => self.on_failure(world, end, &reason),
+            event => self.accuse(Violation::new(
+                "control connections do what they are asked",
+                format_args!("{:?} of {:?}: {event:?}", end.peer, end.life),
+            )),
+        }
+    }
+
+    fn on_hello(&mut self, world: &mut World<Node>, end: &mut End) {
+        let earlier = self.peer(end).life.replace(end.peer);
+        if let Some(dead) = earlier.filter(|life| *life != end.peer) {
+            self.tally.replaced += 1;
+            self.give_up(world, end, dead);
+        }
+        let answers = core::mem::take(&mut self.peer(end).answers);
+        end.connection.inherit_answers(answers);
+        self.ask(world, end);
+    }
+
+    /// Asks for the sessions that are missing; again under the same number if they have been
+    /// asked for on an earlier stream.
+    fn ask(&mut self, world: &mut World<Node>, end: &mut End) {
+        let (client, server) = (end.life.host, end.peer.host);
+        if !self.pairs.contains(&(client, server)) {
+            return;
+        }
+        let wanted = self.sessions as usize;
+        let asked: Vec<u64> = self.peer(end).attempts.keys().copied().collect();
+        self.tally.asked_again += asked.len() as u64;
+        let there = world.host(client).app().peers.get(&server);
+        let there = there.map_or(0, |(_, sessions)| sessions.len());
+        let fresh = (there + asked.len()..wanted).map(|_| self.attempt(world, end));
+        let fresh: Vec<u64> = fresh.collect();
+        asked.into_iter().chain(fresh).for_each(|id| self.ask_for(world, end, id));
+    }
+
+    fn ask_for(&mut self, world: &World<Node>, end: &mut End, id: u64) {
+        let params = self.peer(end).attempts[&id].params;
+        match end.connection.connect(id, params, world.now()) {
+            // A connection that ends in the same moment leaves it to the next one.
+            Ok(()) | Err(ConnectError::NotOpen) => {}
+            Err(error) => {
+                let what = format_args!("{:?} cannot ask for {id}: {error}", end.life).to_string();
+                self.accuse(Violation::new("connections take a few connects", what));
+            }
+        }
+    }
+
+    /// Prepares a session to be asked for.
+    fn attempt(&mut self, world: &mut World<Node>, end: &End) -> u64 {
+        let offer = world.with_host(end.life.host, |node, _| {
+            let to = MemoryIo::address(end.peer.host);
+            let offer = node.endpoint.open_session(to, Some(peer_id(end.peer)));
+            let offer = offer.expect("the hub reaches every port");
+            offer.expect("the scenario has room for its sessions")
+        });
+        let peer = self.peer(end);
+        peer.next_id += 1;
+        peer.attempts.insert(peer.next_id, offer);
+        peer.next_id
+    }
+
+    fn grant(&mut self, world: &mut World<Node>, end: &mut End, id: u64, params: &ConnectParams) {
+        if !self.granted.insert((end.life, end.peer, id)) {
+            let what = format_args!("{:?} grants connect {id} of {:?} twice", end.life, end.peer);
+            return self.accuse(Violation::new("connects are idempotent", what.to_string()));
+        }
+        self.tally.granted += 1;
+        let granted = world.with_host(end.life.host, |node, _| {
+            let ip = MemoryIo::address(end.peer.host).ip();
+            let granted = node.endpoint.accept_session(params, ip, Some(peer_id(end.peer)));
+            let granted = granted.expect("the scenario has room for its sessions");
+            node.retained_bytes_max += sessions::retained_bytes_max(&granted);
+            granted
+        });
+        end.connection.reply(id, Ok(granted)).expect("the connect has just been asked");
+    }
+
+    fn on_answer(
+        &mut self,
+        world: &mut World<Node>,
+        end: &mut End,
+        id: u64,
+        result: Result<AcceptParams, ConnectFailure>,
+    ) {
+        if self.peer(end).life != Some(end.peer) {
+            // The stream's other end has been given up, and its attempts with it.
+            return;
+        }
+        match result {
+            Ok(granted) => self.establish(world, end, id, &granted),
+            Err(ConnectFailure::TimedOut) => {
+                self.tally.asked_again += 1;
+                self.ask_for(world, end, id);
+            }
+            // It is asked again on the next stream, if there is one to the same life.
+            Err(ConnectFailure::PeerFailed) => {}
+            Err(error) => {
+                let what = format_args!("connect {id} of {:?}: {error}", end.life).to_string();
+                self.accuse(Violation::new("connects succeed", what));
+            }
+        }
+    }
+
+    fn establish(&mut self, world: &mut World<Node>, end: &End, id: u64, granted: &AcceptParams) {
+        let offer = self.peer(end).attempts.remove(&id);
+        let offer = offer.expect("every answered attempt has been asked");
+        let server = end.peer;
+        world.with_host(end.life.host, |node, _| {
+            let ip = MemoryIo::address(server.host).ip();
+            let ready = node.endpoint.establish_session(&offer, granted, ip);
+            assert!(ready.expect("the hub reaches every port"), "the session waits for this");
+            let peers = &mut node.endpoint.state_mut().peers;
+            peers.entry(server.host).or_insert((server, Vec::new())).1.push(offer.session);
+        });
+    }
+
+    fn on_failure(&mut self, world: &mut World<Node>, end: &mut End, reason: &FailureReason) {
+        end.done = true;
+        let answers = end.connection.take_answers();
+        let peer = self.peer(end);
+        if peer.life != Some(end.peer) {
+            return;
+        }
+        match reason {
+            FailureReason::Timeout => {
+                peer.life = None;
+                self.tally.silent += 1;
+                self.give_up(world, end, end.peer);
+            }
+            // One that broke before the peer's hello has inherited none.
+            FailureReason::Reset if answers.incarnation().is_some() => peer.answers = answers,
+            FailureReason::Reset => {}
+            reason => self.accuse(Violation::new(
+                "control connections do not fail without a cause",
+                format_args!("{:?} of {:?}: {reason}", end.peer, end.life),
+            )),
+        }
+    }
+
+    /// Fails everything that leads to a dead life.
+    fn give_up(&mut self, world: &mut World<Node>, end: &End, dead: Life) {
+        sessions::fail_at(world, end.life.host, dead);
+        let attempts = core::mem::take(&mut self.peer(end).attempts);
+        world.with_host(end.life.host, |node, _| {
+            attempts.values().for_each(|offer| node.endpoint.close_session(offer.session));
+        });
+    }
+}
