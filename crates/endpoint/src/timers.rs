@@ -8,6 +8,8 @@ use petasos_base::Time;
 
 const TICK_NS: u64 = 1_000_000;
 const SLOTS: u64 = 256;
+/// Entries that a slot takes without an allocation: enough for a program with few busy sessions.
+const SLOT_ENTRIES: usize = 8;
 
 /// Which session to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub(crate) struct TimerWheel {
 impl TimerWheel {
     pub(crate) fn new(now: Time) -> TimerWheel {
         TimerWheel {
-            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            slots: (0..SLOTS).map(|_| Vec::with_capacity(SLOT_ENTRIES)).collect(),
             tick: now.as_nanos() / TICK_NS,
             entries: 0,
         }

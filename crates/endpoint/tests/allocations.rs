@@ -1,0 +1,56 @@
+//! In steady state an RPC allocates nothing, on either side.
+
+mod joined;
+
+use std::alloc::System;
+
+use joined::*;
+use petasos_endpoint::{Completion, Context};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Starts the next call on the same buffer.
+fn again(client: &mut Client, cx: &mut Context<'_, Client>, completion: Completion<'_>) {
+    let len = completion.result.expect("the hub loses nothing").len();
+    assert_eq!(len, completion.request.len());
+    if completion.tag == 0 {
+        cx.free(completion.request);
+        client.outcomes.push((0, Ok(Vec::new())));
+        return;
+    }
+    let (session, request, tag) = (completion.session, completion.request, completion.tag - 1);
+    cx.enqueue_request(session, ECHO, request, again, tag).expect("the slot has become free");
+}
+
+/// Completes `calls` RPCs of `bytes` on every slot; gives the allocations made meanwhile.
+fn allocations(pair: &mut Joined, bytes: usize, calls: u64) -> usize {
+    let session = pair.session;
+    for _ in 0..8 {
+        let mut cx = pair.client.context();
+        let request = cx.alloc(bytes).unwrap();
+        cx.enqueue_request(session, ECHO, request, again, calls).unwrap();
+    }
+    pair.client.state_mut().outcomes.clear();
+    let region = Region::new(ALLOCATOR);
+    while pair.client.state().outcomes.len() < 8 {
+        pair.run(1);
+    }
+    region.change().allocations
+}
+
+/// One test only: the counter sees every thread of the process.
+#[test]
+fn rpcs_allocate_nothing_in_steady_state() {
+    let region = Region::new(ALLOCATOR);
+    drop(std::hint::black_box(vec![1u8; 100]));
+    assert!(region.change().allocations > 0, "the counter counts");
+    let mut pair = Joined::new();
+    // The first run fills pools and queues, and lets the test runner's own threads settle.
+    allocations(&mut pair, 32, 10_000);
+    for bytes in [0, 32, 488, 489, 1448] {
+        allocations(&mut pair, bytes, 100);
+        assert_eq!(allocations(&mut pair, bytes, 10_000), 0, "{bytes} bytes");
+    }
+}

@@ -1,0 +1,182 @@
+//! A client and a server endpoint in one thread, on a virtual clock.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use petasos_endpoint::{
+    CallError, CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Payload,
+    Request, RequestHandle, SessionId, Time, VirtualClock,
+};
+use petasos_netio::memory::{Hub, MemoryConfig};
+
+pub const ECHO: u16 = 1;
+pub const HOLD: u16 = 2;
+pub const PANIC: u16 = 3;
+pub const LONG: u16 = 4;
+pub const NOBODY: u16 = 999;
+
+/// What the client has seen.
+#[derive(Default)]
+pub struct Client {
+    pub outcomes: Vec<(u64, Result<Vec<u8>, CallError>)>,
+}
+
+/// What the server has been asked.
+#[derive(Default)]
+pub struct Server {
+    pub held: Vec<(RequestHandle, Vec<u8>)>,
+    pub handled: u64,
+}
+
+pub struct Joined {
+    pub hub: Hub,
+    pub time: VirtualClock,
+    pub client: Endpoint<Client>,
+    pub server: Endpoint<Server>,
+    pub session: SessionId,
+}
+
+fn echo(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+    server.handled += 1;
+    cx.respond_with(request.handle, &request.payload);
+    free(cx, request.payload);
+}
+
+fn hold(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+    server.handled += 1;
+    server.held.push((request.handle, request.payload.to_vec()));
+    free(cx, request.payload);
+}
+
+fn panic(server: &mut Server, _: &mut Context<'_, Server>, _: Request<'_>) {
+    server.handled += 1;
+    panic!("a handler that fails on purpose");
+}
+
+/// Answers with as many bytes as the request's first four say.
+fn long(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+    server.handled += 1;
+    let len = u32::from_le_bytes(request.payload[..4].try_into().unwrap()) as usize;
+    let mut response = cx.response_buffer(&request.handle, len).unwrap();
+    response.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+    cx.respond(request.handle, response);
+    free(cx, request.payload);
+}
+
+pub fn free<S>(cx: &mut Context<'_, S>, payload: Payload<'_>) {
+    if let Payload::Buffer(buf) = payload {
+        cx.free(buf);
+    }
+}
+
+/// Keeps the outcome and gives every buffer back.
+pub fn keep(client: &mut Client, cx: &mut Context<'_, Client>, completion: Completion<'_>) {
+    cx.free(completion.request);
+    let outcome = completion.result.map(|payload| {
+        let bytes = payload.to_vec();
+        free(cx, payload);
+        bytes
+    });
+    client.outcomes.push((completion.tag, outcome));
+}
+
+impl Joined {
+    pub fn new() -> Joined {
+        Joined::with(|_| {}, |_| {})
+    }
+
+    pub fn with(
+        client: impl FnOnce(&mut EndpointConfig),
+        server: impl FnOnce(&mut EndpointConfig),
+    ) -> Joined {
+        let hub = Hub::direct(MemoryConfig::default());
+        let time = VirtualClock::default();
+        let config = |adjust: &mut dyn FnMut(&mut EndpointConfig)| {
+            let mut config = EndpointConfig { seed: Some(7), ..EndpointConfig::default() };
+            adjust(&mut config);
+            config
+        };
+        let (mut client_once, mut server_once) = (Some(client), Some(server));
+        let client_config = config(&mut |c| client_once.take().unwrap()(c));
+        let server_config = config(&mut |c| server_once.take().unwrap()(c));
+        let clock = Clock::Virtual(time.clone());
+        let mut server =
+            Endpoint::new(server_config, hub.port(), clock.clone(), Server::default());
+        server.register(ECHO, echo);
+        server.register(HOLD, hold);
+        server.register(PANIC, panic);
+        server.register(LONG, long);
+        let mut client = Endpoint::new(client_config, hub.port(), clock, Client::default());
+        let session = connect(&mut client, &mut server);
+        Joined { hub, time, client, server, session }
+    }
+
+    /// Starts a call on a buffer of the client's pool.
+    pub fn call(&mut self, method: u16, request: &[u8], tag: u64) {
+        self.call_with(method, request, tag, &CallSettings::default());
+    }
+
+    pub fn call_with(&mut self, method: u16, request: &[u8], tag: u64, settings: &CallSettings) {
+        let session = self.session;
+        let mut cx = self.client.context();
+        let mut buf = cx.alloc(request.len()).unwrap();
+        buf.copy_from_slice(request);
+        cx.enqueue_with(session, method, buf, keep, tag, settings).unwrap();
+    }
+
+    /// Turns both loops `turns` times, a microsecond apart.
+    pub fn run(&mut self, turns: u64) {
+        for _ in 0..turns {
+            self.advance_ns(1_000);
+            self.client.run_once();
+            self.server.run_once();
+        }
+        self.client.run_once();
+    }
+
+    /// Turns both loops for `ms` milliseconds, ten turns each.
+    pub fn run_ms(&mut self, ms: u64) {
+        for _ in 0..ms * 10 {
+            self.advance_ns(100_000);
+            self.client.run_once();
+            self.server.run_once();
+        }
+    }
+
+    pub fn advance_ns(&mut self, nanos: u64) {
+        self.time.set(self.time.now().plus_nanos(nanos));
+    }
+
+    /// The one outcome with `tag`.
+    pub fn outcome(&self, tag: u64) -> &Result<Vec<u8>, CallError> {
+        let mut found = self.client.state().outcomes.iter().filter(|(of, _)| *of == tag);
+        let outcome = found.next().expect("the call is over");
+        assert!(found.next().is_none(), "a call ends once");
+        &outcome.1
+    }
+
+    pub fn is_over(&self, tag: u64) -> bool {
+        self.client.state().outcomes.iter().any(|(of, _)| *of == tag)
+    }
+}
+
+/// Sets up one more session.
+pub fn connect<C, S>(client: &mut Endpoint<C>, server: &mut Endpoint<S>) -> SessionId {
+    let address = server.local_address();
+    let offer = client.open_session(address, Some(1)).unwrap().expect("there is room");
+    let client_ip = client.local_address().ip();
+    let granted = server.accept_session(&offer.params, client_ip, Some(1)).unwrap();
+    assert!(client.establish_session(&offer, &granted, address.ip()).unwrap());
+    offer.session
+}
+
+/// Bytes that tell their place.
+pub fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
+}
+
+pub fn at_ms(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+pub fn request_of(bytes: &[u8]) -> MsgBuf {
+    MsgBuf::from_slice(bytes)
+}
