@@ -42,6 +42,36 @@ fn register(descriptor: OwnedFd) -> AsyncFd<OwnedFd> {
     AsyncFd::new(descriptor).expect("the runtime takes it")
 }
 
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [rustix::event::PollFd::new(descriptor, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut fds, Some(&at_once)).expect("it can be polled") == 1
+}
+
+#[test]
+fn running_the_loop_between_does_not_deafen_its_descriptor() {
+    let _watchdog = watchdog("external and run");
+    let server_node = node(Some(localhost()));
+    let _server = Server::start(&server_node, localhost());
+    let address = server_node.local_address().expect("it listens");
+    let client_node = node(None);
+    let config = EndpointConfig { polling: Polling::External, ..EndpointConfig::default() };
+    let mut endpoint = endpoint_at(localhost(), config, Outcomes::default());
+    endpoint.attach(&client_node).expect("the node runs");
+    let descriptor = endpoint.descriptor().expect("descriptors");
+    for _ in 0..100 {
+        let session = endpoint.connect_and_wait(address, PATIENCE).expect("the server is up");
+        endpoint.close_session(session);
+    }
+    endpoint.run_ready(64);
+    assert!(!is_readable(&descriptor), "nothing is left to do");
+    let client = endpoint.client().expect("it has a mailbox");
+    let waiting = client.connect(address);
+    assert!(is_readable(&descriptor), "there is mail");
+    endpoint.run_ready(64);
+    drop(waiting);
+}
+
 #[test]
 fn a_tokio_runtime_drives_an_endpoint() {
     let _watchdog = watchdog("external polling");

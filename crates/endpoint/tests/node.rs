@@ -154,6 +154,26 @@ fn strangers_do_not_disturb_a_server() {
 }
 
 #[test]
+fn connections_beyond_the_limit_are_closed_and_others_served() {
+    let _watchdog = watchdog("connection limit");
+    let listen = Some(SocketAddr::new(localhost(), 0));
+    let config = NodeConfig { listen, connections_max: 1, ..NodeConfig::default() };
+    let server_node = Node::start(config).expect("loopback has ports");
+    let _server = Server::start(&server_node, localhost());
+    let address = server_node.local_address().expect("it listens");
+    let (first_node, second_node) = (node(None), node(None));
+    let mut first = client(&first_node, localhost());
+    let session = first.connect_and_wait(address, PATIENCE).expect("there is room for one");
+    let mut second = client(&second_node, localhost());
+    let error = failure(second.connect_and_wait(address, PATIENCE));
+    assert!(matches!(error, SessionError::PeerFailed(_)), "{error:?}");
+    echoes(&mut first, session);
+    drop(first_node);
+    // The place is free as soon as the server has noticed.
+    while second.connect_and_wait(address, PATIENCE).is_err() {}
+}
+
+#[test]
 fn sessions_fail_with_their_server_and_can_be_had_again() {
     let _watchdog = watchdog("restart");
     let first = node(Some(localhost()));

@@ -83,37 +83,45 @@ mod tests {
 
     use super::*;
 
-    /// Two senders, one loop that sleeps whenever it may: it terminates in every order exactly if
-    /// no wake-up is lost (loom reports a deadlock otherwise), having received everything.
-    #[test]
-    fn doorbell_loses_no_wake_up() {
-        loom::model(|| {
-            let doorbell = Arc::new(Doorbell::default());
-            let queue = Arc::new(Mutex::new(0u32));
-            let eventfd = Arc::new(Notify::new());
-            let senders: Vec<_> = (0..2)
-                .map(|_| {
-                    let (doorbell, queue, eventfd) =
-                        (doorbell.clone(), queue.clone(), eventfd.clone());
-                    thread::spawn(move || {
-                        *queue.lock().expect("nothing panics") += 1;
-                        if doorbell.ring() {
-                            eventfd.notify();
-                        }
-                    })
-                })
-                .collect();
-            let mut received = 0;
-            while received < 2 {
-                if doorbell.has_rung() {
-                    doorbell.answer();
-                    received += core::mem::take(&mut *queue.lock().expect("nothing panics"));
-                } else if doorbell.doze() {
-                    eventfd.wait();
-                    doorbell.rise();
+    /// One loop that sleeps whenever it may: it terminates in every order exactly if no wake-up is
+    /// lost (loom reports a deadlock otherwise), having received what all senders sent.
+    fn loses_no_wake_up(senders: usize) {
+        let doorbell = Arc::new(Doorbell::default());
+        let queue = Arc::new(Mutex::new(0));
+        let eventfd = Arc::new(Notify::new());
+        let send = |_| {
+            let (doorbell, queue, eventfd) = (doorbell.clone(), queue.clone(), eventfd.clone());
+            thread::spawn(move || {
+                *queue.lock().expect("nothing panics") += 1;
+                if doorbell.ring() {
+                    eventfd.notify();
                 }
+            })
+        };
+        let threads: Vec<_> = (0..senders).map(send).collect();
+        let mut received = 0;
+        while received < senders {
+            if doorbell.has_rung() {
+                doorbell.answer();
+                received += core::mem::take(&mut *queue.lock().expect("nothing panics"));
+            } else if doorbell.doze() {
+                eventfd.wait();
+                doorbell.rise();
             }
-            senders.into_iter().for_each(|sender| sender.join().expect("it ends"));
-        });
+        }
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+    }
+
+    #[test]
+    fn doorbell_loses_no_wake_up_of_one_sender() {
+        loom::model(|| loses_no_wake_up(1));
+    }
+
+    /// All orders with up to two preemptions; without a bound this takes minutes.
+    #[test]
+    fn doorbell_loses_no_wake_up_of_two_senders() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| loses_no_wake_up(2));
     }
 }
