@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use petasos_base::Clock;
 use petasos_floor::{Flood, Path, Turn, blast, deadline, flood, ping};
-use petasos_report::{Histogram, Machine, Measured, Pairs, Progress, Quantity};
 use petasos_report::ExperimentResult;
+use petasos_report::{Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
 use super::BenchError;
 use super::args::{BenchArgs, Experiment, TURN};
@@ -27,7 +27,9 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         Experiment::Latency => latency(args, &mut pair),
         Experiment::Rate => rate(args, &mut pair),
         Experiment::Bandwidth => bandwidth(args, &mut pair),
-        Experiment::Factors => unreachable!("factors have a run of their own"),
+        Experiment::Factors | Experiment::Sessions | Experiment::Idle => {
+            unreachable!("these have runs of their own")
+        }
     }
 }
 
@@ -104,9 +106,8 @@ fn bandwidth(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     let mut progress = Progress::new("bandwidth", goal as u64);
     for done in 0..goal {
         let ours: PetasosTurn = pair.petasos()?;
-        let run = |pair: &mut Pair| {
-            Ok(blast(&mut pair.link, datagram_bytes, &memory, &clock(), turn())?)
-        };
+        let run =
+            |pair: &mut Pair| Ok(blast(&mut pair.link, datagram_bytes, &memory, &clock(), turn())?);
         let (_, received) = pair.turn(ServerTurn::Drain(datagram_bytes), run)?;
         let floor = received.bytes as f64 * 8.0 / 1e9 / received.elapsed_s;
         pairs.push(ours.load.gbit_per_s(args.request_bytes()), &[floor]).ok();

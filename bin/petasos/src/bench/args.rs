@@ -75,6 +75,10 @@ pub enum Experiment {
     Bandwidth,
     /// What each common-case optimisation brings to the rate
     Factors,
+    /// Memory that sessions between two processes cost, once every slot has been used
+    Sessions,
+    /// Processor time of a client and a server that have nothing to do
+    Idle,
 }
 
 /// What carries the packets.
@@ -171,6 +175,9 @@ impl BenchArgs {
 
     /// Requests outstanding.
     pub fn window(&self) -> usize {
+        if self.experiment == Experiment::Sessions {
+            return self.sessions() * SLOTS;
+        }
         let rate = matches!(self.experiment, Experiment::Rate | Experiment::Factors);
         self.window.unwrap_or(if rate { 64 } else { 1 }).max(1)
     }
@@ -182,6 +189,9 @@ impl BenchArgs {
 
     /// Sessions over which the window is spread.
     pub fn sessions(&self) -> usize {
+        if self.experiment == Experiment::Sessions {
+            return self.sessions.unwrap_or(10_000).max(1);
+        }
         self.sessions.unwrap_or_else(|| self.window().div_ceil(SLOTS)).max(1)
     }
 

@@ -1,7 +1,9 @@
 //! What each common-case optimisation brings (eRPC, table 3): the rate with one of them off, and
 //! with all up to it off, each in turn with the rate of the default configuration.
 
-use petasos_report::{Column, Machine, Pairs, Progress, Quantity, Table, significant, with_si_prefix};
+use petasos_report::{
+    Column, Machine, Pairs, Progress, Quantity, Table, significant, with_si_prefix,
+};
 use serde_json::{Value, json};
 
 use super::BenchError;

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use petasos_base::{Clock, Time};
-use petasos_endpoint::{
-    Completion, Context, Endpoint, MsgBuf, Payload, Request, SessionId,
-};
+use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, Request, SessionId};
 use petasos_report::Histogram;
 
 use super::BenchError;
@@ -137,7 +135,8 @@ fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>)
 pub fn prepare(client: &mut Endpoint<Load>, window: usize) -> Result<(), BenchError> {
     let (load, mut cx) = client.split();
     for index in 0..window {
-        let session = load.sessions[index % load.sessions.len()];
+        // Neighbours share a session, so that its slots are all in use at once.
+        let session = load.sessions[index * load.sessions.len() / window];
         let mut request = cx
             .alloc(load.request_bytes as usize)
             .map_err(|error| format!("no memory for the requests: {error:?}"))?;
@@ -190,6 +189,21 @@ pub fn turn_beside(
     Ok(turn)
 }
 
+/// Sends every prepared request once and waits for all answers.
+pub fn once(client: &mut Endpoint<Load>) -> Result<(), BenchError> {
+    let clock = client.clock().clone();
+    let requests = std::mem::take(&mut client.state_mut().ready);
+    let mut requests = requests.into_iter().peekable();
+    while requests.peek().is_some() {
+        let (load, mut cx) = client.split();
+        for (session, request) in requests.by_ref().take(64) {
+            load.send(&mut cx, session, request);
+        }
+        finish(client, &clock, || {})?;
+    }
+    Ok(())
+}
+
 /// Turns the loop once, after enqueuing what waits, up to the batch.
 fn step(client: &mut Endpoint<Load>) {
     let (load, mut cx) = client.split();
@@ -222,7 +236,9 @@ fn finish(
         client.run_once();
         beside();
         if clock.now() > patience_until {
-            return Err("calls were not answered within 5 seconds: is the server overloaded?".into());
+            return Err(
+                "calls were not answered within 5 seconds: is the server overloaded?".into()
+            );
         }
     }
     match client.state_mut().failure.take() {

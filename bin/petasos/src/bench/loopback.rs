@@ -24,8 +24,8 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     petasos(&mut client, &mut server)?;
     let quantity = match args.experiment {
         Experiment::Latency => Quantity::LatencyUs,
-        Experiment::Rate | Experiment::Factors => Quantity::OpsPerS,
         Experiment::Bandwidth => Quantity::GbitPerS,
+        _ => Quantity::OpsPerS,
     };
     let mut pairs = Pairs::new(quantity, ["floor"]);
     let (mut latency, mut totals) = (Histogram::new(), Totals::default());
@@ -86,10 +86,7 @@ fn join(args: &BenchArgs) -> Result<(Endpoint<Load>, Endpoint<()>), BenchError> 
     Ok((client, server))
 }
 
-fn petasos(
-    client: &mut Endpoint<Load>,
-    server: &mut Endpoint<()>,
-) -> Result<LoadTurn, BenchError> {
+fn petasos(client: &mut Endpoint<Load>, server: &mut Endpoint<()>) -> Result<LoadTurn, BenchError> {
     load::turn_beside(client, TURN, || {
         server.run_once();
     })

@@ -12,6 +12,7 @@ mod load;
 mod loopback;
 mod peer;
 mod remote;
+mod resources;
 mod result;
 mod server;
 mod turns;
@@ -30,6 +31,8 @@ pub fn run(args: BenchArgs) -> ExitCode {
     let outcome = match (&args.server_role, args.experiment) {
         (Some(_), _) => server::run(&args),
         (None, Experiment::Factors) => factors::run(&args),
+        (None, Experiment::Sessions) => resources::sessions(&args),
+        (None, Experiment::Idle) => resources::idle(&args),
         (None, _) if args.connect.is_some() => remote::run(&args),
         (None, _) if args.transport == Transport::Loopback => loopback::run(&args),
         (None, _) => against::run(&args),

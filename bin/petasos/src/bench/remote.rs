@@ -28,7 +28,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let io = UdpIo::bind(SocketAddr::new(any, 0), args.udp())?;
     let exact = args.experiment == Experiment::Latency;
     let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
-        load.adaptive = args.polling == super::args::PollingArg::Adaptive;
+    load.adaptive = args.polling == super::args::PollingArg::Adaptive;
     let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
     client.attach(&node)?;
     for _ in 0..args.sessions() {
@@ -38,8 +38,8 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     load::prepare(&mut client, args.window())?;
     let quantity = match args.experiment {
         Experiment::Latency => Quantity::LatencyUs,
-        Experiment::Rate | Experiment::Factors => Quantity::OpsPerS,
         Experiment::Bandwidth => Quantity::GbitPerS,
+        _ => Quantity::OpsPerS,
     };
     let none: [&str; 0] = [];
     let mut pairs = Pairs::new(quantity, none);

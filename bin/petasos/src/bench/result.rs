@@ -1,7 +1,9 @@
 //! From turns to what is printed and written.
 
-use petasos_report::{Column, ExperimentResult, Measured, Quantity, Table, duration_us, significant};
 use petasos_report::with_si_prefix;
+use petasos_report::{
+    Column, ExperimentResult, Measured, Quantity, Table, duration_us, significant,
+};
 
 use super::BenchError;
 use super::args::BenchArgs;

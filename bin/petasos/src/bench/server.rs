@@ -17,7 +17,7 @@ use petasos_netio::{IoStats, PacketIo};
 use petasos_netio_udp::UdpIo;
 
 use super::args::{BenchArgs, PollingArg};
-use super::turns::{ServerReport, ServerTurn, pin, thread_cpu_s};
+use super::turns::{ServerReport, ServerTurn, pin, process_cpu_s, thread_cpu_s};
 use super::{BenchError, load};
 
 const BUFFER_BYTES: usize = 8_000_000;
@@ -56,6 +56,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         std::io::stdout().flush()?;
         let report = match turn {
             ServerTurn::Petasos => serve(&mut endpoint, &stop, adaptive),
+            ServerTurn::Idle => idle(&mut endpoint, &stop),
             ServerTurn::Echo(path) => {
                 let turn = echo(&mut link, path, &Clock::system(), || take(&stop))?;
                 ServerReport { cpu_s: turn.cpu_s, ..ServerReport::default() }
@@ -92,12 +93,25 @@ fn serve(endpoint: &mut Endpoint<()>, stop: &AtomicBool, adaptive: bool) -> Serv
         }
     }
     let after = endpoint.io().stats();
+    let memory = endpoint.memory();
     ServerReport {
         cpu_s: thread_cpu_s() - cpu_start,
+        session_bytes: memory.session_bytes,
+        pool_bytes: memory.pool.lent_bytes + memory.pool.kept_bytes,
         packets: after.tx_frames - before.tx_frames,
         syscalls: fruitful_syscalls(&after) - fruitful_syscalls(&before),
         ..ServerReport::default()
     }
+}
+
+/// Waits as a server in production does; the whole process's time counts.
+fn idle(endpoint: &mut Endpoint<()>, stop: &AtomicBool) -> ServerReport {
+    let cpu_start = process_cpu_s();
+    // Nothing wakes a sleeping loop for the end of the turn but this timeout.
+    while !take(stop) {
+        endpoint.run_for(Duration::from_secs(1), |_, _| stop.load(Ordering::Relaxed));
+    }
+    ServerReport { cpu_s: process_cpu_s() - cpu_start, ..ServerReport::default() }
 }
 
 /// System calls that moved something: a spinning loop's empty polls say nothing about RPCs.

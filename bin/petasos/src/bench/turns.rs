@@ -19,6 +19,12 @@ pub fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Processor time of this process, all threads, in seconds.
+pub fn process_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// What the server does in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerTurn {
@@ -28,6 +34,8 @@ pub enum ServerTurn {
     Echo(Path),
     /// Receives raw trains of datagrams of this many bytes.
     Drain(usize),
+    /// Lets its endpoint's loop wait as in production.
+    Idle,
 }
 
 impl ServerTurn {
@@ -37,6 +45,7 @@ impl ServerTurn {
             ServerTurn::Petasos => "petasos".into(),
             ServerTurn::Echo(Path::Singles) => "echo 0".into(),
             ServerTurn::Echo(Path::Trains { datagram_bytes }) => format!("echo {datagram_bytes}"),
+            ServerTurn::Idle => "idle".into(),
             ServerTurn::Drain(datagram_bytes) => format!("drain {datagram_bytes}"),
         }
     }
@@ -46,6 +55,7 @@ impl ServerTurn {
         let mut words = line.split_whitespace();
         let turn = match (words.next()?, words.next()) {
             ("petasos", None) => ServerTurn::Petasos,
+            ("idle", None) => ServerTurn::Idle,
             ("echo", Some("0")) => ServerTurn::Echo(Path::Singles),
             ("echo", Some(bytes)) => {
                 ServerTurn::Echo(Path::Trains { datagram_bytes: bytes.parse().ok()? })
@@ -70,13 +80,20 @@ pub struct ServerReport {
     pub packets: u64,
     /// System calls of its endpoint that moved something.
     pub syscalls: u64,
+    /// Bytes of its endpoint's sessions.
+    pub session_bytes: usize,
+    /// Bytes of its endpoint's buffers, lent and kept.
+    pub pool_bytes: usize,
 }
 
 impl ServerReport {
     /// The line on the pipe.
     pub fn line(&self) -> String {
-        let ServerReport { bytes, elapsed_s, cpu_s, packets, syscalls } = self;
-        format!("done {bytes} {elapsed_s} {cpu_s} {packets} {syscalls}")
+        let ServerReport { bytes, elapsed_s, cpu_s, packets, syscalls, .. } = self;
+        let ServerReport { session_bytes, pool_bytes, .. } = self;
+        format!(
+            "done {bytes} {elapsed_s} {cpu_s} {packets} {syscalls} {session_bytes} {pool_bytes}"
+        )
     }
 
     /// The report in a line of the pipe.
@@ -88,6 +105,8 @@ impl ServerReport {
             cpu_s: words.next()?.parse().ok()?,
             packets: words.next()?.parse().ok()?,
             syscalls: words.next()?.parse().ok()?,
+            session_bytes: words.next()?.parse().ok()?,
+            pool_bytes: words.next()?.parse().ok()?,
         })
     }
 }
@@ -99,19 +118,22 @@ mod tests {
     #[test]
     fn words_and_reports_survive_the_pipe() {
         let trains = ServerTurn::Echo(Path::Trains { datagram_bytes: 56 });
-        let turns = [
-            ServerTurn::Petasos,
-            ServerTurn::Echo(Path::Singles),
-            trains,
-            ServerTurn::Drain(1472),
-        ];
+        let turns =
+            [ServerTurn::Petasos, ServerTurn::Echo(Path::Singles), trains, ServerTurn::Drain(1472)];
         for turn in turns {
             assert_eq!(ServerTurn::parse(&turn.word()), Some(turn));
         }
         assert_eq!(ServerTurn::parse("echo"), None);
         assert_eq!(ServerTurn::parse("petasos now"), None);
-        let report =
-            ServerReport { bytes: 1, elapsed_s: 0.25, cpu_s: 0.5, packets: 2, syscalls: 3 };
+        let report = ServerReport {
+            bytes: 1,
+            elapsed_s: 0.25,
+            cpu_s: 0.5,
+            packets: 2,
+            syscalls: 3,
+            session_bytes: 4,
+            pool_bytes: 5,
+        };
         assert_eq!(ServerReport::parse(&report.line()), Some(report));
         assert_eq!(ServerReport::parse("done 1"), None);
     }
