@@ -5,7 +5,7 @@
 //! application's state `S` lives in the endpoint and is lent to handlers and continuations, which
 //! are plain functions.
 //!
-//! Who may touch what: the thread that made the endpoint, and nobody else.
+//! Who may touch what: the thread that runs the endpoint, and nobody else.
 //!
 //! One turn of the loop ([`Endpoint::run_once`]), in this order:
 //! 1. read the clock once;
@@ -13,6 +13,10 @@
 //! 3. receive one batch of frames; run handlers and continuations as they complete;
 //! 4. give every session that something happened to its chance to send; run due timers;
 //! 5. hand the transmit queue to the packet I/O as batches.
+//!
+//! Other threads reach an endpoint through its mailbox only: the process's [`Node`], which sets
+//! sessions up and notices failed peers; worker threads ([`WorkerPool`]); and [`Client`]s. How the
+//! loop waits when there is nothing to do is [`Polling`].
 //!
 //! The transmit queue holds *references* (session, slot, request number, packet index), never
 //! pointers. A reference is resolved when it is sent and dropped if the slot has moved on, so a

@@ -9,9 +9,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use common::*;
+use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{
-    CallError, CallFuture, CallSettings, Client, ClientError, ConnectAndWaitError, EnqueueError,
-    LocalClient, Node, SessionError,
+    CallError, CallFuture, CallSettings, Client, ClientError, ConnectAndWaitError, EndpointConfig,
+    EnqueueError, LocalClient, Node, Polling, SessionError,
 };
 
 /// Keeps its requests for ever.
@@ -107,19 +108,23 @@ fn a_call_can_time_out_behind_a_live_peer() {
 /// Runs a client endpoint on a thread of its own while `test` uses its handle.
 fn with_remote_client(node: &Node, test: impl FnOnce(Client)) {
     let (send, receive) = std::sync::mpsc::channel();
-    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let stop = AtomicBool::new(false);
     let node = node.clone();
     std::thread::scope(|scope| {
+        let stopped = &stop;
         let ended = scope.spawn(move || {
-            let mut endpoint = client(&node, localhost());
+            // It sleeps whenever it can, and without a limit: a lost wake-up is a hang.
+            let polling = Polling::Adaptive { spin: Duration::ZERO };
+            let config = EndpointConfig { polling, ..EndpointConfig::default() };
+            let mut endpoint = endpoint_at(localhost(), config, Outcomes::default());
+            endpoint.attach(&node).expect("the node runs");
             send.send(endpoint.client().expect("descriptors")).expect("the test waits");
-            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-                endpoint.run_for(Duration::from_millis(20), |_, _| false);
-            }
-            drop(endpoint);
+            endpoint.run(|_, _| stopped.load(Ordering::Acquire));
         });
-        test(receive.recv().expect("the endpoint starts"));
-        drop(stop);
+        let client = receive.recv().expect("the endpoint starts");
+        test(client.clone());
+        stop.store(true, Ordering::Release);
+        client.wake();
         ended.join().expect("the endpoint's thread does not panic");
     });
 }
@@ -142,7 +147,7 @@ fn a_client_calls_from_any_thread() {
             for thread in 0..4u8 {
                 let client = client.clone();
                 scope.spawn(move || {
-                    for n in 0..50u8 {
+                    for n in (0..=255u8).cycle().take(1000) {
                         let response = block_on(client.call(session, ECHO, &[thread, n][..]));
                         assert_eq!(&response.expect("the server is up")[..], [thread, n]);
                     }

@@ -84,6 +84,12 @@ impl Client {
         SessionFuture { awaited }
     }
 
+    /// Makes the endpoint's loop turn, and so ask the condition of its [`Endpoint::run`] again:
+    /// for conditions that other threads change.
+    pub fn wake(&self) {
+        self.mailbox.wake();
+    }
+
     /// Closes a session for good, as [`Endpoint::close_session`] does.
     pub fn close(&self, session: SessionId) {
         // If the endpoint is gone, so is the session.

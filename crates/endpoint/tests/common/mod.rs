@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{
-    Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node, NodeConfig, Request,
-    SessionId,
+    Client, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node, NodeConfig,
+    Request, SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 
@@ -107,6 +107,7 @@ pub fn echo<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
 /// A server endpoint on a thread of its own.
 pub struct Server {
     stop: std::sync::Arc<AtomicBool>,
+    handle: Client,
     thread: Option<JoinHandle<usize>>,
 }
 
@@ -133,19 +134,22 @@ impl Server {
             prepare(&mut endpoint);
             endpoint.attach(&node).expect("the node runs");
             drop(node);
-            ready.send(()).expect("the test waits");
-            while !stopped.load(Ordering::Acquire) {
-                endpoint.run_for(Duration::from_millis(20), |_, _| false);
-            }
+            ready.send(endpoint.client().expect("descriptors")).expect("the test waits");
+            endpoint.run(|_, _| stopped.load(Ordering::Acquire));
             *endpoint.state()
         });
-        is_ready.recv().expect("the server starts");
-        Server { stop, thread: Some(thread) }
+        let handle = is_ready.recv().expect("the server starts");
+        Server { stop, handle, thread: Some(thread) }
+    }
+
+    fn tell(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.handle.wake();
     }
 
     /// Ends the thread: how many echoes it served.
     pub fn stop(mut self) -> usize {
-        self.stop.store(true, Ordering::Release);
+        self.tell();
         let thread = self.thread.take().expect("it is stopped once");
         thread.join().expect("the server does not panic")
     }
@@ -153,7 +157,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
+        self.tell();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
