@@ -164,7 +164,9 @@ fn gets(lines: &[Range<usize>]) -> Vec<Call> {
 
 /// Lines spread evenly over the text, for what would take too long with every line.
 fn some_gets(lines: &[Range<usize>]) -> Vec<Call> {
-    let count = lines.len().clamp(SINGLE_MIN, SINGLE_MAX);
+    let mean_bytes = lines.last().map_or(1, |last| last.end) / lines.len();
+    let affordable = (REPEAT_BYTES / mean_bytes.max(1)).max(1);
+    let count = lines.len().clamp(SINGLE_MIN, SINGLE_MAX).min(affordable);
     (0..count).map(|step| get_line(lines, step * lines.len() / count)).collect()
 }
 

@@ -191,8 +191,10 @@ fn release(cx: &mut Context<'_, Server>, payload: Payload<'_>) {
 fn statistics(server: &Server, endpoint: &Endpoint<Server>) -> String {
     let (keys, bytes, bytes_max) = server.store.lock().totals();
     let MemoryStats { pool, session_bytes, .. } = endpoint.memory();
+    let (running, _) = endpoint.unfinished();
+    let running = running - server.waiting.len();
     let mut text = format!(
-        "store.keys {keys}\nstore.bytes {bytes}\nstore.bytes_max {bytes_max}\n\
+        "requests.running {running}\nstore.keys {keys}\nstore.bytes {bytes}\nstore.bytes_max {bytes_max}\n\
          memory.pool_lent_bytes {}\nmemory.pool_kept_bytes {}\nmemory.session_bytes {}\n",
         pool.lent_bytes, pool.kept_bytes, session_bytes,
     );
