@@ -30,6 +30,11 @@ impl ControlPlane {
     }
 
     fn on_hello(&mut self, world: &mut World<Node>, end: &mut End) {
+        if self.peer(end).life.is_some_and(|life| life > end.peer) {
+            // The last words of a dead life, overtaken on a later stream.
+            end.done = true;
+            return;
+        }
         let earlier = self.peer(end).life.replace(end.peer);
         if let Some(dead) = earlier.filter(|life| *life != end.peer) {
             self.tally.replaced += 1;

@@ -37,7 +37,7 @@ impl End {
         let arrived = self.incoming.pop_front_if(|(at, _)| *at <= now);
         if let Some((_, piece)) = arrived {
             self.connection.handle_bytes(&piece, now);
-        } else if self.broken && !self.done {
+        } else if core::mem::take(&mut self.broken) {
             self.connection.handle_reset(now);
         } else if self.connection.poll_timeout().is_some_and(|at| at <= now) {
             self.connection.handle_timeout(now);
@@ -58,7 +58,7 @@ impl ControlPlane {
         if end.done {
             return;
         }
-        while end.receive(now) {
+        while !end.done && end.receive(now) {
             while let Some(event) = end.connection.poll_event() {
                 self.on_event(world, end, event);
             }
