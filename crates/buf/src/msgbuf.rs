@@ -11,9 +11,14 @@ pub const PAYLOAD_BYTES_MIN: usize = 1024;
 
 /// A buffer for one message of up to [`MsgBuf::capacity`] bytes.
 ///
+/// One pointer, because a buffer changes hands several times in the life of every call.
+pub struct MsgBuf {
+    parts: Box<Parts>,
+}
+
 /// Invariant: `len <= capacity`, and `memory` has room for the headers of `capacity` bytes cut
 /// into packets of [`PAYLOAD_BYTES_MIN`].
-pub struct MsgBuf {
+struct Parts {
     memory: Box<[u8]>,
     len: u32,
     capacity: u32,
@@ -35,7 +40,8 @@ impl MsgBuf {
         let later_headers = capacity.div_ceil(PAYLOAD_BYTES_MIN).saturating_sub(1);
         let bytes = HEADER_BYTES + capacity + later_headers * HEADER_BYTES;
         let capacity = u32::try_from(capacity).expect("message sizes are bounded by 2^28");
-        MsgBuf { memory: vec![0; bytes].into_boxed_slice(), len: 0, capacity }
+        let memory = vec![0; bytes].into_boxed_slice();
+        MsgBuf { parts: Box::new(Parts { memory, len: 0, capacity }) }
     }
 
     /// A buffer that holds a copy of `data`.
@@ -48,19 +54,19 @@ impl MsgBuf {
     /// Length of the data, in bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len as usize
+        self.parts.len as usize
     }
 
     /// Whether there is no data.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.parts.len == 0
     }
 
     /// The greatest length this buffer can take, in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.capacity as usize
+        self.parts.capacity as usize
     }
 
     /// Sets the length; bytes beyond the old length hold what the memory held.
@@ -70,20 +76,20 @@ impl MsgBuf {
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity(), "length within capacity");
-        self.len = len as u32;
+        self.parts.len = len as u32;
     }
 
     /// The data.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        &self.memory[HEADER_BYTES..HEADER_BYTES + self.len()]
+        &self.parts.memory[HEADER_BYTES..HEADER_BYTES + self.len()]
     }
 
     /// The data, to be written.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        let len = self.len();
-        &mut self.memory[HEADER_BYTES..HEADER_BYTES + len]
+        let parts = &mut *self.parts;
+        &mut parts.memory[HEADER_BYTES..HEADER_BYTES + parts.len as usize]
     }
 
     /// Sets the length to that of `data` and copies it in.
@@ -103,7 +109,7 @@ impl MsgBuf {
     #[inline]
     pub fn write_header(&mut self, index: u32, header: &[u8; HEADER_BYTES]) {
         let offset = self.header_offset(index);
-        self.memory[offset..offset + HEADER_BYTES].copy_from_slice(header);
+        self.parts.memory[offset..offset + HEADER_BYTES].copy_from_slice(header);
     }
 
     /// The packet `index` of the message cut into `payload_bytes` each, header first: either one
@@ -115,18 +121,18 @@ impl MsgBuf {
     pub fn packet(&self, index: u32, payload_bytes: usize) -> (&[u8], &[u8]) {
         if index == 0 {
             let end = HEADER_BYTES + self.len().min(payload_bytes);
-            return (&self.memory[..end], &[]);
+            return (&self.parts.memory[..end], &[]);
         }
         let start = index as usize * payload_bytes;
         let data = &self.as_slice()[start..];
         let body = &data[..data.len().min(payload_bytes)];
         let offset = self.header_offset(index);
-        (&self.memory[offset..offset + HEADER_BYTES], body)
+        (&self.parts.memory[offset..offset + HEADER_BYTES], body)
     }
 
     /// Bytes of memory that the buffer occupies.
     pub fn footprint_bytes(&self) -> usize {
-        self.memory.len()
+        size_of::<Parts>() + self.parts.memory.len()
     }
 
     #[inline]
@@ -167,7 +173,7 @@ impl From<&[u8]> for MsgBuf {
 
 impl fmt::Debug for MsgBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MsgBuf({} of {} bytes)", self.len, self.capacity)
+        write!(f, "MsgBuf({} of {} bytes)", self.len(), self.capacity())
     }
 }
 

@@ -111,19 +111,31 @@ impl TxQueue {
         } else {
             self.open_train(route, segment_bytes);
         }
-        let end = self.staged + segment_bytes as usize;
-        if end > self.stage.len() {
-            self.grow_stage(end);
+        self.stage_packet(&header.to_bytes(), payload);
+    }
+
+    #[inline(always)]
+    fn stage_packet(&mut self, header: &[u8; HEADER_BYTES], payload: &[u8]) {
+        let room = self.stage.get_mut(self.staged..).unwrap_or_default();
+        if let Some((head, rest)) = room.split_first_chunk_mut::<HEADER_BYTES>()
+            && let Some(body) = rest.get_mut(..payload.len())
+        {
+            *head = *header;
+            copy_short(body, payload);
+            self.staged += HEADER_BYTES + payload.len();
+        } else {
+            self.grow_and_stage(header, payload);
         }
-        let (head, body) = self.stage[self.staged..end].split_at_mut(HEADER_BYTES);
-        head.copy_from_slice(&header.to_bytes());
-        copy_short(body, payload);
-        self.staged = end;
     }
 
     #[cold]
-    fn grow_stage(&mut self, end: usize) {
+    #[inline(never)]
+    fn grow_and_stage(&mut self, header: &[u8; HEADER_BYTES], payload: &[u8]) {
+        let end = self.staged + HEADER_BYTES + payload.len();
         self.stage.resize(end.next_power_of_two().max(STAGE_BYTES_MIN), 0);
+        self.stage[self.staged..end][..HEADER_BYTES].copy_from_slice(header);
+        self.stage[self.staged + HEADER_BYTES..end].copy_from_slice(payload);
+        self.staged = end;
     }
 
     #[inline(never)]

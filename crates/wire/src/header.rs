@@ -250,33 +250,35 @@ impl Header {
         Header { words: [word, 0, 0] }
     }
 
-    /// With the kind, the request's number and a fresh transmission number.
+    /// With the kind, the request's number and a fresh transmission number, within their widths.
     #[inline]
     pub const fn with_request(self, kind: Kind, request: u64, transmission: u32) -> Header {
+        debug_assert!(request <= REQUEST_MASK && transmission as u64 <= ECHO_MASK);
         Header {
             words: [
                 self.words[0] | (kind as u64) << 4,
-                request & REQUEST_MASK | (transmission as u64) << TRANSMISSION_SHIFT,
+                request | (transmission as u64) << TRANSMISSION_SHIFT,
                 self.words[2],
             ],
         }
     }
 
-    /// With the fields that a client sends. Each is cut to its width: callers keep the limits.
+    /// With the fields that a client sends, each within its width.
     #[inline]
     pub const fn with_client(self, packet_index: u32, message_bytes: u32, method: u16) -> Header {
-        let word = packet_index as u64 & INDEX_MASK
-            | (message_bytes as u64 & VALUE_MASK) << MESSAGE_BYTES_SHIFT
+        debug_assert!(packet_index as u64 <= INDEX_MASK && message_bytes as u64 <= VALUE_MASK);
+        let word = packet_index as u64
+            | (message_bytes as u64) << MESSAGE_BYTES_SHIFT
             | (method as u64) << METHOD_SHIFT;
         Header { words: [self.words[0], self.words[1], word] }
     }
 
-    /// With the fields that a server sends. Each is cut to its width: callers keep the limits.
+    /// With the fields that a server sends, each within its width.
     #[inline]
     pub const fn with_server(self, echo: u32, value: u32, credits: u32) -> Header {
-        let word = echo as u64 & ECHO_MASK
-            | (value as u64 & VALUE_MASK) << VALUE_SHIFT
-            | (credits as u64) << CREDITS_SHIFT;
+        debug_assert!(echo as u64 <= ECHO_MASK && value as u64 <= VALUE_MASK);
+        debug_assert!(credits < 1 << 12);
+        let word = echo as u64 | (value as u64) << VALUE_SHIFT | (credits as u64) << CREDITS_SHIFT;
         Header { words: [self.words[0], self.words[1], word] }
     }
 

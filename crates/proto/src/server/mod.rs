@@ -246,7 +246,9 @@ impl<B> ServerSession<B> {
         slot.phase = Phase::Responded;
         slot.bytes = bytes;
         self.transmission = transmission;
-        self.acks &= !(1 << index);
+        if self.acks != 0 {
+            self.acks &= !(1 << index);
+        }
         self.stats.responses += 1;
         let header = self
             .header

@@ -40,7 +40,9 @@ impl<B> ServerSession<B> {
         }
         slot.renew(packet, marked);
         slot.phase = Phase::Running;
-        self.acks &= !(1 << index);
+        if self.acks != 0 {
+            self.acks &= !(1 << index);
+        }
         self.stats.requests += 1;
         RequestAction::Deliver
     }
