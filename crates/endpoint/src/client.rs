@@ -2,8 +2,8 @@
 //!
 //! Two of them, over one mechanism. [`LocalClient`] lives on the loop's own thread and calls
 //! straight into the endpoint; [`Client`] can be on any thread and sends mail. In both cases **the
-//! endpoint's thread turns the loop** (`run`, `run_ready`, or [`LocalClient::block_on`]); the thread
-//! that awaits only waits to be woken, on whatever executor.
+//! endpoint's thread turns the loop** (`run`, `run_ready`, or [`LocalClient::block_on`]); the
+//! thread that awaits only waits to be woken, on whatever executor.
 //!
 //! A call begins when it is made, not when it is first awaited. Dropping its future cancels it; the
 //! loop keeps the buffers until that is safe. If the endpoint is dropped, its calls end with

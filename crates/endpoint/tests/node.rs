@@ -263,6 +263,11 @@ fn a_closed_session_is_closed_at_the_server_too() {
         // Requests and commands keep their order on the way, so there is room now.
         let second = client.connect_and_wait(address, PATIENCE).expect("there is room again");
         echoes(&mut client, second);
+        // A client whose process ends without closing its sessions makes room as well.
+        drop(client_node);
+        let node = node(None);
+        let mut third = common::client(&node, localhost());
+        while third.connect_and_wait(address, PATIENCE).is_err() {}
         stopped.store(true, petasos_base::sync::Ordering::Release);
     });
     while !stop.load(petasos_base::sync::Ordering::Acquire) && !clients.is_finished() {

@@ -46,6 +46,8 @@ pub(super) struct Control {
     links: BTreeMap<PeerId, Link>,
     by_address: HashMap<SocketAddr, PeerId>,
     attempts: HashMap<u64, Attempt>,
+    /// Counts from a random start, so that an endpoint that moves from one node to another does
+    /// not take a late letter of the first for one of the second.
     next_link: PeerId,
     /// Connect ids are never used twice in an incarnation (C12).
     next_connect: u64,
@@ -77,7 +79,7 @@ impl Control {
             links: BTreeMap::new(),
             by_address: HashMap::new(),
             attempts: HashMap::new(),
-            next_link: 1,
+            next_link: petasos_base::random_seed() >> 1,
             next_connect: 1,
             cursor: 0,
             accept_at: Time::ZERO,
@@ -133,10 +135,11 @@ impl Control {
 
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
+        let mut room = self.room_for_peers();
         loop {
             match listener.accept() {
                 // Dropping the stream tells the peer; it may come again.
-                Ok(_) if self.links.len() >= self.connections_max => {}
+                Ok(_) if room == 0 => {}
                 Ok((stream, peer)) => {
                     let (config, hello) = (self.config, self.hello.clone());
                     let mut connection = Connection::new(config, Role::Acceptor, hello, self.now);
@@ -146,6 +149,7 @@ impl Control {
                     if let Ok(link) = Link::accepted(stream, peer, connection) {
                         self.links.insert(self.next_link, link);
                         self.next_link += 1;
+                        room -= 1;
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
@@ -157,6 +161,12 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// How many more connections from other processes may stand.
+    fn room_for_peers(&self) -> usize {
+        let accepted = self.links.values().filter(|link| link.server.is_none()).count();
+        self.connections_max.saturating_sub(accepted)
     }
 
     fn on_command(&mut self, command: Command) {

@@ -65,6 +65,10 @@ impl<S> Endpoint<S> {
     fn on_granted(&mut self, offer: &SessionOffer, granted: &Granted) {
         let Granted { link, server_ip, params } = granted;
         let (session, far) = (offer.session, params.server_ref());
+        if self.core.outside.attachment.is_none() {
+            // The endpoint has left the node meanwhile.
+            return self.fail_with(session, CallError::PeerFailed, SessionError::NodeEnded);
+        }
         match self.establish_session(offer, params, *server_ip) {
             Ok(true) => {
                 let entry = self.core.client_mut(session);
