@@ -61,6 +61,9 @@ pub struct SessionConfig {
     pub datagram_bytes_max: u32,
     /// How lost packets are recovered.
     pub recovery: Recovery,
+    /// Whether packets carry a CRC32C beside UDP's 16-bit checksum, for sessions that this
+    /// endpoint opens. It costs zero-copy sending: every packet is copied once more.
+    pub checksum: bool,
 }
 
 impl Default for SessionConfig {
@@ -71,6 +74,7 @@ impl Default for SessionConfig {
             message_bytes_max: 64 << 20,
             datagram_bytes_max: 65_000,
             recovery: Recovery::Selective,
+            checksum: false,
         }
     }
 }

@@ -102,7 +102,7 @@ impl<S> Context<'_, S> {
         let context = CallContext { request, response: None, continuation, tag };
         let unarmed = entry.timer_at > now.plus_nanos(client.rtt().rto_ns(0));
         let number = match client.send_short(options, context, now) {
-            Ok(sent) if bytes <= STAGED_PAYLOAD_BYTES_MAX => {
+            Ok(sent) if bytes <= STAGED_PAYLOAD_BYTES_MAX || sent.header.has_checksum() => {
                 core.tx.push_staged(*route, sent.header, &sent.context.request);
                 sent.call
             }

@@ -151,6 +151,7 @@ impl<S> Core<S> {
     pub(crate) fn fail_client(&mut self, id: SessionId, error: CallError) {
         let Some(entry) = self.client_mut(id) else { return };
         let state = core::mem::replace(&mut entry.state, ClientState::Failed);
+        self.tx.forget_session(id.index, false);
         if let ClientState::Ready { mut session, route } = state {
             for context in session.fail_all() {
                 self.finish_later(id, context, error);
@@ -163,6 +164,7 @@ impl<S> Core<S> {
     /// Forgets a server session. Handlers that have not answered will find their handle void.
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
+        self.tx.forget_session(index, true);
         self.closed_servers.add(entry.session.stats());
         self.routes_released.push(entry.route);
         for buf in entry.session.into_buffers() {

@@ -10,7 +10,7 @@ use petasos_control::{
 };
 use petasos_netio::{PacketIo, RouteError};
 use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
-use petasos_wire::{HEADER_BYTES, RejectCode};
+use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES, RejectCode};
 
 use crate::backend::Backend;
 use crate::call::CallError;
@@ -245,7 +245,7 @@ impl<S> Endpoint<S> {
                 Recovery::Selective => petasos_control::Recovery::Selective,
                 Recovery::GoBackN => petasos_control::Recovery::GoBackN,
             },
-            checksum: false,
+            checksum: config.checksum,
         };
         Ok(Some(SessionOffer { session: SessionId { index, generation }, params }))
     }
@@ -264,12 +264,9 @@ impl<S> Endpoint<S> {
         if self.core.draining {
             return Err(RefuseCode::Draining);
         }
-        if offer.checksum {
-            return Err(RefuseCode::IncompatibleParameters);
-        }
         let client = SocketAddr::new(offer.address.ip.unwrap_or(client_ip), offer.address.port);
         let route = self.io.route(client).map_err(|_| RefuseCode::IncompatibleParameters)?;
-        let limits = self.server_limits(self.io.datagram_bytes_max(route));
+        let limits = self.server_limits(self.io.datagram_bytes_max(route), offer.checksum);
         let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
         let (address, endpoint) = (self.data_address(), self.core.outside.index());
         let mut granted = Err(RefuseCode::SessionsFull);
@@ -357,13 +354,15 @@ impl<S> Endpoint<S> {
         let route = self.io.route(peer)?;
         let datagram_bytes_max = self.io.datagram_bytes_max(route);
         self.io.release_route(route);
-        Ok(self.server_limits(datagram_bytes_max).payload_bytes_max)
+        let checksum = self.core.config.session.checksum;
+        Ok(self.server_limits(datagram_bytes_max, checksum).payload_bytes_max)
     }
 
-    fn server_limits(&self, datagram_bytes_max: usize) -> ServerLimits {
+    fn server_limits(&self, datagram_bytes_max: usize, checksum: bool) -> ServerLimits {
         let config = &self.core.config.session;
         let datagram_bytes_max = datagram_bytes_max.min(config.datagram_bytes_max as usize);
-        let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES);
+        let trailer = if checksum { CHECKSUM_BYTES } else { 0 };
+        let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES + trailer);
         ServerLimits {
             slots_max: config.slots as u8,
             credits_max: config.credits as u16,
@@ -392,6 +391,7 @@ fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -
             petasos_control::Recovery::Selective => Recovery::Selective,
             petasos_control::Recovery::GoBackN => Recovery::GoBackN,
         },
+        checksum: offer.checksum,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use petasos_netio::{Ecn, Frame, Frames};
 use petasos_proto::{RequestAction, ResponseAction};
-use petasos_wire::{Malformed, Packet, RejectCode};
+use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, RejectCode};
 
 use crate::call::{CallContext, CallError, Completion};
 use crate::context::Context;
@@ -35,11 +35,31 @@ fn handle_frame<S>(state: &mut S, core: &mut Core<S>, frame: Frame<'_>) {
         Ok(packet) => packet,
         Err(malformed) => return count_malformed(core, malformed),
     };
+    let packet = if packet.has_checksum() {
+        match verified(frame.bytes, packet) {
+            Ok(packet) => packet,
+            Err(malformed) => return count_malformed(core, malformed),
+        }
+    } else {
+        packet
+    };
     if packet.from_server() {
         on_server_packet(state, core, packet);
     } else {
         on_client_packet(state, core, packet, frame.ecn == Ecn::CongestionExperienced);
     }
+}
+
+/// Checks the CRC32C at the end of `bytes` and cuts it off the packet's payload (W12).
+fn verified<'a>(bytes: &'a [u8], packet: Packet<'a>) -> Result<Packet<'a>, Malformed> {
+    let (Some((covered, trailer)), Some((payload, _))) = (
+        bytes.split_last_chunk::<CHECKSUM_BYTES>(),
+        packet.payload().split_last_chunk::<CHECKSUM_BYTES>(),
+    ) else {
+        return Err(Malformed::Short);
+    };
+    let matches = crc32c::crc32c(covered) == u32::from_le_bytes(*trailer);
+    if matches { Ok(packet.with_payload(payload)) } else { Err(Malformed::Checksum) }
 }
 
 #[cold]
@@ -48,6 +68,7 @@ fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
         Malformed::Short => core.stats.malformed_short += 1,
         Malformed::Version(_) => core.stats.malformed_version += 1,
         Malformed::Kind(_) => core.stats.malformed_kind += 1,
+        Malformed::Checksum => core.stats.malformed_checksum += 1,
         _ => core.stats.malformed_other += 1,
     }
 }

@@ -19,8 +19,10 @@ petasos_base::counters! {
         malformed_version,
         /// Received packets of an unassigned kind (W3).
         malformed_kind,
-        /// Received packets with a reserved flag or a bad checksum (W11, W12).
+        /// Received packets with a reserved flag (W11).
         malformed_other,
+        /// Received packets whose CRC32C does not match (W12).
+        malformed_checksum,
         /// Received packets for a session that does not exist (W4).
         unknown_session,
         /// Received packets dropped on purpose.

@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use petasos_buf::copy_short;
 use petasos_netio::{PacketIo, Route, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
-use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES, Header};
+use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header};
 
 use crate::core::Core;
 use crate::sessions::{ClientState, SessionId};
@@ -21,6 +21,9 @@ const STAGED_BYTES_MAX: usize = 512;
 
 /// Payload of the longest packet that is staged.
 pub(crate) const STAGED_PAYLOAD_BYTES_MAX: usize = STAGED_BYTES_MAX - HEADER_BYTES;
+
+/// Bytes of a train: what one send takes on any path.
+const TRAIN_BYTES_MAX: u32 = 65_000;
 
 /// The stage's first size: a turn's packets in most programs.
 const STAGE_BYTES_MIN: usize = 64 << 10;
@@ -99,10 +102,11 @@ impl TxQueue {
         self.push(TxItem { route, kind: Kind::Request, slot: slot as u8, session, index, request });
     }
 
-    /// Queues a packet of at most [`STAGED_BYTES_MAX`], copying it.
+    /// Queues a packet, copying it; long packets only where the copy is needed for their checksum.
     #[inline(always)]
     pub(crate) fn push_staged(&mut self, route: Route, header: Header, payload: &[u8]) {
-        let segment_bytes = (HEADER_BYTES + payload.len()) as u32;
+        let trailer = if header.has_checksum() { CHECKSUM_BYTES } else { 0 };
+        let segment_bytes = (HEADER_BYTES + payload.len() + trailer) as u32;
         let open = &mut self.open;
         if open.room > 0 && open.segment_bytes == segment_bytes && open.route == route {
             open.room -= 1;
@@ -112,6 +116,22 @@ impl TxQueue {
             self.open_train(route, segment_bytes);
         }
         self.stage_packet(&header.to_bytes(), payload);
+        if trailer != 0 {
+            self.stage_checksum(HEADER_BYTES + payload.len());
+        }
+    }
+
+    /// Ends the packet of `covered_bytes` that has just been staged with its CRC32C (W12).
+    #[cold]
+    fn stage_checksum(&mut self, covered_bytes: usize) {
+        let covered = &self.stage[self.staged - covered_bytes..self.staged];
+        let checksum = crc32c::crc32c(covered).to_le_bytes();
+        let end = self.staged + CHECKSUM_BYTES;
+        if end > self.stage.len() {
+            self.stage.resize(end.next_power_of_two(), 0);
+        }
+        self.stage[self.staged..end].copy_from_slice(&checksum);
+        self.staged = end;
     }
 
     #[inline(always)]
@@ -140,7 +160,8 @@ impl TxQueue {
 
     #[inline(never)]
     fn open_train(&mut self, route: Route, segment_bytes: u32) {
-        self.open = OpenTrain { route, segment_bytes, room: TX_BATCH_MAX as u32 - 1 };
+        let room = (TRAIN_BYTES_MAX / segment_bytes).min(TX_BATCH_MAX as u32).max(1) - 1;
+        self.open = OpenTrain { route, segment_bytes, room };
         self.items.push(TxItem {
             route,
             kind: Kind::Train,
@@ -159,6 +180,16 @@ impl TxQueue {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         self.push_staged(route, header, &payload[..bitmap.len() * 8]);
+    }
+
+    /// Makes every queued reference to a session's packets void: its index may soon name another.
+    pub(crate) fn forget_session(&mut self, session: u32, server: bool) {
+        let kind = if server { Kind::Response } else { Kind::Request };
+        for item in &mut self.items[self.sent..] {
+            if item.kind == kind && item.session == session {
+                item.session = u32::MAX;
+            }
+        }
     }
 
     /// Whether nothing waits.
@@ -191,9 +222,10 @@ impl<S> Core<S> {
         while let Some(transmit) = session.poll_transmit(now) {
             match transmit {
                 Transmit::Request { slot, request, index: packet, header } => {
+                    let payload_bytes = session.params().payload_bytes as usize;
                     let buf = &mut session.context_mut(slot).request;
-                    if buf.len() <= STAGED_PAYLOAD_BYTES_MAX {
-                        self.tx.push_staged(route, header, buf);
+                    if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
+                        self.tx.push_staged(route, header, part(buf, packet, payload_bytes));
                         continue;
                     }
                     buf.write_header(packet, &header.to_bytes());
@@ -236,12 +268,13 @@ impl<S> Core<S> {
     pub(crate) fn send_response(&mut self, index: u32, slot: u32, start: u32, end: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
         let (request, route) = (entry.session.request_in(slot), entry.route);
+        let payload_bytes = entry.session.params().payload_bytes as usize;
         for packet in start..end {
             let header = entry.session.response_header(slot, packet);
             let buf = entry.session.buffer_mut(slot).as_mut();
             let buf = buf.expect("an answered slot keeps its response");
-            if buf.len() <= STAGED_PAYLOAD_BYTES_MAX {
-                self.tx.push_staged(route, header, buf);
+            if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
+                self.tx.push_staged(route, header, part(buf, packet, payload_bytes));
                 continue;
             }
             buf.write_header(packet, &header.to_bytes());
@@ -347,4 +380,11 @@ impl<S> Core<S> {
             Kind::Train => None,
         }
     }
+}
+
+/// The bytes of packet `index` of a message.
+#[inline]
+fn part(message: &[u8], index: u32, payload_bytes: usize) -> &[u8] {
+    let rest = &message[index as usize * payload_bytes..];
+    &rest[..rest.len().min(payload_bytes)]
 }

@@ -265,3 +265,33 @@ fn stray_bytes_are_counted_by_kind_and_do_no_harm() {
     assert_eq!(stats.event_loop.unknown_session, 1);
     assert_eq!(stats.server.inconsistent, 1, "a wrong tag");
 }
+
+#[test]
+fn w12_a_checksum_catches_what_the_transport_let_through() {
+    let mut pair = Joined::captured(|config| config.session.checksum = true);
+    let mut damaged = 0;
+    for (tag, size) in [0, 1, 32, 484, 485, 1444, 1445, 20_000].into_iter().enumerate() {
+        pair.call(ECHO, &pattern(size), tag as u64);
+        pair.run_relayed(60, |at, bytes| {
+            // One packet in five, in the header, the payload or the checksum itself.
+            if at % 5 == 3 {
+                let len = bytes.len();
+                bytes[at * 7 % len] ^= 1 << (at % 8);
+                damaged += 1;
+            }
+        });
+        assert_eq!(pair.outcome(tag as u64).as_deref(), Ok(&*pattern(size)), "{size} bytes");
+    }
+    let caught = |stats: petasos_endpoint::EndpointStats| {
+        let counts = stats.event_loop;
+        counts.malformed_checksum
+            + counts.malformed_version
+            + counts.malformed_other
+            + counts.malformed_kind
+            + counts.unknown_session
+            + stats.client.inconsistent
+            + stats.server.inconsistent
+    };
+    assert_eq!(caught(pair.client.stats()) + caught(pair.server.stats()), damaged);
+    assert!(pair.server.stats().event_loop.malformed_checksum > 0);
+}

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use petasos_wire::{Header, SessionMark};
+
 /// How a sender recovers from loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
@@ -34,6 +36,9 @@ pub struct SessionParams {
     pub response_bytes_max: u32,
     /// How lost packets are recovered.
     pub recovery: Recovery,
+    /// Whether every packet, in both directions, carries a CRC32C beside the transport's own
+    /// checksum (W12). The caller computes and verifies it.
+    pub checksum: bool,
 }
 
 impl SessionParams {
@@ -47,6 +52,17 @@ impl SessionParams {
     #[inline]
     pub(crate) fn payload_of(&self, index: u32, bytes: u32) -> u32 {
         bytes.saturating_sub(index.saturating_mul(self.payload_bytes)).min(self.payload_bytes)
+    }
+
+    /// What the packets to this end carry.
+    pub(crate) fn mark(&self) -> SessionMark {
+        SessionMark::new(self.local_tag, self.checksum)
+    }
+
+    /// The part of the header that every packet from this end shares.
+    pub(crate) fn header(&self) -> Header {
+        let header = Header::for_session(self.peer_session, self.peer_tag);
+        if self.checksum { header.with_checksum() } else { header }
     }
 
     /// Checks the relations that the state machines rely on.

@@ -24,6 +24,7 @@ const FLAGS_RESERVED: u64 = 0b11 << 14;
 const SESSION_SHIFT: u32 = 16;
 const SESSION_MASK: u64 = (1 << 20) - 1;
 const TAG_SHIFT: u32 = 36;
+const MARK_MASK: u64 = u64::MAX << TAG_SHIFT | FLAG_CHECKSUM;
 const REQUEST_MASK: u64 = (1 << 40) - 1;
 const TRANSMISSION_SHIFT: u32 = 40;
 const INDEX_MASK: u64 = (1 << 20) - 1;
@@ -112,6 +113,12 @@ impl<'a> Packet<'a> {
     #[inline(always)]
     pub fn is_first(&self, kind: Kind) -> bool {
         self.words[0] & (KIND_MASK | FLAG_LATER) == (kind as u64) << 4
+    }
+
+    /// Whether the packet carries what the packets of a session carry (W4, W12).
+    #[inline(always)]
+    pub fn is_of(&self, mark: SessionMark) -> bool {
+        self.words[0] & MARK_MASK == mark.0
     }
 
     /// Whether a server sent the packet.
@@ -234,6 +241,18 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// What every packet to one end of a session carries: its tag, and whether a checksum follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionMark(u64);
+
+impl SessionMark {
+    /// The mark of packets with `tag`.
+    pub const fn new(tag: u32, checksum: bool) -> SessionMark {
+        let flag = if checksum { FLAG_CHECKSUM } else { 0 };
+        SessionMark((tag as u64) << TAG_SHIFT | flag)
+    }
+}
+
 /// A header to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -306,6 +325,12 @@ impl Header {
     pub const fn with_encoding(self, encoding: Encoding) -> Header {
         let bits = (encoding as u64) << ENCODING_SHIFT;
         Header { words: [self.words[0] | bits, self.words[1], self.words[2]] }
+    }
+
+    /// Whether a CRC32C follows the payload.
+    #[inline(always)]
+    pub const fn has_checksum(self) -> bool {
+        self.words[0] & FLAG_CHECKSUM != 0
     }
 
     /// The bytes as they stand on the wire.

@@ -12,6 +12,6 @@ mod kind;
 mod limits;
 
 pub use ack::{AckBitmap, BITMAP_WORDS_MAX};
-pub use header::{Header, Malformed, Packet};
+pub use header::{Header, Malformed, Packet, SessionMark};
 pub use kind::{Encoding, Kind, RejectCode};
 pub use limits::*;

@@ -1,10 +1,12 @@
 //! A client and a server endpoint in one thread, on a virtual clock.
+#![allow(clippy::unwrap_used, reason = "a test helper fails its test")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use petasos_endpoint::{
     CallError, CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Payload,
     Request, RequestHandle, SessionId, Time, VirtualClock,
 };
+use petasos_netio::Ecn;
 use petasos_netio::memory::{Hub, MemoryConfig};
 
 pub const ECHO: u16 = 1;
@@ -87,19 +89,26 @@ impl Joined {
         client: impl FnOnce(&mut EndpointConfig),
         server: impl FnOnce(&mut EndpointConfig),
     ) -> Joined {
-        let hub = Hub::direct(MemoryConfig::default());
+        Joined::over(Hub::direct(MemoryConfig::default()), client, server)
+    }
+
+    /// A pair whose packets go nowhere unless [`Joined::run_relayed`] takes them.
+    pub fn captured(client: impl FnOnce(&mut EndpointConfig)) -> Joined {
+        Joined::over(Hub::captured(MemoryConfig::default()), client, |_| {})
+    }
+
+    fn over(
+        hub: Hub,
+        client: impl FnOnce(&mut EndpointConfig),
+        server: impl FnOnce(&mut EndpointConfig),
+    ) -> Joined {
         let time = VirtualClock::default();
-        let config = |adjust: &mut dyn FnMut(&mut EndpointConfig)| {
-            let mut config = EndpointConfig { seed: Some(7), ..EndpointConfig::default() };
-            adjust(&mut config);
-            config
-        };
-        let (mut client_once, mut server_once) = (Some(client), Some(server));
-        let client_config = config(&mut |c| client_once.take().unwrap()(c));
-        let server_config = config(&mut |c| server_once.take().unwrap()(c));
         let clock = Clock::Virtual(time.clone());
-        let mut server =
-            Endpoint::new(server_config, hub.port(), clock.clone(), Server::default());
+        let config = || EndpointConfig { seed: Some(7), ..EndpointConfig::default() };
+        let (mut client_config, mut server_config) = (config(), config());
+        client(&mut client_config);
+        server(&mut server_config);
+        let mut server = Endpoint::new(server_config, hub.port(), clock.clone(), Server::default());
         server.register(ECHO, echo);
         server.register(HOLD, hold);
         server.register(PANIC, panic);
@@ -107,6 +116,27 @@ impl Joined {
         let mut client = Endpoint::new(client_config, hub.port(), clock, Client::default());
         let session = connect(&mut client, &mut server);
         Joined { hub, time, client, server, session }
+    }
+
+    /// Turns both loops for `ms` milliseconds and carries their packets, each after `harm` has
+    /// seen it with its number.
+    pub fn run_relayed(&mut self, ms: u64, mut harm: impl FnMut(usize, &mut [u8])) {
+        let (mut packets, mut count) = (Vec::new(), 0);
+        for _ in 0..ms * 10 {
+            self.run_ms_tenth();
+            self.hub.take_captured(&mut packets);
+            for mut packet in packets.drain(..) {
+                harm(count, &mut packet.bytes);
+                count += 1;
+                self.hub.deliver(packet.to, &packet.bytes, Ecn::NotCapable);
+            }
+        }
+    }
+
+    fn run_ms_tenth(&mut self) {
+        self.advance_ns(100_000);
+        self.client.run_once();
+        self.server.run_once();
     }
 
     /// Starts a call on a buffer of the client's pool.
@@ -135,9 +165,7 @@ impl Joined {
     /// Turns both loops for `ms` milliseconds, ten turns each.
     pub fn run_ms(&mut self, ms: u64) {
         for _ in 0..ms * 10 {
-            self.advance_ns(100_000);
-            self.client.run_once();
-            self.server.run_once();
+            self.run_ms_tenth();
         }
     }
 

@@ -19,7 +19,7 @@ mod transmit;
 use std::collections::VecDeque;
 
 use petasos_base::Time;
-use petasos_wire::{Encoding, Header, Kind, RejectCode, TRANSMISSION_NUMBERS};
+use petasos_wire::{Encoding, Header, Kind, RejectCode, SessionMark, TRANSMISSION_NUMBERS};
 
 use crate::congestion::{CongestionControl, Uncontrolled};
 use crate::stats::{ClientStats, Drop};
@@ -146,6 +146,7 @@ struct Queued<C> {
 pub struct ClientSession<C> {
     params: SessionParams,
     header: Header,
+    mark: SessionMark,
     slots: Box<[Slot<C>]>,
     busy: u64,
     sendable: u64,
@@ -171,7 +172,8 @@ impl<C> ClientSession<C> {
     pub fn new(params: SessionParams, timers: &TimerConfig, backlog_max: u32) -> Self {
         params.assert_valid();
         ClientSession {
-            header: Header::for_session(params.peer_session, params.peer_tag),
+            header: params.header(),
+            mark: params.mark(),
             slots: (0..params.slots).map(|index| Slot::new(u64::from(index))).collect(),
             busy: 0,
             sendable: 0,

@@ -15,7 +15,7 @@ impl<C> ClientSession<C> {
     #[inline(always)]
     pub fn handle_packet(&mut self, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
         let packet = *packet;
-        if packet.tag() != self.params.local_tag {
+        if !packet.is_of(self.mark) {
             return self.drop_packet(Drop::WrongTag);
         }
         let index = (packet.request() & u64::from(self.params.slots - 1)) as u32;

@@ -13,7 +13,9 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
-use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, TRANSMISSION_NUMBERS};
+use petasos_wire::{
+    BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, SessionMark, TRANSMISSION_NUMBERS,
+};
 
 use crate::SessionParams;
 use crate::stats::ServerStats;
@@ -134,6 +136,7 @@ impl<B> Slot<B> {
 pub struct ServerSession<B> {
     params: SessionParams,
     header: Header,
+    mark: SessionMark,
     slots: Box<[Slot<B>]>,
     /// Slots that owe an acknowledgement.
     acks: u64,
@@ -158,7 +161,8 @@ impl<B> ServerSession<B> {
             buffer: None,
         };
         ServerSession {
-            header: Header::for_session(params.peer_session, params.peer_tag),
+            header: params.header(),
+            mark: params.mark(),
             slots: (0..params.slots).map(slot).collect(),
             acks: 0,
             credits: params.credits,

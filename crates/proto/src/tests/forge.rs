@@ -1,6 +1,9 @@
 //! Packets with the right tags that no honest peer has sent.
 
-use petasos_wire::{Header, Kind};
+use petasos_wire::{
+    CREDITS_MAX, Header, Kind, MESSAGE_BYTES_MAX, PACKETS_MAX, REQUEST_NUMBERS,
+    TRANSMISSION_NUMBERS,
+};
 
 use super::link::bytes_of;
 use super::pair::{CLIENT_SESSION, CLIENT_TAG, Pair, SERVER_SESSION, SERVER_TAG};
@@ -39,8 +42,8 @@ impl FromClient {
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let header = Header::for_session(SERVER_SESSION, SERVER_TAG)
-            .with_request(self.kind, self.request, 0)
-            .with_client(self.start, self.end, self.method);
+            .with_request(self.kind, self.request % REQUEST_NUMBERS, 0)
+            .with_client(self.start % PACKETS_MAX, self.end & MESSAGE_BYTES_MAX, self.method);
         bytes_of(header, &self.payload)
     }
 }
@@ -57,8 +60,12 @@ impl FromServer {
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let header = Header::for_session(CLIENT_SESSION, CLIENT_TAG)
-            .with_request(self.kind, self.request, 0)
-            .with_server(self.echo, self.value, self.credits);
+            .with_request(self.kind, self.request % REQUEST_NUMBERS, 0)
+            .with_server(
+                self.echo % TRANSMISSION_NUMBERS,
+                self.value & MESSAGE_BYTES_MAX,
+                self.credits & CREDITS_MAX,
+            );
         bytes_of(if self.later { header.with_later() } else { header }, &self.payload)
     }
 }

@@ -75,6 +75,7 @@ impl Config {
             request_bytes_max: self.request_bytes_max,
             response_bytes_max: self.response_bytes_max,
             recovery: self.recovery,
+            checksum: false,
         }
     }
 }
