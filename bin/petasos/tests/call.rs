@@ -1,5 +1,7 @@
 //! `petasos call` with real processes: what works, and each way in which it does not.
 
+#![allow(clippy::unwrap_used, reason = "the listeners below are part of the test")]
+
 mod support;
 
 use std::io::{Read, Write};

@@ -3,6 +3,8 @@
 //! The server is written against the library alone, from the table in the services'
 //! documentation, so it also shows that the bytes are what the table says.
 
+#![allow(clippy::unwrap_used, reason = "the server below is part of the test")]
+
 mod support;
 
 use std::collections::HashMap;

@@ -85,11 +85,16 @@ fn exchange(text: &Text, plan: &Plan, servers: &[SocketAddr]) -> Result<Outcome,
     output::note(&format!("client: process {process}, {} sessions", driver.sessions()));
     let mut measured = Vec::new();
     for phase in plan.phases() {
-        let mut progress = Progress::new(&phase.name, phase.calls.len() as u64);
+        let label = match phase.window {
+            1 => format!("{}, one at a time", phase.name),
+            window => format!("{}, {window} at a time", phase.name),
+        };
+        let mut progress = Progress::new(&label, phase.calls.len() as u64);
         let result = driver.run(phase, |done| progress.set(done))?;
         progress.finish(&format!(
-            "{} calls, {}, {:.2} s",
+            "{} call{}, {}, {:.2} s",
             result.calls,
+            if result.calls == 1 { "" } else { "s" },
             in_words(result.bytes),
             result.seconds
         ));

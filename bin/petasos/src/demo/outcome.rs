@@ -83,8 +83,8 @@ impl Outcome {
             Column::number("p50", "µs"),
             Column::number("p99", "µs"),
             Column::number("p99.9", "µs"),
-            Column::number("Calls", "1/s"),
-            Column::number("Data", "Gbit/s"),
+            Column::number("Calls/s", ""),
+            Column::number("Gbit/s", ""),
         ]);
         self.phases.iter().for_each(|phase| table.push(phase.row()));
         table
@@ -110,7 +110,7 @@ impl Outcome {
             .command(command)
             .machine(self.machine.clone());
         if let Some(single) = self.phases.iter().find(|phase| phase.window == 1) {
-            let note = format!("{}, median of {} calls", single.name, single.calls);
+            let note = format!("{}, one at a time, median", single.name);
             report = report.highlight("Round trip", duration_us(single.p50_us()), note);
         }
         if let Some(best) = self.best(|phase| phase.calls_per_s()) {
@@ -123,7 +123,7 @@ impl Outcome {
             report = report.highlight("Bandwidth", value, best.name.clone());
         }
         report
-            .paragraph(self.verdict() + ".")
+            .paragraph(format!("In this run, {}.", self.verdict()))
             .figure(self.latencies())
             .figure(self.rates())
             .figure(self.bandwidths())
@@ -148,14 +148,22 @@ impl Outcome {
     }
 
     fn rates(&self) -> Figure {
-        let shown = self.phases.iter().filter(|phase| !matches!(phase.show, Show::Bandwidth(_)));
+        let is_shown = |phase: &&Measured| matches!(phase.show, Show::Rate | Show::Latency);
+        let shown = self.phases.iter().filter(is_shown);
         let bars = shown.map(|phase| {
             let tone = if phase.window == 1 { Tone::Secondary } else { Tone::Primary };
-            Bar::new(phase.name.clone(), phase.calls_per_s(), tone)
+            let name = match phase.window {
+                1 => format!("{}, one at a time", phase.name),
+                window => format!("{}, {window}", phase.name),
+            };
+            Bar::new(name, phase.calls_per_s(), tone)
         });
         let axis = Axis::linear("Completed calls", "1/s");
-        Figure::bars("Rate of each phase", axis, bars.collect())
-            .caption("One client and one server process, one thread each.")
+        Figure::bars("Rate of each phase", axis, bars.collect()).caption(
+            "One client and one server process, one thread each; the number is how many calls are \
+             outstanding. Lines differ in length, so each travels in a datagram of its own. Calls \
+             of equal length travel in trains and are many times faster: petasos bench rate.",
+        )
     }
 
     fn bandwidths(&self) -> Figure {

@@ -61,6 +61,8 @@ impl fmt::Display for Key {
 /// How a phase is to be shown in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
+    /// In the table only.
+    Table,
     /// In the table, and among the rates.
     Rate,
     /// Among the rates, and as a curve of latencies.
@@ -105,15 +107,17 @@ impl Plan {
         let mut rng = Rng::new(SEED);
         let mut phases = vec![
             Phase::new("put lines", puts(lines), WINDOW, Show::Rate),
-            Phase::new("get lines, one at a time", some_gets(lines), 1, Show::Latency),
+            Phase::new("get lines", some_gets(lines), 1, Show::Latency),
             Phase::new("get lines", gets(lines), WINDOW, Show::Latency),
             Phase::new("get runs of lines", runs(lines, &mut rng), WINDOW_RUNS, Show::Rate),
-            Phase::new("put the whole text", whole(bytes, Ask::Put), 1, Show::Rate),
+            Phase::new("put the whole text", whole(bytes, Ask::Put), 1, Show::Table),
         ];
         for size in PIECES.into_iter().filter(|size| *size <= bytes) {
             let name = format!("get pieces of {}", in_words(size as u64));
-            let calls = pieces(bytes, size, &mut rng);
-            phases.push(Phase::new(&name, calls, WINDOW_PIECES, Show::Bandwidth(size)));
+            for window in [1, WINDOW_PIECES] {
+                let calls = pieces(bytes, size, &mut rng);
+                phases.push(Phase::new(&name, calls, window, Show::Bandwidth(size)));
+            }
         }
         let get = |key| Ask::Query(Query::Get { key });
         let times = (REPEAT_BYTES / bytes).clamp(1, 10);
@@ -231,7 +235,7 @@ const WINDOW_PIECES: usize = 8;
 const SINGLE_MIN: usize = 1000;
 const SINGLE_MAX: usize = 20_000;
 /// Short texts are read several times, for figures that mean something.
-const REPEAT_BYTES: usize = 16 << 20;
+const REPEAT_BYTES: usize = 8 << 20;
 /// What a line costs the server beyond its bytes.
 const LINE_BYTES_MORE: usize = 64;
 const SERVER_BYTES_SPARE: usize = 1 << 20;
@@ -243,9 +247,10 @@ mod tests {
     use super::*;
 
     /// How often each byte is concerned in the phase called `name`.
-    fn coverage(plan: &Plan, name: &str, bytes: usize) -> Vec<usize> {
+    fn coverage(plan: &Plan, name: &str, window: usize, bytes: usize) -> Vec<usize> {
         let mut counts = vec![0; bytes];
-        let phase = plan.phases().iter().find(|phase| phase.name == name).unwrap();
+        let phase = plan.phases().iter().find(|phase| phase.name == name && phase.window == window);
+        let phase = phase.unwrap();
         for call in &phase.calls {
             counts[call.bytes.clone()].iter_mut().for_each(|count| *count += 1);
         }
@@ -256,11 +261,15 @@ mod tests {
     fn every_reading_phase_covers_every_byte() {
         let text = Text::carried().unwrap();
         let (plan, bytes) = (Plan::new(&text).unwrap(), text.bytes().len());
-        for name in ["put lines", "get lines", "get runs of lines", "put the whole text"] {
-            assert!(coverage(&plan, name, bytes).iter().all(|count| *count == 1), "{name}");
+        let once = [("put lines", 64), ("get lines", 64), ("get runs of lines", 16)];
+        for (name, window) in once.into_iter().chain([("put the whole text", 1)]) {
+            let counts = coverage(&plan, name, window, bytes);
+            assert!(counts.iter().all(|count| *count == 1), "{name}");
         }
-        for name in ["get pieces of 4 KiB", "get pieces of 1 MiB", "get the whole text"] {
-            let counts = coverage(&plan, name, bytes);
+        let pieces = [("get pieces of 4 KiB", 1), ("get pieces of 4 KiB", 8)];
+        let large = [("get pieces of 1 MiB", 8), ("get the whole text", 1)];
+        for (name, window) in pieces.into_iter().chain(large) {
+            let counts = coverage(&plan, name, window, bytes);
             assert!(counts.iter().all(|count| *count == counts[0] && *count > 0), "{name}");
         }
     }

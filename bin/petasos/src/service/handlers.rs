@@ -13,7 +13,8 @@ use petasos_endpoint::{
 
 use super::store::Shared;
 use super::{
-    ECHO, GET, KEY_BYTES, PUT, Query, READ, SCAN, SLOW, STATS, STATUS_BYTES, Status, split_u64,
+    ECHO, GET, KEY_BYTES, PUT, Query, READ, SCAN, SIZED, SLOW, STATS, STATUS_BYTES, Status,
+    split_u64,
 };
 use crate::failure::Failure;
 
@@ -57,6 +58,7 @@ pub fn register(
         endpoint.register(method, query);
     }
     endpoint.register(STATS, stats);
+    endpoint.register(SIZED, sized);
     Ok(())
 }
 
@@ -174,6 +176,23 @@ fn slow(request: WorkerRequest<'_>, stopping: &AtomicBool) -> Result<MsgBuf, Rej
         std::thread::sleep(DELAY_STEP.min(end - clock.now()));
     }
     Ok(MsgBuf::from_slice(bytes))
+}
+
+fn sized(_: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+    let wanted = request.payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let wanted = wanted as usize;
+    match request.payload.get(..wanted) {
+        Some(bytes) => cx.respond_with(request.handle, bytes),
+        None => match cx.response_buffer(&request.handle, wanted) {
+            Ok(mut response) => {
+                // What the buffer held before is not this client's to see.
+                response.fill(0);
+                cx.respond(request.handle, response);
+            }
+            Err(_) => cx.reject(request.handle, RejectCode::Overloaded),
+        },
+    }
+    release(cx, request.payload);
 }
 
 fn stats(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {

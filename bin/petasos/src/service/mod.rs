@@ -11,6 +11,7 @@
 //! | [`SLOW`] | delay u32 in milliseconds, any bytes | these bytes, after the delay |
 //! | [`SCAN`] | first key u64, count u32 | status, the values of these keys one after another |
 //! | [`READ`] | key u64, offset u64, length u32 | status, that part of the value |
+//! | [`SIZED`] | length u32, any bytes | so many bytes of no meaning |
 //!
 //! A status is one byte ([`Status`]); what follows it is there only after [`Status::Done`].
 //! Decoding is total: bytes that do not fit the table get [`Status::Malformed`].
@@ -35,6 +36,8 @@ pub const SLOW: u16 = 5;
 pub const SCAN: u16 = 6;
 /// Answers with a part of a value.
 pub const READ: u16 = 7;
+/// Answers with as many bytes as it is told to: what `petasos bench --connect` calls.
+pub const SIZED: u16 = 64;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 8;
