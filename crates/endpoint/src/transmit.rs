@@ -25,6 +25,10 @@ pub(crate) const STAGED_PAYLOAD_BYTES_MAX: usize = STAGED_BYTES_MAX - HEADER_BYT
 /// Bytes of a train: what one send takes on any path.
 const TRAIN_BYTES_MAX: u32 = 65_000;
 
+/// Packets of a train. Longer ones cost less per packet, but both ends would take turns over a
+/// usual window (8 sessions of 8 slots) instead of working at the same time: half of it is best.
+const TRAIN_PACKETS_MAX: u32 = 32;
+
 /// The stage's first size: a turn's packets in most programs.
 const STAGE_BYTES_MIN: usize = 64 << 10;
 
@@ -160,7 +164,7 @@ impl TxQueue {
 
     #[inline(never)]
     fn open_train(&mut self, route: Route, segment_bytes: u32) {
-        let room = (TRAIN_BYTES_MAX / segment_bytes).min(TX_BATCH_MAX as u32).max(1) - 1;
+        let room = (TRAIN_BYTES_MAX / segment_bytes).clamp(1, TRAIN_PACKETS_MAX) - 1;
         self.open = OpenTrain { route, segment_bytes, room };
         self.items.push(TxItem {
             route,
@@ -209,6 +213,7 @@ impl TxQueue {
 const _: () = assert!(HEADER_BYTES + BITMAP_WORDS_MAX * 8 <= STAGED_BYTES_MAX);
 const _: () =
     assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");
+const _: () = assert!(TRAIN_PACKETS_MAX as usize <= TX_BATCH_MAX);
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
 
 impl<S> Core<S> {

@@ -68,25 +68,6 @@ proptest! {
         prop_assert!(!packet.has_checksum() && !packet.key_phase());
     }
 
-    /// A field that is too large is cut to its width and leaves its neighbours alone.
-    #[test]
-    fn fields_are_cut_to_their_widths(words in any::<[u32; 3]>(), request in any::<u64>()) {
-        let [first, second, third] = words;
-        let bytes = Header::for_session(first, second)
-            .with_request(Kind::Request, request, third)
-            .with_client(first, second, 0)
-            .to_bytes();
-        let packet = Packet::parse(&bytes).unwrap();
-        prop_assert_eq!(packet.kind(), Kind::Request);
-        prop_assert_eq!(packet.session(), first % SESSIONS_MAX);
-        prop_assert_eq!(packet.tag(), second % TAG_MAX);
-        prop_assert_eq!(packet.request(), request % REQUEST_NUMBERS);
-        prop_assert_eq!(packet.transmission(), third % TRANSMISSION_NUMBERS);
-        prop_assert_eq!(packet.packet_index(), first % PACKETS_MAX);
-        prop_assert_eq!(packet.message_bytes(), second % (MESSAGE_BYTES_MAX + 1));
-        prop_assert_eq!(packet.method(), 0);
-    }
-
     /// Any bytes give a packet, whose accessors keep to their ranges, or the error that is due.
     #[test]
     fn w1_w2_w3_w11_arbitrary_bytes_never_panic(
