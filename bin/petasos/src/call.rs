@@ -34,6 +34,7 @@ enum What {
     /// Send a text and get it back.
     Echo {
         /// The text.
+        #[arg(allow_hyphen_values = true)]
         text: String,
     },
     /// Store a value under a key.
@@ -41,6 +42,7 @@ enum What {
         /// The key, a number.
         key: u64,
         /// The value; `-` takes it from standard input.
+        #[arg(allow_hyphen_values = true)]
         value: String,
     },
     /// Print the value of a key.
@@ -55,6 +57,7 @@ enum What {
         /// The method's number.
         method: u16,
         /// The request.
+        #[arg(allow_hyphen_values = true)]
         text: String,
     },
 }

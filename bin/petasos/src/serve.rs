@@ -29,7 +29,8 @@ use crate::size::parse_bytes;
 #[derive(Args)]
 pub struct ServeArgs {
     /// Where to listen for clients, as ADDRESS:PORT. Port 0 takes any free port.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7411")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7411",
+          value_parser = parse_address)]
     listen: SocketAddr,
     /// How a thread waits for work: always spinning, or spinning a little and then sleeping.
     #[arg(long, value_enum, default_value_t = PollingArg::Adaptive)]
@@ -63,6 +64,10 @@ impl PollingArg {
             PollingArg::Adaptive => Polling::Adaptive { spin: SPIN },
         }
     }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:7411 or [::1]:7411")
 }
 
 /// Serves until a signal, the end of standard input or a failure.

@@ -120,7 +120,7 @@ impl Plan {
             }
         }
         let get = |key| Ask::Query(Query::Get { key });
-        let times = (REPEAT_BYTES / bytes).clamp(1, 10);
+        let times = (REPEAT_BYTES / bytes).clamp(1, 32);
         let calls = core::iter::repeat_with(|| whole(bytes, get)).take(times).flatten().collect();
         let size = bytes.min(VALUE_BYTES_MAX);
         phases.push(Phase::new("get the whole text", calls, 1, Show::Bandwidth(size)));
@@ -205,7 +205,7 @@ fn whole(bytes: usize, ask: impl Fn(u64) -> Ask) -> Vec<Call> {
 /// The whole text in pieces of `size` bytes, several times over with other cuts if it is short.
 fn pieces(bytes: usize, size: usize, rng: &mut Rng) -> Vec<Call> {
     let mut calls = Vec::new();
-    for _ in 0..(REPEAT_BYTES / bytes).clamp(1, 8) {
+    for _ in 0..(REPEAT_BYTES / bytes).clamp(1, 32) {
         let mut start = 0;
         let mut end = 1 + rng.below(size as u64) as usize;
         while start < bytes {
@@ -235,7 +235,7 @@ const WINDOW_PIECES: usize = 8;
 const SINGLE_MIN: usize = 1000;
 const SINGLE_MAX: usize = 20_000;
 /// Short texts are read several times, for figures that mean something.
-const REPEAT_BYTES: usize = 8 << 20;
+const REPEAT_BYTES: usize = 32 << 20;
 /// What a line costs the server beyond its bytes.
 const LINE_BYTES_MORE: usize = 64;
 const SERVER_BYTES_SPARE: usize = 1 << 20;

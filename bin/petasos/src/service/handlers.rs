@@ -213,7 +213,8 @@ fn statistics(server: &Server, endpoint: &Endpoint<Server>) -> String {
     let (running, _) = endpoint.unfinished();
     let running = running - server.waiting.len();
     let mut text = format!(
-        "requests.running {running}\nstore.keys {keys}\nstore.bytes {bytes}\nstore.bytes_max {bytes_max}\n\
+        "requests.running {running}\n\
+         store.keys {keys}\nstore.bytes {bytes}\nstore.bytes_max {bytes_max}\n\
          memory.pool_lent_bytes {}\nmemory.pool_kept_bytes {}\nmemory.session_bytes {}\n",
         pool.lent_bytes, pool.kept_bytes, session_bytes,
     );
