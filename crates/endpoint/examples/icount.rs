@@ -90,7 +90,6 @@ fn report(client: &Endpoint<Client>, begin: Time) {
     let packets = io.tx_frames + io.rx_frames;
     let syscalls = io.tx_syscalls + io.rx_syscalls;
     let elapsed_ns = client.clock().now().nanos_since(begin);
-    println!(
-        "{{\"rpcs\": {rpcs}, \"packets\": {packets}, \"syscalls\": {syscalls}, \"elapsed_ns\": {elapsed_ns}}}"
-    );
+    print!("{{\"rpcs\": {rpcs}, \"packets\": {packets}, \"syscalls\": {syscalls}, ");
+    println!("\"elapsed_ns\": {elapsed_ns}}}");
 }

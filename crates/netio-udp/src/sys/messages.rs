@@ -132,7 +132,8 @@ pub(crate) fn receive_many(
     let (pointer, len) = (headers.as_mut_ptr(), headers.len() as u32);
     let (flags, timeout) = (RECEIVE_FLAGS as _, ptr::null_mut());
     // SAFETY: `pointer` refers to `len` headers, whose pointers come from exclusive borrows of
-    // disjoint parts of `memory`, `pieces` and `controls`, with their lengths; all outlive the call.
+    // disjoint parts of `memory`, `pieces` and `controls`, with their lengths; all outlive the
+    // call.
     let received = unsafe { libc::recvmmsg(fd.as_raw_fd(), pointer, len, flags, timeout) };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     for (header, control) in headers.iter().zip(&controls).take(received) {
