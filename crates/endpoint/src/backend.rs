@@ -68,6 +68,10 @@ impl PacketIo for Backend {
         each!(self, io => io.datagram_bytes_max(route))
     }
 
+    fn receive_buffer_bytes(&self) -> usize {
+        each!(self, io => io.receive_buffer_bytes())
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         each!(self, io => io.descriptor())
     }

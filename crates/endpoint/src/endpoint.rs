@@ -216,7 +216,7 @@ impl<S> Endpoint<S> {
         server: SocketAddr,
         peer: Option<PeerId>,
     ) -> Result<Option<SessionOffer>, RouteError> {
-        let payload_bytes_max = self.payload_bytes_to(server)?;
+        let own = self.limits_to(server)?;
         let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
         let index = self.core.clients.insert_with(|_| {
             Some(ClientEntry {
@@ -237,8 +237,8 @@ impl<S> Endpoint<S> {
             session: index,
             tag,
             slots: config.slots as u8,
-            credits: config.credits as u16,
-            payload_bytes_max,
+            credits: own.credits_max,
+            payload_bytes_max: own.payload_bytes_max,
             request_bytes_max: config.message_bytes_max,
             response_bytes_max: config.message_bytes_max,
             recovery: match config.recovery {
@@ -349,13 +349,20 @@ impl<S> Endpoint<S> {
         DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
     }
 
-    /// The payload that packets to `peer` can carry, in bytes.
-    fn payload_bytes_to(&mut self, peer: SocketAddr) -> Result<u16, RouteError> {
+    /// What this endpoint can take in a session with `peer`.
+    fn limits_to(&mut self, peer: SocketAddr) -> Result<ServerLimits, RouteError> {
         let route = self.io.route(peer)?;
         let datagram_bytes_max = self.io.datagram_bytes_max(route);
         self.io.release_route(route);
-        let checksum = self.core.config.session.checksum;
-        Ok(self.server_limits(datagram_bytes_max, checksum).payload_bytes_max)
+        Ok(self.server_limits(datagram_bytes_max, self.core.config.session.checksum))
+    }
+
+    /// Packets of `datagram_bytes` that one session may have in flight to this endpoint: half of
+    /// what fits the receive buffer, since the system's overhead counts as well (W10). Sessions do
+    /// not share it yet; that comes with milestone 2.
+    fn credits_for(&self, datagram_bytes: usize) -> u32 {
+        let fitting = self.io.receive_buffer_bytes() / 2 / datagram_bytes.max(1);
+        fitting.clamp(CREDITS_MIN, petasos_wire::CREDITS_MAX as usize) as u32
     }
 
     fn server_limits(&self, datagram_bytes_max: usize, checksum: bool) -> ServerLimits {
@@ -365,7 +372,7 @@ impl<S> Endpoint<S> {
         let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES + trailer);
         ServerLimits {
             slots_max: config.slots as u8,
-            credits_max: config.credits as u16,
+            credits_max: config.credits.min(self.credits_for(datagram_bytes_max)) as u16,
             payload_bytes_max: payload_bytes_max.min(petasos_control::PAYLOAD_BYTES_MAX as usize)
                 as u16,
             request_bytes_max: config.message_bytes_max,
@@ -373,6 +380,10 @@ impl<S> Endpoint<S> {
         }
     }
 }
+
+/// The fewest credits that a session gets, however small the receive buffer: less would not even
+/// fill a train.
+const CREDITS_MIN: usize = 8;
 
 /// What both state machines need to know of a granted session.
 fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -> SessionParams {

@@ -29,8 +29,9 @@ fn allocations(pair: &mut Joined, bytes: usize, calls: u64) -> usize {
     let session = pair.session;
     for _ in 0..8 {
         let mut cx = pair.client.context();
-        let request = cx.alloc(bytes).unwrap();
-        cx.enqueue_request(session, ECHO, request, again, calls).unwrap();
+        let request = cx.alloc(bytes).expect("the pool has room");
+        let call = cx.enqueue_request(session, ECHO, request, again, calls);
+        call.expect("the session is ready");
     }
     pair.client.state_mut().outcomes.clear();
     let region = Region::new(ALLOCATOR);

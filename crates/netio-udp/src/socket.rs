@@ -109,6 +109,12 @@ impl GsoSocket {
         sys::set_option(self.as_fd(), level, name, c_int::from(on))
     }
 
+    /// Bytes that can wait in the socket, the kernel's own overhead included.
+    pub fn receive_buffer_bytes(&self) -> usize {
+        let granted = sys::option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF);
+        granted.ok().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
+    }
+
     /// Whether the kernel cuts trains into datagrams.
     pub fn gso_supported(&self) -> bool {
         self.gso_supported

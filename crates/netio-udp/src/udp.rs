@@ -26,8 +26,8 @@ pub struct UdpConfig {
     pub ecn_capable: bool,
     /// Socket buffer to ask for, in bytes and in each direction. The system may grant less.
     pub receive_buffer_bytes: usize,
-    /// Largest datagram payload, in bytes, whatever the path allows. The default suits Ethernet,
-    /// so that a peer behind an unnoticed bottleneck is reached as well.
+    /// Largest datagram payload, in bytes, whatever the path allows. The default is that of jumbo
+    /// frames; on a path of ordinary Ethernet frames the route's own limit holds (1472).
     pub datagram_bytes_max: usize,
     /// Peers that the backend knows at once.
     pub routes_max: usize,
@@ -40,7 +40,7 @@ impl Default for UdpConfig {
             gro: true,
             ecn_capable: false,
             receive_buffer_bytes: 4 << 20,
-            datagram_bytes_max: 1472,
+            datagram_bytes_max: 8972,
             routes_max: 1 << 16,
         }
     }
@@ -63,6 +63,8 @@ pub struct UdpIo {
     transmitter: Transmitter,
     stats: IoStats,
     datagram_bytes_max: usize,
+    /// What the system granted.
+    receive_buffer_bytes: usize,
 }
 
 impl UdpIo {
@@ -85,6 +87,7 @@ impl UdpIo {
                 .map_err(|error| SetupError::System { attempt: "set the ECN bits", error })?;
         }
         Ok(UdpIo {
+            receive_buffer_bytes: socket.receive_buffer_bytes(),
             transmitter: Transmitter::new(config.gso && socket.gso_supported()),
             socket,
             routes: RouteTable::new(config.routes_max),
@@ -165,6 +168,10 @@ impl PacketIo for UdpIo {
 
     fn datagram_bytes_max(&self, route: Route) -> usize {
         self.routes.get(route).map_or(0, |entry| entry.datagram_bytes_max)
+    }
+
+    fn receive_buffer_bytes(&self) -> usize {
+        self.receive_buffer_bytes
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -256,6 +256,10 @@ impl PacketIo for MemoryIo {
         self.config.datagram_bytes_max
     }
 
+    fn receive_buffer_bytes(&self) -> usize {
+        self.config.inbox_frames_max * self.config.datagram_bytes_max
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -256,6 +256,10 @@ pub trait PacketIo {
     /// The largest datagram payload, in bytes, that this backend moves on `route` unfragmented.
     fn datagram_bytes_max(&self, route: Route) -> usize;
 
+    /// Bytes of frames that can wait to be received, headers and the system's own overhead
+    /// included, before they are lost: what credits are granted from.
+    fn receive_buffer_bytes(&self) -> usize;
+
     /// A descriptor that becomes readable when frames may have arrived, for backends that have
     /// one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;

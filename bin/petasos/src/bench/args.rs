@@ -51,7 +51,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub sessions: Option<usize>,
     /// Largest datagram payload in bytes, headers of IP and UDP not counted
-    #[arg(long, default_value_t = 1472)]
+    #[arg(long, default_value_t = 8972)]
     pub datagram: usize,
     /// Go-back-N instead of selective retransmission
     #[arg(long)]

@@ -70,8 +70,7 @@ pub fn idle(args: &BenchArgs) -> Result<(), BenchError> {
             "side": side, "core_share": cpu_s / args.seconds,
         })).collect::<Vec<_>>(),
     });
-    let mut table =
-        Table::new([Column::text("Side"), Column::number("Processor", "% of a core")]);
+    let mut table = Table::new([Column::text("Side"), Column::number("Processor", "% of a core")]);
     for (side, cpu_s) in rows {
         table.push([side.to_owned(), significant(cpu_s / args.seconds * 100.0)]);
     }
