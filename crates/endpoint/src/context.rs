@@ -103,7 +103,7 @@ impl<S> Context<'_, S> {
         let unarmed = entry.timer_at > now.plus_nanos(client.rtt().rto_ns(0));
         let number = match client.send_short(options, context, now) {
             Ok(sent) if bytes <= STAGED_PAYLOAD_BYTES_MAX || sent.header.has_checksum() => {
-                core.tx.push_staged(*route, sent.header, &sent.context.request);
+                core.tx.push_short(*route, sent.header, &sent.context.request);
                 sent.call
             }
             Ok(sent) => {
@@ -211,7 +211,7 @@ impl<S> Context<'_, S> {
             return false;
         };
         buf.copy_from(bytes);
-        core.tx.push_staged(entry.route, header, bytes);
+        core.tx.push_short(entry.route, header, bytes);
         true
     }
 

@@ -44,8 +44,9 @@ fn handle_frame<S>(state: &mut S, core: &mut Core<S>, frame: Frame<'_>) {
         packet
     };
     if packet.from_server() {
-        on_server_packet(state, core, packet);
+        on_server_packet(state, core, packet.response_without_padding());
     } else {
+        let packet = packet.request_without_padding();
         on_client_packet(state, core, packet, frame.ecn == Ecn::CongestionExperienced);
     }
 }

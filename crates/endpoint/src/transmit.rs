@@ -29,6 +29,10 @@ const TRAIN_BYTES_MAX: u32 = 65_000;
 /// usual window (8 sessions of 8 slots) instead of working at the same time: half of it is best.
 const TRAIN_PACKETS_MAX: u32 = 32;
 
+/// Padding that a packet takes to join the train before it: far cheaper than a send of its own on
+/// kernel sockets, and little on the wire.
+const PADDING_BYTES_MAX: u32 = 128;
+
 /// The stage's first size: a turn's packets in most programs.
 const STAGE_BYTES_MIN: usize = 64 << 10;
 
@@ -106,16 +110,80 @@ impl TxQueue {
         self.push(TxItem { route, kind: Kind::Request, slot: slot as u8, session, index, request });
     }
 
-    /// Queues a packet, copying it; long packets only where the copy is needed for their checksum.
+    /// Queues packet `index` of a message cut into `payload_bytes`, copying it.
+    fn push_part(
+        &mut self,
+        route: Route,
+        header: Header,
+        message: &[u8],
+        (index, payload_bytes): (u32, usize),
+    ) {
+        if message.len() <= payload_bytes {
+            self.push_short(route, header, message);
+        } else {
+            self.push_staged(route, header, part(message, index, payload_bytes));
+        }
+    }
+
+    /// Queues a message's only packet, copying it. If the packet before it is a little longer, it
+    /// is padded to that length and joins its train (W7).
     #[inline(always)]
+    pub(crate) fn push_short(&mut self, route: Route, header: Header, payload: &[u8]) {
+        let trailer = if header.has_checksum() { CHECKSUM_BYTES } else { 0 };
+        let segment_bytes = (HEADER_BYTES + payload.len() + trailer) as u32;
+        let open = &self.open;
+        if open.room > 0 && open.segment_bytes == segment_bytes && open.route == route {
+            self.join_train();
+            self.stage_packet(&header.to_bytes(), payload);
+            if trailer != 0 {
+                self.stage_checksum(HEADER_BYTES + payload.len());
+            }
+        } else {
+            self.push_unequal(route, header, payload, segment_bytes);
+        }
+    }
+
+    /// [`TxQueue::push_short`] of a packet whose length is not that of the one before it.
+    #[inline(never)]
+    fn push_unequal(&mut self, route: Route, header: Header, payload: &[u8], segment_bytes: u32) {
+        let open = &self.open;
+        let padding = open.segment_bytes.wrapping_sub(segment_bytes);
+        if padding <= PADDING_BYTES_MAX && open.room > 0 && open.route == route {
+            self.push_padded(header, payload, padding as usize);
+        } else {
+            self.push_staged(route, header, payload);
+        }
+    }
+
+    fn push_padded(&mut self, header: Header, payload: &[u8], padding: usize) {
+        self.join_train();
+        self.stage_packet(&header.to_bytes(), payload);
+        let end = self.staged + padding;
+        if end > self.stage.len() {
+            self.stage.resize(end.next_power_of_two(), 0);
+        }
+        self.stage[self.staged..end].fill(0);
+        self.staged = end;
+        if header.has_checksum() {
+            self.stage_checksum(HEADER_BYTES + payload.len() + padding);
+        }
+    }
+
+    /// Counts one more packet in the open train.
+    #[inline(always)]
+    fn join_train(&mut self) {
+        self.open.room -= 1;
+        let train = self.items.last_mut().expect("an open train is the last item");
+        train.request += u64::from(self.open.segment_bytes);
+    }
+
+    /// Queues a packet, copying it; long packets only where the copy is needed for their checksum.
     pub(crate) fn push_staged(&mut self, route: Route, header: Header, payload: &[u8]) {
         let trailer = if header.has_checksum() { CHECKSUM_BYTES } else { 0 };
         let segment_bytes = (HEADER_BYTES + payload.len() + trailer) as u32;
-        let open = &mut self.open;
+        let open = &self.open;
         if open.room > 0 && open.segment_bytes == segment_bytes && open.route == route {
-            open.room -= 1;
-            let train = self.items.last_mut().expect("an open train is the last item");
-            train.request += u64::from(segment_bytes);
+            self.join_train();
         } else {
             self.open_train(route, segment_bytes);
         }
@@ -230,7 +298,7 @@ impl<S> Core<S> {
                     let payload_bytes = session.params().payload_bytes as usize;
                     let buf = &mut session.context_mut(slot).request;
                     if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
-                        self.tx.push_staged(route, header, part(buf, packet, payload_bytes));
+                        self.tx.push_part(route, header, buf, (packet, payload_bytes));
                         continue;
                     }
                     buf.write_header(packet, &header.to_bytes());
@@ -279,7 +347,7 @@ impl<S> Core<S> {
             let buf = entry.session.buffer_mut(slot).as_mut();
             let buf = buf.expect("an answered slot keeps its response");
             if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
-                self.tx.push_staged(route, header, part(buf, packet, payload_bytes));
+                self.tx.push_part(route, header, buf, (packet, payload_bytes));
                 continue;
             }
             buf.write_header(packet, &header.to_bytes());

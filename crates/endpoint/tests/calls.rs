@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use joined::*;
 use petasos_endpoint::{CallError, CallSettings, EnqueueError, RejectCode, SessionState};
-use petasos_netio::Ecn;
+use petasos_netio::{Ecn, PacketIo};
 
 #[test]
 fn messages_of_every_size_come_back() {
@@ -294,4 +294,19 @@ fn w12_a_checksum_catches_what_the_transport_let_through() {
     };
     assert_eq!(caught(pair.client.stats()) + caught(pair.server.stats()), damaged);
     assert!(pair.server.stats().event_loop.malformed_checksum > 0);
+}
+
+#[test]
+fn w7_messages_of_nearly_equal_length_travel_in_one_train() {
+    let mut pair = Joined::new();
+    for (tag, size) in [80, 0, 33, 79, 80, 1, 81, 12].into_iter().enumerate() {
+        pair.call(ECHO, &pattern(size), tag as u64);
+    }
+    pair.client.run_once();
+    let before = pair.client.io().stats();
+    assert_eq!((before.tx_frames, pair.hub.waiting_trains(0)), (8, 2), "81 bytes open a second");
+    pair.run(3);
+    for (tag, size) in [80, 0, 33, 79, 80, 1, 81, 12].into_iter().enumerate() {
+        assert_eq!(pair.outcome(tag as u64).as_deref(), Ok(&*pattern(size)), "not a byte more");
+    }
 }

@@ -116,6 +116,9 @@ fn a_stopped_server_is_noticed_by_its_silence() {
     let pid = rustix::process::Pid::from_child(&server.child);
     let stop = rustix::process::Signal::STOP;
     rustix::process::kill_process(pid, stop).expect("it is our child");
+    // The signal takes a moment to reach every thread: until then the server still answers.
+    let stopped = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::UNTRACED);
+    stopped.expect("it is our child").expect("it has stopped");
     assert_eq!(call(&mut client, session, ECHO), Err(CallError::PeerFailed));
     let error = client.context().session_error(session);
     assert_eq!(error, Some(SessionError::PeerFailed(FailureReason::Timeout)));

@@ -139,6 +139,11 @@ impl Hub {
         self.shared.borrow_mut().deliver(to, bytes, &[], ecn)
     }
 
+    /// Trains waiting in the inbox of port `number`; a lone frame is one.
+    pub fn waiting_trains(&self, number: u32) -> usize {
+        self.shared.borrow().ports[number as usize].inbox.chunks.len()
+    }
+
     /// Frames waiting in the inbox of port `number`.
     pub fn waiting(&self, number: u32) -> usize {
         self.shared.borrow().ports[number as usize].inbox.frames

@@ -235,6 +235,28 @@ impl<'a> Packet<'a> {
         self.payload
     }
 
+    /// The same packet, from a client, without the padding that may follow a request's only
+    /// packet (W7).
+    #[inline(always)]
+    pub fn request_without_padding(self) -> Packet<'a> {
+        self.cut(Kind::Request, self.message_bytes() as usize)
+    }
+
+    /// The same packet, from a server, without the padding that may follow a response's only
+    /// packet (W7).
+    #[inline(always)]
+    pub fn response_without_padding(self) -> Packet<'a> {
+        self.cut(Kind::Response, self.value() as usize)
+    }
+
+    #[inline(always)]
+    fn cut(self, kind: Kind, bytes: usize) -> Packet<'a> {
+        if bytes < self.payload.len() && self.is_first(kind) {
+            return Packet { payload: &self.payload[..bytes], ..self };
+        }
+        self
+    }
+
     /// The same packet with `payload` in place of its own: used once a trailer has been cut off.
     pub fn with_payload(self, payload: &'a [u8]) -> Packet<'a> {
         Packet { payload, ..self }

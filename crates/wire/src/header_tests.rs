@@ -79,3 +79,26 @@ fn w11_reserved_flags_are_refused() {
         assert_eq!(Packet::parse(&bytes).unwrap_err(), Malformed::ReservedFlag);
     }
 }
+
+#[test]
+fn w7_padding_is_what_follows_a_messages_only_packet() {
+    let of = |header: Header, payload: usize| {
+        let mut bytes = header.to_bytes().to_vec();
+        bytes.resize(HEADER_BYTES + payload, 0);
+        let packet = Packet::parse(&bytes).unwrap();
+        let cut = match packet.from_server() {
+            true => packet.response_without_padding(),
+            false => packet.request_without_padding(),
+        };
+        cut.payload().len()
+    };
+    let base = Header::for_session(1, 2);
+    let request = |bytes| base.with_request(Kind::Request, 3, 4).with_client(0, bytes, 5);
+    let response = |bytes| base.with_request(Kind::Response, 3, 4).with_server(5, bytes, 6);
+    for header in [request(10), response(10)] {
+        assert_eq!([of(header, 9), of(header, 10), of(header, 90)], [9, 10, 10]);
+    }
+    assert_eq!(of(request(0), 64), 0);
+    assert_eq!(of(response(10).with_later(), 64), 64, "an index, not a length");
+    assert_eq!(of(base.with_request(Kind::Ack, 3, 4).with_server(5, 1, 6), 64), 64);
+}
