@@ -13,7 +13,7 @@ use crate::call::{
 use crate::core::{Core, ready};
 use crate::handler::RequestHandle;
 use crate::sessions::{ClientState, SessionId, SessionState};
-use crate::transmit::STAGED_PAYLOAD_BYTES_MAX;
+use crate::tx_queue::STAGED_PAYLOAD_BYTES_MAX;
 
 /// The endpoint as handlers, continuations and the application see it.
 pub struct Context<'a, S> {

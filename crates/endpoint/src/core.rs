@@ -17,7 +17,7 @@ use crate::node::Outside;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::stats::LoopStats;
 use crate::timers::{TimerEntry, TimerWheel};
-use crate::transmit::TxQueue;
+use crate::tx_queue::TxQueue;
 
 /// A call that is over without a response, whose continuation is still to be run.
 pub(crate) struct Finished<S> {

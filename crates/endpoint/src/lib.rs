@@ -43,6 +43,7 @@ mod shut_down;
 mod stats;
 mod timers;
 mod transmit;
+mod tx_queue;
 mod workers;
 
 pub use backend::Backend;

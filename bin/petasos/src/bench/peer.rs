@@ -3,17 +3,15 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
-use petasos_base::Clock;
-use petasos_endpoint::{Endpoint, Node, NodeConfig};
+use petasos_endpoint::{Endpoint, Node};
 use petasos_floor::{Link, SocketState};
 use petasos_netio::PacketIo;
-use petasos_netio_udp::UdpIo;
 
 use super::BenchError;
-use super::args::{BenchArgs, Experiment, TURN};
+use super::args::{BenchArgs, TURN};
 use super::load::{self, Load, LoadTurn};
+use super::remote::open_client;
 use super::server::fruitful_syscalls;
 use super::turns::{ServerReport, ServerTurn};
 
@@ -61,18 +59,7 @@ impl Pair {
             }
         };
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let node = Node::start(NodeConfig::default())?;
-        let io = UdpIo::bind(any, args.udp())?;
-        let exact = args.experiment == Experiment::Latency;
-        let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
-        load.adaptive = args.polling == super::args::PollingArg::Adaptive;
-        let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
-        client.attach(&node)?;
-        for _ in 0..args.sessions() {
-            let session = client.connect_and_wait(control, Duration::from_secs(5))?;
-            client.state_mut().sessions.push(session);
-        }
-        load::prepare(&mut client, args.window())?;
+        let (node, client) = open_client(args, any, control)?;
         let mut link = Link::bind(any, 4 << 20)?;
         link.join(raw, SocketState::Unconnected)?;
         Ok(Pair { child, commands, answers, client, link, _node: node })

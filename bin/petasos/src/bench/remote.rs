@@ -10,12 +10,33 @@ use petasos_netio_udp::UdpIo;
 use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
 use super::BenchError;
-use super::args::{BenchArgs, Experiment, TURN};
+use super::args::{BenchArgs, Experiment, PollingArg, TURN};
 use super::load::{self, Load};
 use super::peer::PetasosTurn;
 use super::result::{Totals, publish};
 use super::server::fruitful_syscalls;
 use super::turns::ServerReport;
+
+/// A client endpoint at `local`, with its sessions at `server` and its window of requests.
+pub fn open_client(
+    args: &BenchArgs,
+    local: SocketAddr,
+    server: SocketAddr,
+) -> Result<(Node, Endpoint<Load>), BenchError> {
+    let node = Node::start(NodeConfig::default())?;
+    let io = UdpIo::bind(local, args.udp())?;
+    let exact = args.experiment == Experiment::Latency;
+    let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
+    load.adaptive = args.polling == PollingArg::Adaptive;
+    let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
+    client.attach(&node)?;
+    for _ in 0..args.sessions() {
+        let session = client.connect_and_wait(server, Duration::from_secs(5))?;
+        client.state_mut().sessions.push(session);
+    }
+    load::prepare(&mut client, args.window())?;
+    Ok((node, client))
+}
 
 /// Runs the experiment. Packets and system calls are this side's only.
 pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
@@ -24,18 +45,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     };
-    let node = Node::start(NodeConfig::default())?;
-    let io = UdpIo::bind(SocketAddr::new(any, 0), args.udp())?;
-    let exact = args.experiment == Experiment::Latency;
-    let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
-    load.adaptive = args.polling == super::args::PollingArg::Adaptive;
-    let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
-    client.attach(&node)?;
-    for _ in 0..args.sessions() {
-        let session = client.connect_and_wait(server, Duration::from_secs(5))?;
-        client.state_mut().sessions.push(session);
-    }
-    load::prepare(&mut client, args.window())?;
+    let (_node, mut client) = open_client(args, SocketAddr::new(any, 0), server)?;
     let quantity = match args.experiment {
         Experiment::Latency => Quantity::LatencyUs,
         Experiment::Bandwidth => Quantity::GbitPerS,
