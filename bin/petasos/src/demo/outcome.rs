@@ -161,8 +161,8 @@ impl Outcome {
         let axis = Axis::linear("Completed calls", "1/s");
         Figure::bars("Rate of each phase", axis, bars.collect()).caption(
             "One client and one server process, one thread each; the number is how many calls are \
-             outstanding. Lines differ in length, so each travels in a datagram of its own. Calls \
-             of equal length travel in trains and are many times faster: petasos bench rate.",
+             outstanding. Calls of nearly equal length travel in trains, many to a system call; \
+             calls that are all equal are faster still: petasos bench rate.",
         )
     }
 
