@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use petasos_base::{Clock, Time};
-use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, Request, SessionId};
+use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, SessionId};
 use petasos_report::Histogram;
 
 use super::BenchError;
-
-/// The method that answers with as many bytes as the request's first four say (little endian).
-pub const METHOD: u16 = 64;
+use crate::service::SIZED;
 
 /// The client's state.
 pub struct Load {
@@ -54,22 +52,6 @@ impl LoadTurn {
     }
 }
 
-/// Answers [`METHOD`]. A length beyond the session's limit is refused by the endpoint.
-pub fn answer<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
-    let payload = request.payload.as_slice();
-    let wanted = payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-    match payload.get(..wanted) {
-        Some(bytes) => cx.respond_with(request.handle, bytes),
-        None => match cx.response_buffer(&request.handle, wanted) {
-            Ok(response) => cx.respond(request.handle, response),
-            Err(_) => cx.reject(request.handle, petasos_endpoint::RejectCode::Overloaded),
-        },
-    }
-    if let Payload::Buffer(buf) = request.payload {
-        cx.free(buf);
-    }
-}
-
 impl Load {
     pub fn new(request_bytes: u32, response_bytes: u32, batch: usize, exact: bool) -> Load {
         Load {
@@ -97,7 +79,7 @@ impl Load {
 
     fn send(&mut self, cx: &mut Context<'_, Load>, session: SessionId, request: MsgBuf) {
         let tag = self.now(cx).as_nanos();
-        match cx.enqueue_request(session, METHOD, request, done, tag) {
+        match cx.enqueue_request(session, SIZED, request, done, tag) {
             Ok(_) => self.outstanding += 1,
             Err(refused) => self.failure = Some(refused.error.to_string()),
         }

@@ -14,6 +14,7 @@ use super::load::{self, Load, LoadTurn};
 use super::peer::PetasosTurn;
 use super::result::{Totals, publish};
 use super::turns::{ServerReport, pin, thread_cpu_s};
+use crate::service::{SIZED, sized};
 
 const HEADER_BYTES: usize = 24;
 
@@ -69,7 +70,7 @@ fn join(args: &BenchArgs) -> Result<(Endpoint<Load>, Endpoint<()>), BenchError> 
     let config = MemoryConfig { datagram_bytes_max: args.datagram, ..MemoryConfig::default() };
     let hub = Hub::direct(config);
     let mut server = Endpoint::new(args.endpoint(), hub.port(), Clock::system(), ());
-    server.register(load::METHOD, load::answer);
+    server.register(SIZED, sized);
     let exact = args.experiment == Experiment::Latency;
     let load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
     let mut client = Endpoint::new(args.endpoint(), hub.port(), Clock::system(), load);

@@ -16,9 +16,10 @@ use petasos_floor::{Link, drain, echo};
 use petasos_netio::{IoStats, PacketIo};
 use petasos_netio_udp::UdpIo;
 
+use super::BenchError;
 use super::args::{BenchArgs, PollingArg};
 use super::turns::{ServerReport, ServerTurn, pin, process_cpu_s, thread_cpu_s};
-use super::{BenchError, load};
+use crate::service::{SIZED, sized};
 
 const BUFFER_BYTES: usize = 8_000_000;
 
@@ -32,7 +33,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     pin(CORE);
     let io = UdpIo::bind(any, args.udp())?;
     let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());
-    endpoint.register(load::METHOD, load::answer);
+    endpoint.register(SIZED, sized);
     endpoint.attach(&node)?;
     let mut link = Link::bind(any, 4 << 20)?;
     let mut memory = vec![1; BUFFER_BYTES];

@@ -178,7 +178,8 @@ fn slow(request: WorkerRequest<'_>, stopping: &AtomicBool) -> Result<MsgBuf, Rej
     Ok(MsgBuf::from_slice(bytes))
 }
 
-fn sized(_: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+/// Answers [`SIZED`], for any server: `bench` measures the same handler that `serve` offers.
+pub fn sized<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
     let wanted = request.payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     let wanted = wanted as usize;
     match request.payload.get(..wanted) {
@@ -201,7 +202,7 @@ fn stats(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>
 }
 
 /// Gives a request's buffer back, if it has one.
-fn release(cx: &mut Context<'_, Server>, payload: Payload<'_>) {
+fn release<S>(cx: &mut Context<'_, S>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);
     }

@@ -19,7 +19,7 @@
 pub mod handlers;
 mod store;
 
-pub use handlers::{Server, register};
+pub use handlers::{Server, register, sized};
 pub use store::Shared;
 
 /// Answers with the request's bytes.
