@@ -1,7 +1,6 @@
 //! A host that sends what it is told to, notes what it receives, and echoes if asked.
 
-// Each test file is a crate of its own and uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
 
 use petasos_base::Time;
 use petasos_netio::memory::MemoryIo;
