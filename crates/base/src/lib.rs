@@ -1,4 +1,5 @@
-//! What every other crate may use: time, random numbers, counters, the atomics seam.
+//! What every other crate may use: time, a timing wheel, random numbers, counters, the atomics
+//! seam.
 //!
 //! Boundary rule: depends on no Petasos crate and performs no I/O but reading the clock.
 
@@ -7,7 +8,9 @@ mod counters;
 mod rng;
 pub mod sync;
 mod time;
+mod wheel;
 
 pub use clock::{Clock, VirtualClock};
 pub use rng::{Rng, random_seed};
 pub use time::Time;
+pub use wheel::{SLOTS_MAX, Wheel};
