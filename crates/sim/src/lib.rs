@@ -15,14 +15,17 @@
 //! - Everything is bounded: events, packets in flight, inboxes, switch buffers.
 //!
 //! [`cluster`] puts whole endpoints on the hosts, gives them work, and judges what they do.
+//! [`incast`] measures congestion at a scale where hosts are bare protocol: same network, no bytes.
 //!
 //! Boundary rule: the network knows nothing of what hosts run; only [`Host`] joins the two.
 
 mod action;
 pub mod cluster;
 mod event;
+mod fabric;
 mod faults;
 mod host;
+pub mod incast;
 mod link;
 mod network;
 mod packet;

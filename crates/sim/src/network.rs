@@ -11,7 +11,7 @@ use petasos_base::{Rng, Time};
 use petasos_netio::Ecn;
 
 use crate::link::{Fate, Link, round_up};
-use crate::packet::{Packet, PacketId, Packets};
+use crate::packet::{Body, Packet, PacketId, Packets};
 use crate::switch::{Buffer, CUT_THROUGH_BYTES};
 use crate::topology::node_index;
 use crate::{EventQueue, Forwarding, Framing, PortStats, Stats, SwitchConfig, Topology};
@@ -30,9 +30,9 @@ pub(crate) enum Event {
 }
 
 /// Links, buffers and the packets among them.
-pub(crate) struct Network {
+pub(crate) struct Network<B> {
     pub(crate) queue: EventQueue<Event>,
-    pub(crate) packets: Packets,
+    pub(crate) packets: Packets<B>,
     pub(crate) stats: Stats,
     pub(crate) ports: Vec<Port>,
     /// Group of each host during a partition; empty without one.
@@ -57,13 +57,13 @@ pub(crate) struct Port {
     sending_bytes: u64,
 }
 
-impl Network {
+impl<B: Body> Network<B> {
     pub(crate) fn new(
         topology: Topology,
         framing: Framing,
         (packets_max, actions_max): (usize, usize),
         mut rng: Rng,
-    ) -> Network {
+    ) -> Network<B> {
         let flow_salt = rng.next_u64();
         let ports: Vec<Port> = topology
             .links
@@ -105,7 +105,7 @@ impl Network {
 
     /// A host hands a packet to its network card; one to itself arrives at once.
     #[inline]
-    pub(crate) fn send(&mut self, now: Time, packet: Packet) {
+    pub(crate) fn send(&mut self, now: Time, packet: Packet<B>) {
         let (from, to) = (packet.from, packet.to);
         if !self.groups.is_empty() && self.groups[from as usize] != self.groups[to as usize] {
             self.stats.dropped_partition += 1;
@@ -144,7 +144,7 @@ impl Network {
 
     fn enqueue(&mut self, now: Time, node: u32, link: u32, id: PacketId) {
         let packet = self.packets.get_mut(id);
-        let frame_bytes = self.framing.frame_bytes(packet.bytes.len());
+        let frame_bytes = self.framing.frame_bytes(packet.body.payload_bytes());
         let (buffer, port) = (&mut self.buffers[node as usize], &mut self.ports[link as usize]);
         if !buffer.take(port.held_bytes, frame_bytes) {
             port.stats.drops += 1;
@@ -181,7 +181,7 @@ impl Network {
 
     /// Puts a packet onto an idle link. `back_to_back`: it waited for the end of another.
     fn start(&mut self, now: Time, link: u32, id: PacketId, back_to_back: bool) {
-        let frame_bytes = self.framing.frame_bytes(self.packets.get(id).bytes.len());
+        let frame_bytes = self.framing.frame_bytes(self.packets.get(id).body.payload_bytes());
         let port = &mut self.ports[link as usize];
         // A frame of no bytes (no framing, empty payload) cannot exist: transmit refuses it.
         port.sending_bytes = frame_bytes;
@@ -230,7 +230,7 @@ impl Network {
         let packet = self.packets.get_mut(id);
         packet.damaged |= !fate.undetected;
         packet.altered |= fate.undetected;
-        self.ports[link as usize].link.damage(&mut packet.bytes);
+        packet.body.damage(&mut self.ports[link as usize].link);
     }
 
     fn copy(&mut self, id: PacketId) -> Option<PacketId> {
@@ -277,8 +277,8 @@ impl Network {
     }
 
     #[inline]
-    fn flow_hash(&self, node: u32, packet: &Packet) -> u64 {
-        let flow = u64::from(packet.from) << 32 | u64::from(packet.to);
+    fn flow_hash(&self, node: u32, packet: &Packet<B>) -> u64 {
+        let flow = u64::from(packet.from) << 32 | u64::from(packet.port);
         let salted = self.flow_salt ^ u64::from(node).wrapping_mul(0xd6e8_feb8_6659_fd93);
         Rng::new(flow ^ salted).next_u64()
     }

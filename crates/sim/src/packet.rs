@@ -3,15 +3,38 @@
 use petasos_base::Time;
 use petasos_netio::Ecn;
 
+use crate::link::Link;
+
 /// Index of a packet in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(pub(crate) u32);
 
+/// What a packet carries. The network moves it and asks for its length; only a link that flips
+/// bits looks inside.
+pub(crate) trait Body: Clone {
+    /// Length on the wire, without framing.
+    fn payload_bytes(&self) -> usize;
+
+    /// Suffers damage from `link`.
+    fn damage(&mut self, link: &mut Link);
+}
+
+impl Body for Vec<u8> {
+    #[inline]
+    fn payload_bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn damage(&mut self, link: &mut Link) {
+        link.damage(self);
+    }
+}
+
 /// A datagram on its way.
 #[derive(Clone, Debug)]
-pub(crate) struct Packet {
+pub(crate) struct Packet<B> {
     /// Payload.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) body: B,
     /// Sending host.
     pub(crate) from: u32,
     /// Receiving host.
@@ -32,20 +55,20 @@ pub(crate) struct Packet {
 
 /// All packets in flight.
 #[derive(Debug)]
-pub(crate) struct Packets {
-    slots: Vec<Option<Packet>>,
+pub(crate) struct Packets<B> {
+    slots: Vec<Option<Packet<B>>>,
     free: Vec<PacketId>,
     packets_max: usize,
 }
 
-impl Packets {
-    pub(crate) fn new(packets_max: usize) -> Packets {
+impl<B> Packets<B> {
+    pub(crate) fn new(packets_max: usize) -> Packets<B> {
         Packets { slots: Vec::new(), free: Vec::new(), packets_max }
     }
 
     /// Takes a packet in, or gives `None` (and drops it) when the bound is reached.
     #[inline]
-    pub(crate) fn insert(&mut self, packet: Packet) -> Option<PacketId> {
+    pub(crate) fn insert(&mut self, packet: Packet<B>) -> Option<PacketId> {
         if let Some(id) = self.free.pop() {
             self.slots[id.0 as usize] = Some(packet);
             return Some(id);
@@ -58,18 +81,18 @@ impl Packets {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, id: PacketId) -> Packet {
+    pub(crate) fn remove(&mut self, id: PacketId) -> Packet<B> {
         self.free.push(id);
         self.slots[id.0 as usize].take().expect("an event refers to a packet in flight")
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: PacketId) -> &Packet {
+    pub(crate) fn get(&self, id: PacketId) -> &Packet<B> {
         self.slots[id.0 as usize].as_ref().expect("an event refers to a packet in flight")
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+    pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Packet<B> {
         self.slots[id.0 as usize].as_mut().expect("an event refers to a packet in flight")
     }
 

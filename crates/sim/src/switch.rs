@@ -28,6 +28,23 @@ impl BufferConfig {
             mark_above_bytes: None,
         }
     }
+
+    /// A pool that ports share, each up to `alpha` times what is free.
+    pub const fn dynamic(pool_bytes: u64, alpha: f64) -> BufferConfig {
+        BufferConfig { alpha, ..BufferConfig::plain(pool_bytes) }
+    }
+
+    /// `port_bytes` for each port and nothing shared: the setting of IRN (Mittal et al., 2018),
+    /// with 60,000 to 480,000.
+    pub const fn per_port(port_bytes: u64) -> BufferConfig {
+        // As if a pool without end, from which no port gets more than its own.
+        BufferConfig { port_bytes_max: Some(port_bytes), ..BufferConfig::plain(u64::MAX / 2) }
+    }
+
+    /// The same, with marks for packets that bring a port's queue above `bytes` (DCTCP's K).
+    pub const fn marking_above(self, bytes: u64) -> BufferConfig {
+        BufferConfig { mark_above_bytes: Some(bytes), ..self }
+    }
 }
 
 /// When a switch starts to send a packet on.
@@ -56,7 +73,7 @@ impl Default for SwitchConfig {
         SwitchConfig {
             latency_nanos: 300,
             forwarding: Forwarding::CutThrough,
-            buffer: BufferConfig { alpha: 8.0, ..BufferConfig::plain(12_000_000) },
+            buffer: BufferConfig::dynamic(12_000_000, 8.0),
         }
     }
 }

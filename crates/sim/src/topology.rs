@@ -115,6 +115,24 @@ impl LeafSpine {
         }
     }
 
+    /// A thousand hosts at 25 Gbit/s on 25 leaves, oversubscribed 2:1 towards ten spines.
+    pub fn thousand_hosts() -> LeafSpine {
+        let hundred = LeafSpine::hundred_hosts();
+        LeafSpine { leaves: 25, hosts_per_leaf: 40, spines: 10, ..hundred }
+    }
+
+    /// The same shape with `buffer` in every switch.
+    pub fn with_buffer(mut self, buffer: BufferConfig) -> LeafSpine {
+        self.leaf.buffer = buffer;
+        self.spine.buffer = buffer;
+        self
+    }
+
+    /// Number of hosts.
+    pub fn hosts(&self) -> u32 {
+        self.leaves * self.hosts_per_leaf
+    }
+
     /// What the hosts of a leaf can send over what the leaf can send on to the spines.
     pub fn oversubscription(&self) -> f64 {
         let down = u128::from(self.hosts_per_leaf) * u128::from(self.host_link.rate_bps);

@@ -65,7 +65,7 @@ pub struct World<H> {
     config: WorldConfig,
     clock: VirtualClock,
     hub: Hub,
-    network: Network,
+    network: Network<Vec<u8>>,
     hosts: Vec<Seated<H>>,
     factory: Box<dyn FnMut(HostSeat) -> H>,
     timers: Timers,
@@ -193,7 +193,7 @@ impl<H: Host> World<H> {
             }
             Event::Delivered { packet } => {
                 let packet = self.network.packets.remove(packet);
-                self.trace.add_packet(packet.from, packet.to, &packet.bytes);
+                self.trace.add_packet(packet.from, packet.to, &packet.body);
                 self.deliver(now, packet);
             }
             Event::Act { action } => {
@@ -234,7 +234,7 @@ impl<H: Host> World<H> {
             };
             self.trace.add_packet(from, captured.to, &captured.bytes);
             let packet = Packet {
-                bytes: captured.bytes,
+                body: captured.bytes,
                 from,
                 to,
                 port: captured.to,
@@ -250,7 +250,7 @@ impl<H: Host> World<H> {
     }
 
     #[inline]
-    fn deliver(&mut self, now: Time, packet: Packet) {
+    fn deliver(&mut self, now: Time, packet: Packet<Vec<u8>>) {
         let stats = &mut self.network.stats;
         let host = &self.hosts[packet.to as usize];
         let addressed = packet.port == packet.to || packet.port == host.port;
@@ -258,11 +258,11 @@ impl<H: Host> World<H> {
             stats.dropped_checksum += 1;
         } else if !host.alive || !addressed {
             stats.dropped_dead += 1;
-        } else if !self.hub.deliver(host.port, &packet.bytes, packet.ecn) {
+        } else if !self.hub.deliver(host.port, &packet.body, packet.ecn) {
             stats.dropped_inbox += 1;
         } else {
             stats.delivered += 1;
-            stats.delivered_bytes += packet.bytes.len() as u64;
+            stats.delivered_bytes += packet.body.len() as u64;
             stats.delivered_damaged += u64::from(packet.altered);
             self.wake(packet.to, now);
         }

@@ -1,0 +1,101 @@
+//! What an experiment is made of, before it runs.
+
+use petasos_proto::{Recovery, TimerConfig};
+
+use crate::{Framing, LeafSpine};
+
+/// What a host's threads can do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostConfig {
+    /// Frames that a thread's receive queue holds; more are dropped and counted
+    /// ([`crate::Stats::dropped_inbox`]).
+    pub receive_frames: u32,
+    /// Frames that a thread takes from its queue in one turn, at least 1.
+    pub batch_frames: u32,
+    /// What a turn of a thread's loop takes, whatever it does; at least 1.
+    pub turn_nanos: u64,
+    /// What each packet received or sent adds to the turn.
+    pub packet_nanos: u64,
+}
+
+impl Default for HostConfig {
+    /// A queue of 4096 frames taken 32 at a time, turns of 50 ns, 50 ns for each packet: five
+    /// million small requests per second and thread, as eRPC has (its section 6.2).
+    fn default() -> HostConfig {
+        HostConfig { receive_frames: 4096, batch_frames: 32, turn_nanos: 50, packet_nanos: 50 }
+    }
+}
+
+/// The network, the hosts and where randomness comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FabricConfig {
+    pub(crate) shape: LeafSpine,
+    pub(crate) framing: Framing,
+    pub(crate) host: HostConfig,
+    /// Whether packets say that their senders understand congestion marks.
+    pub(crate) ecn: bool,
+    pub(crate) seed: u64,
+}
+
+/// What the sessions of an experiment agree on.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionConfig {
+    /// Packets in flight that the server grants (C of the papers).
+    pub credits: u32,
+    /// Message bytes in each packet.
+    pub payload_bytes: u32,
+    /// How lost packets are recovered.
+    pub recovery: Recovery,
+    /// Retransmission timers of the clients.
+    pub timers: TimerConfig,
+}
+
+impl Default for SessionConfig {
+    /// The papers' 32 credits of 1024 bytes, with Petasos' recovery and timers.
+    fn default() -> SessionConfig {
+        SessionConfig {
+            credits: 32,
+            payload_bytes: 1024,
+            recovery: Recovery::default(),
+            timers: TimerConfig::default(),
+        }
+    }
+}
+
+/// Threads, sessions between them, and what the client ends do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    /// The host of each thread.
+    pub(crate) threads: Vec<u32>,
+    pub(crate) sessions: Vec<SessionPlan>,
+    /// At most one for each thread.
+    pub(crate) loads: Vec<LoadPlan>,
+    /// How many groups there are to be measured.
+    pub(crate) groups: u32,
+}
+
+/// One session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionPlan {
+    /// Thread of the client's half.
+    pub(crate) client: u32,
+    /// Thread of the server's half.
+    pub(crate) server: u32,
+    pub(crate) config: SessionConfig,
+    /// Concurrent requests, a power of two.
+    pub(crate) slots: u32,
+    pub(crate) request_bytes: u32,
+    pub(crate) response_bytes: u32,
+}
+
+/// A thread that keeps calls going on its client sessions, each call on one picked at random.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadPlan {
+    pub(crate) thread: u32,
+    /// Where its calls are counted.
+    pub(crate) group: u32,
+    /// Calls that the thread keeps open.
+    pub(crate) outstanding: u32,
+    /// When it begins.
+    pub(crate) start_nanos: u64,
+}

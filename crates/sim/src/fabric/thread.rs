@@ -1,0 +1,209 @@
+//! A thread of a host: one receive queue, the sessions that it serves, and its own load.
+//!
+//! Its turn has the order of an endpoint's loop: packets that have arrived, timers, calls, what
+//! clients may send, acknowledgements. Invariants: `inbox` never exceeds the receive queue; a
+//! session is in `ready_clients` or `ready_servers` exactly if it says that it is `ready`, which
+//! none does between turns.
+
+use std::collections::VecDeque;
+
+use petasos_base::{Rng, Time};
+
+use super::frame::{Frame, Scratch};
+use super::measure::Group;
+use super::plan::{HostConfig, LoadPlan};
+use super::session::{Client, Server};
+use super::violation::Rule;
+use crate::timers::Timers;
+
+/// What threads share while they run, one at a time.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) scratch: Scratch,
+    /// Packets sent in this turn, with the thread that each goes to.
+    pub(super) sent: Vec<(u32, Frame)>,
+    pub(super) groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) clients: Vec<Client>,
+    pub(super) servers: Vec<Server>,
+    /// The thread may not run before: it is busy with its last turn.
+    pub(super) ready_at: Time,
+    load: Option<Load>,
+    inbox: VecDeque<(Frame, bool)>,
+    /// When each client has something to do even if nothing arrives.
+    timers: Timers,
+    ready_clients: Vec<u32>,
+    ready_servers: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Load {
+    plan: LoadPlan,
+    /// Calls still to be begun.
+    wanted: u32,
+    /// Whether a call that ends is followed by another.
+    open: bool,
+    rng: Rng,
+}
+
+impl Thread {
+    pub(super) fn new(clients: Vec<Client>, servers: Vec<Server>) -> Thread {
+        Thread {
+            timers: Timers::new(clients.len() as u32),
+            clients,
+            servers,
+            ready_at: Time::ZERO,
+            load: None,
+            inbox: VecDeque::new(),
+            ready_clients: Vec::new(),
+            ready_servers: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_load(&mut self, plan: LoadPlan, seed: u64) {
+        assert!(!self.clients.is_empty(), "a load needs a session");
+        let rng = Rng::new(seed);
+        self.load = Some(Load { plan, wanted: plan.outstanding, open: true, rng });
+    }
+
+    /// Begins no more calls.
+    pub(super) fn stop(&mut self) {
+        if let Some(load) = &mut self.load {
+            (load.open, load.wanted) = (false, 0);
+        }
+    }
+
+    /// Takes a packet into the receive queue; false, and the packet is lost, if that is full.
+    #[inline]
+    pub(super) fn receive(&mut self, frame: Frame, marked: bool, frames_max: u32) -> bool {
+        let fits = self.inbox.len() < frames_max as usize;
+        if fits {
+            self.inbox.push_back((frame, marked));
+        }
+        fits
+    }
+
+    /// When the thread wants to run, apart from packets that may arrive.
+    #[inline]
+    pub(super) fn due(&self) -> Time {
+        let load_at = match &self.load {
+            Some(load) if load.wanted > 0 => Time::from_nanos(load.plan.start_nanos),
+            _ => Time::NEVER,
+        };
+        let inbox_at = if self.inbox.is_empty() { Time::NEVER } else { self.ready_at };
+        self.timers.earliest().0.min(load_at).min(inbox_at).max(self.ready_at)
+    }
+
+    /// Does what there is to do at `now`.
+    pub(super) fn run(
+        &mut self,
+        now: Time,
+        host: &HostConfig,
+        desk: &mut Desk,
+    ) -> Result<(), Rule> {
+        let received = self.inbox.len().min(host.batch_frames as usize);
+        for _ in 0..received {
+            let (frame, marked) = self.inbox.pop_front().expect("so many frames wait");
+            self.handle(&frame, marked, now, desk)?;
+        }
+        self.handle_timers(now);
+        self.begin_calls(now, desk);
+        self.poll_clients(now, desk)?;
+        self.poll_servers(desk);
+        let packets = (received + desk.sent.len()) as u64;
+        self.ready_at = now.plus_nanos(host.turn_nanos + packets * host.packet_nanos);
+        Ok(())
+    }
+
+    #[inline]
+    fn handle(
+        &mut self,
+        frame: &Frame,
+        marked: bool,
+        now: Time,
+        desk: &mut Desk,
+    ) -> Result<(), Rule> {
+        let packet = desk.scratch.packet(frame);
+        let index = packet.session();
+        if !packet.from_server() {
+            let server = &mut self.servers[index as usize];
+            if !core::mem::replace(&mut server.ready, true) {
+                self.ready_servers.push(index);
+            }
+            let to = server.plan.client;
+            return server.handle(&packet, marked, |frame| desk.sent.push((to, frame)));
+        }
+        let client = &mut self.clients[index as usize];
+        let heard = client.handle(&packet, now)?;
+        desk.sent.extend(heard.reply.map(|frame| (client.plan.server, frame)));
+        make_ready(client, index, &mut self.ready_clients);
+        let load = self.load.as_mut().expect("only a load makes calls");
+        let group = &mut desk.groups[load.plan.group as usize];
+        if let Some(left_at) = heard.left_at {
+            group.on_answer(left_at, now);
+        }
+        if let Some(begun_at) = heard.completed {
+            group.on_completed(begun_at, now);
+            load.wanted += u32::from(load.open);
+        }
+        Ok(())
+    }
+
+    fn handle_timers(&mut self, now: Time) {
+        while self.timers.earliest().0 <= now {
+            let (_, index) = self.timers.earliest();
+            self.timers.set(index, Time::NEVER);
+            let client = &mut self.clients[index as usize];
+            client.handle_timer(now);
+            make_ready(client, index, &mut self.ready_clients);
+        }
+    }
+
+    fn begin_calls(&mut self, now: Time, desk: &mut Desk) {
+        let Some(load) = &mut self.load else { return };
+        if now.as_nanos() < load.plan.start_nanos {
+            return;
+        }
+        desk.groups[load.plan.group as usize].issued += u64::from(load.wanted);
+        for _ in 0..core::mem::take(&mut load.wanted) {
+            let index = load.rng.below(self.clients.len() as u64) as u32;
+            let client = &mut self.clients[index as usize];
+            client.call(now);
+            make_ready(client, index, &mut self.ready_clients);
+        }
+    }
+
+    fn poll_clients(&mut self, now: Time, desk: &mut Desk) -> Result<(), Rule> {
+        for index in self.ready_clients.drain(..) {
+            let client = &mut self.clients[index as usize];
+            client.ready = false;
+            let (to, sent) = (client.plan.server, &mut desk.sent);
+            client.poll(now, &mut desk.scratch, |frame| sent.push((to, frame)))?;
+            // A timer that is too early costs a look later; one that is too late would be wrong.
+            let due = client.due();
+            if due < self.timers.due(index) {
+                self.timers.set(index, due);
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_servers(&mut self, desk: &mut Desk) {
+        for index in self.ready_servers.drain(..) {
+            let server = &mut self.servers[index as usize];
+            server.ready = false;
+            let to = server.plan.client;
+            server.poll_acks(|frame| desk.sent.push((to, frame)));
+        }
+    }
+}
+
+#[inline]
+fn make_ready(client: &mut Client, index: u32, ready_clients: &mut Vec<u32>) {
+    if !core::mem::replace(&mut client.ready, true) {
+        ready_clients.push(index);
+    }
+}
