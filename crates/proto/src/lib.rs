@@ -30,7 +30,10 @@ mod tests;
 pub use client::{
     Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Sent, Transmit,
 };
-pub use congestion::{CongestionControl, Sample, Uncontrolled};
+pub use congestion::{
+    AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, CongestionControl,
+    DctcpConfig, Feedback, Pace, Pacer, Sample, SwiftConfig, TimelyConfig, Uncontrolled,
+};
 pub use params::{Recovery, SessionParams, TimerConfig};
 pub use rtt::RttEstimator;
 pub use server::{RequestAction, Respond, ServerSession, ServerTransmit};

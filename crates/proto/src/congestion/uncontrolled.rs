@@ -1,11 +1,8 @@
-//! Where congestion control hooks in. Algorithms arrive with milestone 2; the hook points and
-//! what they are told are fixed here.
+//! The hook that a client session calls as long as it holds no [`super::Congestion`].
 //!
-//! A client session calls [`CongestionControl::on_sample`] for every packet that returns an exact
+//! The session calls [`CongestionControl::on_sample`] for every packet that returns an exact
 //! round trip, [`CongestionControl::on_loss`] for packets found lost, and asks
 //! [`CongestionControl::window_packets`] before each transmission, beside the receiver's credits.
-//! A pace, where there is one, delays the *reference* to a packet in the embedding's transmit
-//! path (never a pointer to its bytes), between `poll_transmit` and the packet I/O.
 
 /// What one returned packet tells.
 #[derive(Clone, Copy, Debug)]

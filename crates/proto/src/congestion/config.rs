@@ -1,0 +1,125 @@
+//! What congestion control can be told. `docs/congestion.md` has the equations these stand in.
+
+use core::fmt;
+
+use super::{DctcpConfig, SwiftConfig, TimelyConfig};
+
+/// Congestion control of every session of an endpoint.
+///
+/// The default is Swift for the paths of eRPC's evaluation: 25 Gbit/s links, 6 µs round trip, two
+/// tiers of switches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CongestionConfig {
+    /// Which algorithm, with its parameters.
+    pub algorithm: AlgorithmConfig,
+    /// Rate of the host's link in bytes per second (1 to 1e12). A session never sends faster.
+    pub link_bytes_per_s: u64,
+    /// Bytes of a full packet on the wire, headers of all layers included (64 to 65,535): windows
+    /// are in packets, paces in bytes.
+    pub packet_bytes: u32,
+    /// How much of its pace a paced session may send in one train, in nanoseconds (at most 1 ms);
+    /// always at least a packet. It is also the queue that coinciding trains can cause.
+    pub burst_ns: u64,
+    /// Skip the update for a sample that shows no congestion, of a session that is not congested
+    /// (eRPC, section 5.2.2). Off: every sample is worked through.
+    pub rate_bypass: bool,
+    /// Do not pace sessions that are not congested (eRPC, section 5.2.2). Off: every packet is
+    /// paced, at the link's rate if nothing else.
+    pub pacing_bypass: bool,
+}
+
+/// The algorithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum AlgorithmConfig {
+    /// The receiver's credits alone limit a session.
+    None,
+    /// A rate, from the round trip's gradient.
+    Timely(TimelyConfig),
+    /// A window, from the round trip's distance to a target.
+    Swift(SwiftConfig),
+    /// A window, from the fraction of packets marked by switches.
+    Dctcp(DctcpConfig),
+}
+
+impl Default for CongestionConfig {
+    fn default() -> CongestionConfig {
+        CongestionConfig {
+            algorithm: AlgorithmConfig::Swift(SwiftConfig::default()),
+            link_bytes_per_s: 25_000_000_000 / 8,
+            packet_bytes: 1_514,
+            burst_ns: 4_000,
+            rate_bypass: true,
+            pacing_bypass: true,
+        }
+    }
+}
+
+impl CongestionConfig {
+    /// No congestion control.
+    pub fn none() -> CongestionConfig {
+        CongestionConfig { algorithm: AlgorithmConfig::None, ..CongestionConfig::default() }
+    }
+
+    /// Timely as eRPC runs it.
+    pub fn timely() -> CongestionConfig {
+        let algorithm = AlgorithmConfig::Timely(TimelyConfig::default());
+        CongestionConfig { algorithm, ..CongestionConfig::default() }
+    }
+
+    /// Swift: the default.
+    pub fn swift() -> CongestionConfig {
+        CongestionConfig::default()
+    }
+
+    /// DCTCP-style reaction to ECN marks; useless where switches do not mark.
+    pub fn dctcp() -> CongestionConfig {
+        let algorithm = AlgorithmConfig::Dctcp(DctcpConfig::default());
+        CongestionConfig { algorithm, ..CongestionConfig::default() }
+    }
+
+    /// Checks every parameter and the relations between them.
+    ///
+    /// # Errors
+    /// Names the first that is out of range: the fault of whoever configured it.
+    pub fn validate(&self) -> Result<(), CongestionConfigError> {
+        check("link_bytes_per_s", (1..=1_000_000_000_000).contains(&self.link_bytes_per_s))?;
+        check("packet_bytes", (64..=65_535).contains(&self.packet_bytes))?;
+        check("burst_ns", self.burst_ns <= 1_000_000)?;
+        match &self.algorithm {
+            AlgorithmConfig::None => Ok(()),
+            AlgorithmConfig::Timely(timely) => timely.validate(self.link_bytes_per_s),
+            AlgorithmConfig::Swift(swift) => swift.validate(),
+            AlgorithmConfig::Dctcp(dctcp) => dctcp.validate(),
+        }
+    }
+}
+
+/// A parameter is out of the range that its documentation gives. The configuration's fault; it
+/// fails in the same way when tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CongestionConfigError {
+    /// The parameter.
+    pub parameter: &'static str,
+}
+
+impl fmt::Display for CongestionConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "congestion control: {} is out of its range", self.parameter)
+    }
+}
+
+impl core::error::Error for CongestionConfigError {}
+
+/// Gives the error if a parameter is not `valid`.
+pub(super) fn check(parameter: &'static str, valid: bool) -> Result<(), CongestionConfigError> {
+    if valid { Ok(()) } else { Err(CongestionConfigError { parameter }) }
+}
+
+/// Whether `value` is a number above 0 and at most 1. Not so for NaN.
+pub(super) fn is_fraction(value: f64) -> bool {
+    value > 0.0 && value <= 1.0
+}
+
+/// The longest round trip and delay that parameters may speak of: a second.
+pub(super) const DELAY_NS_MAX: u64 = 1_000_000_000;

@@ -1,0 +1,219 @@
+//! Congestion control of a client session: how many packets may be in flight, and how fast.
+//!
+//! A [`Congestion`] is one session's state. It performs no I/O and reads no clock: the session
+//! tells it what its packets met ([`Congestion::on_sample`], [`Congestion::on_loss`],
+//! [`Congestion::on_timeout`]) and asks for a window and a pace before it sends. Who waits for
+//! the pace is the embedding's business: it parks *sessions* in a timing wheel, never packets
+//! (`docs/congestion.md`).
+//!
+//! Invariant: what the hot path reads (`window_packets`, `pace`, the bounds of the bypass) is a
+//! copy of what the algorithm said last, refreshed after each update. So a packet of an
+//! uncongested session costs two comparisons, whichever algorithm runs, and nothing of the
+//! algorithm's own memory is touched.
+
+mod config;
+mod dctcp;
+mod pace;
+mod swift;
+mod timely;
+mod uncontrolled;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use petasos_base::Time;
+
+pub use config::{AlgorithmConfig, CongestionConfig, CongestionConfigError};
+pub use dctcp::DctcpConfig;
+pub use pace::{Pace, Pacer};
+pub use swift::SwiftConfig;
+pub use timely::TimelyConfig;
+pub use uncontrolled::{CongestionControl, Sample, Uncontrolled};
+
+use dctcp::Dctcp;
+use swift::Swift;
+use timely::Timely;
+
+/// What returned packets tell: one exact round trip, and what came back since the one before.
+#[derive(Clone, Copy, Debug)]
+pub struct Feedback {
+    /// Exact round trip of one transmission, in nanoseconds.
+    pub rtt_ns: u64,
+    /// Packets that returned since the last feedback, that of the round trip included.
+    pub packets: u32,
+    /// How many of those carried a congestion mark (at most `packets`).
+    pub marked: u32,
+    /// Packets of the session that are still in flight.
+    pub in_flight: u32,
+    /// The round trip contains the time of a handler, so it only bounds that of the path: it can
+    /// show that the path is free, never that it is congested.
+    pub served: bool,
+}
+
+/// One algorithm, for one session. What it answers changes only in the three inputs.
+trait Controller {
+    /// Packets returned.
+    fn on_sample(&mut self, now: Time, feedback: &Feedback);
+
+    /// `packets` (from 1) were found lost by what came back after them.
+    fn on_loss(&mut self, now: Time, packets: u32);
+
+    /// Nothing came back for a whole retransmission timeout.
+    fn on_timeout(&mut self, now: Time);
+
+    /// What the session may do until the next input.
+    fn output(&self) -> Output;
+}
+
+/// What an algorithm allows.
+#[derive(Clone, Copy, Debug)]
+struct Output {
+    /// Packets in flight, from 1.
+    window_packets: u32,
+    /// `None` if the window alone suffices.
+    pace: Option<Pace>,
+    /// Round trips below this, of packets of which at most `clear_marks` are marked, would change
+    /// nothing: the session may do all it ever may.
+    clear_below_ns: u64,
+    clear_marks: u32,
+}
+
+/// The congestion control of one session. See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Congestion {
+    clear_below_ns: u64,
+    clear_marks: u32,
+    window_packets: u32,
+    pace: Option<Pace>,
+    /// The pace of a session that its algorithm does not pace: `None` if that is bypassed.
+    pace_least: Option<Pace>,
+    rate_bypass: bool,
+    algorithm: Algorithm,
+}
+
+/// Boxed, so that sessions without congestion control do not pay for the others' state.
+#[derive(Clone, Debug)]
+enum Algorithm {
+    None,
+    Timely(Box<Timely>),
+    Swift(Box<Swift>),
+    Dctcp(Box<Dctcp>),
+}
+
+impl Congestion {
+    /// A session that is not known to be congested. `window_max_packets` (from 1) is the most
+    /// that the receiver may ever grant: the window that means "not congested".
+    ///
+    /// # Panics
+    /// If `config` is not valid: [`CongestionConfig::validate`] tells beforehand.
+    pub fn new(config: &CongestionConfig, window_max_packets: u32) -> Congestion {
+        config.validate().expect("congestion control is configured within its ranges");
+        let (max, bytes) = (window_max_packets, config.packet_bytes);
+        let link = config.link_bytes_per_s;
+        let algorithm = match config.algorithm {
+            AlgorithmConfig::None => Algorithm::None,
+            AlgorithmConfig::Timely(timely) => Algorithm::Timely(Timely::new(timely, link).into()),
+            AlgorithmConfig::Swift(swift) => Algorithm::Swift(Swift::new(swift, bytes, max).into()),
+            AlgorithmConfig::Dctcp(dctcp) => Algorithm::Dctcp(Dctcp::new(dctcp, bytes, max).into()),
+        };
+        let link = Pace::from_bytes_per_s(link as f64);
+        let mut congestion = Congestion {
+            clear_below_ns: u64::MAX,
+            clear_marks: u32::MAX,
+            window_packets: u32::MAX,
+            pace: None,
+            pace_least: (!config.pacing_bypass).then_some(link),
+            rate_bypass: config.rate_bypass,
+            algorithm,
+        };
+        congestion.refresh();
+        congestion
+    }
+
+    /// Packets returned at `now`.
+    #[inline(always)]
+    pub fn on_sample(&mut self, now: Time, feedback: &Feedback) {
+        let clear = feedback.rtt_ns < self.clear_below_ns && feedback.marked <= self.clear_marks;
+        if !clear {
+            self.update(now, Input::Sample(feedback));
+        }
+    }
+
+    /// `packets` (from 1) were found lost at `now`, by what came back after them.
+    #[cold]
+    pub fn on_loss(&mut self, now: Time, packets: u32) {
+        self.update(now, Input::Loss(packets));
+    }
+
+    /// A retransmission timeout passed at `now`.
+    #[cold]
+    pub fn on_timeout(&mut self, now: Time) {
+        self.update(now, Input::Timeout);
+    }
+
+    /// How many packets may be in flight, given what the receiver grants; at least 1 if it grants
+    /// any. A window below one packet is one packet with a pace.
+    #[inline(always)]
+    pub fn window_packets(&self, credits: u32) -> u32 {
+        credits.min(self.window_packets)
+    }
+
+    /// The pace at which data may leave, in either direction: a pull is charged with the bytes
+    /// that it makes the server send. `None` is unpaced: nothing needs to be charged.
+    #[inline(always)]
+    pub fn pace(&self) -> Option<Pace> {
+        self.pace
+    }
+
+    /// The only dispatch on the algorithm, off the common path.
+    #[inline(never)]
+    fn update(&mut self, now: Time, input: Input<'_>) {
+        match &mut self.algorithm {
+            Algorithm::None => return,
+            Algorithm::Timely(timely) => input.give(timely.as_mut(), now),
+            Algorithm::Swift(swift) => input.give(swift.as_mut(), now),
+            Algorithm::Dctcp(dctcp) => input.give(dctcp.as_mut(), now),
+        }
+        self.refresh();
+    }
+
+    fn refresh(&mut self) {
+        let output = match &self.algorithm {
+            Algorithm::None => Output::UNLIMITED,
+            Algorithm::Timely(timely) => timely.output(),
+            Algorithm::Swift(swift) => swift.output(),
+            Algorithm::Dctcp(dctcp) => dctcp.output(),
+        };
+        self.clear_below_ns = if self.rate_bypass { output.clear_below_ns } else { 0 };
+        self.clear_marks = output.clear_marks;
+        self.window_packets = output.window_packets;
+        self.pace = output.pace.or(self.pace_least);
+    }
+}
+
+impl Output {
+    const UNLIMITED: Output = Output {
+        window_packets: u32::MAX,
+        pace: None,
+        clear_below_ns: u64::MAX,
+        clear_marks: u32::MAX,
+    };
+}
+
+/// What happened to a session.
+enum Input<'a> {
+    Sample(&'a Feedback),
+    Loss(u32),
+    Timeout,
+}
+
+impl Input<'_> {
+    fn give<C: Controller>(self, controller: &mut C, now: Time) {
+        match self {
+            Input::Sample(feedback) => controller.on_sample(now, feedback),
+            Input::Loss(packets) => controller.on_loss(now, packets),
+            Input::Timeout => controller.on_timeout(now),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Swift: the window follows the round trip's distance to a target.
+//!
+//! Kumar et al., SIGCOMM 2020, algorithm 1. Swift splits the round trip into the fabric's and the
+//! endpoints' delay and keeps a window for each; Petasos measures one round trip, so there is one
+//! window, and its target has to allow for the hosts ([`SwiftConfig::base_target_ns`]).
+
+use petasos_base::Time;
+
+use super::config::{CongestionConfigError, DELAY_NS_MAX, check, is_fraction};
+use super::window::Window;
+use super::{Controller, Feedback, Output};
+
+/// Parameters of Swift.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SwiftConfig {
+    /// The round trip to aim at, before scaling, in nanoseconds: propagation, the hosts' share,
+    /// and enough queueing to keep the bottleneck busy.
+    pub base_target_ns: u64,
+    /// What each switch adds to the target, in nanoseconds (topology-based scaling).
+    pub hop_ns: u64,
+    /// Switches on the path, one way.
+    pub hops: u32,
+    /// What flow-based scaling adds at most, in nanoseconds: smaller windows mean more flows at
+    /// the bottleneck, whose bursts coincide.
+    pub flow_range_ns: u64,
+    /// The window at and below which flow-based scaling adds all of its range, in packets.
+    pub flow_window_min: f64,
+    /// The window at and above which it adds nothing, in packets (above `flow_window_min`).
+    pub flow_window_max: f64,
+    /// Additive increase, in packets per round trip (above 0).
+    pub additive: f64,
+    /// Multiplicative decrease: what part of the relative excess is cut (above 0, at most 1).
+    pub beta: f64,
+    /// The most that is cut per round trip, as a fraction (above 0, below 1).
+    pub decrease_max: f64,
+    /// Packets by which each lost packet shortens the window; `decrease_max` bounds the sum per
+    /// round trip. Infinite is the paper's: `decrease_max` whatever was lost. A finite one does
+    /// not mistake sparse random loss for a full queue.
+    pub loss_packets: f64,
+    /// The window never falls below this, in packets (above 0, at most 1).
+    pub window_min: f64,
+    /// The window of a new session, in packets (from `window_min`).
+    pub window_initial: f64,
+    /// Timeouts in a row after which the window falls to its minimum (from 1).
+    pub timeouts_max: u32,
+}
+
+impl Default for SwiftConfig {
+    fn default() -> SwiftConfig {
+        SwiftConfig {
+            base_target_ns: 30_000,
+            hop_ns: 1_000,
+            hops: 3,
+            flow_range_ns: 30_000,
+            flow_window_min: 0.1,
+            flow_window_max: 16.0,
+            additive: 1.0,
+            beta: 0.8,
+            decrease_max: 0.5,
+            loss_packets: 4.0,
+            window_min: 0.01,
+            window_initial: 8.0,
+            timeouts_max: 5,
+        }
+    }
+}
+
+impl SwiftConfig {
+    pub(super) fn validate(&self) -> Result<(), CongestionConfigError> {
+        check("base_target_ns", (1..=DELAY_NS_MAX).contains(&self.base_target_ns))?;
+        check("hop_ns", self.hop_ns <= DELAY_NS_MAX)?;
+        check("hops", self.hops <= 255)?;
+        check("flow_range_ns", self.flow_range_ns <= DELAY_NS_MAX)?;
+        let (least, most) = (self.flow_window_min, self.flow_window_max);
+        check("flow_window_min", least > 0.0)?;
+        check("flow_window_max", least < most && most.is_finite())?;
+        check("additive", self.additive > 0.0 && self.additive.is_finite())?;
+        check("beta", is_fraction(self.beta))?;
+        check("decrease_max", is_fraction(self.decrease_max) && self.decrease_max < 1.0)?;
+        check("loss_packets", self.loss_packets > 0.0)?;
+        check("window_min", is_fraction(self.window_min))?;
+        check("window_initial", self.window_initial >= self.window_min)?;
+        check("timeouts_max", self.timeouts_max > 0)
+    }
+}
+
+/// The state of Swift for one session.
+#[derive(Clone, Debug)]
+pub(super) struct Swift {
+    config: SwiftConfig,
+    window: Window,
+    packet_bytes: u32,
+    /// Whether the session has met no congestion yet, and doubles its window each round trip.
+    opening: bool,
+    timeouts: u32,
+    rtt_ns: u64,
+    /// When the latest round of decreases began, and how far they may go.
+    cut_at: Time,
+    cut_to: f64,
+    /// Factors of flow-based scaling: `flow_slope / sqrt(window) - flow_offset`.
+    flow_slope_ns: f64,
+    flow_offset_ns: f64,
+}
+
+impl Swift {
+    pub(super) fn new(config: SwiftConfig, packet_bytes: u32, max_packets: u32) -> Swift {
+        let at = |window: f64| 1.0 / window.sqrt();
+        let span = at(config.flow_window_min) - at(config.flow_window_max);
+        let flow_slope_ns = config.flow_range_ns as f64 / span;
+        Swift {
+            window: Window::new(config.window_initial, config.window_min, max_packets),
+            packet_bytes,
+            opening: true,
+            timeouts: 0,
+            rtt_ns: 0,
+            cut_at: Time::ZERO,
+            cut_to: 0.0,
+            flow_slope_ns,
+            flow_offset_ns: flow_slope_ns * at(config.flow_window_max),
+            config,
+        }
+    }
+
+    /// The round trip to aim at, with a window of `packets`.
+    pub(super) fn target_ns(&self, packets: f64) -> u64 {
+        let config = &self.config;
+        let unscaled = config.base_target_ns + config.hop_ns * u64::from(config.hops);
+        let flow = self.flow_slope_ns / packets.sqrt() - self.flow_offset_ns;
+        unscaled + flow.clamp(0.0, config.flow_range_ns as f64) as u64
+    }
+
+    /// Cuts the window by `fraction`, to no less than `decrease_max` allows per round trip.
+    fn cut(&mut self, now: Time, fraction: f64) {
+        self.opening = false;
+        if self.may_begin_cut(now) {
+            self.cut_at = now;
+            self.cut_to = self.window.packets() * (1.0 - self.config.decrease_max);
+        }
+        let packets = self.window.packets() * (1.0 - fraction.min(1.0));
+        self.window.set(packets.max(self.cut_to.min(self.window.packets())));
+    }
+
+    fn may_begin_cut(&self, now: Time) -> bool {
+        now.nanos_since(self.cut_at) >= self.rtt_ns
+    }
+}
+
+impl Controller for Swift {
+    fn on_sample(&mut self, now: Time, feedback: &Feedback) {
+        self.timeouts = 0;
+        let rtt_ns = feedback.rtt_ns;
+        let target_ns = self.target_ns(self.window.packets());
+        if rtt_ns < target_ns {
+            self.rtt_ns = rtt_ns;
+            let step = if self.opening { self.window.packets() } else { self.config.additive };
+            self.window.grow(step, feedback.packets);
+        } else if !feedback.served {
+            self.rtt_ns = rtt_ns;
+            if self.may_begin_cut(now) {
+                let excess = (rtt_ns - target_ns) as f64 / rtt_ns as f64;
+                self.cut(now, self.config.beta * excess);
+            }
+        }
+    }
+
+    fn on_loss(&mut self, now: Time, packets: u32) {
+        let lost = self.config.loss_packets * f64::from(packets);
+        self.cut(now, lost / self.window.packets());
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.timeouts = self.timeouts.saturating_add(1);
+        if self.timeouts >= self.config.timeouts_max {
+            self.window.set(self.config.window_min);
+        } else {
+            self.cut(now, self.config.decrease_max);
+        }
+    }
+
+    fn output(&self) -> Output {
+        let full = self.window.is_full();
+        // A queue beyond the target is being cut down already: a pace after the round trip of a
+        // burst that has passed would keep a small window silent for many round trips.
+        let rtt_ns = self.rtt_ns.min(self.target_ns(self.window.packets()));
+        Output {
+            window_packets: self.window.whole(),
+            pace: self.window.pace(self.packet_bytes, rtt_ns),
+            clear_below_ns: if full { self.target_ns(self.window.max()) } else { 0 },
+            clear_marks: u32::MAX,
+        }
+    }
+}
