@@ -81,6 +81,7 @@ fn print_json(result: &IncastResult) {
 
 fn print_row(result: &IncastResult, nanos: u64) {
     let rtt = result.rtt.unwrap_or_default();
+    let traffic = &result.traffic;
     let victims = result.victims.and_then(|victims| victims.latency).unwrap_or_default();
     println!(
         "{:>7} {:>9.2} {:>9.1} {:>9.1} {:>9.4} {:>8} {:>8} {:>8} {:>8} {:>9.1} {:>9.1} {:>8.2}",
@@ -89,13 +90,13 @@ fn print_row(result: &IncastResult, nanos: u64) {
         rtt.p50_us,
         rtt.p99_us,
         result.fairness,
-        result.drops_switch + result.drops_receive_queue + result.drops_loss,
-        result.marks,
-        result.retransmissions,
-        result.timeouts,
+        traffic.drops(),
+        traffic.marks,
+        traffic.retransmissions,
+        traffic.timeouts,
         victims.p50_us,
         victims.p99_us,
-        result.packet_hops as f64 * 1e3 / nanos as f64,
+        traffic.packet_hops as f64 * 1e3 / nanos as f64,
     );
 }
 

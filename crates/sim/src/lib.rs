@@ -15,11 +15,13 @@
 //! - Everything is bounded: events, packets in flight, inboxes, switch buffers.
 //!
 //! [`cluster`] puts whole endpoints on the hosts, gives them work, and judges what they do.
-//! [`incast`] measures congestion at a scale where hosts are bare protocol: same network, no bytes.
+//! [`incast`] and [`all_to_all`] measure congestion and crowds at a scale where hosts are bare
+//! protocol: the same network, no bytes.
 //!
 //! Boundary rule: the network knows nothing of what hosts run; only [`Host`] joins the two.
 
 mod action;
+pub mod all_to_all;
 pub mod cluster;
 mod event;
 mod fabric;

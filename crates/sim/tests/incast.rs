@@ -43,7 +43,11 @@ fn without_control_credits_bound_the_round_trip_and_the_link_is_full() {
         let line_gbps = 25.0 * 1024.0 / WIRE_BYTES;
         assert!((0.99..1.001).contains(&(result.goodput_gbps / line_gbps)), "{result:?}");
         assert!(result.fairness > 0.99, "{result:?}");
-        let lost = (result.drops_switch, result.drops_receive_queue, result.retransmissions);
+        let lost = (
+            result.traffic.drops_switch,
+            result.traffic.drops_receive_queue,
+            result.traffic.retransmissions,
+        );
         assert_eq!(lost, (0, 0, 0), "12 MB hold it all");
     }
 }
@@ -65,7 +69,10 @@ fn small_static_buffers_drop_and_every_call_still_ends_once() {
         config.session.timers.rto_initial = Duration::from_micros(300);
         config.session.timers.rto_min = Duration::from_micros(300);
         let result = run(&config);
-        assert!(result.drops_switch > 0 && result.retransmissions > 0, "{result:?}");
+        assert!(
+            result.traffic.drops_switch > 0 && result.traffic.retransmissions > 0,
+            "{result:?}"
+        );
         assert!(result.queue_bytes_max <= 60_000, "{result:?}");
         assert!(result.completed > 0, "{result:?}");
     }
@@ -76,16 +83,16 @@ fn losses_on_links_do_not_harm_a_call() {
     let mut config = drained(20, 64 << 10);
     config.shape.host_link.faults.loss = 0.01;
     let result = run(&config);
-    assert!(result.drops_loss > 0 && result.completed > 20, "{result:?}");
+    assert!(result.traffic.drops_fault > 0 && result.completed > 20, "{result:?}");
 }
 
 #[test]
 fn marks_need_a_threshold_and_senders_that_understand_them() {
     let marking = BufferConfig::dynamic(12_000_000, 8.0).marking_above(80_000);
     let shape = LeafSpine::hundred_hosts().with_buffer(marking);
-    assert!(run(&IncastConfig { shape, ..short(20) }).marks > 0);
-    assert_eq!(run(&IncastConfig { shape, ecn: false, ..short(20) }).marks, 0);
-    assert_eq!(run(&short(20)).marks, 0);
+    assert!(run(&IncastConfig { shape, ..short(20) }).traffic.marks > 0);
+    assert_eq!(run(&IncastConfig { shape, ecn: false, ..short(20) }).traffic.marks, 0);
+    assert_eq!(run(&short(20)).traffic.marks, 0);
 }
 
 #[test]
@@ -93,10 +100,14 @@ fn a_receive_queue_overruns_only_if_more_is_granted_than_it_holds() {
     let slow = HostConfig { receive_frames: 256, packet_nanos: 1000, ..HostConfig::default() };
     let mut config = IncastConfig { host: slow, ..drained(20, 64 << 10) };
     let overrun = run(&config);
-    assert!(overrun.drops_receive_queue > 0 && overrun.completed > 20, "{overrun:?}");
+    assert!(overrun.traffic.drops_receive_queue > 0 && overrun.completed > 20, "{overrun:?}");
     config.session.credits = 256 / 20;
     let granted = run(&config);
-    assert_eq!((granted.drops_receive_queue, granted.retransmissions), (0, 0), "{granted:?}");
+    assert_eq!(
+        (granted.traffic.drops_receive_queue, granted.traffic.retransmissions),
+        (0, 0),
+        "{granted:?}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use petasos_base::Time;
 use petasos_report::Histogram;
+use serde::Serialize;
 
 /// Round trips and calls of the threads that belong together: the senders, the victims.
 #[derive(Clone, Debug)]
@@ -41,6 +42,40 @@ impl Group {
         if self.measuring {
             self.latency.record_ns(now.nanos_since(begun_at));
         }
+    }
+}
+
+/// What happened to packets, all traffic together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Packets sent by hosts.
+    pub packets: u64,
+    /// Packets dropped for want of buffer, in switches and network cards.
+    pub drops_switch: u64,
+    /// Packets dropped because a thread's receive queue was full.
+    pub drops_receive_queue: u64,
+    /// Packets lost on links by the configured faults, or refused by a checksum.
+    pub drops_fault: u64,
+    /// Packets marked by switches.
+    pub marks: u64,
+    /// Packets repeated by clients.
+    pub retransmissions: u64,
+    /// Of those, how many proved unnecessary.
+    pub retransmissions_spurious: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Most frames that ever waited in one receive queue.
+    pub receive_queue_frames_max: u32,
+    /// Packets times links, the simulator's work.
+    pub packet_hops: u64,
+    /// Events of the simulation, turns of threads included.
+    pub events: u64,
+}
+
+impl Traffic {
+    /// Packets that did not arrive, for whatever reason.
+    pub fn drops(&self) -> u64 {
+        self.drops_switch + self.drops_receive_queue + self.drops_fault
     }
 }
 

@@ -22,7 +22,7 @@ mod violation;
 
 use petasos_base::{Rng, Time};
 use petasos_netio::Ecn;
-use petasos_proto::{ClientStats, ServerStats};
+use petasos_proto::ClientStats;
 
 use self::frame::{Frame, Scratch};
 use self::session::{Client, Ends, Server};
@@ -30,8 +30,9 @@ use self::thread::{Desk, Thread};
 use crate::network::{Event, Network};
 use crate::packet::Packet;
 use crate::timers::Timers;
-use crate::{LinkId, PortStats, Stats, Topology};
+use crate::{LinkId, PortStats, Topology};
 
+pub use self::measure::Traffic;
 pub(crate) use self::measure::{Group, jain_index};
 pub(crate) use self::plan::{FabricConfig, LoadPlan, Plan, SessionPlan};
 pub use self::plan::{HostConfig, SessionConfig};
@@ -135,10 +136,6 @@ impl Fabric {
         &self.desk.groups[group as usize]
     }
 
-    pub(crate) fn stats(&self) -> &Stats {
-        &self.network.stats
-    }
-
     pub(crate) fn topology(&self) -> &Topology {
         self.network.topology()
     }
@@ -147,23 +144,31 @@ impl Fabric {
         &self.network.ports[link.0 as usize].stats
     }
 
-    /// Packets sent onto links, once for each link.
-    pub(crate) fn packet_hops(&self) -> u64 {
-        self.network.ports.iter().map(|port| port.stats.packets).sum()
-    }
-
     /// Request bytes that each session of a thread has received as a server, each byte once.
     pub(crate) fn received_bytes(&self, thread: u32) -> impl Iterator<Item = u64> {
         self.threads[thread as usize].servers.iter().map(|server| server.received_bytes)
     }
 
-    /// Sums over all sessions.
-    pub(crate) fn session_stats(&self) -> (ClientStats, ServerStats) {
-        let (mut clients, mut servers) = (ClientStats::default(), ServerStats::default());
+    /// What has happened to packets so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut clients = ClientStats::default();
         let halves = self.threads.iter().flat_map(|thread| &thread.clients);
         halves.for_each(|client| clients.add(client.stats()));
-        self.servers().for_each(|server| servers.add(server.stats()));
-        (clients, servers)
+        let stats = &self.network.stats;
+        let depths = self.threads.iter().map(|thread| thread.inbox_frames_max);
+        Traffic {
+            packets: stats.sent,
+            drops_switch: stats.dropped_buffer,
+            drops_receive_queue: stats.dropped_inbox,
+            drops_fault: stats.dropped_loss + stats.dropped_checksum,
+            marks: stats.marked,
+            retransmissions: clients.retransmissions,
+            retransmissions_spurious: clients.retransmissions_spurious,
+            timeouts: clients.timeouts,
+            receive_queue_frames_max: depths.max().unwrap_or(0),
+            packet_hops: self.network.ports.iter().map(|port| port.stats.packets).sum(),
+            events: stats.events + stats.host_runs,
+        }
     }
 
     fn servers(&self) -> impl Iterator<Item = &Server> {

@@ -7,7 +7,7 @@
 use petasos_base::Time;
 use petasos_proto::{
     Call, CallOptions, ClientSession, ClientStats, RequestAction, Respond, ResponseAction,
-    ServerSession, ServerStats, SessionParams, Transmit,
+    ServerSession, SessionParams, Transmit,
 };
 use petasos_wire::{BITMAP_WORDS_MAX, Encoding, Packet};
 
@@ -246,10 +246,6 @@ impl Server {
         while let Some(ack) = self.session.poll_ack(&mut words) {
             send(Frame::with_bitmap(ack.header, &words[..ack.bitmap_words as usize]));
         }
-    }
-
-    pub(crate) fn stats(&self) -> &ServerStats {
-        self.session.stats()
     }
 
     /// The handler: it answers at once.

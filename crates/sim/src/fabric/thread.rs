@@ -31,6 +31,8 @@ pub(super) struct Thread {
     pub(super) servers: Vec<Server>,
     /// The thread may not run before: it is busy with its last turn.
     pub(super) ready_at: Time,
+    /// Most frames that ever waited.
+    pub(super) inbox_frames_max: u32,
     load: Option<Load>,
     inbox: VecDeque<(Frame, bool)>,
     /// When each client has something to do even if nothing arrives.
@@ -56,6 +58,7 @@ impl Thread {
             clients,
             servers,
             ready_at: Time::ZERO,
+            inbox_frames_max: 0,
             load: None,
             inbox: VecDeque::new(),
             ready_clients: Vec::new(),
@@ -82,6 +85,7 @@ impl Thread {
         let fits = self.inbox.len() < frames_max as usize;
         if fits {
             self.inbox.push_back((frame, marked));
+            self.inbox_frames_max = self.inbox_frames_max.max(self.inbox.len() as u32);
         }
         fits
     }

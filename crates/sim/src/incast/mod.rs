@@ -17,7 +17,7 @@ use petasos_base::Time;
 
 pub use self::config::{IncastConfig, VictimConfig};
 pub use self::result::{IncastResult, VictimResult};
-pub use crate::fabric::{HostConfig, Rule, SessionConfig, Violation};
+pub use crate::fabric::{HostConfig, Rule, SessionConfig, Traffic, Violation};
 
 use self::layout::{RECEIVER, SENDERS, VICTIMS};
 use crate::fabric::{Fabric, jain_index};
@@ -50,8 +50,6 @@ pub fn run(config: &IncastConfig) -> Result<IncastResult, Violation> {
 }
 
 fn collect(config: &IncastConfig, fabric: &Fabric, shares: &[u64]) -> IncastResult {
-    let (clients, _) = fabric.session_stats();
-    let network = fabric.stats();
     let leaf = Node::Switch(0);
     let bottleneck = fabric.topology().link(leaf, Node::Host(0)).expect("host 0 is on leaf 0");
     let victims = config.victims.is_some().then(|| fabric.group(VICTIMS));
@@ -66,15 +64,6 @@ fn collect(config: &IncastConfig, fabric: &Fabric, shares: &[u64]) -> IncastResu
             measured: victims.latency.count(),
         }),
         queue_bytes_max: fabric.port_stats(bottleneck).queue_bytes_max,
-        drops_switch: network.dropped_buffer,
-        drops_receive_queue: network.dropped_inbox,
-        drops_loss: network.dropped_loss,
-        marks: network.marked,
-        packets: network.sent,
-        retransmissions: clients.retransmissions,
-        retransmissions_spurious: clients.retransmissions_spurious,
-        timeouts: clients.timeouts,
-        packet_hops: fabric.packet_hops(),
-        events: network.events + network.host_runs,
+        traffic: fabric.traffic(),
     }
 }

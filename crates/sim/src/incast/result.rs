@@ -3,8 +3,9 @@
 use petasos_report::Latency;
 use serde::Serialize;
 
-/// An incast's figures. Rates and times are of the measured part; counters are of the whole run
-/// up to its end, warm-up included, all traffic together.
+use crate::fabric::Traffic;
+
+/// An incast's figures, of the measured part unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IncastResult {
     /// Senders.
@@ -22,26 +23,9 @@ pub struct IncastResult {
     pub victims: Option<VictimResult>,
     /// Most frame bytes ever queued for the receiver's link.
     pub queue_bytes_max: u64,
-    /// Packets dropped for want of buffer, in switches and network cards.
-    pub drops_switch: u64,
-    /// Packets dropped because a thread's receive queue was full.
-    pub drops_receive_queue: u64,
-    /// Packets lost on links by the configured faults.
-    pub drops_loss: u64,
-    /// Packets marked by switches.
-    pub marks: u64,
-    /// Packets sent by hosts.
-    pub packets: u64,
-    /// Packets repeated by clients.
-    pub retransmissions: u64,
-    /// Of those, how many proved unnecessary.
-    pub retransmissions_spurious: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Packets times links, the simulator's work.
-    pub packet_hops: u64,
-    /// Events of the simulation, turns of threads included.
-    pub events: u64,
+    /// What happened to packets, from the start of the run to the end of measuring.
+    #[serde(flatten)]
+    pub traffic: Traffic,
 }
 
 /// The victims' figures.
