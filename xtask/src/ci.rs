@@ -84,7 +84,8 @@ fn doc(root: &Path) -> TaskResult {
 }
 
 /// The lock-free parts: package, and which of its unit tests are written for the model checker.
-const LOOM_TESTS: [(&str, &str); 1] = [("petasos-endpoint", "doorbell")];
+const LOOM_TESTS: [(&str, &str); 2] =
+    [("petasos-endpoint", "doorbell"), ("petasos-shm", "ring")];
 
 /// Runs them with the atomics seam leading to the model checker.
 fn loom(root: &Path) -> TaskResult {

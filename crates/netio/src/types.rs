@@ -261,8 +261,18 @@ pub trait PacketIo {
     fn receive_buffer_bytes(&self) -> usize;
 
     /// A descriptor that becomes readable when frames may have arrived, for backends that have
-    /// one.
+    /// one. Ask [`PacketIo::prepare_to_sleep`] each time before waiting for it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Says that the caller is about to wait for [`PacketIo::descriptor`]. If this returns false,
+    /// frames have come and it must not: receive first. Otherwise the backend has its peers make
+    /// the descriptor readable, until the next [`PacketIo::receive`].
+    ///
+    /// Without effect, and true, where the system makes the descriptor readable on its own. Where
+    /// peers do it, nobody who spins has to pay for it.
+    fn prepare_to_sleep(&mut self) -> bool {
+        true
+    }
 
     /// What the backend has done so far.
     fn stats(&self) -> IoStats;

@@ -1,0 +1,66 @@
+//! Addresses as names of abstract Unix sockets.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use petasos_base::{Rng, random_seed};
+use petasos_netio::SetupError;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+/// Ports tried before giving up; far more than it takes unless nearly all are in use.
+const PORTS_TRIED_MAX: usize = 1000;
+
+/// A socket that does not block, for messages with boundaries.
+pub(crate) fn socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// The Unix address that `address` stands for.
+pub(crate) fn unix_address(address: SocketAddr) -> SocketAddrUnix {
+    // Without an IPv6 address's scope and flow, which name no one.
+    let name = format!("petasos-shm/{}", SocketAddr::new(address.ip(), address.port()));
+    SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("an address makes a short name")
+}
+
+/// Whether a backend at `local` can name `peer`: both are of one family, as with sockets.
+pub(crate) fn is_of_family(local: SocketAddr, peer: SocketAddr) -> bool {
+    match (local.ip(), peer.ip()) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => true,
+        (IpAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
+        _ => false,
+    }
+}
+
+/// Listens at `address`; port 0 stands for any that is free. Returns the address with its port.
+pub(crate) fn listen_at(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), SetupError> {
+    let listener = socket().map_err(|error| failed("open a Unix socket", error))?;
+    let mut rng = Rng::new(random_seed());
+    for _ in 0..PORTS_TRIED_MAX {
+        let port = match address.port() {
+            0 => 1 + rng.below(u64::from(u16::MAX)) as u16,
+            port => port,
+        };
+        let local = SocketAddr::new(address.ip(), port);
+        match bind(&listener, &unix_address(local)) {
+            Ok(()) => {
+                listen(&listener, BACKLOG)
+                    .map_err(|error| failed("listen on a Unix socket", error))?;
+                return Ok((listener, local));
+            }
+            Err(rustix::io::Errno::ADDRINUSE) if address.port() == 0 => {}
+            Err(rustix::io::Errno::ADDRINUSE) => break,
+            Err(error) => return Err(failed("bind a Unix socket", error)),
+        }
+    }
+    Err(SetupError::AddressInUse(address))
+}
+
+pub(crate) fn failed(attempt: &'static str, error: impl Into<io::Error>) -> SetupError {
+    SetupError::System { attempt, error: error.into() }
+}

@@ -1,0 +1,180 @@
+//! How two processes come to share a region.
+//!
+//! ```text
+//! connecting side                               listening side
+//! connect to the name, check the user
+//! make and seal a region
+//! send greeting and descriptor    ----------->  accept, check the user
+//! use the rings                                 check greeting, seals and length; map
+//!                                               use the rings
+//! ```
+//!
+//! There is no answer: the connecting side uses its rings at once, and what it sends waits in
+//! them. A listening side that refuses closes the socket.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use petasos_netio::SetupError;
+use petasos_shm::Ends;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, accept_with, recvmsg, sendmsg,
+};
+
+use crate::ShmConfig;
+use crate::greeting::{GREETING_BYTES, Greeting};
+use crate::name;
+
+/// One end of what two processes share.
+#[derive(Debug)]
+pub struct Connection {
+    /// The rings.
+    pub ends: Ends,
+    /// The socket beside them. It does not block.
+    pub socket: OwnedFd,
+    /// Where the peer can be reached, as it claims.
+    pub peer: SocketAddr,
+    /// Largest datagram payload, in bytes, in both directions.
+    pub datagram_bytes_max: usize,
+}
+
+/// Where others connect to.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    local: SocketAddr,
+    other_users: bool,
+}
+
+/// A connection whose greeting has not come yet.
+#[derive(Debug)]
+pub struct Pending {
+    socket: OwnedFd,
+}
+
+/// Why a connection was refused: always the peer's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It runs as another user.
+    OtherUser,
+    /// It left before it greeted.
+    Gone,
+    /// Its greeting is none, or names impossible sizes, or brings no descriptor.
+    Greeting,
+    /// Its region is not what it should be.
+    Region,
+}
+
+impl Listener {
+    /// Listens at `address`; port 0 lets the listener choose one. Only [`ShmConfig::other_users`]
+    /// matters of `config`.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    pub fn bind(address: SocketAddr, config: &ShmConfig) -> Result<Listener, SetupError> {
+        let (socket, local) = name::listen_at(address)?;
+        Ok(Listener { socket, local, other_users: config.other_users })
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The next connection, if one is waiting.
+    ///
+    /// # Errors
+    /// The system's, such as a lack of descriptors.
+    pub fn accept(&self) -> io::Result<Option<Result<Pending, Refusal>>> {
+        match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) if self.other_users || is_same_user(socket.as_fd())? => {
+                Ok(Some(Ok(Pending { socket })))
+            }
+            Ok(_) => Ok(Some(Err(Refusal::OtherUser))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(rustix::io::Errno::CONNABORTED) => Ok(Some(Err(Refusal::Gone))),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsFd for Pending {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Pending {
+    /// The connection, once its greeting has come; this comes back while it has not.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn greet(self) -> Result<Result<Connection, Pending>, Refusal> {
+        let mut bytes = [0; GREETING_BYTES + 1];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let received =
+            recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
+        let len = match received {
+            Ok(received) => received.bytes,
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Err(self)),
+            Err(_) => return Err(Refusal::Gone),
+        };
+        if len == 0 {
+            return Err(Refusal::Gone);
+        }
+        let region = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+            _ => None,
+        });
+        let greeting = bytes.get(..len).and_then(Greeting::decode).ok_or(Refusal::Greeting)?;
+        let region = region.ok_or(Refusal::Greeting)?;
+        let ends =
+            petasos_shm::adopt(region.as_fd(), greeting.rings).map_err(|_| Refusal::Region)?;
+        let Greeting { from: peer, datagram_bytes_max, .. } = greeting;
+        Ok(Ok(Connection { ends, socket: self.socket, peer, datagram_bytes_max }))
+    }
+}
+
+/// Connects `local` to whoever listens at `peer`, with rings and limit as `config` says. Does not
+/// wait.
+///
+/// # Errors
+/// `ConnectionRefused` if nobody listens there, `WouldBlock` if too many others are connecting,
+/// `PermissionDenied` if it is another user's, and the system's.
+pub fn connect(local: SocketAddr, peer: SocketAddr, config: &ShmConfig) -> io::Result<Connection> {
+    let socket = name::socket()?;
+    rustix::net::connect(&socket, &name::unix_address(peer))?;
+    if !config.other_users && !is_same_user(socket.as_fd())? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let (ends, region) = petasos_shm::create(config.rings).map_err(io::Error::other)?;
+    let ShmConfig { rings, datagram_bytes_max, .. } = *config;
+    let greeting = Greeting { from: local, rings, datagram_bytes_max }.encode();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [region.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&fds)), "there is space for one");
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    sendmsg(&socket, &[IoSlice::new(&greeting)], &mut control, flags)?;
+    Ok(Connection { ends, socket, peer, datagram_bytes_max })
+}
+
+/// Whether the process at the other end ran as this one's user when it connected or listened.
+fn is_same_user(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    // Not through rustix, which cannot represent a peer of another PID namespace.
+    let peer = getsockopt(&socket, PeerCredentials)?;
+    Ok(peer.uid() == rustix::process::geteuid().as_raw())
+}

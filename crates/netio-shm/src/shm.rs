@@ -1,0 +1,329 @@
+//! The backend: its links, its routes, and the path of packets.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use petasos_netio::{IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
+use rustix::event::epoll;
+
+use crate::link::Unsent;
+use crate::links::Links;
+use crate::receive::Receiver;
+use crate::rendezvous::Listener;
+use crate::routes::RouteTable;
+use crate::service::{LISTENER, Retry};
+use crate::{ShmConfig, ShmStats, name};
+
+/// A spinning backend looks at its sockets once in this many receives.
+pub const LOOK_INTERVAL_TURNS: u32 = 1024;
+
+/// While packets keep coming, one receive in this many looks with a fence whether a peer fell
+/// asleep just when something was published for it.
+const CONFIRM_INTERVAL_TURNS: u32 = 16;
+
+/// Packet I/O over shared-memory rings.
+///
+/// What the counters mean here: [`IoStats::tx_errors`] counts packets that are too long, and those
+/// dropped because the peer is gone or has stopped reading ([`ShmStats`] tells them apart);
+/// [`IoStats::tx_full`] how often a full ring made `transmit` stop; [`IoStats::tx_syscalls`]
+/// wake-ups sent; [`IoStats::rx_syscalls`] looks at the sockets. Rings lose nothing once a packet
+/// is taken, unless the peer dies.
+///
+/// Packets sent just before a process ends arrive. A route outlives its peer: packets to it are
+/// dropped until somebody listens at that address again.
+pub struct ShmIo {
+    pub(crate) config: ShmConfig,
+    pub(crate) listener: Listener,
+    pub(crate) epoll: OwnedFd,
+    pub(crate) links: Links,
+    pub(crate) routes: RouteTable,
+    pub(crate) receiver: Receiver,
+    pub(crate) retry: Retry,
+    pub(crate) stats: IoStats,
+    pub(crate) link_stats: ShmStats,
+    /// Links on which something was published since the last look with a fence.
+    unconfirmed: Vec<u32>,
+    /// Which open link the next receive starts with, so that none starves the others.
+    first: usize,
+    turns: u32,
+    /// The peers have been told that this side sleeps.
+    asleep: bool,
+}
+
+impl ShmIo {
+    /// Opens a backend at `address`, a name in a number space of its own: see the crate's
+    /// documentation. Port 0 chooses a free one at random.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    pub fn bind(address: SocketAddr, config: ShmConfig) -> Result<ShmIo, SetupError> {
+        config.check()?;
+        let listener = Listener::bind(address, &config)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| name::failed("make an epoll descriptor", error))?;
+        let data = epoll::EventData::new_u64(LISTENER);
+        epoll::add(&epoll, &listener, data, epoll::EventFlags::IN)
+            .map_err(|error| name::failed("watch the listening socket", error))?;
+        Ok(ShmIo {
+            config,
+            listener,
+            epoll,
+            links: Links::default(),
+            routes: RouteTable::default(),
+            receiver: Receiver::new(),
+            retry: Retry::default(),
+            stats: IoStats::default(),
+            link_stats: ShmStats::default(),
+            unconfirmed: Vec::new(),
+            first: 0,
+            turns: 0,
+            asleep: false,
+        })
+    }
+
+    /// What became of links and wake-ups.
+    pub fn link_stats(&self) -> ShmStats {
+        self.link_stats
+    }
+
+    /// Peers that are connected now.
+    pub fn links(&self) -> usize {
+        self.links.open_count()
+    }
+
+    /// Puts a packet into its peer's ring, unpublished; `false` if that is full.
+    #[inline]
+    fn send(&mut self, link: u32, packet: &TxPacket<'_>) -> bool {
+        let sent = match self.links.get_mut(link) {
+            Some(link) => link.push(packet),
+            None => return self.drop_unlinked(packet.route, packet.len(), 1),
+        };
+        match sent {
+            Ok(()) => {
+                self.stats.tx_frames += 1;
+                self.stats.tx_bytes += packet.len() as u64;
+                true
+            }
+            Err(unsent) => self.refuse(link, unsent, 1),
+        }
+    }
+
+    /// Sends one record of a train and returns how many datagrams were dealt with; 0 if the ring
+    /// is full.
+    fn send_train(&mut self, route: Route, rest: &[u8], segment_bytes: usize) -> usize {
+        let (link, limit) = self.way(route);
+        let datagrams = rest.len().div_ceil(segment_bytes);
+        if segment_bytes > limit {
+            // All but the last are too long for sure.
+            let head = &rest[..rest.len().min(segment_bytes)];
+            return usize::from(self.send(link, &TxPacket { route, head, body: &[] }));
+        }
+        let sent = match self.links.get_mut(link) {
+            Some(link) => link.push_train(rest, segment_bytes),
+            None => {
+                self.drop_unlinked(route, segment_bytes, datagrams);
+                return datagrams;
+            }
+        };
+        match sent {
+            Ok(count) => {
+                self.stats.tx_frames += count as u64;
+                self.stats.tx_bytes += rest.len().min(count * segment_bytes) as u64;
+                count
+            }
+            Err(unsent) if self.refuse(link, unsent, datagrams) => datagrams,
+            Err(_) => 0,
+        }
+    }
+
+    /// The link of `route`, and the longest datagram that it takes.
+    #[inline]
+    fn way(&self, route: Route) -> (u32, usize) {
+        const NOWHERE: (u32, usize) = (crate::routes::NO_LINK, 0);
+        self.routes.get(route).map_or(NOWHERE, |entry| (entry.link, entry.datagram_bytes_max))
+    }
+
+    /// Counts packets that have nowhere to go. They count as taken.
+    #[cold]
+    fn drop_unlinked(&mut self, route: Route, len: usize, count: usize) -> bool {
+        self.stats.tx_errors += count as u64;
+        let (_, limit) = self.way(route);
+        self.link_stats.drops_unlinked += if len > limit { 0 } else { count as u64 };
+        true
+    }
+
+    /// Counts packets that the link did not take; whether they count as taken.
+    #[cold]
+    fn refuse(&mut self, link: u32, unsent: Unsent, count: usize) -> bool {
+        match unsent {
+            Unsent::Full => {
+                self.stats.tx_full += 1;
+                return false;
+            }
+            Unsent::Stalled => self.link_stats.drops_stalled += count as u64,
+            Unsent::Impossible => {}
+            Unsent::Broken => self.close(link),
+        }
+        self.stats.tx_errors += count as u64;
+        true
+    }
+
+    /// Shows the peer of `link` what was pushed.
+    #[inline]
+    fn publish(&mut self, index: u32) {
+        let Some(link) = self.links.get_mut(index) else { return };
+        if link.publish() {
+            self.stats.tx_syscalls += 1;
+            self.link_stats.peers_woken += 1;
+        } else if !link.unconfirmed {
+            link.unconfirmed = true;
+            self.unconfirmed.push(index);
+        }
+    }
+
+    /// Wakes peers that fell asleep while something was published for them.
+    fn confirm(&mut self) {
+        while let Some(index) = self.unconfirmed.pop() {
+            let woken = self.links.get_mut(index).is_some_and(|link| link.confirm());
+            self.stats.tx_syscalls += u64::from(woken);
+            self.link_stats.peers_woken += u64::from(woken);
+        }
+    }
+
+    fn rise(&mut self) {
+        self.asleep = false;
+        self.links.iter_mut().for_each(|(_, link)| link.consumer.rise());
+    }
+
+    /// Copies what has come to the receiver's memory.
+    #[inline]
+    fn collect(&mut self) {
+        self.receiver.clear();
+        let mut ended = None;
+        for _ in 0..self.links.open_count() {
+            if self.first >= self.links.open_count() {
+                self.first = 0;
+            }
+            let index = self.links.open_index(self.first);
+            let Some(link) = self.links.get_mut(index) else { break };
+            if !self.receiver.take(link, &mut self.stats) {
+                // It has more; the next receive starts behind it, and comes round.
+                self.first += 1;
+                break;
+            }
+            if link.broken || link.hung_up {
+                ended = Some(index);
+            }
+            self.first += 1;
+        }
+        if let Some(index) = ended {
+            self.close(index);
+        }
+    }
+}
+
+impl PacketIo for ShmIo {
+    #[inline]
+    fn receive(&mut self) -> RxBatch<'_> {
+        self.turns = self.turns.wrapping_add(1);
+        if self.asleep {
+            self.rise();
+            self.look();
+        } else if self.turns.is_multiple_of(LOOK_INTERVAL_TURNS) {
+            self.look();
+        }
+        self.collect();
+        if !self.unconfirmed.is_empty()
+            && (self.receiver.is_empty() || self.turns.is_multiple_of(CONFIRM_INTERVAL_TURNS))
+        {
+            self.confirm();
+        }
+        self.receiver.batch()
+    }
+
+    #[inline]
+    fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize {
+        let mut open = None;
+        let mut taken = packets.len();
+        for (index, packet) in packets.iter().enumerate() {
+            let (link, _) = self.way(packet.route);
+            if let Some(before) = open.replace(link).filter(|before| *before != link) {
+                self.publish(before);
+            }
+            if !self.send(link, packet) {
+                taken = index;
+                break;
+            }
+        }
+        if let Some(link) = open {
+            self.publish(link);
+        }
+        taken
+    }
+
+    #[inline]
+    fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize {
+        let (mut rest, mut taken) = (bytes, 0);
+        while !rest.is_empty() {
+            let count = self.send_train(route, rest, segment_bytes);
+            if count == 0 {
+                break;
+            }
+            taken += count;
+            rest = rest.get(count * segment_bytes..).unwrap_or(&[]);
+        }
+        let (link, _) = self.way(route);
+        self.publish(link);
+        taken
+    }
+
+    fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
+        if !name::is_of_family(self.local_address(), peer) {
+            return Err(RouteError::WrongFamily(peer));
+        }
+        let peer = SocketAddr::new(peer.ip(), peer.port());
+        if let Some(route) = self.routes.find(peer) {
+            let entry = self.routes.get_mut(route).expect("a route that is found exists");
+            entry.holds += 1;
+            return Ok(route);
+        }
+        // What has happened meanwhile may have brought a link from there, or ended one.
+        self.look();
+        let (link, limit) = self.link_to(peer)?;
+        self.routes.insert(peer, link, limit)
+    }
+
+    fn release_route(&mut self, route: Route) {
+        self.routes.release(route);
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.listener.local_address()
+    }
+
+    fn datagram_bytes_max(&self, route: Route) -> usize {
+        self.way(route).1
+    }
+
+    fn receive_buffer_bytes(&self) -> usize {
+        self.config.rings.data_bytes as usize
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.epoll.as_fd())
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.confirm();
+        self.asleep = true;
+        let may = self.links.iter_mut().all(|(_, link)| link.consumer.doze());
+        if !may {
+            self.rise();
+        }
+        may
+    }
+
+    fn stats(&self) -> IoStats {
+        self.stats
+    }
+}

@@ -1,0 +1,104 @@
+//! A ring's part of a mapped region: the only code that touches shared memory.
+//!
+//! The other process is no part of this program, and Rust's memory model does not speak of it. What
+//! must not happen is that *this* program misbehaves because memory changes under it:
+//!
+//! - Control words are reached as atomics only.
+//! - Short contents are read by relaxed atomic loads, each word once.
+//! - Long contents are read by one `memcpy` with an empty assembler block behind it, which may, for
+//!   all that the optimiser knows, change all memory. So it can neither drop the private copy and
+//!   look at the shared bytes instead, nor read them again: what is checked afterwards is what was
+//!   copied.
+//! - Contents are written by plain copies and never read back.
+//!
+//! No reference to contents is ever made.
+
+use std::sync::Arc;
+
+use petasos_base::sync::{AtomicU64, Ordering};
+
+use crate::region::Region;
+
+/// Up to here, words are cheaper than a call of `memcpy`.
+const WORDS_BYTES_MAX: usize = 256;
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// `len` bytes of a region from `start` on. Offsets below are relative to `start`.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    region: Arc<Region>,
+    start: usize,
+    len: usize,
+}
+
+impl Memory {
+    /// # Panics
+    /// If the part does not lie in the region, or does not start at a cache line.
+    pub(crate) fn new(region: Arc<Region>, start: usize, len: usize) -> Memory {
+        assert!(start.is_multiple_of(crate::shape::LINE_BYTES), "rings start at cache lines");
+        let end = start.checked_add(len);
+        assert!(end.is_some_and(|end| end <= region.len()), "a ring lies in its region");
+        Memory { region, start, len }
+    }
+
+    /// A pointer to `len` bytes at `at`.
+    ///
+    /// # Panics
+    /// If they do not lie in this part.
+    #[inline]
+    fn bytes_at(&self, at: usize, len: usize) -> *mut u8 {
+        assert!(at <= self.len && len <= self.len - at, "positions in a ring are checked before");
+        // SAFETY: `start + at` lies in the mapping: see the assertions here and in `new`.
+        unsafe { self.region.pointer().add(self.start + at) }
+    }
+
+    /// The control word at `at`.
+    ///
+    /// # Panics
+    /// If `at` is no multiple of 8 or lies outside.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(WORD_BYTES), "control words are aligned");
+        let word = self.bytes_at(at, WORD_BYTES).cast::<u64>();
+        // SAFETY: aligned and mapped for as long as `self` lives, and never reached in another way
+        // by this program.
+        unsafe { AtomicU64::from_ptr(word) }
+    }
+
+    /// Copies `bytes` to `at`.
+    #[inline]
+    pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
+        let to = self.bytes_at(at, bytes.len());
+        // SAFETY: `to` has room for the bytes; private memory does not overlap with the region.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// Fills `out` with what is at `at`, a multiple of 8, as it is while this copies it.
+    #[inline]
+    pub(crate) fn copy_out(&self, at: usize, out: &mut [u8]) {
+        if out.len() <= WORDS_BYTES_MAX {
+            return self.copy_words_out(at, out);
+        }
+        let from = self.bytes_at(at, out.len());
+        // SAFETY: `from` has these bytes; private memory does not overlap with the region. That
+        // they may change meanwhile is what the module's documentation is about.
+        unsafe { core::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
+        // SAFETY: it does nothing, and may be assumed to have written anything.
+        unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+    }
+
+    #[inline]
+    fn copy_words_out(&self, at: usize, out: &mut [u8]) {
+        assert!(at.is_multiple_of(WORD_BYTES), "contents are aligned");
+        let from = self.bytes_at(at, out.len().next_multiple_of(WORD_BYTES)).cast::<u64>();
+        let (words, rest) = out.as_chunks_mut::<WORD_BYTES>();
+        // SAFETY: aligned, and with the bytes of `out` rounded up to whole words.
+        let load = |index| unsafe { AtomicU64::from_ptr(from.add(index)).load(Ordering::Relaxed) };
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = load(index).to_ne_bytes();
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(&load(words.len()).to_ne_bytes()[..rest.len()]);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Sealed memory files, mapped once, readable and writable.
+//!
+//! The process that adopts a region checks before it maps: the file must be ordinary shared memory
+//! (not huge pages, whose absence shows as a signal at the first access), of exactly the agreed
+//! length, and sealed, so that its owner can neither shrink it under the mapping nor add seals.
+//! Holes punched into it later read as zeros, which is one of the things that a peer may write.
+
+use core::ptr::NonNull;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::ring::Ends;
+use crate::shape::{RingShape, ShapeError};
+
+/// The file system of shared memory (`TMPFS_MAGIC`).
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// Why a region could not be made or adopted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RegionError {
+    /// The sizes are impossible: the fault of whoever chose them.
+    Shape(ShapeError),
+    /// The peer's file is no ordinary shared memory. The peer's fault.
+    NotSharedMemory,
+    /// The peer's file can still change its length or its seals. The peer's fault.
+    NotSealed,
+    /// The peer's file does not have the agreed length. The peer's fault.
+    Length {
+        /// What it should be, in bytes.
+        expected: usize,
+        /// What it is.
+        found: u64,
+    },
+    /// The operating system refused; a retry may succeed when descriptors or memory are free.
+    System {
+        /// What was attempted.
+        attempt: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl core::fmt::Display for RegionError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            RegionError::Shape(error) => error.fmt(f),
+            RegionError::NotSharedMemory => write!(f, "the peer's file is not shared memory"),
+            RegionError::NotSealed => write!(f, "the peer's memory is not sealed"),
+            RegionError::Length { expected, found } => {
+                write!(f, "the peer's memory has {found} bytes instead of {expected}")
+            }
+            RegionError::System { attempt, error } => write!(f, "cannot {attempt}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RegionError {}
+
+impl From<ShapeError> for RegionError {
+    fn from(error: ShapeError) -> RegionError {
+        RegionError::Shape(error)
+    }
+}
+
+/// A mapping of a whole memory file, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Region {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: it is a range of addresses; who may access it and how is the business of `mapped`.
+unsafe impl Send for Region {}
+// SAFETY: as above; its methods only tell the range.
+unsafe impl Sync for Region {}
+
+impl Region {
+    fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Region, RegionError> {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the system chooses addresses that nothing else uses.
+        let start = unsafe { rustix::mm::mmap(core::ptr::null_mut(), len, access, flags, fd, 0) };
+        let start = start.map_err(failed("map shared memory"))?;
+        let start = NonNull::new(start.cast()).expect("no mapping starts at address 0");
+        Ok(Region { start, len })
+    }
+
+    /// A second mapping, as another process has it.
+    #[cfg(test)]
+    pub(crate) fn map_for_tests(fd: BorrowedFd<'_>, len: usize) -> Region {
+        Region::map(fd, len).expect("a region can be mapped twice")
+    }
+
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: `map` made exactly this mapping, and nobody holds pointers into it any more.
+        // Failure would mean that it was no mapping, which that rules out.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Makes a region of two rings. The descriptor is for the other process, which [`adopt`]s it.
+///
+/// # Errors
+/// See [`RegionError`].
+pub fn create(shape: RingShape) -> Result<(Ends, OwnedFd), RegionError> {
+    shape.check()?;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("petasos-shm", flags).map_err(failed("make a memfd"))?;
+    let len = shape.region_bytes();
+    rustix::fs::ftruncate(&file, len as u64).map_err(failed("size a memfd"))?;
+    rustix::fs::fcntl_add_seals(&file, seals()).map_err(failed("seal a memfd"))?;
+    let region = Arc::new(Region::map(file.as_fd(), len)?);
+    let [ours, theirs] = [0, shape.ring_bytes()];
+    Ok((Ends::in_region(&region, ours, theirs, shape), file))
+}
+
+/// Maps a region that another process created with this `shape`, after checking it.
+///
+/// # Errors
+/// See [`RegionError`].
+pub fn adopt(file: BorrowedFd<'_>, shape: RingShape) -> Result<Ends, RegionError> {
+    shape.check()?;
+    let len = shape.region_bytes();
+    check(file, len)?;
+    let region = Arc::new(Region::map(file, len)?);
+    let [theirs, ours] = [0, shape.ring_bytes()];
+    Ok(Ends::in_region(&region, ours, theirs, shape))
+}
+
+fn check(file: BorrowedFd<'_>, len: usize) -> Result<(), RegionError> {
+    let found = rustix::fs::fcntl_get_seals(file).map_err(|_| RegionError::NotSharedMemory)?;
+    let system = rustix::fs::fstatfs(file).map_err(failed("examine the peer's memory"))?;
+    if system.f_type as u64 != TMPFS_MAGIC {
+        return Err(RegionError::NotSharedMemory);
+    }
+    if !found.contains(seals()) {
+        return Err(RegionError::NotSealed);
+    }
+    let status = rustix::fs::fstat(file).map_err(failed("examine the peer's memory"))?;
+    let found = status.st_size as u64;
+    if found != len as u64 {
+        return Err(RegionError::Length { expected: len, found });
+    }
+    Ok(())
+}
+
+/// The length stays, and so do these seals (none against writing can follow).
+fn seals() -> SealFlags {
+    SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL
+}
+
+fn failed(attempt: &'static str) -> impl FnOnce(rustix::io::Errno) -> RegionError {
+    move |error| RegionError::System { attempt, error: error.into() }
+}

@@ -1,0 +1,117 @@
+//! The end that reads records.
+
+use petasos_base::sync::{Ordering, fence};
+
+use super::{Broken, HEADER_BYTES, Header, INLINE_BYTES_MAX, Position, Record};
+use crate::shape::{ASLEEP_AT, CONSUMED_AT};
+use crate::{Memory, RingShape};
+
+/// What [`Consumer::pop`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pop {
+    /// No record has been published.
+    Empty,
+    /// The next record has so many bytes, and `out` has fewer. It stays.
+    TooLong(usize),
+    /// A record, which is in `out` now.
+    Record(Record),
+}
+
+/// The reading end of a ring.
+#[derive(Debug)]
+pub struct Consumer {
+    memory: Memory,
+    data_at: usize,
+    record_bytes_max: usize,
+    /// Of the next record.
+    next: Position,
+    /// What the producer was told: at most `next.slot`.
+    released: u64,
+    broken: bool,
+}
+
+impl Consumer {
+    pub(crate) fn new(memory: Memory, shape: RingShape) -> Consumer {
+        Consumer {
+            memory,
+            data_at: shape.data_at(),
+            record_bytes_max: shape.record_bytes_max as usize,
+            next: Position::start(shape),
+            released: 0,
+            broken: false,
+        }
+    }
+
+    /// Copies the next record to the start of `out`. Its place is the producer's again after the
+    /// next [`Consumer::release`].
+    ///
+    /// # Errors
+    /// See [`Broken`].
+    #[inline]
+    pub fn pop(&mut self, out: &mut [u8]) -> Result<Pop, Broken> {
+        let Some(header) = self.ready() else { return Ok(Pop::Empty) };
+        let Some(record) = header.record(self.record_bytes_max).filter(|_| !self.broken) else {
+            self.broken = true;
+            return Err(Broken);
+        };
+        let Some(out) = out.get_mut(..record.len) else { return Ok(Pop::TooLong(record.len)) };
+        if record.len <= INLINE_BYTES_MAX {
+            self.memory.copy_out(self.next.slot_at() + HEADER_BYTES, out);
+        } else {
+            let (offset, data_end) = self.next.place(record.len);
+            self.memory.copy_out(self.data_at + offset, out);
+            self.next.data = data_end;
+        }
+        self.next.slot += 1;
+        Ok(Pop::Record(record))
+    }
+
+    /// Tells the producer that what was popped so far is consumed.
+    #[inline]
+    pub fn release(&mut self) {
+        if self.released != self.next.slot {
+            self.released = self.next.slot;
+            // Release: pairs with the producer's acquire; the copies come before it.
+            self.memory.word(CONSUMED_AT).store(self.released, Ordering::Release);
+        }
+    }
+
+    /// Whether there is nothing to pop.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ready().is_none()
+    }
+
+    /// Says that this side is about to sleep until it is woken. If this returns false, records
+    /// have come and it must not. It calls [`Consumer::rise`] when it is up again.
+    #[must_use]
+    pub fn doze(&mut self) -> bool {
+        // All changes of this word are read-modify-writes, so that they have one order.
+        self.memory.word(ASLEEP_AT).swap(1, Ordering::Relaxed);
+        // Pairs with the fence in `Producer::must_wake`.
+        fence(Ordering::SeqCst);
+        let may = self.is_empty();
+        if !may {
+            self.rise();
+        }
+        may
+    }
+
+    /// This side is awake.
+    pub fn rise(&mut self) {
+        self.memory.word(ASLEEP_AT).swap(0, Ordering::Relaxed);
+    }
+
+    /// The longest record that the ring carries, in bytes.
+    pub fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
+    }
+
+    /// The next slot's header, if it was written in this lap.
+    #[inline]
+    fn ready(&self) -> Option<Header> {
+        // Acquire: pairs with `Producer::publish`.
+        let header = Header(self.memory.word(self.next.slot_at()).load(Ordering::Acquire));
+        (header.lap() == self.next.lap()).then_some(header)
+    }
+}
