@@ -1,0 +1,49 @@
+//! Packet I/O over AF_XDP: UDP datagrams past the kernel's stack, on any interface.
+//!
+//! An XDP program hands the datagrams of one address and port to a socket whose frames are this
+//! process's memory, and everything else to the kernel, which goes on doing what it does: ARP and
+//! neighbour discovery, routing tables, other sockets. What is sent are whole Ethernet frames,
+//! built from templates. Peers may be kernel sockets; on the wire there is plain UDP.
+//!
+//! | module | does |
+//! |---|---|
+//! | `io` | [`XdpIo`], the backend |
+//! | `socket`, `sys` | [`XskSocket`]: frames, rings and system calls; all `unsafe` |
+//! | `program` | loads, attaches and shares the steering program |
+//! | `packet` | writes and judges frames |
+//! | `netlink`, `routes` | next hops and their Ethernet addresses |
+//! | `probe` | what this host supports, and why not |
+//!
+//! What holds everywhere:
+//!
+//! - A frame is in one place at a time, so none leaks: see `sys::halves`.
+//! - However this process ends, the kernel removes the program: see `program`.
+//! - Per packet there is no heap allocation, no lock, and no system call of its own. One call sends
+//!   up to 32 frames in copy mode; receiving needs none, except with busy polling or in drivers
+//!   that sleep.
+//! - Received bytes are untrusted: what is not a sound datagram for this endpoint is counted by its
+//!   flaw in [`XdpStats`] and dropped.
+//!
+//! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
+
+mod config;
+mod error;
+mod io;
+mod netlink;
+mod packet;
+mod probe;
+mod program;
+mod routes;
+mod socket;
+mod stats;
+mod sys;
+mod upkeep;
+
+pub use config::{AttachMode, XdpConfig};
+pub use error::XdpError;
+pub use io::XdpIo;
+pub use probe::{InterfaceProbe, Probe, probe};
+pub use program::{Holder, XdpMode};
+pub use socket::{CopyMode, Flush, XskConfig, XskSocket};
+pub use stats::XdpStats;
+pub use sys::{RxDesc, RxHalf, TxHalf};

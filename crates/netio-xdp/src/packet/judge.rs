@@ -1,0 +1,133 @@
+//! Judges a received frame: a datagram for us, or what is wrong with it.
+//!
+//! The steering program has looked at most of this already. It is checked again here, because
+//! frames are untrusted input, the program checks no checksums and no lengths, and this must hold
+//! whatever program redirects to the socket.
+
+use std::net::{IpAddr, SocketAddr};
+
+use petasos_netio::Ecn;
+
+use super::checksum::{add_bytes, add_u16, fold};
+use super::{
+    ETHERNET_BYTES, ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, V4_BYTES,
+    V4_VERSION_AND_LENGTH, V6_BYTES,
+};
+
+/// A datagram's payload: `len` bytes at `offset` of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+    pub(crate) ecn: Ecn,
+}
+
+/// Why a frame is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It ends before its headers do.
+    Short,
+    /// Neither IPv4 nor IPv6 directly behind the Ethernet header (VLAN tags included), or not UDP
+    /// directly behind that (options and extension headers included).
+    Protocol,
+    /// A piece of a datagram.
+    Fragment,
+    /// A length field contradicts another or the frame.
+    Length,
+    /// The IPv4 header's or the datagram's checksum is wrong, or the latter is missing.
+    Checksum,
+    /// It is for another address or port.
+    Foreign,
+}
+
+/// The IP packet's parts that UDP needs.
+struct Packet<'a> {
+    /// Source and destination as they lie in the header.
+    addresses: &'a [u8],
+    /// Behind the IP header, without Ethernet's padding.
+    payload: &'a [u8],
+    /// Of the payload, in the frame.
+    offset: usize,
+    ecn: Ecn,
+}
+
+/// Judges `frame` as input for `local`. With `partial_checksums`, a checksum that only covers the
+/// pseudo-header is accepted: what a virtual interface passes on instead of computing one.
+#[inline]
+pub(crate) fn judge(
+    frame: &[u8],
+    local: &SocketAddr,
+    partial_checksums: bool,
+) -> Result<Datagram, Flaw> {
+    let ethertype = frame.get(12..ETHERNET_BYTES).ok_or(Flaw::Short)?;
+    let packet = match local.ip() {
+        IpAddr::V4(ip) if ethertype == ETHERTYPE_V4 => v4(frame, ip.octets())?,
+        IpAddr::V6(ip) if ethertype == ETHERTYPE_V6 => v6(frame, ip.octets())?,
+        _ => return Err(Flaw::Protocol),
+    };
+    udp(&packet, local.port(), partial_checksums)
+}
+
+#[inline]
+fn v4(frame: &[u8], local: [u8; 4]) -> Result<Packet<'_>, Flaw> {
+    let rest = &frame[ETHERNET_BYTES..];
+    let header: &[u8; V4_BYTES] = rest.first_chunk().ok_or(Flaw::Short)?;
+    if header[0] != V4_VERSION_AND_LENGTH || header[9] != PROTOCOL_UDP {
+        return Err(Flaw::Protocol);
+    }
+    if fold(add_bytes(0, header)) != 0xffff {
+        return Err(Flaw::Checksum);
+    }
+    if u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_MASK != 0 {
+        return Err(Flaw::Fragment);
+    }
+    if header[16..20] != local {
+        return Err(Flaw::Foreign);
+    }
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let payload = rest.get(V4_BYTES..total).ok_or(Flaw::Length)?;
+    let ecn = Ecn::from_traffic_class(header[1]);
+    Ok(Packet { addresses: &rest[12..20], payload, offset: ETHERNET_BYTES + V4_BYTES, ecn })
+}
+
+#[inline]
+fn v6(frame: &[u8], local: [u8; 16]) -> Result<Packet<'_>, Flaw> {
+    let rest = &frame[ETHERNET_BYTES..];
+    let header: &[u8; V6_BYTES] = rest.first_chunk().ok_or(Flaw::Short)?;
+    if header[0] >> 4 != 6 || header[6] != PROTOCOL_UDP {
+        return Err(Flaw::Protocol);
+    }
+    if header[24..40] != local {
+        return Err(Flaw::Foreign);
+    }
+    let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let payload = rest.get(V6_BYTES..V6_BYTES + len).ok_or(Flaw::Length)?;
+    let ecn = Ecn::from_traffic_class(header[1] >> 4);
+    Ok(Packet { addresses: &rest[8..40], payload, offset: ETHERNET_BYTES + V6_BYTES, ecn })
+}
+
+#[inline]
+fn udp(packet: &Packet<'_>, port: u16, partial_checksums: bool) -> Result<Datagram, Flaw> {
+    let header: &[u8; UDP_BYTES] = packet.payload.first_chunk().ok_or(Flaw::Short)?;
+    if header[2..4] != port.to_be_bytes() {
+        return Err(Flaw::Foreign);
+    }
+    let len = u16::from_be_bytes([header[4], header[5]]);
+    let datagram = packet.payload.get(..usize::from(len)).ok_or(Flaw::Length)?;
+    if datagram.len() < UDP_BYTES {
+        return Err(Flaw::Length);
+    }
+    let checksum = [header[6], header[7]];
+    let pseudo = add_u16(add_bytes(0, packet.addresses), u16::from(PROTOCOL_UDP));
+    let pseudo = add_u16(pseudo, len);
+    let right = fold(add_bytes(pseudo, datagram)) == 0xffff && checksum != [0, 0];
+    let partial = || partial_checksums && fold(pseudo).to_ne_bytes() == checksum;
+    if !right && !partial() {
+        return Err(Flaw::Checksum);
+    }
+    let offset = packet.offset + UDP_BYTES;
+    Ok(Datagram { offset, len: datagram.len() - UDP_BYTES, ecn: packet.ecn })
+}
+
+/// "More fragments", and the offset.
+const FRAGMENT_MASK: u16 = 0x3fff;

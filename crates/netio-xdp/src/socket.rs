@@ -1,0 +1,276 @@
+//! One AF_XDP socket, bound to one queue of one interface.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpOptionsFlags, XdpStatistics};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+
+use crate::XdpError;
+use crate::error::{PRIVILEGES, kernel_lacks, system};
+use crate::sys::{BusyPoll, FrameMemory, RxHalf, TxHalf, prefer_busy_poll};
+
+/// What an [`XskSocket`] consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XskConfig {
+    /// Bytes of a frame: 2048 or 4096. The kernel keeps 256 of a received one for itself.
+    pub frame_bytes: u32,
+    /// Frames to receive into, a power of two.
+    pub rx_frames: u32,
+    /// Frames to send from, a power of two.
+    pub tx_frames: u32,
+    /// Take the frames from the pool of huge pages if it has enough.
+    pub huge_pages: bool,
+    /// Try zero copy before copy mode.
+    pub zero_copy: bool,
+    /// Longest turn of busy polling in a receive call, in microseconds; 0 leaves it to interrupts.
+    pub busy_poll_us: u32,
+}
+
+impl XskConfig {
+    /// Bytes of the receive frames.
+    pub(crate) fn rx_bytes(&self) -> usize {
+        self.rx_frames as usize * self.frame_bytes as usize
+    }
+
+    /// Bytes of all frames.
+    pub(crate) fn umem_bytes(&self) -> usize {
+        self.rx_bytes() + self.tx_frames as usize * self.frame_bytes as usize
+    }
+
+    /// Longest frame that can be received, in bytes.
+    pub(crate) fn rx_frame_bytes_max(&self) -> usize {
+        self.frame_bytes as usize - KERNEL_HEADROOM_BYTES
+    }
+
+    fn check(&self) -> Result<(), XdpError> {
+        let power = |count: u32| count.is_power_of_two() && (64..=1 << 20).contains(&count);
+        if !matches!(self.frame_bytes, 2048 | 4096) {
+            return Err(XdpError::Config("frames have 2048 or 4096 bytes"));
+        }
+        if !power(self.rx_frames) || !power(self.tx_frames) {
+            return Err(XdpError::Config("the number of frames is a power of two from 64 to 2^20"));
+        }
+        if self.umem_bytes() as u64 > 1 << 32 {
+            return Err(XdpError::Config("all frames together have at most 4 GiB"));
+        }
+        Ok(())
+    }
+}
+
+/// How frames travel between the driver and the UMEM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyMode {
+    /// The device reads and writes the frames.
+    ZeroCopy,
+    /// The kernel copies each frame once in each direction.
+    Copy,
+}
+
+/// What a [`TxHalf::flush`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flush {
+    /// System calls made.
+    pub syscalls: u32,
+    /// Frames that the driver refused and dropped.
+    pub dropped: u32,
+    /// The interface is down or gone: nothing can be sent now.
+    pub down: bool,
+}
+
+impl Flush {
+    /// Notes why a call sent less than all. Returns the frames that it dropped.
+    #[cold]
+    pub(crate) fn note(&mut self, error: Errno) -> u32 {
+        match error {
+            // The driver took the frame and dropped it (`NET_XMIT_DROP`).
+            Errno::BUSY => {
+                self.dropped += 1;
+                return 1;
+            }
+            Errno::NETDOWN | Errno::NXIO | Errno::NODEV => self.down = true,
+            // Over the kernel's budget for one call, or out of memory or queue for now.
+            _ => {}
+        }
+        0
+    }
+}
+
+/// An AF_XDP socket: frames, four rings, and the queue that it is bound to.
+///
+/// It receives what an XDP program redirects to it ([`crate::XdpIo`] attaches one) and sends whole
+/// Ethernet frames. Usable alone: what it moves is the floor for measurements.
+pub struct XskSocket {
+    rx: RxHalf,
+    tx: TxHalf,
+    socket: Arc<OwnedFd>,
+    copy_mode: CopyMode,
+    huge_pages: bool,
+}
+
+impl XskSocket {
+    /// Opens a socket on `queue` of the interface with this index in the thread's network
+    /// namespace. A queue that another socket has just left is busy for a while; opening waits for
+    /// it up to half a second.
+    ///
+    /// # Errors
+    /// [`XdpError::Config`], [`XdpError::Privilege`], [`XdpError::QueueBusy`],
+    /// [`XdpError::QueueMissing`], [`XdpError::LockedMemory`], [`XdpError::KernelTooOld`], or
+    /// [`XdpError::System`].
+    pub fn open(
+        interface_index: u32,
+        queue: u32,
+        config: &XskConfig,
+    ) -> Result<XskSocket, XdpError> {
+        config.check()?;
+        let socket = Arc::new(new_socket()?);
+        let memory =
+            FrameMemory::map(config).map_err(|error| system("map memory for frames", error))?;
+        memory.register(&socket).map_err(|error| umem_error(error, config))?;
+        let at = make_rings(&socket, config).map_err(|error| system("make rings", error))?;
+        let map = |error: io::Error| match error.kind() {
+            io::ErrorKind::Unsupported => kernel_lacks("need-wakeup flags in its rings", "5.4"),
+            _ => system("map the rings", error),
+        };
+        let rx = RxHalf::map(Arc::clone(&socket), Arc::clone(&memory), &at).map_err(map)?;
+        let tx = TxHalf::map(Arc::clone(&socket), Arc::clone(&memory), &at).map_err(map)?;
+        if config.busy_poll_us > 0 {
+            let poll = BusyPoll { us: config.busy_poll_us, budget: BUSY_POLL_BUDGET };
+            prefer_busy_poll(&socket, poll)
+                .map_err(|_| kernel_lacks("preferred busy polling", "5.11"))?;
+        }
+        bind_queue(&socket, interface_index, queue, config.zero_copy)?;
+        let options = sockopt::xdp_options(&*socket)
+            .map_err(|error| system("read the socket's mode", error.into()))?;
+        let zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
+        let copy_mode = if zero_copy { CopyMode::ZeroCopy } else { CopyMode::Copy };
+        Ok(XskSocket { rx, tx, socket, copy_mode, huge_pages: memory.huge_pages() })
+    }
+
+    /// The two halves, which can be used beside each other.
+    #[inline]
+    pub fn halves(&mut self) -> (&mut RxHalf, &mut TxHalf) {
+        (&mut self.rx, &mut self.tx)
+    }
+
+    /// Whether the driver copies.
+    pub fn copy_mode(&self) -> CopyMode {
+        self.copy_mode
+    }
+
+    /// Whether the frames lie in huge pages.
+    pub fn huge_pages(&self) -> bool {
+        self.huge_pages
+    }
+
+    /// System calls made so far to make the kernel look for frames, and those that were in vain.
+    pub(crate) fn wakeups(&self) -> (u64, u64) {
+        self.rx.wakeups()
+    }
+
+    /// The kernel's counters of this socket.
+    pub(crate) fn kernel_statistics(&self) -> io::Result<XdpStatistics> {
+        Ok(sockopt::xdp_statistics(&*self.socket)?)
+    }
+}
+
+impl AsFd for XskSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A new, unbound AF_XDP socket.
+pub(crate) fn new_socket() -> Result<OwnedFd, XdpError> {
+    let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None);
+    socket.map_err(|error| match error {
+        Errno::PERM | Errno::ACCESS => {
+            XdpError::Privilege { attempt: "open an AF_XDP socket", needs: PRIVILEGES }
+        }
+        Errno::AFNOSUPPORT => kernel_lacks("AF_XDP sockets (CONFIG_XDP_SOCKETS)", "4.18"),
+        error => system("open an AF_XDP socket", error.into()),
+    })
+}
+
+fn make_rings(
+    socket: &OwnedFd,
+    config: &XskConfig,
+) -> io::Result<rustix::net::xdp::XdpMmapOffsets> {
+    sockopt::set_xdp_umem_fill_ring_size(socket, config.rx_frames)?;
+    sockopt::set_xdp_umem_completion_ring_size(socket, config.tx_frames)?;
+    sockopt::set_xdp_rx_ring_size(socket, config.rx_frames)?;
+    sockopt::set_xdp_tx_ring_size(socket, config.tx_frames)?;
+    Ok(sockopt::xdp_mmap_offsets(socket)?)
+}
+
+/// Binds with zero copy where the driver can and `zero_copy` allows, with copies otherwise.
+fn bind_queue(
+    socket: &OwnedFd,
+    interface_index: u32,
+    queue: u32,
+    zero_copy: bool,
+) -> Result<(), XdpError> {
+    let bind_as = |mode| {
+        let flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+        let address = SocketAddrXdp::new(flags, interface_index, queue);
+        for _ in 0..BIND_TRIES {
+            match bind(socket, &address) {
+                Err(Errno::BUSY) => std::thread::sleep(BIND_PAUSE),
+                other => return other,
+            }
+        }
+        bind(socket, &address)
+    };
+    if zero_copy {
+        match bind_as(SocketAddrXdpFlags::XDP_ZEROCOPY) {
+            Ok(()) => return Ok(()),
+            Err(Errno::BUSY) => return Err(XdpError::QueueBusy { queue }),
+            // What a driver without zero copy says differs between drivers; copy mode decides.
+            Err(_) => {}
+        }
+    }
+    bind_as(SocketAddrXdpFlags::XDP_COPY).map_err(|error| match error {
+        Errno::BUSY => XdpError::QueueBusy { queue },
+        Errno::INVAL => XdpError::QueueMissing { queue },
+        error => system("bind the AF_XDP socket", error.into()),
+    })
+}
+
+fn umem_error(error: io::Error, config: &XskConfig) -> XdpError {
+    match error.raw_os_error() {
+        Some(libc::ENOBUFS) => {
+            let bytes = config.umem_bytes() as u64;
+            XdpError::LockedMemory { bytes, limit_bytes: locked_memory_max() }
+        }
+        _ => system("register the frames with the kernel", error),
+    }
+}
+
+/// The soft limit of locked memory, in bytes; `None` if there is none.
+pub(crate) fn locked_memory_max() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find(|line| line.starts_with("Max locked memory"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// A kernel UDP socket at the backend's address, which keeps others from using it.
+pub(crate) fn reserve(address: std::net::SocketAddr) -> Result<UdpSocket, XdpError> {
+    let socket = UdpSocket::bind(address).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => XdpError::AddressInUse(address),
+        io::ErrorKind::AddrNotAvailable => XdpError::AddressNotLocal(address),
+        _ => system("reserve the UDP port", error),
+    })?;
+    crate::sys::drop_everything(&socket)
+        .map_err(|error| system("attach a filter to the reserved port", error))?;
+    Ok(socket)
+}
+
+/// What the kernel keeps free before each received frame (`XDP_PACKET_HEADROOM`).
+const KERNEL_HEADROOM_BYTES: usize = 256;
+const BIND_TRIES: u32 = 50;
+const BIND_PAUSE: Duration = Duration::from_millis(10);
+const BUSY_POLL_BUDGET: u32 = 64;

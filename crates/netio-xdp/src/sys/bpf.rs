@@ -1,0 +1,192 @@
+//! The four commands of `bpf(2)` that steering needs.
+//!
+//! Each has its own attribute struct, laid out as the matching part of `union bpf_attr` in
+//! linux/bpf.h; fields beyond those named are zero to the kernel.
+
+use core::ffi::c_void;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// The kinds of map in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum MapKind {
+    Hash = 1,
+    XskMap = 17,
+}
+
+/// Creates a map.
+pub(crate) fn map_create(
+    kind: MapKind,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries_max: u32,
+    name: &str,
+) -> io::Result<OwnedFd> {
+    let mut attr = MapCreate {
+        kind: kind as u32,
+        key_bytes,
+        value_bytes,
+        entries_max,
+        name: object_name(name),
+        ..MapCreate::default()
+    };
+    new_fd(MAP_CREATE, &mut attr)
+}
+
+/// Puts `value` under `key`. Both have the map's sizes.
+pub(crate) fn map_update<K: Copy, V: Copy>(
+    map: BorrowedFd<'_>,
+    key: &K,
+    value: &V,
+) -> io::Result<()> {
+    let mut attr = MapElement {
+        map: map.as_raw_fd(),
+        key: core::ptr::from_ref(key) as u64,
+        value: core::ptr::from_ref(value) as u64,
+        ..MapElement::default()
+    };
+    call(MAP_UPDATE, &mut attr).map(drop)
+}
+
+/// Removes what is under `key`.
+pub(crate) fn map_delete<K: Copy>(map: BorrowedFd<'_>, key: &K) -> io::Result<()> {
+    let mut attr = MapElement {
+        map: map.as_raw_fd(),
+        key: core::ptr::from_ref(key) as u64,
+        ..MapElement::default()
+    };
+    call(MAP_DELETE, &mut attr).map(drop)
+}
+
+/// Loads an XDP program. With an error comes the end of what the verifier said.
+pub(crate) fn program_load(
+    instructions: &[u64],
+    name: &str,
+) -> Result<OwnedFd, (io::Error, String)> {
+    const LICENSE: &core::ffi::CStr = c"MIT OR Apache-2.0";
+    let mut attr = ProgramLoad {
+        kind: PROGRAM_XDP,
+        instruction_count: instructions.len() as u32,
+        instructions: instructions.as_ptr() as u64,
+        license: LICENSE.as_ptr() as u64,
+        name: object_name(name),
+        ..ProgramLoad::default()
+    };
+    new_fd(PROGRAM_LOAD, &mut attr).map_err(|error| {
+        let mut log = vec![0u8; 1 << 16];
+        attr.log_level = 1;
+        attr.log_bytes = log.len() as u32;
+        attr.log = log.as_mut_ptr() as u64;
+        let _ = new_fd(PROGRAM_LOAD, &mut attr);
+        let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+        (error, String::from_utf8_lossy(&log[end.saturating_sub(400)..end]).into_owned())
+    })
+}
+
+/// Attaches an XDP program to an interface for as long as the returned descriptor is open.
+pub(crate) fn link_create(
+    program: BorrowedFd<'_>,
+    interface_index: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let mut attr = LinkCreate {
+        program: program.as_raw_fd() as u32,
+        interface_index,
+        attach_kind: ATTACH_XDP,
+        flags,
+    };
+    new_fd(LINK_CREATE, &mut attr)
+}
+
+fn object_name(name: &str) -> [u8; NAME_BYTES] {
+    let mut bytes = [0; NAME_BYTES];
+    // One byte is left for the terminating zero.
+    let len = name.len().min(NAME_BYTES - 1);
+    bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
+    bytes
+}
+
+fn new_fd<T>(command: i32, attr: &mut T) -> io::Result<OwnedFd> {
+    let fd = call(command, attr)?;
+    // SAFETY: the command returned a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+fn call<T>(command: i32, attr: &mut T) -> io::Result<i64> {
+    // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes at `attr`; the callers
+    // above put only addresses of memory into it that outlives this call and has the length that
+    // the command expects.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            core::ptr::from_mut(attr).cast::<c_void>(),
+            size_of::<T>() as u32,
+        )
+    };
+    if result >= 0 { Ok(result) } else { Err(io::Error::last_os_error()) }
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct MapCreate {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries_max: u32,
+    flags: u32,
+    inner_map: u32,
+    numa_node: u32,
+    name: [u8; NAME_BYTES],
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct MapElement {
+    map: RawFd,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    instruction_count: u32,
+    instructions: u64,
+    license: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; NAME_BYTES],
+}
+
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    interface_index: u32,
+    attach_kind: u32,
+    flags: u32,
+}
+
+// The kernel refuses sizes that leave garbage behind the last field; padding would be some.
+const _: () = {
+    assert!(size_of::<MapCreate>() == 44);
+    assert!(size_of::<MapElement>() == 32);
+    assert!(size_of::<ProgramLoad>() == 64);
+    assert!(size_of::<LinkCreate>() == 16);
+};
+
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE: i32 = 2;
+const MAP_DELETE: i32 = 3;
+const PROGRAM_LOAD: i32 = 5;
+const LINK_CREATE: i32 = 28;
+const PROGRAM_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+const NAME_BYTES: usize = 16;

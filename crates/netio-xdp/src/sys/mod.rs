@@ -1,0 +1,14 @@
+//! Everything that needs `unsafe`: memory shared with the kernel, and `bpf(2)`.
+//!
+//! What leaves this module is safe to use in any order: frames are lent as slices that end before
+//! the kernel gets them, and maps, programs and links are file descriptors.
+
+pub(crate) mod bpf;
+mod halves;
+mod memory;
+mod options;
+mod ring;
+
+pub(crate) use halves::{FrameMemory, RX_BATCH_MAX};
+pub use halves::{RxDesc, RxHalf, TxHalf};
+pub(crate) use options::{BusyPoll, drop_everything, drops, prefer_busy_poll};

@@ -1,0 +1,95 @@
+//! The backend passes the suite across veth pairs, and across a switch where three ports are needed.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+
+use petasos_conformance::{BackendFactory, conformance_tests, run_all};
+use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
+
+mod rig;
+use rig::{Namespace, Pair, Star};
+
+struct Veth {
+    host: fn(u8) -> IpAddr,
+    config: XdpConfig,
+    mtu: u32,
+    /// Networks that ports use.
+    pairs: RefCell<Vec<Pair>>,
+    stars: RefCell<Vec<Star>>,
+}
+
+impl Veth {
+    fn open(&self, hosts: &[&Namespace]) -> Vec<XdpIo> {
+        let open = |(number, host): (usize, &&Namespace)| {
+            let address = rig::any_port((self.host)(number as u8 + 1));
+            let config = &self.config;
+            host.run(|| XdpIo::bind(address, config)).expect("a fresh interface is free")
+        };
+        hosts.iter().enumerate().map(open).collect()
+    }
+}
+
+impl BackendFactory for Veth {
+    type Io = XdpIo;
+
+    fn ports(&self, count: usize) -> Vec<XdpIo> {
+        if count == 2 {
+            let pair = Pair::with(1, self.mtu);
+            let ports = self.open(&[&pair.left, &pair.right]);
+            self.pairs.borrow_mut().push(pair);
+            return ports;
+        }
+        let star = Star::new(count);
+        let ports = self.open(&star.hosts.iter().collect::<Vec<_>>());
+        self.stars.borrow_mut().push(star);
+        ports
+    }
+
+    fn foreign_address(&self) -> SocketAddr {
+        let foreign = if (self.host)(1).is_ipv4() { rig::v6(1) } else { rig::v4(1) };
+        SocketAddr::new(foreign, 9)
+    }
+}
+
+fn veth(host: fn(u8) -> IpAddr, config: XdpConfig, mtu: u32) -> Option<Veth> {
+    let (pairs, stars) = (RefCell::default(), RefCell::default());
+    // An interface that has just come up misses the first solicitation of IPv6, and the kernel
+    // repeats it after a second.
+    let config = XdpConfig { resolve_wait_ms: 10_000, ..config };
+    rig::available().then_some(Veth { host, config, mtu, pairs, stars })
+}
+
+fn config(attach: AttachMode) -> XdpConfig {
+    XdpConfig { attach, ..XdpConfig::default() }
+}
+
+mod v4_native {
+    use super::*;
+    conformance_tests!(veth(rig::v4, config(AttachMode::Native), 1500));
+}
+
+mod v4_generic {
+    use super::*;
+    conformance_tests!(veth(rig::v4, config(AttachMode::Generic), 1500));
+}
+
+mod v6_native {
+    use super::*;
+    conformance_tests!(veth(rig::v6, config(AttachMode::Native), 1500));
+}
+
+#[test]
+fn large_frames_pass_the_suite() {
+    let config = XdpConfig { rx_frames: 256, ..config(AttachMode::Auto) };
+    if let Some(veth) = veth(rig::v4, config, 3400) {
+        run_all(&veth);
+    }
+}
+
+#[test]
+fn few_frames_and_busy_polling_pass_the_suite() {
+    let few = XdpConfig { rx_frames: 128, tx_frames: 64, ..config(AttachMode::Generic) };
+    if let Some(veth) = veth(rig::v6, XdpConfig { busy_poll_us: 20, ..few }, 1500) {
+        run_all(&veth);
+    }
+}
