@@ -71,7 +71,8 @@ impl<T: Copy> Wheel<T> {
         // Slots before the first that has items are empty, so the wheel may turn that far.
         self.tick = self.tick.max(present.min(earliest));
         let last = self.tick + self.slots.len() as u64 - 1;
-        let wanted = at.as_nanos().div_ceil(1 << self.slot_log);
+        let partial = at.as_nanos() & ((1 << self.slot_log) - 1) != 0;
+        let wanted = (at.as_nanos() >> self.slot_log) + u64::from(partial);
         let tick = wanted.max(present + 1).min(last).max(self.tick);
         self.push(tick, item);
         let due_at_ns = tick << self.slot_log;

@@ -77,6 +77,24 @@ fn one_observation_window_cuts_once() {
 }
 
 #[test]
+fn nothing_grows_in_an_observation_window_that_was_cut() {
+    let mut congestion = clear();
+    congestion.on_loss(Time::ZERO, 1);
+    let rest = Feedback { rtt_ns: 30_000, packets: 48, marked: 0, in_flight: 16, served: false };
+    congestion.on_sample(Time::ZERO, &rest);
+    assert_eq!(window(&congestion), 32);
+}
+
+#[test]
+fn a_clear_session_still_sees_few_marks() {
+    let mut congestion = clear();
+    for _ in 0..40 {
+        round(&mut congestion, 1);
+    }
+    assert!(window(&congestion) < 64);
+}
+
+#[test]
 fn a_loss_halves_once_and_a_timeout_leaves_one_packet() {
     let mut congestion = clear();
     congestion.on_loss(Time::ZERO, 1);

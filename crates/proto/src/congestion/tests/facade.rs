@@ -62,6 +62,19 @@ fn the_rate_bypass_skips_only_what_changes_nothing() {
     }
 }
 
+/// Timely's gradient shows which samples were worked through.
+#[test]
+fn without_the_rate_bypass_quiet_samples_count() {
+    let after_a_jump = |rate_bypass| {
+        let config = CongestionConfig { rate_bypass, ..CongestionConfig::timely() };
+        let mut congestion = Congestion::new(&config, 32);
+        sample(&mut congestion, 10_000, 10_000);
+        sample(&mut congestion, 20_000, 60_000);
+        state(&congestion).1.expect("above T_low")
+    };
+    assert!(after_a_jump(false) < after_a_jump(true), "50 µs more than nothing, or than 10 µs");
+}
+
 #[test]
 fn parameters_out_of_their_ranges_are_named() {
     let named = |config: CongestionConfig| config.validate().expect_err("out of range").parameter;

@@ -127,14 +127,14 @@ fn below_a_packet_the_window_is_one_and_the_pace_a_packet_per_round_trip_over_wi
 #[test]
 fn a_round_trip_with_a_handler_in_it_opens_but_never_cuts() {
     let mut congestion = cut_once();
-    for now_ns in (2_000_000..3_000_000).step_by(10_000) {
+    for now_ns in (20_000_000..30_000_000).step_by(100_000) {
         let served = Feedback { served: true, ..feedback(5_000_000) };
         congestion.on_sample(Time::from_nanos(now_ns), &served);
     }
     assert_eq!(window(&congestion), 12);
     for _ in 0..13 {
         let served = Feedback { served: true, ..feedback(30_000) };
-        congestion.on_sample(Time::from_nanos(4_000_000), &served);
+        congestion.on_sample(Time::from_nanos(40_000_000), &served);
     }
     assert_eq!(window(&congestion), 13);
 }
