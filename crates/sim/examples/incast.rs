@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use petasos_base::Clock;
-use petasos_proto::Recovery;
+use petasos_proto::{CongestionConfig, Recovery};
 use petasos_sim::incast::{self, IncastConfig, IncastResult, VictimConfig};
 use petasos_sim::{BufferConfig, LeafSpine};
 
@@ -19,6 +19,7 @@ usage: incast [OPTION VALUE]…
   --credits N        packets in flight per session (32)
   --payload BYTES    message bytes per packet (1024)
   --request BYTES    length of a request (8388608)
+  --control A,A,…    none, timely, swift or dctcp: senders take them in turn (swift)
   --recovery NAME    selective or go-back-n (selective)
   --loss P           packets lost, of those on each host's link (0)
   --victims BYTES    calls of so many bytes each way beside the incast
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
         );
     }
     for &senders in &arguments.senders {
-        let config = IncastConfig { senders, ..arguments.config };
+        let config = IncastConfig { senders, ..arguments.config.clone() };
         let clock = Clock::system();
         let begin = clock.now();
         match incast::run(&config) {
@@ -133,6 +134,10 @@ fn set(arguments: &mut Arguments, option: &str, value: &str) -> Result<(), Strin
         ("--credits", n) => config.session.credits = number(n)?,
         ("--payload", n) => config.session.payload_bytes = number(n)?,
         ("--request", n) => config.request_bytes = number(n)?,
+        ("--control", list) => {
+            config.mix = list.split(',').map(congestion).collect::<Result<_, _>>()?;
+            config.session.congestion = config.mix[0];
+        }
         ("--recovery", "selective") => config.session.recovery = Recovery::Selective,
         ("--recovery", "go-back-n") => config.session.recovery = Recovery::GoBackN,
         ("--victims", n) => {
@@ -148,6 +153,16 @@ fn set(arguments: &mut Arguments, option: &str, value: &str) -> Result<(), Strin
         _ => return Err(format!("{option} {value} is not known")),
     }
     Ok(())
+}
+
+fn congestion(name: &str) -> Result<CongestionConfig, String> {
+    match name {
+        "none" => Ok(CongestionConfig::none()),
+        "timely" => Ok(CongestionConfig::timely()),
+        "swift" => Ok(CongestionConfig::swift()),
+        "dctcp" => Ok(CongestionConfig::dctcp()),
+        _ => Err(format!("no congestion control {name}")),
+    }
 }
 
 fn number<T: core::str::FromStr>(word: &str) -> Result<T, String> {

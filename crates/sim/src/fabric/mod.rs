@@ -75,7 +75,7 @@ impl Fabric {
                 (PACKETS_MAX, 0),
                 Rng::new(rng.next_u64()),
             ),
-            threads: threads(plan),
+            threads: threads(config, plan),
             hosts: plan.threads.clone(),
             timers: Timers::new(plan.threads.len() as u32),
             desk: Desk {
@@ -266,16 +266,16 @@ impl Fabric {
 }
 
 /// The threads of a plan with both halves of all sessions.
-fn threads(plan: &Plan) -> Vec<Thread> {
+fn threads(config: &FabricConfig, plan: &Plan) -> Vec<Thread> {
     let mut backlogs = vec![0; plan.threads.len()];
     plan.loads.iter().for_each(|load| backlogs[load.thread as usize] = load.outstanding);
     let mut halves: Vec<(Vec<Client>, Vec<Server>)> =
         plan.threads.iter().map(|_| (Vec::new(), Vec::new())).collect();
-    for session in &plan.sessions {
+    for session in plan.sessions.iter().map(|session| config.fit(session)) {
         let (from, to) = (session.client as usize, session.server as usize);
         let ends = Ends { client: halves[from].0.len() as u32, server: halves[to].1.len() as u32 };
-        halves[from].0.push(Client::new(*session, ends, backlogs[from]));
-        halves[to].1.push(Server::new(*session, ends));
+        halves[from].0.push(Client::new(session, ends, backlogs[from]));
+        halves[to].1.push(Server::new(session, ends));
     }
     halves.into_iter().map(|(clients, servers)| Thread::new(clients, servers)).collect()
 }

@@ -1,6 +1,7 @@
 //! What an experiment is made of, before it runs.
 
-use petasos_proto::{Recovery, TimerConfig};
+use petasos_proto::{CongestionConfig, Recovery, TimerConfig};
+use petasos_wire::HEADER_BYTES;
 
 use crate::{Framing, LeafSpine};
 
@@ -37,6 +38,18 @@ pub(crate) struct FabricConfig {
     pub(crate) seed: u64,
 }
 
+impl FabricConfig {
+    /// The session with what congestion control has to know of the network.
+    pub(crate) fn fit(&self, session: &SessionPlan) -> SessionPlan {
+        let payload_bytes = HEADER_BYTES + session.config.payload_bytes as usize;
+        let wire_bytes = self.framing.frame_bytes(payload_bytes) + self.framing.gap_bytes;
+        let mut session = *session;
+        session.config.congestion.packet_bytes = wire_bytes as u32;
+        session.config.congestion.link_bytes_per_s = self.shape.host_link.rate_bps / 8;
+        session
+    }
+}
+
 /// What the sessions of an experiment agree on.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionConfig {
@@ -48,16 +61,20 @@ pub struct SessionConfig {
     pub recovery: Recovery,
     /// Retransmission timers of the clients.
     pub timers: TimerConfig,
+    /// Congestion control of the clients. The link's rate and the packets' length in it do not
+    /// matter: they are taken from the network.
+    pub congestion: CongestionConfig,
 }
 
 impl Default for SessionConfig {
-    /// The papers' 32 credits of 1024 bytes, with Petasos' recovery and timers.
+    /// The papers' 32 credits of 1024 bytes, with Petasos' recovery, timers and congestion control.
     fn default() -> SessionConfig {
         SessionConfig {
             credits: 32,
             payload_bytes: 1024,
             recovery: Recovery::default(),
             timers: TimerConfig::default(),
+            congestion: CongestionConfig::default(),
         }
     }
 }

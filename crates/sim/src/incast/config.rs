@@ -1,10 +1,12 @@
 //! What is asked of an incast.
 
+use petasos_proto::CongestionConfig;
+
 use crate::fabric::{FabricConfig, HostConfig, SessionConfig};
 use crate::{Framing, LeafSpine};
 
 /// An incast experiment. Start from [`IncastConfig::table_5`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct IncastConfig {
     /// Sending threads, at least 1. They are spread over all hosts but the receiver's; where
     /// there are more senders than hosts, hosts have several.
@@ -16,8 +18,10 @@ pub struct IncastConfig {
     pub framing: Framing,
     /// What threads can do.
     pub host: HostConfig,
-    /// Credits, payload, recovery.
+    /// Credits, payload, recovery; the victims' congestion control.
     pub session: SessionConfig,
+    /// The senders' congestion control: they take these in turn, at least one.
+    pub mix: Vec<CongestionConfig>,
     /// Length of the senders' requests, in bytes.
     pub request_bytes: u32,
     /// Length of the responses, in bytes.
@@ -68,6 +72,7 @@ impl IncastConfig {
             framing: Framing::default(),
             host: HostConfig::default(),
             session: SessionConfig::default(),
+            mix: vec![CongestionConfig::default()],
             request_bytes: 8 << 20,
             response_bytes: 32,
             ecn: true,
@@ -80,8 +85,16 @@ impl IncastConfig {
         }
     }
 
+    /// The same with `congestion` for senders and victims alike.
+    pub fn with_congestion(mut self, congestion: CongestionConfig) -> IncastConfig {
+        self.session.congestion = congestion;
+        self.mix = vec![congestion];
+        self
+    }
+
     pub(super) fn fabric(&self) -> FabricConfig {
         assert!(self.measured_nanos > 0, "measuring takes time");
+        assert!(!self.mix.is_empty(), "senders have some congestion control, if only none");
         assert!(
             self.senders > 0 && self.shape.hosts() > 1,
             "there are senders, and hosts for them"

@@ -3,7 +3,7 @@
 use petasos_base::Rng;
 
 use super::IncastConfig;
-use crate::fabric::{LoadPlan, Plan, SessionPlan};
+use crate::fabric::{LoadPlan, Plan, SessionConfig, SessionPlan};
 
 /// The receiver's thread, on host 0.
 pub(super) const RECEIVER: u32 = 0;
@@ -19,7 +19,9 @@ pub(super) fn plan(config: &IncastConfig) -> Plan {
     shuffle(&mut others, &mut rng);
     let mut plan = Plan { threads: vec![0], groups: 2, ..Plan::default() };
     for sender in 0..config.senders as usize {
-        add_sender(&mut plan, config, others[sender % others.len()], &mut rng);
+        let congestion = config.mix[sender % config.mix.len()];
+        let session = SessionConfig { congestion, ..config.session };
+        add_sender(&mut plan, config, session, others[sender % others.len()], &mut rng);
     }
     if config.victims.is_some() && others.len() > 1 {
         add_victims(&mut plan, config, &others, &mut rng);
@@ -27,13 +29,19 @@ pub(super) fn plan(config: &IncastConfig) -> Plan {
     plan
 }
 
-fn add_sender(plan: &mut Plan, config: &IncastConfig, host: u32, rng: &mut Rng) {
+fn add_sender(
+    plan: &mut Plan,
+    config: &IncastConfig,
+    session: SessionConfig,
+    host: u32,
+    rng: &mut Rng,
+) {
     let thread = plan.threads.len() as u32;
     plan.threads.push(host);
     plan.sessions.push(SessionPlan {
         client: thread,
         server: RECEIVER,
-        config: config.session,
+        config: session,
         slots: 1,
         request_bytes: config.request_bytes,
         response_bytes: config.response_bytes,

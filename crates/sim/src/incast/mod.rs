@@ -53,9 +53,11 @@ fn collect(config: &IncastConfig, fabric: &Fabric, shares: &[u64]) -> IncastResu
     let leaf = Node::Switch(0);
     let bottleneck = fabric.topology().link(leaf, Node::Host(0)).expect("host 0 is on leaf 0");
     let victims = config.victims.is_some().then(|| fabric.group(VICTIMS));
+    let gbps = |bytes: u64| bytes as f64 * 8.0 / config.measured_nanos as f64;
     IncastResult {
         senders: config.senders,
-        goodput_gbps: shares.iter().sum::<u64>() as f64 * 8.0 / config.measured_nanos as f64,
+        goodput_gbps: gbps(shares.iter().sum()),
+        sender_gbps: shares.iter().map(|&bytes| gbps(bytes)).collect(),
         rtt: fabric.group(SENDERS).rtt.latency(),
         fairness: jain_index(shares.iter().map(|&bytes| bytes as f64)),
         completed: fabric.group(SENDERS).completed,

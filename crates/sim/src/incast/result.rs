@@ -12,6 +12,8 @@ pub struct IncastResult {
     pub senders: u32,
     /// Request bytes that reached the receiver's handlers' buffers, each once, in Gbit/s.
     pub goodput_gbps: f64,
+    /// The same for each sender, in the order in which they take their congestion control.
+    pub sender_gbps: Vec<f64>,
     /// Round trips as the senders see them, from the hand-over of a packet to the network card
     /// until its answer is processed; one for each answer. `None` if there was none.
     pub rtt: Option<Latency>,

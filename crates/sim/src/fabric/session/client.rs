@@ -1,0 +1,209 @@
+//! The client's half: calls, round trips, and when packets may leave.
+
+use petasos_base::Time;
+use petasos_proto::{Call, CallOptions, ClientSession, ClientStats, ResponseAction, Transmit};
+use petasos_wire::{Encoding, Kind, Packet};
+
+use super::control::{Answer, Control};
+use super::{Ends, params, payload_of};
+use crate::fabric::frame::{Frame, Scratch};
+use crate::fabric::plan::SessionPlan;
+use crate::fabric::violation::Rule;
+
+/// A client's half.
+#[derive(Debug)]
+pub(in crate::fabric) struct Client {
+    pub(in crate::fabric) plan: SessionPlan,
+    /// Whether the thread will poll it in this turn.
+    pub(in crate::fabric) ready: bool,
+    session: ClientSession<Time>,
+    control: Control,
+    /// When the pace lets packets leave that are ready; [`Time::NEVER`] if it holds none back.
+    opens_at: Time,
+    departures: Box<[(u32, Time)]>,
+    /// Packets that may be in flight beyond the window: probes since the last poll.
+    probes: u32,
+}
+
+/// What a packet from the server brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::fabric) struct Heard {
+    /// When the transmission left that the packet answers, if that is still known.
+    pub(in crate::fabric) left_at: Option<Time>,
+    /// When the call that is now complete was begun.
+    pub(in crate::fabric) completed: Option<Time>,
+    /// A packet to send on account of it.
+    pub(in crate::fabric) reply: Option<Frame>,
+}
+
+impl Client {
+    pub(in crate::fabric) fn new(plan: SessionPlan, ends: Ends, backlog_max: u32) -> Client {
+        let session =
+            ClientSession::new(params(&plan, ends.server), &plan.config.timers, backlog_max);
+        // Numbers of transmissions rise by one, and those in flight are within the credits; twice
+        // as many again for repetitions that are answered late.
+        let remembered = (4 * plan.config.credits).next_power_of_two() as usize;
+        let departures = vec![(u32::MAX, Time::ZERO); remembered].into_boxed_slice();
+        Client {
+            ready: false,
+            session,
+            control: Control::new(&plan.config.congestion, plan.config.credits),
+            opens_at: Time::NEVER,
+            departures,
+            probes: 0,
+            plan,
+        }
+    }
+
+    /// Begins a call.
+    pub(in crate::fabric) fn call(&mut self, now: Time) {
+        let options = CallOptions {
+            method: 0,
+            encoding: Encoding::Opaque,
+            request_bytes: self.plan.request_bytes,
+            response_bytes_max: self.plan.response_bytes,
+            timeout_at: Time::NEVER,
+        };
+        let call = Call { options, context: now };
+        self.session.enqueue(call, now).expect("the backlog holds all calls of the thread");
+    }
+
+    /// Takes a packet from the server.
+    #[inline]
+    pub(in crate::fabric) fn handle(
+        &mut self,
+        packet: &Packet<'_>,
+        now: Time,
+    ) -> Result<Heard, Rule> {
+        let (transmission, left_at) = self.departures[self.departure(packet.echo())];
+        let left_at = (transmission == packet.echo()).then_some(left_at);
+        let mut heard = Heard { left_at, ..Heard::default() };
+        let in_flight_before = self.session.in_flight();
+        let action = self.session.handle_packet(packet, now);
+        if let Some(left_at) = left_at {
+            let in_flight = self.session.in_flight();
+            let answer = Answer {
+                left_at,
+                packets: in_flight_before.saturating_sub(in_flight),
+                marked: packet.ecn_echo(),
+                in_flight,
+                served: packet.kind() == Kind::Response && !packet.is_later(),
+            };
+            self.control.on_answer(answer, now);
+        }
+        match action {
+            ResponseAction::None
+            | ResponseAction::Begin { .. }
+            | ResponseAction::Store { last: false, .. } => {}
+            ResponseAction::Complete { slot } => {
+                heard.completed = Some(self.session.complete(slot))
+            }
+            ResponseAction::Store { slot, last: true, .. } => {
+                let (begun_at, done) = self.session.finish(slot);
+                heard.completed = Some(begun_at);
+                heard.reply = Some(Frame::new(done, 0));
+            }
+            ResponseAction::Overlong(..)
+            | ResponseAction::Rejected(..)
+            | ResponseAction::SessionReset => return Err(Rule::NoRefusal),
+        }
+        Ok(heard)
+    }
+
+    /// Does what is due by `now`; poll afterwards.
+    pub(in crate::fabric) fn handle_timer(&mut self, now: Time) {
+        if self.session.next_timeout() > now {
+            return;
+        }
+        let concerned = self.session.handle_timeout(now);
+        self.probes += concerned;
+        if concerned > 0 {
+            self.control.on_timeout(now);
+        }
+    }
+
+    /// When [`Client::handle_timer`] or [`Client::poll`] have something to do next.
+    #[inline]
+    pub(in crate::fabric) fn due(&self) -> Time {
+        self.session.next_timeout().min(self.opens_at)
+    }
+
+    /// Hands every packet that may leave now to `send`.
+    #[inline]
+    pub(in crate::fabric) fn poll(
+        &mut self,
+        now: Time,
+        scratch: &mut Scratch,
+        mut send: impl FnMut(Frame),
+    ) -> Result<(), Rule> {
+        let in_flight_before = self.session.in_flight();
+        self.session.start_queued(now);
+        while self.may_send(now)
+            && let Some(transmit) = self.session.poll_transmit(now)
+        {
+            let frame = self.frame(transmit);
+            let packet = scratch.packet(&frame);
+            let (transmission, wire_bytes) = (packet.transmission(), self.wire_bytes(&packet));
+            self.control.charge(now, wire_bytes);
+            self.departures[self.departure(transmission)] = (transmission, now);
+            send(frame);
+        }
+        let probes = core::mem::take(&mut self.probes);
+        self.control.on_polled(self.session.stats().retransmissions, now);
+        let limit = self.plan.config.credits.max(in_flight_before);
+        if self.session.in_flight() > limit + probes { Err(Rule::Credits) } else { Ok(()) }
+    }
+
+    /// Whether window and pace let a packet leave now; else notes when the pace will.
+    #[inline]
+    fn may_send(&mut self, now: Time) -> bool {
+        self.opens_at = Time::NEVER;
+        let (in_flight, credits) = (self.session.in_flight(), self.plan.config.credits);
+        let open = self.probes > 0 || self.control.window_is_open(in_flight, credits);
+        if !open || !self.session.wants_turn() {
+            return false;
+        }
+        self.opens_at = self.control.closed_until(now).unwrap_or(Time::NEVER);
+        self.opens_at == Time::NEVER
+    }
+
+    #[inline]
+    fn frame(&self, transmit: Transmit) -> Frame {
+        match transmit {
+            Transmit::Bare(header) => Frame::new(header, 0),
+            Transmit::Request { index, header, .. } => {
+                Frame::new(header, payload_of(&self.plan, index, self.plan.request_bytes))
+            }
+        }
+    }
+
+    /// What a packet costs the path, headers included; a pull costs what it asks for.
+    #[inline]
+    fn wire_bytes(&self, packet: &Packet<'_>) -> u32 {
+        let config = &self.plan.config;
+        match packet.kind() {
+            Kind::Pull => {
+                let packets = packet.message_bytes() - packet.packet_index();
+                packets * config.congestion.packet_bytes
+            }
+            _ => {
+                let overhead_bytes = config.congestion.packet_bytes - config.payload_bytes;
+                packet.payload().len() as u32 + overhead_bytes
+            }
+        }
+    }
+
+    /// Whether nothing is open or in flight.
+    pub(in crate::fabric) fn is_idle(&self) -> bool {
+        self.session.busy() == 0 && self.session.backlog() == 0 && self.session.in_flight() == 0
+    }
+
+    pub(in crate::fabric) fn stats(&self) -> &ClientStats {
+        self.session.stats()
+    }
+
+    #[inline]
+    fn departure(&self, transmission: u32) -> usize {
+        transmission as usize & (self.departures.len() - 1)
+    }
+}

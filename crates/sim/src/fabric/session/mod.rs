@@ -1,0 +1,47 @@
+//! The two halves of a session as an experiment drives them: the only place here that knows the
+//! protocol's state machines.
+//!
+//! Messages have lengths and no contents. Handlers answer in the turn in which the request is
+//! whole. What must hold of every session is checked as it runs.
+
+mod client;
+mod control;
+mod server;
+
+use petasos_proto::SessionParams;
+
+use super::plan::SessionPlan;
+
+pub(super) use client::Client;
+pub(super) use server::Server;
+
+/// Names both halves of a session: the index of each half among those of its thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub(super) client: u32,
+    pub(super) server: u32,
+}
+
+/// The tag of both halves: nothing is forged here.
+const TAG: u32 = 0x0abc_def1;
+
+fn params(plan: &SessionPlan, peer_session: u32) -> SessionParams {
+    SessionParams {
+        peer_session,
+        peer_tag: TAG,
+        local_tag: TAG,
+        slots: plan.slots,
+        credits: plan.config.credits,
+        payload_bytes: plan.config.payload_bytes,
+        request_bytes_max: plan.request_bytes,
+        response_bytes_max: plan.response_bytes,
+        recovery: plan.config.recovery,
+        checksum: false,
+    }
+}
+
+/// Bytes of packet `index` of a message of `bytes`.
+#[inline]
+fn payload_of(plan: &SessionPlan, index: u32, bytes: u32) -> u32 {
+    bytes.saturating_sub(index * plan.config.payload_bytes).min(plan.config.payload_bytes)
+}
