@@ -143,6 +143,12 @@ fn join(left: &Namespace, name: &str, right: &Namespace, other: &str, queues: u3
 }
 
 fn configure(host: &Namespace, name: &str, number: u8) {
+    // An interface that has just come up misses the first solicitations of IPv6; the kernel would
+    // repeat them after a second only, and twice.
+    for (setting, value) in [("retrans_time_ms", "20"), ("mcast_solicit", "100")] {
+        let path = format!("/proc/sys/net/ipv6/neigh/{name}/{setting}");
+        host.run(|| std::fs::write(path, value)).expect("the interface exists");
+    }
     host.ip(&format!("addr add {}/24 dev {name}", v4(number)));
     host.ip(&format!("addr add {}/64 dev {name} nodad", v6(number)));
     host.ip(&format!("link set {name} up"));
