@@ -23,6 +23,7 @@ usage: incast [OPTION VALUE]…
   --recovery NAME    selective or go-back-n (selective)
   --loss P           packets lost, of those on each host's link (0)
   --victims BYTES    calls of so many bytes each way beside the incast
+  --peers N          threads that each of them calls, at random (16)
   --warm-up MS       virtual time before measuring (5)
   --measure MS       virtual time of measuring (20)
   --seed N           whence randomness comes (1)
@@ -142,9 +143,11 @@ fn set(arguments: &mut Arguments, option: &str, value: &str) -> Result<(), Strin
         ("--recovery", "go-back-n") => config.session.recovery = Recovery::GoBackN,
         ("--victims", n) => {
             let bytes = number(n)?;
-            let calls = VictimConfig { request_bytes: bytes, ..VictimConfig::default() };
-            config.victims = Some(VictimConfig { response_bytes: bytes, ..calls });
+            let before = config.victims.unwrap_or_default();
+            let victims = VictimConfig { request_bytes: bytes, response_bytes: bytes, ..before };
+            config.victims = Some(victims);
         }
+        ("--peers", n) => config.victims.get_or_insert_default().peers = number(n)?,
         ("--warm-up", ms) => config.warm_up_nanos = number::<u64>(ms)? * 1_000_000,
         ("--measure", ms) => config.measured_nanos = number::<u64>(ms)? * 1_000_000,
         ("--seed", n) => config.seed = number(n)?,

@@ -131,3 +131,43 @@ fn a_thousand_hosts() {
     let result = run(&IncastConfig { shape, ..short(200) });
     assert!(result.goodput_gbps > 22.0, "{result:?}");
 }
+
+#[test]
+fn the_default_control_keeps_queues_short_and_the_link_full() {
+    // What eRPC reaches is 18.4 Gbit/s with 174 µs, and 22.8 with 969 (its Table 5).
+    for (senders, p99_us_max) in [(50, 120.0), (100, 400.0)] {
+        let table = IncastConfig::table_5(senders);
+        let result = run(&IncastConfig { measured_nanos: 3_000_000, ..table });
+        assert!(result.goodput_gbps >= 20.0, "{result:?}");
+        assert!(result.rtt.unwrap().p99_us <= p99_us_max, "{result:?}");
+        assert_eq!(result.traffic.drops(), 0, "{result:?}");
+    }
+}
+
+#[test]
+fn algorithms_share_a_queue_sender_by_sender() {
+    let marking = BufferConfig::dynamic(12_000_000, 8.0).marking_above(80_000);
+    let mut config = short(20);
+    config.shape = config.shape.with_buffer(marking);
+    config.mix = vec![CongestionConfig::dctcp(), CongestionConfig::none()];
+    let result = run(&config);
+    let share = |nth: usize| result.sender_gbps.iter().skip(nth).step_by(2).sum::<f64>();
+    assert!(share(0) < share(1) / 4.0, "who heeds marks makes room: {result:?}");
+    assert!((share(0) + share(1) - result.goodput_gbps).abs() < 0.01);
+    config.mix = vec![CongestionConfig::dctcp()];
+    let rtt_us = |result: IncastResult| result.rtt.unwrap().p99_us;
+    assert!(rtt_us(run(&config)) < rtt_us(result) / 2.0);
+}
+
+#[test]
+fn every_algorithm_gets_through_small_static_buffers() {
+    let marking = BufferConfig::per_port(100_000).marking_above(40_000);
+    let algorithms =
+        [CongestionConfig::swift(), CongestionConfig::dctcp(), CongestionConfig::timely()];
+    for congestion in algorithms {
+        let mut config = drained(20, 256 << 10).with_congestion(congestion);
+        config.shape = config.shape.with_buffer(marking);
+        let result = run(&config);
+        assert!(result.completed > 0 && result.goodput_gbps > 10.0, "{congestion:?}: {result:?}");
+    }
+}

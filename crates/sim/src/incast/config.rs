@@ -51,7 +51,8 @@ pub struct VictimConfig {
     pub request_bytes: u32,
     /// Length of the responses, in bytes.
     pub response_bytes: u32,
-    /// Random other such threads that each has a session with, at least 1.
+    /// Other such threads that each calls, at random, and is called by; at least 1. With more
+    /// than one their calls collide at servers, incast or not.
     pub peers: u32,
 }
 

@@ -63,12 +63,14 @@ fn add_victims(plan: &mut Plan, config: &IncastConfig, hosts: &[u32], rng: &mut 
         request_bytes: victims.request_bytes,
         response_bytes: victims.response_bytes,
     };
-    for client in first..first + count {
-        // Distances around the ring of victims: distinct, and never 0.
-        let mut distances: Vec<u32> = (1..count).collect();
-        shuffle(&mut distances, rng);
-        let peers = distances.iter().take(victims.peers as usize);
-        let servers = peers.map(|distance| first + (client - first + distance) % count);
+    // Distances around the ring of victims: distinct, never 0, and the same for all, so that each
+    // is called by as many as it calls.
+    let mut distances: Vec<u32> = (1..count).collect();
+    shuffle(&mut distances, rng);
+    distances.truncate(victims.peers as usize);
+    for client in 0..count {
+        let servers = distances.iter().map(|distance| first + (client + distance) % count);
+        let client = first + client;
         plan.sessions.extend(servers.map(|server| session(client, server)));
         plan.loads.push(LoadPlan {
             thread: client,
