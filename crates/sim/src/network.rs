@@ -126,7 +126,7 @@ impl<B: Body> Network<B> {
     #[inline]
     pub(crate) fn forward(&mut self, now: Time, node: u32, id: PacketId) {
         let packet = self.packets.get(id);
-        let flow_hash = self.flow_hash(node, packet);
+        let flow_hash = || self.flow_hash(node, packet);
         let Some(link) = self.topology.routes.next(node, packet.to, flow_hash) else {
             self.packets.remove(id);
             self.stats.dropped_unroutable += 1;

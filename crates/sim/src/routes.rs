@@ -39,17 +39,22 @@ impl Routes {
         routes
     }
 
-    /// The link on which `node` sends a packet of flow `flow_hash` on towards `host`; `None` if
-    /// there is no way.
+    /// The link on which `node` sends a packet on towards `host`; `None` if there is no way. Of
+    /// several the flow's hash decides, which is asked for only then.
     #[inline]
-    pub(crate) fn next(&self, node: u32, host: u32, flow_hash: u64) -> Option<u32> {
+    pub(crate) fn next(
+        &self,
+        node: u32,
+        host: u32,
+        flow_hash: impl FnOnce() -> u64,
+    ) -> Option<u32> {
         let entry = node as usize * self.hosts + host as usize;
         let choices = &self.choices[self.starts[entry] as usize..self.starts[entry + 1] as usize];
         match choices {
             [] => None,
             [only] => Some(*only),
             several => {
-                let picked = (u128::from(flow_hash) * several.len() as u128) >> 64;
+                let picked = (u128::from(flow_hash()) * several.len() as u128) >> 64;
                 Some(several[picked as usize])
             }
         }
@@ -85,9 +90,9 @@ mod tests {
         let cables = [(0, 1), (1, 2), (0, 3), (3, 4), (4, 2)];
         let links: Vec<_> = cables.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
         let routes = Routes::shortest(3, 2, &links);
-        assert_eq!(routes.next(0, 1, 0), Some(0));
-        assert_eq!(routes.next(0, 2, 0), Some(4), "by way of the switches");
-        assert_eq!(routes.next(3, 2, 0), Some(6));
+        assert_eq!(routes.next(0, 1, || 0), Some(0));
+        assert_eq!(routes.next(0, 2, || 0), Some(4), "by way of the switches");
+        assert_eq!(routes.next(3, 2, || 0), Some(6));
     }
 
     #[test]
@@ -99,7 +104,7 @@ mod tests {
         let routes = Routes::shortest(2, 6, &links);
         let quarter = u64::MAX / 4;
         let picks: Vec<_> =
-            (0..4).map(|i| routes.next(2, 1, quarter * i + quarter / 2).unwrap()).collect();
+            (0..4).map(|i| routes.next(2, 1, || quarter * i + quarter / 2).unwrap()).collect();
         let ends: Vec<u32> = picks.iter().map(|&link| links[link as usize].1).collect();
         assert_eq!(ends, [4, 5, 6, 7]);
     }
@@ -107,6 +112,6 @@ mod tests {
     #[test]
     fn there_may_be_no_way() {
         let routes = Routes::shortest(2, 0, &[]);
-        assert_eq!(routes.next(0, 1, 0), None);
+        assert_eq!(routes.next(0, 1, || 0), None);
     }
 }

@@ -80,9 +80,10 @@ fn small_static_buffers_drop_and_every_call_still_ends_once() {
 }
 
 #[test]
-fn losses_on_links_do_not_harm_a_call() {
+fn faults_on_links_do_not_harm_a_call() {
     let mut config = drained(20, 64 << 10);
-    config.shape.host_link.faults.loss = 0.01;
+    let faults = &mut config.shape.host_link.faults;
+    (faults.loss, faults.duplicate, faults.reorder, faults.corrupt) = (0.01, 0.01, 0.01, 0.01);
     let result = run(&config);
     assert!(result.traffic.drops_fault > 0 && result.completed > 20, "{result:?}");
 }

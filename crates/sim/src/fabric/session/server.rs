@@ -18,10 +18,17 @@ pub(in crate::fabric) struct Server {
     pub(in crate::fabric) received_bytes: u64,
     /// Requests handled.
     pub(in crate::fabric) handled: u64,
-    /// The buffer that a slot keeps is the bytes that its request still lacks.
-    session: ServerSession<u32>,
-    /// One past the latest request handled in each slot: numbers rise within a slot (W5).
-    handled_below: Box<[u64]>,
+    session: ServerSession<()>,
+    slots: Box<[Slot]>,
+}
+
+/// What is known of a slot's requests, apart from the session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Bytes that the request being received still lacks.
+    missing_bytes: u32,
+    /// One past the latest request handled: numbers rise within a slot (W5).
+    handled_below: u64,
 }
 
 impl Server {
@@ -32,7 +39,7 @@ impl Server {
             received_bytes: 0,
             handled: 0,
             session: ServerSession::new(params(&plan, ends.client)),
-            handled_below: vec![0; plan.slots as usize].into_boxed_slice(),
+            slots: vec![Slot::default(); plan.slots as usize].into_boxed_slice(),
         }
     }
 
@@ -53,11 +60,11 @@ impl Server {
             }
             RequestAction::Begin { slot, bytes, .. } => {
                 self.received_bytes += u64::from(payload_bytes);
-                *self.session.buffer_mut(slot) = Some(bytes - payload_bytes);
+                self.slots[slot as usize].missing_bytes = bytes - payload_bytes;
             }
             RequestAction::Store { slot, last, .. } => {
                 self.received_bytes += u64::from(payload_bytes);
-                let missing = self.session.buffer_mut(slot).as_mut().ok_or(Rule::WholeRequest)?;
+                let missing = &mut self.slots[slot as usize].missing_bytes;
                 *missing = missing.checked_sub(payload_bytes).ok_or(Rule::WholeRequest)?;
                 if last != (*missing == 0) {
                     return Err(Rule::WholeRequest);
@@ -87,7 +94,7 @@ impl Server {
     /// The handler: it answers at once.
     fn run(&mut self, request: u64) -> Result<Frame, Rule> {
         let slot = self.session.slot_of(request);
-        let handled_below = &mut self.handled_below[slot as usize];
+        let handled_below = &mut self.slots[slot as usize].handled_below;
         if request < *handled_below {
             return Err(Rule::RunsOnce);
         }
