@@ -15,6 +15,7 @@ usage: all_to_all [OPTION VALUE]…
   --in-flight N      calls that each thread keeps open (60)
   --credits N        packets in flight per session (8)
   --frames N         frames that a thread's receive queue holds (4096)
+  --pause US         how long threads are kept off their cores, about once a millisecond (0)
   --request BYTES    length of requests (32)
   --measure US       virtual time of measuring, in microseconds (500)
   --seed N           whence randomness comes (1)
@@ -95,6 +96,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             ("--in-flight", n) => config.in_flight = number(n)?,
             ("--credits", n) => config.session.credits = number(n)?,
             ("--frames", n) => config.host.receive_frames = number(n)?,
+            ("--pause", us) => config.host.pause_nanos = number::<u64>(us)? * 1000,
             ("--request", n) => config.request_bytes = number(n)?,
             ("--measure", us) => config.measured_nanos = number::<u64>(us)? * 1000,
             ("--seed", n) => config.seed = number(n)?,

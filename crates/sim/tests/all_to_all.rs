@@ -51,3 +51,19 @@ fn a_seed_decides_everything() {
     assert_eq!(run(&config), run(&config));
     assert_ne!(run(&config), run(&AllToAllConfig { seed: 2, ..config }));
 }
+
+#[test]
+fn what_arrives_during_a_pause_is_bounded_by_what_was_granted() {
+    // While a thread is away, the calls of all others end up in its queue: nine times 400.
+    let host = HostConfig { pause_nanos: 300_000, ..HostConfig::default() };
+    let mut config = AllToAllConfig { host, in_flight: 400, sessions_per_pair: 50, ..ten_hosts() };
+    config.session.credits = 32;
+    config.host.receive_frames = 1024;
+    let overrun = run(&config);
+    assert!(overrun.traffic.drops_receive_queue > 0, "{overrun:?}");
+    // Requests: 450 sessions with 2 credits. Answers: 400 calls.
+    config.session.credits = 2;
+    config.host.receive_frames = 450 * 2 + 400;
+    let granted = run(&config);
+    assert_eq!((granted.traffic.drops(), granted.traffic.retransmissions), (0, 0), "{granted:?}");
+}

@@ -26,7 +26,7 @@ use petasos_proto::ClientStats;
 
 use self::frame::{Frame, Scratch};
 use self::session::{Client, Ends, Server};
-use self::thread::{Desk, Thread};
+use self::thread::{Desk, Pauses, Thread};
 use crate::network::{Event, Network};
 use crate::packet::Packet;
 use crate::timers::Timers;
@@ -61,7 +61,7 @@ impl Fabric {
     /// # Panics
     /// If the plan contradicts itself or `config` has a field out of range: the caller's fault.
     pub(crate) fn new(config: &FabricConfig, plan: &Plan) -> Fabric {
-        assert!(config.host.turn_nanos > 0 && config.host.batch_frames > 0, "turns take time");
+        config.host.check();
         let mut rng = Rng::new(config.seed);
         let topology = Topology::leaf_spine(&config.shape);
         let payload = |session: &SessionPlan| session.config.payload_bytes;
@@ -85,6 +85,14 @@ impl Fabric {
             },
             now: Time::ZERO,
         };
+        if config.host.pause_nanos > 0 {
+            let pauses = || Pauses::new(&config.host, rng.next_u64());
+            fabric
+                .threads
+                .iter_mut()
+                .zip(core::iter::repeat_with(pauses))
+                .for_each(|(thread, pauses)| thread.pauses = Some(pauses));
+        }
         for load in &plan.loads {
             let thread = &mut fabric.threads[load.thread as usize];
             thread.set_load(*load, rng.next_u64());

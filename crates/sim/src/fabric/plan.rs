@@ -17,13 +17,24 @@ pub struct HostConfig {
     pub turn_nanos: u64,
     /// What each packet received or sent adds to the turn.
     pub packet_nanos: u64,
+    /// How long a thread is kept off its core now and then; 0 for never.
+    pub pause_nanos: u64,
+    /// Time from one such pause to the next on average, at least 1. It varies by half either way.
+    pub pause_every_nanos: u64,
 }
 
 impl Default for HostConfig {
     /// A queue of 4096 frames taken 32 at a time, turns of 50 ns, 50 ns for each packet: five
-    /// million small requests per second and thread, as eRPC has (its section 6.2).
+    /// million small requests per second and thread, as eRPC has (its section 6.2). No pauses.
     fn default() -> HostConfig {
-        HostConfig { receive_frames: 4096, batch_frames: 32, turn_nanos: 50, packet_nanos: 50 }
+        HostConfig {
+            receive_frames: 4096,
+            batch_frames: 32,
+            turn_nanos: 50,
+            packet_nanos: 50,
+            pause_nanos: 0,
+            pause_every_nanos: 1_000_000,
+        }
     }
 }
 
@@ -36,6 +47,15 @@ pub(crate) struct FabricConfig {
     /// Whether packets say that their senders understand congestion marks.
     pub(crate) ecn: bool,
     pub(crate) seed: u64,
+}
+
+impl HostConfig {
+    /// # Panics
+    /// If a field is outside its range: the caller's fault.
+    pub(crate) fn check(&self) {
+        assert!(self.turn_nanos > 0 && self.batch_frames > 0, "a turn takes time and frames");
+        assert!(self.pause_every_nanos > 0, "between pauses there is time");
+    }
 }
 
 impl FabricConfig {

@@ -33,12 +33,40 @@ pub(super) struct Thread {
     pub(super) ready_at: Time,
     /// Most frames that ever waited.
     pub(super) inbox_frames_max: u32,
+    /// When it is kept off its core, if ever.
+    pub(super) pauses: Option<Pauses>,
     load: Option<Load>,
     inbox: VecDeque<(Frame, bool)>,
     /// When each client has something to do even if nothing arrives.
     timers: Timers,
     ready_clients: Vec<u32>,
     ready_servers: Vec<u32>,
+}
+
+/// When a thread is kept off its core.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    next_at: Time,
+    rng: Rng,
+}
+
+impl Pauses {
+    pub(super) fn new(host: &HostConfig, seed: u64) -> Pauses {
+        let mut rng = Rng::new(seed);
+        // Threads that have just come up are not all interrupted at once.
+        Pauses { next_at: Time::from_nanos(rng.below(host.pause_every_nanos)), rng }
+    }
+
+    /// When the thread has its core again, if it has lost it by `now`.
+    fn end(&mut self, now: Time, host: &HostConfig) -> Option<Time> {
+        if now < self.next_at {
+            return None;
+        }
+        let apart_nanos = host.pause_every_nanos / 2 + self.rng.below(host.pause_every_nanos + 1);
+        let end = now.plus_nanos(host.pause_nanos);
+        self.next_at = end.plus_nanos(apart_nanos);
+        Some(end)
+    }
 }
 
 #[derive(Debug)]
@@ -59,6 +87,7 @@ impl Thread {
             servers,
             ready_at: Time::ZERO,
             inbox_frames_max: 0,
+            pauses: None,
             load: None,
             inbox: VecDeque::new(),
             ready_clients: Vec::new(),
@@ -119,6 +148,9 @@ impl Thread {
         self.poll_servers(desk);
         let packets = (received + desk.sent.len()) as u64;
         self.ready_at = now.plus_nanos(host.turn_nanos + packets * host.packet_nanos);
+        if let Some(end) = self.pauses.as_mut().and_then(|pauses| pauses.end(now, host)) {
+            self.ready_at = end;
+        }
         Ok(())
     }
 
