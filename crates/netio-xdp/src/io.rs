@@ -132,6 +132,23 @@ impl XdpIo {
         self.routes.set_ecn(ecn);
     }
 
+    /// The socket below, to which the datagrams are steered. For measurements: what is received or
+    /// queued there is not counted, and nobody judges it.
+    pub fn socket(&mut self) -> &mut XskSocket {
+        &mut self.socket
+    }
+
+    /// The Ethernet frame that carries `payload` to `route`; `None` if it would not be sent.
+    pub fn frame(&self, route: Route, payload: &[u8]) -> Option<Vec<u8>> {
+        let entry = self.routes.get(route);
+        let entry =
+            entry.filter(|entry| (1..=entry.datagram_bytes_max).contains(&payload.len()))?;
+        let mut frame = vec![0; payload.len() + FRAME_OVERHEAD_BYTES_MAX];
+        let len = entry.template.write(&mut frame, payload, &[]);
+        frame.truncate(len);
+        Some(frame)
+    }
+
     /// What happened to packets, in detail.
     pub fn xdp_stats(&self) -> XdpStats {
         let mut stats = self.own_stats;
@@ -434,5 +451,7 @@ pub(crate) fn check_interface(interface: &Interface, config: &XdpConfig) -> Resu
     Ok(mac)
 }
 
+/// At least the bytes of all headers.
+const FRAME_OVERHEAD_BYTES_MAX: usize = 64;
 /// Where datagrams go that nobody wants (RFC 863).
 const DISCARD_PORT: u16 = 9;

@@ -42,6 +42,16 @@ impl XskConfig {
         self.rx_bytes() + self.tx_frames as usize * self.frame_bytes as usize
     }
 
+    /// Entries of the fill ring: see `sys::halves` for the factor.
+    pub(crate) fn fill_entries(&self) -> u32 {
+        2 * self.rx_frames
+    }
+
+    /// Entries of the transmit ring.
+    pub(crate) fn tx_entries(&self) -> u32 {
+        2 * self.tx_frames
+    }
+
     /// Longest frame that can be received, in bytes.
     pub(crate) fn rx_frame_bytes_max(&self) -> usize {
         self.frame_bytes as usize - KERNEL_HEADROOM_BYTES
@@ -200,10 +210,10 @@ fn make_rings(
     socket: &OwnedFd,
     config: &XskConfig,
 ) -> io::Result<rustix::net::xdp::XdpMmapOffsets> {
-    sockopt::set_xdp_umem_fill_ring_size(socket, config.rx_frames)?;
+    sockopt::set_xdp_umem_fill_ring_size(socket, config.fill_entries())?;
     sockopt::set_xdp_umem_completion_ring_size(socket, config.tx_frames)?;
     sockopt::set_xdp_rx_ring_size(socket, config.rx_frames)?;
-    sockopt::set_xdp_tx_ring_size(socket, config.tx_frames)?;
+    sockopt::set_xdp_tx_ring_size(socket, config.tx_entries())?;
     Ok(sockopt::xdp_mmap_offsets(socket)?)
 }
 

@@ -47,7 +47,15 @@ struct Attached {
     sockets: OwnedFd,
     /// Which slots of `sockets` are taken.
     taken: Vec<bool>,
-    _link: OwnedFd,
+    link: OwnedFd,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // Closing would do, but that a child process between fork and exec has a copy, and keeps
+        // the next owner out for a moment. Where it fails, the interface is gone.
+        let _ = bpf::link_detach(self.link.as_fd());
+    }
 }
 
 /// An interface: the inode of its network namespace, and its index there.
@@ -207,7 +215,7 @@ fn attach(
     };
     let (link, mode) = link.map_err(|error| attach_error(netlink, interface, error))?;
     let taken = vec![false; ENDPOINTS_MAX as usize];
-    Ok(Attached { place, mode, endpoints, sockets, taken, _link: link })
+    Ok(Attached { place, mode, endpoints, sockets, taken, link })
 }
 
 /// Whether another program is why this one could not be attached; with the other one in the other

@@ -1,4 +1,4 @@
-//! The four commands of `bpf(2)` that steering needs.
+//! The commands of `bpf(2)` that steering needs.
 //!
 //! Each has its own attribute struct, laid out as the matching part of `union bpf_attr` in
 //! linux/bpf.h; fields beyond those named are zero to the kernel.
@@ -99,6 +99,11 @@ pub(crate) fn link_create(
     new_fd(LINK_CREATE, &mut attr)
 }
 
+/// Detaches a link's program now, whoever else holds the link.
+pub(crate) fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    call(LINK_DETACH, &mut LinkDetach { link: link.as_raw_fd() }).map(drop)
+}
+
 fn object_name(name: &str) -> [u8; NAME_BYTES] {
     let mut bytes = [0; NAME_BYTES];
     // One byte is left for the terminating zero.
@@ -174,6 +179,11 @@ struct LinkCreate {
     flags: u32,
 }
 
+#[repr(C)]
+struct LinkDetach {
+    link: RawFd,
+}
+
 // The kernel refuses sizes that leave garbage behind the last field; padding would be some.
 const _: () = {
     assert!(size_of::<MapCreate>() == 44);
@@ -187,6 +197,7 @@ const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
 const LINK_CREATE: i32 = 28;
+const LINK_DETACH: i32 = 34;
 const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const NAME_BYTES: usize = 16;

@@ -3,8 +3,12 @@
 //! Every frame of the UMEM belongs to one half for good. A receive frame is in the fill ring, with
 //! the kernel, in the receive ring, or lent to the caller until the next receive; a transmit frame
 //! is free, being filled, in the transmit ring, with the kernel, or in the completion ring. A
-//! frame is in exactly one of these places, so none leaks and each ring has room for all frames of
-//! its half.
+//! frame is in exactly one of these places, so none leaks.
+//!
+//! The rings that this process fills have twice as many entries as there are frames: the kernel
+//! shows a received or completed frame before it shows that it has taken its entry from the ring,
+//! so that a frame can come round while its old entry still counts. Where even that is not enough,
+//! the frame waits.
 //!
 //! The kernel writes frames of the receive half at any time, but never one that is lent. Slices of
 //! the whole receive memory exist, because that is how batches are described; the bytes of frames
@@ -92,7 +96,8 @@ impl RxHalf {
     ) -> io::Result<RxHalf> {
         let fd = socket.as_fd();
         let frames = memory.config.rx_frames;
-        let mut fill = Producer::map(fd, XDP_UMEM_PGOFF_FILL_RING, &at.fr, frames)?;
+        let fill_entries = memory.config.fill_entries();
+        let mut fill = Producer::map(fd, XDP_UMEM_PGOFF_FILL_RING, &at.fr, fill_entries)?;
         let rx = Consumer::map(fd, XDP_PGOFF_RX_RING, &at.rx, frames)?;
         for frame in 0..u64::from(frames) {
             fill.push(frame * u64::from(memory.config.frame_bytes));
@@ -123,7 +128,10 @@ impl RxHalf {
     #[inline]
     fn give_back(&mut self) {
         if !self.lent.is_empty() {
-            self.lent.drain(..).for_each(|address| self.fill.push(address));
+            while let Some(address) = self.lent.last().filter(|_| self.fill.has_room()) {
+                self.fill.push(*address);
+                self.lent.pop();
+            }
             self.fill.publish();
         }
         self.descs.clear();
@@ -187,7 +195,7 @@ impl TxHalf {
     ) -> io::Result<TxHalf> {
         let fd = socket.as_fd();
         let config = memory.config;
-        let tx = Producer::map(fd, XDP_PGOFF_TX_RING, &at.tx, config.tx_frames)?;
+        let tx = Producer::map(fd, XDP_PGOFF_TX_RING, &at.tx, config.tx_entries())?;
         let ring = XDP_UMEM_PGOFF_COMPLETION_RING;
         let completion = Consumer::map(fd, ring, &at.cr, config.tx_frames)?;
         let address = |frame| u64::from(config.rx_frames + frame) * u64::from(config.frame_bytes);
@@ -202,7 +210,7 @@ impl TxHalf {
         if self.free.is_empty() {
             self.reclaim();
         }
-        let address = *self.free.last()? as usize;
+        let address = *self.free.last().filter(|_| self.tx.has_room())? as usize;
         let frame_bytes = self.memory.config.frame_bytes as usize;
         // SAFETY: the address is that of a whole frame in the mapping, which the half keeps alive;
         // the frame is free, so the kernel does not read it, and only one slice of it exists,

@@ -102,15 +102,20 @@ impl<T: Copy> Producer<T> {
         Ok(Producer { ring: RingMemory::map(fd, page_offset, at, size)?, next: 0, consumed: 0 })
     }
 
+    /// Whether an entry can be appended.
+    #[inline]
+    pub(super) fn has_room(&mut self) -> bool {
+        self.next.wrapping_sub(self.consumed) < self.ring.size()
+            || self.unconsumed() < self.ring.size()
+    }
+
     /// Appends an entry, invisible to the kernel until [`Producer::publish`].
     ///
     /// # Panics
-    /// If the ring is full: its owner never has more entries than the ring.
+    /// If the ring is full: its owner asks [`Producer::has_room`] first.
     #[inline]
     pub(super) fn push(&mut self, entry: T) {
-        if self.next.wrapping_sub(self.consumed) >= self.ring.size() {
-            assert!(self.unconsumed() < self.ring.size(), "a ring holds all that exists");
-        }
+        assert!(self.has_room(), "a ring with room was asked for");
         // SAFETY: the entry is in the ring, and the kernel does not read it before `publish`.
         unsafe { self.ring.entry(self.next).write(entry) };
         self.next = self.next.wrapping_add(1);
