@@ -85,20 +85,20 @@ impl Fabric {
             },
             now: Time::ZERO,
         };
-        if config.host.pause_nanos > 0 {
-            let pauses = || Pauses::new(&config.host, rng.next_u64());
-            fabric
-                .threads
-                .iter_mut()
-                .zip(core::iter::repeat_with(pauses))
-                .for_each(|(thread, pauses)| thread.pauses = Some(pauses));
+        fabric.seed_threads(plan, &mut rng);
+        fabric
+    }
+
+    /// Gives threads their pauses and loads.
+    fn seed_threads(&mut self, plan: &Plan, rng: &mut Rng) {
+        for thread in self.threads.iter_mut().filter(|_| self.host.pause_nanos > 0) {
+            thread.pauses = Some(Pauses::new(&self.host, rng.next_u64()));
         }
         for load in &plan.loads {
-            let thread = &mut fabric.threads[load.thread as usize];
+            let thread = &mut self.threads[load.thread as usize];
             thread.set_load(*load, rng.next_u64());
-            fabric.timers.set(load.thread, thread.due());
+            self.timers.set(load.thread, thread.due());
         }
-        fabric
     }
 
     /// Runs all that happens up to and including `end`.
