@@ -44,10 +44,6 @@ impl Receiver {
         self.chunks.clear();
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
-    }
-
     pub(crate) fn batch(&self) -> RxBatch<'_> {
         RxBatch { memory: &self.memory[..self.filled], chunks: &self.chunks }
     }

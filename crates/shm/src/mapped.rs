@@ -13,11 +13,13 @@
 //!
 //! No reference to contents is ever made.
 
+use core::ptr::NonNull;
 use std::sync::Arc;
 
 use petasos_base::sync::{AtomicU64, Ordering};
 
 use crate::region::Region;
+use crate::ring::INLINE_BYTES_MAX;
 
 /// Up to here, words are cheaper than a call of `memcpy`.
 const WORDS_BYTES_MAX: usize = 256;
@@ -26,10 +28,15 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// `len` bytes of a region from `start` on. Offsets below are relative to `start`.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    region: Arc<Region>,
-    start: usize,
+    /// Keeps the mapping.
+    _region: Arc<Region>,
+    start: NonNull<u8>,
     len: usize,
 }
+
+// SAFETY: a range of addresses that stay mapped wherever it goes, and that this program reaches
+// through its owner only.
+unsafe impl Send for Memory {}
 
 impl Memory {
     /// # Panics
@@ -38,7 +45,9 @@ impl Memory {
         assert!(start.is_multiple_of(crate::shape::LINE_BYTES), "rings start at cache lines");
         let end = start.checked_add(len);
         assert!(end.is_some_and(|end| end <= region.len()), "a ring lies in its region");
-        Memory { region, start, len }
+        // SAFETY: `start` lies in the mapping.
+        let start = unsafe { region.start().add(start) };
+        Memory { _region: region, start, len }
     }
 
     /// A pointer to `len` bytes at `at`.
@@ -48,8 +57,8 @@ impl Memory {
     #[inline]
     fn bytes_at(&self, at: usize, len: usize) -> *mut u8 {
         assert!(at <= self.len && len <= self.len - at, "positions in a ring are checked before");
-        // SAFETY: `start + at` lies in the mapping: see the assertions here and in `new`.
-        unsafe { self.region.pointer().add(self.start + at) }
+        // SAFETY: this part lies in the mapping, and the bytes lie in this part.
+        unsafe { self.start.as_ptr().add(at) }
     }
 
     /// The control word at `at`.
@@ -58,8 +67,7 @@ impl Memory {
     /// If `at` is no multiple of 8 or lies outside.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(WORD_BYTES), "control words are aligned");
-        let word = self.bytes_at(at, WORD_BYTES).cast::<u64>();
+        let word = self.aligned_at(at, WORD_BYTES);
         // SAFETY: aligned and mapped for as long as `self` lives, and never reached in another way
         // by this program.
         unsafe { AtomicU64::from_ptr(word) }
@@ -87,10 +95,21 @@ impl Memory {
         unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
     }
 
+    /// Fills `out` with what is at `at`, a multiple of 8: [`Memory::copy_out`] without loops.
+    #[inline]
+    pub(crate) fn copy_inline_out(&self, at: usize, out: &mut [u8; INLINE_BYTES_MAX]) {
+        let from = self.aligned_at(at, INLINE_BYTES_MAX);
+        let words: [u64; INLINE_BYTES_MAX / WORD_BYTES] = core::array::from_fn(|index| {
+            // SAFETY: aligned, and with these bytes.
+            unsafe { AtomicU64::from_ptr(from.add(index)).load(Ordering::Relaxed) }
+        });
+        let (chunks, _) = out.as_chunks_mut::<WORD_BYTES>();
+        chunks.iter_mut().zip(words).for_each(|(chunk, word)| *chunk = word.to_ne_bytes());
+    }
+
     #[inline]
     fn copy_words_out(&self, at: usize, out: &mut [u8]) {
-        assert!(at.is_multiple_of(WORD_BYTES), "contents are aligned");
-        let from = self.bytes_at(at, out.len().next_multiple_of(WORD_BYTES)).cast::<u64>();
+        let from = self.aligned_at(at, out.len().next_multiple_of(WORD_BYTES));
         let (words, rest) = out.as_chunks_mut::<WORD_BYTES>();
         // SAFETY: aligned, and with the bytes of `out` rounded up to whole words.
         let load = |index| unsafe { AtomicU64::from_ptr(from.add(index)).load(Ordering::Relaxed) };
@@ -100,5 +119,12 @@ impl Memory {
         if !rest.is_empty() {
             rest.copy_from_slice(&load(words.len()).to_ne_bytes()[..rest.len()]);
         }
+    }
+
+    /// A pointer to `len` bytes of whole words at `at`.
+    #[inline]
+    fn aligned_at(&self, at: usize, len: usize) -> *mut u64 {
+        assert!(at.is_multiple_of(WORD_BYTES), "words are aligned");
+        self.bytes_at(at, len).cast::<u64>()
     }
 }

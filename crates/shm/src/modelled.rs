@@ -2,6 +2,8 @@
 
 use petasos_base::sync::{AtomicU64, Ordering};
 
+use crate::ring::INLINE_BYTES_MAX;
+
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// Words that stand for a part of a region.
@@ -35,5 +37,9 @@ impl Memory {
             let word = self.word(at + index * WORD_BYTES).load(Ordering::Relaxed);
             chunk.copy_from_slice(&word.to_ne_bytes()[..chunk.len()]);
         }
+    }
+
+    pub(crate) fn copy_inline_out(&self, at: usize, out: &mut [u8; INLINE_BYTES_MAX]) {
+        self.copy_out(at, out);
     }
 }

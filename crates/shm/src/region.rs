@@ -95,8 +95,8 @@ impl Region {
         Region::map(fd, len).expect("a region can be mapped twice")
     }
 
-    pub(crate) fn pointer(&self) -> *mut u8 {
-        self.start.as_ptr()
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -42,8 +42,8 @@ impl Consumer {
         }
     }
 
-    /// Copies the next record to the start of `out`. Its place is the producer's again after the
-    /// next [`Consumer::release`].
+    /// Copies the next record to the start of `out`, and may overwrite what follows it there. Its
+    /// place in the ring is the producer's again after the next [`Consumer::release`].
     ///
     /// # Errors
     /// See [`Broken`].
@@ -54,10 +54,18 @@ impl Consumer {
             self.broken = true;
             return Err(Broken);
         };
-        let Some(out) = out.get_mut(..record.len) else { return Ok(Pop::TooLong(record.len)) };
+        if record.len > out.len() {
+            return Ok(Pop::TooLong(record.len));
+        }
+        let inline_at = self.next.slot_at() + HEADER_BYTES;
         if record.len <= INLINE_BYTES_MAX {
-            self.memory.copy_out(self.next.slot_at() + HEADER_BYTES, out);
+            match out.first_chunk_mut() {
+                // The whole slot costs less than just the record.
+                Some(out) => self.memory.copy_inline_out(inline_at, out),
+                None => self.memory.copy_out(inline_at, &mut out[..record.len]),
+            }
         } else {
+            let out = &mut out[..record.len];
             let (offset, data_end) = self.next.place(record.len);
             self.memory.copy_out(self.data_at + offset, out);
             self.next.data = data_end;
