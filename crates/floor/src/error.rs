@@ -15,6 +15,12 @@ pub enum FloorError {
     /// socket is gone.
     #[error("the floor's socket failed: {0}")]
     Socket(#[from] io::Error),
+    /// The other role's process has violated the rules of the ring.
+    #[error(transparent)]
+    Ring(petasos_shm::Broken),
+    /// The rings could not be made: see the inner error.
+    #[error(transparent)]
+    Region(#[from] petasos_shm::RegionError),
     /// The caller asked for datagrams that do not exist.
     #[error("datagrams have 1 to {max} bytes, not {asked}", max = crate::DATAGRAM_BYTES_MAX)]
     DatagramBytes {

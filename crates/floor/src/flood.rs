@@ -39,7 +39,7 @@ impl Flood {
         }
     }
 
-    fn check(&self) -> Result<(), FloorError> {
+    pub(crate) fn check(&self) -> Result<(), FloorError> {
         check_datagram_bytes(self.datagram_bytes)?;
         let Flood { batch, window, .. } = *self;
         let possible = (1..=window).contains(&batch);

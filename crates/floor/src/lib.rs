@@ -1,4 +1,5 @@
-//! What UDP sockets reach without Petasos: the floor that Petasos is measured against.
+//! What UDP sockets and bare shared-memory rings reach without Petasos: the floor that Petasos is
+//! measured against.
 //!
 //! Each measurement has two roles, for two processes pinned to two cores. A role is a plain
 //! function that spins until its `stop` says so and returns a [`Turn`]; the caller alternates turns
@@ -10,6 +11,8 @@
 //! | rate: a window of datagrams in batches, or one for each call | [`flood`] | [`echo`] |
 //! | bandwidth: one way, without a window | [`blast`] | [`drain`] |
 //!
+//! Over shared memory the same roles are called [`ring_ping`], [`ring_echo`] and so on.
+//!
 //! What holds for all of them:
 //!
 //! - They do nothing but what the measurement needs: a floor that is too slow would flatter
@@ -20,7 +23,7 @@
 //! - Every datagram carries a tag in its first byte, so that what is left over from an earlier turn
 //!   is not counted.
 //!
-//! Boundary rule: knows sockets and clocks, nothing of the protocol.
+//! Boundary rule: knows sockets, rings and clocks, nothing of the protocol.
 
 mod bulk;
 mod echo;
@@ -29,6 +32,8 @@ mod flood;
 mod link;
 mod pace;
 mod ping;
+mod ring;
+mod ring_turns;
 mod turn;
 
 pub use bulk::{blast, drain};
@@ -38,7 +43,11 @@ pub use flood::{Flood, flood};
 pub use link::{DATAGRAM_BYTES_MAX, Link, Path, SocketState};
 pub use pace::{SILENCE_MAX_US, deadline};
 pub use ping::ping;
+pub use ring::{RingLink, RingListener};
+pub use ring_turns::{ring_blast, ring_drain, ring_echo, ring_flood, ring_ping};
 pub use turn::Turn;
 
+#[cfg(test)]
+mod ring_tests;
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ impl Default for ShmConfig {
     }
 }
 
-/// The default limit of a datagram: see `docs/adr/0004-shared-memory-rings.md`.
+/// The default limit of a datagram: see `docs/adr/0005-shared-memory-rings.md`.
 const DATAGRAM_BYTES_MAX: usize = 16_128;
 
 impl ShmConfig {
