@@ -16,6 +16,25 @@ pub fn copy_short(to: &mut [u8], from: &[u8]) {
     }
 }
 
+/// [`copy_short`] to two places at once: the length is looked at only once.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(always)]
+pub fn copy_short_twice(first: &mut [u8], second: &mut [u8], from: &[u8]) {
+    assert!(first.len() == from.len() && second.len() == from.len(), "copies are as long");
+    match from.len() {
+        16..=32 => {
+            copy_ends::<16>(first, from);
+            copy_ends::<16>(second, from);
+        }
+        _ => {
+            copy_short(first, from);
+            copy_short(second, from);
+        }
+    }
+}
+
 /// Copies `N` to `2 * N` bytes as two pieces, the first `N` and the last.
 #[inline(always)]
 fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
@@ -38,6 +57,10 @@ mod tests {
             let mut to = vec![0xee; len + 1];
             copy_short(&mut to[..len], &from[..len]);
             assert_eq!(to[..len], from[..len]);
+            let mut twice = vec![0xee; 2 * len];
+            let (first, second) = twice.split_at_mut(len);
+            copy_short_twice(first, second, &from[..len]);
+            assert_eq!(twice, [&from[..len], &from[..len]].concat());
             assert_eq!(to[len], 0xee, "nothing beyond");
         }
     }

@@ -13,6 +13,6 @@ mod copy;
 mod msgbuf;
 mod pool;
 
-pub use copy::copy_short;
+pub use copy::{copy_short, copy_short_twice};
 pub use msgbuf::{HEADER_BYTES, MsgBuf, PAYLOAD_BYTES_MIN};
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};

@@ -3,7 +3,9 @@
 use core::fmt;
 use core::time::Duration;
 
+use petasos_base::Time;
 use petasos_buf::MsgBuf;
+use petasos_proto::CallOptions;
 use petasos_wire::{Encoding, RejectCode};
 
 use crate::context::Context;
@@ -44,6 +46,26 @@ pub struct CallSettings {
     pub response_bytes_max: Option<u32>,
     /// How the request's bytes are to be read.
     pub encoding: Encoding,
+}
+
+impl CallSettings {
+    /// What `settings`, or else the defaults, ask of a call.
+    #[inline(always)]
+    pub(crate) fn of_call(
+        settings: Option<&CallSettings>,
+        method: u16,
+        request_bytes: usize,
+        now: Time,
+    ) -> CallOptions {
+        let settings = settings.copied().unwrap_or_default();
+        CallOptions {
+            method,
+            encoding: settings.encoding,
+            request_bytes: request_bytes as u32,
+            response_bytes_max: settings.response_bytes_max.unwrap_or(u32::MAX),
+            timeout_at: settings.timeout.map_or(Time::NEVER, |timeout| now + timeout),
+        }
+    }
 }
 
 /// Why a call failed. See [`CallError::retry_is_safe`] for what can be done about it.

@@ -19,7 +19,8 @@ pub struct EndpointConfig {
     pub sessions_max: u32,
     /// Calls that wait for a slot of their session; more are refused.
     pub backlog_max: u32,
-    /// Bytes of requests in progress, queued ones included; more are refused.
+    /// Bytes of requests in progress, queued ones included; more are refused. Requests of up to 488
+    /// bytes do not count: their number is bounded by slots and `backlog_max`.
     pub request_bytes_in_flight_max: usize,
     /// Common-case optimisations, each of which can be switched off to measure what it brings.
     pub optimisations: Optimisations,

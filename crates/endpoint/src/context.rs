@@ -4,16 +4,16 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_buf::{MsgBuf, PoolError};
-use petasos_proto::{Call, CallOptions, Respond};
+use petasos_proto::{Call, Respond};
 use petasos_wire::{Header, RejectCode};
 
 use crate::call::{
     CallContext, CallError, CallId, CallSettings, Continuation, EnqueueError, Refused,
 };
-use crate::core::{Core, ready};
+use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::RequestHandle;
+use crate::place::SHORT_BYTES_MAX;
 use crate::sessions::{ClientState, SessionId, SessionState};
-use crate::tx_queue::STAGED_PAYLOAD_BYTES_MAX;
 
 /// The endpoint as handlers, continuations and the application see it.
 pub struct Context<'a, S> {
@@ -56,8 +56,7 @@ impl<S> Context<'_, S> {
         continuation: Continuation<S>,
         tag: u64,
     ) -> Result<CallId, Refused> {
-        let settings = CallSettings::default();
-        self.enqueue_with(session, method, request, continuation, tag, &settings)
+        self.enqueue(session, method, request, continuation, tag, None)
     }
 
     /// [`Context::enqueue_request`] with a timeout and other settings of the one call.
@@ -74,50 +73,41 @@ impl<S> Context<'_, S> {
         tag: u64,
         settings: &CallSettings,
     ) -> Result<CallId, Refused> {
+        self.enqueue(session, method, request, continuation, tag, Some(settings))
+    }
+
+    #[inline(always)]
+    fn enqueue(
+        &mut self,
+        session: SessionId,
+        method: u16,
+        request: MsgBuf,
+        continuation: Continuation<S>,
+        tag: u64,
+        settings: Option<&CallSettings>,
+    ) -> Result<CallId, Refused> {
         let core = &mut *self.core;
         let (now, bytes) = (core.now, request.len());
-        let in_progress = core.request_bytes + bytes;
-        let Some(entry) = core.clients.get_mut(session.index) else {
-            return Err(Refused { request, error: EnqueueError::NoSuchSession });
-        };
-        let ClientState::Ready { session: client, route } = &mut entry.state else {
-            return Err(refuse(core, session, request));
-        };
-        let params = client.params();
-        let admitted = entry.generation == session.generation
-            && bytes <= params.request_bytes_max as usize
-            && in_progress <= core.config.request_bytes_in_flight_max;
-        if !admitted {
-            return Err(refuse(core, session, request));
-        }
-        let limit = params.response_bytes_max;
-        let timeout_at = settings.timeout.map_or(Time::NEVER, |timeout| now + timeout);
-        let options = CallOptions {
-            method,
-            encoding: settings.encoding,
-            request_bytes: bytes as u32,
-            response_bytes_max: settings.response_bytes_max.map_or(limit, |max| max.min(limit)),
-            timeout_at,
-        };
         let context = CallContext { request, response: None, continuation, tag };
-        let unarmed = entry.timer_at > now.plus_nanos(client.rtt().rto_ns(0));
-        let number = match client.send_short(options, context, now) {
-            Ok(sent) if bytes <= STAGED_PAYLOAD_BYTES_MAX || sent.header.has_checksum() => {
-                core.tx.push_short(*route, sent.header, &sent.context.request);
-                sent.call
+        if bytes <= SHORT_REQUEST_BYTES_MAX
+            && let Some(entry) = core.clients.get_mut(session.index)
+            && entry.generation == session.generation
+            && let ClientState::Ready { session: client, route } = &mut entry.state
+        {
+            let options = CallSettings::of_call(settings, method, bytes, now);
+            match client.send_short(options, context, now) {
+                Ok(sent) => {
+                    core.tx.push_short(*route, sent.header, &sent.context.request, None);
+                    let number = sent.call;
+                    if now < entry.rearm_before || options.timeout_at != Time::NEVER {
+                        core.arm_call(session, options.timeout_at);
+                    }
+                    return Ok(CallId { session, number });
+                }
+                Err(context) => return core.enqueue_any(session, method, context, settings),
             }
-            Ok(sent) => {
-                sent.context.request.write_header(0, &sent.header.to_bytes());
-                core.tx.push_request(*route, session.index, sent.slot, sent.request, 0);
-                sent.call
-            }
-            Err(context) => core.enqueue_late(session, Call { options, context })?,
-        };
-        core.request_bytes = in_progress;
-        if unarmed || timeout_at != Time::NEVER {
-            core.arm_call(session, timeout_at);
         }
-        Ok(CallId { session, number })
+        core.enqueue_any(session, method, context, settings)
     }
 
     /// Cancels a call. Its continuation runs with [`CallError::Cancelled`] within this turn, and
@@ -151,9 +141,7 @@ impl<S> Context<'_, S> {
             && entry.session.is_running(handle.request)
         {
             let slot = entry.session.slot_of(handle.request);
-            let kept = entry.session.buffer_mut(slot);
-            if kept.as_ref().is_some_and(|buf| buf.capacity() >= len) {
-                let mut buf = kept.take().expect("the buffer was just seen");
+            if let Some(mut buf) = entry.session.place_mut(slot).take_roomy(len) {
                 buf.set_len(len);
                 return Ok(buf);
             }
@@ -171,7 +159,7 @@ impl<S> Context<'_, S> {
         let slot = entry.session.slot_of(request);
         match entry.session.respond(request, response.len() as u32) {
             Respond::Send => {
-                if let Some(old) = entry.session.buffer_mut(slot).replace(response) {
+                if let Some(old) = entry.session.place_mut(slot).put(response) {
                     core.pool.give(old);
                 }
                 core.send_response(index, slot, 0, 1);
@@ -188,33 +176,20 @@ impl<S> Context<'_, S> {
     /// as [`RejectCode::HandlerFailed`]: it has run.
     #[inline(always)]
     pub fn respond_with(&mut self, handle: RequestHandle, bytes: &[u8]) {
-        if !self.respond_in_place(&handle, bytes) {
-            self.respond_with_buffer(handle, bytes);
-        }
-    }
-
-    /// The common case: a short response into the buffer that the slot has kept.
-    #[inline(always)]
-    fn respond_in_place(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
         let core = &mut *self.core;
-        let preallocated = core.config.optimisations.preallocated_responses;
-        if bytes.len() > STAGED_PAYLOAD_BYTES_MAX || !preallocated {
-            return false;
+        if bytes.len() <= SHORT_BYTES_MAX
+            && let Some(entry) = core.servers.get_mut(handle.session)
+            && entry.generation == handle.generation
+            && let Some((header, place)) =
+                entry.session.respond_short(handle.request, bytes.len() as u32)
+        {
+            let kept = place.short_mut(bytes.len());
+            return core.tx.push_short(entry.route, header, bytes, Some(kept));
         }
-        let Some(entry) = core.servers.get_mut(handle.session) else { return false };
-        if entry.generation != handle.generation {
-            return false;
-        }
-        let fits = |kept: &MsgBuf| kept.capacity() >= bytes.len();
-        let (request, len) = (handle.request, bytes.len() as u32);
-        let Some((header, buf)) = entry.session.respond_in_place(request, len, fits) else {
-            return false;
-        };
-        buf.copy_from(bytes);
-        core.tx.push_short(entry.route, header, bytes);
-        true
+        self.respond_with_buffer(handle, bytes);
     }
 
+    #[inline(never)]
     fn respond_with_buffer(&mut self, handle: RequestHandle, bytes: &[u8]) {
         match self.response_buffer(&handle, bytes.len()) {
             Ok(mut response) => {
@@ -277,26 +252,60 @@ impl<S> Context<'_, S> {
 }
 
 impl<S> Core<S> {
-    /// Starts or queues a call that cannot be sent in one step. Returns its number.
+    /// Starts or queues a call of any size on a session in any state.
     #[inline(never)]
-    fn enqueue_late(
+    fn enqueue_any(
         &mut self,
         session: SessionId,
-        call: Call<CallContext<S>>,
-    ) -> Result<u64, Refused> {
-        let (now, calls_max) = (self.now, self.config.backlog_max);
-        let entry = self.clients.get_mut(session.index).expect("the session was just found");
-        let client = ready(entry).expect("the session was just found ready");
-        match client.enqueue(call, now) {
+        method: u16,
+        mut context: CallContext<S>,
+        settings: Option<&CallSettings>,
+    ) -> Result<CallId, Refused> {
+        let (now, bytes) = (self.now, context.request.len());
+        let in_progress = self.request_bytes + counted_bytes(bytes);
+        let within = in_progress <= self.config.request_bytes_in_flight_max;
+        let entry = self.clients.get_mut(session.index);
+        let entry = entry.filter(|entry| within && entry.generation == session.generation);
+        let Some((client, route)) = entry.and_then(|entry| entry.state.ready()) else {
+            return Err(refuse(self, session, context.request));
+        };
+        if bytes > client.params().request_bytes_max as usize {
+            return Err(refuse(self, session, context.request));
+        }
+        let options = CallSettings::of_call(settings, method, bytes, now);
+        if bytes > SHORT_REQUEST_BYTES_MAX {
+            context = match client.send_short(options, context, now) {
+                Ok(sent) => {
+                    sent.context.request.write_header(0, &sent.header.to_bytes());
+                    self.tx.push_request(route, session.index, sent.slot, sent.request, 0);
+                    let number = sent.call;
+                    return Ok(self.enqueued(session, number, bytes, options.timeout_at));
+                }
+                Err(context) => context,
+            };
+        }
+        match client.enqueue(Call { options, context }, now) {
             Ok(enqueued) => {
                 self.touch_client(session.index);
-                Ok(enqueued.call)
+                Ok(self.enqueued(session, enqueued.call, bytes, options.timeout_at))
             }
             Err(call) => {
-                let error = EnqueueError::BacklogFull { calls_max };
+                let error = EnqueueError::BacklogFull { calls_max: self.config.backlog_max };
                 Err(Refused { request: call.context.request, error })
             }
         }
+    }
+
+    fn enqueued(
+        &mut self,
+        session: SessionId,
+        number: u64,
+        request_bytes: usize,
+        timeout_at: Time,
+    ) -> CallId {
+        self.request_bytes += counted_bytes(request_bytes);
+        self.arm_call(session, timeout_at);
+        CallId { session, number }
     }
 
     /// Arms the session's timer for a call that has just begun.

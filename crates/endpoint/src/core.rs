@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - a session is on its dirty list exactly if its `dirty` flag is set;
-//! - `request_bytes` is the sum of the lengths of the requests of all calls that have not ended.
+//! - `request_bytes` is the sum of [`counted_bytes`] of the requests of all calls that have not
+//!   ended.
 
 use petasos_base::{Rng, Time};
 use petasos_buf::{MsgBuf, Pool};
@@ -17,7 +18,20 @@ use crate::node::Outside;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::stats::LoopStats;
 use crate::timers::{TimerEntry, TimerWheel};
-use crate::tx_queue::TxQueue;
+use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
+
+/// Sessions that can be due or dirty in one turn before a list has to grow.
+const LISTED_SESSIONS: usize = 64;
+
+/// The longest request that is sent by copying it next to others, in bytes. Shorter ones do not
+/// count against the limit of bytes in progress: slots and backlog bound their number.
+pub(crate) const SHORT_REQUEST_BYTES_MAX: usize = STAGED_PAYLOAD_BYTES_MAX;
+
+/// What a request of `bytes` counts against the limit of bytes in progress.
+#[inline(always)]
+pub(crate) fn counted_bytes(bytes: usize) -> usize {
+    if bytes > SHORT_REQUEST_BYTES_MAX { bytes } else { 0 }
+}
 
 /// A call that is over without a response, whose continuation is still to be run.
 pub(crate) struct Finished<S> {
@@ -26,30 +40,24 @@ pub(crate) struct Finished<S> {
     pub(crate) error: CallError,
 }
 
-/// The request whose handler is running, so that a panic can be answered.
-#[derive(Clone, Copy)]
-pub(crate) struct Running {
-    pub(crate) session: u32,
-    pub(crate) request: u64,
-}
-
 pub(crate) struct Core<S> {
     pub(crate) now: Time,
     pub(crate) config: EndpointConfig,
     pub(crate) pool: Pool,
     pub(crate) clients: Table<ClientEntry<S>>,
     pub(crate) servers: Table<ServerEntry>,
-    pub(crate) handlers: Vec<Option<Handler<S>>>,
+    /// By method; gaps are [`crate::receive::refuse`].
+    pub(crate) handlers: Vec<Handler<S>>,
     pub(crate) tx: TxQueue,
     pub(crate) dirty_clients: Vec<u32>,
     pub(crate) dirty_servers: Vec<u32>,
     pub(crate) finished: Vec<Finished<S>>,
-    pub(crate) running: Option<Running>,
     pub(crate) timers: TimerWheel,
     pub(crate) due: Vec<TimerEntry>,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) routes_released: Vec<Route>,
+    /// Whether requests are refused; there are no handlers then.
     pub(crate) draining: bool,
     pub(crate) rng: Rng,
     pub(crate) faults: Option<Faults>,
@@ -70,12 +78,11 @@ impl<S> Core<S> {
             servers: Table::new(config.sessions_max),
             handlers: Vec::new(),
             tx: TxQueue::default(),
-            dirty_clients: Vec::new(),
-            dirty_servers: Vec::new(),
+            dirty_clients: Vec::with_capacity(LISTED_SESSIONS),
+            dirty_servers: Vec::with_capacity(LISTED_SESSIONS),
             finished: Vec::new(),
-            running: None,
             timers: TimerWheel::new(now),
-            due: Vec::new(),
+            due: Vec::with_capacity(LISTED_SESSIONS),
             request_bytes: 0,
             generation: 0,
             routes_released: Vec::new(),
@@ -140,7 +147,7 @@ impl<S> Core<S> {
         mut context: CallContext<S>,
         error: CallError,
     ) {
-        self.request_bytes -= context.request.len();
+        self.request_bytes -= counted_bytes(context.request.len());
         if let Some(response) = context.response.take() {
             self.pool.give(*response);
         }
@@ -156,7 +163,7 @@ impl<S> Core<S> {
             for context in session.fail_all() {
                 self.finish_later(id, context, error);
             }
-            self.closed_clients.add(session.stats());
+            self.closed_clients.add(&session.stats());
             self.routes_released.push(route);
         }
     }
@@ -167,7 +174,7 @@ impl<S> Core<S> {
         self.tx.forget_session(index, true);
         self.closed_servers.add(entry.session.stats());
         self.routes_released.push(entry.route);
-        for buf in entry.session.into_buffers() {
+        for buf in entry.session.into_places().filter_map(|mut place| place.take()) {
             self.pool.give(buf);
         }
     }
@@ -202,7 +209,7 @@ impl<S> Core<S> {
         if entry.timer_at > now {
             return;
         }
-        entry.timer_at = Time::NEVER;
+        entry.set_timer(Time::NEVER);
         let ClientState::Ready { session, route } = &mut entry.state else { return };
         let route = *route;
         session.handle_timeout(now);
@@ -224,7 +231,7 @@ impl<S> Core<S> {
         let Some(entry) = self.clients.get_mut(id.index) else { return };
         if at < entry.timer_at {
             let timer = TimerEntry { index: id.index, generation: id.generation };
-            entry.timer_at = self.timers.arm(at, timer);
+            entry.set_timer(self.timers.arm(at, timer));
         }
     }
 }

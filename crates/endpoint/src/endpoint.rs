@@ -10,7 +10,7 @@ use petasos_control::{
 };
 use petasos_netio::{PacketIo, RouteError};
 use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
-use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES, RejectCode};
+use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES};
 
 use crate::backend::Backend;
 use crate::call::CallError;
@@ -18,7 +18,7 @@ use crate::config::EndpointConfig;
 use crate::context::Context;
 use crate::core::Core;
 use crate::handler::Handler;
-use crate::receive::{handle_frames, reject, run_finished};
+use crate::receive::{answer_panic, handle_frames, refuse, run_finished};
 use crate::sessions::{ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer};
 use crate::stats::{EndpointStats, MemoryStats};
 
@@ -40,10 +40,13 @@ impl<S> Endpoint<S> {
     /// Makes `handler` answer `method`, in place of an earlier one.
     pub fn register(&mut self, method: u16, handler: Handler<S>) {
         let index = usize::from(method);
-        if self.core.handlers.len() <= index {
-            self.core.handlers.resize(index + 1, None);
+        if self.core.draining {
+            return;
         }
-        self.core.handlers[index] = Some(handler);
+        if self.core.handlers.len() <= index {
+            self.core.handlers.resize(index + 1, refuse);
+        }
+        self.core.handlers[index] = handler;
         self.core.outside.serves();
     }
 
@@ -113,7 +116,10 @@ impl<S> Endpoint<S> {
             let run = AssertUnwindSafe(|| handle_frames(state, core, &mut frames, clock));
             match catch_unwind(run) {
                 Ok(()) => return true,
-                Err(_) => answer_panic(core),
+                Err(_) => {
+                    core.stats.panics += 1;
+                    answer_panic(core, frames.latest());
+                }
             }
         }
     }
@@ -121,7 +127,7 @@ impl<S> Endpoint<S> {
     fn run_finished(&mut self) {
         let (state, core) = (&mut self.state, &mut self.core);
         while catch_unwind(AssertUnwindSafe(|| run_finished(state, core))).is_err() {
-            answer_panic(core);
+            core.stats.panics += 1;
         }
     }
 
@@ -167,7 +173,7 @@ impl<S> Endpoint<S> {
         };
         for (_, entry) in self.core.clients.iter() {
             if let ClientState::Ready { session, .. } = &entry.state {
-                stats.client.add(session.stats());
+                stats.client.add(&session.stats());
             }
         }
         for (_, entry) in self.core.servers.iter() {
@@ -191,6 +197,7 @@ impl<S> Endpoint<S> {
     /// Stops taking requests: new ones are rejected as draining, those that run are finished.
     pub fn drain(&mut self) {
         self.core.draining = true;
+        self.core.handlers.clear();
     }
 
     /// Requests whose handlers have not answered, and calls that have not ended.
@@ -226,6 +233,7 @@ impl<S> Endpoint<S> {
                 peer,
                 dirty: false,
                 timer_at: Time::NEVER,
+                rearm_before: Time::NEVER,
             })
         });
         let Some(index) = index else { return Ok(None) };
@@ -269,13 +277,17 @@ impl<S> Endpoint<S> {
         let limits = self.server_limits(self.io.datagram_bytes_max(route), offer.checksum);
         let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
         let (address, endpoint) = (self.data_address(), self.core.outside.index());
+        let preallocated = self.core.config.optimisations.preallocated_responses;
         let mut granted = Err(RefuseCode::SessionsFull);
         let inserted = self.core.servers.insert_with(|index| {
             let role = SessionRole::Server;
             let server = SessionRef { role, endpoint, session: index, tag };
             granted = offer.accept(&limits, server, address);
             let params = session_params(granted.as_ref().ok()?, offer, false);
-            let session = ServerSession::new(params);
+            let mut session = ServerSession::new(params);
+            if !preallocated {
+                session = session.without_short_responses();
+            }
             Some(ServerEntry { generation, tag, session, route, peer, dirty: false })
         });
         if inserted.is_none() {
@@ -403,13 +415,5 @@ fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -
             petasos_control::Recovery::GoBackN => Recovery::GoBackN,
         },
         checksum: offer.checksum,
-    }
-}
-
-#[cold]
-fn answer_panic<S>(core: &mut Core<S>) {
-    core.stats.panics += 1;
-    if let Some(running) = core.running.take() {
-        reject(core, running.session, running.request, RejectCode::HandlerFailed);
     }
 }

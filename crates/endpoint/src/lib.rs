@@ -36,6 +36,7 @@ mod faults;
 mod handler;
 mod mailbox;
 mod node;
+mod place;
 mod polling;
 mod receive;
 mod sessions;

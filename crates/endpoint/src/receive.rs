@@ -1,42 +1,111 @@
 //! From received frames to handlers and continuations.
 
+use petasos_base::Clock;
 use petasos_netio::{Ecn, Frame, Frames};
 use petasos_proto::{RequestAction, ResponseAction};
-use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, RejectCode};
+use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, RawPacket, RejectCode};
 
 use crate::call::{CallContext, CallError, Completion};
 use crate::context::Context;
-use crate::core::{Core, Running, ready};
+use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::{Payload, Request, RequestHandle};
-use crate::sessions::SessionId;
+use crate::sessions::{ClientState, SessionId};
 
 /// Handles the rest of `frames`. If a handler panics, calling it again goes on after its frame.
 pub(crate) fn handle_frames<S>(
     state: &mut S,
     core: &mut Core<S>,
     frames: &mut Frames<'_>,
-    clock: Option<&petasos_base::Clock>,
+    clock: Option<&Clock>,
 ) {
-    for frame in frames {
-        if let Some(clock) = clock {
-            core.now = clock.now();
-        }
-        handle_frame(state, core, frame);
+    let mut cx = Context { core };
+    let plain = cx.core.faults.is_none() && cx.core.config.optimisations.zero_copy_requests;
+    if clock.is_some() || !plain {
+        return handle_frames_singly(state, &mut cx, frames, clock);
+    }
+    while let Some(Frame { bytes, .. }) = frames.next() {
+        handle_frame::<S, true>(state, &mut cx, bytes, frames);
     }
 }
 
-#[inline(always)]
-fn handle_frame<S>(state: &mut S, core: &mut Core<S>, frame: Frame<'_>) {
-    if core.faults.as_mut().is_some_and(|faults| faults.drops()) {
-        core.stats.injected_losses += 1;
-        return;
+/// With injected faults, or without the optimisations of one clock reading for all frames and of
+/// requests where they lie.
+#[cold]
+fn handle_frames_singly<S>(
+    state: &mut S,
+    cx: &mut Context<'_, S>,
+    frames: &mut Frames<'_>,
+    clock: Option<&Clock>,
+) {
+    while let Some(Frame { bytes, .. }) = frames.next() {
+        let core = &mut *cx.core;
+        if let Some(clock) = clock {
+            core.now = clock.now();
+        }
+        if core.faults.as_mut().is_some_and(|faults| faults.drops()) {
+            core.stats.injected_losses += 1;
+        } else if core.config.optimisations.zero_copy_requests {
+            handle_frame::<S, true>(state, cx, bytes, frames);
+        } else {
+            handle_frame::<S, false>(state, cx, bytes, frames);
+        }
     }
-    let packet = match Packet::parse(frame.bytes) {
+}
+
+/// Handles the frame of `bytes`, which `frames` gave last. Nearly every packet is the only one of
+/// its message and takes one of the two short cuts.
+#[inline(always)]
+fn handle_frame<S, const ZERO_COPY: bool>(
+    state: &mut S,
+    cx: &mut Context<'_, S>,
+    bytes: &[u8],
+    frames: &Frames<'_>,
+) {
+    let core = &mut *cx.core;
+    let Some(raw) = RawPacket::read(bytes) else {
+        return count_malformed(core, Malformed::Short);
+    };
+    let (at, now) = (raw.session(), core.now);
+    if raw.from_server() {
+        if let Some(entry) = core.clients.at_mut(at)
+            && let ClientState::Ready { session, .. } = &mut entry.state
+            && let Some((context, payload)) = session.take_short(&raw, now)
+        {
+            let id = SessionId { index: at as u32, generation: entry.generation };
+            if session.wants_turn() {
+                core.touch_client(id.index);
+            }
+            return complete_short(state, cx, id, context, payload);
+        }
+    } else if let Some(entry) = core.servers.at_mut(at)
+        && let Some(packet) = entry.session.take_short(&raw, is_marked(frames.ecn()))
+    {
+        let (generation, request) = (entry.generation, packet.request());
+        let handle = RequestHandle { session: at as u32, generation, request };
+        let (method, payload) = (packet.method(), packet.payload());
+        return match ZERO_COPY {
+            true => run_handler(state, cx, handle, method, Payload::Frame(payload)),
+            false => run_on_copy(state, cx, handle, method, payload),
+        };
+    }
+    handle_any(state, cx, bytes, frames.ecn());
+}
+
+#[inline(always)]
+fn is_marked(ecn: Ecn) -> bool {
+    ecn == Ecn::CongestionExperienced
+}
+
+/// Every packet that is not of the commonest kind, and every wrong one.
+#[cold]
+fn handle_any<S>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8], ecn: Ecn) {
+    let core = &mut *cx.core;
+    let packet = match Packet::parse(bytes) {
         Ok(packet) => packet,
         Err(malformed) => return count_malformed(core, malformed),
     };
     let packet = if packet.has_checksum() {
-        match verified(frame.bytes, packet) {
+        match verified(bytes, packet) {
             Ok(packet) => packet,
             Err(malformed) => return count_malformed(core, malformed),
         }
@@ -47,7 +116,7 @@ fn handle_frame<S>(state: &mut S, core: &mut Core<S>, frame: Frame<'_>) {
         on_server_packet(state, core, packet.response_without_padding());
     } else {
         let packet = packet.request_without_padding();
-        on_client_packet(state, core, packet, frame.ecn == Ecn::CongestionExperienced);
+        on_client_packet(state, cx, packet, is_marked(ecn));
     }
 }
 
@@ -75,8 +144,8 @@ fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
 }
 
 /// A packet for a server session of ours.
-#[inline(always)]
-fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, marked: bool) {
+fn on_client_packet<S>(state: &mut S, cx: &mut Context<'_, S>, packet: Packet<'_>, marked: bool) {
+    let core = &mut *cx.core;
     let index = packet.session();
     let Some(entry) = core.servers.get_mut(index) else {
         core.stats.unknown_session += 1;
@@ -86,36 +155,38 @@ fn on_client_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, ma
         RequestAction::Deliver => {
             let (generation, request) = (entry.generation, packet.request());
             let handle = RequestHandle { session: index, generation, request };
+            let (method, payload) = (packet.method(), packet.payload());
             if core.config.optimisations.zero_copy_requests {
-                run_handler(state, core, handle, packet.method(), Payload::Frame(packet.payload()));
+                run_handler(state, cx, handle, method, Payload::Frame(payload));
             } else {
-                run_on_copy(state, core, handle, packet);
+                run_on_copy(state, cx, handle, method, payload);
             }
         }
         RequestAction::None => core.touch_server(index),
-        action => on_request_action(state, core, index, packet, action),
+        action => on_request_action(state, cx, index, packet, action),
     }
 }
 
 /// What concerns requests of several packets and everything rare.
 fn on_request_action<S>(
     state: &mut S,
-    core: &mut Core<S>,
+    cx: &mut Context<'_, S>,
     index: u32,
     packet: Packet<'_>,
     action: RequestAction,
 ) {
+    let core = &mut *cx.core;
     match action {
         RequestAction::Store { slot, offset, last } => {
             core.touch_server(index);
             store_request(core, index, slot, offset, packet.payload());
             if last {
                 let entry = core.servers.get_mut(index).expect("the session was just found");
-                let buf = entry.session.buffer_mut(slot).take();
+                let buf = entry.session.place_mut(slot).take();
                 let buf = buf.expect("a request being received has a buffer");
                 let (generation, request) = (entry.generation, packet.request());
                 let handle = RequestHandle { session: index, generation, request };
-                run_handler(state, core, handle, packet.method(), Payload::Buffer(buf));
+                run_handler(state, cx, handle, packet.method(), Payload::Buffer(buf));
             }
         }
         RequestAction::Begin { slot, bytes, offset } => {
@@ -124,7 +195,7 @@ fn on_request_action<S>(
                 return reject(core, index, packet.request(), RejectCode::Overloaded);
             };
             let entry = core.servers.get_mut(index).expect("the session was just found");
-            if let Some(old) = entry.session.buffer_mut(slot).replace(buf) {
+            if let Some(old) = entry.session.place_mut(slot).put(buf) {
                 core.pool.give(old);
             }
             store_request(core, index, slot, offset, packet.payload());
@@ -137,7 +208,7 @@ fn on_request_action<S>(
         }
         RequestAction::Released { slot } => {
             let entry = core.servers.get_mut(index).expect("the session was just found");
-            if let Some(buf) = entry.session.buffer_mut(slot).take() {
+            if let Some(buf) = entry.session.place_mut(slot).take() {
                 core.pool.give(buf);
             }
         }
@@ -147,7 +218,7 @@ fn on_request_action<S>(
 
 fn store_request<S>(core: &mut Core<S>, index: u32, slot: u32, offset: u32, payload: &[u8]) {
     let entry = core.servers.get_mut(index).expect("the session was just found");
-    let buf = entry.session.buffer_mut(slot).as_mut();
+    let buf = entry.session.place_mut(slot).buffer_mut();
     store(buf.expect("a request being received has a buffer"), offset, payload);
 }
 
@@ -160,33 +231,46 @@ fn store(buf: &mut [u8], offset: u32, payload: &[u8]) {
 #[inline(always)]
 fn run_handler<S>(
     state: &mut S,
-    core: &mut Core<S>,
+    cx: &mut Context<'_, S>,
     handle: RequestHandle,
     method: u16,
     payload: Payload<'_>,
 ) {
-    let handler = core.handlers.get(usize::from(method)).copied().flatten();
-    let Some(handler) = handler.filter(|_| !core.draining) else {
-        return refuse(core, handle, payload);
-    };
-    core.running = Some(Running { session: handle.session, request: handle.request });
-    handler(state, &mut Context { core }, Request { handle, method, payload });
-    core.running = None;
+    let handler = cx.core.handlers.get(usize::from(method)).copied().unwrap_or(refuse);
+    handler(state, cx, Request { handle, method, payload });
+}
+
+/// Answers the request in `frame`, whose handler has panicked. Nothing if the panic was not a
+/// handler's: a continuation runs for packets from servers only.
+#[cold]
+pub(crate) fn answer_panic<S>(core: &mut Core<S>, frame: &[u8]) {
+    if let Ok(packet) = Packet::parse(frame)
+        && !packet.from_server()
+    {
+        reject(core, packet.session(), packet.request(), RejectCode::HandlerFailed);
+    }
 }
 
 /// What zero-copy requests save: the handler gets the request in a buffer of its own.
 #[cold]
-fn run_on_copy<S>(state: &mut S, core: &mut Core<S>, handle: RequestHandle, packet: Packet<'_>) {
-    let Some(mut buf) = core.take_buffer(packet.payload().len()) else {
-        return reject(core, handle.session, handle.request, RejectCode::Overloaded);
+fn run_on_copy<S>(
+    state: &mut S,
+    cx: &mut Context<'_, S>,
+    handle: RequestHandle,
+    method: u16,
+    payload: &[u8],
+) {
+    let Some(mut buf) = cx.core.take_buffer(payload.len()) else {
+        return reject(cx.core, handle.session, handle.request, RejectCode::Overloaded);
     };
-    buf.copy_from(packet.payload());
-    run_handler(state, core, handle, packet.method(), Payload::Buffer(buf));
+    buf.copy_from(payload);
+    run_handler(state, cx, handle, method, Payload::Buffer(buf));
 }
 
-#[cold]
-fn refuse<S>(core: &mut Core<S>, handle: RequestHandle, payload: Payload<'_>) {
-    if let Payload::Buffer(buf) = payload {
+/// The handler of methods that have none.
+pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
+    let (core, handle) = (&mut *cx.core, request.handle);
+    if let Payload::Buffer(buf) = request.payload {
         core.pool.give(buf);
     }
     let code = if core.draining {
@@ -207,7 +291,6 @@ pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, request: u64, code: Reje
 }
 
 /// A packet for a client session of ours.
-#[inline(always)]
 fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>) {
     let (index, now) = (packet.session(), core.now);
     let Some(entry) = core.clients.get_mut(index) else {
@@ -293,7 +376,27 @@ fn finish_response<S>(state: &mut S, core: &mut Core<S>, id: SessionId, slot: u3
     complete(state, core, id, context, Payload::Buffer(*response));
 }
 
+/// Runs the continuation of a short call.
 #[inline(always)]
+fn complete_short<S>(
+    state: &mut S,
+    cx: &mut Context<'_, S>,
+    session: SessionId,
+    context: CallContext<S>,
+    payload: &[u8],
+) {
+    let bytes = context.request.len();
+    if bytes > SHORT_REQUEST_BYTES_MAX {
+        cx.core.request_bytes -= bytes;
+    }
+    let CallContext { request, continuation, tag, response } = context;
+    debug_assert!(response.is_none(), "a short response has no buffer");
+    // Spares the check for the buffer that is not there.
+    core::mem::forget(response);
+    let completion = Completion { tag, session, request, result: Ok(Payload::Frame(payload)) };
+    continuation(state, cx, completion);
+}
+
 fn complete<S>(
     state: &mut S,
     core: &mut Core<S>,
@@ -301,7 +404,7 @@ fn complete<S>(
     context: CallContext<S>,
     payload: Payload<'_>,
 ) {
-    core.request_bytes -= context.request.len();
+    core.request_bytes -= counted_bytes(context.request.len());
     let CallContext { request, continuation, tag, .. } = context;
     let completion = Completion { tag, session, request, result: Ok(payload) };
     continuation(state, &mut Context { core }, completion);

@@ -1,12 +1,12 @@
 //! The endpoint's tables of sessions.
 
 use petasos_base::Time;
-use petasos_buf::MsgBuf;
 use petasos_control::ConnectParams;
 use petasos_netio::Route;
 use petasos_proto::{ClientSession, ServerSession};
 
 use crate::call::CallContext;
+use crate::place::Place;
 
 /// Names a client session of an endpoint. A closed session's name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +51,21 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) dirty: bool,
     /// When the session's live timer entry fires.
     pub(crate) timer_at: Time,
+    /// What leaves before this time has its retransmission timeout before `timer_at`: the timer
+    /// has to be set anew for it.
+    pub(crate) rearm_before: Time,
+}
+
+impl<S> ClientEntry<S> {
+    /// Notes that the timer fires at `at`.
+    pub(crate) fn set_timer(&mut self, at: Time) {
+        self.timer_at = at;
+        let rto_ns = self.state.ready().map_or(0, |(session, _)| session.rtt().rto_ns(0));
+        self.rearm_before = match at {
+            Time::NEVER => Time::NEVER,
+            at => Time::from_nanos(at.as_nanos().saturating_sub(rto_ns)),
+        };
+    }
 }
 
 #[allow(
@@ -63,10 +78,20 @@ pub(crate) enum ClientState<S> {
     Failed,
 }
 
+impl<S> ClientState<S> {
+    /// The established session and its route.
+    pub(crate) fn ready(&mut self) -> Option<(&mut ClientSession<CallContext<S>>, Route)> {
+        match self {
+            ClientState::Ready { session, route } => Some((session, *route)),
+            _ => None,
+        }
+    }
+}
+
 pub(crate) struct ServerEntry {
     pub(crate) generation: u32,
     pub(crate) tag: u32,
-    pub(crate) session: ServerSession<MsgBuf>,
+    pub(crate) session: ServerSession<Place>,
     pub(crate) route: Route,
     pub(crate) peer: Option<PeerId>,
     pub(crate) dirty: bool,
@@ -118,7 +143,12 @@ impl<T> Table<T> {
 
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        self.entries.get_mut(index as usize)?.as_deref_mut()
+        self.at_mut(index as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.entries.get_mut(at)?.as_deref_mut()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {

@@ -38,7 +38,7 @@ impl<S> Core<S> {
                 Transmit::Bare(header) => self.tx.push_bare(route, header, &[]),
             }
         }
-        if session.busy() > 0 && entry.timer_at > now.plus_nanos(session.rtt().rto_ns(0)) {
+        if session.busy() > 0 && now < entry.rearm_before {
             self.arm_retransmission(index);
         }
     }
@@ -75,12 +75,13 @@ impl<S> Core<S> {
         let payload_bytes = entry.session.params().payload_bytes as usize;
         for packet in start..end {
             let header = entry.session.response_header(slot, packet);
-            let buf = entry.session.buffer_mut(slot).as_mut();
-            let buf = buf.expect("an answered slot keeps its response");
-            if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
-                self.tx.push_part(route, header, buf, (packet, payload_bytes));
+            let place = entry.session.place_mut(slot);
+            let short = place.as_slice().len() <= STAGED_PAYLOAD_BYTES_MAX;
+            if short || header.has_checksum() {
+                self.tx.push_part(route, header, place.as_slice(), (packet, payload_bytes));
                 continue;
             }
+            let buf = place.buffer_mut().expect("a long response is in a buffer");
             buf.write_header(packet, &header.to_bytes());
             let (kind, slot) = (Kind::Response, slot as u8);
             self.tx.push(TxItem { route, kind, slot, session: index, index: packet, request });
@@ -90,13 +91,13 @@ impl<S> Core<S> {
     /// Hands the queue to the packet I/O. What it does not take stays queued.
     #[inline]
     pub(crate) fn flush(&mut self, io: &mut impl PacketIo) {
+        self.tx.close_train();
         while let Some(item) = self.tx.items.get(self.tx.sent) {
             let all_taken = match item.kind {
                 Kind::Train => self.flush_train(*item, io),
                 Kind::Request | Kind::Response => self.flush_references(io),
             };
             if !all_taken {
-                self.tx.close_train();
                 return;
             }
         }
@@ -178,7 +179,7 @@ impl<S> Core<S> {
             }
             Kind::Response => {
                 let session = &self.servers.get(item.session)?.session;
-                let buf = session.response_of(slot, item.request)?;
+                let buf = session.response_of(slot, item.request)?.buffer()?;
                 Some(buf.packet(item.index, session.params().payload_bytes as usize))
             }
             Kind::Train => None,

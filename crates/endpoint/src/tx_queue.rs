@@ -2,7 +2,7 @@
 //!
 //! Who may touch what: only [`crate::transmit`] takes packets out.
 
-use petasos_buf::copy_short;
+use petasos_buf::{copy_short, copy_short_twice};
 use petasos_netio::{Route, TX_BATCH_MAX};
 use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header};
 
@@ -14,7 +14,7 @@ const STAGED_BYTES_MAX: usize = 512;
 pub(crate) const STAGED_PAYLOAD_BYTES_MAX: usize = STAGED_BYTES_MAX - HEADER_BYTES;
 
 /// Bytes of a train: what one send takes on any path.
-const TRAIN_BYTES_MAX: u32 = 65_000;
+const TRAIN_BYTES_MAX: usize = 65_000;
 
 /// Packets of a train. Longer ones cost less per packet, but both ends would take turns over a
 /// usual window (8 sessions of 8 slots) instead of working at the same time: half of it is best.
@@ -22,7 +22,7 @@ const TRAIN_PACKETS_MAX: u32 = 32;
 
 /// Padding that a packet takes to join the train before it: far cheaper than a send of its own on
 /// kernel sockets, and little on the wire.
-const PADDING_BYTES_MAX: u32 = 128;
+const PADDING_BYTES_MAX: usize = 128;
 
 /// The stage's first size: a turn's packets in most programs.
 const STAGE_BYTES_MIN: usize = 64 << 10;
@@ -52,44 +52,56 @@ pub(crate) struct TxItem {
     pub(crate) request: u64,
 }
 
-/// The train that the next staged packet may join: the queue's last item, if `room` is not 0.
+/// The train that the next staged packet may join; an item of the queue once it is closed.
 #[derive(Clone, Copy, Debug)]
 struct OpenTrain {
     route: Route,
+    /// Bytes of each packet; 0 if no train is open.
     segment_bytes: u32,
+    /// Packets that may still join: at least 1 in an open train.
     room: u32,
+    /// Where it starts in the stage.
+    start: usize,
+}
+
+const CLOSED: OpenTrain = OpenTrain { route: Route(0), segment_bytes: 0, room: 0, start: 0 };
+
+impl OpenTrain {
+    /// The padding with which a packet of `packet_bytes` to `route` can join, if it can.
+    fn padding(&self, route: Route, packet_bytes: usize) -> Option<usize> {
+        let padding = (self.segment_bytes as usize).checked_sub(packet_bytes)?;
+        (padding <= PADDING_BYTES_MAX && self.route == route).then_some(padding)
+    }
 }
 
 /// Packets to be sent, in order. Milestone 2's pacing wheel stands before it: a paced packet is
 /// the same reference with a time.
 pub(crate) struct TxQueue {
     pub(crate) items: Vec<TxItem>,
-    /// Room for the bytes of the trains, and how many there are.
+    /// The bytes of the trains, and after them room for at least [`STAGED_BYTES_MAX`] more.
     pub(crate) stage: Vec<u8>,
+    /// How many bytes of the stage are in use.
     pub(crate) staged: usize,
     open: OpenTrain,
     /// Items that have been taken by the packet I/O.
     pub(crate) sent: usize,
 }
 
-const CLOSED: OpenTrain = OpenTrain { route: Route(0), segment_bytes: 0, room: 0 };
-
 impl Default for TxQueue {
     fn default() -> TxQueue {
-        TxQueue { items: Vec::new(), stage: Vec::new(), staged: 0, open: CLOSED, sent: 0 }
+        let stage = vec![0; STAGE_BYTES_MIN];
+        TxQueue { items: Vec::new(), stage, staged: 0, open: CLOSED, sent: 0 }
     }
 }
 
 impl TxQueue {
     /// Queues a reference.
-    #[inline]
     pub(crate) fn push(&mut self, item: TxItem) {
+        self.close_train();
         self.items.push(item);
-        self.open.room = 0;
     }
 
     /// Queues a reference to packet `index` of a request.
-    #[inline]
     pub(crate) fn push_request(
         &mut self,
         route: Route,
@@ -109,135 +121,118 @@ impl TxQueue {
         message: &[u8],
         (index, payload_bytes): (u32, usize),
     ) {
-        if message.len() <= payload_bytes {
-            self.push_short(route, header, message);
-        } else {
-            self.push_staged(route, header, part(message, index, payload_bytes));
-        }
+        let padded = message.len() <= payload_bytes;
+        self.push_copy(route, header, part(message, index, payload_bytes), padded);
     }
 
-    /// Queues a message's only packet, copying it. If the packet before it is a little longer, it
-    /// is padded to that length and joins its train (W7).
+    /// Queues a message's only packet, in a session without checksums, copying its payload of at
+    /// most [`STAGED_PAYLOAD_BYTES_MAX`]; also to `kept`, which is as long. If the packet before it is
+    /// a little longer, it is padded to that length and joins its train (W7).
+    ///
+    /// The packet is written first and joins a train, or begins one, afterwards: there is always
+    /// room for one more.
     #[inline(always)]
-    pub(crate) fn push_short(&mut self, route: Route, header: Header, payload: &[u8]) {
-        let trailer = if header.has_checksum() { CHECKSUM_BYTES } else { 0 };
-        let segment_bytes = (HEADER_BYTES + payload.len() + trailer) as u32;
-        let open = &self.open;
-        if open.room > 0 && open.segment_bytes == segment_bytes && open.route == route {
-            self.join_train();
-            self.stage_packet(&header.to_bytes(), payload);
-            if trailer != 0 {
-                self.stage_checksum(HEADER_BYTES + payload.len());
-            }
-        } else {
-            self.push_unequal(route, header, payload, segment_bytes);
+    pub(crate) fn push_short(
+        &mut self,
+        route: Route,
+        header: Header,
+        payload: &[u8],
+        kept: Option<&mut [u8]>,
+    ) {
+        debug_assert!(!header.has_checksum() && payload.len() <= STAGED_PAYLOAD_BYTES_MAX);
+        let start = self.staged;
+        let segment_bytes = HEADER_BYTES + payload.len();
+        let room = &mut self.stage[start..start + segment_bytes];
+        let (head, body) = room.split_first_chunk_mut().expect("the header is part of the room");
+        header.write_to(head);
+        match kept {
+            Some(kept) => copy_short_twice(body, kept, payload),
+            None => copy_short(body, payload),
         }
-    }
-
-    /// [`TxQueue::push_short`] of a packet whose length is not that of the one before it.
-    #[inline(never)]
-    fn push_unequal(&mut self, route: Route, header: Header, payload: &[u8], segment_bytes: u32) {
-        let open = &self.open;
-        let padding = open.segment_bytes.wrapping_sub(segment_bytes);
-        if padding <= PADDING_BYTES_MAX && open.room > 0 && open.route == route {
-            self.push_padded(header, payload, padding as usize);
-        } else {
-            self.push_staged(route, header, payload);
+        self.staged = start + segment_bytes;
+        let open = &mut self.open;
+        if open.segment_bytes != segment_bytes as u32 || open.route != route {
+            return self.join_or_open(route, start, true);
         }
-    }
-
-    fn push_padded(&mut self, header: Header, payload: &[u8], padding: usize) {
-        self.join_train();
-        self.stage_packet(&header.to_bytes(), payload);
-        let end = self.staged + padding;
-        if end > self.stage.len() {
-            self.stage.resize(end.next_power_of_two(), 0);
+        open.room -= 1;
+        if open.room == 0 {
+            self.close_train();
         }
-        self.stage[self.staged..end].fill(0);
-        self.staged = end;
-        if header.has_checksum() {
-            self.stage_checksum(HEADER_BYTES + payload.len() + padding);
-        }
-    }
-
-    /// Lets no further packet join the last train.
-    pub(crate) fn close_train(&mut self) {
-        self.open.room = 0;
-    }
-
-    /// Counts one more packet in the open train.
-    #[inline(always)]
-    fn join_train(&mut self) {
-        self.open.room -= 1;
-        let train = self.items.last_mut().expect("an open train is the last item");
-        train.request += u64::from(self.open.segment_bytes);
     }
 
     /// Queues a packet, copying it; long packets only where the copy is needed for their checksum.
-    pub(crate) fn push_staged(&mut self, route: Route, header: Header, payload: &[u8]) {
+    /// `padded` says whether it may be padded: it is a message's only packet.
+    fn push_copy(&mut self, route: Route, header: Header, payload: &[u8], padded: bool) {
+        let start = self.staged;
         let trailer = if header.has_checksum() { CHECKSUM_BYTES } else { 0 };
-        let segment_bytes = (HEADER_BYTES + payload.len() + trailer) as u32;
-        let open = &self.open;
-        if open.room > 0 && open.segment_bytes == segment_bytes && open.route == route {
-            self.join_train();
-        } else {
-            self.open_train(route, segment_bytes);
-        }
-        self.stage_packet(&header.to_bytes(), payload);
+        let mut end = start + HEADER_BYTES + payload.len();
+        self.reserve(end + PADDING_BYTES_MAX + trailer);
+        self.stage[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        self.stage[start + HEADER_BYTES..end].copy_from_slice(payload);
         if trailer != 0 {
-            self.stage_checksum(HEADER_BYTES + payload.len());
+            // The padding comes before the checksum, which covers it (W12).
+            let padding = self.open.padding(route, end - start + trailer);
+            let padding = padding.filter(|_| padded).unwrap_or(0);
+            self.stage[end..end + padding].fill(0);
+            end += padding;
+            let checksum = crc32c::crc32c(&self.stage[start..end]).to_le_bytes();
+            self.stage[end..end + CHECKSUM_BYTES].copy_from_slice(&checksum);
+        }
+        self.staged = end + trailer;
+        self.join_or_open(route, start, padded && trailer == 0);
+    }
+
+    /// Makes the packet that has just been staged, from `start` on, part of the open train if it can
+    /// be, and the first of a new one otherwise.
+    #[inline(never)]
+    fn join_or_open(&mut self, route: Route, start: usize, padded: bool) {
+        let packet_bytes = self.staged - start;
+        match self.open.padding(route, packet_bytes).filter(|bytes| padded || *bytes == 0) {
+            Some(padding) => {
+                self.stage[self.staged..self.staged + padding].fill(0);
+                self.staged += padding;
+            }
+            None => self.open_train(route, start),
+        }
+        self.open.room -= 1;
+        if self.open.room == 0 {
+            self.close_train();
         }
     }
 
-    /// Ends the packet of `covered_bytes` that has just been staged with its CRC32C (W12).
-    #[cold]
-    fn stage_checksum(&mut self, covered_bytes: usize) {
-        let covered = &self.stage[self.staged - covered_bytes..self.staged];
-        let checksum = crc32c::crc32c(covered).to_le_bytes();
-        let end = self.staged + CHECKSUM_BYTES;
+    /// Begins a train with what has been staged from `start` on.
+    fn open_train(&mut self, route: Route, start: usize) {
+        self.end_train(start);
+        let segment_bytes = self.staged - start;
+        let room = (TRAIN_BYTES_MAX / segment_bytes).clamp(1, TRAIN_PACKETS_MAX as usize);
+        self.reserve(start + room * segment_bytes);
+        let (segment_bytes, room) = (segment_bytes as u32, room as u32);
+        self.open = OpenTrain { route, segment_bytes, room, start };
+    }
+
+    /// Lets no further packet join the open train, if there is one.
+    #[inline(never)]
+    pub(crate) fn close_train(&mut self) {
+        self.end_train(self.staged);
+    }
+
+    /// Queues what has been staged up to `end` as a train.
+    fn end_train(&mut self, end: usize) {
+        let OpenTrain { route, segment_bytes, start, .. } = self.open;
+        if segment_bytes != 0 {
+            let (kind, slot, index) = (Kind::Train, 0, start as u32);
+            let (session, request) = (segment_bytes, (end - start) as u64);
+            self.items.push(TxItem { route, kind, slot, session, index, request });
+        }
+        self.open = CLOSED;
+    }
+
+    /// Makes room in the stage up to `end`, and for one more short packet after it.
+    fn reserve(&mut self, end: usize) {
+        let end = end + STAGED_BYTES_MAX;
         if end > self.stage.len() {
             self.stage.resize(end.next_power_of_two(), 0);
         }
-        self.stage[self.staged..end].copy_from_slice(&checksum);
-        self.staged = end;
-    }
-
-    #[inline(always)]
-    fn stage_packet(&mut self, header: &[u8; HEADER_BYTES], payload: &[u8]) {
-        let room = self.stage.get_mut(self.staged..).unwrap_or_default();
-        if let Some((head, rest)) = room.split_first_chunk_mut::<HEADER_BYTES>()
-            && let Some(body) = rest.get_mut(..payload.len())
-        {
-            *head = *header;
-            copy_short(body, payload);
-            self.staged += HEADER_BYTES + payload.len();
-        } else {
-            self.grow_and_stage(header, payload);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow_and_stage(&mut self, header: &[u8; HEADER_BYTES], payload: &[u8]) {
-        let end = self.staged + HEADER_BYTES + payload.len();
-        self.stage.resize(end.next_power_of_two().max(STAGE_BYTES_MIN), 0);
-        self.stage[self.staged..end][..HEADER_BYTES].copy_from_slice(header);
-        self.stage[self.staged + HEADER_BYTES..end].copy_from_slice(payload);
-        self.staged = end;
-    }
-
-    #[inline(never)]
-    fn open_train(&mut self, route: Route, segment_bytes: u32) {
-        let room = (TRAIN_BYTES_MAX / segment_bytes).clamp(1, TRAIN_PACKETS_MAX) - 1;
-        self.open = OpenTrain { route, segment_bytes, room };
-        self.items.push(TxItem {
-            route,
-            kind: Kind::Train,
-            slot: 0,
-            session: segment_bytes,
-            index: self.staged as u32,
-            request: u64::from(segment_bytes),
-        });
     }
 
     /// Queues a packet that is not part of a message: a header, and the bitmap of an
@@ -247,7 +242,7 @@ impl TxQueue {
         for (word, bytes) in bitmap.iter().zip(payload.chunks_exact_mut(8)) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        self.push_staged(route, header, &payload[..bitmap.len() * 8]);
+        self.push_copy(route, header, &payload[..bitmap.len() * 8], false);
     }
 
     /// Makes every queued reference to a session's packets void: its index may soon name another.
@@ -263,17 +258,18 @@ impl TxQueue {
     /// Whether nothing waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.staged == 0
     }
 
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.staged = 0;
-        self.open.room = 0;
+        self.open = CLOSED;
         self.sent = 0;
     }
 }
 
+const _: () = assert!(STAGED_BYTES_MAX < STAGE_BYTES_MIN);
 const _: () = assert!(HEADER_BYTES + BITMAP_WORDS_MAX * 8 <= STAGED_BYTES_MAX);
 const _: () =
     assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");

@@ -123,9 +123,9 @@ fn requests_are_repeated_beyond_the_reach_of_the_timing_wheel() {
 fn timeouts_beyond_the_reach_of_the_timing_wheel_come_on_time() {
     let mut pair = Pair::new();
     pair.call(KEEP, 1, Some(millis(1500)));
-    pair.pass(millis(1500), |_| true);
+    pair.pass(millis(1499), |_| true);
     assert_eq!(pair.client.state().ended, []);
-    pair.pass(millis(3), |_| true);
+    pair.pass(millis(4), |_| true);
     assert_eq!(pair.client.state().ended, [(1, Err(CallError::Timeout))]);
 }
 

@@ -87,26 +87,59 @@ pub struct Frames<'a> {
     batch: RxBatch<'a>,
     chunk: usize,
     rest: &'a [u8],
+    /// Bytes of the next frame, if there is one in `rest`; of the latest, if it was the chunk's last.
     segment_bytes: usize,
     ecn: Ecn,
+}
+
+impl<'a> Frames<'a> {
+    /// The ECN bits of the frame that `next` gave last.
+    #[inline(always)]
+    pub fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    /// The bytes of the frame that `next` gave last; nothing before the first.
+    pub fn latest(&self) -> &'a [u8] {
+        let Some(chunk) = self.chunk.checked_sub(1) else { return &[] };
+        let chunk = self.batch.chunks[chunk];
+        let start = chunk.offset as usize;
+        let given = &self.batch.memory[start..start + chunk.len as usize - self.rest.len()];
+        &given[given.len() - self.segment_bytes..]
+    }
+
+    /// Goes on to the last frame of a chunk, where that is shorter, or to the next chunk. Returns
+    /// whether there is one.
+    #[inline(never)]
+    fn advance(&mut self) -> bool {
+        if !self.rest.is_empty() {
+            self.segment_bytes = self.rest.len();
+            return true;
+        }
+        let Some(chunk) = self.batch.chunks.get(self.chunk) else { return false };
+        self.chunk += 1;
+        let start = chunk.offset as usize;
+        self.rest = &self.batch.memory[start..start + chunk.len as usize];
+        self.segment_bytes = chunk.segment_bytes as usize;
+        self.ecn = chunk.ecn;
+        true
+    }
 }
 
 impl<'a> Iterator for Frames<'a> {
     type Item = Frame<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Frame<'a>> {
-        if self.rest.is_empty() {
-            let chunk = self.batch.chunks.get(self.chunk)?;
-            self.chunk += 1;
-            let start = chunk.offset as usize;
-            self.rest = &self.batch.memory[start..start + chunk.len as usize];
-            self.segment_bytes = chunk.segment_bytes as usize;
-            self.ecn = chunk.ecn;
+        loop {
+            if let Some((bytes, rest)) = self.rest.split_at_checked(self.segment_bytes) {
+                self.rest = rest;
+                return Some(Frame { bytes, ecn: self.ecn });
+            }
+            if !self.advance() {
+                return None;
+            }
         }
-        let (bytes, rest) = self.rest.split_at(self.segment_bytes.min(self.rest.len()));
-        self.rest = rest;
-        Some(Frame { bytes, ecn: self.ecn })
     }
 }
 
@@ -276,4 +309,35 @@ pub trait PacketIo {
 
     /// What the backend has done so far.
     fn stats(&self) -> IoStats;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_in_order_and_the_latest_is_known() {
+        let memory: Vec<u8> = (0..20).collect();
+        let ecn = Ecn::Capable0;
+        let chunks = [
+            RxChunk { offset: 2, len: 7, segment_bytes: 3, ecn },
+            RxChunk { offset: 10, len: 4, segment_bytes: 4, ecn: Ecn::CongestionExperienced },
+            RxChunk { offset: 15, len: 2, segment_bytes: 9, ecn },
+        ];
+        let mut frames = RxBatch { memory: &memory, chunks: &chunks }.frames();
+        assert_eq!(frames.latest(), b"");
+        let expected: [(&[u8], Ecn); 5] = [
+            (&[2, 3, 4], ecn),
+            (&[5, 6, 7], ecn),
+            (&[8], ecn),
+            (&[10, 11, 12, 13], Ecn::CongestionExperienced),
+            (&[15, 16], ecn),
+        ];
+        for (bytes, ecn) in expected {
+            let frame = frames.next().expect("there are five frames");
+            assert_eq!((frame.bytes, frame.ecn), (bytes, ecn));
+            assert_eq!((frames.latest(), frames.ecn()), (bytes, ecn));
+        }
+        assert!(frames.next().is_none());
+    }
 }

@@ -21,9 +21,9 @@ pub enum Drop {
 petasos_base::counters! {
     /// What a client half did.
     pub struct ClientStats {
-        /// Calls started on a slot.
-        calls_started,
-        /// Calls that had to wait for a slot.
+        /// Calls made.
+        calls,
+        /// Of these, calls that had to wait for a slot.
         calls_queued,
         /// Calls answered.
         calls_completed,

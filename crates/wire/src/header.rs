@@ -18,11 +18,14 @@ const FROM_SERVER: u64 = 1 << 7;
 const FLAG_KEY_PHASE: u64 = 1 << 8;
 const FLAG_ECN_ECHO: u64 = 1 << 9;
 const ENCODING_SHIFT: u32 = 10;
+pub(crate) const ENCODING_MASK: u64 = 0b11 << ENCODING_SHIFT;
 const FLAG_CHECKSUM: u64 = 1 << 12;
 const FLAG_LATER: u64 = 1 << 13;
 const FLAGS_RESERVED: u64 = 0b11 << 14;
-const SESSION_SHIFT: u32 = 16;
+pub(crate) const SESSION_SHIFT: u32 = 16;
 const SESSION_MASK: u64 = (1 << 20) - 1;
+/// Where the session stands in its word.
+pub(crate) const SESSION_IN_WORD_MASK: u64 = SESSION_MASK << SESSION_SHIFT;
 const TAG_SHIFT: u32 = 36;
 const MARK_MASK: u64 = u64::MAX << TAG_SHIFT | FLAG_CHECKSUM;
 const REQUEST_MASK: u64 = (1 << 40) - 1;
@@ -87,8 +90,8 @@ impl std::error::Error for Malformed {}
 /// assigned kind, no reserved flag. Every accessor is total after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    words: [u64; 3],
-    payload: &'a [u8],
+    pub(crate) words: [u64; 3],
+    pub(crate) payload: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
@@ -161,7 +164,7 @@ impl<'a> Packet<'a> {
     /// From the client: index of the packet in its message, or of the first one pulled (W7).
     #[inline]
     pub fn packet_index(&self) -> u32 {
-        (self.words[2] & INDEX_MASK) as u32
+        self.words[2] as u32 & INDEX_MASK as u32
     }
 
     /// From the client: length of the whole message, or one past the last index pulled (W8).
@@ -258,6 +261,7 @@ impl<'a> Packet<'a> {
     }
 
     /// The same packet with `payload` in place of its own: used once a trailer has been cut off.
+    #[inline(always)]
     pub fn with_payload(self, payload: &'a [u8]) -> Packet<'a> {
         Packet { payload, ..self }
     }
@@ -272,6 +276,16 @@ impl SessionMark {
     pub const fn new(tag: u32, checksum: bool) -> SessionMark {
         let flag = if checksum { FLAG_CHECKSUM } else { 0 };
         SessionMark((tag as u64) << TAG_SHIFT | flag)
+    }
+
+    /// Whether a checksum follows.
+    pub(crate) const fn has_checksum(self) -> bool {
+        self.0 & FLAG_CHECKSUM != 0
+    }
+
+    /// The mark as it stands in a packet's first word.
+    pub(crate) const fn word(self) -> u64 {
+        self.0
     }
 }
 
@@ -294,14 +308,21 @@ impl Header {
     /// With the kind, the request's number and a fresh transmission number, within their widths.
     #[inline]
     pub const fn with_request(self, kind: Kind, request: u64, transmission: u32) -> Header {
+        self.with_kind(kind).with_numbers(request, transmission)
+    }
+
+    /// With the kind alone, for what many packets share.
+    #[inline]
+    pub const fn with_kind(self, kind: Kind) -> Header {
+        Header { words: [self.words[0] | (kind as u64) << 4, self.words[1], self.words[2]] }
+    }
+
+    /// With the request's number and a fresh transmission number, within their widths.
+    #[inline(always)]
+    pub const fn with_numbers(self, request: u64, transmission: u32) -> Header {
         debug_assert!(request <= REQUEST_MASK && transmission as u64 <= ECHO_MASK);
-        Header {
-            words: [
-                self.words[0] | (kind as u64) << 4,
-                request | (transmission as u64) << TRANSMISSION_SHIFT,
-                self.words[2],
-            ],
-        }
+        let word = request | (transmission as u64) << TRANSMISSION_SHIFT;
+        Header { words: [self.words[0], word, self.words[2]] }
     }
 
     /// With the fields that a client sends, each within its width.
@@ -359,15 +380,21 @@ impl Header {
     #[inline]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
+        self.write_to(&mut bytes);
+        bytes
+    }
+
+    /// Writes the bytes as they stand on the wire.
+    #[inline(always)]
+    pub fn write_to(self, bytes: &mut [u8; HEADER_BYTES]) {
         bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
         bytes[8..16].copy_from_slice(&self.words[1].to_le_bytes());
         bytes[16..].copy_from_slice(&self.words[2].to_le_bytes());
-        bytes
     }
 }
 
 #[inline]
-fn words_of(header: &[u8; HEADER_BYTES]) -> [u64; 3] {
+pub(crate) fn words_of(header: &[u8; HEADER_BYTES]) -> [u64; 3] {
     let word = |at: usize| {
         let bytes: [u8; 8] = header[at..at + 8].try_into().expect("eight bytes are eight bytes");
         u64::from_le_bytes(bytes)

@@ -10,8 +10,10 @@ mod ack;
 mod header;
 mod kind;
 mod limits;
+mod raw;
 
 pub use ack::{AckBitmap, BITMAP_WORDS_MAX};
 pub use header::{Header, Malformed, Packet, SessionMark};
 pub use kind::{Encoding, Kind, RejectCode};
 pub use limits::*;
+pub use raw::{RawPacket, Signature};

@@ -20,7 +20,7 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// See [`AttachError`].
     pub fn attach(&mut self, node: &Node) -> Result<(), AttachError> {
-        let serves = self.core.handlers.iter().any(Option::is_some);
+        let serves = !self.core.handlers.is_empty();
         let outside = &mut self.core.outside;
         if outside.attachment.is_some() {
             return Err(AttachError::Attached);

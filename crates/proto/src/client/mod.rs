@@ -19,12 +19,14 @@ mod transmit;
 use std::collections::VecDeque;
 
 use petasos_base::Time;
-use petasos_wire::{Encoding, Header, Kind, RejectCode, SessionMark, TRANSMISSION_NUMBERS};
+use petasos_wire::{
+    Encoding, Header, Kind, RejectCode, SessionMark, Signature, TRANSMISSION_NUMBERS,
+};
 
 use crate::congestion::{CongestionControl, Uncontrolled};
 use crate::stats::{ClientStats, Drop};
 use crate::{RttEstimator, SessionParams, TimerConfig};
-use slot::Slot;
+use slot::{Phase, Slot};
 
 /// What is asked of one call.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +37,7 @@ pub struct CallOptions {
     pub encoding: Encoding,
     /// Length of the request, in bytes: at most the session's limit.
     pub request_bytes: u32,
-    /// Longest response that the caller takes, in bytes.
+    /// Longest response that the caller takes, in bytes; the session's limit holds as well.
     pub response_bytes_max: u32,
     /// When the call fails if it has not been answered; [`Time::NEVER`] for never.
     pub timeout_at: Time,
@@ -146,7 +148,15 @@ struct Queued<C> {
 pub struct ClientSession<C> {
     params: SessionParams,
     header: Header,
+    request_header: Header,
     mark: SessionMark,
+    /// What the only packet of a response looks like, usually.
+    signature: Signature,
+    /// Requests shorter than this, in bytes, may be sent in one step: none with checksums, which
+    /// is the long way's business.
+    short_requests_below: u32,
+    /// A request's slot is in these bits of its number (W5).
+    slot_mask: u64,
     slots: Box<[Slot<C>]>,
     busy: u64,
     sendable: u64,
@@ -157,7 +167,11 @@ pub struct ClientSession<C> {
     in_flight: u32,
     credits: u32,
     transmission: u32,
+    /// The next call's number: how many there have been.
     call_next: u64,
+    /// How many of them were not sent in one step. The first packets of the others are not counted
+    /// in `stats`.
+    calls_long: u64,
     rtt: RttEstimator,
     /// When the last round trip was taken.
     sampled_at: Time,
@@ -173,7 +187,14 @@ impl<C> ClientSession<C> {
         params.assert_valid();
         ClientSession {
             header: params.header(),
+            request_header: params.header().with_kind(Kind::Request),
             mark: params.mark(),
+            signature: Signature::new(Kind::Response, params.mark()),
+            short_requests_below: match params.checksum {
+                true => 0,
+                false => params.payload_bytes.min(params.request_bytes_max) + 1,
+            },
+            slot_mask: u64::from(params.slots) - 1,
             slots: (0..params.slots).map(|index| Slot::new(u64::from(index))).collect(),
             busy: 0,
             sendable: 0,
@@ -183,6 +204,7 @@ impl<C> ClientSession<C> {
             credits: params.credits,
             transmission: 0,
             call_next: 0,
+            calls_long: 0,
             rtt: RttEstimator::new(timers),
             sampled_at: Time::NEVER,
             congestion: Uncontrolled,
@@ -203,6 +225,7 @@ impl<C> ClientSession<C> {
         match self.free_slot() {
             Some(slot) if self.backlog.is_empty() => {
                 self.call_next += 1;
+                self.calls_long += 1;
                 self.start(slot, number, call, now);
                 Ok(Enqueued { call: number, started: true })
             }
@@ -225,7 +248,7 @@ impl<C> ClientSession<C> {
         let index = (!self.busy).trailing_zeros();
         let clear = self.sendable == 0
             && self.in_flight < self.window()
-            && options.request_bytes <= self.params.payload_bytes
+            && options.request_bytes < self.short_requests_below
             && self.backlog.is_empty();
         let (true, Some(slot)) = (clear, self.slots.get_mut(index as usize)) else {
             return Err(context);
@@ -235,17 +258,15 @@ impl<C> ClientSession<C> {
         self.transmission = transmission;
         self.busy |= 1 << index;
         self.in_flight += 1;
-        self.stats.calls_started += 1;
-        self.stats.request_packets += 1;
-        slot.begin(u64::from(self.params.slots), call, options, now);
-        slot.single_in_flight = true;
+        slot.begin(&self.params, call, options, now);
+        slot.phase = Phase::InFlight;
         slot.time(transmission, now);
+        let request = slot.request;
         let header = self
-            .header
-            .with_request(Kind::Request, slot.request, transmission)
+            .request_header
+            .with_numbers(request, transmission)
             .with_client(0, options.request_bytes, options.method)
             .with_encoding(options.encoding);
-        let request = slot.request;
         Ok(Sent { call, slot: index, request, header, context: slot.put_context(context) })
     }
 
@@ -255,6 +276,7 @@ impl<C> ClientSession<C> {
             return Err(call);
         }
         self.call_next += 1;
+        self.calls_long += 1;
         self.stats.calls_queued += 1;
         self.backlog.push_back(Queued { number, call });
         Ok(Enqueued { call: number, started: false })
@@ -282,7 +304,6 @@ impl<C> ClientSession<C> {
     }
 
     /// Ends the call whose response has just come in one packet.
-    #[inline(always)]
     pub fn complete(&mut self, slot: u32) -> C {
         self.stats.calls_completed += 1;
         self.release(slot)
@@ -371,8 +392,10 @@ impl<C> ClientSession<C> {
     }
 
     /// What happened so far.
-    pub fn stats(&self) -> &ClientStats {
-        &self.stats
+    pub fn stats(&self) -> ClientStats {
+        let calls_short = self.call_next - self.calls_long;
+        let request_packets = self.stats.request_packets + calls_short;
+        ClientStats { calls: self.call_next, request_packets, ..self.stats }
     }
 
     #[inline]
@@ -384,7 +407,7 @@ impl<C> ClientSession<C> {
     #[inline(always)]
     fn start(&mut self, index: u32, number: u64, call: Call<C>, now: Time) {
         let slot = &mut self.slots[index as usize];
-        slot.begin(u64::from(self.params.slots), number, call.options, now);
+        slot.begin(&self.params, number, call.options, now);
         slot.put_context(call.context);
         if slot.options.request_bytes > self.params.payload_bytes {
             slot.begin_many(self.params.packets(slot.options.request_bytes));
@@ -392,11 +415,9 @@ impl<C> ClientSession<C> {
         let bit = 1 << index;
         self.busy |= bit;
         self.sendable |= bit;
-        self.stats.calls_started += 1;
     }
 
     /// Empties the slot and gives back its context.
-    #[inline(always)]
     fn release(&mut self, index: u32) -> C {
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();

@@ -1,9 +1,9 @@
 //! Inputs of the client's half: what the server sent.
 
 use petasos_base::Time;
-use petasos_wire::{AckBitmap, Kind, Packet, RejectCode};
+use petasos_wire::{AckBitmap, Kind, Packet, RawPacket, RejectCode};
 
-use super::slot::{Phase, Slot};
+use super::slot::{Phase, Slot, UNTIMED};
 use super::{ClientSession, ResponseAction, answers};
 use crate::congestion::{CongestionControl, Sample};
 use crate::params::Recovery;
@@ -11,14 +11,49 @@ use crate::scoreboard::Arrival;
 use crate::stats::Drop;
 
 impl<C> ClientSession<C> {
-    /// Takes a packet that a server sent to this session.
+    /// The common case of [`ClientSession::handle_packet`] and [`ClientSession::complete`] in one
+    /// step: the whole response to a short request, with nothing else to be learned from it. Gives
+    /// the call's context and the response's bytes.
+    ///
+    /// `None` if it is not such a packet; nothing has changed then.
     #[inline(always)]
+    pub fn take_short<'a>(&mut self, raw: &RawPacket<'a>, now: Time) -> Option<(C, &'a [u8])> {
+        let packet = raw.signed(self.signature)?;
+        let index = packet.request() & self.slot_mask;
+        let slot = self.slots.get_mut(index as usize)?;
+        let payload = packet.payload().get(..packet.value() as usize)?;
+        let plain = slot.request == packet.request()
+            && slot.phase == Phase::InFlight
+            && slot.timed == packet.echo()
+            && packet.value() <= slot.options.response_bytes_max
+            && packet.credits() == self.credits;
+        if !plain {
+            return None;
+        }
+        slot.phase = Phase::Idle;
+        let context = slot.context.take().expect("a busy slot has a context");
+        if now != self.sampled_at {
+            let timed_at = slot.timed_at;
+            self.record(packet, timed_at, now);
+        }
+        let others = !(1 << index);
+        self.busy &= others;
+        self.in_flight -= 1;
+        self.stats.calls_completed += 1;
+        if self.sendable != 0 {
+            self.sendable &= others;
+            self.probes &= others;
+        }
+        Some((context, payload))
+    }
+
+    /// Takes a packet that a server sent to this session.
     pub fn handle_packet(&mut self, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
         let packet = *packet;
         if !packet.is_of(self.mark) {
             return self.drop_packet(Drop::WrongTag);
         }
-        let index = (packet.request() & u64::from(self.params.slots - 1)) as u32;
+        let index = (packet.request() & self.slot_mask) as u32;
         let slot = &self.slots[index as usize];
         if slot.request != packet.request() || slot.phase == Phase::Idle {
             return self.drop_stale(packet);
@@ -54,12 +89,10 @@ impl<C> ClientSession<C> {
     }
 
     /// The first packet of a response; it also acknowledges the whole request (W16).
-    #[inline(always)]
     fn on_first(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
         let bytes = packet.value();
         let whole = bytes as usize == packet.payload().len()
-            && bytes <= self.params.payload_bytes
             && bytes <= slot.options.response_bytes_max
             && slot.phase != Phase::Pulling;
         if !whole {
@@ -93,11 +126,10 @@ impl<C> ClientSession<C> {
         let packets = self.params.packets(bytes);
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();
-        slot.single_in_flight = false;
         slot.board = Some(Slot::<C>::new_board(packets, 1));
         slot.phase = Phase::Pulling;
         slot.response_bytes = bytes;
-        slot.timing = false;
+        slot.timed = UNTIMED;
         slot.progressed(now);
         self.sendable |= 1 << index;
     }
@@ -168,10 +200,9 @@ impl<C> ClientSession<C> {
         self.sample(index, packet, now);
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();
-        slot.single_in_flight = false;
         slot.board = None;
         slot.progress_at = now;
-        if slot.phase == Phase::Sending {
+        if slot.is_sending() {
             slot.phase = Phase::Waiting;
             slot.backoff = 1;
         }
@@ -196,18 +227,17 @@ impl<C> ClientSession<C> {
 
     /// Takes the round trip of the measured transmission, if this packet answers it. Packets of
     /// one batch share one reading of the clock, so one sample of a session speaks for a batch.
-    #[inline(always)]
     fn sample(&mut self, index: u32, packet: Packet<'_>, now: Time) {
         let slot = &mut self.slots[index as usize];
         if packet.ecn_echo() {
             self.stats.ecn_echoes += 1;
         }
         let exact = packet.echo() == slot.timed;
-        if slot.timing && (now != self.sampled_at || !exact) {
+        if slot.timed != UNTIMED && (now != self.sampled_at || !exact) {
             self.take_sample(index, packet, now);
         } else {
             // Answered, though not taken: a later answer must not count as this one's (W6).
-            slot.timing = false;
+            slot.timed = UNTIMED;
         }
     }
 
@@ -218,9 +248,16 @@ impl<C> ClientSession<C> {
             self.stats.retransmissions_spurious += u64::from(slot.board.is_none());
             return;
         }
-        slot.timing = false;
+        slot.timed = UNTIMED;
+        let timed_at = slot.timed_at;
+        self.record(packet, timed_at, now);
+    }
+
+    /// Takes the exact round trip that ended with `packet`.
+    #[inline(never)]
+    fn record(&mut self, packet: Packet<'_>, timed_at: Time, now: Time) {
         self.sampled_at = now;
-        let rtt_ns = now.nanos_since(slot.timed_at);
+        let rtt_ns = now.nanos_since(timed_at);
         self.rtt.sample(rtt_ns);
         let (marked, in_flight) = (packet.ecn_echo(), self.in_flight);
         self.congestion.on_sample(Sample { rtt_ns, marked, in_flight });

@@ -4,6 +4,7 @@ use petasos_base::Time;
 use petasos_wire::{CREDITS_MAX, Encoding};
 
 use super::CallOptions;
+use crate::SessionParams;
 use crate::scoreboard::Scoreboard;
 
 /// How far a call has come.
@@ -11,8 +12,11 @@ use crate::scoreboard::Scoreboard;
 pub(super) enum Phase {
     /// No call.
     Idle,
-    /// The request has packets that have not been acknowledged.
+    /// The request has packets that have not been acknowledged; the only packet of a short one
+    /// has not even been sent.
     Sending,
+    /// The only packet of a short request has been sent.
+    InFlight,
     /// The server has the whole request and has not answered.
     Waiting,
     /// The response is longer than a packet, and its packets are being pulled.
@@ -26,22 +30,22 @@ pub(super) struct Slot<C> {
     pub(super) call: u64,
     pub(super) options: CallOptions,
     pub(super) response_bytes: u32,
-    /// The transmission whose round trip is being measured, and when it left.
+    /// The unanswered transmission whose round trip is being measured, or [`UNTIMED`], and when it
+    /// left.
     pub(super) timed: u32,
     pub(super) timed_at: Time,
-    /// Whether `timed` is still unanswered.
-    pub(super) timing: bool,
     /// When the call last made progress: timeouts count from here.
     pub(super) progress_at: Time,
     pub(super) phase: Phase,
     /// Retransmission timeouts since the last progress.
     pub(super) backoff: u8,
-    /// Whether the packet of a one-packet request is in flight.
-    pub(super) single_in_flight: bool,
     /// The packets of a longer request, later of a longer response.
     pub(super) board: Option<Box<Scoreboard>>,
     pub(super) context: Option<C>,
 }
+
+/// No transmission has this number: they have 24 bits (W6).
+pub(super) const UNTIMED: u32 = u32::MAX;
 
 const NO_CALL: CallOptions = CallOptions {
     method: 0,
@@ -58,13 +62,11 @@ impl<C> Slot<C> {
             call: 0,
             options: NO_CALL,
             response_bytes: 0,
-            timed: 0,
+            timed: UNTIMED,
             timed_at: Time::ZERO,
-            timing: false,
             progress_at: Time::ZERO,
             phase: Phase::Idle,
             backoff: 0,
-            single_in_flight: false,
             board: None,
             context: None,
         }
@@ -82,15 +84,22 @@ impl<C> Slot<C> {
     }
 
     #[inline(always)]
-    pub(super) fn begin(&mut self, slots: u64, number: u64, options: CallOptions, now: Time) {
+    pub(super) fn begin(
+        &mut self,
+        params: &SessionParams,
+        number: u64,
+        options: CallOptions,
+        now: Time,
+    ) {
         debug_assert!(self.context.is_none() && self.board.is_none());
-        self.request = (self.request + slots) % petasos_wire::REQUEST_NUMBERS;
+        self.request = (self.request + u64::from(params.slots)) % petasos_wire::REQUEST_NUMBERS;
         self.call = number;
-        self.options = options;
+        let response_bytes_max = options.response_bytes_max.min(params.response_bytes_max);
+        self.options = CallOptions { response_bytes_max, ..options };
         self.progress_at = now;
         self.phase = Phase::Sending;
         self.backoff = 0;
-        self.timing = false;
+        self.timed = UNTIMED;
     }
 
     /// Takes the context of a call that begins.
@@ -104,24 +113,28 @@ impl<C> Slot<C> {
     /// Measures the round trip of `transmission`, which leaves now.
     #[inline(always)]
     pub(super) fn time(&mut self, transmission: u32, now: Time) {
-        (self.timing, self.timed, self.timed_at) = (true, transmission, now);
+        (self.timed, self.timed_at) = (transmission, now);
     }
 
     #[inline(always)]
     pub(super) fn end(&mut self) -> C {
         self.phase = Phase::Idle;
-        self.single_in_flight = false;
         if self.board.is_some() {
             self.board = None;
         }
         self.context.take().expect("a busy slot has a context")
     }
 
+    /// Whether the server may still lack packets of the request.
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(self.phase, Phase::Sending | Phase::InFlight)
+    }
+
     /// Packets of this call in flight, requests or pulled responses.
     #[inline]
     pub(super) fn in_flight(&self) -> u32 {
         match &self.board {
-            None => u32::from(self.single_in_flight),
+            None => u32::from(self.phase == Phase::InFlight),
             Some(board) => board.in_flight(),
         }
     }

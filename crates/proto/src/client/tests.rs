@@ -15,7 +15,8 @@ impl<C> ClientSession<C> {
             let busy = self.busy >> index & 1 == 1;
             assert_eq!(busy, slot.phase != Phase::Idle);
             assert_eq!(busy, slot.context.is_some());
-            assert!(busy || (slot.board.is_none() && !slot.single_in_flight));
+            assert!(busy || slot.board.is_none());
+            assert!(slot.phase != Phase::InFlight || slot.board.is_none());
             in_flight += slot.in_flight();
         }
         assert_eq!(self.in_flight, in_flight, "packets in flight are those of the slots");

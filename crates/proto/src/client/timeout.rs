@@ -2,7 +2,7 @@
 
 use petasos_base::Time;
 
-use super::slot::Phase;
+use super::slot::{Phase, UNTIMED};
 use super::{ClientSession, Expired};
 use crate::congestion::CongestionControl;
 use crate::params::Recovery;
@@ -61,7 +61,7 @@ impl<C> ClientSession<C> {
         let slot = &mut self.slots[index as usize];
         slot.progress_at = now;
         slot.backoff = slot.backoff.saturating_add(1);
-        slot.timing = false;
+        slot.timed = UNTIMED;
         let before = slot.in_flight();
         if let Some(board) = &mut slot.board {
             match self.params.recovery {

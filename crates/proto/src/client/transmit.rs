@@ -3,7 +3,7 @@
 use petasos_base::Time;
 use petasos_wire::{Header, Kind};
 
-use super::slot::Phase;
+use super::slot::{Phase, UNTIMED};
 use super::{ClientSession, Transmit};
 
 impl<C> ClientSession<C> {
@@ -49,16 +49,14 @@ impl<C> ClientSession<C> {
     pub(super) fn send_single(&mut self, index: u32, now: Time) -> Transmit {
         let transmission = self.next_transmission();
         let slot = &mut self.slots[index as usize];
-        if slot.phase == Phase::Sending && !slot.single_in_flight {
-            slot.single_in_flight = true;
+        if slot.phase == Phase::Sending {
+            slot.phase = Phase::InFlight;
             slot.progress_at = now;
             self.in_flight += 1;
         } else {
             self.stats.retransmissions += 1;
         }
-        slot.timed = transmission;
-        slot.timed_at = now;
-        slot.timing = slot.phase == Phase::Sending;
+        slot.time(if slot.phase == Phase::InFlight { transmission } else { UNTIMED }, now);
         self.sendable &= !(1 << index);
         self.probes &= !(1 << index);
         let last = self.params.packets(self.slots[index as usize].options.request_bytes) - 1;
@@ -115,8 +113,8 @@ impl<C> ClientSession<C> {
     /// Measures this transmission's round trip if no other of the call is being measured.
     fn start_timing(&mut self, index: u32, transmission: u32, now: Time) {
         let slot = &mut self.slots[index as usize];
-        if !slot.timing {
-            (slot.timing, slot.timed, slot.timed_at) = (true, transmission, now);
+        if slot.timed == UNTIMED {
+            slot.time(transmission, now);
         }
     }
 
@@ -126,8 +124,8 @@ impl<C> ClientSession<C> {
         let slot = &self.slots[slot_index as usize];
         let options = &slot.options;
         let header: Header = self
-            .header
-            .with_request(Kind::Request, slot.request, transmission)
+            .request_header
+            .with_numbers(slot.request, transmission)
             .with_client(index, options.request_bytes, options.method)
             .with_encoding(options.encoding);
         Transmit::Request { slot: slot_index, request: slot.request, index, header }

@@ -4,9 +4,10 @@
 //! A request runs at most once: its number must be newer than the slot's (W5), and the response is
 //! kept until the client's next request in the slot, or an explicit "done", shows that it arrived.
 //!
-//! The caller keeps one buffer per slot here ([`ServerSession::buffer_mut`]): the request while it
-//! is being assembled, then the response. After the slot moves on, the old response's buffer stays
-//! until it is taken, so that a short next response can reuse it (eRPC's preallocated responses).
+//! The caller keeps a place for one message per slot here ([`ServerSession::place_mut`]): the
+//! request while it is being assembled, then the response. After the slot moves on, the old
+//! response stays until it is taken or overwritten, so that the next one can reuse its memory
+//! (eRPC's preallocated responses).
 
 mod assembly;
 mod receive;
@@ -14,7 +15,8 @@ mod receive;
 mod tests;
 
 use petasos_wire::{
-    BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, SessionMark, TRANSMISSION_NUMBERS,
+    BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, SessionMark, Signature,
+    TRANSMISSION_NUMBERS,
 };
 
 use crate::SessionParams;
@@ -29,7 +31,7 @@ pub enum RequestAction {
     /// The payload is a whole new request: run its handler.
     Deliver,
     /// The payload is the first to arrive of a new request of `bytes`: provide that much room in
-    /// the slot's buffer and store it at `offset`. If there is no room, reject the request.
+    /// the slot's place and store it at `offset`. If there is no room, reject the request.
     Begin {
         /// The request's slot.
         slot: u32,
@@ -38,8 +40,7 @@ pub enum RequestAction {
         /// Where in the message, in bytes.
         offset: u32,
     },
-    /// Store the payload at `offset` of the slot's buffer. After the `last` one the buffer holds
-    /// the whole request: run its handler.
+    /// Store the payload at `offset` of the slot's place. After the `last` one it holds the whole request: run its handler.
     Store {
         /// The request's slot.
         slot: u32,
@@ -64,7 +65,7 @@ pub enum RequestAction {
     },
     /// The request cannot be served; send the header.
     Reject(ServerTransmit),
-    /// The client gave up the call in `slot`, or has its response: the buffer may go.
+    /// The client gave up the call in `slot`, or has its response: the message may go.
     Released {
         /// The request's slot.
         slot: u32,
@@ -83,7 +84,7 @@ pub struct ServerTransmit {
 /// What became of a handler's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Respond {
-    /// Put it into the slot's buffer and send its packet 0.
+    /// Put it into the slot's place and send its packet 0.
     Send,
     /// The call is over; drop the response.
     Stale,
@@ -93,8 +94,10 @@ pub enum Respond {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No request, or one that the client gave up or that was rejected.
+    /// No request, or one that the client gave up.
     Idle,
+    /// The request was rejected, for this reason.
+    Rejected(RejectCode),
     Receiving,
     Running,
     Responded,
@@ -110,25 +113,19 @@ struct Slot<B> {
     method: u16,
     phase: Phase,
     ecn: bool,
-    /// Why the request was rejected, if it was.
-    reject: Option<RejectCode>,
     assembly: Option<Box<Assembly>>,
-    buffer: Option<B>,
+    place: B,
 }
 
 impl<B> Slot<B> {
     /// Makes the slot the new request's, of which `packet` is the first to arrive.
-    #[inline(always)]
     fn renew(&mut self, packet: Packet<'_>, marked: bool) {
         self.request = packet.request();
         self.echo = packet.transmission();
         self.bytes = packet.message_bytes();
         self.method = packet.method();
         self.ecn = marked;
-        self.reject = None;
-        if self.assembly.is_some() {
-            self.assembly = None;
-        }
+        self.assembly = None;
     }
 }
 
@@ -136,7 +133,16 @@ impl<B> Slot<B> {
 pub struct ServerSession<B> {
     params: SessionParams,
     header: Header,
+    response_header: Header,
     mark: SessionMark,
+    /// What the only packet of a request looks like, usually.
+    signature: Signature,
+    /// A request's slot is in these bits of its number (W5).
+    slot_mask: u64,
+    /// The longest request in one packet, in bytes.
+    short_request_bytes_max: u32,
+    /// Responses shorter than this, in bytes, may be sent in one step: none with checksums.
+    short_responses_below: u32,
     slots: Box<[Slot<B>]>,
     /// Slots that owe an acknowledgement.
     acks: u64,
@@ -145,7 +151,7 @@ pub struct ServerSession<B> {
     stats: ServerStats,
 }
 
-impl<B> ServerSession<B> {
+impl<B: Default> ServerSession<B> {
     /// A session that has been set up with `params`.
     pub fn new(params: SessionParams) -> Self {
         params.assert_valid();
@@ -156,13 +162,20 @@ impl<B> ServerSession<B> {
             method: 0,
             phase: Phase::Idle,
             ecn: false,
-            reject: None,
             assembly: None,
-            buffer: None,
+            place: B::default(),
         };
         ServerSession {
             header: params.header(),
+            response_header: params.header().with_kind(Kind::Response),
             mark: params.mark(),
+            signature: Signature::new(Kind::Request, params.mark()),
+            slot_mask: u64::from(params.slots) - 1,
+            short_request_bytes_max: params.payload_bytes.min(params.request_bytes_max),
+            short_responses_below: match params.checksum {
+                true => 0,
+                false => params.payload_bytes.min(params.response_bytes_max) + 1,
+            },
             slots: (0..params.slots).map(slot).collect(),
             acks: 0,
             credits: params.credits,
@@ -171,11 +184,18 @@ impl<B> ServerSession<B> {
             params,
         }
     }
+}
 
-    /// The slot's buffer; see the module's documentation.
+impl<B> ServerSession<B> {
+    /// Never answers in one step: a measure of what that brings.
+    pub fn without_short_responses(self) -> Self {
+        ServerSession { short_responses_below: 0, ..self }
+    }
+
+    /// The slot's place for a message; see the module's documentation.
     #[inline]
-    pub fn buffer_mut(&mut self, slot: u32) -> &mut Option<B> {
-        &mut self.slots[slot as usize].buffer
+    pub fn place_mut(&mut self, slot: u32) -> &mut B {
+        &mut self.slots[slot as usize].place
     }
 
     /// The response to `request` in `slot`, unless the slot has moved on.
@@ -183,7 +203,7 @@ impl<B> ServerSession<B> {
     pub fn response_of(&self, slot: u32, request: u64) -> Option<&B> {
         let slot = &self.slots[slot as usize];
         let current = slot.request == request && slot.phase == Phase::Responded;
-        if current { slot.buffer.as_ref() } else { None }
+        current.then_some(&slot.place)
     }
 
     /// The number of the latest request in `slot`.
@@ -201,7 +221,7 @@ impl<B> ServerSession<B> {
     /// The slot of `request` (W5).
     #[inline(always)]
     pub fn slot_of(&self, request: u64) -> u32 {
-        (request & u64::from(self.params.slots - 1)) as u32
+        (request & self.slot_mask) as u32
     }
 
     /// Whether `request` still waits for its response.
@@ -212,7 +232,7 @@ impl<B> ServerSession<B> {
     }
 
     /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
-    /// caller puts the response into the slot's buffer and sends its packet 0.
+    /// caller puts the response into the slot's place and sends its packet 0.
     #[inline]
     pub fn respond(&mut self, request: u64, bytes: u32) -> Respond {
         if !self.is_running(request) {
@@ -231,35 +251,33 @@ impl<B> ServerSession<B> {
         Respond::Send
     }
 
-    /// Answers `request` with `bytes` in the buffer that the slot has kept, if `fits` says that it
-    /// will do: gives the buffer to be filled, and the header of the response's only packet.
+    /// The common case of [`ServerSession::respond`] and [`ServerSession::response_header`] in one
+    /// step: answers `request` with `bytes` in one packet. Gives its header, and the slot's place
+    /// for the caller to put the response into.
+    ///
     /// `None`, and nothing changed, if anything is out of the ordinary.
     #[inline(always)]
-    pub fn respond_in_place(
-        &mut self,
-        request: u64,
-        bytes: u32,
-        fits: impl FnOnce(&B) -> bool,
-    ) -> Option<(Header, &mut B)> {
-        let transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
-        let short = bytes <= self.params.payload_bytes && bytes <= self.params.response_bytes_max;
-        let index = self.slot_of(request);
-        let slot = &mut self.slots[index as usize];
+    pub fn respond_short(&mut self, request: u64, bytes: u32) -> Option<(Header, &mut B)> {
+        let index = request & self.slot_mask;
+        let slot = self.slots.get_mut(index as usize)?;
         let current = slot.request == request && slot.phase == Phase::Running;
-        let buffer = slot.buffer.as_mut().filter(|buffer| short && current && fits(buffer))?;
+        if !current || bytes >= self.short_responses_below {
+            return None;
+        }
+        let transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
         slot.phase = Phase::Responded;
         slot.bytes = bytes;
         self.transmission = transmission;
         if self.acks != 0 {
-            self.acks &= !(1 << index);
+            clear(&mut self.acks, index);
         }
         self.stats.responses += 1;
         let header = self
-            .header
-            .with_request(Kind::Response, request, transmission)
+            .response_header
+            .with_numbers(request, transmission)
             .with_server(slot.echo, bytes, self.credits)
             .with_ecn_echo(slot.ecn);
-        Some((header, buffer))
+        Some((header, &mut slot.place))
     }
 
     /// Gives `request` up with a reason for the client; `None` if its call is over.
@@ -270,9 +288,8 @@ impl<B> ServerSession<B> {
         if slot.request != request || !open {
             return None;
         }
-        slot.phase = Phase::Idle;
+        slot.phase = Phase::Rejected(code);
         slot.assembly = None;
-        slot.reject = Some(code);
         self.acks &= !(1 << index);
         Some(self.reject_packet(index, code))
     }
@@ -284,8 +301,8 @@ impl<B> ServerSession<B> {
         let slot = &self.slots[slot as usize];
         let value = if index == 0 { slot.bytes } else { index };
         let header = self
-            .header
-            .with_request(Kind::Response, slot.request, transmission)
+            .response_header
+            .with_numbers(slot.request, transmission)
             .with_server(slot.echo, value, self.credits)
             .with_ecn_echo(slot.ecn);
         if index == 0 { header } else { header.with_later() }
@@ -331,7 +348,7 @@ impl<B> ServerSession<B> {
     }
 
     /// Bytes of memory behind the session, beyond its own size, its requests' assemblies and the
-    /// caller's buffers.
+    /// memory behind the caller's places.
     pub fn footprint_bytes(&self) -> usize {
         size_of_val(&*self.slots)
     }
@@ -341,9 +358,9 @@ impl<B> ServerSession<B> {
         &self.stats
     }
 
-    /// Ends the session: every buffer that it kept.
-    pub fn into_buffers(self) -> impl Iterator<Item = B> {
-        self.slots.into_iter().filter_map(|slot| slot.buffer)
+    /// Ends the session: what every slot's place holds.
+    pub fn into_places(self) -> impl Iterator<Item = B> {
+        self.slots.into_iter().map(|slot| slot.place)
     }
 
     fn reject_packet(&mut self, slot: u32, code: RejectCode) -> ServerTransmit {
@@ -362,6 +379,13 @@ impl<B> ServerSession<B> {
         self.transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
         self.transmission
     }
+}
+
+/// Takes `index` out of a set of slots: where that is rare.
+#[cold]
+#[inline(never)]
+fn clear(set: &mut u64, index: u64) {
+    *set &= !(1 << index);
 }
 
 impl<B> core::fmt::Debug for ServerSession<B> {

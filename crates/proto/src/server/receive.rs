@@ -1,6 +1,6 @@
 //! Inputs of the server's half: what the client sent.
 
-use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RejectCode};
+use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RawPacket, RejectCode};
 
 use super::assembly::Assembly;
 use super::{Phase, RequestAction, ServerSession};
@@ -8,14 +8,44 @@ use crate::params::Recovery;
 use crate::stats::Drop;
 
 impl<B> ServerSession<B> {
-    /// Takes a packet that a client sent to this session; `marked` says whether it met congestion.
+    /// The common case of [`ServerSession::handle_packet`]: a new request that is whole in one
+    /// packet, with nothing unusual about it. Gives the packet without its padding (W7); the caller
+    /// runs the handler.
+    ///
+    /// `None` if it is not such a packet; nothing has changed then.
     #[inline(always)]
+    pub fn take_short<'a>(&mut self, raw: &RawPacket<'a>, marked: bool) -> Option<Packet<'a>> {
+        let packet = raw.signed(self.signature)?;
+        let payload = packet.payload().get(..packet.message_bytes() as usize)?;
+        let index = packet.request() & self.slot_mask;
+        let slots = self.slots.len() as u64;
+        let slot = self.slots.get_mut(index as usize)?;
+        // The first request of a slot, and where the numbers wrap, takes the long way. A slot that
+        // has answered owes no acknowledgement.
+        let plain = packet.request() == slot.request + slots
+            && packet.packet_index() == 0
+            && packet.message_bytes() <= self.short_request_bytes_max
+            && slot.phase == Phase::Responded;
+        if !plain {
+            return None;
+        }
+        slot.request = packet.request();
+        slot.echo = packet.transmission();
+        slot.bytes = packet.message_bytes();
+        slot.method = packet.method();
+        slot.ecn = marked;
+        slot.phase = Phase::Running;
+        self.stats.requests += 1;
+        Some(packet.with_payload(payload))
+    }
+
+    /// Takes a packet that a client sent to this session; `marked` says whether it met congestion.
     pub fn handle_packet(&mut self, packet: &Packet<'_>, marked: bool) -> RequestAction {
         let packet = *packet;
         if !packet.is_of(self.mark) {
             return self.drop_packet(Drop::WrongTag);
         }
-        let index = (packet.request() & u64::from(self.params.slots - 1)) as u32;
+        let index = self.slot_of(packet.request());
         if packet.is_first(Kind::Request) {
             return self.on_request(index, packet, marked);
         }
@@ -26,7 +56,6 @@ impl<B> ServerSession<B> {
         }
     }
 
-    #[inline(always)]
     fn on_request(&mut self, index: u32, packet: Packet<'_>, marked: bool) -> RequestAction {
         let bytes = packet.message_bytes();
         let whole = bytes as usize == packet.payload().len()
@@ -40,9 +69,7 @@ impl<B> ServerSession<B> {
         }
         slot.renew(packet, marked);
         slot.phase = Phase::Running;
-        if self.acks != 0 {
-            self.acks &= !(1 << index);
-        }
+        self.acks &= !(1 << index);
         self.stats.requests += 1;
         RequestAction::Deliver
     }
@@ -82,8 +109,7 @@ impl<B> ServerSession<B> {
         let bytes = packet.message_bytes();
         let slot = &mut self.slots[index as usize];
         if bytes > self.params.request_bytes_max {
-            slot.phase = Phase::Idle;
-            slot.reject = Some(RejectCode::TooLarge);
+            slot.phase = Phase::Rejected(RejectCode::TooLarge);
             return RequestAction::Reject(self.reject_packet(index, RejectCode::TooLarge));
         }
         slot.phase = Phase::Receiving;
@@ -110,10 +136,8 @@ impl<B> ServerSession<B> {
                 self.stats.responses_repeated += 1;
                 RequestAction::Repeat { slot: index }
             }
-            Phase::Idle => match slot.reject {
-                Some(code) => RequestAction::Reject(self.reject_packet(index, code)),
-                None => self.drop_packet(Drop::Stale),
-            },
+            Phase::Rejected(code) => RequestAction::Reject(self.reject_packet(index, code)),
+            Phase::Idle => self.drop_packet(Drop::Stale),
         }
     }
 
@@ -159,14 +183,13 @@ impl<B> ServerSession<B> {
 
     fn on_end(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let slot = &mut self.slots[index as usize];
-        let over = slot.phase == Phase::Idle
+        let over = matches!(slot.phase, Phase::Idle | Phase::Rejected(_))
             || (packet.kind() == Kind::Done && slot.phase != Phase::Responded);
         if slot.request != packet.request() || over {
             return self.drop_packet(Drop::Stale);
         }
         slot.phase = Phase::Idle;
         slot.assembly = None;
-        slot.reject = None;
         self.acks &= !(1 << index);
         self.stats.cancels += u64::from(packet.kind() == Kind::Cancel);
         RequestAction::Released { slot: index }

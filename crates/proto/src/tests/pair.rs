@@ -39,6 +39,8 @@ pub(super) struct Config {
     pub(super) seed: u64,
     /// Whether the client sends "done" after a response of several packets.
     pub(super) done: bool,
+    /// Whether both ends take the one-step ways of the common case.
+    pub(super) short_cuts: bool,
     /// Whether the server has room for requests of several packets.
     pub(super) room: bool,
     /// Whether packets are forged, so that bytes and handlers' runs are not to be checked.
@@ -57,6 +59,7 @@ impl Default for Config {
             link: Link::CLEAN,
             seed: 1,
             done: false,
+            short_cuts: true,
             room: true,
             hostile: false,
         }
@@ -97,7 +100,7 @@ enum Command {
 pub(super) struct Pair {
     pub(super) config: Config,
     pub(super) client: ClientSession<Context>,
-    pub(super) server: ServerSession<Buffer>,
+    pub(super) server: ServerSession<Option<Buffer>>,
     pub(super) network: Network,
     pub(super) now: Time,
     pub(super) plans: Vec<Plan>,
@@ -267,17 +270,26 @@ impl Pair {
         };
         let request = request_of(method, plan.request_bytes);
         let context = Context { method, request, response: Vec::new() };
-        let context = match self.client.send_short(options, context, self.now) {
-            Ok(sent) => {
-                self.numbers.insert(method, sent.call);
-                let packet = bytes_of(sent.header, &sent.context.request);
-                return self.network.send(packet, self.now);
-            }
-            Err(context) => context,
-        };
+        let Some(context) = self.start_short(options, context) else { return };
         match self.client.enqueue(Call { options, context }, self.now) {
             Ok(enqueued) => _ = self.numbers.insert(method, enqueued.call),
             Err(refused) => self.end(refused.context, Outcome::Refused),
+        }
+    }
+
+    /// Sends the call in one step if that is possible and wanted; otherwise gives its context back.
+    fn start_short(&mut self, options: CallOptions, context: Context) -> Option<Context> {
+        if !self.config.short_cuts {
+            return Some(context);
+        }
+        match self.client.send_short(options, context, self.now) {
+            Ok(sent) => {
+                self.numbers.insert(options.method, sent.call);
+                let packet = bytes_of(sent.header, &sent.context.request);
+                self.network.send(packet, self.now);
+                None
+            }
+            Err(context) => Some(context),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use petasos_wire::{Packet, RejectCode};
+use petasos_wire::{Packet, RawPacket, RejectCode};
 
 use super::link::bytes_of;
 use super::pair::{Job, PAYLOAD, Pair};
@@ -16,7 +16,15 @@ fn store(message: &mut [u8], offset: u32, payload: &[u8]) {
 
 impl Pair {
     pub(super) fn client_packet(&mut self, bytes: &[u8]) {
+        let raw = RawPacket::read(bytes).expect("only well-formed packets arrive");
+        if self.config.short_cuts
+            && let Some((context, payload)) = self.client.take_short(&raw, self.now)
+        {
+            self.check_response(context.method, payload);
+            return self.end(context, Outcome::Answered);
+        }
         let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
+        let packet = packet.response_without_padding();
         match self.client.handle_packet(&packet, self.now) {
             ResponseAction::None => {}
             ResponseAction::Complete { slot } => {
@@ -66,7 +74,15 @@ impl Pair {
     }
 
     pub(super) fn server_packet(&mut self, bytes: &[u8]) {
+        let raw = RawPacket::read(bytes).expect("only well-formed packets arrive");
+        if self.config.short_cuts
+            && let Some(packet) = self.server.take_short(&raw, false)
+        {
+            let slot = self.server.slot_of(packet.request());
+            return self.run_handler(slot, packet.payload());
+        }
         let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
+        let packet = packet.request_without_padding();
         let payload = packet.payload();
         match self.server.handle_packet(&packet, false) {
             RequestAction::None => {}
@@ -78,7 +94,7 @@ impl Pair {
                 self.begin(slot, bytes, offset, payload);
             }
             RequestAction::Store { slot, offset, last } => {
-                let buffer = self.server.buffer_mut(slot).as_mut();
+                let buffer = self.server.place_mut(slot).as_mut();
                 let request = &mut buffer.expect("the request has begun").bytes;
                 store(request, offset, payload);
                 if last {
@@ -95,7 +111,7 @@ impl Pair {
             RequestAction::Reject(reject) => {
                 self.network.send(bytes_of(reject.header, &[]), self.now);
             }
-            RequestAction::Released { slot } => *self.server.buffer_mut(slot) = None,
+            RequestAction::Released { slot } => *self.server.place_mut(slot) = None,
         }
     }
 
@@ -112,7 +128,7 @@ impl Pair {
 
     fn put_buffer(&mut self, slot: u32, bytes: Vec<u8>) {
         let living = Rc::clone(&self.living);
-        *self.server.buffer_mut(slot) = Some(Buffer { bytes, _living: living });
+        *self.server.place_mut(slot) = Some(Buffer { bytes, _living: living });
     }
 
     fn run_handler(&mut self, slot: u32, request_bytes: &[u8]) {
@@ -139,12 +155,13 @@ impl Pair {
 
     pub(super) fn respond(&mut self, job: Job) {
         let bytes = self.plans[usize::from(job.method)].response_bytes;
-        let fits = |kept: &Buffer| kept.bytes.capacity() >= bytes as usize;
-        let placed = self.server.respond_in_place(job.request, bytes, fits);
-        if let Some((header, kept)) = placed {
-            kept.bytes = response_of(job.method, bytes);
-            let packet = bytes_of(header, &kept.bytes);
-            return self.network.send(packet, self.now);
+        if self.config.short_cuts
+            && let Some((header, place)) = self.server.respond_short(job.request, bytes)
+        {
+            let response = response_of(job.method, bytes);
+            self.network.send(bytes_of(header, &response), self.now);
+            *place = Some(Buffer { bytes: response, _living: Rc::clone(&self.living) });
+            return;
         }
         match self.server.respond(job.request, bytes) {
             Respond::Send => {
@@ -165,7 +182,8 @@ impl Pair {
     fn send_response(&mut self, slot: u32, index: u32) {
         let header = self.server.response_header(slot, index);
         let request = self.server.request_in(slot);
-        let response = self.server.response_of(slot, request).expect("the response is kept");
+        let response = self.server.response_of(slot, request).and_then(Option::as_ref);
+        let response = response.expect("the response is kept");
         let start = (index * PAYLOAD) as usize;
         let end = response.bytes.len().min(start + PAYLOAD as usize);
         let bytes = bytes_of(header, &response.bytes[start..end]);

@@ -6,7 +6,7 @@ use super::link::Link;
 use super::pair::{Config, PAYLOAD, Pair};
 use super::plan::{Answer, Outcome, Plan};
 use crate::Recovery;
-use petasos_wire::RejectCode;
+use petasos_wire::{CREDITS_MAX, RejectCode};
 
 /// Sizes around the edges of packets, and some of many packets.
 pub(super) fn message_bytes() -> impl Strategy<Value = u32> {
@@ -70,8 +70,8 @@ fn link() -> impl Strategy<Value = Link> {
 pub(super) fn config() -> impl Strategy<Value = Config> {
     let sizes = (0u32..4, prop_oneof![1u32..5, 1u32..100, Just(4095)], 0u32..40);
     let recovery = prop_oneof![Just(Recovery::Selective), Just(Recovery::GoBackN)];
-    (sizes, recovery, link(), any::<u64>(), any::<bool>()).prop_map(
-        |((slots_log, credits, backlog_max), recovery, link, seed, done)| Config {
+    (sizes, recovery, link(), any::<u64>(), any::<[bool; 2]>()).prop_map(
+        |((slots_log, credits, backlog_max), recovery, link, seed, [done, short_cuts])| Config {
             slots: 1 << slots_log,
             credits,
             recovery,
@@ -79,6 +79,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
             link,
             seed,
             done,
+            short_cuts,
             ..Config::default()
         },
     )
@@ -133,6 +134,24 @@ proptest! {
         }
         let rest_ns = pair.now.nanos_since(healed);
         prop_assert!(rest_ns < 30_000_000_000, "at rest {rest_ns} ns after the last fault");
+    }
+
+    /// The one-step ways of the common case come to the same as the long ones. (They do not take
+    /// part in the turns that slots take for credits, so there are enough of these.)
+    #[test]
+    fn short_cuts_change_nothing(
+        config in config(), steps in prop::collection::vec(step(), 1..20),
+    ) {
+        let [long, short] = [false, true].map(|short_cuts| {
+            let credits = CREDITS_MAX;
+            let mut pair = Pair::new(Config { short_cuts, credits, ..config });
+            begin(&mut pair, &steps);
+            pair.run_for_us(100_000);
+            pair.network.heal();
+            pair.run();
+            (pair.outcomes.clone(), pair.client.stats(), *pair.server.stats())
+        });
+        prop_assert_eq!(long, short);
     }
 
     /// A link without faults wastes nothing: no call is sent twice unless its handler is slow.

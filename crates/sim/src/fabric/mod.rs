@@ -161,7 +161,7 @@ impl Fabric {
     pub(crate) fn traffic(&self) -> Traffic {
         let mut clients = ClientStats::default();
         let halves = self.threads.iter().flat_map(|thread| &thread.clients);
-        halves.for_each(|client| clients.add(client.stats()));
+        halves.for_each(|client| clients.add(&client.stats()));
         let stats = &self.network.stats;
         let depths = self.threads.iter().map(|thread| thread.inbox_frames_max);
         Traffic {

@@ -198,7 +198,7 @@ impl Client {
         self.session.busy() == 0 && self.session.backlog() == 0 && self.session.in_flight() == 0
     }
 
-    pub(in crate::fabric) fn stats(&self) -> &ClientStats {
+    pub(in crate::fabric) fn stats(&self) -> ClientStats {
         self.session.stats()
     }
 

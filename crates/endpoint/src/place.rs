@@ -1,0 +1,96 @@
+//! What a server session keeps in each slot: the request while it is being assembled, then the
+//! response until the client has it.
+//!
+//! A short response lies in the place itself: it is written there and to the transmit queue in
+//! one go, and costs neither an allocation nor another cache line.
+
+use petasos_buf::MsgBuf;
+
+/// The longest response that a place holds without a buffer.
+pub(crate) const SHORT_BYTES_MAX: usize = 63;
+
+/// `len` when the message is in the buffer.
+const IN_BUFFER: u8 = u8::MAX;
+
+/// Invariant: `len` is at most [`SHORT_BYTES_MAX`] or [`IN_BUFFER`]; the latter only while there is
+/// a buffer.
+pub(crate) struct Place {
+    /// The message, or one of earlier whose memory the next may reuse.
+    buffer: Option<MsgBuf>,
+    len: u8,
+    short: [u8; SHORT_BYTES_MAX],
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place { buffer: None, len: 0, short: [0; SHORT_BYTES_MAX] }
+    }
+}
+
+impl Place {
+    /// Keeps a message of `len` bytes, at most [`SHORT_BYTES_MAX`], to be written.
+    #[inline(always)]
+    pub(crate) fn short_mut(&mut self, len: usize) -> &mut [u8] {
+        self.len = len as u8;
+        &mut self.short[..len]
+    }
+
+    /// Keeps `buf`, and gives the buffer that lay here.
+    pub(crate) fn put(&mut self, buf: MsgBuf) -> Option<MsgBuf> {
+        self.len = IN_BUFFER;
+        self.buffer.replace(buf)
+    }
+
+    /// Takes the buffer away, whether it holds the message or one of earlier.
+    pub(crate) fn take(&mut self) -> Option<MsgBuf> {
+        self.len = 0;
+        self.buffer.take()
+    }
+
+    /// The buffer that holds the message, if it is in one.
+    #[inline]
+    pub(crate) fn buffer(&self) -> Option<&MsgBuf> {
+        if self.len == IN_BUFFER { self.buffer.as_ref() } else { None }
+    }
+
+    /// [`Place::buffer`], to be written.
+    #[inline]
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut MsgBuf> {
+        if self.len == IN_BUFFER { self.buffer.as_mut() } else { None }
+    }
+
+    /// Takes the buffer away if it can hold `len` bytes.
+    pub(crate) fn take_roomy(&mut self, len: usize) -> Option<MsgBuf> {
+        let roomy = self.buffer.as_ref().is_some_and(|buf| buf.capacity() >= len);
+        if roomy { self.take() } else { None }
+    }
+
+    /// The message.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self.buffer() {
+            Some(buf) => buf,
+            None => &self.short[..usize::from(self.len)],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_holds_one_message_and_remembers_a_buffer() {
+        let mut place = Place::default();
+        assert_eq!(place.as_slice(), b"");
+        place.short_mut(SHORT_BYTES_MAX).fill(7);
+        assert_eq!(place.as_slice(), [7; SHORT_BYTES_MAX]);
+        assert!(place.put(MsgBuf::from_slice(&[8; 100])).is_none());
+        assert_eq!(place.as_slice(), [8; 100]);
+        place.short_mut(5).copy_from_slice(b"short");
+        assert_eq!(place.as_slice(), b"short");
+        assert!(place.buffer().is_none(), "the buffer is of earlier");
+        assert!(place.take_roomy(101).is_none());
+        assert_eq!(place.take_roomy(100).map(|buf| buf.capacity()), Some(100));
+        assert!(place.take().is_none());
+    }
+}

@@ -1,0 +1,128 @@
+//! Recognising the packets that a session sees most with a single comparison.
+//!
+//! [`Packet::parse`] checks a header field by field, and a session then checks tag, kind and flags
+//! one by one. For the only packet of a message with nothing unusual about it, all of these have
+//! one right value, known when the session is set up: its [`Signature`]. Whatever differs takes
+//! the long way, which says what is wrong.
+
+use crate::header::{ENCODING_MASK, SESSION_IN_WORD_MASK, SESSION_SHIFT, words_of};
+use crate::{HEADER_BYTES, Kind, Packet, SessionMark, VERSION};
+
+/// A datagram long enough for a header, of which nothing has been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct RawPacket<'a> {
+    words: [u64; 3],
+    payload: &'a [u8],
+}
+
+impl<'a> RawPacket<'a> {
+    /// Reads the header of `bytes`; `None` if they are too short for one (W1).
+    #[inline(always)]
+    pub fn read(bytes: &'a [u8]) -> Option<RawPacket<'a>> {
+        let (header, payload) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+        Some(RawPacket { words: words_of(header), payload })
+    }
+
+    /// Whether a server claims to have sent the packet.
+    #[inline(always)]
+    pub fn from_server(&self) -> bool {
+        self.unchecked().from_server()
+    }
+
+    /// The session that the packet claims to be for (W4): below [`crate::SESSIONS_MAX`].
+    #[inline(always)]
+    pub fn session(&self) -> usize {
+        ((self.words[0] & SESSION_IN_WORD_MASK) >> SESSION_SHIFT) as usize
+    }
+
+    /// The packet, if it carries `signature`: the checks of [`Packet::parse`] hold then, and the
+    /// tag is right.
+    #[inline(always)]
+    pub fn signed(&self, signature: Signature) -> Option<Packet<'a>> {
+        let word = self.words[0] & !(SESSION_IN_WORD_MASK | ENCODING_MASK);
+        (word == signature.0).then_some(self.unchecked())
+    }
+
+    #[inline(always)]
+    fn unchecked(&self) -> Packet<'a> {
+        Packet { words: self.words, payload: self.payload }
+    }
+}
+
+/// The first word of a session's commonest packets: this version, one kind, the session's tag, no
+/// flag set. The session's index and the encoding may be any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature(u64);
+
+impl Signature {
+    /// The signature of packets of `kind` with `mark`. In a session with checksums (W12) no
+    /// packet has it, since each carries a flag.
+    pub const fn new(kind: Kind, mark: SessionMark) -> Signature {
+        if mark.has_checksum() {
+            return Signature(0);
+        }
+        Signature(VERSION as u64 | (kind as u64) << 4 | mark.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Encoding, Header};
+
+    const TAG: u32 = 0xabc_def0;
+
+    fn request() -> Header {
+        Header::for_session(77, TAG).with_request(Kind::Request, 5, 6).with_client(0, 0, 9)
+    }
+
+    fn is_signed(header: Header, signature: Signature) -> bool {
+        let bytes = header.to_bytes();
+        let raw = RawPacket::read(&bytes).expect("a header is long enough");
+        assert_eq!((raw.session(), raw.from_server()), (77, false));
+        raw.signed(signature).is_some()
+    }
+
+    #[test]
+    fn only_the_ordinary_packet_is_signed() {
+        let signature = Signature::new(Kind::Request, SessionMark::new(TAG, false));
+        assert!(is_signed(request(), signature));
+        assert!(is_signed(request().with_encoding(Encoding::Protobuf), signature));
+        assert!(!is_signed(request().with_checksum(), signature));
+        assert!(!is_signed(request().with_later(), signature));
+        assert!(!is_signed(request().with_ecn_echo(true), signature));
+        let other_kind = Signature::new(Kind::Pull, SessionMark::new(TAG, false));
+        assert!(!is_signed(request(), other_kind));
+        let other_tag = Signature::new(Kind::Request, SessionMark::new(TAG + 1, false));
+        assert!(!is_signed(request(), other_tag));
+    }
+
+    #[test]
+    fn a_session_with_checksums_has_no_ordinary_packets() {
+        let signature = Signature::new(Kind::Request, SessionMark::new(TAG, true));
+        assert!(!is_signed(request(), signature));
+        assert!(!is_signed(request().with_checksum(), signature));
+    }
+
+    #[test]
+    fn w1_short_bytes_are_no_packet() {
+        assert!(RawPacket::read(&[0; HEADER_BYTES - 1]).is_none());
+    }
+
+    /// Whatever is signed also parses, to the same packet: no flipped bit slips through.
+    #[test]
+    fn what_is_signed_parses() {
+        let signature = Signature::new(Kind::Request, SessionMark::new(TAG, false));
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut bytes = request().to_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let raw = RawPacket::read(&bytes).expect("a header is long enough");
+            if let Some(signed) = raw.signed(signature) {
+                let parsed = Packet::parse(&bytes).expect("a signed packet is well-formed");
+                assert!(parsed.is_of(SessionMark::new(TAG, false)), "bit {bit}");
+                assert!(parsed.is_first(Kind::Request), "bit {bit}");
+                assert_eq!(parsed.request(), signed.request());
+            }
+        }
+    }
+}
