@@ -13,6 +13,8 @@
 //!
 //! Over shared memory the same roles are called [`ring_ping`], [`ring_echo`] and so on.
 //!
+//! [`xdp`] has the first two for AF_XDP sockets.
+//!
 //! What holds for all of them:
 //!
 //! - They do nothing but what the measurement needs: a floor that is too slow would flatter
@@ -35,6 +37,7 @@ mod ping;
 mod ring;
 mod ring_turns;
 mod turn;
+pub mod xdp;
 
 pub use bulk::{blast, drain};
 pub use echo::echo;

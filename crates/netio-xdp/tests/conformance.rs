@@ -1,4 +1,4 @@
-//! The backend passes the suite across veth pairs, and across a switch where three ports are needed.
+//! The backend passes the suite across veth pairs, and across a switch where it takes three ports.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! The bare floor of `petasos-floor` moves frames, and the backend moves packets without allocating.
+//! The bare floor of `petasos-floor` moves frames; the backend moves packets without allocating.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};

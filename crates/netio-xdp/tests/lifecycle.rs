@@ -1,4 +1,4 @@
-//! What happens around traffic: owners that die, interfaces that go down, requests that cannot work.
+//! What happens around traffic: owners that die, interfaces that fail, requests that cannot work.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};

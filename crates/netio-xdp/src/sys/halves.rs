@@ -207,7 +207,8 @@ impl TxHalf {
     /// [`TxHalf::push`].
     #[inline]
     pub fn frame(&mut self) -> Option<&mut [u8]> {
-        if self.free.is_empty() {
+        // Once a batch, so that a frame is used again while the caches still have it.
+        if !self.unpublished || self.free.is_empty() {
             self.reclaim();
         }
         let address = *self.free.last().filter(|_| self.tx.has_room())? as usize;
