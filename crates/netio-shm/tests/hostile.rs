@@ -89,7 +89,11 @@ impl Scene {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn garbage_in_the_region_harms_nobody_else(
@@ -104,7 +108,8 @@ proptest! {
                 // Counts, flags and headers, near what an honest peer writes.
                 let ring = RINGS.ring_bytes();
                 let slots = (0..16).map(|slot| 256 + slot * 64);
-                let targets: Vec<usize> = [ring, ring + 128, 128].into_iter().chain(slots).collect();
+                let words = [ring, ring + 128, 128].into_iter();
+                let targets: Vec<usize> = words.chain(slots).collect();
                 write(&scene.memory, *index.get(&targets), value & 0x0001_0000_1f00_1fff);
             } else {
                 write(&scene.memory, index.index(RINGS.region_bytes() / 8) * 8, value);
