@@ -103,7 +103,9 @@ fn flood(
     mut stop: impl FnMut() -> bool,
 ) -> Turn {
     let route = io.route(peer).expect("on the link");
-    let bytes = [1; PAYLOAD_BYTES];
+    // What an earlier turn has left is told apart by the first byte.
+    let tag = io.stats().tx_frames as u8;
+    let bytes = [tag; PAYLOAD_BYTES];
     let packets = [TxPacket { route, head: &bytes[..24], body: &bytes[24..] }; TX_BATCH_MAX];
     while io.receive().frames().count() > 0 {}
     let (mut turn, start) = (Turn::default(), clock.now());
@@ -113,7 +115,8 @@ fn flood(
             sent = if window == 1 { clock.now() } else { sent };
             outstanding += io.transmit(&packets[..window - outstanding]);
         }
-        let echoes = io.receive().frames().count().min(outstanding);
+        let frames = io.receive().frames();
+        let echoes = frames.filter(|frame| frame.bytes[0] == tag).count().min(outstanding);
         if echoes > 0 {
             idle = 0;
             turn.datagrams += echoes as u64;
@@ -141,15 +144,18 @@ fn flood(
     turn
 }
 
-/// Answers each packet with one of the same length.
+/// Sends every packet back.
 fn echo(io: &mut XdpIo, peer: std::net::SocketAddr, mut stop: impl FnMut() -> bool) {
     let route = io.route(peer).expect("on the link");
-    let bytes = [2; PAYLOAD_BYTES];
-    let packets = [TxPacket { route, head: &bytes, body: &[] }; TX_BATCH_MAX];
+    let mut copies = [0; TX_BATCH_MAX * PAYLOAD_BYTES];
     for turns in 1u64.. {
-        let count = io.receive().frames().count();
+        let mut count = 0;
+        for (copy, frame) in copies.chunks_mut(PAYLOAD_BYTES).zip(io.receive().frames()) {
+            copy.copy_from_slice(frame.bytes);
+            count += 1;
+        }
         if count > 0 {
-            io.transmit(&packets[..count]);
+            io.transmit_train(route, &copies[..count * PAYLOAD_BYTES], PAYLOAD_BYTES);
         }
         if turns.is_multiple_of(64) && stop() {
             break;
