@@ -36,7 +36,7 @@ enum Command {
     /// Store a text in another process line by line, read it back, check every byte, and measure.
     Demo(demo::DemoArgs),
     /// Measure latency, rate and bandwidth against what the bare transport allows.
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchCommand>),
 }
 
 fn main() -> ExitCode {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Bench(args) => return bench::run(args),
+        Command::Bench(args) => return bench::run(*args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

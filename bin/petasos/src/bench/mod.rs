@@ -8,6 +8,7 @@
 mod against;
 mod args;
 mod factors;
+mod incast;
 mod load;
 mod loopback;
 mod peer;
@@ -21,21 +22,35 @@ pub use args::BenchArgs;
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
+
 use args::{Experiment, Transport};
 
 /// Why a measurement could not be made; says what to do.
 pub type BenchError = Box<dyn std::error::Error>;
 
+/// Measure Petasos against the floor of its transport, or in simulation
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    simulated: Option<Simulated>,
+    #[command(flatten)]
+    measured: Option<BenchArgs>,
+}
+
+/// Experiments that simulate a network instead of measuring this machine.
+#[derive(Subcommand)]
+enum Simulated {
+    Incast(incast::IncastArgs),
+}
+
 /// Runs one experiment and prints its outcome.
-pub fn run(args: BenchArgs) -> ExitCode {
-    let outcome = match (&args.server_role, args.experiment) {
-        (Some(_), _) => server::run(&args),
-        (None, Experiment::Factors) => factors::run(&args),
-        (None, Experiment::Sessions) => resources::sessions(&args),
-        (None, Experiment::Idle) => resources::idle(&args),
-        (None, _) if args.connect.is_some() => remote::run(&args),
-        (None, _) if args.transport == Transport::Loopback => loopback::run(&args),
-        (None, _) => against::run(&args),
+pub fn run(command: BenchCommand) -> ExitCode {
+    let outcome = match (command.simulated, command.measured) {
+        (Some(Simulated::Incast(args)), _) => incast::run(&args),
+        (None, Some(args)) => measure(args),
+        (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,5 +58,17 @@ pub fn run(args: BenchArgs) -> ExitCode {
             eprintln!("petasos bench: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn measure(args: BenchArgs) -> Result<(), BenchError> {
+    match (&args.server_role, args.experiment) {
+        (Some(_), _) => server::run(&args),
+        (None, Experiment::Factors) => factors::run(&args),
+        (None, Experiment::Sessions) => resources::sessions(&args),
+        (None, Experiment::Idle) => resources::idle(&args),
+        (None, _) if args.connect.is_some() => remote::run(&args),
+        (None, _) if args.transport == Transport::Loopback => loopback::run(&args),
+        (None, _) => against::run(&args),
     }
 }
