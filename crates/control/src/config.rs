@@ -9,7 +9,7 @@ use crate::message::{CONNECT_REPLY_BODY_BYTES_MAX, ERROR_BODY_BYTES_MAX};
 pub const OUTSTANDING_MAX: usize = 1024;
 
 /// Bytes that a process may have to send unasked to a peer that keeps [`OUTSTANDING_MAX`] (C15).
-pub const OWED_BYTES_MAX: usize = 72 * 1024;
+pub const OWED_BYTES_MAX: usize = 96 * 1024;
 
 const ANSWER_BYTES_MAX: usize = FRAME_HEADER_BYTES + CONNECT_REPLY_BODY_BYTES_MAX;
 const DISCONNECT_BYTES: usize = FRAME_HEADER_BYTES + 11;

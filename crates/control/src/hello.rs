@@ -19,6 +19,8 @@ impl Capabilities {
     pub const CLIENT: Capabilities = Capabilities(1);
     /// The process accepts sessions.
     pub const SERVER: Capabilities = Capabilities(2);
+    /// The process reads the local part of connects and of their replies (C17).
+    pub const LOCAL: Capabilities = Capabilities(4);
 
     /// The capabilities whose bits are set.
     pub const fn from_bits(bits: u32) -> Capabilities {
@@ -41,6 +43,27 @@ impl Capabilities {
     }
 }
 
+/// Where a process runs: two that name the same place share a kernel and its network namespace,
+/// and so may reach each other by local names (C17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The random number that the kernel chose when it started.
+    pub boot: [u8; 16],
+    /// The kernel's number of the network namespace.
+    pub namespace: u64,
+}
+
+impl Place {
+    /// What a process says that does not know where it is.
+    const UNKNOWN: Place = Place { boot: [0; 16], namespace: 0 };
+
+    /// A hello of an earlier version ends before.
+    fn read(reader: &mut Reader<'_>) -> Option<Place> {
+        let place = Place { boot: reader.array().ok()?, namespace: reader.u64().ok()? };
+        (place != Place::UNKNOWN).then_some(place)
+    }
+}
+
 /// What a process says of itself first (C4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
@@ -54,6 +77,8 @@ pub struct Hello {
     pub capabilities: Capabilities,
     /// What it calls itself, for messages to people only.
     pub name: Text<NAME_BYTES_MAX>,
+    /// Where it runs; not all zeros. `None` if it does not know, or its version does not say.
+    pub place: Option<Place>,
 }
 
 impl Hello {
@@ -61,6 +86,12 @@ impl Hello {
     /// session with the earlier one is dead, whatever its packets still seem to say (C6).
     pub fn ends_sessions_of(&self, previous: &Hello) -> bool {
         self.incarnation != previous.incarnation
+    }
+
+    /// Whether both processes run in one place and understand local names (C17).
+    pub(crate) fn is_beside(&self, other: &Hello) -> bool {
+        let local = |hello: &Hello| hello.capabilities.contains(Capabilities::LOCAL);
+        self.place.is_some() && self.place == other.place && local(self) && local(other)
     }
 
     /// The versions that a hello's body offers, readable whatever the peer's version (C4).
@@ -79,6 +110,9 @@ impl Hello {
         out.put_u16(self.endpoints);
         out.put_u32(self.capabilities.to_bits());
         out.put_text(&self.name);
+        let place = self.place.unwrap_or(Place::UNKNOWN);
+        out.extend_from_slice(&place.boot);
+        out.put_u64(place.namespace);
     }
 
     /// Bytes after the last known field belong to a later minor version and are passed over.
@@ -90,6 +124,7 @@ impl Hello {
             endpoints: reader.u16()?,
             capabilities: Capabilities::from_bits(reader.u32()?),
             name: reader.text("name")?,
+            place: Place::read(&mut reader),
         })
     }
 }

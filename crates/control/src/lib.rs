@@ -42,10 +42,11 @@ pub use error::{
     ReplyError,
 };
 pub use frame::{BODY_BYTES_MAX, Deframer, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame};
-pub use hello::{Capabilities, Hello, MAGIC, NAME_BYTES_MAX};
+pub use hello::{Capabilities, Hello, MAGIC, NAME_BYTES_MAX, Place};
 pub use message::{DETAIL_BYTES_MAX, Message};
 pub use params::{
-    AcceptParams, ConnectParams, DataAddress, PAYLOAD_BYTES_MAX, Recovery, ServerLimits, Target,
+    AcceptParams, ConnectParams, DataAddress, LocalOffer, PAYLOAD_BYTES_MAX, Recovery,
+    ServerLimits, Target,
 };
 pub use session::{SessionRef, SessionRole};
 pub use text::Text;

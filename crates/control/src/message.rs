@@ -9,8 +9,8 @@ use crate::{AcceptParams, ConnectParams, Hello, Malformed, SessionRef};
 /// Bytes of the text in an error message.
 pub const DETAIL_BYTES_MAX: usize = 255;
 
-/// Bytes of the longest connect reply: identifier, result, grant with an IPv6 address.
-pub(crate) const CONNECT_REPLY_BODY_BYTES_MAX: usize = 8 + 1 + 23 + 3 + 16;
+/// Bytes of the longest connect reply: identifier, result, grant with two IPv6 addresses.
+pub(crate) const CONNECT_REPLY_BODY_BYTES_MAX: usize = 8 + 1 + 23 + 2 * (3 + 16);
 /// Bytes of the longest error message.
 pub(crate) const ERROR_BODY_BYTES_MAX: usize = 2 + 1 + DETAIL_BYTES_MAX;
 
@@ -77,6 +77,8 @@ const KIND_ERROR: u8 = 10;
 
 /// What stands for "accepted" where a refuse code would be.
 const ACCEPTED: u8 = 0;
+/// The same, and the grant ends with a local name (C17).
+const ACCEPTED_BESIDE: u8 = 255;
 
 impl Message {
     /// The kind that the frame's header carries.
@@ -126,7 +128,8 @@ impl Message {
                 body.put_u64(*connect_id);
                 match result {
                     Ok(params) => {
-                        body.put_u8(ACCEPTED);
+                        let beside = params.local.is_some();
+                        body.put_u8(if beside { ACCEPTED_BESIDE } else { ACCEPTED });
                         params.write(body);
                     }
                     Err(code) => body.put_u8(code.to_bits()),
@@ -151,7 +154,8 @@ impl Message {
             KIND_CONNECT_REPLY => Message::ConnectReply {
                 connect_id: reader.u64()?,
                 result: match reader.u8()? {
-                    ACCEPTED => Ok(AcceptParams::read(reader)?),
+                    ACCEPTED => Ok(AcceptParams::read(reader, false)?),
+                    ACCEPTED_BESIDE => Ok(AcceptParams::read(reader, true)?),
                     code => Err(RefuseCode::from_bits(code)),
                 },
             },

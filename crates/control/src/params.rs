@@ -1,6 +1,6 @@
 //! What the two ends of a session agree on (C7, C9).
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use petasos_wire::{CREDITS_MAX, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MIN, SLOTS_MAX};
 
@@ -15,6 +15,7 @@ pub const PAYLOAD_BYTES_MAX: u32 = 65_000;
 const TARGET_ANY: u16 = u16::MAX;
 const FLAG_GO_BACK_N: u8 = 1;
 const FLAG_CHECKSUM: u8 = 2;
+const FLAG_LOCAL: u8 = 4;
 
 /// Which endpoint of the server process a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,17 @@ pub enum Recovery {
     GoBackN,
 }
 
+/// How a server on the same host may reach a client without the network (C17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalOffer {
+    /// The local name of the client's endpoint: an address in a number space of its own.
+    pub name: SocketAddr,
+    /// Packets in flight wanted on that way, instead of the connect's.
+    pub credits: u16,
+    /// The largest payload per packet on that way, instead of the connect's.
+    pub payload_bytes_max: u16,
+}
+
 /// What a client asks of a session (C7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectParams {
@@ -71,6 +83,8 @@ pub struct ConnectParams {
     pub recovery: Recovery,
     /// Whether packets carry a CRC32C, in both directions.
     pub checksum: bool,
+    /// The way beside the network, if the client has one.
+    pub local: Option<LocalOffer>,
 }
 
 /// What a server grants (C9): nothing beyond what was asked.
@@ -94,6 +108,9 @@ pub struct AcceptParams {
     pub request_bytes_max: u32,
     /// The longest response: the smaller of both sides' limits.
     pub response_bytes_max: u32,
+    /// The local name of the server's endpoint: packets of this session go by local names, in
+    /// both directions, and not over the network (C17).
+    pub local: Option<SocketAddr>,
 }
 
 /// What a server can grant to one session.
@@ -119,7 +136,8 @@ impl ConnectParams {
     }
 
     /// The grant that satisfies both the client and `limits`, for the server's session
-    /// `(endpoint, session, tag)` at `address`.
+    /// `(endpoint, session, tag)` at `address`; by local names if there is a `local` one of the
+    /// server and the client has offered its own.
     ///
     /// # Errors
     /// [`RefuseCode::IncompatibleParameters`] if `limits` leave nothing that C7 allows.
@@ -128,7 +146,10 @@ impl ConnectParams {
         limits: &ServerLimits,
         server: SessionRef,
         address: DataAddress,
+        local: Option<SocketAddr>,
     ) -> Result<AcceptParams, RefuseCode> {
+        let local = local.filter(|_| self.local.is_some());
+        let (credits, payload_bytes_max) = self.window(local.is_some());
         let slots = self.slots.min(limits.slots_max);
         let grant = AcceptParams {
             address,
@@ -136,13 +157,22 @@ impl ConnectParams {
             session: server.session,
             tag: server.tag,
             slots: slots.checked_ilog2().map_or(0, |log| 1 << log),
-            credits: self.credits.min(limits.credits_max),
-            payload_bytes: self.payload_bytes_max.min(limits.payload_bytes_max),
+            credits: credits.min(limits.credits_max),
+            payload_bytes: payload_bytes_max.min(limits.payload_bytes_max),
             request_bytes_max: self.request_bytes_max.min(limits.request_bytes_max),
             response_bytes_max: self.response_bytes_max.min(limits.response_bytes_max),
+            local,
         };
         grant.validate().map_err(|_| RefuseCode::IncompatibleParameters)?;
         Ok(grant)
+    }
+
+    /// The credits and the payload per packet that are asked for on one way or the other.
+    fn window(&self, local: bool) -> (u16, u16) {
+        match self.local.filter(|_| local) {
+            Some(offer) => (offer.credits, offer.payload_bytes_max),
+            None => (self.credits, self.payload_bytes_max),
+        }
     }
 
     pub(crate) fn validate(&self) -> Result<(), Malformed> {
@@ -152,6 +182,10 @@ impl ConnectParams {
         self.address.validate()?;
         check_session(self.session, self.tag)?;
         check_window(self.slots, self.credits, self.payload_bytes_max)?;
+        if let Some(offer) = self.local {
+            DataAddress::of_name(offer.name).validate()?;
+            check_window(self.slots, offer.credits, offer.payload_bytes_max)?;
+        }
         check_messages(self.request_bytes_max, self.response_bytes_max)
     }
 
@@ -169,8 +203,14 @@ impl ConnectParams {
         out.put_u16(self.payload_bytes_max);
         out.put_u8(self.slots);
         let recovery = if self.recovery == Recovery::GoBackN { FLAG_GO_BACK_N } else { 0 };
-        out.put_u8(recovery | if self.checksum { FLAG_CHECKSUM } else { 0 });
+        let checksum = if self.checksum { FLAG_CHECKSUM } else { 0 };
+        out.put_u8(recovery | checksum | if self.local.is_some() { FLAG_LOCAL } else { 0 });
         self.address.write(out);
+        if let Some(offer) = self.local {
+            out.put_u16(offer.credits);
+            out.put_u16(offer.payload_bytes_max);
+            DataAddress::of_name(offer.name).write(out);
+        }
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<ConnectParams, Malformed> {
@@ -182,13 +222,15 @@ impl ConnectParams {
         let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
         let (credits, payload_bytes_max) = (reader.u16()?, reader.u16()?);
         let (slots, flags) = (reader.u8()?, reader.u8()?);
-        if flags & !(FLAG_GO_BACK_N | FLAG_CHECKSUM) != 0 {
+        if flags & !(FLAG_GO_BACK_N | FLAG_CHECKSUM | FLAG_LOCAL) != 0 {
             return Err(Malformed::Value("flags"));
         }
         let go_back_n = flags & FLAG_GO_BACK_N != 0;
+        let address = DataAddress::read(reader)?;
+        let local = (flags & FLAG_LOCAL != 0).then(|| LocalOffer::read(reader)).transpose()?;
         let params = ConnectParams {
             target,
-            address: DataAddress::read(reader)?,
+            address,
             endpoint,
             session,
             tag,
@@ -199,6 +241,7 @@ impl ConnectParams {
             response_bytes_max,
             recovery: if go_back_n { Recovery::GoBackN } else { Recovery::Selective },
             checksum: flags & FLAG_CHECKSUM != 0,
+            local,
         };
         params.validate()?;
         Ok(params)
@@ -214,10 +257,12 @@ impl AcceptParams {
 
     /// Whether nothing is granted beyond what `asked` asks; else the field that is (C9).
     pub(crate) fn fits(&self, asked: &ConnectParams) -> Result<(), &'static str> {
+        let (credits, payload_bytes_max) = asked.window(self.local.is_some());
         let checks = [
+            (self.local.is_none() || asked.local.is_some(), "local"),
             (self.slots <= asked.slots, "slots"),
-            (self.credits <= asked.credits, "credits"),
-            (self.payload_bytes <= asked.payload_bytes_max, "payload_bytes"),
+            (self.credits <= credits, "credits"),
+            (self.payload_bytes <= payload_bytes_max, "payload_bytes"),
             (self.request_bytes_max <= asked.request_bytes_max, "request_bytes_max"),
             (self.response_bytes_max <= asked.response_bytes_max, "response_bytes_max"),
             (matches_target(asked.target, self.endpoint), "endpoint"),
@@ -227,6 +272,9 @@ impl AcceptParams {
 
     pub(crate) fn validate(&self) -> Result<(), Malformed> {
         self.address.validate()?;
+        if let Some(name) = self.local {
+            DataAddress::of_name(name).validate()?;
+        }
         check_session(self.session, self.tag)?;
         check_window(self.slots, self.credits, self.payload_bytes)?;
         check_messages(self.request_bytes_max, self.response_bytes_max)
@@ -242,14 +290,19 @@ impl AcceptParams {
         out.put_u16(self.payload_bytes);
         out.put_u8(self.slots);
         self.address.write(out);
+        if let Some(name) = self.local {
+            DataAddress::of_name(name).write(out);
+        }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<AcceptParams, Malformed> {
+    pub(crate) fn read(reader: &mut Reader<'_>, beside: bool) -> Result<AcceptParams, Malformed> {
         let (endpoint, session, tag) = (reader.u16()?, reader.u32()?, reader.u32()?);
         let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
         let (credits, payload_bytes, slots) = (reader.u16()?, reader.u16()?, reader.u8()?);
+        let address = DataAddress::read(reader)?;
+        let local = beside.then(|| read_name(reader)).transpose()?;
         let params = AcceptParams {
-            address: DataAddress::read(reader)?,
+            address,
             endpoint,
             session,
             tag,
@@ -258,13 +311,32 @@ impl AcceptParams {
             payload_bytes,
             request_bytes_max,
             response_bytes_max,
+            local,
         };
         params.validate()?;
         Ok(params)
     }
 }
 
+impl LocalOffer {
+    fn read(reader: &mut Reader<'_>) -> Result<LocalOffer, Malformed> {
+        let (credits, payload_bytes_max) = (reader.u16()?, reader.u16()?);
+        Ok(LocalOffer { name: read_name(reader)?, credits, payload_bytes_max })
+    }
+}
+
+/// A local name: a data address that has an IP address.
+fn read_name(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
+    let DataAddress { port, ip } = DataAddress::read(reader)?;
+    ip.map(|ip| SocketAddr::new(ip, port)).ok_or(Malformed::Value("local"))
+}
+
 impl DataAddress {
+    /// A local name as it stands on the wire.
+    fn of_name(name: SocketAddr) -> DataAddress {
+        DataAddress { port: name.port(), ip: Some(name.ip()) }
+    }
+
     fn validate(&self) -> Result<(), Malformed> {
         let unusable = |ip: IpAddr| ip.is_unspecified() || ip.is_multicast();
         if self.port == 0 || self.ip.is_some_and(unusable) {

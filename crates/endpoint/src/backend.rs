@@ -1,16 +1,30 @@
 //! The packet I/O backends that an endpoint can own: a closed set, matched once per batch.
+//!
+//! Beside the packets' way this file knows what a backend can promise to a peer when a session is
+//! set up: which addresses it gives, and how much a session can have in flight there.
 
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use petasos_netio::memory::MemoryIo;
 use petasos_netio::{IoStats, PacketIo, Route, RouteError, RxBatch, TxPacket};
+use petasos_netio_shm::ShmIo;
 use petasos_netio_udp::UdpIo;
+use petasos_netio_xdp::XdpIo;
+
+use crate::local::LocalIo;
 
 /// One of the backends. Variants differ in size; there is one per endpoint, so that is fine.
 pub enum Backend {
     /// Kernel UDP sockets.
     Udp(Box<UdpIo>),
+    /// Kernel UDP sockets, and shared memory to processes of the same host.
+    Local(Box<LocalIo>),
+    /// Shared memory alone: peers are on the same host, or not reached.
+    Shm(Box<ShmIo>),
+    /// AF_XDP sockets: UDP past the kernel's stack.
+    Xdp(Box<XdpIo>),
     /// Ports in this thread's memory: loopback and simulation.
     Memory(MemoryIo),
 }
@@ -19,6 +33,9 @@ macro_rules! each {
     ($backend:expr, $io:ident => $call:expr) => {
         match $backend {
             Backend::Udp($io) => $call,
+            Backend::Local($io) => $call,
+            Backend::Shm($io) => $call,
+            Backend::Xdp($io) => $call,
             Backend::Memory($io) => $call,
         }
     };
@@ -34,6 +51,108 @@ impl From<UdpIo> for Backend {
     fn from(io: UdpIo) -> Backend {
         Backend::Udp(Box::new(io))
     }
+}
+
+impl From<LocalIo> for Backend {
+    fn from(io: LocalIo) -> Backend {
+        Backend::Local(Box::new(io))
+    }
+}
+
+impl From<ShmIo> for Backend {
+    fn from(io: ShmIo) -> Backend {
+        Backend::Shm(Box::new(io))
+    }
+}
+
+impl From<XdpIo> for Backend {
+    fn from(io: XdpIo) -> Backend {
+        Backend::Xdp(Box::new(io))
+    }
+}
+
+/// What a session can have on one way to this endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The largest datagram payload, in bytes.
+    pub(crate) datagram_bytes_max: usize,
+    /// Bytes of datagrams that can wait to be received.
+    pub(crate) room_bytes: usize,
+}
+
+/// Where a peer can be reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerAddress {
+    /// Over the network.
+    pub(crate) network: SocketAddr,
+    /// By shared memory (C17); agreed, if it comes from a grant.
+    pub(crate) local: Option<SocketAddr>,
+}
+
+impl Backend {
+    /// What sessions to the process whose control connection leads to `server` can have.
+    pub(crate) fn way_to(&mut self, server: SocketAddr) -> Result<Way, RouteError> {
+        // Rings are the same to everybody; their names are not known yet.
+        if let Some((_, way)) = self.local_name().filter(|_| matches!(self, Backend::Shm(_))) {
+            return Ok(way);
+        }
+        let route = self.route(server)?;
+        let way = self.way_on(route);
+        self.release_route(route);
+        Ok(way)
+    }
+
+    /// What sessions on `route` can have.
+    pub(crate) fn way_on(&self, route: Route) -> Way {
+        let room_bytes = match self {
+            Backend::Local(io) => io.room_bytes(route),
+            io => io.receive_buffer_bytes(),
+        };
+        Way { datagram_bytes_max: self.datagram_bytes_max(route), room_bytes }
+    }
+
+    /// The name at which processes of this host reach this endpoint, and what they can have.
+    pub(crate) fn local_name(&self) -> Option<(SocketAddr, Way)> {
+        match self {
+            Backend::Local(io) => io.name(),
+            Backend::Shm(io) => {
+                let datagram_bytes_max = io.config().datagram_bytes_max;
+                let room_bytes = io.receive_buffer_bytes();
+                Some((io.local_address(), Way { datagram_bytes_max, room_bytes }))
+            }
+            _ => None,
+        }
+    }
+
+    /// A route to a client that offers `peer`, by shared memory where both can, and whether it is
+    /// that.
+    pub(crate) fn route_back(&mut self, peer: PeerAddress) -> Result<(Route, bool), RouteError> {
+        match (self, peer.local) {
+            (Backend::Shm(io), name) => Ok((io.route(name.ok_or_else(no_rings)?)?, true)),
+            (Backend::Local(io), Some(name)) => match io.local_route(name) {
+                Ok(route) => Ok((route, true)),
+                // Nobody listens there, or another user does: the network is there as well.
+                Err(_) => Ok((io.route(peer.network)?, false)),
+            },
+            (io, _) => Ok((io.route(peer.network)?, false)),
+        }
+    }
+
+    /// A route to a server that has granted a session at `peer`.
+    pub(crate) fn route_granted(&mut self, peer: PeerAddress) -> Result<Route, RouteError> {
+        match (self, peer.local) {
+            (Backend::Shm(io), name) => io.route(name.ok_or_else(no_rings)?),
+            (Backend::Local(io), Some(name)) => io.local_route(name),
+            (io, None) => io.route(peer.network),
+            // It has offered no name, so that none was granted.
+            (_, Some(_)) => Err(no_rings()),
+        }
+    }
+}
+
+/// One end has no shared memory, or does not want it.
+fn no_rings() -> RouteError {
+    RouteError::Unreachable(io::ErrorKind::Unsupported.into())
 }
 
 impl PacketIo for Backend {
@@ -74,6 +193,10 @@ impl PacketIo for Backend {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         each!(self, io => io.descriptor())
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        each!(self, io => io.prepare_to_sleep())
     }
 
     fn stats(&self) -> IoStats {

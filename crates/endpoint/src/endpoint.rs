@@ -5,14 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use petasos_base::{Clock, Time};
 use petasos_control::{
-    AcceptParams, ConnectParams, DataAddress, RefuseCode, ServerLimits, SessionRef, SessionRole,
+    AcceptParams, ConnectParams, DataAddress, LocalOffer, RefuseCode, ServerLimits, SessionRef, SessionRole,
     Target,
 };
 use petasos_netio::{PacketIo, RouteError};
 use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
 use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, PeerAddress, Way};
 use crate::call::CallError;
 use crate::config::EndpointConfig;
 use crate::context::Context;
@@ -153,6 +153,11 @@ impl<S> Endpoint<S> {
         &self.io
     }
 
+    /// See [`PacketIo::prepare_to_sleep`].
+    pub(crate) fn prepare_to_sleep(&mut self) -> bool {
+        self.io.prepare_to_sleep()
+    }
+
     /// The clock that the loop reads.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -223,7 +228,14 @@ impl<S> Endpoint<S> {
         server: SocketAddr,
         peer: Option<PeerId>,
     ) -> Result<Option<SessionOffer>, RouteError> {
-        let own = self.limits_to(server)?;
+        let checksum = self.core.config.session.checksum;
+        let way = self.io.way_to(server)?;
+        let own = self.limits_on(way, checksum);
+        let local = self.io.local_name().map(|(name, way)| {
+            let limits = self.limits_on(way, checksum);
+            let (credits, payload_bytes_max) = (limits.credits_max, limits.payload_bytes_max);
+            LocalOffer { name, credits, payload_bytes_max }
+        });
         let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
         let index = self.core.clients.insert_with(|_| {
             Some(ClientEntry {
@@ -254,6 +266,7 @@ impl<S> Endpoint<S> {
                 Recovery::GoBackN => petasos_control::Recovery::GoBackN,
             },
             checksum: config.checksum,
+            local,
         };
         Ok(Some(SessionOffer { session: SessionId { index, generation }, params }))
     }
@@ -273,8 +286,13 @@ impl<S> Endpoint<S> {
             return Err(RefuseCode::Draining);
         }
         let client = SocketAddr::new(offer.address.ip.unwrap_or(client_ip), offer.address.port);
-        let route = self.io.route(client).map_err(|_| RefuseCode::IncompatibleParameters)?;
-        let limits = self.server_limits(self.io.datagram_bytes_max(route), offer.checksum);
+        let local = offer.local.map(|offer| offer.name);
+        let (route, beside) = self
+            .io
+            .route_back(PeerAddress { network: client, local })
+            .map_err(|_| RefuseCode::IncompatibleParameters)?;
+        let limits = self.limits_on(self.io.way_on(route), offer.checksum);
+        let name = self.io.local_name().filter(|_| beside).map(|(name, _)| name);
         let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
         let (address, endpoint) = (self.data_address(), self.core.outside.index());
         let preallocated = self.core.config.optimisations.preallocated_responses;
@@ -282,7 +300,7 @@ impl<S> Endpoint<S> {
         let inserted = self.core.servers.insert_with(|index| {
             let role = SessionRole::Server;
             let server = SessionRef { role, endpoint, session: index, tag };
-            granted = offer.accept(&limits, server, address);
+            granted = offer.accept(&limits, server, address, name);
             let params = session_params(granted.as_ref().ok()?, offer, false);
             let mut session = ServerSession::new(params);
             if !preallocated {
@@ -314,7 +332,8 @@ impl<S> Endpoint<S> {
             return Ok(false);
         }
         let server = SocketAddr::new(granted.address.ip.unwrap_or(server_ip), granted.address.port);
-        let route = match self.io.route(server) {
+        let server = PeerAddress { network: server, local: granted.local };
+        let route = match self.io.route_granted(server) {
             Ok(route) => route,
             Err(error) => {
                 entry.state = ClientState::Failed;
@@ -361,30 +380,23 @@ impl<S> Endpoint<S> {
         DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
     }
 
-    /// What this endpoint can take in a session with `peer`.
-    fn limits_to(&mut self, peer: SocketAddr) -> Result<ServerLimits, RouteError> {
-        let route = self.io.route(peer)?;
-        let datagram_bytes_max = self.io.datagram_bytes_max(route);
-        self.io.release_route(route);
-        Ok(self.server_limits(datagram_bytes_max, self.core.config.session.checksum))
-    }
-
     /// Packets of `datagram_bytes` that one session may have in flight to this endpoint: half of
-    /// what fits the receive buffer, since the system's overhead counts as well (W10). Sessions do
+    /// what fits the `room_bytes` of the receive buffer, since the system's overhead counts as well (W10). Sessions do
     /// not share it yet; that comes with milestone 2.
-    fn credits_for(&self, datagram_bytes: usize) -> u32 {
-        let fitting = self.io.receive_buffer_bytes() / 2 / datagram_bytes.max(1);
+    fn credits_for(room_bytes: usize, datagram_bytes: usize) -> u32 {
+        let fitting = room_bytes / 2 / datagram_bytes.max(1);
         fitting.clamp(CREDITS_MIN, petasos_wire::CREDITS_MAX as usize) as u32
     }
 
-    fn server_limits(&self, datagram_bytes_max: usize, checksum: bool) -> ServerLimits {
+    /// What this endpoint can take in a session on one way.
+    fn limits_on(&self, way: Way, checksum: bool) -> ServerLimits {
         let config = &self.core.config.session;
-        let datagram_bytes_max = datagram_bytes_max.min(config.datagram_bytes_max as usize);
+        let datagram_bytes_max = way.datagram_bytes_max.min(config.datagram_bytes_max as usize);
         let trailer = if checksum { CHECKSUM_BYTES } else { 0 };
         let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES + trailer);
         ServerLimits {
             slots_max: config.slots as u8,
-            credits_max: config.credits.min(self.credits_for(datagram_bytes_max)) as u16,
+            credits_max: config.credits.min(Self::credits_for(way.room_bytes, datagram_bytes_max)) as u16,
             payload_bytes_max: payload_bytes_max.min(petasos_control::PAYLOAD_BYTES_MAX as usize)
                 as u16,
             request_bytes_max: config.message_bytes_max,

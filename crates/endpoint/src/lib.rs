@@ -34,6 +34,7 @@ mod core;
 mod endpoint;
 mod faults;
 mod handler;
+mod local;
 mod mailbox;
 mod node;
 mod place;
@@ -54,6 +55,7 @@ pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
 pub use context::Context;
 pub use endpoint::Endpoint;
 pub use handler::{Handler, Payload, Request, RequestHandle};
+pub use local::{LocalConfig, LocalIo, LocalPolicy};
 pub use node::{
     AttachError, ConnectAndWaitError, ConnectError, Node, NodeConfig, NodeError, SessionError,
 };

@@ -112,6 +112,11 @@ impl<T> Mailbox<T> {
         }
     }
 
+    /// Makes the eventfd readable, without a message.
+    pub(crate) fn ring_outside(&self) {
+        self.write();
+    }
+
     /// Makes the eventfd unreadable until the next wake-up.
     pub(crate) fn hush(&self) {
         // An error says that it was not readable, which is what is wanted.

@@ -1,12 +1,14 @@
 //! How the loop waits: spinning, sleeping, or driven from outside.
 //!
 //! A loop sleeps in `poll(2)` on the packet I/O's descriptor and the mailbox's eventfd until its
-//! next timer. No wake-up is lost: frames that came before the poll make it return at once (the
-//! descriptor is level-triggered), and mail is guarded by the doorbell's protocol.
+//! next timer. No wake-up is lost: the packet I/O is told right before the poll
+//! ([`PacketIo::prepare_to_sleep`]) and from then on makes its descriptor readable for whatever has
+//! come or comes; and mail is guarded by the doorbell's protocol.
 //!
 //! Driven from outside, the loop counts as asleep at all times, so that every first letter makes
 //! the descriptor readable, and [`Endpoint::run_ready`] makes it unreadable again *before* it
-//! takes the mail.
+//! takes the mail. For packets each turn of the loop ends that state, so whatever turns it tells
+//! the packet I/O again at its end.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -69,11 +71,10 @@ impl<S> Endpoint<S> {
             let busy = self.run_once();
             let (state, mut context) = self.split();
             let now = context.now();
-            if until(state, &mut context) {
-                return true;
-            }
-            if now >= deadline {
-                return false;
+            let reached = until(state, &mut context);
+            if reached || now >= deadline {
+                self.rest_outside();
+                return reached;
             }
             idle_since = if busy { Time::NEVER } else { idle_since.min(now) };
             if !busy && self.has_spun(idle_since) && self.sleep(deadline) {
@@ -97,9 +98,10 @@ impl<S> Endpoint<S> {
         let wake_at = self.next_turn_at().min(deadline);
         let wait_ns = wake_at.nanos_since(self.clock().now());
         let real = matches!(self.clock(), Clock::System(_));
-        let Some(packets) = self.io().descriptor().filter(|_| real && wait_ns > 0) else {
+        if !real || wait_ns == 0 || self.io().descriptor().is_none() || !self.prepare_to_sleep() {
             return false;
-        };
+        }
+        let packets = self.io().descriptor().expect("there was one before");
         let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
         let packets = PollFd::from_borrowed_fd(packets, PollFlags::IN);
         let outside = &self.core.outside;
@@ -143,7 +145,16 @@ impl<S> Endpoint<S> {
         add(&joint, mailbox.as_ref().as_fd())?;
         self.core.outside.external = true;
         mailbox.sleep_always();
+        self.rest_outside();
         Ok(joint)
+    }
+
+    /// Has packets make the descriptor readable from now on, if the loop is driven by it.
+    fn rest_outside(&mut self) {
+        if self.core.outside.external && !self.prepare_to_sleep() {
+            // Packets are there already, which nothing will tell: so the bell does.
+            self.core.outside.mailbox().expect("it was opened with the descriptor").ring_outside();
+        }
     }
 
     /// Turns the loop until nothing happens, at most `turns_max` times, and says when to turn
@@ -154,7 +165,7 @@ impl<S> Endpoint<S> {
             mailbox.hush();
         }
         for _ in 0..turns_max {
-            if !self.run_once() {
+            if !self.run_once() && self.prepare_to_sleep() {
                 return self.next_turn_at();
             }
         }

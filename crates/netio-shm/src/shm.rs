@@ -83,6 +83,11 @@ impl ShmIo {
         })
     }
 
+    /// The sizes and limits that it was opened with.
+    pub fn config(&self) -> &ShmConfig {
+        &self.config
+    }
+
     /// What became of links and wake-ups.
     pub fn link_stats(&self) -> ShmStats {
         self.link_stats

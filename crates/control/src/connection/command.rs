@@ -18,6 +18,8 @@ impl Connection {
     /// an attempt whose outcome is unknown (timed out, connection lost) may be repeated under its
     /// id, here or on another connection to the same process, and yields at most one session.
     ///
+    /// The local part of `params` is left out unless the peer runs in the same place (C17).
+    ///
     /// # Errors
     /// See [`ConnectError`]; nothing was sent and there will be no event.
     pub fn connect(
@@ -32,6 +34,7 @@ impl Connection {
         if self.peer_draining {
             return Err(ConnectError::PeerDraining);
         }
+        let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         params.validate().map_err(|error| ConnectError::InvalidField(field_of(error)))?;
         match self.requests.plan(id, &params) {
             Begin::IdInUse => return Err(ConnectError::IdInUse),

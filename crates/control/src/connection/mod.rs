@@ -251,6 +251,11 @@ impl Connection {
 }
 
 impl Connection {
+    /// Whether the peer runs in the same place (C17).
+    fn is_beside(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.is_beside(&self.ours))
+    }
+
     fn send(&mut self, message: &Message) {
         self.counters.frames_sent += 1;
         self.output.push(message);

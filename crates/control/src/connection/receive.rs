@@ -133,6 +133,8 @@ impl Connection {
     }
 
     fn on_connect(&mut self, id: u64, params: ConnectParams) -> Result<(), ProtocolError> {
+        // Whoever runs elsewhere names nothing that could be reached from here.
+        let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         if let Some(result) = self.answers.get(id) {
             self.counters.connects_repeated += 1;
             self.answer(id, result);

@@ -15,7 +15,9 @@ proptest! {
     fn every_message_cut_short_is_an_error(message in strategies::message()) {
         let bytes = encoded(&message);
         let (header, body) = bytes.split_at(FRAME_HEADER_BYTES);
-        for length in 0..body.len() {
+        // A hello of version 1.0 has no place.
+        let optional = if matches!(message, Message::Hello(_)) { 24 } else { 0 };
+        for length in 0..body.len() - optional {
             let result = Message::decode(header[2], &body[..length]);
             prop_assert!(result.is_err(), "{} of {} bytes: {:?}", length, body.len(), result);
         }
@@ -74,7 +76,7 @@ fn c7_fields_out_of_range_are_named() {
     for slots in [0, 3, 65, 128] {
         assert_eq!(connect_with(|body| body[32] = slots), named("slots"));
     }
-    assert_eq!(connect_with(|body| body[33] = 4), named("flags"));
+    assert_eq!(connect_with(|body| body[33] = 8), named("flags"));
     assert_eq!(connect_with(|body| body[34..36].fill(0)), named("address"));
     assert_eq!(connect_with(|body| body[36] = 5), named("address"));
 }
@@ -112,7 +114,7 @@ fn c9_a_grant_is_the_lesser_of_both_sides() {
     };
     let asked = ConnectParams { response_bytes_max: 5, ..params(3) };
     let server = grant(9).server_ref();
-    let granted = asked.accept(&limits, server, grant(9).address).unwrap();
+    let granted = asked.accept(&limits, server, grant(9).address, None).unwrap();
     let expected = AcceptParams {
         slots: 4,
         credits: 32,
@@ -127,7 +129,7 @@ fn c9_a_grant_is_the_lesser_of_both_sides() {
         ServerLimits { credits_max: 0, ..limits },
         ServerLimits { payload_bytes_max: 1023, ..limits },
     ] {
-        let refused = asked.accept(&nothing, server, grant(9).address);
+        let refused = asked.accept(&nothing, server, grant(9).address, None);
         assert_eq!(refused, Err(RefuseCode::IncompatibleParameters));
     }
 }

@@ -14,7 +14,15 @@ fn assert_golden(message: Message, hex: &str) {
 fn c4_hello() {
     assert_golden(
         Message::Hello(hello(0x1122_3344_5566_7788)),
-        "1d00 01 00  50545343 0001 0001 8877665544332211 0400 03000000 06 746573746572",
+        "3500 01 00  50545343 0001 0101 8877665544332211 0400 03000000 06 746573746572
+         00000000000000000000000000000000 0000000000000000",
+    );
+    let boot = *b"0123456789abcdef";
+    let place = Some(Place { boot, namespace: 0xf000_0001 });
+    assert_golden(
+        Message::Hello(Hello { place, ..hello(0x1122_3344_5566_7788) }),
+        "3500 01 00  50545343 0001 0101 8877665544332211 0400 03000000 06 746573746572
+         30313233343536373839616263646566 010000f000000000",
     );
 }
 
@@ -64,6 +72,23 @@ fn c9_connect_reply() {
             &format!("0900 03 00  0700000000000000 {bits:02x}"),
         );
     }
+}
+
+#[test]
+fn c17_local_parts_of_a_connect_and_its_reply() {
+    let name = "127.0.0.1:4660".parse().unwrap();
+    let local = Some(LocalOffer { name, credits: 64, payload_bytes_max: 0x3ee0 });
+    assert_golden(
+        Message::Connect { connect_id: 7, params: ConnectParams { local, ..params(0x000a_bcde) } },
+        "3000 02 00  0700000000000000 0200 0100 debc0a00 f1debc0a 00008000 00004000
+         2000 a805 08 04 3412 00 4000 e03e 3412 04 7f000001",
+    );
+    let accepted = AcceptParams { local: Some(name), ..grant(5) };
+    assert_golden(
+        Message::ConnectReply { connect_id: 7, result: Ok(accepted) },
+        "2a00 03 00  0700000000000000 ff 0200 05000000 67452301 00001000 00002000
+         1000 0004 04 2143 00 3412 04 7f000001",
+    );
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use petasos_base::Time;
 
+use super::local::beside;
 use super::pair::{ACCEPTOR, DIALLER, Pair, Side};
-use super::{encoded, grant, hello, params};
+use super::{encoded, grant, params};
 use crate::*;
 
 fn ids() -> impl Iterator<Item = u64> {
@@ -66,17 +67,20 @@ fn c15_unsent_bytes_turn_new_requests_down_until_they_are_sent() {
 #[test]
 fn c15_a_good_peer_that_reads_late_is_owed_every_answer() {
     let config = Config { output_bytes_max: 4096, ..Config::default() };
-    let mut side = Side::new(config, Role::Acceptor, hello(ACCEPTOR));
-    side.connection.handle_bytes(&encoded(&Message::Hello(hello(DIALLER))), Time::ZERO);
+    let mut side = Side::new(config, Role::Acceptor, beside(ACCEPTOR));
+    side.connection.handle_bytes(&encoded(&Message::Hello(beside(DIALLER))), Time::ZERO);
     let turned_down = (0..).find_map(|session| {
         let session = SessionRef { session, ..params(3).client_ref() };
         side.connection.disconnect(session).err()
     });
     assert_eq!(turned_down, Some(DisconnectError::Backlogged));
     let ip = Some("2001:db8::1".parse().unwrap());
-    let longest = AcceptParams { address: DataAddress { port: 1, ip }, ..grant(5) };
+    let local = ip.map(|ip| core::net::SocketAddr::new(ip, 1));
+    let longest = AcceptParams { address: DataAddress { port: 1, ip }, local, ..grant(5) };
     for id in ids() {
-        let bytes = encoded(&Message::Connect { connect_id: id, params: params(3) });
+        let offer = LocalOffer { name: local.unwrap(), credits: 32, payload_bytes_max: 1448 };
+        let params = ConnectParams { local: Some(offer), ..params(3) };
+        let bytes = encoded(&Message::Connect { connect_id: id, params });
         side.connection.handle_bytes(&bytes, Time::ZERO);
         side.connection.reply(id, Ok(longest)).unwrap();
     }

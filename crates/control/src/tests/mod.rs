@@ -10,6 +10,7 @@ mod handshake;
 mod heartbeat;
 mod leaving;
 mod limits;
+mod local;
 mod pair;
 mod sequences;
 mod strategies;
@@ -24,6 +25,7 @@ fn hello(incarnation: u64) -> Hello {
         endpoints: 4,
         capabilities: Capabilities::CLIENT.with(Capabilities::SERVER),
         name: Text::new("tester"),
+        place: None,
     }
 }
 
@@ -42,6 +44,7 @@ fn params(session: u32) -> ConnectParams {
         response_bytes_max: 1 << 22,
         recovery: Recovery::Selective,
         checksum: false,
+        local: None,
     }
 }
 
@@ -57,6 +60,7 @@ fn grant(session: u32) -> AcceptParams {
         payload_bytes: 1024,
         request_bytes_max: 1 << 20,
         response_bytes_max: 1 << 21,
+        local: None,
     }
 }
 

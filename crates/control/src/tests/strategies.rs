@@ -13,7 +13,10 @@ fn text<const BYTES_MAX: usize>() -> impl Strategy<Value = Text<BYTES_MAX>> {
 
 fn hello() -> impl Strategy<Value = Hello> {
     let numbers = (any::<u16>(), any::<u16>(), any::<u64>(), any::<u16>(), any::<u32>());
-    (numbers, text()).prop_map(|((a, b, incarnation, endpoints, bits), name)| Hello {
+    let place = any::<([u8; 16], u64)>().prop_filter("a known place", |at| *at != ([0; 16], 0));
+    let place = place.prop_map(|(boot, namespace)| Place { boot, namespace });
+    let parts = (numbers, text(), proptest::option::of(place));
+    parts.prop_map(|((a, b, incarnation, endpoints, bits), name, place)| Hello {
         versions: VersionRange {
             oldest: Version::from_bits(a.min(b)),
             newest: Version::from_bits(a.max(b)),
@@ -22,6 +25,7 @@ fn hello() -> impl Strategy<Value = Hello> {
         endpoints,
         capabilities: Capabilities::from_bits(bits),
         name,
+        place,
     })
 }
 
@@ -29,6 +33,19 @@ fn address() -> impl Strategy<Value = DataAddress> {
     let usable = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
     let ip = any::<IpAddr>().prop_filter("an address of one host", usable);
     (1..=u16::MAX, proptest::option::of(ip)).prop_map(|(port, ip)| DataAddress { port, ip })
+}
+
+fn local_name() -> impl Strategy<Value = core::net::SocketAddr> {
+    let named = |address: DataAddress| Some(core::net::SocketAddr::new(address.ip?, address.port));
+    address().prop_filter_map("a name has an IP address", named)
+}
+
+fn local_offer() -> impl Strategy<Value = LocalOffer> {
+    (local_name(), window()).prop_map(|(name, (_, credits, payload_bytes_max))| LocalOffer {
+        name,
+        credits,
+        payload_bytes_max,
+    })
 }
 
 fn window() -> impl Strategy<Value = (u8, u16, u16)> {
@@ -45,9 +62,9 @@ fn bytes_max() -> impl Strategy<Value = u32> {
 
 fn params() -> impl Strategy<Value = ConnectParams> {
     let target = prop_oneof![Just(Target::Any), (0..u16::MAX).prop_map(Target::Index),];
-    let flags = (any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), proptest::option::of(local_offer()));
     (target, address(), name(), window(), (bytes_max(), bytes_max()), flags).prop_map(
-        |(target, address, name, window, bytes_max, (go_back_n, checksum))| ConnectParams {
+        |(target, address, name, window, bytes_max, (go_back_n, checksum, local))| ConnectParams {
             target,
             address,
             endpoint: name.0,
@@ -60,13 +77,15 @@ fn params() -> impl Strategy<Value = ConnectParams> {
             response_bytes_max: bytes_max.1,
             recovery: if go_back_n { Recovery::GoBackN } else { Recovery::Selective },
             checksum,
+            local,
         },
     )
 }
 
 fn grant() -> impl Strategy<Value = AcceptParams> {
-    (address(), name(), window(), (bytes_max(), bytes_max())).prop_map(
-        |(address, name, window, bytes_max)| AcceptParams {
+    let local = proptest::option::of(local_name());
+    (address(), name(), window(), (bytes_max(), bytes_max()), local).prop_map(
+        |(address, name, window, bytes_max, local)| AcceptParams {
             address,
             endpoint: name.0,
             session: name.1,
@@ -76,6 +95,7 @@ fn grant() -> impl Strategy<Value = AcceptParams> {
             payload_bytes: window.2,
             request_bytes_max: bytes_max.0,
             response_bytes_max: bytes_max.1,
+            local,
         },
     )
 }
@@ -94,7 +114,7 @@ fn session() -> impl Strategy<Value = SessionRef> {
 pub(super) fn message() -> impl Strategy<Value = Message> {
     let result = prop_oneof![
         grant().prop_map(Ok),
-        (1u8..).prop_map(|bits| Err(RefuseCode::from_bits(bits))),
+        (1u8..255).prop_map(|bits| Err(RefuseCode::from_bits(bits))),
     ];
     let error = (any::<u16>(), text());
     prop_oneof![

@@ -15,6 +15,7 @@
 mod attach;
 mod control;
 mod error;
+mod host;
 mod link;
 pub(crate) mod mail;
 mod outside;
@@ -217,7 +218,7 @@ impl Members {
 }
 
 fn hello(config: &NodeConfig, listens: bool) -> Hello {
-    let capabilities = Capabilities::CLIENT;
+    let capabilities = Capabilities::CLIENT.with(Capabilities::LOCAL);
     Hello {
         versions: SUPPORTED,
         incarnation: config.seed.unwrap_or_else(petasos_base::random_seed),
@@ -228,6 +229,7 @@ fn hello(config: &NodeConfig, listens: bool) -> Hello {
             false => capabilities,
         },
         name: Text::new(&config.name),
+        place: host::place(),
     }
 }
 

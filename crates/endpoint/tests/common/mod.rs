@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{
-    Client, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node, NodeConfig,
-    Request, SessionId,
+    Backend, Client, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node,
+    NodeConfig, Request, SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 
@@ -122,11 +122,25 @@ impl Server {
         ip: IpAddr,
         prepare: impl FnOnce(&mut Endpoint<usize>) + Send + 'static,
     ) -> Server {
+        let udp = move || {
+            let io = UdpIo::bind(SocketAddr::new(ip, 0), UdpConfig::default());
+            io.expect("loopback has ports").into()
+        };
+        Server::start_over(node, udp, EndpointConfig::default(), prepare)
+    }
+
+    /// The same over any packet I/O.
+    pub fn start_over(
+        node: &Node,
+        io: impl FnOnce() -> Backend + Send + 'static,
+        config: EndpointConfig,
+        prepare: impl FnOnce(&mut Endpoint<usize>) + Send + 'static,
+    ) -> Server {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let (stopped, node) = (stop.clone(), node.clone());
         let (ready, is_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let mut endpoint = endpoint_at(ip, EndpointConfig::default(), 0usize);
+            let mut endpoint = Endpoint::new(config, io(), Clock::system(), 0usize);
             endpoint.register(ECHO, |count, cx, request| {
                 *count += 1;
                 echo(count, cx, request);

@@ -171,6 +171,7 @@ fn hello(life: Life) -> petasos_control::Hello {
         endpoints: 1,
         capabilities: both,
         name: petasos_control::Text::new("simulated"),
+        place: None,
     }
 }
 
