@@ -1,8 +1,8 @@
 //! How the backend behaves.
 
 use crate::netlink::Interface;
-use crate::packet::ETHERNET_BYTES;
 use crate::{XdpError, XdpMode, XskConfig};
+use petasos_netio_frame::ETHERNET_BYTES;
 
 /// Where the steering program may run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

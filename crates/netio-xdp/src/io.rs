@@ -9,8 +9,7 @@ use arrayvec::ArrayVec;
 use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
 
 use crate::error::{XdpError, system};
-use crate::netlink::{Interface, Mac, NeighbourState, Netlink};
-use crate::packet::{ETHERNET_BYTES, Template, UDP_BYTES, V4_BYTES, V6_BYTES, judge};
+use crate::netlink::{Interface, NeighbourState, Netlink};
 use crate::program::Steering;
 use crate::routes::RouteTable;
 use crate::socket::{CopyMode, XskSocket, reserve};
@@ -18,6 +17,7 @@ use crate::stats::XdpStats;
 use crate::sys::{self, RX_BATCH_MAX};
 use crate::upkeep::{Upkeep, now, read_changes};
 use crate::{XdpConfig, XdpMode};
+use petasos_netio_frame::{ETHERNET_BYTES, Mac, Template, UDP_BYTES, V4_BYTES, V6_BYTES, judge};
 
 /// Packet I/O over one AF_XDP socket.
 ///

@@ -10,7 +10,7 @@
 //! | `io` | [`XdpIo`], the backend |
 //! | `socket`, `sys` | [`XskSocket`]: frames, rings and system calls; all `unsafe` |
 //! | `program` | loads, attaches and shares the steering program |
-//! | `packet` | writes and judges frames |
+//! | `petasos-netio-frame` | writes and judges frames |
 //! | `netlink`, `routes` | next hops and their Ethernet addresses |
 //! | `probe` | what this host supports, and why not |
 //!
@@ -30,7 +30,6 @@ mod config;
 mod error;
 mod io;
 mod netlink;
-mod packet;
 mod probe;
 mod program;
 mod routes;

@@ -6,8 +6,7 @@ use std::ops::Bound;
 
 use petasos_netio::{Ecn, Route, RouteError};
 
-use crate::netlink::Mac;
-use crate::packet::Template;
+use petasos_netio_frame::{Mac, Template};
 
 /// One peer. The entry of a released route keeps its place with `datagram_bytes_max` 0, so that
 /// every packet to it is refused as too long.

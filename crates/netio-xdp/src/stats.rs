@@ -1,6 +1,6 @@
 //! What happened to packets, in the terms of this backend.
 
-use crate::packet::Flaw;
+use petasos_netio_frame::Flaw;
 
 petasos_base::counters! {
     /// Counters beyond [`petasos_netio::IoStats`]. Those of flaws are in `rx_errors` there, too.

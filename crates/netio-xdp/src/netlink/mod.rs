@@ -21,7 +21,7 @@ use rustix::net::{
 };
 
 use message::{Message, Messages, Request};
-pub(crate) use parse::{Interface, Mac, Neighbour, NeighbourState, RouteInfo};
+pub(crate) use parse::{Interface, Neighbour, NeighbourState, RouteInfo};
 
 /// Asks, and hears of changes to neighbours.
 pub(crate) struct Netlink {

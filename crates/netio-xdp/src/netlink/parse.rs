@@ -5,8 +5,7 @@ use std::net::IpAddr;
 
 use super::message::{Attributes, Message, u16_at, u32_at};
 
-/// An Ethernet address.
-pub(crate) type Mac = [u8; 6];
+use petasos_netio_frame::Mac;
 
 /// An interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,20 +6,20 @@ use petasos_netio::Ecn;
 
 use super::checksum::{add_bytes, add_u16, finish};
 use super::{
-    ETHERNET_BYTES, ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, V4_BYTES,
+    ETHERNET_BYTES, ETHERTYPE_V4, ETHERTYPE_V6, Mac, PROTOCOL_UDP, UDP_BYTES, V4_BYTES,
     V4_VERSION_AND_LENGTH, V6_BYTES,
 };
-use crate::netlink::Mac;
 
-/// Bytes of the longer pair of headers, rounded up so that copies are of a fixed size.
-const TEMPLATE_BYTES: usize = 64;
+/// Bytes of the longer pair of headers, rounded up so that copies are of a fixed size: what a frame
+/// must have room for, however short its payload.
+pub const TEMPLATE_BYTES: usize = 64;
 const HOP_LIMIT: u8 = 64;
 
 const _: () = assert!(ETHERNET_BYTES + V6_BYTES + UDP_BYTES <= TEMPLATE_BYTES);
 
 /// Headers for one peer, with lengths and checksums left at zero.
 #[derive(Clone, Debug)]
-pub(crate) struct Template {
+pub struct Template {
     bytes: [u8; TEMPLATE_BYTES],
     /// Bytes of all headers: 42 or 62.
     len: usize,
@@ -31,8 +31,11 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Headers from `local` to `peer`, which are of one family.
-    pub(crate) fn new(local: (Mac, SocketAddr), peer: (Mac, SocketAddr), ecn: Ecn) -> Template {
+    /// Headers from `local` to `peer`.
+    ///
+    /// # Panics
+    /// If the addresses are of different families.
+    pub fn new(local: (Mac, SocketAddr), peer: (Mac, SocketAddr), ecn: Ecn) -> Template {
         let mut template = Template { bytes: [0; TEMPLATE_BYTES], len: 0, ip_sum: 0, udp_sum: 0 };
         template.bytes[..6].copy_from_slice(&peer.0);
         template.bytes[6..12].copy_from_slice(&local.0);
@@ -58,12 +61,12 @@ impl Template {
     }
 
     /// Changes the peer's Ethernet address.
-    pub(crate) fn set_mac(&mut self, mac: Mac) {
+    pub fn set_mac(&mut self, mac: Mac) {
         self.bytes[..6].copy_from_slice(&mac);
     }
 
     /// Changes the ECN bits.
-    pub(crate) fn set_ecn(&mut self, ecn: Ecn) {
+    pub fn set_ecn(&mut self, ecn: Ecn) {
         if self.is_v4() {
             self.bytes[ETHERNET_BYTES + 1] = ecn as u8;
             self.ip_sum = add_bytes(0, &self.bytes[ETHERNET_BYTES..ETHERNET_BYTES + V4_BYTES]);
@@ -73,10 +76,12 @@ impl Template {
         }
     }
 
-    /// Writes headers, `head` and `body` to the start of `frame`, which has room for them. Returns
-    /// the frame's length.
+    /// Writes headers, `head` and `body` to the start of `frame`. Returns the frame's length.
+    ///
+    /// # Panics
+    /// If `frame` has no room for them, or less than [`TEMPLATE_BYTES`].
     #[inline]
-    pub(crate) fn write(&self, frame: &mut [u8], head: &[u8], body: &[u8]) -> usize {
+    pub fn write(&self, frame: &mut [u8], head: &[u8], body: &[u8]) -> usize {
         let start = self.len;
         let end = start + head.len() + body.len();
         frame[..TEMPLATE_BYTES].copy_from_slice(&self.bytes);

@@ -1,8 +1,7 @@
 //! Judges a received frame: a datagram for us, or what is wrong with it.
 //!
-//! The steering program has looked at most of this already. It is checked again here, because
-//! frames are untrusted input, the program checks no checksums and no lengths, and this must hold
-//! whatever program redirects to the socket.
+//! Frames are untrusted input. Whatever has steered them here, be it an XDP program or a NIC, has
+//! looked at a part of this at most, and at no checksum and no length.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,15 +15,18 @@ use super::{
 
 /// A datagram's payload: `len` bytes at `offset` of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Datagram {
-    pub(crate) offset: usize,
-    pub(crate) len: usize,
-    pub(crate) ecn: Ecn,
+pub struct Datagram {
+    /// Where the payload starts in the frame.
+    pub offset: usize,
+    /// Its bytes, possibly none; within the frame.
+    pub len: usize,
+    /// The ECN bits of the IP header.
+    pub ecn: Ecn,
 }
 
 /// Why a frame is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub enum Flaw {
     /// It ends before its headers do.
     Short,
     /// Neither IPv4 nor IPv6 directly behind the Ethernet header (VLAN tags included), or not UDP
@@ -53,12 +55,11 @@ struct Packet<'a> {
 
 /// Judges `frame` as input for `local`. With `partial_checksums`, a checksum that only covers the
 /// pseudo-header is accepted: what a virtual interface passes on instead of computing one.
+///
+/// # Errors
+/// The first flaw found.
 #[inline]
-pub(crate) fn judge(
-    frame: &[u8],
-    local: &SocketAddr,
-    partial_checksums: bool,
-) -> Result<Datagram, Flaw> {
+pub fn judge(frame: &[u8], local: &SocketAddr, partial_checksums: bool) -> Result<Datagram, Flaw> {
     let ethertype = frame.get(12..ETHERNET_BYTES).ok_or(Flaw::Short)?;
     let packet = match local.ip() {
         IpAddr::V4(ip) if ethertype == ETHERTYPE_V4 => v4(frame, ip.octets())?,

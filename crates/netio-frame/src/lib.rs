@@ -1,0 +1,47 @@
+//! UDP datagrams in Ethernet frames, for backends beside or without the kernel's stack: written for
+//! peers, and judged when received. And the questions by which neighbours find each other's
+//! Ethernet addresses, for backends that no kernel answers for.
+//!
+//! Ethernet II without tags, IPv4 without options and never fragmented (RFC 791), or IPv6 without
+//! extension headers (RFC 8200), and UDP (RFC 768) with its checksum always filled.
+//!
+//! | module | does |
+//! |---|---|
+//! | `template` | [`Template`]: the headers to one peer, completed per packet |
+//! | `judge` | [`judge`]: a datagram for us, or its [`Flaw`] |
+//! | `neighbour` | ARP (RFC 826) and neighbour discovery (RFC 4861) |
+//! | `checksum` | the Internet checksum (RFC 1071) |
+//!
+//! All bytes received are untrusted; nothing here panics on them.
+//!
+//! Boundary rule: sees bytes and addresses; does no I/O, and knows nothing of the protocol.
+
+mod checksum;
+mod judge;
+mod neighbour;
+mod template;
+
+pub use judge::{Datagram, Flaw, judge};
+pub use neighbour::{NEIGHBOUR_FRAME_BYTES, Neighbour, NeighbourFrame};
+pub use template::{TEMPLATE_BYTES, Template};
+
+/// An Ethernet address.
+pub type Mac = [u8; 6];
+
+/// Bytes of an Ethernet header.
+pub const ETHERNET_BYTES: usize = 14;
+/// Bytes of an IPv4 header without options.
+pub const V4_BYTES: usize = 20;
+/// Bytes of an IPv6 header without extensions.
+pub const V6_BYTES: usize = 40;
+/// Bytes of a UDP header.
+pub const UDP_BYTES: usize = 8;
+
+const ETHERTYPE_V4: [u8; 2] = [0x08, 0x00];
+const ETHERTYPE_V6: [u8; 2] = [0x86, 0xdd];
+const PROTOCOL_UDP: u8 = 17;
+/// Version 4, five words of header.
+const V4_VERSION_AND_LENGTH: u8 = 0x45;
+
+#[cfg(test)]
+mod tests;
