@@ -1,0 +1,127 @@
+//! Measures the backend over the `udp` provider on loopback, beside bare kernel sockets.
+//!
+//! `cargo run --release -p petasos-netio-fabric --features fabric --example fabric_floor [SECONDS]`
+//!
+//! Each figure is the best of many short turns, which alternate, because a machine that others use
+//! has good and bad moments. Client and server share a process and have a core each.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+
+use petasos_base::Clock;
+use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
+use petasos_netio_fabric::{FabricConfig, FabricIo};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+
+const PAYLOAD_BYTES: usize = 32 + 24;
+const WINDOW: usize = 64;
+const TURNS: usize = 20;
+
+fn main() {
+    let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0.05);
+    println!("{PAYLOAD_BYTES} B payload, window {WINDOW}, best of {TURNS} turns of {seconds} s");
+    let turn = Duration::from_secs_f64(seconds);
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let provider = Some("udp".to_owned());
+    let config = FabricConfig { provider, wakeups: false, ..FabricConfig::default() };
+    let from_memory = FabricConfig { inject_bytes_max: 0, ..config.clone() };
+    let fabric = |config| FabricIo::bind(any, config).expect("loopback has free ports");
+    // Without trains, a kernel socket does what the provider does.
+    let plain = UdpConfig { gso: false, gro: false, ..UdpConfig::default() };
+    let udp = || UdpIo::bind(any, plain).expect("loopback has free ports");
+    let mut ports =
+        [(fabric(&config), fabric(&config)), (fabric(&from_memory), fabric(&from_memory))];
+    let mut sockets = (udp(), udp());
+    for (name, window) in [("ping-pong mean, µs", 1), ("echo rate, M/s", WINDOW)] {
+        let mut best = [0f64; 3];
+        for _ in 0..TURNS {
+            let [injected, from_memory] = &mut ports;
+            let rates = [
+                beside(&mut sockets.0, &mut sockets.1, window, turn),
+                beside(&mut injected.0, &mut injected.1, window, turn),
+                beside(&mut from_memory.0, &mut from_memory.1, window, turn),
+            ];
+            best.iter_mut().zip(rates).for_each(|(best, rate)| *best = best.max(rate));
+        }
+        let shown = best.map(|rate| if window == 1 { 1e6 / rate } else { rate / 1e6 });
+        let [udp, injected, from_memory] = shown;
+        println!("{name}: sockets {udp:.3}, injected {injected:.3}, from memory {from_memory:.3}");
+    }
+}
+
+/// Echoes per second in one turn.
+fn beside<Io: PacketIo + Send>(
+    left: &mut Io,
+    right: &mut Io,
+    window: usize,
+    turn: Duration,
+) -> f64 {
+    let (running, ended) = channel();
+    let (peer, back) = (right.local_address(), left.local_address());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            pin(1);
+            echo(right, back, ended);
+        });
+        pin(0);
+        let rate = flood(left, peer, window, turn);
+        drop(running);
+        rate
+    })
+}
+
+/// Keeps `window` packets outstanding; what was lost is replaced after a while.
+fn flood(io: &mut impl PacketIo, peer: SocketAddr, window: usize, turn: Duration) -> f64 {
+    let clock = Clock::system();
+    let route = io.route(peer).expect("loopback is reachable");
+    let bytes = [7; PAYLOAD_BYTES];
+    let packets = [TxPacket { route, head: &bytes, body: &[] }; TX_BATCH_MAX];
+    while io.receive().frames().count() > 0 {}
+    let (start, mut now) = (clock.now(), clock.now());
+    let (mut echoes, mut outstanding, mut idle) = (0u64, 0, 0u32);
+    for turns in 1u64.. {
+        outstanding += io.transmit(&packets[..window - outstanding]);
+        let count = io.receive().frames().count().min(outstanding);
+        outstanding -= count;
+        echoes += count as u64;
+        idle = if count > 0 { 0 } else { idle + 1 };
+        if idle > 1 << 16 {
+            (outstanding, idle) = (0, 0);
+        }
+        if turns.is_multiple_of(16) {
+            now = clock.now();
+            if now - start >= turn {
+                break;
+            }
+        }
+    }
+    io.release_route(route);
+    echoes as f64 * 1e9 / now.nanos_since(start) as f64
+}
+
+/// Sends every packet back.
+fn echo(io: &mut impl PacketIo, peer: SocketAddr, ended: Receiver<()>) {
+    let route = io.route(peer).expect("loopback is reachable");
+    let mut copies = [0; TX_BATCH_MAX * PAYLOAD_BYTES];
+    while ended.try_recv() != Err(TryRecvError::Disconnected) {
+        let mut count = 0;
+        for (copy, frame) in copies.chunks_mut(PAYLOAD_BYTES).zip(io.receive().frames()) {
+            copy.copy_from_slice(frame.bytes);
+            count += 1;
+        }
+        if count > 0 {
+            io.transmit_train(route, &copies[..count * PAYLOAD_BYTES], PAYLOAD_BYTES);
+        }
+    }
+    io.release_route(route);
+}
+
+/// Best effort: on a machine with one core, the threads share it.
+fn pin(core: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        eprintln!("cannot pin to core {core}: {error}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Packet I/O over libfabric's datagram endpoints (`FI_EP_DGRAM`): one backend for RDMA NICs, which
+//! libfabric drives through verbs unreliable datagrams, for others' fabrics, and for kernel sockets.
+//!
+//! The backend is behind the cargo feature `fabric`, because it needs libfabric and libclang; what
+//! is here without it says so ([`probe`]).
+//!
+//! | module | does |
+//! |---|---|
+//! | `io` | `FabricIo`, the backend |
+//! | `transmit` | which memory packets are sent from, and when that is free again |
+//! | `routes` | peers and their places in the address vector |
+//! | `sys` | libfabric's objects, and the memory that packets are in; all `unsafe` |
+//! | `probe` | what this host supports, and why not |
+//!
+//! # Providers
+//!
+//! | provider | damage on the way is found by | addresses | memory |
+//! |---|---|---|---|
+//! | `verbs` | the NIC: InfiniBand's invariant CRC, 32 bits, end to end; RoCE has it, too | by name server | registered, 40 bytes of prefix |
+//! | `efa` | the NIC, in a way that its maker does not document | by name | registered, prefix |
+//! | `udp` | the kernel: UDP's checksum, 16 bits; none on loopback, where nothing is on a wire | IP | any |
+//! | `sockets` | the kernel: TCP's checksum, 16 bits | IP | any |
+//!
+//! What a provider finds damaged never comes up here. `udp` and `sockets` are for tests and for
+//! hosts without such a NIC, where `petasos-netio-udp` is faster. `udp` and `verbs` were written
+//! for; only the software providers are tested, since the machines that test have no RDMA NIC.
+//!
+//! What holds everywhere:
+//!
+//! - Registered memory is allocated once; the device receives into its slots and sends from them.
+//!   A slot is either the provider's or ours.
+//! - Per packet there is no heap allocation and no lock of ours.
+//! - Nothing waits: full queues and vanished peers are counted.
+//!
+//! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
+
+mod config;
+mod error;
+#[cfg(feature = "fabric")]
+mod io;
+mod probe;
+#[cfg(feature = "fabric")]
+mod routes;
+mod stats;
+#[cfg(feature = "fabric")]
+mod sys;
+#[cfg(feature = "fabric")]
+mod transmit;
+
+pub use config::FabricConfig;
+pub use error::FabricError;
+#[cfg(feature = "fabric")]
+pub use io::FabricIo;
+pub use probe::{Probe, ProviderProbe, probe};
+pub use stats::FabricStats;

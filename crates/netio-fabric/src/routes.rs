@@ -1,0 +1,128 @@
+//! The table of peers, each with its place in the provider's address vector.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use petasos_netio::{Route, RouteError};
+
+use crate::sys::Peer;
+
+/// One peer; `None` in place of `place` once its route was released.
+struct RouteEntry {
+    place: Option<Peer>,
+    peer: SocketAddr,
+    holds: u32,
+}
+
+/// Routes by index and by address. An address has at most one route.
+pub(crate) struct RouteTable {
+    entries: Vec<RouteEntry>,
+    by_address: BTreeMap<SocketAddr, u32>,
+    free: Vec<u32>,
+    routes_max: usize,
+}
+
+impl RouteTable {
+    pub(crate) fn new(routes_max: usize) -> RouteTable {
+        RouteTable {
+            entries: Vec::new(),
+            by_address: BTreeMap::new(),
+            free: Vec::new(),
+            routes_max: routes_max.min(u32::MAX as usize),
+        }
+    }
+
+    /// Adds a hold to the peer's route, if it has one.
+    pub(crate) fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
+        let index = *self.by_address.get(&peer)?;
+        self.entries[index as usize].holds += 1;
+        Some(Route(index))
+    }
+
+    /// Whether another route can be inserted.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.entries.len() < self.routes_max
+    }
+
+    /// Adds a route to a peer that has none, with one hold.
+    pub(crate) fn insert(&mut self, peer: SocketAddr, place: Peer) -> Result<Route, RouteError> {
+        if !self.has_room() {
+            return Err(RouteError::TableFull);
+        }
+        let entry = RouteEntry { place: Some(place), peer, holds: 1 };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = entry;
+                index
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        };
+        let previous = self.by_address.insert(peer, index);
+        assert!(previous.is_none(), "a peer has at most one route");
+        Ok(Route(index))
+    }
+
+    /// Takes a hold from `route`. After the last, frees it and returns its place.
+    ///
+    /// # Panics
+    /// If nobody holds the route: the caller released it too often.
+    pub(crate) fn release(&mut self, route: Route) -> Option<Peer> {
+        let entry = self.entries.get_mut(route.0 as usize).filter(|entry| entry.holds > 0);
+        let entry = entry.expect("a released route is held");
+        entry.holds -= 1;
+        if entry.holds > 0 {
+            return None;
+        }
+        self.by_address.remove(&entry.peer);
+        self.free.push(route.0);
+        entry.place.take()
+    }
+
+    /// The place of a route that somebody holds.
+    #[inline]
+    pub(crate) fn get(&self, route: Route) -> Option<Peer> {
+        self.entries.get(route.0 as usize)?.place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn an_address_keeps_its_route_until_the_last_hold_is_released() {
+        let mut table = RouteTable::new(8);
+        let route = table.insert(peer(1), Peer(7)).expect("there is room");
+        assert_eq!(table.hold(peer(1)), Some(route));
+        assert_eq!(table.release(route), None);
+        assert_eq!(table.get(route), Some(Peer(7)));
+        assert_eq!(table.release(route), Some(Peer(7)));
+        assert_eq!((table.hold(peer(1)), table.get(route)), (None, None));
+    }
+
+    #[test]
+    fn free_indices_are_reused_and_the_limit_holds() {
+        let mut table = RouteTable::new(2);
+        let first = table.insert(peer(1), Peer(0)).expect("there is room");
+        table.insert(peer(2), Peer(1)).expect("there is room");
+        assert!(matches!(table.insert(peer(3), Peer(2)), Err(RouteError::TableFull)));
+        table.release(first);
+        assert_eq!(table.insert(peer(3), Peer(3)).expect("one was freed"), first);
+    }
+
+    #[test]
+    #[should_panic(expected = "a released route is held")]
+    fn releasing_too_often_is_a_bug_of_the_caller() {
+        let mut table = RouteTable::new(2);
+        let route = table.insert(peer(1), Peer(0)).expect("there is room");
+        table.release(route);
+        table.release(route);
+    }
+}
