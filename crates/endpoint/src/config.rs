@@ -1,7 +1,7 @@
 //! What an endpoint can be told.
 
 use petasos_buf::PoolConfig;
-use petasos_proto::{Recovery, TimerConfig};
+use petasos_proto::{CongestionConfig, Recovery, TimerConfig};
 
 use crate::polling::Polling;
 
@@ -12,6 +12,13 @@ pub struct EndpointConfig {
     pub pool: PoolConfig,
     /// Retransmission timers of client sessions.
     pub timers: TimerConfig,
+    /// Congestion control of the sessions that this endpoint opens; `None` for what suits its packet
+    /// I/O ([`crate::Endpoint::congestion`] tells). A session's packets have their own length, so
+    /// `packet_bytes` does not matter here.
+    ///
+    /// With DCTCP the endpoint says in its packets that it understands congestion marks, and reads
+    /// them. Both ends have to be told so: the server's echoes what the client learns from.
+    pub congestion: Option<CongestionConfig>,
     /// What this endpoint asks for in sessions that it opens, and grants at most in sessions that
     /// others open.
     pub session: SessionConfig,
@@ -37,6 +44,7 @@ impl Default for EndpointConfig {
         EndpointConfig {
             pool: PoolConfig::default(),
             timers: TimerConfig::default(),
+            congestion: None,
             session: SessionConfig::default(),
             sessions_max: 65_536,
             backlog_max: 65_536,

@@ -2,13 +2,15 @@
 //!
 //! Invariants:
 //! - a session is on its dirty list exactly if its `dirty` flag is set;
+//! - a client session is in the wheel `paced` exactly if its `parked` flag is set, and then once;
+//!   entries of sessions that are gone are void;
 //! - `request_bytes` is the sum of [`counted_bytes`] of the requests of all calls that have not
 //!   ended.
 
-use petasos_base::{Rng, Time};
+use petasos_base::{Rng, Time, Wheel};
 use petasos_buf::{MsgBuf, Pool};
 use petasos_netio::Route;
-use petasos_proto::{ClientSession, ClientStats, ServerStats};
+use petasos_proto::{ClientSession, ClientStats, CongestionConfig, ServerStats};
 
 use crate::call::{CallContext, CallError};
 use crate::config::EndpointConfig;
@@ -22,6 +24,11 @@ use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
 
 /// Sessions that can be due or dirty in one turn before a list has to grow.
 const LISTED_SESSIONS: usize = 64;
+
+/// Width of the pacing wheel's slots and how far it reaches ahead, in nanoseconds (eRPC has 0.5 µs
+/// and 2.2 ms). A session that waits longer is looked at, and parked again, at the reach.
+const PACING_SLOT_NS: u64 = 512;
+const PACING_REACH_NS: u64 = 2_000_000;
 
 /// The longest request that is sent by copying it next to others, in bytes. Shorter ones do not
 /// count against the limit of bytes in progress: slots and backlog bound their number.
@@ -53,6 +60,10 @@ pub(crate) struct Core<S> {
     pub(crate) dirty_servers: Vec<u32>,
     pub(crate) finished: Vec<Finished<S>>,
     pub(crate) timers: TimerWheel,
+    /// Of every client session opened from now on.
+    pub(crate) congestion: CongestionConfig,
+    /// Client sessions that wait until their pace lets them send. Packets never wait anywhere.
+    pub(crate) paced: Wheel<TimerEntry>,
     pub(crate) due: Vec<TimerEntry>,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
@@ -68,7 +79,7 @@ pub(crate) struct Core<S> {
 }
 
 impl<S> Core<S> {
-    pub(crate) fn new(config: EndpointConfig, now: Time) -> Core<S> {
+    pub(crate) fn new(config: EndpointConfig, congestion: CongestionConfig, now: Time) -> Core<S> {
         let seed = config.seed.unwrap_or_else(petasos_base::random_seed);
         let mut rng = Rng::new(seed);
         Core {
@@ -82,6 +93,8 @@ impl<S> Core<S> {
             dirty_servers: Vec::with_capacity(LISTED_SESSIONS),
             finished: Vec::new(),
             timers: TimerWheel::new(now),
+            congestion,
+            paced: Wheel::new(PACING_SLOT_NS, PACING_REACH_NS),
             due: Vec::with_capacity(LISTED_SESSIONS),
             request_bytes: 0,
             generation: 0,
@@ -190,8 +203,11 @@ impl<S> Core<S> {
         }
     }
 
-    /// Goes through the sessions whose timers are due.
+    /// Goes through the sessions whose timers are due, or whose pace lets them send again.
     pub(crate) fn run_timers(&mut self) {
+        if self.paced.is_due(self.now) {
+            self.unpark();
+        }
         if !self.timers.is_due(self.now) {
             return;
         }
@@ -201,6 +217,37 @@ impl<S> Core<S> {
             self.on_timer(SessionId { index: entry.index, generation: entry.generation });
         }
         self.due = due;
+    }
+
+    /// Gives sessions whose pace allows it their chance to send in this turn.
+    #[cold]
+    fn unpark(&mut self) {
+        let mut due = core::mem::take(&mut self.due);
+        self.paced.advance(self.now, |entry| due.push(entry));
+        for TimerEntry { index, generation } in due.drain(..) {
+            if let Some(entry) = self.client_mut(SessionId { index, generation }) {
+                entry.parked = false;
+                self.touch_client(index);
+            }
+        }
+        self.due = due;
+    }
+
+    /// Lets the session wait until `at`, when its pace lets it send.
+    #[cold]
+    pub(crate) fn park(&mut self, index: u32, at: Time) {
+        let Some(entry) = self.clients.get_mut(index) else { return };
+        if !entry.parked {
+            entry.parked = true;
+            let waiting = TimerEntry { index, generation: entry.generation };
+            self.paced.insert(self.now, at, waiting);
+            self.stats.sessions_parked += 1;
+        }
+    }
+
+    /// When timers or paced sessions need a turn next; [`Time::NEVER`] if nothing waits.
+    pub(crate) fn next_timer_at(&self) -> Time {
+        self.timers.next_at().min(self.paced.next_due())
     }
 
     fn on_timer(&mut self, id: SessionId) {

@@ -5,20 +5,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use petasos_base::{Clock, Time};
 use petasos_control::{
-    AcceptParams, ConnectParams, DataAddress, LocalOffer, RefuseCode, ServerLimits, SessionRef, SessionRole,
-    Target,
+    AcceptParams, ConnectParams, DataAddress, LocalOffer, RefuseCode, ServerLimits, SessionRef,
+    SessionRole, Target,
 };
 use petasos_netio::{PacketIo, RouteError};
-use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
+use petasos_proto::{ClientSession, CongestionConfig, Recovery, ServerSession, SessionParams};
 use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES};
 
 use crate::backend::{Backend, PeerAddress, Way};
 use crate::call::CallError;
 use crate::config::EndpointConfig;
+use crate::congestion;
 use crate::context::Context;
 use crate::core::Core;
 use crate::handler::Handler;
-use crate::receive::{answer_panic, handle_frames, refuse, run_finished};
+use crate::receive::{HandleWith, answer_panic, handle_frames, is_marked, refuse, run_finished};
 use crate::sessions::{ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer};
 use crate::stats::{EndpointStats, MemoryStats};
 
@@ -32,9 +33,20 @@ pub struct Endpoint<S> {
 
 impl<S> Endpoint<S> {
     /// An endpoint over `io` whose handlers and continuations share `state`.
+    ///
+    /// # Panics
+    /// When it opens sessions, if `config.congestion` is not valid:
+    /// [`CongestionConfig::validate`] tells beforehand.
     pub fn new(config: EndpointConfig, io: impl Into<Backend>, clock: Clock, state: S) -> Self {
-        let core = Core::new(config, clock.now());
-        Endpoint { core, io: io.into(), clock, state }
+        let mut io = io.into();
+        let congestion = congestion::choose(config.congestion, &mut io);
+        let core = Core::new(config, congestion, clock.now());
+        Endpoint { core, io, clock, state }
+    }
+
+    /// Congestion control of the sessions that this endpoint opens.
+    pub fn congestion(&self) -> &CongestionConfig {
+        &self.core.congestion
     }
 
     /// Makes `handler` answer `method`, in place of an earlier one.
@@ -106,14 +118,16 @@ impl<S> Endpoint<S> {
             return false;
         }
         self.core.stats.turns_busy += 1;
+        // Marks are rare, and nothing of the common way asks for them packet by packet.
+        let marked = batch.chunks.iter().any(|chunk| is_marked(chunk.ecn));
         let mut frames = batch.frames();
         let per_packet = !self.core.config.optimisations.batched_clock;
-        let clock = per_packet.then_some(&self.clock);
+        let with = HandleWith { clock: per_packet.then_some(&self.clock), marked };
         let (state, core) = (&mut self.state, &mut self.core);
         loop {
             // A panic leaves the application's state as the handler left it; the endpoint's own
             // is whole, since the handler is called outside of any change to it.
-            let run = AssertUnwindSafe(|| handle_frames(state, core, &mut frames, clock));
+            let run = AssertUnwindSafe(|| handle_frames(state, core, &mut frames, &with));
             match catch_unwind(run) {
                 Ok(()) => return true,
                 Err(_) => {
@@ -145,7 +159,7 @@ impl<S> Endpoint<S> {
             || !self.core.finished.is_empty()
             || !self.core.dirty_clients.is_empty()
             || !self.core.dirty_servers.is_empty();
-        if waits { self.core.now } else { self.core.timers.next_at() }
+        if waits { self.core.now } else { self.core.next_timer_at() }
     }
 
     /// The packet I/O underneath.
@@ -244,6 +258,7 @@ impl<S> Endpoint<S> {
                 state: ClientState::Connecting,
                 peer,
                 dirty: false,
+                parked: false,
                 timer_at: Time::NEVER,
                 rearm_before: Time::NEVER,
             })
@@ -326,7 +341,7 @@ impl<S> Endpoint<S> {
         server_ip: IpAddr,
     ) -> Result<bool, RouteError> {
         let backlog_max = self.core.config.backlog_max;
-        let timers = self.core.config.timers;
+        let (timers, congestion) = (self.core.config.timers, self.core.congestion);
         let Some(entry) = self.core.client_mut(offer.session) else { return Ok(false) };
         if !matches!(entry.state, ClientState::Connecting) {
             return Ok(false);
@@ -341,7 +356,8 @@ impl<S> Endpoint<S> {
             }
         };
         let params = session_params(granted, &offer.params, true);
-        let session = ClientSession::new(params, &timers, backlog_max);
+        let congestion = congestion::fit(&congestion, &params);
+        let session = ClientSession::new(params, &timers, &congestion, backlog_max);
         entry.state = ClientState::Ready { session, route };
         Ok(true)
     }
@@ -396,7 +412,8 @@ impl<S> Endpoint<S> {
         let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES + trailer);
         ServerLimits {
             slots_max: config.slots as u8,
-            credits_max: config.credits.min(Self::credits_for(way.room_bytes, datagram_bytes_max)) as u16,
+            credits_max: config.credits.min(Self::credits_for(way.room_bytes, datagram_bytes_max))
+                as u16,
             payload_bytes_max: payload_bytes_max.min(petasos_control::PAYLOAD_BYTES_MAX as usize)
                 as u16,
             request_bytes_max: config.message_bytes_max,

@@ -29,6 +29,7 @@ mod backend;
 mod call;
 mod client;
 mod config;
+mod congestion;
 mod context;
 mod core;
 mod endpoint;
@@ -62,7 +63,10 @@ pub use node::{
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
-pub use petasos_proto::{Recovery, TimerConfig};
+pub use petasos_proto::{
+    AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SwiftConfig, TimelyConfig,
+    TimerConfig,
+};
 pub use petasos_wire::{Encoding, RejectCode};
 pub use polling::Polling;
 pub use sessions::{SessionId, SessionOffer, SessionState};

@@ -11,25 +11,33 @@ use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::{Payload, Request, RequestHandle};
 use crate::sessions::{ClientState, SessionId};
 
+/// What is special about a batch of frames.
+pub(crate) struct HandleWith<'a> {
+    /// To be read for each frame, instead of once for all.
+    pub(crate) clock: Option<&'a Clock>,
+    /// Whether the network has marked some of the frames.
+    pub(crate) marked: bool,
+}
+
 /// Handles the rest of `frames`. If a handler panics, calling it again goes on after its frame.
 pub(crate) fn handle_frames<S>(
     state: &mut S,
     core: &mut Core<S>,
     frames: &mut Frames<'_>,
-    clock: Option<&Clock>,
+    with: &HandleWith<'_>,
 ) {
     let mut cx = Context { core };
     let plain = cx.core.faults.is_none() && cx.core.config.optimisations.zero_copy_requests;
-    if clock.is_some() || !plain {
-        return handle_frames_singly(state, &mut cx, frames, clock);
+    if with.clock.is_some() || with.marked || !plain {
+        return handle_frames_singly(state, &mut cx, frames, with.clock);
     }
-    while let Some(Frame { bytes, .. }) = frames.next() {
-        handle_frame::<S, true>(state, &mut cx, bytes, frames);
+    for Frame { bytes, .. } in frames {
+        handle_frame::<S, true>(state, &mut cx, bytes);
     }
 }
 
-/// With injected faults, or without the optimisations of one clock reading for all frames and of
-/// requests where they lie.
+/// With marked frames, with injected faults, or without the optimisations of one clock reading for
+/// all frames and of requests where they lie.
 #[cold]
 fn handle_frames_singly<S>(
     state: &mut S,
@@ -37,30 +45,27 @@ fn handle_frames_singly<S>(
     frames: &mut Frames<'_>,
     clock: Option<&Clock>,
 ) {
-    while let Some(Frame { bytes, .. }) = frames.next() {
+    for Frame { bytes, ecn } in frames {
         let core = &mut *cx.core;
         if let Some(clock) = clock {
             core.now = clock.now();
         }
         if core.faults.as_mut().is_some_and(|faults| faults.drops()) {
             core.stats.injected_losses += 1;
+        } else if is_marked(ecn) {
+            handle_any(state, cx, bytes, true);
         } else if core.config.optimisations.zero_copy_requests {
-            handle_frame::<S, true>(state, cx, bytes, frames);
+            handle_frame::<S, true>(state, cx, bytes);
         } else {
-            handle_frame::<S, false>(state, cx, bytes, frames);
+            handle_frame::<S, false>(state, cx, bytes);
         }
     }
 }
 
-/// Handles the frame of `bytes`, which `frames` gave last. Nearly every packet is the only one of
-/// its message and takes one of the two short cuts.
+/// Handles a frame of `bytes` that the network has not marked. Nearly every packet is the only one
+/// of its message and takes one of the two short cuts.
 #[inline(always)]
-fn handle_frame<S, const ZERO_COPY: bool>(
-    state: &mut S,
-    cx: &mut Context<'_, S>,
-    bytes: &[u8],
-    frames: &Frames<'_>,
-) {
+fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8]) {
     let core = &mut *cx.core;
     let Some(raw) = RawPacket::read(bytes) else {
         return count_malformed(core, Malformed::Short);
@@ -78,7 +83,7 @@ fn handle_frame<S, const ZERO_COPY: bool>(
             return complete_short(state, cx, id, context, payload);
         }
     } else if let Some(entry) = core.servers.at_mut(at)
-        && let Some(packet) = entry.session.take_short(&raw, is_marked(frames.ecn()))
+        && let Some(packet) = entry.session.take_short(&raw, false)
     {
         let (generation, request) = (entry.generation, packet.request());
         let handle = RequestHandle { session: at as u32, generation, request };
@@ -88,17 +93,17 @@ fn handle_frame<S, const ZERO_COPY: bool>(
             false => run_on_copy(state, cx, handle, method, payload),
         };
     }
-    handle_any(state, cx, bytes, frames.ecn());
+    handle_any(state, cx, bytes, false);
 }
 
 #[inline(always)]
-fn is_marked(ecn: Ecn) -> bool {
+pub(crate) fn is_marked(ecn: Ecn) -> bool {
     ecn == Ecn::CongestionExperienced
 }
 
 /// Every packet that is not of the commonest kind, and every wrong one.
 #[cold]
-fn handle_any<S>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8], ecn: Ecn) {
+fn handle_any<S>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8], marked: bool) {
     let core = &mut *cx.core;
     let packet = match Packet::parse(bytes) {
         Ok(packet) => packet,
@@ -113,10 +118,10 @@ fn handle_any<S>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8], ecn: Ecn)
         packet
     };
     if packet.from_server() {
-        on_server_packet(state, core, packet.response_without_padding());
+        on_server_packet(state, core, packet.response_without_padding(), marked);
     } else {
         let packet = packet.request_without_padding();
-        on_client_packet(state, cx, packet, is_marked(ecn));
+        on_client_packet(state, cx, packet, marked);
     }
 }
 
@@ -291,7 +296,7 @@ pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, request: u64, code: Reje
 }
 
 /// A packet for a client session of ours.
-fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>) {
+fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, marked: bool) {
     let (index, now) = (packet.session(), core.now);
     let Some(entry) = core.clients.get_mut(index) else {
         core.stats.unknown_session += 1;
@@ -302,7 +307,7 @@ fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>) {
         core.stats.unknown_session += 1;
         return;
     };
-    let action = session.handle_packet(&packet, now);
+    let action = session.handle_packet(&packet, marked, now);
     match action {
         ResponseAction::Complete { slot } => {
             let context = session.complete(slot);

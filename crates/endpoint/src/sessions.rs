@@ -49,6 +49,8 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) peer: Option<PeerId>,
     /// Whether the session is on the list of those that may have something to send.
     pub(crate) dirty: bool,
+    /// Whether the session waits for its pace in the pacing wheel: once, or not at all.
+    pub(crate) parked: bool,
     /// When the session's live timer entry fires.
     pub(crate) timer_at: Time,
     /// What leaves before this time has its retransmission timeout before `timer_at`: the timer

@@ -29,6 +29,8 @@ petasos_base::counters! {
         injected_losses,
         /// Queued packets that were void when their turn came: the call was over.
         transmit_void,
+        /// Times that a session was parked until its pace allowed it to send.
+        sessions_parked,
         /// Handlers and continuations that panicked.
         panics,
         /// Requests for a method without a handler.

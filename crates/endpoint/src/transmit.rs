@@ -1,6 +1,7 @@
 //! From what sessions want to send to batches of packets.
 
 use arrayvec::ArrayVec;
+use petasos_base::Time;
 use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
 use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES};
@@ -38,8 +39,12 @@ impl<S> Core<S> {
                 Transmit::Bare(header) => self.tx.push_bare(route, header, &[]),
             }
         }
+        let next_send = session.next_send();
         if session.busy() > 0 && now < entry.rearm_before {
             self.arm_retransmission(index);
+        }
+        if next_send != Time::NEVER {
+            self.park(index, next_send);
         }
     }
 

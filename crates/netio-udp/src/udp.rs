@@ -80,13 +80,8 @@ impl UdpIo {
                 .map_err(|error| SetupError::System { attempt: "turn GRO off", error })?;
         }
         // Where it cannot be had, the bits read as "not capable": no reason to fail.
-        let _ = socket.report_ecn(config.ecn_capable);
-        if config.ecn_capable {
-            socket
-                .set_ecn(Ecn::Capable0)
-                .map_err(|error| SetupError::System { attempt: "set the ECN bits", error })?;
-        }
-        Ok(UdpIo {
+        let _ = socket.report_ecn(false);
+        let mut io = UdpIo {
             receive_buffer_bytes: socket.receive_buffer_bytes(),
             transmitter: Transmitter::new(config.gso && socket.gso_supported()),
             socket,
@@ -94,7 +89,23 @@ impl UdpIo {
             receiver: Receiver::new(BUFFER_BYTES),
             stats: IoStats::default(),
             datagram_bytes_max: config.datagram_bytes_max,
-        })
+        };
+        if config.ecn_capable {
+            io.set_ecn_capable()?;
+        }
+        Ok(io)
+    }
+
+    /// Marks packets sent from now on as ECN-capable, and reads the marks of received ones: as
+    /// [`UdpConfig::ecn_capable`] does from the start.
+    ///
+    /// # Errors
+    /// The system's, if it cannot set the bits. Marks that it cannot read are as if there were none.
+    pub fn set_ecn_capable(&mut self) -> Result<(), SetupError> {
+        let _ = self.socket.report_ecn(true);
+        self.socket
+            .set_ecn(Ecn::Capable0)
+            .map_err(|error| SetupError::System { attempt: "set the ECN bits", error })
     }
 
     /// Whether trains are sent. Falls to `false` for good when the system refuses one.

@@ -31,8 +31,8 @@ pub use client::{
     Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Sent, Transmit,
 };
 pub use congestion::{
-    AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, CongestionControl,
-    DctcpConfig, Feedback, Pace, Pacer, Sample, SwiftConfig, TimelyConfig, Uncontrolled,
+    AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, DctcpConfig, Feedback,
+    Pace, Pacer, SwiftConfig, TimelyConfig,
 };
 pub use params::{Recovery, SessionParams, TimerConfig};
 pub use rtt::RttEstimator;

@@ -43,8 +43,12 @@ petasos_base::counters! {
         stale,
         /// Packets with contradictory fields or of an unexpected kind.
         inconsistent,
-        /// Answers that carried a congestion mark.
+        /// Packets from the server that said that the network had marked what they answer.
         ecn_echoes,
+        /// Packets from the server that the network itself had marked.
+        ecn_marks,
+        /// Times that packets were ready and only the pace held them back.
+        paced_waits,
     }
 }
 

@@ -7,8 +7,10 @@
 //! Invariants:
 //! - `busy`, `sendable` and `probes` are sets of slots; `sendable` and `probes` are within `busy`;
 //! - `in_flight` is the sum of [`Slot::in_flight`] over all slots;
-//! - a slot's context is present exactly while it is busy.
+//! - a slot's context is present exactly while it is busy;
+//! - `window` and `window_unpaced` follow from credits, congestion window and pace (`control`).
 
+mod control;
 mod receive;
 mod slot;
 #[cfg(test)]
@@ -23,9 +25,10 @@ use petasos_wire::{
     Encoding, Header, Kind, RejectCode, SessionMark, Signature, TRANSMISSION_NUMBERS,
 };
 
-use crate::congestion::{CongestionControl, Uncontrolled};
+use crate::congestion::CongestionConfig;
 use crate::stats::{ClientStats, Drop};
 use crate::{RttEstimator, SessionParams, TimerConfig};
+use control::Control;
 use slot::{Phase, Slot};
 
 /// What is asked of one call.
@@ -166,16 +169,22 @@ pub struct ClientSession<C> {
     cursor: u32,
     in_flight: u32,
     credits: u32,
+    /// How many packets may be in flight: what credits and congestion control allow.
+    window: u32,
+    /// The same, or 0 while packets have to keep a pace: the one limit of a call sent in one step.
+    window_unpaced: u32,
     transmission: u32,
     /// The next call's number: how many there have been.
     call_next: u64,
     /// How many of them were not sent in one step. The first packets of the others are not counted
     /// in `stats`.
     calls_long: u64,
+    /// Calls completed in one step; `stats` counts the others.
+    completed_short: u64,
     rtt: RttEstimator,
     /// When the last round trip was taken.
     sampled_at: Time,
-    congestion: Uncontrolled,
+    control: Control,
     backlog: VecDeque<Queued<C>>,
     backlog_max: u32,
     stats: ClientStats,
@@ -183,9 +192,18 @@ pub struct ClientSession<C> {
 
 impl<C> ClientSession<C> {
     /// A session that has been set up with `params`. At most `backlog_max` calls wait for slots.
-    pub fn new(params: SessionParams, timers: &TimerConfig, backlog_max: u32) -> Self {
+    /// What a packet of the session occupies on the wire is `congestion`'s `packet_bytes`.
+    ///
+    /// # Panics
+    /// If `congestion` is not valid: [`CongestionConfig::validate`] tells beforehand.
+    pub fn new(
+        params: SessionParams,
+        timers: &TimerConfig,
+        congestion: &CongestionConfig,
+        backlog_max: u32,
+    ) -> Self {
         params.assert_valid();
-        ClientSession {
+        let mut session = ClientSession {
             header: params.header(),
             request_header: params.header().with_kind(Kind::Request),
             mark: params.mark(),
@@ -202,17 +220,22 @@ impl<C> ClientSession<C> {
             cursor: 0,
             in_flight: 0,
             credits: params.credits,
+            window: 0,
+            window_unpaced: 0,
             transmission: 0,
             call_next: 0,
             calls_long: 0,
+            completed_short: 0,
             rtt: RttEstimator::new(timers),
             sampled_at: Time::NEVER,
-            congestion: Uncontrolled,
+            control: Control::new(congestion, &params),
             backlog: VecDeque::new(),
             backlog_max,
             stats: ClientStats::default(),
             params,
-        }
+        };
+        session.refresh_window();
+        session
     }
 
     /// Starts a call, or queues it behind others.
@@ -247,7 +270,7 @@ impl<C> ClientSession<C> {
     ) -> Result<Sent<'_, C>, C> {
         let index = (!self.busy).trailing_zeros();
         let clear = self.sendable == 0
-            && self.in_flight < self.window()
+            && self.in_flight < self.window_unpaced
             && options.request_bytes < self.short_requests_below
             && self.backlog.is_empty();
         let (true, Some(slot)) = (clear, self.slots.get_mut(index as usize)) else {
@@ -376,6 +399,12 @@ impl<C> ClientSession<C> {
         self.in_flight
     }
 
+    /// Packets that may be in flight: the lesser of what the server grants and what congestion
+    /// control allows, at least 1. Probes after a timeout may exceed it.
+    pub fn window(&self) -> u32 {
+        self.window
+    }
+
     /// What the session was set up with.
     pub fn params(&self) -> &SessionParams {
         &self.params
@@ -388,14 +417,16 @@ impl<C> ClientSession<C> {
 
     /// Bytes of memory behind the session, beyond its own size and that of its calls' boards.
     pub fn footprint_bytes(&self) -> usize {
-        size_of_val(&*self.slots) + self.backlog.capacity() * size_of::<Queued<C>>()
+        let backlog_bytes = self.backlog.capacity() * size_of::<Queued<C>>();
+        size_of_val(&*self.slots) + backlog_bytes + self.control.congestion.footprint_bytes()
     }
 
     /// What happened so far.
     pub fn stats(&self) -> ClientStats {
         let calls_short = self.call_next - self.calls_long;
         let request_packets = self.stats.request_packets + calls_short;
-        ClientStats { calls: self.call_next, request_packets, ..self.stats }
+        let calls_completed = self.stats.calls_completed + self.completed_short;
+        ClientStats { calls: self.call_next, calls_completed, request_packets, ..self.stats }
     }
 
     #[inline]
@@ -445,11 +476,6 @@ impl<C> ClientSession<C> {
     fn next_transmission(&mut self) -> u32 {
         self.transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
         self.transmission
-    }
-
-    #[inline]
-    fn window(&self) -> u32 {
-        self.congestion.window_packets(self.credits)
     }
 
     #[cold]

@@ -3,9 +3,9 @@
 use petasos_base::Time;
 use petasos_wire::{AckBitmap, Kind, Packet, RawPacket, RejectCode};
 
+use super::control::Answer;
 use super::slot::{Phase, Slot, UNTIMED};
 use super::{ClientSession, ResponseAction, answers};
-use crate::congestion::{CongestionControl, Sample};
 use crate::params::Recovery;
 use crate::scoreboard::Arrival;
 use crate::stats::Drop;
@@ -15,7 +15,8 @@ impl<C> ClientSession<C> {
     /// step: the whole response to a short request, with nothing else to be learned from it. Gives
     /// the call's context and the response's bytes.
     ///
-    /// `None` if it is not such a packet; nothing has changed then.
+    /// `None` if it is not such a packet; nothing has changed then. Not for packets that the
+    /// network marked: those are for [`ClientSession::handle_packet`].
     #[inline(always)]
     pub fn take_short<'a>(&mut self, raw: &RawPacket<'a>, now: Time) -> Option<(C, &'a [u8])> {
         let packet = raw.signed(self.signature)?;
@@ -32,14 +33,14 @@ impl<C> ClientSession<C> {
         }
         slot.phase = Phase::Idle;
         let context = slot.context.take().expect("a busy slot has a context");
+        let timed_at = slot.timed_at;
+        self.in_flight -= 1;
+        self.completed_short += 1;
         if now != self.sampled_at {
-            let timed_at = slot.timed_at;
-            self.record(packet, timed_at, now);
+            self.record(Answer::SERVED, timed_at, now);
         }
         let others = !(1 << index);
         self.busy &= others;
-        self.in_flight -= 1;
-        self.stats.calls_completed += 1;
         if self.sendable != 0 {
             self.sendable &= others;
             self.probes &= others;
@@ -47,8 +48,13 @@ impl<C> ClientSession<C> {
         Some((context, payload))
     }
 
-    /// Takes a packet that a server sent to this session.
-    pub fn handle_packet(&mut self, packet: &Packet<'_>, now: Time) -> ResponseAction<C> {
+    /// Takes a packet that a server sent to this session; `marked` says whether it met congestion.
+    pub fn handle_packet(
+        &mut self,
+        packet: &Packet<'_>,
+        marked: bool,
+        now: Time,
+    ) -> ResponseAction<C> {
         let packet = *packet;
         if !packet.is_of(self.mark) {
             return self.drop_packet(Drop::WrongTag);
@@ -58,7 +64,13 @@ impl<C> ClientSession<C> {
         if slot.request != packet.request() || slot.phase == Phase::Idle {
             return self.drop_stale(packet);
         }
-        self.credits = packet.credits().max(1);
+        let credits = packet.credits().max(1);
+        if credits != self.credits {
+            self.set_credits(credits);
+        }
+        if marked | packet.ecn_echo() {
+            self.note_mark(packet, marked);
+        }
         if packet.is_first(Kind::Response) {
             return self.on_first(index, packet, now);
         }
@@ -98,7 +110,8 @@ impl<C> ClientSession<C> {
         if !whole {
             return self.on_first_of_many(index, packet, now);
         }
-        self.sample(index, packet, now);
+        let leaving = slot.in_flight();
+        self.sample(index, packet, Answer { returned: leaving, leaving, served: true }, now);
         ResponseAction::Complete { slot: index }
     }
 
@@ -117,7 +130,8 @@ impl<C> ClientSession<C> {
             let cancel = aborted.cancel.expect("a call in a slot is known to the server");
             return ResponseAction::Overlong(aborted.context, cancel);
         }
-        self.sample(index, packet, now);
+        let leaving = slot.in_flight();
+        self.sample(index, packet, Answer { returned: leaving, leaving, served: true }, now);
         self.begin_pulling(index, bytes, now);
         ResponseAction::Begin { slot: index, bytes }
     }
@@ -157,8 +171,8 @@ impl<C> ClientSession<C> {
         let last = board.is_complete();
         slot.progressed(now);
         self.stats.retransmissions_spurious += u64::from(arrival == Arrival::Late);
-        self.settle(index, before);
-        self.sample(index, packet, now);
+        let returned = self.settle(index, before, now);
+        self.sample(index, packet, Answer { returned, ..Answer::default() }, now);
         let offset = part * self.params.payload_bytes;
         ResponseAction::Store { slot: index, offset, last }
     }
@@ -189,17 +203,18 @@ impl<C> ClientSession<C> {
             // probes whose answers say nothing new (W25).
             slot.progressed(now);
         }
-        self.settle(index, before);
-        self.sample(index, packet, now);
+        let returned = self.settle(index, before, now);
+        self.sample(index, packet, Answer { returned, ..Answer::default() }, now);
         ResponseAction::None
     }
 
     /// The server has the whole request and says so because the handler takes long. From now on
     /// the back-off only grows: what is missing is the handler's answer, so ask ever more rarely.
     fn on_accepted(&mut self, index: u32, packet: Packet<'_>, now: Time) {
-        self.sample(index, packet, now);
+        let leaving = self.slots[index as usize].in_flight();
+        self.sample(index, packet, Answer { returned: leaving, leaving, served: false }, now);
         let slot = &mut self.slots[index as usize];
-        self.in_flight -= slot.in_flight();
+        self.in_flight -= leaving;
         slot.board = None;
         slot.progress_at = now;
         if slot.is_sending() {
@@ -212,36 +227,36 @@ impl<C> ClientSession<C> {
 
     /// After arrivals on a slot's board, which had `before` packets in flight: finds losses.
     /// Also where no gap shows in the indices: what is lost by order of transmission may lie beyond
-    /// them (W25).
-    fn settle(&mut self, index: u32, before: u32) {
+    /// them (W25). Returns how many packets were in flight and have arrived.
+    fn settle(&mut self, index: u32, before: u32, now: Time) -> u32 {
         let slot = &mut self.slots[index as usize];
         let board = slot.board.as_mut().expect("a longer message has a board");
+        let arrived = before - board.in_flight();
         let selective = self.params.recovery == Recovery::Selective;
         let lost = if selective { board.detect_lost() } else { 0 };
-        if lost > 0 {
-            self.congestion.on_loss(lost);
-        }
         self.in_flight = self.in_flight - before + board.in_flight();
         self.sendable |= 1 << index;
+        if lost > 0 {
+            self.on_loss(lost, now);
+        }
+        arrived
     }
 
     /// Takes the round trip of the measured transmission, if this packet answers it. Packets of
     /// one batch share one reading of the clock, so one sample of a session speaks for a batch.
-    fn sample(&mut self, index: u32, packet: Packet<'_>, now: Time) {
+    fn sample(&mut self, index: u32, packet: Packet<'_>, answer: Answer, now: Time) {
+        self.control.count(answer.returned, packet.ecn_echo());
         let slot = &mut self.slots[index as usize];
-        if packet.ecn_echo() {
-            self.stats.ecn_echoes += 1;
-        }
         let exact = packet.echo() == slot.timed;
         if slot.timed != UNTIMED && (now != self.sampled_at || !exact) {
-            self.take_sample(index, packet, now);
+            self.take_sample(index, packet, answer, now);
         } else {
             // Answered, though not taken: a later answer must not count as this one's (W6).
             slot.timed = UNTIMED;
         }
     }
 
-    fn take_sample(&mut self, index: u32, packet: Packet<'_>, now: Time) {
+    fn take_sample(&mut self, index: u32, packet: Packet<'_>, answer: Answer, now: Time) {
         let slot = &mut self.slots[index as usize];
         if !answers(packet.echo(), slot.timed) {
             // Answers an earlier transmission: if the timed one repeats it, that was needless.
@@ -250,16 +265,18 @@ impl<C> ClientSession<C> {
         }
         slot.timed = UNTIMED;
         let timed_at = slot.timed_at;
-        self.record(packet, timed_at, now);
+        self.record(answer, timed_at, now);
     }
 
-    /// Takes the exact round trip that ended with `packet`.
+    /// Takes the exact round trip that ended with `answer`.
     #[inline(never)]
-    fn record(&mut self, packet: Packet<'_>, timed_at: Time, now: Time) {
+    fn record(&mut self, answer: Answer, timed_at: Time, now: Time) {
         self.sampled_at = now;
         let rtt_ns = now.nanos_since(timed_at);
         self.rtt.sample(rtt_ns);
-        let (marked, in_flight) = (packet.ecn_echo(), self.in_flight);
-        self.congestion.on_sample(Sample { rtt_ns, marked, in_flight });
+        if !self.control.is_clear(rtt_ns) {
+            self.feed_back(answer, rtt_ns, now);
+        }
+        self.control.reported(self.completed_short);
     }
 }

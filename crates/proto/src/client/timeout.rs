@@ -4,7 +4,6 @@ use petasos_base::Time;
 
 use super::slot::{Phase, UNTIMED};
 use super::{ClientSession, Expired};
-use crate::congestion::CongestionControl;
 use crate::params::Recovery;
 
 /// Timeouts in a row that only probe the path before everything in flight is given up (W25).
@@ -39,24 +38,31 @@ impl<C> ClientSession<C> {
     /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
     /// concerned; poll for packets afterwards.
     pub fn handle_timeout(&mut self, now: Time) -> u32 {
-        let mut concerned = 0;
+        let (mut concerned, mut congested) = (0, false);
         for index in 0..self.params.slots {
             let slot = &self.slots[index as usize];
             let silent_ns = now.nanos_since(slot.progress_at);
             let waits = slot.phase == Phase::Waiting || slot.in_flight() > 0;
             let due = waits && silent_ns >= self.rtt.rto_ns(slot.backoff);
             if slot.phase != Phase::Idle && due {
-                self.retransmit(index, now);
+                congested |= self.retransmit(index, now);
                 concerned += 1;
             } else if slot.phase != Phase::Idle && !waits {
                 // Merely short of credits: nothing of it is in the network.
                 self.slots[index as usize].progress_at = now;
             }
         }
+        if congested {
+            self.on_timeout(now);
+        }
         concerned
     }
 
-    fn retransmit(&mut self, index: u32, now: Time) {
+    /// Returns whether the silence speaks of the path. A server that has the whole request is
+    /// silent while the handler runs, and a request of one packet goes unanswered for as long: only
+    /// when its probe goes unanswered too does it count, else every slow handler would throttle its
+    /// callers.
+    fn retransmit(&mut self, index: u32, now: Time) -> bool {
         self.stats.timeouts += 1;
         let slot = &mut self.slots[index as usize];
         slot.progress_at = now;
@@ -71,8 +77,8 @@ impl<C> ClientSession<C> {
             }
         }
         self.in_flight -= before - slot.in_flight();
-        self.congestion.on_loss(1);
         self.sendable |= 1 << index;
         self.probes |= 1 << index;
+        slot.board.is_some() || (slot.phase == Phase::InFlight && slot.backoff > 1)
     }
 }

@@ -8,11 +8,14 @@ use super::{ClientSession, Transmit};
 
 impl<C> ClientSession<C> {
     /// The next packet to be sent now; call it until `None`. The window of credits and of
-    /// congestion control bounds what it gives (W14), except for probes after a timeout.
+    /// congestion control bounds what it gives (W14), and the pace when it gives it, except for
+    /// probes after a timeout. Where the pace holds packets back, [`ClientSession::next_send`] says
+    /// until when.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while self.sendable != 0 {
-            let open = self.in_flight < self.window();
+            let open =
+                self.in_flight < self.window && (self.window_unpaced != 0 || self.may_depart(now));
             let candidates = if open { self.sendable } else { self.sendable & self.probes };
             if candidates == 0 {
                 return None;
@@ -59,7 +62,9 @@ impl<C> ClientSession<C> {
         slot.time(if slot.phase == Phase::InFlight { transmission } else { UNTIMED }, now);
         self.sendable &= !(1 << index);
         self.probes &= !(1 << index);
-        let last = self.params.packets(self.slots[index as usize].options.request_bytes) - 1;
+        let bytes = self.slots[index as usize].options.request_bytes;
+        let last = self.params.packets(bytes) - 1;
+        self.charge(last, bytes, now);
         self.request_packet(index, last, transmission)
     }
 
@@ -68,19 +73,23 @@ impl<C> ClientSession<C> {
         let part = self.board_next(index)?;
         let transmission = self.next_transmission();
         self.note_sent(index, part, transmission, now);
+        self.charge(part, self.slots[index as usize].options.request_bytes, now);
         self.start_timing(index, transmission, now);
         Some(self.request_packet(index, part, transmission))
     }
 
-    /// One pull for the next run of response packets that the window allows (W19).
+    /// One pull for the next run of response packets that window and pace allow (W19). What is
+    /// charged are these packets, as they are what the pull puts into the network.
     fn send_pull(&mut self, index: u32, now: Time) -> Option<Transmit> {
         let start = self.board_next(index)?;
         let transmission = self.next_transmission();
         let mut end = start;
         loop {
             self.note_sent(index, end, transmission, now);
+            self.charge(end, self.slots[index as usize].response_bytes, now);
             end += 1;
-            let open = self.in_flight < self.window();
+            let open =
+                self.in_flight < self.window && (self.window_unpaced != 0 || self.may_depart(now));
             if !open || self.board_next(index) != Some(end) {
                 break;
             }

@@ -72,6 +72,23 @@ impl CongestionConfig {
         CongestionConfig::default()
     }
 
+    /// Swift for hosts whose packets pass through a kernel: a loaded host takes 200 µs of a round
+    /// trip there, threads that sleep have to be woken, and what is saved on a packet's way is
+    /// saved by long trains. The link is faster than the host.
+    pub fn swift_over_kernel() -> CongestionConfig {
+        let target = SwiftConfig {
+            base_target_ns: 1_000_000,
+            flow_range_ns: 1_000_000,
+            ..SwiftConfig::default()
+        };
+        CongestionConfig {
+            algorithm: AlgorithmConfig::Swift(target),
+            link_bytes_per_s: 100_000_000_000 / 8,
+            burst_ns: 50_000,
+            ..CongestionConfig::default()
+        }
+    }
+
     /// DCTCP-style reaction to ECN marks; useless where switches do not mark.
     pub fn dctcp() -> CongestionConfig {
         let algorithm = AlgorithmConfig::Dctcp(DctcpConfig::default());

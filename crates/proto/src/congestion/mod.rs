@@ -16,7 +16,6 @@ mod dctcp;
 mod pace;
 mod swift;
 mod timely;
-mod uncontrolled;
 mod window;
 
 #[cfg(test)]
@@ -29,7 +28,6 @@ pub use dctcp::DctcpConfig;
 pub use pace::{Pace, Pacer};
 pub use swift::SwiftConfig;
 pub use timely::TimelyConfig;
-pub use uncontrolled::{CongestionControl, Sample, Uncontrolled};
 
 use dctcp::Dctcp;
 use swift::Swift;
@@ -61,6 +59,9 @@ trait Controller {
 
     /// Nothing came back for a whole retransmission timeout.
     fn on_timeout(&mut self, now: Time);
+
+    /// The receiver grants up to `packets` now, more than ever before.
+    fn raise_window_max(&mut self, packets: u32);
 
     /// What the session may do until the next input.
     fn output(&self) -> Output;
@@ -131,11 +132,18 @@ impl Congestion {
         congestion
     }
 
+    /// Whether a round trip of `rtt_ns`, with `marked` packets, would change nothing: the session
+    /// is not congested and the sample shows no congestion (the rate bypass). Such a sample need
+    /// not be given at all.
+    #[inline(always)]
+    pub fn is_clear(&self, rtt_ns: u64, marked: u32) -> bool {
+        rtt_ns < self.clear_below_ns && marked <= self.clear_marks
+    }
+
     /// Packets returned at `now`.
     #[inline(always)]
     pub fn on_sample(&mut self, now: Time, feedback: &Feedback) {
-        let clear = feedback.rtt_ns < self.clear_below_ns && feedback.marked <= self.clear_marks;
-        if !clear {
+        if !self.is_clear(feedback.rtt_ns, feedback.marked) {
             self.update(now, Input::Sample(feedback));
         }
     }
@@ -152,6 +160,13 @@ impl Congestion {
         self.update(now, Input::Timeout);
     }
 
+    /// The receiver grants `packets` now: if that is more than ever before, the window may grow up
+    /// to it. It never falls with a grant: what the receiver takes back says nothing of the path.
+    #[cold]
+    pub fn raise_window_max(&mut self, packets: u32) {
+        self.update(Time::ZERO, Input::WindowMax(packets));
+    }
+
     /// How many packets may be in flight, given what the receiver grants; at least 1 if it grants
     /// any. A window below one packet is one packet with a pace.
     #[inline(always)]
@@ -164,6 +179,16 @@ impl Congestion {
     #[inline(always)]
     pub fn pace(&self) -> Option<Pace> {
         self.pace
+    }
+
+    /// Bytes of memory behind this value, beyond its own size.
+    pub fn footprint_bytes(&self) -> usize {
+        match &self.algorithm {
+            Algorithm::None => 0,
+            Algorithm::Timely(timely) => size_of_val(&**timely),
+            Algorithm::Swift(swift) => size_of_val(&**swift),
+            Algorithm::Dctcp(dctcp) => size_of_val(&**dctcp),
+        }
     }
 
     /// The only dispatch on the algorithm, off the common path.
@@ -206,6 +231,7 @@ enum Input<'a> {
     Sample(&'a Feedback),
     Loss(u32),
     Timeout,
+    WindowMax(u32),
 }
 
 impl Input<'_> {
@@ -214,6 +240,7 @@ impl Input<'_> {
             Input::Sample(feedback) => controller.on_sample(now, feedback),
             Input::Loss(packets) => controller.on_loss(now, packets),
             Input::Timeout => controller.on_timeout(now),
+            Input::WindowMax(packets) => controller.raise_window_max(packets),
         }
     }
 }

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use petasos_base::Time;
+use petasos_base::{Rng, Time};
 use petasos_wire::{BITMAP_WORDS_MAX, CREDITS_MAX, Kind};
 
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
 use crate::{
-    Call, CallOptions, ClientSession, ServerSession, SessionParams, TimerConfig, Transmit,
+    Call, CallOptions, ClientSession, CongestionConfig, ServerSession, SessionParams, TimerConfig,
+    Transmit,
 };
 
 pub(super) const CLIENT_SESSION: u32 = 7;
@@ -43,6 +44,9 @@ pub(super) struct Config {
     pub(super) short_cuts: bool,
     /// Whether the server has room for requests of several packets.
     pub(super) room: bool,
+    pub(super) congestion: CongestionConfig,
+    /// Probability that the network marks a packet.
+    pub(super) marks: f64,
     /// Whether packets are forged, so that bytes and handlers' runs are not to be checked.
     pub(super) hostile: bool,
 }
@@ -61,6 +65,8 @@ impl Default for Config {
             done: false,
             short_cuts: true,
             room: true,
+            congestion: CongestionConfig::none(),
+            marks: 0.0,
             hostile: false,
         }
     }
@@ -111,6 +117,7 @@ pub(super) struct Pair {
     pub(super) jobs: BTreeMap<(Time, u64), Job>,
     schedule: BTreeMap<(Time, u64), Command>,
     numbers: BTreeMap<u16, u64>,
+    marking: Rng,
     pub(super) sequence: u64,
     pub(super) living: Rc<()>,
 }
@@ -125,7 +132,12 @@ impl Pair {
             ..params
         };
         Pair {
-            client: ClientSession::new(params, &TimerConfig::default(), config.backlog_max),
+            client: ClientSession::new(
+                params,
+                &TimerConfig::default(),
+                &config.congestion,
+                config.backlog_max,
+            ),
             server: ServerSession::new(mirrored),
             network: Network::new(config.link, config.seed),
             now: Time::from_nanos(1_000_000),
@@ -135,6 +147,7 @@ impl Pair {
             jobs: BTreeMap::new(),
             schedule: BTreeMap::new(),
             numbers: BTreeMap::new(),
+            marking: Rng::new(config.seed),
             sequence: 0,
             living: Rc::new(()),
             config,
@@ -202,7 +215,8 @@ impl Pair {
             .next_at()
             .min(first(self.jobs.keys().next().map(|(at, _)| *at)))
             .min(first(self.schedule.keys().next().map(|(at, _)| *at)))
-            .min(self.client.next_timeout());
+            .min(self.client.next_timeout())
+            .min(self.client.next_send());
         if at == Time::NEVER || at > until {
             return false;
         }
@@ -242,9 +256,10 @@ impl Pair {
         while let Some(transmit) = self.client.poll_transmit(self.now) {
             self.transmit(transmit);
         }
+        assert!(self.client.next_send() > self.now, "what may leave now has left");
         let granted = if self.config.hostile { CREDITS_MAX } else { self.config.credits };
-        let limit = before.max(granted) + probes;
-        assert!(self.client.in_flight() <= limit, "credits are exceeded by probes only");
+        let limit = before.max(self.client.window().min(granted)) + probes;
+        assert!(self.client.in_flight() <= limit, "the window is exceeded by probes only");
     }
 
     fn commands(&mut self) {
@@ -354,6 +369,11 @@ impl Pair {
     fn assert_at_rest(&self) {
         assert_eq!(self.client.in_flight(), 0, "credits are conserved");
         assert_eq!(self.outcomes.len(), self.plans.len(), "every call has ended");
+    }
+
+    /// Whether the network has marked the packet that arrives now.
+    pub(super) fn is_marked(&mut self) -> bool {
+        self.marking.chance(self.config.marks)
     }
 
     /// How `method`'s call ended.

@@ -17,7 +17,9 @@ fn store(message: &mut [u8], offset: u32, payload: &[u8]) {
 impl Pair {
     pub(super) fn client_packet(&mut self, bytes: &[u8]) {
         let raw = RawPacket::read(bytes).expect("only well-formed packets arrive");
+        let marked = self.is_marked();
         if self.config.short_cuts
+            && !marked
             && let Some((context, payload)) = self.client.take_short(&raw, self.now)
         {
             self.check_response(context.method, payload);
@@ -25,7 +27,7 @@ impl Pair {
         }
         let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
         let packet = packet.response_without_padding();
-        match self.client.handle_packet(&packet, self.now) {
+        match self.client.handle_packet(&packet, marked, self.now) {
             ResponseAction::None => {}
             ResponseAction::Complete { slot } => {
                 let context = self.client.complete(slot);
@@ -75,8 +77,9 @@ impl Pair {
 
     pub(super) fn server_packet(&mut self, bytes: &[u8]) {
         let raw = RawPacket::read(bytes).expect("only well-formed packets arrive");
+        let marked = self.is_marked();
         if self.config.short_cuts
-            && let Some(packet) = self.server.take_short(&raw, false)
+            && let Some(packet) = self.server.take_short(&raw, marked)
         {
             let slot = self.server.slot_of(packet.request());
             return self.run_handler(slot, packet.payload());
@@ -84,7 +87,7 @@ impl Pair {
         let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
         let packet = packet.request_without_padding();
         let payload = packet.payload();
-        match self.server.handle_packet(&packet, false) {
+        match self.server.handle_packet(&packet, marked) {
             RequestAction::None => {}
             RequestAction::Deliver => {
                 let slot = self.server.slot_of(packet.request());

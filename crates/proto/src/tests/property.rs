@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::link::Link;
 use super::pair::{Config, PAYLOAD, Pair};
 use super::plan::{Answer, Outcome, Plan};
-use crate::Recovery;
+use crate::{AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SwiftConfig, TimelyConfig};
 use petasos_wire::{CREDITS_MAX, RejectCode};
 
 /// Sizes around the edges of packets, and some of many packets.
@@ -67,22 +67,70 @@ fn link() -> impl Strategy<Value = Link> {
     )
 }
 
+/// Every algorithm, also such that reacts to the slightest sign, with each bypass on and off.
+pub(super) fn congestion() -> impl Strategy<Value = CongestionConfig> {
+    let nervous = SwiftConfig { base_target_ns: 1, flow_range_ns: 0, ..SwiftConfig::default() };
+    let algorithm = prop_oneof![
+        Just(AlgorithmConfig::None),
+        Just(AlgorithmConfig::Timely(TimelyConfig::default())),
+        Just(AlgorithmConfig::Swift(SwiftConfig::default())),
+        Just(AlgorithmConfig::Swift(nervous)),
+        Just(AlgorithmConfig::Dctcp(DctcpConfig::default())),
+    ];
+    let burst_ns = prop_oneof![Just(0u64), Just(4_000), Just(50_000)];
+    (algorithm, burst_ns, any::<[bool; 2]>()).prop_map(
+        |(algorithm, burst_ns, [rate_bypass, pacing_bypass])| CongestionConfig {
+            algorithm,
+            burst_ns,
+            rate_bypass,
+            pacing_bypass,
+            ..CongestionConfig::default()
+        },
+    )
+}
+
 pub(super) fn config() -> impl Strategy<Value = Config> {
     let sizes = (0u32..4, prop_oneof![1u32..5, 1u32..100, Just(4095)], 0u32..40);
     let recovery = prop_oneof![Just(Recovery::Selective), Just(Recovery::GoBackN)];
-    (sizes, recovery, link(), any::<u64>(), any::<[bool; 2]>()).prop_map(
-        |((slots_log, credits, backlog_max), recovery, link, seed, [done, short_cuts])| Config {
-            slots: 1 << slots_log,
-            credits,
-            recovery,
-            backlog_max,
-            link,
-            seed,
-            done,
-            short_cuts,
-            ..Config::default()
+    let marks = prop_oneof![Just(0.0), 0.0..1.0];
+    let control = prop_oneof![Just(CongestionConfig::none()), congestion()];
+    (sizes, recovery, link(), any::<u64>(), any::<[bool; 2]>(), control, marks).prop_map(
+        |(sizes, recovery, link, seed, [done, short_cuts], congestion, marks)| {
+            let (slots_log, credits, backlog_max) = sizes;
+            Config {
+                slots: 1 << slots_log,
+                credits,
+                recovery,
+                backlog_max,
+                link,
+                seed,
+                done,
+                short_cuts,
+                congestion,
+                marks,
+                ..Config::default()
+            }
         },
     )
+}
+
+/// Congestion control that slows a session down by its pace alone, if at all: with windows that are
+/// full, slots take turns, and calls sent in one step take no part in these.
+fn wide_open() -> impl Strategy<Value = CongestionConfig> {
+    let swift = SwiftConfig {
+        base_target_ns: 1_000_000_000,
+        decrease_max: 1e-4,
+        window_initial: f64::from(CREDITS_MAX),
+        timeouts_max: u32::MAX,
+        ..SwiftConfig::default()
+    };
+    (congestion(), any::<bool>()).prop_map(move |(congestion, timely)| {
+        let algorithm = match timely {
+            true => AlgorithmConfig::Timely(TimelyConfig::default()),
+            false => AlgorithmConfig::Swift(swift),
+        };
+        CongestionConfig { algorithm, ..congestion }
+    })
 }
 
 /// What may have become of a call; the harness has checked bytes, runs and that it ended once.
@@ -140,11 +188,12 @@ proptest! {
     /// part in the turns that slots take for credits, so there are enough of these.)
     #[test]
     fn short_cuts_change_nothing(
-        config in config(), steps in prop::collection::vec(step(), 1..20),
+        config in config(), congestion in wide_open(),
+        steps in prop::collection::vec(step(), 1..20),
     ) {
         let [long, short] = [false, true].map(|short_cuts| {
             let credits = CREDITS_MAX;
-            let mut pair = Pair::new(Config { short_cuts, credits, ..config });
+            let mut pair = Pair::new(Config { short_cuts, credits, congestion, ..config });
             begin(&mut pair, &steps);
             pair.run_for_us(100_000);
             pair.network.heal();

@@ -173,7 +173,7 @@ impl Thread {
             return server.handle(&packet, marked, |frame| desk.sent.push((to, frame)));
         }
         let client = &mut self.clients[index as usize];
-        let heard = client.handle(&packet, now)?;
+        let heard = client.handle(&packet, marked, now)?;
         desk.sent.extend(heard.reply.map(|frame| (client.plan.server, frame)));
         make_ready(client, index, &mut self.ready_clients);
         let load = self.load.as_mut().expect("only a load makes calls");

@@ -1,10 +1,9 @@
-//! The client's half: calls, round trips, and when packets may leave.
+//! The client's half: calls and round trips.
 
 use petasos_base::Time;
 use petasos_proto::{Call, CallOptions, ClientSession, ClientStats, ResponseAction, Transmit};
-use petasos_wire::{Encoding, Kind, Packet};
+use petasos_wire::{Encoding, Packet};
 
-use super::control::{Answer, Control};
 use super::{Ends, params, payload_of};
 use crate::fabric::frame::{Frame, Scratch};
 use crate::fabric::plan::SessionPlan;
@@ -17,9 +16,6 @@ pub(in crate::fabric) struct Client {
     /// Whether the thread will poll it in this turn.
     pub(in crate::fabric) ready: bool,
     session: ClientSession<Time>,
-    control: Control,
-    /// When the pace lets packets leave that are ready; [`Time::NEVER`] if it holds none back.
-    opens_at: Time,
     departures: Box<[(u32, Time)]>,
     /// Packets that may be in flight beyond the window: probes since the last poll.
     probes: u32,
@@ -38,21 +34,13 @@ pub(in crate::fabric) struct Heard {
 
 impl Client {
     pub(in crate::fabric) fn new(plan: SessionPlan, ends: Ends, backlog_max: u32) -> Client {
-        let session =
-            ClientSession::new(params(&plan, ends.server), &plan.config.timers, backlog_max);
+        let (params, config) = (params(&plan, ends.server), &plan.config);
+        let session = ClientSession::new(params, &config.timers, &config.congestion, backlog_max);
         // Numbers of transmissions rise by one, and those in flight are within the credits; twice
         // as many again for repetitions that are answered late.
         let remembered = (4 * plan.config.credits).next_power_of_two() as usize;
         let departures = vec![(u32::MAX, Time::ZERO); remembered].into_boxed_slice();
-        Client {
-            ready: false,
-            session,
-            control: Control::new(&plan.config.congestion, plan.config.credits),
-            opens_at: Time::NEVER,
-            departures,
-            probes: 0,
-            plan,
-        }
+        Client { ready: false, session, departures, probes: 0, plan }
     }
 
     /// Begins a call.
@@ -73,25 +61,13 @@ impl Client {
     pub(in crate::fabric) fn handle(
         &mut self,
         packet: &Packet<'_>,
+        marked: bool,
         now: Time,
     ) -> Result<Heard, Rule> {
         let (transmission, left_at) = self.departures[self.departure(packet.echo())];
         let left_at = (transmission == packet.echo()).then_some(left_at);
         let mut heard = Heard { left_at, ..Heard::default() };
-        let in_flight_before = self.session.in_flight();
-        let action = self.session.handle_packet(packet, now);
-        if let Some(left_at) = left_at {
-            let in_flight = self.session.in_flight();
-            let answer = Answer {
-                left_at,
-                packets: in_flight_before.saturating_sub(in_flight),
-                marked: packet.ecn_echo(),
-                in_flight,
-                served: packet.kind() == Kind::Response && !packet.is_later(),
-            };
-            self.control.on_answer(answer, now);
-        }
-        match action {
+        match self.session.handle_packet(packet, marked, now) {
             ResponseAction::None
             | ResponseAction::Begin { .. }
             | ResponseAction::Store { last: false, .. } => {}
@@ -115,17 +91,13 @@ impl Client {
         if self.session.next_timeout() > now {
             return;
         }
-        let concerned = self.session.handle_timeout(now);
-        self.probes += concerned;
-        if concerned > 0 {
-            self.control.on_timeout(now);
-        }
+        self.probes += self.session.handle_timeout(now);
     }
 
     /// When [`Client::handle_timer`] or [`Client::poll`] have something to do next.
     #[inline]
     pub(in crate::fabric) fn due(&self) -> Time {
-        self.session.next_timeout().min(self.opens_at)
+        self.session.next_timeout().min(self.session.next_send())
     }
 
     /// Hands every packet that may leave now to `send`.
@@ -138,33 +110,16 @@ impl Client {
     ) -> Result<(), Rule> {
         let in_flight_before = self.session.in_flight();
         self.session.start_queued(now);
-        while self.may_send(now)
-            && let Some(transmit) = self.session.poll_transmit(now)
-        {
+        while let Some(transmit) = self.session.poll_transmit(now) {
             let frame = self.frame(transmit);
-            let packet = scratch.packet(&frame);
-            let (transmission, wire_bytes) = (packet.transmission(), self.wire_bytes(&packet));
-            self.control.charge(now, wire_bytes);
+            let transmission = scratch.packet(&frame).transmission();
             self.departures[self.departure(transmission)] = (transmission, now);
             send(frame);
         }
         let probes = core::mem::take(&mut self.probes);
-        self.control.on_polled(self.session.stats().retransmissions, now);
-        let limit = self.plan.config.credits.max(in_flight_before);
-        if self.session.in_flight() > limit + probes { Err(Rule::Credits) } else { Ok(()) }
-    }
-
-    /// Whether window and pace let a packet leave now; else notes when the pace will.
-    #[inline]
-    fn may_send(&mut self, now: Time) -> bool {
-        self.opens_at = Time::NEVER;
-        let (in_flight, credits) = (self.session.in_flight(), self.plan.config.credits);
-        let open = self.probes > 0 || self.control.window_is_open(in_flight, credits);
-        if !open || !self.session.wants_turn() {
-            return false;
-        }
-        self.opens_at = self.control.closed_until(now).unwrap_or(Time::NEVER);
-        self.opens_at == Time::NEVER
+        let window = self.session.window().min(self.plan.config.credits);
+        let limit = window.max(in_flight_before) + probes;
+        if self.session.in_flight() > limit { Err(Rule::Credits) } else { Ok(()) }
     }
 
     #[inline]
@@ -173,22 +128,6 @@ impl Client {
             Transmit::Bare(header) => Frame::new(header, 0),
             Transmit::Request { index, header, .. } => {
                 Frame::new(header, payload_of(&self.plan, index, self.plan.request_bytes))
-            }
-        }
-    }
-
-    /// What a packet costs the path, headers included; a pull costs what it asks for.
-    #[inline]
-    fn wire_bytes(&self, packet: &Packet<'_>) -> u32 {
-        let config = &self.plan.config;
-        match packet.kind() {
-            Kind::Pull => {
-                let packets = packet.message_bytes() - packet.packet_index();
-                packets * config.congestion.packet_bytes
-            }
-            _ => {
-                let overhead_bytes = config.congestion.packet_bytes - config.payload_bytes;
-                packet.payload().len() as u32 + overhead_bytes
             }
         }
     }

@@ -5,7 +5,6 @@
 //! whole. What must hold of every session is checked as it runs.
 
 mod client;
-mod control;
 mod server;
 
 use petasos_proto::SessionParams;

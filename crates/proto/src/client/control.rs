@@ -1,0 +1,185 @@
+//! Congestion control of the client's half: what it is told, and what window and pace come of it.
+//!
+//! `window` and `window_unpaced` are copies of what credits, congestion window and pace allow
+//! together, made anew whenever one of these changes and at no other time. So a call that is sent
+//! in one step compares one number, and one whose path is free touches nothing of this module. A
+//! paced session sends nothing in one step: its packets are charged on the long way.
+//!
+//! How a session waits for its pace is told in `docs/congestion.md`: it holds all packets back
+//! until `held_until`, says so ([`ClientSession::next_send`]), and nothing of it is queued
+//! anywhere meanwhile.
+
+use petasos_base::Time;
+use petasos_wire::{Kind, Packet};
+
+use super::ClientSession;
+use crate::SessionParams;
+use crate::congestion::{Congestion, CongestionConfig, Feedback, Pacer};
+
+/// What the session keeps for it.
+pub(super) struct Control {
+    pub(super) congestion: Congestion,
+    pacer: Pacer,
+    burst_ns: u64,
+    /// What the layers below add to a packet's payload, in bytes, the session's header included.
+    overhead_bytes: u32,
+    /// Packets marked since the last round trip that was told.
+    marked: u32,
+    /// Packets that have returned and were told are this many, if those are counted that completed
+    /// calls in one step. Each other packet that returns is counted back from it, so that it wraps.
+    reported: u64,
+    /// Until when the pace holds packets back; [`Time::ZERO`] if it does not.
+    held_until: Time,
+}
+
+/// What a packet from the server answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answer {
+    /// Packets that were in flight and have returned.
+    pub(super) returned: u32,
+    /// How many of them are about to be taken from those in flight.
+    pub(super) leaving: u32,
+    /// A handler's time is in the round trip.
+    pub(super) served: bool,
+}
+
+impl Answer {
+    /// The response to a call that completes in one step, which counts its packet by itself.
+    pub(super) const SERVED: Answer = Answer { returned: 0, leaving: 0, served: true };
+}
+
+impl Control {
+    pub(super) fn new(config: &CongestionConfig, params: &SessionParams) -> Control {
+        Control {
+            congestion: Congestion::new(config, params.credits),
+            pacer: Pacer::default(),
+            burst_ns: config.burst_ns,
+            overhead_bytes: config.packet_bytes.saturating_sub(params.payload_bytes),
+            marked: 0,
+            reported: 0,
+            held_until: Time::ZERO,
+        }
+    }
+
+    /// Counts packets that have returned and did not complete a call in one step. An answer to
+    /// several speaks for all of them: the first was noted when it came.
+    #[inline]
+    pub(super) fn count(&mut self, returned: u32, echo: bool) {
+        self.reported = self.reported.wrapping_sub(u64::from(returned));
+        if echo {
+            self.marked = self.marked.saturating_add(returned.saturating_sub(1));
+        }
+    }
+
+    /// Whether the round trip need not be told. See [`Congestion::is_clear`].
+    #[inline(always)]
+    pub(super) fn is_clear(&self, rtt_ns: u64) -> bool {
+        self.congestion.is_clear(rtt_ns, self.marked)
+    }
+
+    /// All packets that have returned so far are spoken for.
+    #[inline(always)]
+    pub(super) fn reported(&mut self, completed_short: u64) {
+        self.reported = completed_short;
+    }
+}
+
+impl<C> ClientSession<C> {
+    /// When [`ClientSession::poll_transmit`] has something to give that only the pace holds back;
+    /// [`Time::NEVER`] if there is no such thing. To be asked after polling: always later, then.
+    #[inline]
+    pub fn next_send(&self) -> Time {
+        let Control { held_until, .. } = self.control;
+        let held = held_until != Time::ZERO && self.sendable != 0;
+        if held && self.in_flight < self.window { held_until } else { Time::NEVER }
+    }
+
+    /// Whether the session is paced now: a congested one, unless the pacing bypass is off.
+    pub fn is_paced(&self) -> bool {
+        self.window_unpaced == 0
+    }
+
+    /// Whether the pace lets a packet leave now. Once it does not, it lets none until all that was
+    /// charged has drained: then a whole train may leave.
+    #[cold]
+    pub(super) fn may_depart(&mut self, now: Time) -> bool {
+        let control = &mut self.control;
+        if now < control.held_until {
+            return false;
+        }
+        if control.pacer.is_open(now, control.burst_ns) {
+            control.held_until = Time::ZERO;
+            return true;
+        }
+        control.held_until = control.pacer.opens_at();
+        self.stats.paced_waits += 1;
+        false
+    }
+
+    /// Accounts for packet `part` of a message of `bytes`, which is sent or asked for now.
+    #[inline(always)]
+    pub(super) fn charge(&mut self, part: u32, bytes: u32, now: Time) {
+        if let Some(pace) = self.control.congestion.pace() {
+            let wire_bytes = self.params.payload_of(part, bytes) + self.control.overhead_bytes;
+            self.control.pacer.charge(now, wire_bytes, pace);
+        }
+    }
+
+    /// Notes that the network marked what `packet` answers, or (`marked`) the packet itself. Of the
+    /// latter those count that carry the server's data, which this half lets it send.
+    #[cold]
+    pub(super) fn note_mark(&mut self, packet: Packet<'_>, marked: bool) {
+        let echo = packet.ecn_echo();
+        let counts = echo || packet.kind() == Kind::Response;
+        self.stats.ecn_echoes += u64::from(echo);
+        self.stats.ecn_marks += u64::from(marked);
+        self.control.marked = self.control.marked.saturating_add(u32::from(counts));
+    }
+
+    #[cold]
+    pub(super) fn set_credits(&mut self, credits: u32) {
+        if credits > self.credits {
+            self.control.congestion.raise_window_max(credits);
+        }
+        self.credits = credits;
+        self.refresh_window();
+    }
+
+    #[cold]
+    pub(super) fn feed_back(&mut self, answer: Answer, rtt_ns: u64, now: Time) {
+        let returned = self.completed_short.wrapping_sub(self.control.reported);
+        let packets = u32::try_from(returned).unwrap_or(u32::MAX).max(1);
+        let feedback = Feedback {
+            rtt_ns,
+            packets,
+            marked: core::mem::take(&mut self.control.marked).min(packets),
+            in_flight: self.in_flight - answer.leaving,
+            served: answer.served,
+        };
+        self.control.congestion.on_sample(now, &feedback);
+        self.refresh_window();
+    }
+
+    #[cold]
+    pub(super) fn on_loss(&mut self, packets: u32, now: Time) {
+        self.control.congestion.on_loss(now, packets);
+        self.refresh_window();
+    }
+
+    #[cold]
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        self.control.congestion.on_timeout(now);
+        self.refresh_window();
+    }
+
+    /// Makes the copies anew of what credits and congestion control allow.
+    pub(super) fn refresh_window(&mut self) {
+        let congestion = &self.control.congestion;
+        self.window = congestion.window_packets(self.credits);
+        let paced = congestion.pace().is_some();
+        self.window_unpaced = if paced { 0 } else { self.window };
+        if !paced {
+            self.control.held_until = Time::ZERO;
+        }
+    }
+}
