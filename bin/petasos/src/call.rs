@@ -11,6 +11,7 @@ use crate::client::{Client, resolve};
 use crate::failure::Failure;
 use crate::output;
 use crate::service::{self, Query, Status};
+use crate::transport::TransportArgs;
 
 /// What `petasos call` can be told.
 #[derive(Args)]
@@ -20,6 +21,8 @@ pub struct CallArgs {
     server: String,
     #[command(subcommand)]
     what: What,
+    #[command(flatten)]
+    transport: TransportArgs,
     /// How long to wait, for the session and for the answer.
     #[arg(long, value_name = "MS", default_value_t = 5000, global = true,
           value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
@@ -70,7 +73,7 @@ pub fn run(args: &CallArgs) -> Result<(), Failure> {
     let timeout = Duration::from_millis(args.timeout);
     let servers = resolve(&args.server)?;
     let (method, request) = request_of(&args.what)?;
-    let mut client = Client::connect(&servers, timeout)?;
+    let mut client = Client::connect(&args.transport, &servers, timeout)?;
     let (response, took) = client.call(method, &request, timeout)?;
     let answer = read_answer(&args.what, &response)?;
     let took_us = took.as_nanos() as f64 / 1000.0;

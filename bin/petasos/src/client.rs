@@ -1,6 +1,6 @@
 //! A client for one call at a time, and what every client needs to get that far.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use core::time::Duration;
 
@@ -10,23 +10,24 @@ use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, Endpoint, EndpointConfig, Node, NodeConfig,
     Payload, SessionId,
 };
-use petasos_netio_udp::{UdpConfig, UdpIo};
 
 use crate::failure::Failure;
+use crate::transport::TransportArgs;
 
 /// How long an adaptive loop spins before it sleeps.
 pub const SPIN: Duration = Duration::from_micros(50);
 
-/// An endpoint over UDP whose packets arrive at `address`.
+/// Endpoint number `index` of the process, whose packets arrive at `ip`.
 ///
 /// # Errors
-/// If the socket cannot be had.
+/// If the packet I/O cannot be had.
 pub fn open_endpoint<S>(
-    address: SocketAddr,
+    transport: &TransportArgs,
+    (ip, index): (IpAddr, u32),
     config: EndpointConfig,
     state: S,
 ) -> Result<Endpoint<S>, Failure> {
-    let io = UdpIo::bind(address, UdpConfig::default())?;
+    let io = transport.open(ip, index)?;
     Ok(Endpoint::new(config, io, Clock::system(), state))
 }
 
@@ -35,26 +36,17 @@ pub fn open_endpoint<S>(
 /// # Errors
 /// If sockets or threads cannot be had.
 pub fn open_client<S>(
+    transport: &TransportArgs,
     server: SocketAddr,
     connect_timeout: Duration,
     state: S,
 ) -> Result<(Node, Endpoint<S>), Failure> {
     let name = format!("petasos, process {}", std::process::id());
     let node = Node::start(NodeConfig { connect_timeout, name, ..NodeConfig::default() })?;
-    let address = SocketAddr::new(local_ip_towards(server.ip()), 0);
-    let mut endpoint = open_endpoint(address, EndpointConfig::default(), state)?;
+    let at = (transport.ip_towards(server), 0);
+    let mut endpoint = open_endpoint(transport, at, EndpointConfig::default(), state)?;
     endpoint.attach(&node)?;
     Ok((node, endpoint))
-}
-
-/// Where to bind to reach `server`: what goes to this host does not listen to others.
-fn local_ip_towards(server: IpAddr) -> IpAddr {
-    match server {
-        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    }
 }
 
 /// The addresses that `text` (`HOST:PORT`) stands for.
@@ -97,10 +89,14 @@ impl Client {
     ///
     /// # Errors
     /// Why the last of them did not.
-    pub fn connect(servers: &[SocketAddr], timeout: Duration) -> Result<Client, Failure> {
+    pub fn connect(
+        transport: &TransportArgs,
+        servers: &[SocketAddr],
+        timeout: Duration,
+    ) -> Result<Client, Failure> {
         let mut last = Failure::new("there is no address to connect to");
         for server in servers {
-            match Client::connect_to(*server, timeout) {
+            match Client::connect_to(transport, *server, timeout) {
                 Ok(client) => return Ok(client),
                 Err(failure) => last = failure,
             }
@@ -108,10 +104,14 @@ impl Client {
         Err(last)
     }
 
-    fn connect_to(server: SocketAddr, timeout: Duration) -> Result<Client, Failure> {
-        let (node, mut endpoint) = open_client(server, timeout, None)?;
+    fn connect_to(
+        transport: &TransportArgs,
+        server: SocketAddr,
+        timeout: Duration,
+    ) -> Result<Client, Failure> {
+        let (node, mut endpoint) = open_client(transport, server, timeout, None)?;
         let session = endpoint.connect_and_wait(server, timeout);
-        let session = session.map_err(|error| Failure::of_connect(server, &error))?;
+        let session = session.map_err(|error| Failure::of_connect(server, &error, transport))?;
         Ok(Client { endpoint, session, server, _node: node })
     }
 
@@ -176,12 +176,5 @@ mod tests {
             let failure = resolve(text).unwrap_err().to_string();
             assert!(failure.contains("HOST:PORT"), "{text}: {failure}");
         }
-    }
-
-    #[test]
-    fn a_client_of_this_host_is_deaf_to_others() {
-        assert!(local_ip_towards("127.0.0.9".parse().unwrap()).is_loopback());
-        assert!(local_ip_towards("::1".parse().unwrap()).is_loopback());
-        assert!(local_ip_towards("192.0.2.1".parse().unwrap()).is_unspecified());
     }
 }

@@ -10,6 +10,8 @@ use petasos_endpoint::{
 use petasos_netio::SetupError;
 use petasos_report::WriteError;
 
+use crate::transport::{Transport, TransportArgs};
+
 /// Why a command failed. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -27,9 +29,42 @@ impl Failure {
         Failure { line: format!("{what}; {advice}") }
     }
 
+    /// The packet I/O cannot be had here; `error` says why.
+    pub fn of_transport(what: &str, error: &dyn fmt::Display) -> Failure {
+        let advice = "`petasos doctor` says what this host supports";
+        Failure::with_advice(format_args!("cannot use {what}: {error}"), advice)
+    }
+
     /// A session to `server` could not be set up.
-    pub fn of_connect(server: SocketAddr, error: &ConnectAndWaitError) -> Failure {
+    pub fn of_connect(
+        server: SocketAddr,
+        error: &ConnectAndWaitError,
+        transport: &TransportArgs,
+    ) -> Failure {
+        let fits = SessionError::RefusedBy(RefuseCode::IncompatibleParameters);
         match error {
+            ConnectAndWaitError::Failed(SessionError::NoRoute)
+                if transport.transport == Transport::Shm =>
+            {
+                Failure::with_advice(
+                    format_args!("cannot connect to {server}: it offers no shared memory to us"),
+                    "both must run on one host, in one network namespace and as one user, with \
+                     --transport auto or shm at the server; or use --transport udp here",
+                )
+            }
+            ConnectAndWaitError::Failed(error)
+                if *error == fits && transport.transport != Transport::Auto =>
+            {
+                Failure::with_advice(
+                    format_args!("cannot connect to {server}: the server refused the session"),
+                    "the two programs' transports or settings do not fit each other: try \
+                     --transport auto",
+                )
+            }
+            ConnectAndWaitError::NotBegun(error) => Failure::with_advice(
+                format_args!("cannot connect to {server}: {error}"),
+                "check the address and --transport",
+            ),
             ConnectAndWaitError::Failed(error) => Failure::of_session(server, error),
             error => Failure::new(format!("cannot connect to {server}: {error}")),
         }
@@ -123,6 +158,8 @@ impl fmt::Display for Failure {
         self.line.chars().map(visible).try_for_each(|c| fmt::Write::write_char(f, c))
     }
 }
+
+impl std::error::Error for Failure {}
 
 impl From<NodeError> for Failure {
     fn from(error: NodeError) -> Failure {

@@ -1,4 +1,4 @@
-//! The command line: `serve`, `call`, `demo`, `bench`.
+//! The command line: `serve`, `call`, `demo`, `bench`, `doctor`.
 //!
 //! Exit status: 0 if everything asked for was done, 1 if it failed (with one line on standard
 //! error that says why and what to do), 2 if the command line itself is wrong.
@@ -9,11 +9,13 @@ mod bench;
 mod call;
 mod client;
 mod demo;
+mod doctor;
 mod failure;
 mod output;
 mod serve;
 mod service;
 mod size;
+mod transport;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ enum Command {
     Call(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
     Demo(demo::DemoArgs),
+    /// Say what this host supports, and why not.
+    Doctor(doctor::DoctorArgs),
     /// Measure latency, rate and bandwidth against what the bare transport allows.
     Bench(Box<bench::BenchCommand>),
 }
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => return bench::run(*args),
     };
     match outcome {

@@ -5,7 +5,7 @@
 //! that the endpoints finish what they have begun.
 
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -24,6 +24,7 @@ use crate::output;
 use crate::service::handlers::answer_waiting;
 use crate::service::{Server, Shared, register};
 use crate::size::parse_bytes;
+use crate::transport::TransportArgs;
 
 /// What `petasos serve` can be told.
 #[derive(Args)]
@@ -39,6 +40,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=256))]
     endpoints: u16,
+    #[command(flatten)]
+    transport: TransportArgs,
     /// Memory for stored values; more are refused.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     memory_max: usize,
@@ -150,7 +153,8 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
 #[derive(Clone)]
 struct Setup {
     node: Node,
-    address: SocketAddr,
+    transport: TransportArgs,
+    ip: IpAddr,
     polling: Polling,
     store: Shared,
     workers: WorkerPool,
@@ -162,7 +166,8 @@ impl Setup {
         let workers = WorkerPool::new(WORKERS, WORKER_QUEUE_MAX);
         Ok(Setup {
             node: node.clone(),
-            address: SocketAddr::new(args.listen.ip(), 0),
+            transport: args.transport.clone(),
+            ip: args.listen.ip(),
             polling: args.polling.mode(),
             store: Shared::new(args.memory_max),
             workers: workers.map_err(|e| Failure::new(format!("cannot start a thread: {e}")))?,
@@ -170,18 +175,18 @@ impl Setup {
         })
     }
 
-    fn open(&self) -> Result<Endpoint<Server>, Failure> {
+    fn open(&self, index: u16) -> Result<Endpoint<Server>, Failure> {
         let config = EndpointConfig { polling: self.polling, ..EndpointConfig::default() };
         let state = Server::new(self.store.clone(), config.session.message_bytes_max as usize);
-        let mut endpoint = open_endpoint(self.address, config, state)?;
+        let mut endpoint = open_endpoint(&self.transport, (self.ip, index.into()), config, state)?;
         register(&mut endpoint, &self.workers, &self.stopping)?;
         endpoint.attach(&self.node)?;
         Ok(endpoint)
     }
 
     /// An endpoint's life on its thread.
-    fn live(self, ready: &Sender<Result<(), Failure>>) {
-        let (opened, stopping) = (self.open(), self.stopping.clone());
+    fn live(self, index: u16, ready: &Sender<Result<(), Failure>>) {
+        let (opened, stopping) = (self.open(index), self.stopping.clone());
         // The endpoint does not keep the node alive, and must not: it would never end.
         drop(self);
         // If nobody waits any more, the process is at its end already.
@@ -208,7 +213,7 @@ fn start_endpoints(
         let guard = Guard { ends: ends.clone(), stopping: setup.stopping.clone() };
         let run = move || {
             let _guard = guard;
-            setup.live(&ready);
+            setup.live(index, &ready);
         };
         threads.push(spawn(&format!("petasos-{index}"), run)?);
     }

@@ -1,14 +1,14 @@
-//! Latency, rate and bandwidth over UDP, against the floors.
+//! Latency, rate and bandwidth, against the floors.
 
 use std::time::Duration;
 
 use petasos_base::Clock;
-use petasos_floor::{Flood, Path, Turn, blast, deadline, flood, ping};
+use petasos_floor::{Flood, Path, Turn, deadline};
 use petasos_report::ExperimentResult;
 use petasos_report::{Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
 use super::BenchError;
-use super::args::{BenchArgs, Experiment, TURN};
+use super::args::{BenchArgs, Experiment, TURN, Transport};
 use super::peer::{Pair, PetasosTurn};
 use super::result::{Totals, publish};
 use super::turns::{ServerTurn, pin};
@@ -42,8 +42,7 @@ fn latency(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     for done in 0..goal {
         let ours = pair.petasos()?;
         let echo = ServerTurn::Echo(Path::Singles);
-        let (theirs, _) =
-            pair.turn(echo, |pair| Ok(ping(&mut pair.link, bytes, &clock(), turn())?))?;
+        let (theirs, _) = pair.turn(echo, |pair| pair.floor.ping(bytes, turn()))?;
         let medians = (ours.load.latency.quantile_us(0.5), theirs.latency.quantile_us(0.5));
         pairs.push(medians.0.unwrap_or(f64::NAN), &[medians.1.unwrap_or(f64::NAN)]).ok();
         petasos.merge(&ours.load.latency);
@@ -63,17 +62,20 @@ fn rate(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     let datagram_bytes = args.request_bytes() as usize + HEADER_BYTES;
     let window = args.window();
     let batches: Vec<_> = BATCHES.into_iter().filter(|batch| *batch <= window).collect();
-    let batches = if batches.is_empty() { vec![window] } else { batches };
+    // A bare AF_XDP echo sends what the ring has, in batches of its own.
+    let whole = batches.is_empty() || args.transport == Transport::Xdp;
+    let batches = if whole { vec![window] } else { batches };
+    let singles = (args.transport != Transport::Xdp).then_some("single");
     let names: Vec<_> = batches.iter().map(|batch| format!("batch {batch}")).collect();
-    let all_names = names.iter().cloned().chain(["single".to_owned()]);
+    let all_names = names.iter().cloned().chain(singles.map(str::to_owned));
     let mut pairs = Pairs::new(Quantity::OpsPerS, all_names);
     let (mut latency, mut totals) = (Histogram::new(), Totals::default());
-    let goal = args.pairs(2 + batches.len());
+    let goal = args.pairs(1 + batches.len() + usize::from(singles.is_some()));
     let mut progress = Progress::new("rate", goal as u64);
     for done in 0..goal {
         let ours = pair.petasos()?;
         let mut floors = Vec::new();
-        for batch in batches.iter().copied().chain([1]) {
+        for batch in batches.iter().copied().chain(singles.map(|_| 1)) {
             let shape = Flood { datagram_bytes, window, batch };
             floors.push(raw_rate(pair, shape)?.ops_per_s());
         }
@@ -86,28 +88,30 @@ fn rate(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let best = pairs.best_floor(&names).ok_or("no turn of the floor measured anything")?;
     let mut result = ExperimentResult::new("rate", Machine::read(), &pairs);
-    result = result.with_floor(&pairs, best).with_single(&pairs, "single");
+    result = result.with_floor(&pairs, best);
+    if let Some(single) = singles {
+        result = result.with_single(&pairs, single);
+    }
     result.petasos = result.petasos.with_latency(&latency);
     result = result.parameter("floor", best);
     publish(args, totals.apply(result))
 }
 
 fn raw_rate(pair: &mut Pair, shape: Flood) -> Result<Turn, BenchError> {
-    let run = |pair: &mut Pair| Ok(flood(&mut pair.link, shape, &clock(), turn())?);
+    let run = |pair: &mut Pair| pair.floor.flood(shape, turn());
     Ok(pair.turn(ServerTurn::Echo(shape.path()), run)?.0)
 }
 
 fn bandwidth(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     let memory = vec![7; args.request_bytes() as usize];
-    let datagram_bytes = args.datagram;
+    let datagram_bytes = args.datagram();
     let mut pairs = Pairs::new(Quantity::GbitPerS, ["floor"]);
     let (mut latency, mut totals) = (Histogram::new(), Totals::default());
     let goal = args.pairs(2);
     let mut progress = Progress::new("bandwidth", goal as u64);
     for done in 0..goal {
         let ours: PetasosTurn = pair.petasos()?;
-        let run =
-            |pair: &mut Pair| Ok(blast(&mut pair.link, datagram_bytes, &memory, &clock(), turn())?);
+        let run = |pair: &mut Pair| pair.floor.blast(datagram_bytes, &memory, turn());
         let (_, received) = pair.turn(ServerTurn::Drain(datagram_bytes), run)?;
         let floor = received.bytes as f64 * 8.0 / 1e9 / received.elapsed_s;
         pairs.push(ours.load.gbit_per_s(args.request_bytes()), &[floor]).ok();

@@ -1,13 +1,21 @@
 //! The command line of `petasos bench`, and what follows from it.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use petasos_endpoint::{EndpointConfig, FaultConfig, Optimisations, Polling, SessionConfig};
-use petasos_netio_udp::UdpConfig;
+use petasos_endpoint::{
+    Backend, EndpointConfig, FaultConfig, LocalConfig, LocalIo, Optimisations, Polling,
+    SessionConfig,
+};
+use petasos_netio_shm::{ShmConfig, ShmIo};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_netio_xdp::{XdpConfig, XdpIo};
 use serde_json::{Map, Value, json};
+
+use super::BenchError;
+use crate::transport::TransportArgs;
 
 /// Measure Petasos against the floor of its transport
 #[derive(Args, Clone, Debug)]
@@ -17,6 +25,12 @@ pub struct BenchArgs {
     /// What carries the packets
     #[arg(long, default_value = "udp")]
     pub transport: Transport,
+    /// With `xdp`: the interface to use [default: a pair made for the measurement; needs root]
+    #[arg(long)]
+    pub interface: Option<String>,
+    /// With `xdp`: the interface's queue
+    #[arg(long, default_value_t = 0)]
+    pub queue: u32,
     /// Request size in bytes [default: 32; bandwidth: 8000000]
     #[arg(long)]
     pub size: Option<u32>,
@@ -50,9 +64,10 @@ pub struct BenchArgs {
     /// Sessions [default: one per 8 requests of the window]
     #[arg(long)]
     pub sessions: Option<usize>,
-    /// Largest datagram payload in bytes, headers of IP and UDP not counted
-    #[arg(long, default_value_t = 8972)]
-    pub datagram: usize,
+    /// Largest datagram payload in bytes, headers of IP and UDP not counted [default: 8972; shm and
+    /// auto: what rings take best]
+    #[arg(long)]
+    pub datagram: Option<usize>,
     /// Go-back-N instead of selective retransmission
     #[arg(long)]
     pub go_back_n: bool,
@@ -88,6 +103,12 @@ pub enum Transport {
     Udp,
     /// Memory of one thread: the protocol's own cost
     Loopback,
+    /// Shared-memory rings, two processes on two cores
+    Shm,
+    /// AF_XDP sockets across a veth pair, two processes on two cores
+    Xdp,
+    /// Kernel sockets and shared-memory rings in one endpoint, which chooses
+    Auto,
 }
 
 /// How a loop waits.
@@ -161,6 +182,13 @@ const BANDWIDTH_BYTES: u32 = 8_000_000;
 const SLOTS: usize = 8;
 
 impl BenchArgs {
+    /// Largest datagram payload in bytes.
+    pub fn datagram(&self) -> usize {
+        let rings = matches!(self.transport, Transport::Shm | Transport::Auto);
+        let default = if rings { ShmConfig::default().datagram_bytes_max } else { 8972 };
+        self.datagram.unwrap_or(default)
+    }
+
     /// Request size in bytes.
     pub fn request_bytes(&self) -> u32 {
         let bandwidth = self.experiment == Experiment::Bandwidth;
@@ -235,16 +263,59 @@ impl BenchArgs {
         UdpConfig {
             gso: self.is_on(Factor::Gso),
             gro: self.is_on(Factor::Gro),
-            datagram_bytes_max: self.datagram,
+            datagram_bytes_max: self.datagram(),
             ..UdpConfig::default()
         }
+    }
+
+    /// The AF_XDP socket's settings, on one queue.
+    pub fn xdp(&self, queue: u32) -> XdpConfig {
+        XdpConfig {
+            interface: self.interface.clone(),
+            queue,
+            datagram_bytes_max: self.datagram(),
+            // An interface that has just come up is slow to find its neighbours.
+            resolve_wait_ms: 5000,
+            ..XdpConfig::default()
+        }
+    }
+
+    /// Opens the packet I/O of one side.
+    pub fn open(&self, local: SocketAddr) -> Result<Backend, BenchError> {
+        let shm = ShmConfig { datagram_bytes_max: self.datagram(), ..ShmConfig::default() };
+        Ok(match self.transport {
+            Transport::Udp | Transport::Loopback => UdpIo::bind(local, self.udp())?.into(),
+            Transport::Shm => ShmIo::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), shm)?.into(),
+            Transport::Xdp => XdpIo::bind(local, &self.xdp(self.queue))?.into(),
+            Transport::Auto => {
+                let config = LocalConfig { udp: self.udp(), shm, ..LocalConfig::default() };
+                LocalIo::bind(local, &config)?.into()
+            }
+        })
+    }
+
+    /// Where this side has to be to reach `server`.
+    pub fn towards(&self, server: SocketAddr) -> Result<SocketAddr, BenchError> {
+        let transport = match self.transport {
+            Transport::Xdp => crate::transport::Transport::Xdp,
+            _ => crate::transport::Transport::Udp,
+        };
+        let interface = self.interface.clone();
+        let args = TransportArgs { transport, interface, queue: self.queue };
+        let address = SocketAddr::new(args.ip_towards(server), 0);
+        Ok(args.own_address(address)?)
+    }
+
+    /// The transport's word on the command line.
+    fn transport_word(&self) -> String {
+        format!("{:?}", self.transport).to_lowercase()
     }
 
     /// Every parameter by name, for the JSON.
     pub fn parameters(&self) -> Map<String, Value> {
         let without: Vec<_> = self.without.iter().map(|factor| factor.name()).collect();
         let value = json!({
-            "transport": format!("{:?}", self.transport).to_lowercase(),
+            "transport": self.transport_word(),
             "size_bytes": self.request_bytes(),
             "response_bytes": self.response_bytes(),
             "window": self.window(),
@@ -253,7 +324,7 @@ impl BenchArgs {
             "polling": format!("{:?}", self.polling).to_lowercase(),
             "loss": self.loss,
             "seconds": self.seconds,
-            "datagram_bytes_max": self.datagram,
+            "datagram_bytes_max": self.datagram(),
             "recovery": if self.go_back_n { "go-back-n" } else { "selective" },
             "without": without,
         });
@@ -268,7 +339,9 @@ impl BenchArgs {
         let mut args: Vec<String> = vec!["bench".into(), "rate".into()];
         args.extend(["--server-role".into(), "turns".into()]);
         args.extend(["--loss".into(), self.loss.to_string()]);
-        args.extend(["--datagram".into(), self.datagram.to_string()]);
+        args.extend(["--transport".into(), self.transport_word()]);
+        args.extend(["--queue".into(), self.queue.to_string()]);
+        args.extend(["--datagram".into(), self.datagram().to_string()]);
         let polling = format!("{:?}", self.polling).to_lowercase();
         args.extend(["--polling".into(), polling]);
         if self.go_back_n {

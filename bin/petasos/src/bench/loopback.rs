@@ -43,7 +43,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
             }
             Quantity::OpsPerS => (ours.ops_per_s(), datagrams_per_s),
             Quantity::GbitPerS => {
-                let floor = datagrams_per_s * args.datagram as f64 * 8.0 / 1e9;
+                let floor = datagrams_per_s * args.datagram() as f64 * 8.0 / 1e9;
                 (ours.gbit_per_s(args.request_bytes()), floor)
             }
         };
@@ -67,7 +67,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
 }
 
 fn join(args: &BenchArgs) -> Result<(Endpoint<Load>, Endpoint<()>), BenchError> {
-    let config = MemoryConfig { datagram_bytes_max: args.datagram, ..MemoryConfig::default() };
+    let config = MemoryConfig { datagram_bytes_max: args.datagram(), ..MemoryConfig::default() };
     let hub = Hub::direct(config);
     let mut server = Endpoint::new(args.endpoint(), hub.port(), Clock::system(), ());
     server.register(SIZED, sized);
@@ -96,7 +96,7 @@ fn petasos(client: &mut Endpoint<Load>, server: &mut Endpoint<()>) -> Result<Loa
 /// Datagrams per second that the memory echoes without Petasos.
 fn floor(args: &BenchArgs) -> f64 {
     let datagram_bytes = match args.experiment {
-        Experiment::Bandwidth => args.datagram,
+        Experiment::Bandwidth => args.datagram(),
         _ => args.request_bytes() as usize + HEADER_BYTES,
     };
     let window = match args.experiment {
@@ -104,7 +104,7 @@ fn floor(args: &BenchArgs) -> f64 {
         _ => args.window(),
     };
     let hub = Hub::direct(MemoryConfig {
-        datagram_bytes_max: datagram_bytes.max(args.datagram),
+        datagram_bytes_max: datagram_bytes.max(args.datagram()),
         ..MemoryConfig::default()
     });
     let (mut near, mut far) = (hub.port(), hub.port());

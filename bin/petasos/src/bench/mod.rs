@@ -8,9 +8,11 @@
 mod against;
 mod args;
 mod factors;
+mod floor;
 mod incast;
 mod load;
 mod loopback;
+mod network;
 mod peer;
 mod remote;
 mod resources;
@@ -68,6 +70,10 @@ fn measure(args: BenchArgs) -> Result<(), BenchError> {
         (None, Experiment::Sessions) => resources::sessions(&args),
         (None, Experiment::Idle) => resources::idle(&args),
         (None, _) if args.connect.is_some() => remote::run(&args),
+        (None, _) if args.interface.is_some() => Err("with --interface the server is on another \
+             host: start `petasos serve --transport xdp` there and name it with --connect; without \
+             --interface the bench makes a network of its own"
+            .into()),
         (None, _) if args.transport == Transport::Loopback => loopback::run(&args),
         (None, _) => against::run(&args),
     }

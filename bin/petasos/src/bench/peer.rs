@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use petasos_endpoint::{Endpoint, Node};
-use petasos_floor::{Link, SocketState};
 use petasos_netio::PacketIo;
 
 use super::BenchError;
-use super::args::{BenchArgs, TURN};
+use super::args::{BenchArgs, TURN, Transport};
+use super::floor::FloorClient;
 use super::load::{self, Load, LoadTurn};
+use super::network;
 use super::remote::open_client;
 use super::server::fruitful_syscalls;
 use super::turns::{ServerReport, ServerTurn};
@@ -21,7 +22,7 @@ pub struct Pair {
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     pub client: Endpoint<Load>,
-    pub link: Link,
+    pub floor: FloorClient,
     _node: Node,
 }
 
@@ -39,6 +40,10 @@ pub struct PetasosTurn {
 impl Pair {
     /// Starts a server process and joins it.
     pub fn start(args: &BenchArgs) -> Result<Pair, BenchError> {
+        let apart = args.transport == Transport::Xdp;
+        if apart {
+            network::leave_host()?;
+        }
         let program = std::env::current_exe()?;
         let mut child = Command::new(program)
             .args(args.for_server())
@@ -46,23 +51,46 @@ impl Pair {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start the server process: {error}"))?;
-        let commands = child.stdin.take();
+        let mut commands = child.stdin.take();
         let stdout = child.stdout.take().ok_or("the server has no output")?;
         let mut answers = BufReader::new(stdout);
-        let (control, raw) = match read_ready(&mut answers) {
-            Ok(addresses) => addresses,
+        match Pair::meet(args, apart, &mut child, &mut commands, &mut answers) {
+            Ok((node, client, floor)) => {
+                Ok(Pair { child, commands, answers, client, floor, _node: node })
+            }
             Err(error) => {
                 // It is our own child, and useless.
                 child.kill().ok();
                 child.wait().ok();
-                return Err(error);
+                Err(error)
             }
-        };
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        }
+    }
+
+    /// Finds the server, and connects to it in every way.
+    fn meet(
+        args: &BenchArgs,
+        apart: bool,
+        child: &mut Child,
+        commands: &mut Option<ChildStdin>,
+        answers: &mut impl BufRead,
+    ) -> Result<(Node, Endpoint<Load>, FloorClient), BenchError> {
+        if apart {
+            let mut line = String::new();
+            answers.read_line(&mut line)?;
+            if line.trim_end() != "apart" {
+                return Err("the server process did not come up".into());
+            }
+            network::join(child.id())?;
+            let commands = commands.as_mut().ok_or("the server has no input")?;
+            writeln!(commands, "joined").map_err(|_| "the server process has died")?;
+        }
+        let (control, raw) = read_ready(answers)?;
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let any = if apart { network::client() } else { loopback };
         let (node, client) = open_client(args, any, control)?;
-        let mut link = Link::bind(any, 4 << 20)?;
-        link.join(raw, SocketState::Unconnected)?;
-        Ok(Pair { child, commands, answers, client, link, _node: node })
+        let floor = FloorClient::join(args, any, raw)?;
+        Ok((node, client, floor))
     }
 
     /// Runs `client` while the server does `turn`.

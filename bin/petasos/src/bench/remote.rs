@@ -1,12 +1,11 @@
 //! Petasos alone, against a running `petasos serve`: no floor, since the other side has none.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use petasos_base::Clock;
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
 use petasos_netio::PacketIo;
-use petasos_netio_udp::UdpIo;
 use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
 use super::BenchError;
@@ -24,7 +23,7 @@ pub fn open_client(
     server: SocketAddr,
 ) -> Result<(Node, Endpoint<Load>), BenchError> {
     let node = Node::start(NodeConfig::default())?;
-    let io = UdpIo::bind(local, args.udp())?;
+    let io = args.open(local)?;
     let exact = args.experiment == Experiment::Latency;
     let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
     load.adaptive = args.polling == PollingArg::Adaptive;
@@ -41,11 +40,7 @@ pub fn open_client(
 /// Runs the experiment. Packets and system calls are this side's only.
 pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let server = args.connect.ok_or("--connect names no server")?;
-    let any = match server {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    let (_node, mut client) = open_client(args, SocketAddr::new(any, 0), server)?;
+    let (_node, mut client) = open_client(args, args.towards(server)?, server)?;
     let quantity = match args.experiment {
         Experiment::Latency => Quantity::LatencyUs,
         Experiment::Bandwidth => Quantity::GbitPerS,

@@ -12,12 +12,12 @@ use std::time::Duration;
 use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
-use petasos_floor::{Link, drain, echo};
 use petasos_netio::{IoStats, PacketIo};
-use petasos_netio_udp::UdpIo;
 
 use super::BenchError;
-use super::args::{BenchArgs, PollingArg};
+use super::args::{BenchArgs, PollingArg, Transport};
+use super::floor::FloorServer;
+use super::network;
 use super::turns::{ServerReport, ServerTurn, pin, process_cpu_s, thread_cpu_s};
 use crate::service::{SIZED, sized};
 
@@ -28,17 +28,17 @@ const CORE: usize = 1;
 
 /// Serves turns until the input ends.
 pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let any = place(args)?;
     let node = Node::start(NodeConfig { listen: Some(any), ..NodeConfig::default() })?;
     pin(CORE);
-    let io = UdpIo::bind(any, args.udp())?;
+    let io = args.open(any)?;
     let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());
     endpoint.register(SIZED, sized);
     endpoint.attach(&node)?;
-    let mut link = Link::bind(any, 4 << 20)?;
+    let mut floor = FloorServer::open(args, any)?;
     let mut memory = vec![1; BUFFER_BYTES];
     let control = node.local_address().ok_or("the node does not listen")?;
-    println!("ready {control} {}", link.local_address());
+    println!("ready {control} {}", floor.local_address());
     let stop = Arc::new(AtomicBool::new(false));
     let lines = read_lines(Arc::clone(&stop));
     let adaptive = args.polling == PollingArg::Adaptive;
@@ -59,12 +59,11 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
             ServerTurn::Petasos => serve(&mut endpoint, &stop, adaptive),
             ServerTurn::Idle => idle(&mut endpoint, &stop),
             ServerTurn::Echo(path) => {
-                let turn = echo(&mut link, path, &Clock::system(), || take(&stop))?;
+                let turn = floor.echo(path, || take(&stop))?;
                 ServerReport { cpu_s: turn.cpu_s, ..ServerReport::default() }
             }
             ServerTurn::Drain(bytes) => {
-                let clock = Clock::system();
-                let turn = drain(&mut link, bytes, &mut memory, &clock, || take(&stop))?;
+                let turn = floor.drain(bytes, &mut memory, || take(&stop))?;
                 let (bytes, elapsed_s, cpu_s) = (turn.bytes, turn.elapsed_s, turn.cpu_s);
                 ServerReport { bytes, elapsed_s, cpu_s, ..ServerReport::default() }
             }
@@ -72,6 +71,23 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         println!("{}", report.line());
         std::io::stdout().flush()?;
     }
+}
+
+/// Where to serve: on loopback, or in a network that the client makes.
+fn place(args: &BenchArgs) -> Result<SocketAddr, BenchError> {
+    if args.transport != Transport::Xdp {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    }
+    network::leave_host()?;
+    println!("apart");
+    std::io::stdout().flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    if line.trim_end() != "joined" {
+        return Err("the client has made no network".into());
+    }
+    network::configure_server()?;
+    Ok(network::server())
 }
 
 /// Whether the client has ended the turn.

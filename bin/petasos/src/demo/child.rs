@@ -15,6 +15,7 @@ use petasos_base::Clock;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::transport::TransportArgs;
 
 /// A running `petasos serve`.
 pub struct ServerProcess {
@@ -25,16 +26,17 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a server with `memory_bytes` for values, and waits until it listens.
+    /// Starts a server over `transport` with `memory_bytes` for values, and waits until it listens.
     ///
     /// # Errors
     /// If it cannot be started or does not come up.
-    pub fn start(memory_bytes: usize) -> Result<ServerProcess, Failure> {
+    pub fn start(transport: &TransportArgs, memory_bytes: usize) -> Result<ServerProcess, Failure> {
         let program = std::env::current_exe();
         let program = program.map_err(|e| Failure::new(format!("cannot find myself: {e}")))?;
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"]);
         command.arg("--memory-max").arg(memory_bytes.to_string());
+        command.args(transport.words());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = command.spawn();
         let mut child =

@@ -17,6 +17,7 @@ use super::plan::{Ask, Call, Phase};
 use crate::client::open_client;
 use crate::failure::Failure;
 use crate::service::{KEY_BYTES, QUERY_BYTES_MAX, Status};
+use crate::transport::TransportArgs;
 
 /// A client process's half of the demo.
 pub struct Driver<'t> {
@@ -45,10 +46,14 @@ impl<'t> Driver<'t> {
     ///
     /// # Errors
     /// Why the last of them did not.
-    pub fn connect(servers: &[SocketAddr], text: &'t [u8]) -> Result<Driver<'t>, Failure> {
+    pub fn connect(
+        transport: &TransportArgs,
+        servers: &[SocketAddr],
+        text: &'t [u8],
+    ) -> Result<Driver<'t>, Failure> {
         let mut last = Failure::new("there is no address to connect to");
         for server in servers {
-            match Driver::connect_to(*server, text) {
+            match Driver::connect_to(transport, *server, text) {
                 Ok(driver) => return Ok(driver),
                 Err(failure) => last = failure,
             }
@@ -56,7 +61,11 @@ impl<'t> Driver<'t> {
         Err(last)
     }
 
-    fn connect_to(server: SocketAddr, text: &'t [u8]) -> Result<Driver<'t>, Failure> {
+    fn connect_to(
+        transport: &TransportArgs,
+        server: SocketAddr,
+        text: &'t [u8],
+    ) -> Result<Driver<'t>, Failure> {
         let state = State {
             text,
             server,
@@ -69,10 +78,11 @@ impl<'t> Driver<'t> {
             latency: Histogram::new(),
             failure: None,
         };
-        let (node, mut endpoint) = open_client(server, CONNECT_TIMEOUT, state)?;
+        let (node, mut endpoint) = open_client(transport, server, CONNECT_TIMEOUT, state)?;
         for _ in 0..SESSIONS {
             let session = endpoint.connect_and_wait(server, CONNECT_TIMEOUT);
-            let session = session.map_err(|error| Failure::of_connect(server, &error))?;
+            let session =
+                session.map_err(|error| Failure::of_connect(server, &error, transport))?;
             endpoint.state_mut().sessions.push(session);
         }
         Ok(Driver { endpoint, _node: node })

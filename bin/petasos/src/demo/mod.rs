@@ -21,6 +21,7 @@ use crate::client::resolve;
 use crate::failure::Failure;
 use crate::output;
 use crate::size::in_words;
+use crate::transport::{Transport, TransportArgs};
 use child::ServerProcess;
 use driver::Driver;
 use outcome::{Measured, Outcome};
@@ -41,6 +42,8 @@ pub struct DemoArgs {
     /// Where to write the report with figures, in HTML.
     #[arg(long, value_name = "FILE", default_value = "petasos-report.html")]
     report: PathBuf,
+    #[command(flatten)]
+    transport: TransportArgs,
     /// Where to write the figures as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -57,15 +60,20 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     };
     check_folder(&args.report)?;
     args.json.as_deref().map_or(Ok(()), check_folder)?;
+    if args.transport.transport == Transport::Xdp && args.connect.is_none() {
+        let what = "AF_XDP does not lead to a server on this host";
+        let advice = "start `petasos serve --transport xdp` on another and use --connect";
+        return Err(Failure::with_advice(what, advice));
+    }
     output::note(&format!("text: {text}"));
     let plan = Plan::new(&text)?;
     let mut server = match &args.connect {
         Some(_) => None,
-        None => Some(ServerProcess::start(plan.server_memory_bytes())?),
+        None => Some(ServerProcess::start(&args.transport, plan.server_memory_bytes())?),
     };
     let outcome = match (&server, &args.connect) {
-        (Some(server), _) => exchange(&text, &plan, &[server.address()]),
-        (None, Some(address)) => exchange(&text, &plan, &resolve(address)?),
+        (Some(server), _) => exchange(args, &text, &plan, &[server.address()]),
+        (None, Some(address)) => exchange(args, &text, &plan, &resolve(address)?),
         (None, None) => unreachable!("a server is started unless one is named"),
     };
     let outcome = match (outcome, &mut server) {
@@ -79,8 +87,13 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
 }
 
 /// Stores the text, reads it back and compares.
-fn exchange(text: &Text, plan: &Plan, servers: &[SocketAddr]) -> Result<Outcome, Failure> {
-    let mut driver = Driver::connect(servers, text.bytes())?;
+fn exchange(
+    args: &DemoArgs,
+    text: &Text,
+    plan: &Plan,
+    servers: &[SocketAddr],
+) -> Result<Outcome, Failure> {
+    let mut driver = Driver::connect(&args.transport, servers, text.bytes())?;
     let process = std::process::id();
     output::note(&format!("client: process {process}, {} sessions", driver.sessions()));
     let mut measured = Vec::new();

@@ -1,0 +1,170 @@
+//! `--transport`: what carries the packets of `serve`, `call` and `demo`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+
+use clap::{Args, ValueEnum};
+use petasos_endpoint::{Backend, LocalConfig, LocalIo};
+use petasos_netio_shm::{ShmConfig, ShmIo};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_netio_xdp::{XdpConfig, XdpIo};
+
+use crate::failure::Failure;
+
+/// What carries the packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Shared memory to processes of this host that take it, kernel sockets to all others.
+    #[default]
+    Auto,
+    /// Kernel sockets.
+    Udp,
+    /// Shared memory: processes of this host only.
+    Shm,
+    /// AF_XDP sockets: UDP past the kernel's stack; needs privileges.
+    Xdp,
+}
+
+impl Transport {
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Transport::Auto => "auto",
+            Transport::Udp => "udp",
+            Transport::Shm => "shm",
+            Transport::Xdp => "xdp",
+        }
+    }
+}
+
+/// Options about the transport.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransportArgs {
+    /// What carries the packets.
+    #[arg(long, value_enum, default_value_t, global = true)]
+    pub transport: Transport,
+    /// With `xdp`: the interface [default: the one that has the address].
+    #[arg(long, value_name = "NAME", global = true)]
+    pub interface: Option<String>,
+    /// With `xdp`: the interface's queue; of several endpoints the first one's.
+    #[arg(long, value_name = "N", default_value_t = 0, global = true)]
+    pub queue: u32,
+}
+
+impl TransportArgs {
+    /// The same options as words, for another process of this program.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec!["--transport".to_owned(), self.transport.word().to_owned()];
+        if let Some(interface) = &self.interface {
+            words.extend(["--interface".to_owned(), interface.clone()]);
+        }
+        words.extend(["--queue".to_owned(), self.queue.to_string()]);
+        words
+    }
+
+    /// Opens the packet I/O of endpoint number `index` at `ip`, any port.
+    ///
+    /// # Errors
+    /// If it cannot be had here, with advice.
+    pub fn open(&self, ip: IpAddr, index: u32) -> Result<Backend, Failure> {
+        if self.interface.is_some() && self.transport != Transport::Xdp {
+            let advice = "add --transport xdp, or leave it away";
+            return Err(Failure::with_advice("--interface is for AF_XDP only", advice));
+        }
+        let address = SocketAddr::new(ip, 0);
+        Ok(match self.transport {
+            Transport::Auto => LocalIo::bind(address, &LocalConfig::default())?.into(),
+            Transport::Udp => UdpIo::bind(address, UdpConfig::default())?.into(),
+            Transport::Shm => {
+                let name = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                let opened = ShmIo::bind(name, ShmConfig::default());
+                opened.map_err(|error| Failure::of_transport("shared memory", &error))?.into()
+            }
+            Transport::Xdp => {
+                let (interface, queue) = (self.interface.clone(), self.queue + index);
+                let config = XdpConfig { interface, queue, ..XdpConfig::default() };
+                let opened = XdpIo::bind(self.own_address(address)?, &config);
+                opened.map_err(|error| Failure::of_transport("AF_XDP", &error))?.into()
+            }
+        })
+    }
+
+    /// `address`, or the one of the interface that is named: AF_XDP needs its own.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn own_address(&self, address: SocketAddr) -> Result<SocketAddr, Failure> {
+        let Some(name) = self.interface.as_ref().filter(|_| address.ip().is_unspecified()) else {
+            return Ok(address);
+        };
+        let interfaces = petasos_netio_xdp::probe().interfaces;
+        let interfaces = interfaces.map_err(|error| Failure::of_transport("AF_XDP", &error))?;
+        let found = interfaces.into_iter().find(|each| each.name == *name);
+        let family = |ip: &IpAddr| ip.is_ipv4() == address.is_ipv4();
+        let ip = found.map(|each| each.addresses.into_iter().find(family));
+        match ip {
+            Some(Some(ip)) => Ok(SocketAddr::new(ip, 0)),
+            Some(None) => Err(Failure::with_advice(
+                format_args!("interface {name} has no address of the server's family"),
+                format_args!("give it one: `ip addr add ADDRESS/PREFIX dev {name}`"),
+            )),
+            None => Err(Failure::with_advice(
+                format_args!("there is no interface {name}"),
+                "`ip link` and `petasos doctor` list those of this network namespace",
+            )),
+        }
+    }
+
+    /// Where a client has to be to reach `server`: what goes to this host does not listen to
+    /// others.
+    pub fn ip_towards(&self, server: SocketAddr) -> IpAddr {
+        let any = match server.is_ipv4() {
+            true => IpAddr::from([0; 4]),
+            false => IpAddr::from([0; 16]),
+        };
+        match self.transport {
+            Transport::Xdp if self.interface.is_none() => own_ip_towards(server).unwrap_or(any),
+            Transport::Xdp => any,
+            _ if server.ip().is_loopback() && server.is_ipv4() => Ipv4Addr::LOCALHOST.into(),
+            _ if server.ip().is_loopback() => std::net::Ipv6Addr::LOCALHOST.into(),
+            _ => any,
+        }
+    }
+}
+
+/// The address from which the system would send to `server`. Sends nothing.
+fn own_ip_towards(server: SocketAddr) -> Option<IpAddr> {
+    let any = if server.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(server).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn towards(transport: Transport, server: &str) -> IpAddr {
+        let args = TransportArgs { transport, ..TransportArgs::default() };
+        args.ip_towards(server.parse().expect("it is an address"))
+    }
+
+    #[test]
+    fn a_client_of_this_host_is_deaf_to_others() {
+        assert!(towards(Transport::Auto, "127.0.0.9:1").is_loopback());
+        assert!(towards(Transport::Udp, "[::1]:1").is_loopback());
+        assert!(towards(Transport::Udp, "192.0.2.1:1").is_unspecified());
+    }
+
+    #[test]
+    fn af_xdp_is_opened_at_the_address_that_the_system_would_take() {
+        assert_eq!(towards(Transport::Xdp, "127.0.0.1:9"), IpAddr::from([127, 0, 0, 1]));
+    }
+
+    #[test]
+    fn an_interface_is_for_af_xdp() {
+        let interface = Some("lo".to_owned());
+        let args = TransportArgs { interface, ..TransportArgs::default() };
+        let refused = args.open(Ipv4Addr::LOCALHOST.into(), 0).err().expect("it is refused");
+        assert!(refused.to_string().contains("add --transport xdp"), "{refused}");
+    }
+}
