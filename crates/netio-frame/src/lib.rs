@@ -10,6 +10,7 @@
 //! | `template` | [`Template`]: the headers to one peer, completed per packet |
 //! | `judge` | [`judge`]: a datagram for us, or its [`Flaw`] |
 //! | `neighbour` | ARP (RFC 826) and neighbour discovery (RFC 4861) |
+//! | `routes` | [`RouteTable`]: peers with their headers, and the neighbours that lead to them |
 //! | `checksum` | the Internet checksum (RFC 1071) |
 //!
 //! All bytes received are untrusted; nothing here panics on them.
@@ -19,10 +20,12 @@
 mod checksum;
 mod judge;
 mod neighbour;
+mod routes;
 mod template;
 
 pub use judge::{Datagram, Flaw, judge};
 pub use neighbour::{NEIGHBOUR_FRAME_BYTES, Neighbour, NeighbourFrame};
+pub use routes::{RouteEntry, RouteTable};
 pub use template::{TEMPLATE_BYTES, Template};
 
 /// An Ethernet address.

@@ -11,12 +11,12 @@ use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk,
 use crate::error::{XdpError, system};
 use crate::netlink::{Interface, NeighbourState, Netlink};
 use crate::program::Steering;
-use crate::routes::RouteTable;
 use crate::socket::{CopyMode, XskSocket, reserve};
 use crate::stats::XdpStats;
 use crate::sys::{self, RX_BATCH_MAX};
 use crate::upkeep::{Upkeep, now, read_changes};
 use crate::{XdpConfig, XdpMode};
+use petasos_netio_frame::RouteTable;
 use petasos_netio_frame::{ETHERNET_BYTES, Mac, Template, UDP_BYTES, V4_BYTES, V6_BYTES, judge};
 
 /// Packet I/O over one AF_XDP socket.

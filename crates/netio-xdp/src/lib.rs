@@ -10,8 +10,8 @@
 //! | `io` | [`XdpIo`], the backend |
 //! | `socket`, `sys` | [`XskSocket`]: frames, rings and system calls; all `unsafe` |
 //! | `program` | loads, attaches and shares the steering program |
-//! | `petasos-netio-frame` | writes and judges frames |
-//! | `netlink`, `routes` | next hops and their Ethernet addresses |
+//! | `petasos-netio-frame` | writes and judges frames, knows peers and their headers |
+//! | `netlink` | next hops and their Ethernet addresses |
 //! | `probe` | what this host supports, and why not |
 //!
 //! What holds everywhere:
@@ -32,7 +32,6 @@ mod io;
 mod netlink;
 mod probe;
 mod program;
-mod routes;
 mod socket;
 mod stats;
 mod sys;

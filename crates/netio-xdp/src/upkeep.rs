@@ -6,7 +6,7 @@ use petasos_base::Time;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::netlink::{NeighbourState, Netlink};
-use crate::routes::RouteTable;
+use petasos_netio_frame::RouteTable;
 
 /// Keeps neighbours fresh. The kernel believes in a neighbour for about 30 s after it has heard of
 /// it, but does not see the traffic of this backend. So it is told that each hop is in use every

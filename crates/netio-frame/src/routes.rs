@@ -6,15 +6,15 @@ use std::ops::Bound;
 
 use petasos_netio::{Ecn, Route, RouteError};
 
-use petasos_netio_frame::{Mac, Template};
+use crate::{Mac, Template};
 
 /// One peer. The entry of a released route keeps its place with `datagram_bytes_max` 0, so that
 /// every packet to it is refused as too long.
-pub(crate) struct RouteEntry {
+pub struct RouteEntry {
     /// The headers of what goes there.
-    pub(crate) template: Template,
+    pub template: Template,
     /// The largest datagram payload, in bytes, that goes there whole.
-    pub(crate) datagram_bytes_max: usize,
+    pub datagram_bytes_max: usize,
     peer: SocketAddr,
     /// The neighbour that packets go to: a router, or the peer.
     hop: IpAddr,
@@ -28,7 +28,7 @@ struct Hop {
 }
 
 /// Routes by index and by address, and hops. An address has at most one route.
-pub(crate) struct RouteTable {
+pub struct RouteTable {
     entries: Vec<RouteEntry>,
     by_address: BTreeMap<SocketAddr, u32>,
     free: Vec<u32>,
@@ -37,7 +37,8 @@ pub(crate) struct RouteTable {
 }
 
 impl RouteTable {
-    pub(crate) fn new(routes_max: usize) -> RouteTable {
+    /// A table with room for `routes_max` routes.
+    pub fn new(routes_max: usize) -> RouteTable {
         RouteTable {
             entries: Vec::new(),
             by_address: BTreeMap::new(),
@@ -48,19 +49,25 @@ impl RouteTable {
     }
 
     /// Adds a hold to the peer's route, if it has one.
-    pub(crate) fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
+    pub fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
         let index = *self.by_address.get(&peer)?;
         self.entries[index as usize].holds += 1;
         Some(Route(index))
     }
 
     /// Whether another route can be inserted.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.entries.len() < self.routes_max
     }
 
     /// Adds a route to a peer that has none, with one hold.
-    pub(crate) fn insert(
+    ///
+    /// # Errors
+    /// [`RouteError::TableFull`].
+    ///
+    /// # Panics
+    /// If the peer has one.
+    pub fn insert(
         &mut self,
         peer: SocketAddr,
         (hop, mac): (IpAddr, Mac),
@@ -92,7 +99,7 @@ impl RouteTable {
     ///
     /// # Panics
     /// If nobody holds the route: the caller released it too often.
-    pub(crate) fn release(&mut self, route: Route) {
+    pub fn release(&mut self, route: Route) {
         let entry = self.entries.get_mut(route.0 as usize).filter(|entry| entry.holds > 0);
         let entry = entry.expect("a released route is held");
         entry.holds -= 1;
@@ -109,13 +116,14 @@ impl RouteTable {
         }
     }
 
+    /// The route's entry; a released one refuses every packet as too long.
     #[inline]
-    pub(crate) fn get(&self, route: Route) -> Option<&RouteEntry> {
+    pub fn get(&self, route: Route) -> Option<&RouteEntry> {
         self.entries.get(route.0 as usize)
     }
 
     /// Notes a neighbour's address. Returns whether it is one of ours and has changed.
-    pub(crate) fn set_mac(&mut self, hop: IpAddr, mac: Mac) -> bool {
+    pub fn set_mac(&mut self, hop: IpAddr, mac: Mac) -> bool {
         let Some(entry) = self.hops.get_mut(&hop) else { return false };
         if entry.mac == mac {
             return false;
@@ -127,17 +135,17 @@ impl RouteTable {
     }
 
     /// Changes the ECN bits of what is sent, on every route.
-    pub(crate) fn set_ecn(&mut self, ecn: Ecn) {
+    pub fn set_ecn(&mut self, ecn: Ecn) {
         self.entries.iter_mut().for_each(|entry| entry.template.set_ecn(ecn));
     }
 
     /// The number of hops.
-    pub(crate) fn hops(&self) -> usize {
+    pub fn hops(&self) -> usize {
         self.hops.len()
     }
 
     /// The hop after `last` in a circle of all of them.
-    pub(crate) fn hop_after(&self, last: Option<IpAddr>) -> Option<IpAddr> {
+    pub fn hop_after(&self, last: Option<IpAddr>) -> Option<IpAddr> {
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = self.hops.range((after, Bound::Unbounded));
         rest.next().or_else(|| self.hops.first_key_value()).map(|(hop, _)| *hop)
