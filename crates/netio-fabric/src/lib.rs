@@ -1,5 +1,5 @@
 //! Packet I/O over libfabric's datagram endpoints (`FI_EP_DGRAM`): one backend for RDMA NICs, which
-//! libfabric drives through verbs unreliable datagrams, for others' fabrics, and for kernel sockets.
+//! libfabric drives through verbs, for others' fabrics, and for kernel sockets.
 //!
 //! The backend is behind the cargo feature `fabric`, because it needs libfabric and libclang; what
 //! is here without it says so ([`probe`]).
@@ -16,14 +16,18 @@
 //!
 //! | provider | damage on the way is found by | addresses | memory |
 //! |---|---|---|---|
-//! | `verbs` | the NIC: InfiniBand's invariant CRC, 32 bits, end to end; RoCE has it, too | by name server | registered, 40 bytes of prefix |
-//! | `efa` | the NIC, in a way that its maker does not document | by name | registered, prefix |
-//! | `udp` | the kernel: UDP's checksum, 16 bits; none on loopback, where nothing is on a wire | IP | any |
-//! | `sockets` | the kernel: TCP's checksum, 16 bits | IP | any |
+//! | `verbs` | the NIC: the invariant CRC (1) | by name server | registered, prefix |
+//! | `efa` | the NIC, undocumented | its own: unsupported | registered, prefix |
+//! | `udp` | the kernel: UDP's checksum (2) | IP | any |
+//! | `sockets` | the kernel: TCP's checksum (2) | IP | any |
+//!
+//! 1. 32 bits, from memory to memory of the NICs; InfiniBand and RoCE have it.
+//! 2. 16 bits; none on loopback, where nothing is on a wire.
 //!
 //! What a provider finds damaged never comes up here. `udp` and `sockets` are for tests and for
-//! hosts without such a NIC, where `petasos-netio-udp` is faster. `udp` and `verbs` were written
-//! for; only the software providers are tested, since the machines that test have no RDMA NIC.
+//! hosts without such a NIC, where `petasos-netio-udp` is faster. Only they are tested: the
+//! machines that test have no RDMA NIC. What one asks for is imposed on them instead: a prefix,
+//! registered memory, completions out of order.
 //!
 //! What holds everywhere:
 //!

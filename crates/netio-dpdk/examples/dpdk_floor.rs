@@ -1,0 +1,136 @@
+//! Measures the backend between two processes over DPDK's shared-memory driver, net_memif.
+//!
+//! `cargo run --release -p petasos-netio-dpdk --features dpdk --example dpdk_floor [SECONDS]`
+//!
+//! Needs neither hardware nor huge pages. The server is a process of its own, ended when the client
+//! is done; each has a core. Each figure is the best of
+//! many short turns, because a machine that others use has good and bad moments.
+
+use std::net::SocketAddr;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use petasos_base::Clock;
+use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
+use petasos_netio_dpdk::{DpdkConfig, DpdkIo};
+
+const PAYLOAD_BYTES: usize = 32 + 24;
+const TURNS: usize = 20;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let first = arguments.next().unwrap_or_default();
+    if first == "serve" {
+        return serve(&arguments.next().expect("the path of the socket"));
+    }
+    let seconds = first.parse().unwrap_or(0.05);
+    let socket = std::env::temp_dir().join(format!("petasos-memif-{}", std::process::id()));
+    let socket = socket.to_str().expect("a path of text");
+    let program = std::env::current_exe().expect("this program has a path");
+    let server = Command::new(program).args(["serve", socket]).spawn();
+    let _server = Server(server.expect("the program can be started again"));
+    pin(0);
+    let mut io = open(2, "client", socket);
+    let clock = Clock::system();
+    let end = clock.now() + Duration::from_secs(20);
+    while !io.is_up() {
+        assert!(clock.now() < end, "the server does not answer");
+        std::thread::yield_now();
+    }
+    println!("{PAYLOAD_BYTES} B payload, best of {TURNS} turns of {seconds} s");
+    let turn = Duration::from_secs_f64(seconds);
+    let mut best = |window| (0..TURNS).map(|_| flood(&mut io, window, turn)).fold(0f64, f64::max);
+    println!("ping-pong mean, µs: {:.3}", 1e6 / best(1));
+    println!("echo rate, window 32, M/s: {:.3}", best(32) / 1e6);
+    println!("echo rate, window 64, M/s: {:.3}", best(64) / 1e6);
+}
+
+/// Ends with its owner: memif peers may hang when they exit by themselves.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            eprintln!("cannot end the server: {error}");
+        }
+    }
+}
+
+fn address(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 77, 0, number], 4000))
+}
+
+fn open(number: u8, role: &str, socket: &str) -> DpdkIo {
+    let eal = "--no-huge --no-shconf -m 256 --no-pci --iova-mode=va --no-telemetry --log-level=3";
+    let mac = |number| [2, 0x77, 0, 0, 0, number];
+    let config = DpdkConfig {
+        eal: eal.split(' ').map(str::to_owned).chain(["-l".to_owned(), "0".to_owned()]).collect(),
+        device: format!("net_memif0,role={role},socket={socket},socket-abstract=no"),
+        neighbours: [1, 2].map(|number| (address(number).ip(), mac(number))).to_vec(),
+        mac: Some(mac(number)),
+        mtu: Some(1500),
+        ..DpdkConfig::default()
+    };
+    DpdkIo::bind(address(number), &config).unwrap_or_else(|error| panic!("{role}: {error}"))
+}
+
+/// Sends every packet back, for two minutes at most.
+fn serve(socket: &str) {
+    pin(1);
+    let mut io = open(1, "server", socket);
+    let route = io.route(address(2)).expect("it is configured");
+    let mut copies = [0; TX_BATCH_MAX * PAYLOAD_BYTES];
+    let clock = Clock::system();
+    let end = clock.now() + Duration::from_secs(120);
+    for turns in 1u64.. {
+        let mut count = 0;
+        for (copy, frame) in copies.chunks_mut(PAYLOAD_BYTES).zip(io.receive().frames()) {
+            copy.copy_from_slice(frame.bytes);
+            count += 1;
+        }
+        if count > 0 {
+            io.transmit_train(route, &copies[..count * PAYLOAD_BYTES], PAYLOAD_BYTES);
+        }
+        if turns.is_multiple_of(1 << 16) && clock.now() > end {
+            return;
+        }
+    }
+}
+
+/// Keeps `window` packets outstanding; what was lost is replaced after a while. Echoes per second.
+fn flood(io: &mut DpdkIo, window: usize, turn: Duration) -> f64 {
+    let clock = Clock::system();
+    let route = io.route(address(1)).expect("it is configured");
+    let bytes = [7; PAYLOAD_BYTES];
+    let packets = [TxPacket { route, head: &bytes, body: &[] }; TX_BATCH_MAX];
+    while io.receive().frames().count() > 0 {}
+    let (start, mut now) = (clock.now(), clock.now());
+    let (mut echoes, mut outstanding, mut idle) = (0u64, 0, 0u32);
+    for turns in 1u64.. {
+        outstanding += io.transmit(&packets[..window - outstanding]);
+        let count = io.receive().frames().count().min(outstanding);
+        outstanding -= count;
+        echoes += count as u64;
+        idle = if count > 0 { 0 } else { idle + 1 };
+        if idle > 1 << 18 {
+            (outstanding, idle) = (0, 0);
+        }
+        if turns.is_multiple_of(16) {
+            now = clock.now();
+            if now - start >= turn {
+                break;
+            }
+        }
+    }
+    io.release_route(route);
+    echoes as f64 * 1e9 / now.nanos_since(start) as f64
+}
+
+/// Best effort: on a machine with one core, the processes share it.
+fn pin(core: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        eprintln!("cannot pin to core {core}: {error}");
+    }
+}

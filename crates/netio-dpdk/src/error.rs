@@ -1,0 +1,92 @@
+//! Why the backend could not be opened, and what to do about it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use petasos_netio::SetupError;
+
+/// Why a `DpdkIo` could not be opened. Nothing is left behind but DPDK's environment; without the
+/// change that the message advises, a retry fails again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DpdkError {
+    /// Whoever built the program left the backend out.
+    #[error("this program was built without DPDK: build it with the cargo feature `dpdk`")]
+    NotBuilt,
+    /// The caller's address cannot be that of one port, or has no UDP port.
+    #[error("{0} is no address of one endpoint: name an address and a UDP port other than 0")]
+    AddressUnspecific(SocketAddr),
+    /// DPDK's environment did not come up. It cannot be tried again in this process.
+    #[error(
+        "DPDK did not start with `{arguments}` ({error}): it needs huge pages or `--no-huge`, and \
+         rights to its devices; it says more on the standard error stream"
+    )]
+    Environment {
+        /// Its arguments.
+        arguments: String,
+        /// What it said.
+        error: io::Error,
+    },
+    /// This process has started DPDK with other arguments already.
+    #[error("DPDK runs with `{running}` already: all endpoints of a process need the same")]
+    OtherArguments {
+        /// The arguments in use.
+        running: String,
+    },
+    /// There is no such port, and it could not be made.
+    #[error("there is no DPDK port {device} ({error}): `dpdk-devbind.py -s` lists the devices")]
+    DeviceMissing {
+        /// Its name or arguments.
+        device: String,
+        /// Why it could not be made.
+        error: io::Error,
+    },
+    /// Another endpoint of this process has the port.
+    #[error("DPDK port {0} has an endpoint already")]
+    DeviceBusy(String),
+    /// There is not enough memory for the frames.
+    #[error("no memory for {frames} frames ({error}): more huge pages, or a larger `-m`")]
+    Memory {
+        /// As many as were asked for.
+        frames: u32,
+        /// What DPDK said.
+        error: io::Error,
+    },
+    /// The caller's gateway is of another family, or unreachable itself.
+    #[error("{0} cannot be the gateway: it is not in the local address's subnet")]
+    Gateway(IpAddr),
+    /// The caller's configuration is impossible.
+    #[error("not a possible configuration: {0}")]
+    Config(&'static str),
+    /// The driver refused for another reason.
+    #[error("cannot {attempt}: {error}")]
+    System {
+        /// What was attempted.
+        attempt: &'static str,
+        /// What was said.
+        error: io::Error,
+    },
+}
+
+impl From<DpdkError> for SetupError {
+    fn from(error: DpdkError) -> SetupError {
+        match error {
+            DpdkError::System { attempt, error } => SetupError::System { attempt, error },
+            other => SetupError::System { attempt: "open DPDK", error: io::Error::other(other) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_to_do() {
+        let text = SetupError::from(DpdkError::NotBuilt).to_string();
+        assert!(text.contains("cargo feature `dpdk`"), "{text}");
+        let missing =
+            DpdkError::DeviceMissing { device: "x".to_owned(), error: io::Error::other("no") };
+        assert!(missing.to_string().contains("no DPDK port x (no)"));
+    }
+}

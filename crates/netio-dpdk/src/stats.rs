@@ -1,0 +1,54 @@
+//! What happened to packets, in the terms of this backend.
+
+use petasos_netio_frame::Flaw;
+
+petasos_base::counters! {
+    /// Counters beyond [`petasos_netio::IoStats`]. Those of flaws are in `rx_errors` there, too.
+    pub struct DpdkStats {
+        /// Frames that ended before their headers did.
+        rx_short,
+        /// Frames that are neither UDP directly behind IPv4 or IPv6 nor about neighbours.
+        rx_protocol,
+        /// Pieces of datagrams.
+        rx_fragments,
+        /// Frames whose lengths contradict each other.
+        rx_lengths,
+        /// Frames with a wrong or missing checksum.
+        rx_checksums,
+        /// Frames for another address or port; no flaw, for there may be other hosts.
+        rx_foreign,
+        /// Datagrams without payload; no flaw, and not delivered.
+        rx_empty,
+        /// Frames from foreign memory, or in pieces, that could not be copied into ours.
+        rx_uncopied,
+        /// Datagrams dropped while a route waited for its neighbour.
+        rx_while_resolving,
+        /// Frames that the device dropped for want of a free one.
+        rx_missed,
+        /// Questions for our Ethernet address that were answered.
+        neighbour_answers,
+        /// Neighbours whose Ethernet address has changed.
+        neighbour_changes,
+    }
+}
+
+#[cfg_attr(not(feature = "dpdk"), expect(dead_code, reason = "the backend counts"))]
+impl DpdkStats {
+    #[cold]
+    pub(crate) fn note(&mut self, flaw: Flaw) {
+        let counter = match flaw {
+            Flaw::Short => &mut self.rx_short,
+            Flaw::Protocol => &mut self.rx_protocol,
+            Flaw::Fragment => &mut self.rx_fragments,
+            Flaw::Length => &mut self.rx_lengths,
+            Flaw::Checksum => &mut self.rx_checksums,
+            Flaw::Foreign => &mut self.rx_foreign,
+        };
+        *counter += 1;
+    }
+
+    /// Frames with a flaw.
+    pub(crate) fn flawed(&self) -> u64 {
+        self.rx_short + self.rx_protocol + self.rx_fragments + self.rx_lengths + self.rx_checksums
+    }
+}

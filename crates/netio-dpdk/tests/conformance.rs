@@ -1,0 +1,56 @@
+//! The backend passes the suite over packet sockets on veth pairs, and across a switch where it
+//! takes three ports.
+#![cfg(feature = "dpdk")]
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use petasos_conformance::{BackendFactory, conformance_tests};
+use petasos_netio_dpdk::{DpdkConfig, DpdkIo};
+
+mod common;
+use common::{config, ip, mac, on_interface, rig};
+
+struct Veth {
+    v6: bool,
+    /// Networks that ports use.
+    stars: RefCell<Vec<rig::Star>>,
+}
+
+impl BackendFactory for Veth {
+    type Io = DpdkIo;
+
+    fn ports(&self, count: usize) -> Vec<DpdkIo> {
+        let star = rig::Star::new(count);
+        // One thread polls all ports of a test, so that nobody would answer a question.
+        let neighbours: Vec<_> =
+            (1..=count as u8).map(|number| (ip(self.v6, number), mac(number))).collect();
+        let open = |(at, host): (usize, &rig::Namespace)| {
+            let number = at as u8 + 1;
+            let address = SocketAddr::new(ip(self.v6, number), 4000);
+            let config = DpdkConfig { neighbours: neighbours.clone(), ..config(number) };
+            on_interface((host, "v0"), address, config).expect("a fresh interface is free")
+        };
+        let ports = star.hosts.iter().enumerate().map(open).collect();
+        self.stars.borrow_mut().push(star);
+        ports
+    }
+
+    fn foreign_address(&self) -> SocketAddr {
+        SocketAddr::new(ip(!self.v6, 9), 9)
+    }
+}
+
+fn veth(v6: bool) -> Option<Veth> {
+    rig::available().then_some(Veth { v6, stars: RefCell::default() })
+}
+
+mod v4 {
+    use super::*;
+    conformance_tests!(veth(false));
+}
+
+mod v6 {
+    use super::*;
+    conformance_tests!(veth(true));
+}
