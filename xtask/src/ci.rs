@@ -14,12 +14,13 @@ struct Step {
 }
 
 /// Cheap steps stand first, so that small slips are found in seconds.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
     Step { name: "clippy", what: "lints, as errors", run: clippy },
     Step { name: "test", what: "tests", run: |root| cargo(root, &["test", "--workspace"]) },
+    Step { name: "backends", what: "DPDK and libfabric, linted and tested", run: backends },
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
     Step { name: "simulate", what: "clusters under faults, fixed and fresh seeds", run: simulate },
@@ -77,6 +78,28 @@ fn clippy(root: &Path) -> TaskResult {
     cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
+/// Crates with a feature, and the system's library that it needs, as pkg-config calls it.
+const FEATURES: [(&str, &str, &str); 2] =
+    [("petasos-netio-fabric", "fabric", "libfabric"), ("petasos-netio-dpdk", "dpdk", "libdpdk")];
+
+/// What the default build leaves out. Each package by itself, so that the dependencies of the main
+/// build are used as they are.
+fn backends(root: &Path) -> TaskResult {
+    for (package, feature, library) in FEATURES {
+        if !tools::has_library(library) {
+            println!(
+                "skipped: {package}: no {library}; root installs it by `cargo xtask ci tools`"
+            );
+            continue;
+        }
+        let what = ["--package", package, "--features", feature, "--all-targets"];
+        let lints = ["--", "-D", "warnings"];
+        cargo(root, &[&["clippy"][..], &what, &lints].concat())?;
+        cargo(root, &["test", "--package", package, "--features", feature])?;
+    }
+    Ok(())
+}
+
 fn doc(root: &Path) -> TaskResult {
     let mut command = cargo_command(root, &["doc", "--workspace", "--no-deps"]);
     command.env("RUSTDOCFLAGS", "-Dwarnings");
@@ -84,8 +107,7 @@ fn doc(root: &Path) -> TaskResult {
 }
 
 /// The lock-free parts: package, and which of its unit tests are written for the model checker.
-const LOOM_TESTS: [(&str, &str); 2] =
-    [("petasos-endpoint", "doorbell"), ("petasos-shm", "ring")];
+const LOOM_TESTS: [(&str, &str); 2] = [("petasos-endpoint", "doorbell"), ("petasos-shm", "ring")];
 
 /// Runs them with the atomics seam leading to the model checker.
 fn loom(root: &Path) -> TaskResult {

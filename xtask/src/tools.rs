@@ -19,6 +19,19 @@ const TOOLS: [Tool; 2] = [
     Tool { program: "tshark", package: "tshark" },
 ];
 
+/// Packages that make the `backends` step run, and the library by which they are recognised, as
+/// pkg-config calls it.
+const LIBRARIES: [(&str, &[&str]); 2] = [
+    ("libfabric", &["libfabric-dev", "libclang-dev", "pkg-config"]),
+    ("libdpdk", &["libdpdk-dev", "libclang-dev", "pkg-config"]),
+];
+
+/// Whether pkg-config finds `library`.
+pub fn has_library(library: &str) -> bool {
+    let mut command = Command::new("pkg-config");
+    command.args(["--exists", library]).status().is_ok_and(|status| status.success())
+}
+
 /// Whether `program` is on the path.
 pub fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -28,8 +41,10 @@ pub fn is_installed(program: &str) -> bool {
 /// Installs what is missing, if this is a Debian machine and we are root; otherwise says what is
 /// missing and goes on: the steps that need it speak for themselves.
 pub fn install_missing() -> TaskResult {
-    let missing: Vec<&str> =
-        TOOLS.iter().filter(|tool| !is_installed(tool.program)).map(|tool| tool.package).collect();
+    let tools = TOOLS.iter().filter(|tool| !is_installed(tool.program)).map(|tool| tool.package);
+    let libraries = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
+    let packages = libraries.flat_map(|(_, packages)| packages.iter().copied());
+    let missing: Vec<&str> = tools.chain(packages).collect();
     if missing.is_empty() {
         println!("nothing is missing");
         return Ok(());
