@@ -6,8 +6,8 @@ use petasos_endpoint::{
     AlgorithmConfig, CallError, Clock, Completion, CongestionConfig, Context, Endpoint,
     EndpointConfig, MsgBuf, Request, SessionId, SwiftConfig, Time, VirtualClock,
 };
+use petasos_netio::Ecn;
 use petasos_netio::memory::{Captured, Hub, MemoryConfig};
-use petasos_netio::{Ecn, PacketIo};
 
 const ECHO: u16 = 1;
 /// Long messages' packets, in bytes of the datagram and on the wire.

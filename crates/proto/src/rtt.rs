@@ -40,7 +40,8 @@ impl RttEstimator {
             self.smoothed_ns = (self.smoothed_ns - self.smoothed_ns / 8 + rtt / 8).max(1);
         }
         let rto = self.smoothed_ns.saturating_add(self.variation_ns.saturating_mul(4));
-        self.rto_ns = rto.clamp(self.rto_min_ns, self.rto_max_ns);
+        // Not `clamp`: it checks its bounds each time.
+        self.rto_ns = rto.max(self.rto_min_ns).min(self.rto_max_ns);
     }
 
     /// The timeout after `backoff` fruitless attempts, in nanoseconds.

@@ -145,7 +145,9 @@ impl<C> ClientSession<C> {
         self.refresh_window();
     }
 
+    /// Tells of a round trip of `rtt_ns` and of all packets that have returned since the last.
     #[cold]
+    #[inline(never)]
     pub(super) fn feed_back(&mut self, answer: Answer, rtt_ns: u64, now: Time) {
         let returned = self.completed_short.wrapping_sub(self.control.reported);
         let packets = u32::try_from(returned).unwrap_or(u32::MAX).max(1);
@@ -157,6 +159,7 @@ impl<C> ClientSession<C> {
             served: answer.served,
         };
         self.control.congestion.on_sample(now, &feedback);
+        self.control.reported(self.completed_short);
         self.refresh_window();
     }
 

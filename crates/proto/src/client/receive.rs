@@ -275,7 +275,7 @@ impl<C> ClientSession<C> {
         let rtt_ns = now.nanos_since(timed_at);
         self.rtt.sample(rtt_ns);
         if !self.control.is_clear(rtt_ns) {
-            self.feed_back(answer, rtt_ns, now);
+            return self.feed_back(answer, rtt_ns, now);
         }
         self.control.reported(self.completed_short);
     }

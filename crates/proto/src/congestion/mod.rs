@@ -137,7 +137,10 @@ impl Congestion {
     /// not be given at all.
     #[inline(always)]
     pub fn is_clear(&self, rtt_ns: u64, marked: u32) -> bool {
-        rtt_ns < self.clear_below_ns && marked <= self.clear_marks
+        if rtt_ns >= self.clear_below_ns {
+            return false;
+        }
+        marked <= self.clear_marks
     }
 
     /// Packets returned at `now`.

@@ -3,6 +3,7 @@
 mod ack;
 mod backlog;
 mod cancel;
+mod congestion;
 mod credits;
 mod done;
 mod forge;

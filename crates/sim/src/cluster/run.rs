@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, seed: u64) -> Run<'a> {
         let judge = Judge::new(scenario.is_trusting(), scenario.lateness_nanos_max);
         let shared = Shared::new(judge, scenario.workload.clone());
-        let (config, of_app) = (scenario.endpoint.clone(), Rc::clone(&shared));
+        let (config, of_app) = (scenario.endpoint(seed), Rc::clone(&shared));
         let seat = move |seat: HostSeat| {
             let life = Life { host: seat.number, restarts: seat.restarts };
             let app = App::new(life, seat.seed, Rc::clone(&of_app));

@@ -1,7 +1,7 @@
 //! What a run is made of.
 
-use petasos_base::Time;
-use petasos_endpoint::EndpointConfig;
+use petasos_base::{Rng, Time};
+use petasos_endpoint::{CongestionConfig, EndpointConfig};
 
 use super::plan::Workload;
 use crate::{
@@ -60,7 +60,7 @@ pub struct Scenario {
     pub sessions: u32,
     /// Whether sessions are set up by the control protocol, and peers' deaths noticed by it.
     pub control: bool,
-    /// Every endpoint's settings.
+    /// Every endpoint's settings. Unless these name a congestion control, each run picks one.
     pub endpoint: EndpointConfig,
     /// What is asked of the hosts.
     pub workload: Workload,
@@ -95,6 +95,12 @@ impl Scenario {
         }
     }
 
+    /// Every endpoint's settings in the run of `seed`.
+    pub(super) fn endpoint(&self, seed: u64) -> EndpointConfig {
+        let congestion = self.endpoint.congestion.unwrap_or_else(|| congestion_of(seed));
+        EndpointConfig { congestion: Some(congestion), ..self.endpoint.clone() }
+    }
+
     pub(super) fn world(&self, seed: u64) -> WorldConfig {
         WorldConfig { seed, ..WorldConfig::default() }
     }
@@ -114,5 +120,24 @@ impl Scenario {
         let pairs = (0..hosts)
             .flat_map(|client| servers(client).into_iter().map(move |server| (client, server)));
         pairs.filter(|(client, server)| client != server).collect()
+    }
+}
+
+/// The congestion control of a run: any algorithm, any train, and each bypass on or off.
+fn congestion_of(seed: u64) -> CongestionConfig {
+    let mut rng = Rng::new(seed);
+    let algorithms = [
+        CongestionConfig::none,
+        CongestionConfig::timely,
+        CongestionConfig::swift,
+        CongestionConfig::swift_over_kernel,
+        CongestionConfig::dctcp,
+    ];
+    let algorithm = algorithms[rng.below(algorithms.len() as u64) as usize];
+    CongestionConfig {
+        burst_ns: [0, 4_000, 50_000][rng.below(3) as usize],
+        rate_bypass: rng.chance(0.7),
+        pacing_bypass: rng.chance(0.7),
+        ..algorithm()
     }
 }

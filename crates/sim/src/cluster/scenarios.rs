@@ -1,7 +1,7 @@
 //! The scenarios that are run for every change, with fixed and with fresh seeds.
 
 use petasos_base::{Rng, Time};
-use petasos_endpoint::{EndpointConfig, PoolConfig, Recovery, SessionConfig};
+use petasos_endpoint::{CongestionConfig, EndpointConfig, PoolConfig, Recovery, SessionConfig};
 
 use super::plan::Workload;
 use super::scenario::{Scenario, Shape, Step, Who};
@@ -181,7 +181,9 @@ fn incast(rng: &mut Rng) -> Scenario {
         think_nanos: 0,
         ..Workload::default()
     };
-    let endpoint = endpoint(|session| session.credits = 64);
+    let mut endpoint = endpoint(|session| session.credits = 64);
+    // Else nothing would be dropped.
+    endpoint.congestion = Some(CongestionConfig::none());
     Scenario {
         shape: Shape::Shallow(17, 256 << 10),
         who: Who::ToFirst,
