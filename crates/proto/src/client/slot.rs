@@ -145,3 +145,13 @@ impl<C> Slot<C> {
         self.backoff = 0;
     }
 }
+
+/// The slots in a set. An idle session's slots are not even looked at: with thousands of sessions
+/// that would be most of what their timers cost.
+pub(super) fn slots_in(mut set: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let slot = (set != 0).then(|| set.trailing_zeros())?;
+        set &= set - 1;
+        Some(slot)
+    })
+}

@@ -2,7 +2,7 @@
 
 use petasos_base::Time;
 
-use super::slot::{Phase, UNTIMED};
+use super::slot::{Phase, UNTIMED, slots_in};
 use super::{ClientSession, Expired};
 use crate::params::Recovery;
 
@@ -11,11 +11,11 @@ const PROBES_MAX: u8 = 2;
 
 impl<C> ClientSession<C> {
     /// When [`ClientSession::handle_timeout`] has something to do next; [`Time::NEVER`] if no
-    /// call is waiting. Looks at every slot: for timers, not for every packet.
+    /// call is waiting. Looks at every busy slot: for timers, not for every packet.
     pub fn next_timeout(&self) -> Time {
         let queued = self.backlog.iter().map(|queued| queued.call.options.timeout_at);
         let earliest = queued.min().unwrap_or(Time::NEVER);
-        let busy = self.slots.iter().filter(|slot| slot.phase != Phase::Idle);
+        let busy = slots_in(self.busy).map(|index| &self.slots[index as usize]);
         busy.fold(earliest, |earliest, slot| {
             let resend_at = slot.progress_at.plus_nanos(self.rtt.rto_ns(slot.backoff));
             earliest.min(slot.options.timeout_at).min(resend_at)
@@ -30,24 +30,24 @@ impl<C> ClientSession<C> {
             let queued = self.backlog.remove(at).expect("the position was just found");
             return Some(Expired { context: queued.call.context, cancel: None });
         }
-        let mut busy = self.slots.iter().enumerate().filter(|(_, slot)| slot.phase != Phase::Idle);
-        let (slot, _) = busy.find(|(_, slot)| late(slot.options.timeout_at))?;
-        Some(self.abort(slot as u32))
+        let timeout_at = |index: u32| self.slots[index as usize].options.timeout_at;
+        let slot = slots_in(self.busy).find(|index| late(timeout_at(*index)))?;
+        Some(self.abort(slot))
     }
 
     /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
     /// concerned; poll for packets afterwards.
     pub fn handle_timeout(&mut self, now: Time) -> u32 {
         let (mut concerned, mut congested) = (0, false);
-        for index in 0..self.params.slots {
+        for index in slots_in(self.busy) {
             let slot = &self.slots[index as usize];
             let silent_ns = now.nanos_since(slot.progress_at);
             let waits = slot.phase == Phase::Waiting || slot.in_flight() > 0;
             let due = waits && silent_ns >= self.rtt.rto_ns(slot.backoff);
-            if slot.phase != Phase::Idle && due {
+            if due {
                 congested |= self.retransmit(index, now);
                 concerned += 1;
-            } else if slot.phase != Phase::Idle && !waits {
+            } else if !waits {
                 // Merely short of credits: nothing of it is in the network.
                 self.slots[index as usize].progress_at = now;
             }
