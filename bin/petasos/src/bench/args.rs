@@ -61,7 +61,8 @@ pub struct BenchArgs {
     /// Measure against a running `petasos serve` at this address, without a floor
     #[arg(long)]
     pub connect: Option<SocketAddr>,
-    /// Sessions [default: one per 8 requests of the window]
+    /// Sessions; each call picks one at random [default: one per 8 requests of the window, each
+    /// call on that of the one before]
     #[arg(long)]
     pub sessions: Option<usize>,
     /// Largest datagram payload in bytes, headers of IP and UDP not counted [default: 8972; shm and

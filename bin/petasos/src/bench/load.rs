@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use petasos_base::{Clock, Time};
+use petasos_base::{Clock, Rng, Time};
 use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, SessionId};
 use petasos_report::Histogram;
 
@@ -12,6 +12,8 @@ use crate::service::SIZED;
 /// The client's state.
 pub struct Load {
     pub sessions: Vec<SessionId>,
+    /// Whence the next call's session is picked; without it, a call follows one on its session.
+    pick: Option<Rng>,
     request_bytes: u32,
     response_bytes: u32,
     batch: usize,
@@ -56,6 +58,7 @@ impl Load {
     pub fn new(request_bytes: u32, response_bytes: u32, batch: usize, exact: bool) -> Load {
         Load {
             sessions: Vec::new(),
+            pick: None,
             request_bytes,
             response_bytes,
             batch,
@@ -70,6 +73,18 @@ impl Load {
             last_at: Time::ZERO,
             latency: Histogram::new(),
             failure: None,
+        }
+    }
+
+    /// Makes every call go to a session picked at random.
+    pub fn pick_sessions(&mut self) {
+        self.pick = Some(Rng::new(1));
+    }
+
+    fn next_session(&mut self, last: SessionId) -> SessionId {
+        match &mut self.pick {
+            Some(rng) => self.sessions[rng.below(self.sessions.len() as u64) as usize],
+            None => last,
         }
     }
 
@@ -107,7 +122,8 @@ fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>)
     }
     if load.running && load.enqueued_this_turn < load.batch {
         load.enqueued_this_turn += 1;
-        load.send(cx, completion.session, completion.request);
+        let session = load.next_session(completion.session);
+        load.send(cx, session, completion.request);
     } else {
         load.ready.push((completion.session, completion.request));
     }

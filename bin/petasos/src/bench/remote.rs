@@ -26,6 +26,9 @@ pub fn open_client(
     let io = args.open(local)?;
     let exact = args.experiment == Experiment::Latency;
     let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
+    if args.sessions.is_some() {
+        load.pick_sessions();
+    }
     load.adaptive = args.polling == PollingArg::Adaptive;
     let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
     client.attach(&node)?;
