@@ -1,6 +1,7 @@
 //! Congestion control that fits the packet I/O and the session: `docs/congestion.md` has the
 //! reasons for the numbers.
 
+use petasos_netio::Ecn;
 use petasos_proto::{AlgorithmConfig, CongestionConfig, SessionParams};
 use petasos_wire::HEADER_BYTES;
 
@@ -15,7 +16,7 @@ pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> 
     let chosen = configured.unwrap_or_else(|| match io {
         Backend::Udp(_) | Backend::Local(_) => CongestionConfig::swift_over_kernel(),
         // Between two rings there is no queue but the receiver's, for which it grants credits.
-        Backend::Shm(_) => CongestionConfig::none(),
+        Backend::Shm(_) => on_rings(None),
         _ => CongestionConfig::swift(),
     });
     if matches!(chosen.algorithm, AlgorithmConfig::Dctcp(_)) {
@@ -24,11 +25,19 @@ pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> 
     chosen
 }
 
+/// The same for a session by rings, whatever else the packet I/O has.
+pub(crate) fn on_rings(configured: Option<CongestionConfig>) -> CongestionConfig {
+    configured.unwrap_or_else(CongestionConfig::none)
+}
+
 /// Sends packets as such that may be marked, and reads the marks of those received.
 fn understand_marks(io: &mut Backend) {
-    if let Backend::Udp(io) = io {
-        // Where it cannot be had there are no marks, and losses have to tell of congestion.
-        let _ = io.set_ecn_capable();
+    // Where it cannot be had there are no marks, and losses have to tell of congestion.
+    match io {
+        Backend::Udp(io) => drop(io.set_ecn_capable()),
+        Backend::Local(io) => drop(io.set_ecn_capable()),
+        Backend::Xdp(io) => io.set_ecn(Ecn::Capable0),
+        Backend::Shm(_) | Backend::Memory(_) => {}
     }
 }
 

@@ -341,7 +341,11 @@ impl<S> Endpoint<S> {
         server_ip: IpAddr,
     ) -> Result<bool, RouteError> {
         let backlog_max = self.core.config.backlog_max;
-        let (timers, congestion) = (self.core.config.timers, self.core.congestion);
+        let timers = self.core.config.timers;
+        let congestion = match granted.local {
+            Some(_) => congestion::on_rings(self.core.config.congestion),
+            None => self.core.congestion,
+        };
         let Some(entry) = self.core.client_mut(offer.session) else { return Ok(false) };
         if !matches!(entry.state, ClientState::Connecting) {
             return Ok(false);
@@ -397,8 +401,8 @@ impl<S> Endpoint<S> {
     }
 
     /// Packets of `datagram_bytes` that one session may have in flight to this endpoint: half of
-    /// what fits the `room_bytes` of the receive buffer, since the system's overhead counts as well (W10). Sessions do
-    /// not share it yet; that comes with milestone 2.
+    /// what fits the `room_bytes` of the receive buffer, since the system's overhead counts as well
+    /// (W10). Sessions do not share it yet; that comes with milestone 2.
     fn credits_for(room_bytes: usize, datagram_bytes: usize) -> u32 {
         let fitting = room_bytes / 2 / datagram_bytes.max(1);
         fitting.clamp(CREDITS_MIN, petasos_wire::CREDITS_MAX as usize) as u32

@@ -78,7 +78,7 @@ impl LocalIo {
     /// Opens a socket at `address`, and rings under a name of their own.
     ///
     /// # Errors
-    /// The socket's: see [`SetupError`]. Without rings it works as well: see [`LocalIo::has_rings`].
+    /// The socket's: see [`SetupError`]. Rings may be missing: see [`LocalIo::has_rings`].
     pub fn bind(address: SocketAddr, config: &LocalConfig) -> Result<LocalIo, SetupError> {
         let udp = UdpIo::bind(address, config.udp)?;
         let rings = match config.local {
@@ -102,6 +102,11 @@ impl LocalIo {
     /// What became of links; zeros without rings.
     pub fn link_stats(&self) -> ShmStats {
         self.shm.as_ref().map_or(ShmStats::default(), ShmIo::link_stats)
+    }
+
+    /// Understands the marks of congested switches: see [`UdpIo::set_ecn_capable`].
+    pub(crate) fn set_ecn_capable(&mut self) -> Result<(), SetupError> {
+        self.udp.set_ecn_capable()
     }
 
     /// The rings' name, and what a session can have in them.

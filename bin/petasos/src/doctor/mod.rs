@@ -95,7 +95,8 @@ fn to_json(findings: &[Facility]) -> Value {
             "advice": facility.advice,
         })
     };
-    json!({ "machine": Machine::read(), "facilities": findings.iter().map(each).collect::<Vec<_>>() })
+    let facilities: Vec<_> = findings.iter().map(each).collect();
+    json!({ "machine": Machine::read(), "facilities": facilities })
 }
 
 fn table(findings: &[Facility]) -> Table {
