@@ -11,6 +11,8 @@
 //! flight is lost once one that was sent `REORDER_THRESHOLD` or more transmissions later is known
 //! to have arrived. So a lost *re*transmission is detected too, without a timeout.
 
+use petasos_base::Time;
+
 /// Transmissions by which a packet may be overtaken before it counts as lost.
 const REORDER_THRESHOLD: u32 = 3;
 
@@ -27,11 +29,14 @@ struct Entry {
     stamp: u32,
     /// Transmission number under which it was last sent or pulled.
     transmission: u32,
+    /// When, in the low bits of nanoseconds.
+    sent_ns: u32,
     state: State,
     resent: bool,
 }
 
-const UNSENT: Entry = Entry { stamp: 0, transmission: 0, state: State::Done, resent: false };
+const UNSENT: Entry =
+    Entry { stamp: 0, transmission: 0, sent_ns: 0, state: State::Done, resent: false };
 
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
@@ -45,6 +50,8 @@ pub(crate) struct Scoreboard {
     stamp_next: u32,
     /// The latest place that is known to have arrived.
     stamp_arrived: Option<u32>,
+    /// When the transmission left that the latest arrival answers, until somebody asks.
+    answered_ns: Option<u32>,
     ring: Box<[Entry]>,
 }
 
@@ -73,6 +80,7 @@ impl Scoreboard {
             lost: 0,
             stamp_next: 0,
             stamp_arrived: None,
+            answered_ns: None,
             ring: vec![UNSENT; capacity].into_boxed_slice(),
         }
     }
@@ -120,8 +128,21 @@ impl Scoreboard {
             self.sent = self.sent.max(self.next);
         }
         self.in_flight += 1;
-        *self.entry(index) = Entry { stamp, transmission, state: State::InFlight, resent };
+        let state = State::InFlight;
+        *self.entry(index) = Entry { stamp, transmission, sent_ns: 0, state, resent };
         resent
+    }
+
+    /// Notes that `index`, which was sent just now, leaves at `now`.
+    pub(crate) fn on_left(&mut self, index: u32, now: Time) {
+        self.entry(index).sent_ns = now.as_nanos() as u32;
+    }
+
+    /// The exact round trip of the transmission that the latest arrivals answer, in nanoseconds
+    /// (up to 4 s), if they answer one that was in flight. Each is given once.
+    pub(crate) fn take_round_trip(&mut self, now: Time) -> Option<u64> {
+        let sent_ns = self.answered_ns.take()?;
+        Some(u64::from((now.as_nanos() as u32).wrapping_sub(sent_ns)))
     }
 
     /// Notes that packet `index` has arrived; the answer that says so was to transmission `echo`.
@@ -133,12 +154,17 @@ impl Scoreboard {
         }
         let entry = self.entry(index);
         let stamp = entry.stamp;
-        let exact = !entry.resent || entry.transmission == echo;
+        let echoed = entry.transmission == echo;
+        let exact = !entry.resent || echoed;
+        let sent_ns = entry.sent_ns;
         let before = core::mem::replace(&mut entry.state, State::Done);
         match before {
             State::Done => return Arrival::Known,
             State::Lost => self.lost -= 1,
             State::InFlight => self.in_flight -= 1,
+        }
+        if echoed && before == State::InFlight {
+            self.answered_ns = Some(sent_ns);
         }
         if exact {
             self.stamp_arrived = self.stamp_arrived.max(Some(stamp));

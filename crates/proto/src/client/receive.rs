@@ -247,6 +247,15 @@ impl<C> ClientSession<C> {
     fn sample(&mut self, index: u32, packet: Packet<'_>, answer: Answer, now: Time) {
         self.control.count(answer.returned, packet.ecn_echo());
         let slot = &mut self.slots[index as usize];
+        if let Some(rtt_ns) = slot.board.as_mut().and_then(|board| board.take_round_trip(now)) {
+            // Every packet of a longer message that is answered gives one, not only a timed one.
+            slot.timed = UNTIMED;
+            if now != self.sampled_at {
+                let left_at = Time::from_nanos(now.as_nanos().saturating_sub(rtt_ns));
+                self.record(answer, left_at, now);
+            }
+            return;
+        }
         let exact = packet.echo() == slot.timed;
         if slot.timed != UNTIMED && (now != self.sampled_at || !exact) {
             self.take_sample(index, packet, answer, now);

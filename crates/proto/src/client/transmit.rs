@@ -114,6 +114,7 @@ impl<C> ClientSession<C> {
         }
         let board = slot.board.as_mut().expect("a longer message has a board");
         let resent = board.on_sent(part, transmission);
+        board.on_left(part, now);
         self.in_flight += 1;
         self.stats.retransmissions += u64::from(resent);
         self.probes &= !(1 << index);

@@ -112,7 +112,8 @@ proptest! {
         pair.run();
         prop_assert_eq!(pair.client.in_flight(), 0);
         let buffers = Rc::strong_count(&pair.living) - 1;
-        prop_assert_eq!(pair.server.into_places().flatten().count(), buffers, "every buffer comes back");
+        let kept = pair.server.into_places().flatten().count();
+        prop_assert_eq!(kept, buffers, "every buffer comes back");
     }
 
     /// Each half also bears every kind that only the other may receive.

@@ -56,7 +56,10 @@ pub(super) struct Sent {
 pub(super) struct Network {
     pub(super) link: Link,
     pub(super) log: Vec<Sent>,
+    seed: u64,
     rng: Rng,
+    /// How often each packet has been sent, by what it carries.
+    copies: BTreeMap<(u8, u64, u32, u32), u64>,
     sequence: u64,
     in_flight: BTreeMap<(Time, u64), Vec<u8>>,
     /// Packets sent of each kind, and the fates chosen for those to come.
@@ -69,7 +72,9 @@ impl Network {
         Network {
             link,
             log: Vec::new(),
+            seed,
             rng: Rng::new(seed),
+            copies: BTreeMap::new(),
             sequence: 0,
             in_flight: BTreeMap::new(),
             counts: [0; 16],
@@ -98,6 +103,7 @@ impl Network {
         let chosen =
             self.fates.iter().find(|(of, which, _)| *of == kind && which.contains(&ordinal));
         let fate = chosen.map(|(_, _, fate)| *fate);
+        self.rng = self.luck_of(&packet);
         if matches!(fate, Some(Fate::Lost)) || self.rng.chance(self.link.loss) {
             return;
         }
@@ -106,6 +112,24 @@ impl Network {
             self.deliver(bytes.clone(), now, extra_ns);
         }
         self.deliver(bytes, now, extra_ns);
+    }
+
+    /// What befalls a packet depends on what it carries and on how often that has been sent, not
+    /// on which slot took its turn first: so runs that differ in such turns are comparable.
+    fn luck_of(&mut self, packet: &Packet<'_>) -> Rng {
+        let (kind, request) = (packet.kind() as u8, packet.request());
+        let part = if packet.from_server() {
+            (packet.value(), u32::from(packet.is_later()))
+        } else {
+            (packet.packet_index(), packet.message_bytes())
+        };
+        let copies = self.copies.entry((kind, request, part.0, part.1)).or_default();
+        *copies += 1;
+        let mut seed = self.seed;
+        for word in [kind.into(), request, part.0.into(), part.1.into(), *copies] {
+            seed = Rng::new(seed ^ word).next_u64();
+        }
+        Rng::new(seed)
     }
 
     /// Puts `bytes` on the way without faults or log: also for what no honest peer sends.
