@@ -16,10 +16,10 @@ use petasos_netio_udp::{UdpConfig, UdpIo};
 
 const PAYLOAD_BYTES: usize = 32 + 24;
 const WINDOW: usize = 64;
-const TURNS: usize = 20;
+const TURNS: usize = 100;
 
 fn main() {
-    let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0.05);
+    let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0.005);
     println!("{PAYLOAD_BYTES} B payload, window {WINDOW}, best of {TURNS} turns of {seconds} s");
     let turn = Duration::from_secs_f64(seconds);
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
