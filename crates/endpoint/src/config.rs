@@ -12,9 +12,9 @@ pub struct EndpointConfig {
     pub pool: PoolConfig,
     /// Retransmission timers of client sessions.
     pub timers: TimerConfig,
-    /// Congestion control of the sessions that this endpoint opens; `None` for what suits its packet
-    /// I/O ([`crate::Endpoint::congestion`] tells). A session's packets have their own length, so
-    /// `packet_bytes` does not matter here.
+    /// Congestion control of the sessions that this endpoint opens; `None` for what suits its
+    /// packet I/O ([`crate::Endpoint::congestion`] tells). A session's packets have their own
+    /// length, so `packet_bytes` does not matter here.
     ///
     /// With DCTCP the endpoint says in its packets that it understands congestion marks, and reads
     /// them. Both ends have to be told so: the server's echoes what the client learns from.

@@ -126,8 +126,8 @@ impl TxQueue {
     }
 
     /// Queues a message's only packet, in a session without checksums, copying its payload of at
-    /// most [`STAGED_PAYLOAD_BYTES_MAX`]; also to `kept`, which is as long. If the packet before it is
-    /// a little longer, it is padded to that length and joins its train (W7).
+    /// most [`STAGED_PAYLOAD_BYTES_MAX`]; also to `kept`, which is as long. If the packet before it
+    /// is a little longer, it is padded to that length and joins its train (W7).
     ///
     /// The packet is written first and joins a train, or begins one, afterwards: there is always
     /// room for one more.
@@ -182,8 +182,8 @@ impl TxQueue {
         self.join_or_open(route, start, padded && trailer == 0);
     }
 
-    /// Makes the packet that has just been staged, from `start` on, part of the open train if it can
-    /// be, and the first of a new one otherwise.
+    /// Makes the packet that has just been staged, from `start` on, part of the open train if it
+    /// can be, and the first of a new one otherwise.
     #[inline(never)]
     fn join_or_open(&mut self, route: Route, start: usize, padded: bool) {
         let packet_bytes = self.staged - start;

@@ -100,7 +100,8 @@ impl UdpIo {
     /// [`UdpConfig::ecn_capable`] does from the start.
     ///
     /// # Errors
-    /// The system's, if it cannot set the bits. Marks that it cannot read are as if there were none.
+    /// The system's, if it cannot set the bits. Marks that it cannot read are as if there were
+    /// none.
     pub fn set_ecn_capable(&mut self) -> Result<(), SetupError> {
         let _ = self.socket.report_ecn(true);
         self.socket

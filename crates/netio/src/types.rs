@@ -87,7 +87,8 @@ pub struct Frames<'a> {
     batch: RxBatch<'a>,
     chunk: usize,
     rest: &'a [u8],
-    /// Bytes of the next frame, if there is one in `rest`; of the latest, if it was the chunk's last.
+    /// Bytes of the next frame, if there is one in `rest`; of the latest, if it was the last of
+    /// its chunk.
     segment_bytes: usize,
     ecn: Ecn,
 }

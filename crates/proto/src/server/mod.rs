@@ -40,7 +40,8 @@ pub enum RequestAction {
         /// Where in the message, in bytes.
         offset: u32,
     },
-    /// Store the payload at `offset` of the slot's place. After the `last` one it holds the whole request: run its handler.
+    /// Store the payload at `offset` of the slot's place. After the `last` one it holds the whole
+    /// request: run its handler.
     Store {
         /// The request's slot.
         slot: u32,
