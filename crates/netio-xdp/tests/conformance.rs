@@ -4,10 +4,14 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 
 use petasos_conformance::{BackendFactory, conformance_tests, run_all};
+use petasos_netio::PacketIo;
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
 
 mod rig;
 use rig::{Namespace, Pair, Star};
+
+/// Attempts to find a neighbour; the kernel gives up on one after three seconds.
+const ATTEMPTS_MAX: usize = 10;
 
 struct Veth {
     host: fn(u8) -> IpAddr,
@@ -25,7 +29,22 @@ impl Veth {
             let config = &self.config;
             host.run(|| XdpIo::bind(address, config)).expect("a fresh interface is free")
         };
-        hosts.iter().enumerate().map(open).collect()
+        let mut ports: Vec<_> = hosts.iter().enumerate().map(open).collect();
+        acquaint(&mut ports);
+        ports
+    }
+}
+
+/// Lets every port find every other one. Attaching programs takes interfaces down for a moment, in
+/// which the kernel's questions for neighbours are lost and it may give up: that is not what the
+/// suite is about.
+fn acquaint(ports: &mut [XdpIo]) {
+    let addresses: Vec<_> = ports.iter().map(XdpIo::local_address).collect();
+    for (number, port) in ports.iter_mut().enumerate() {
+        for (_, address) in addresses.iter().enumerate().filter(|(other, _)| *other != number) {
+            let route = (0..ATTEMPTS_MAX).find_map(|_| port.route(*address).ok());
+            port.release_route(route.expect("ports reach each other"));
+        }
     }
 }
 
