@@ -30,7 +30,7 @@ pub struct Call<C> {
 /// Where an accepted call went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
-    /// The call's number in its session, for [`ClientSession::cancel`].
+    /// The call's number in its session, for [`crate::ClientSession::cancel`].
     pub call: u64,
     /// Whether it has a slot already; otherwise it waits for one.
     pub started: bool,
@@ -39,7 +39,7 @@ pub struct Enqueued {
 /// A call whose only packet is to be sent now.
 #[derive(Debug)]
 pub struct Sent<'a, C> {
-    /// The call's number in its session, for [`ClientSession::cancel`].
+    /// The call's number in its session, for [`crate::ClientSession::cancel`].
     pub call: u64,
     /// The call's slot.
     pub slot: u32,
@@ -74,13 +74,13 @@ pub enum Transmit {
 pub enum ResponseAction<C> {
     /// Nothing: the packet was dropped or only moved internal state.
     None,
-    /// The payload is the whole response: [`ClientSession::complete`] the call.
+    /// The payload is the whole response: [`crate::ClientSession::complete`] the call.
     Complete {
         /// The call's slot.
         slot: u32,
     },
     /// The payload begins a response of `bytes`: provide that much room and store it at 0.
-    /// If there is no room, [`ClientSession::cancel`] the call.
+    /// If there is no room, [`crate::ClientSession::cancel`] the call.
     Begin {
         /// The call's slot.
         slot: u32,
@@ -88,7 +88,7 @@ pub enum ResponseAction<C> {
         bytes: u32,
     },
     /// Store the payload at `offset` of the response in `slot`. After the `last` one, call
-    /// [`ClientSession::finish`].
+    /// [`crate::ClientSession::finish`].
     Store {
         /// The call's slot.
         slot: u32,
