@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use petasos_netio::{Ecn, PacketIo, TxPacket};
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
@@ -11,8 +12,11 @@ use rig::Pair;
 
 /// Turns after which whoever polls gives up.
 const TURNS_MAX: usize = 2_000_000;
-/// Datagrams of which one has to arrive.
-const ATTEMPTS_MAX: usize = 20;
+/// Datagrams of which one has to arrive, and how long each is given: the interface may be down for
+/// seconds.
+const ATTEMPTS_MAX: usize = 400;
+const TURNS_PER_ATTEMPT: usize = 10_000;
+const PATIENCE: Duration = Duration::from_millis(25);
 
 /// A backend on the right and a kernel socket on the left.
 fn ends(pair: &Pair, host: fn(u8) -> IpAddr, config: &XdpConfig) -> (UdpSocket, XdpIo) {
@@ -38,12 +42,13 @@ fn next_frame(io: &mut XdpIo, turns_max: usize) -> Option<(Vec<u8>, Ecn)> {
 fn insist(io: &mut XdpIo, bytes: &[u8], mut send: impl FnMut()) -> Ecn {
     for _ in 0..ATTEMPTS_MAX {
         send();
-        for _ in 0..TURNS_MAX / ATTEMPTS_MAX {
+        for _ in 0..TURNS_PER_ATTEMPT {
             if let Some(frame) = io.receive().frames().find(|frame| frame.bytes == bytes) {
                 return frame.ecn;
             }
             std::thread::yield_now();
         }
+        std::thread::sleep(PATIENCE);
     }
     panic!("none of {ATTEMPTS_MAX} datagrams has arrived");
 }
