@@ -84,6 +84,14 @@ impl SwiftConfig {
     }
 }
 
+/// A path whose shortest round trip is more than so many configured targets, and more than a
+/// millisecond, is longer than whoever configured it thought: it would be throttled to nothing although no queue stands. It aims at
+/// its shortest round trip and the configured target on top. Queues alone do not get there: they
+/// were kept near the target from the first packet on. (A target relative to the shortest round
+/// trip for every path would favour those that came early.)
+const LONG_PATH: u64 = 4;
+const LONG_PATH_NS_MIN: u64 = 1_000_000;
+
 /// The state of Swift for one session.
 #[derive(Clone, Debug)]
 pub(super) struct Swift {
@@ -94,6 +102,8 @@ pub(super) struct Swift {
     opening: bool,
     timeouts: u32,
     rtt_ns: u64,
+    /// The shortest round trip ever seen; [`LONG_PATH`] says what for.
+    rtt_least_ns: u64,
     /// When the latest round of decreases began, and how far they may go.
     cut_at: Time,
     cut_to: f64,
@@ -113,6 +123,7 @@ impl Swift {
             opening: true,
             timeouts: 0,
             rtt_ns: 0,
+            rtt_least_ns: u64::MAX,
             cut_at: Time::ZERO,
             cut_to: 0.0,
             flow_slope_ns,
@@ -127,6 +138,13 @@ impl Swift {
         let unscaled = config.base_target_ns + config.hop_ns * u64::from(config.hops);
         let flow = self.flow_slope_ns / packets.sqrt() - self.flow_offset_ns;
         unscaled + flow.clamp(0.0, config.flow_range_ns as f64) as u64
+    }
+
+    /// What the path's own length adds to the target, where it is far longer than configured.
+    fn path_ns(&self) -> u64 {
+        let long_ns = (LONG_PATH * self.config.base_target_ns).max(LONG_PATH_NS_MIN);
+        let seen = self.rtt_least_ns != u64::MAX;
+        if seen && self.rtt_least_ns > long_ns { self.rtt_least_ns } else { 0 }
     }
 
     /// Cuts the window by `fraction`, to no less than `decrease_max` allows per round trip.
@@ -149,7 +167,8 @@ impl Controller for Swift {
     fn on_sample(&mut self, now: Time, feedback: &Feedback) {
         self.timeouts = 0;
         let rtt_ns = feedback.rtt_ns;
-        let target_ns = self.target_ns(self.window.packets());
+        self.rtt_least_ns = self.rtt_least_ns.min(rtt_ns);
+        let target_ns = self.path_ns() + self.target_ns(self.window.packets());
         if rtt_ns < target_ns {
             self.rtt_ns = rtt_ns;
             let step = if self.opening { self.window.packets() } else { self.config.additive };

@@ -138,3 +138,16 @@ fn a_round_trip_with_a_handler_in_it_opens_but_never_cuts() {
     }
     assert_eq!(window(&congestion), 13);
 }
+
+#[test]
+fn a_path_far_longer_than_configured_is_not_throttled() {
+    let mut congestion = with(flat());
+    for round in 1..=50 {
+        sample(&mut congestion, round * 5_000_000, 5_000_000);
+    }
+    assert!(window(&congestion) > 16, "no queue stands, whatever the target says");
+    for round in 51..=100 {
+        sample(&mut congestion, round * 5_000_000, 8_000_000);
+    }
+    assert!(window(&congestion) < 16, "a queue beyond the target on top is one");
+}
