@@ -31,6 +31,8 @@
 //!
 //! Boundary rule: knows memory and descriptors; neither sockets nor packets.
 
+#![cfg_attr(loom, allow(dead_code, reason = "only tests make rings under the model checker"))]
+
 #[cfg(not(loom))]
 mod mapped;
 #[cfg(loom)]
@@ -39,6 +41,8 @@ mod modelled;
 mod region;
 mod ring;
 mod shape;
+#[cfg(loom)]
+mod unmapped;
 
 #[cfg(not(loom))]
 use mapped::Memory;
@@ -49,3 +53,5 @@ use modelled::Memory;
 pub use region::{RegionError, adopt, create};
 pub use ring::{Broken, Consumer, Ends, INLINE_BYTES_MAX, Pop, Producer, PushError, Record};
 pub use shape::{DATA_BYTES_MAX, RECORD_BYTES_MAX, RingShape, SLOTS_MAX, ShapeError};
+#[cfg(loom)]
+pub use unmapped::{RegionError, adopt, create};
