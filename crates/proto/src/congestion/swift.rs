@@ -85,10 +85,10 @@ impl SwiftConfig {
 }
 
 /// A path whose shortest round trip is more than so many configured targets, and more than a
-/// millisecond, is longer than whoever configured it thought: it would be throttled to nothing although no queue stands. It aims at
-/// its shortest round trip and the configured target on top. Queues alone do not get there: they
-/// were kept near the target from the first packet on. (A target relative to the shortest round
-/// trip for every path would favour those that came early.)
+/// millisecond, is longer than whoever configured it thought: it would be throttled to nothing
+/// although no queue stands. It aims at its shortest round trip and the configured target on top.
+/// Queues alone do not get there: they were kept near the target from the first packet on. (A
+/// target relative to the shortest round trip for every path would favour those that came early.)
 const LONG_PATH: u64 = 4;
 const LONG_PATH_NS_MIN: u64 = 1_000_000;
 
