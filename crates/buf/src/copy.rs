@@ -16,7 +16,7 @@ pub fn copy_short(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// [`copy_short`] to two places at once: the length is looked at only once.
+/// [`copy_short`] to two places. For 16 to 32 bytes the length is looked at only once.
 ///
 /// # Panics
 /// If the lengths differ.

@@ -11,6 +11,11 @@ use crate::backend::Backend;
 /// while: paces are made of estimates.
 const FRAMING_BYTES: usize = 38 + 20 + 8;
 
+const _: () = assert!(
+    petasos_control::PAYLOAD_BYTES_MAX as usize + HEADER_BYTES + FRAMING_BYTES <= 65_535,
+    "every session's packets are within what congestion control accepts"
+);
+
 /// What an endpoint over `io` does if it has been told `configured`.
 pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> CongestionConfig {
     let chosen = configured.unwrap_or_else(|| match io {
@@ -19,6 +24,7 @@ pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> 
         Backend::Shm(_) => on_rings(None),
         _ => CongestionConfig::swift(),
     });
+    chosen.validate().expect("the configuration is valid");
     if matches!(chosen.algorithm, AlgorithmConfig::Dctcp(_)) {
         understand_marks(io);
     }

@@ -12,7 +12,7 @@ use crate::call::{
 };
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::RequestHandle;
-use crate::place::SHORT_BYTES_MAX;
+use crate::kept::SHORT_BYTES_MAX;
 use crate::sessions::{ClientState, SessionId, SessionState};
 
 /// The endpoint as handlers, continuations and the application see it.
@@ -99,7 +99,7 @@ impl<S> Context<'_, S> {
                 Ok(sent) => {
                     core.tx.push_short(*route, sent.header, &sent.context.request, None);
                     let number = sent.call;
-                    if now < entry.rearm_before || options.timeout_at != Time::NEVER {
+                    if entry.needs_timer(now) || options.timeout_at != Time::NEVER {
                         core.arm_call(session, options.timeout_at);
                     }
                     return Ok(CallId { session, number });
@@ -141,7 +141,7 @@ impl<S> Context<'_, S> {
             && entry.session.is_running(handle.request)
         {
             let slot = entry.session.slot_of(handle.request);
-            if let Some(mut buf) = entry.session.place_mut(slot).take_roomy(len) {
+            if let Some(mut buf) = entry.session.kept_mut(slot).take_roomy(len) {
                 buf.set_len(len);
                 return Ok(buf);
             }
@@ -159,7 +159,7 @@ impl<S> Context<'_, S> {
         let slot = entry.session.slot_of(request);
         match entry.session.respond(request, response.len() as u32) {
             Respond::Send => {
-                if let Some(old) = entry.session.place_mut(slot).put(response) {
+                if let Some(old) = entry.session.kept_mut(slot).put(response) {
                     core.pool.give(old);
                 }
                 core.send_response(index, slot, 0, 1);
@@ -180,10 +180,10 @@ impl<S> Context<'_, S> {
         if bytes.len() <= SHORT_BYTES_MAX
             && let Some(entry) = core.servers.get_mut(handle.session)
             && entry.generation == handle.generation
-            && let Some((header, place)) =
+            && let Some((header, kept)) =
                 entry.session.respond_short(handle.request, bytes.len() as u32)
         {
-            let kept = place.short_mut(bytes.len());
+            let kept = kept.short_mut(bytes.len());
             return core.tx.push_short(entry.route, header, bytes, Some(kept));
         }
         self.respond_with_buffer(handle, bytes);

@@ -187,7 +187,7 @@ impl<S> Core<S> {
         self.tx.forget_session(index, true);
         self.closed_servers.add(entry.session.stats());
         self.routes_released.push(entry.route);
-        for buf in entry.session.into_places().filter_map(|mut place| place.take()) {
+        for buf in entry.session.into_kept().filter_map(|mut kept| kept.take()) {
             self.pool.give(buf);
         }
     }

@@ -35,8 +35,7 @@ impl<S> Endpoint<S> {
     /// An endpoint over `io` whose handlers and continuations share `state`.
     ///
     /// # Panics
-    /// When it opens sessions, if `config.congestion` is not valid:
-    /// [`CongestionConfig::validate`] tells beforehand.
+    /// If `config.congestion` is not valid: [`CongestionConfig::validate`] tells beforehand.
     pub fn new(config: EndpointConfig, io: impl Into<Backend>, clock: Clock, state: S) -> Self {
         let mut io = io.into();
         let congestion = congestion::choose(config.congestion, &mut io);
@@ -49,7 +48,8 @@ impl<S> Endpoint<S> {
         &self.core.congestion
     }
 
-    /// Makes `handler` answer `method`, in place of an earlier one.
+    /// Makes `handler` answer `method`, in place of an earlier one. Nothing once the endpoint
+    /// [drains](Endpoint::drain).
     pub fn register(&mut self, method: u16, handler: Handler<S>) {
         let index = usize::from(method);
         if self.core.draining {

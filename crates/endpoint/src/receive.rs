@@ -187,7 +187,7 @@ fn on_request_action<S>(
             store_request(core, index, slot, offset, packet.payload());
             if last {
                 let entry = core.servers.get_mut(index).expect("the session was just found");
-                let buf = entry.session.place_mut(slot).take();
+                let buf = entry.session.kept_mut(slot).take();
                 let buf = buf.expect("a request being received has a buffer");
                 let (generation, request) = (entry.generation, packet.request());
                 let handle = RequestHandle { session: index, generation, request };
@@ -200,7 +200,7 @@ fn on_request_action<S>(
                 return reject(core, index, packet.request(), RejectCode::Overloaded);
             };
             let entry = core.servers.get_mut(index).expect("the session was just found");
-            if let Some(old) = entry.session.place_mut(slot).put(buf) {
+            if let Some(old) = entry.session.kept_mut(slot).put(buf) {
                 core.pool.give(old);
             }
             store_request(core, index, slot, offset, packet.payload());
@@ -213,7 +213,7 @@ fn on_request_action<S>(
         }
         RequestAction::Released { slot } => {
             let entry = core.servers.get_mut(index).expect("the session was just found");
-            if let Some(buf) = entry.session.place_mut(slot).take() {
+            if let Some(buf) = entry.session.kept_mut(slot).take() {
                 core.pool.give(buf);
             }
         }
@@ -223,7 +223,7 @@ fn on_request_action<S>(
 
 fn store_request<S>(core: &mut Core<S>, index: u32, slot: u32, offset: u32, payload: &[u8]) {
     let entry = core.servers.get_mut(index).expect("the session was just found");
-    let buf = entry.session.place_mut(slot).buffer_mut();
+    let buf = entry.session.kept_mut(slot).buffer_mut();
     store(buf.expect("a request being received has a buffer"), offset, payload);
 }
 

@@ -6,7 +6,7 @@ use petasos_netio::Route;
 use petasos_proto::{ClientSession, ServerSession};
 
 use crate::call::CallContext;
-use crate::place::Place;
+use crate::kept::Kept;
 
 /// Names a client session of an endpoint. A closed session's name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +59,12 @@ pub(crate) struct ClientEntry<S> {
 }
 
 impl<S> ClientEntry<S> {
+    /// Whether the timer has to be set anew for a packet that leaves now.
+    #[inline(always)]
+    pub(crate) fn needs_timer(&self, now: Time) -> bool {
+        now < self.rearm_before
+    }
+
     /// Notes that the timer fires at `at`.
     pub(crate) fn set_timer(&mut self, at: Time) {
         self.timer_at = at;
@@ -93,7 +99,7 @@ impl<S> ClientState<S> {
 pub(crate) struct ServerEntry {
     pub(crate) generation: u32,
     pub(crate) tag: u32,
-    pub(crate) session: ServerSession<Place>,
+    pub(crate) session: ServerSession<Kept>,
     pub(crate) route: Route,
     pub(crate) peer: Option<PeerId>,
     pub(crate) dirty: bool,

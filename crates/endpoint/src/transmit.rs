@@ -40,7 +40,7 @@ impl<S> Core<S> {
             }
         }
         let next_send = session.next_send();
-        if session.busy() > 0 && now < entry.rearm_before {
+        if session.busy() > 0 && entry.needs_timer(now) {
             self.arm_retransmission(index);
         }
         if next_send != Time::NEVER {
@@ -80,13 +80,13 @@ impl<S> Core<S> {
         let payload_bytes = entry.session.params().payload_bytes as usize;
         for packet in start..end {
             let header = entry.session.response_header(slot, packet);
-            let place = entry.session.place_mut(slot);
-            let short = place.as_slice().len() <= STAGED_PAYLOAD_BYTES_MAX;
+            let kept = entry.session.kept_mut(slot);
+            let short = kept.as_slice().len() <= STAGED_PAYLOAD_BYTES_MAX;
             if short || header.has_checksum() {
-                self.tx.push_part(route, header, place.as_slice(), (packet, payload_bytes));
+                self.tx.push_part(route, header, kept.as_slice(), (packet, payload_bytes));
                 continue;
             }
-            let buf = place.buffer_mut().expect("a long response is in a buffer");
+            let buf = kept.buffer_mut().expect("a long response is in a buffer");
             buf.write_header(packet, &header.to_bytes());
             let (kind, slot) = (Kind::Response, slot as u8);
             self.tx.push(TxItem { route, kind, slot, session: index, index: packet, request });

@@ -4,7 +4,7 @@
 //! A request runs at most once: its number must be newer than the slot's (W5), and the response is
 //! kept until the client's next request in the slot, or an explicit "done", shows that it arrived.
 //!
-//! The caller keeps a place for one message per slot here ([`ServerSession::place_mut`]): the
+//! The caller keeps one message per slot here ([`ServerSession::kept_mut`]): the
 //! request while it is being assembled, then the response. After the slot moves on, the old
 //! response stays until it is taken or overwritten, so that the next one can reuse its memory
 //! (eRPC's preallocated responses).
@@ -31,7 +31,7 @@ pub enum RequestAction {
     /// The payload is a whole new request: run its handler.
     Deliver,
     /// The payload is the first to arrive of a new request of `bytes`: provide that much room in
-    /// the slot's place and store it at `offset`. If there is no room, reject the request.
+    /// what the slot keeps and store it at `offset`. If there is no room, reject the request.
     Begin {
         /// The request's slot.
         slot: u32,
@@ -40,7 +40,7 @@ pub enum RequestAction {
         /// Where in the message, in bytes.
         offset: u32,
     },
-    /// Store the payload at `offset` of the slot's place. After the `last` one it holds the whole
+    /// Store the payload at `offset` of what the slot keeps. After the `last` one it holds the whole
     /// request: run its handler.
     Store {
         /// The request's slot.
@@ -85,7 +85,7 @@ pub struct ServerTransmit {
 /// What became of a handler's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Respond {
-    /// Put it into the slot's place and send its packet 0.
+    /// Let the slot keep it and send its packet 0.
     Send,
     /// The call is over; drop the response.
     Stale,
@@ -115,7 +115,8 @@ struct Slot<B> {
     phase: Phase,
     ecn: bool,
     assembly: Option<Box<Assembly>>,
-    place: B,
+    /// The caller's: the request while it is assembled, then the response.
+    kept: B,
 }
 
 impl<B> Slot<B> {
@@ -164,7 +165,7 @@ impl<B: Default> ServerSession<B> {
             phase: Phase::Idle,
             ecn: false,
             assembly: None,
-            place: B::default(),
+            kept: B::default(),
         };
         ServerSession {
             header: params.header(),
@@ -193,10 +194,10 @@ impl<B> ServerSession<B> {
         ServerSession { short_responses_below: 0, ..self }
     }
 
-    /// The slot's place for a message; see the module's documentation.
+    /// What the slot keeps; see the module's documentation.
     #[inline]
-    pub fn place_mut(&mut self, slot: u32) -> &mut B {
-        &mut self.slots[slot as usize].place
+    pub fn kept_mut(&mut self, slot: u32) -> &mut B {
+        &mut self.slots[slot as usize].kept
     }
 
     /// The response to `request` in `slot`, unless the slot has moved on.
@@ -204,7 +205,7 @@ impl<B> ServerSession<B> {
     pub fn response_of(&self, slot: u32, request: u64) -> Option<&B> {
         let slot = &self.slots[slot as usize];
         let current = slot.request == request && slot.phase == Phase::Responded;
-        current.then_some(&slot.place)
+        current.then_some(&slot.kept)
     }
 
     /// The number of the latest request in `slot`.
@@ -233,7 +234,7 @@ impl<B> ServerSession<B> {
     }
 
     /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
-    /// caller puts the response into the slot's place and sends its packet 0.
+    /// caller lets the slot keep the response and sends its packet 0.
     #[inline]
     pub fn respond(&mut self, request: u64, bytes: u32) -> Respond {
         if !self.is_running(request) {
@@ -253,8 +254,8 @@ impl<B> ServerSession<B> {
     }
 
     /// The common case of [`ServerSession::respond`] and [`ServerSession::response_header`] in one
-    /// step: answers `request` with `bytes` in one packet. Gives its header, and the slot's place
-    /// for the caller to put the response into.
+    /// step: answers `request` with `bytes` in one packet. Gives its header, and what
+    /// the slot keeps, for the caller to put the response into.
     ///
     /// `None`, and nothing changed, if anything is out of the ordinary.
     #[inline(always)]
@@ -278,7 +279,7 @@ impl<B> ServerSession<B> {
             .with_numbers(request, transmission)
             .with_server(slot.echo, bytes, self.credits)
             .with_ecn_echo(slot.ecn);
-        Some((header, &mut slot.place))
+        Some((header, &mut slot.kept))
     }
 
     /// Gives `request` up with a reason for the client; `None` if its call is over.
@@ -359,9 +360,9 @@ impl<B> ServerSession<B> {
         &self.stats
     }
 
-    /// Ends the session: what every slot's place holds.
-    pub fn into_places(self) -> impl Iterator<Item = B> {
-        self.slots.into_iter().map(|slot| slot.place)
+    /// Ends the session: what every slot keeps.
+    pub fn into_kept(self) -> impl Iterator<Item = B> {
+        self.slots.into_iter().map(|slot| slot.kept)
     }
 
     fn reject_packet(&mut self, slot: u32, code: RejectCode) -> ServerTransmit {

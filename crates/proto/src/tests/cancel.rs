@@ -32,7 +32,7 @@ fn w21_a_response_that_crosses_the_cancellation_is_ignored() {
         pair.run();
         assert_eq!(pair.outcome(method), Outcome::Cancelled);
         assert_eq!(pair.client.stats().stale, 1);
-        assert!(pair.server.place_mut(0).is_none(), "the server has released the response");
+        assert!(pair.server.kept_mut(0).is_none(), "the server has released the response");
     }
 }
 

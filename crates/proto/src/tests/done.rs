@@ -16,7 +16,7 @@ fn w21_done_releases_the_response() {
     pair.run();
     assert_eq!(pair.outcome(method), Outcome::Answered);
     assert_eq!(pair.kinds().last(), Some(&Kind::Done));
-    assert!(pair.server.place_mut(0).is_none());
+    assert!(pair.server.kept_mut(0).is_none());
     assert_eq!(pair.server.stats().cancels, 0, "the call was not cancelled");
 }
 
@@ -26,7 +26,7 @@ fn w21_a_lost_done_leaves_the_response_to_the_next_request() {
     pair.network.doom(Kind::Done, 0..1, Fate::Lost);
     pair.call(Plan::new(32, 5 * PAYLOAD));
     pair.run();
-    assert!(pair.server.place_mut(0).is_some());
+    assert!(pair.server.kept_mut(0).is_some());
     let next = pair.call(Plan::new(32, 32));
     pair.run();
     assert_eq!(pair.outcome(next), Outcome::Answered);

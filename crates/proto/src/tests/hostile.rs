@@ -112,7 +112,7 @@ proptest! {
         pair.run();
         prop_assert_eq!(pair.client.in_flight(), 0);
         let buffers = Rc::strong_count(&pair.living) - 1;
-        let kept = pair.server.into_places().flatten().count();
+        let kept = pair.server.into_kept().flatten().count();
         prop_assert_eq!(kept, buffers, "every buffer comes back");
     }
 

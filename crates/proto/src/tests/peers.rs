@@ -97,7 +97,7 @@ impl Pair {
                 self.begin(slot, bytes, offset, payload);
             }
             RequestAction::Store { slot, offset, last } => {
-                let buffer = self.server.place_mut(slot).as_mut();
+                let buffer = self.server.kept_mut(slot).as_mut();
                 let request = &mut buffer.expect("the request has begun").bytes;
                 store(request, offset, payload);
                 if last {
@@ -114,7 +114,7 @@ impl Pair {
             RequestAction::Reject(reject) => {
                 self.network.send(bytes_of(reject.header, &[]), self.now);
             }
-            RequestAction::Released { slot } => *self.server.place_mut(slot) = None,
+            RequestAction::Released { slot } => *self.server.kept_mut(slot) = None,
         }
     }
 
@@ -131,7 +131,7 @@ impl Pair {
 
     fn put_buffer(&mut self, slot: u32, bytes: Vec<u8>) {
         let living = Rc::clone(&self.living);
-        *self.server.place_mut(slot) = Some(Buffer { bytes, _living: living });
+        *self.server.kept_mut(slot) = Some(Buffer { bytes, _living: living });
     }
 
     fn run_handler(&mut self, slot: u32, request_bytes: &[u8]) {
@@ -159,11 +159,11 @@ impl Pair {
     pub(super) fn respond(&mut self, job: Job) {
         let bytes = self.plans[usize::from(job.method)].response_bytes;
         if self.config.short_cuts
-            && let Some((header, place)) = self.server.respond_short(job.request, bytes)
+            && let Some((header, kept)) = self.server.respond_short(job.request, bytes)
         {
             let response = response_of(job.method, bytes);
             self.network.send(bytes_of(header, &response), self.now);
-            *place = Some(Buffer { bytes: response, _living: Rc::clone(&self.living) });
+            *kept = Some(Buffer { bytes: response, _living: Rc::clone(&self.living) });
             return;
         }
         match self.server.respond(job.request, bytes) {

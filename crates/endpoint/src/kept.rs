@@ -1,12 +1,12 @@
 //! What a server session keeps in each slot: the request while it is being assembled, then the
 //! response until the client has it.
 //!
-//! A short response lies in the place itself: it is written there and to the transmit queue in
+//! A short response lies in the slot itself: it is written there and to the transmit queue in
 //! one go, and costs neither an allocation nor another cache line.
 
 use petasos_buf::MsgBuf;
 
-/// The longest response that a place holds without a buffer.
+/// The longest response that a slot keeps without a buffer.
 pub(crate) const SHORT_BYTES_MAX: usize = 63;
 
 /// `len` when the message is in the buffer.
@@ -14,20 +14,20 @@ const IN_BUFFER: u8 = u8::MAX;
 
 /// Invariant: `len` is at most [`SHORT_BYTES_MAX`] or [`IN_BUFFER`]; the latter only while there is
 /// a buffer.
-pub(crate) struct Place {
+pub(crate) struct Kept {
     /// The message, or one of earlier whose memory the next may reuse.
     buffer: Option<MsgBuf>,
     len: u8,
     short: [u8; SHORT_BYTES_MAX],
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place { buffer: None, len: 0, short: [0; SHORT_BYTES_MAX] }
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { buffer: None, len: 0, short: [0; SHORT_BYTES_MAX] }
     }
 }
 
-impl Place {
+impl Kept {
     /// Keeps a message of `len` bytes, at most [`SHORT_BYTES_MAX`], to be written.
     #[inline(always)]
     pub(crate) fn short_mut(&mut self, len: usize) -> &mut [u8] {
@@ -53,7 +53,7 @@ impl Place {
         if self.len == IN_BUFFER { self.buffer.as_ref() } else { None }
     }
 
-    /// [`Place::buffer`], to be written.
+    /// [`Kept::buffer`], to be written.
     #[inline]
     pub(crate) fn buffer_mut(&mut self) -> Option<&mut MsgBuf> {
         if self.len == IN_BUFFER { self.buffer.as_mut() } else { None }
@@ -79,18 +79,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_holds_one_message_and_remembers_a_buffer() {
-        let mut place = Place::default();
-        assert_eq!(place.as_slice(), b"");
-        place.short_mut(SHORT_BYTES_MAX).fill(7);
-        assert_eq!(place.as_slice(), [7; SHORT_BYTES_MAX]);
-        assert!(place.put(MsgBuf::from_slice(&[8; 100])).is_none());
-        assert_eq!(place.as_slice(), [8; 100]);
-        place.short_mut(5).copy_from_slice(b"short");
-        assert_eq!(place.as_slice(), b"short");
-        assert!(place.buffer().is_none(), "the buffer is of earlier");
-        assert!(place.take_roomy(101).is_none());
-        assert_eq!(place.take_roomy(100).map(|buf| buf.capacity()), Some(100));
-        assert!(place.take().is_none());
+    fn a_slot_keeps_one_message_and_remembers_a_buffer() {
+        let mut kept = Kept::default();
+        assert_eq!(kept.as_slice(), b"");
+        kept.short_mut(SHORT_BYTES_MAX).fill(7);
+        assert_eq!(kept.as_slice(), [7; SHORT_BYTES_MAX]);
+        assert!(kept.put(MsgBuf::from_slice(&[8; 100])).is_none());
+        assert_eq!(kept.as_slice(), [8; 100]);
+        kept.short_mut(5).copy_from_slice(b"short");
+        assert_eq!(kept.as_slice(), b"short");
+        assert!(kept.buffer().is_none(), "the buffer is of earlier");
+        assert!(kept.take_roomy(101).is_none());
+        assert_eq!(kept.take_roomy(100).map(|buf| buf.capacity()), Some(100));
+        assert!(kept.take().is_none());
     }
 }
