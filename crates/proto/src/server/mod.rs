@@ -40,7 +40,7 @@ pub enum RequestAction {
         /// Where in the message, in bytes.
         offset: u32,
     },
-    /// Store the payload at `offset` of what the slot keeps. After the `last` one it holds the whole
+    /// Store the payload at `offset` of what the slot keeps. The `last` one makes it the whole
     /// request: run its handler.
     Store {
         /// The request's slot.
