@@ -2,10 +2,7 @@
 
 use petasos_netio::{PacketIo, Route, TxPacket};
 
-use crate::BackendFactory;
-
-/// Turns after which whoever polls gives up. Generous: it is a watchdog, not a deadline.
-const TURNS_MAX: usize = 1_000_000;
+use crate::{BackendFactory, turns};
 
 /// Fruitless turns after which nothing more is expected.
 const SETTLE_TURNS: usize = 200;
@@ -50,7 +47,7 @@ pub(crate) fn packet(route: Route, bytes: &[u8]) -> TxPacket<'_> {
 /// Hands over `packets` until all are taken.
 pub(crate) fn send_all(io: &mut impl PacketIo, packets: &[TxPacket<'_>]) {
     let mut rest = packets;
-    for _ in 0..TURNS_MAX {
+    for _ in turns() {
         let taken = io.transmit(rest);
         assert!(taken <= rest.len(), "a backend takes a prefix of what it is given");
         rest = &rest[taken..];
@@ -71,7 +68,7 @@ pub(crate) fn send_payloads(io: &mut impl PacketIo, route: Route, payloads: &[Ve
 /// Hands over a train until all of it is taken.
 pub(crate) fn send_train(io: &mut impl PacketIo, route: Route, bytes: &[u8], segment_bytes: usize) {
     let mut rest = bytes;
-    for _ in 0..TURNS_MAX {
+    for _ in turns() {
         let taken = io.transmit_train(route, rest, segment_bytes);
         assert!(taken <= rest.len().div_ceil(segment_bytes), "a backend takes a prefix");
         rest = rest.get(taken * segment_bytes..).unwrap_or(&[]);
@@ -86,7 +83,7 @@ pub(crate) fn send_train(io: &mut impl PacketIo, route: Route, bytes: &[u8], seg
 /// Receives until `count` frames have come.
 pub(crate) fn receive(io: &mut impl PacketIo, count: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
-    for _ in 0..TURNS_MAX {
+    for _ in turns() {
         frames.extend(io.receive().frames().map(|frame| frame.bytes.to_vec()));
         if frames.len() >= count {
             return frames;

@@ -5,7 +5,7 @@
 //! [`trains`].
 //!
 //! The suite knows the contract of [`petasos_netio::PacketIo`] and nothing else. It never sleeps
-//! and never waits without a bound: whoever polls gives up after a number of turns. It keeps few
+//! and never waits without a bound: whoever polls gives up in the end ([`turns`]). It keeps few
 //! packets in flight, because a backend may lose what its receiver has no room for.
 //!
 //! Boundary rule: for tests only; names no backend.
@@ -20,6 +20,9 @@ mod harness;
 pub mod random;
 pub mod routes;
 pub mod trains;
+mod watchdog;
+
+pub use watchdog::turns;
 
 /// Makes ports of the backend under test.
 pub trait BackendFactory {

@@ -3,11 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command};
 
+use petasos_conformance::turns;
 use petasos_netio::{PacketIo, Route, TxPacket};
 use petasos_netio_shm::{ShmConfig, ShmIo};
 
-/// Turns after which whoever polls gives up: a watchdog, not a deadline.
-const TURNS_MAX: u64 = 2_000_000_000;
 /// Names the address that a child process is to flood.
 const FLOOD: &str = "PETASOS_SHM_TEST_FLOOD";
 
@@ -23,7 +22,7 @@ fn send(io: &mut ShmIo, route: Route, bytes: &[u8]) -> usize {
 /// Receives until `done` says so.
 fn receive_until(io: &mut ShmIo, mut done: impl FnMut(&ShmIo, u64) -> bool) {
     let mut frames = 0;
-    for turn in 0..TURNS_MAX {
+    for turn in turns() {
         frames += io.receive().frames().count() as u64;
         if done(io, frames) {
             return;

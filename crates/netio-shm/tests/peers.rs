@@ -4,14 +4,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use petasos_conformance::turns;
 use petasos_netio::{PacketIo, Route, RouteError, TxPacket};
 use petasos_netio_shm::rendezvous::Listener;
 use petasos_netio_shm::{LOOK_INTERVAL_TURNS, STALL_TURNS_MAX, ShmConfig, ShmIo};
 use petasos_shm::RingShape;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-/// Turns after which whoever polls gives up: a watchdog, not a deadline.
-const TURNS_MAX: u64 = 2_000_000_000;
 
 fn config() -> ShmConfig {
     let rings = RingShape { slots: 64, data_bytes: 1 << 16, record_bytes_max: 4096 };
@@ -37,7 +35,7 @@ fn send(io: &mut ShmIo, route: Route, bytes: &[u8]) -> usize {
 /// Receives until `done` says so.
 fn receive_until(io: &mut ShmIo, mut done: impl FnMut(&ShmIo, u64) -> bool) {
     let mut frames = 0;
-    for turn in 0..TURNS_MAX {
+    for turn in turns() {
         frames += io.receive().frames().count() as u64;
         if done(io, frames) {
             return;

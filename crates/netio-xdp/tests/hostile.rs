@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use petasos_conformance::turns;
 use petasos_netio::{PacketIo, TxPacket};
 use petasos_netio_xdp::{XdpConfig, XdpIo, XdpStats, XskConfig, XskSocket};
 use proptest::prelude::*;
@@ -10,7 +11,6 @@ use proptest::test_runner::{Config, TestRunner};
 mod rig;
 use rig::Pair;
 
-const TURNS_MAX: usize = 2_000_000;
 const RAW: XskConfig = XskConfig {
     frame_bytes: 2048,
     rx_frames: 64,
@@ -46,7 +46,7 @@ impl Attack {
 
     fn send(&mut self, frame: &[u8]) {
         let (_, tx) = self.raw.halves();
-        let free = (0..TURNS_MAX).any(|_| tx.frame().is_some());
+        let free = turns().any(|_| tx.frame().is_some());
         assert!(free, "frames come back");
         let place = tx.frame().expect("it was there");
         place[..frame.len()].copy_from_slice(frame);
@@ -61,7 +61,7 @@ impl Attack {
         self.send(frame);
         self.send(&sound);
         let mut arrived = Vec::new();
-        for _ in 0..TURNS_MAX {
+        for _ in turns() {
             arrived.extend(self.io.receive().frames().map(|frame| frame.bytes.to_vec()));
             if arrived.last().is_some_and(|last| *last == PAYLOAD) {
                 arrived.pop();
@@ -97,7 +97,7 @@ fn sound_frame(pair: &Pair, io: &mut XdpIo, host: fn(u8) -> IpAddr) -> Vec<u8> {
     let mut left = pair.left.run(bind).expect("a fresh interface is free");
     let route = left.route(io.local_address()).expect("on the link");
     assert_eq!(left.transmit(&[TxPacket { route, head: &PAYLOAD, body: &[] }]), 1);
-    for _ in 0..TURNS_MAX {
+    for _ in turns() {
         let batch = io.receive();
         if let Some(chunk) = batch.chunks.first() {
             let headers = if host(1).is_ipv4() { 42 } else { 62 };

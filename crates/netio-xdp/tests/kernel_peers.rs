@@ -4,14 +4,13 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use petasos_conformance::turns;
 use petasos_netio::{Ecn, PacketIo, TxPacket};
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
 
 mod rig;
 use rig::Pair;
 
-/// Turns after which whoever polls gives up.
-const TURNS_MAX: usize = 2_000_000;
 /// Datagrams of which one has to arrive, and how long each is given: the interface may be down for
 /// seconds.
 const ATTEMPTS_MAX: usize = 400;
@@ -29,8 +28,8 @@ fn ends(pair: &Pair, host: fn(u8) -> IpAddr, config: &XdpConfig) -> (UdpSocket, 
 }
 
 /// Waits for the next frame: its bytes and marks. `None` if none comes.
-fn next_frame(io: &mut XdpIo, turns_max: usize) -> Option<(Vec<u8>, Ecn)> {
-    (0..turns_max).find_map(|_| {
+fn next_frame(io: &mut XdpIo, mut turns: impl Iterator<Item = u64>) -> Option<(Vec<u8>, Ecn)> {
+    turns.find_map(|_| {
         let frame = io.receive().frames().next().map(|frame| (frame.bytes.to_vec(), frame.ecn));
         std::thread::yield_now();
         frame
@@ -55,7 +54,7 @@ fn insist(io: &mut XdpIo, bytes: &[u8], mut send: impl FnMut()) -> Ecn {
 
 fn next_datagram(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
     let mut buffer = [0; 2048];
-    for _ in 0..TURNS_MAX {
+    for _ in turns() {
         if let Ok((len, source)) = socket.recv_from(&mut buffer) {
             return (buffer[..len].to_vec(), source);
         }
@@ -100,7 +99,7 @@ fn datagrams_pass_in_both_directions() {
                 send(&mut io, here, &bytes);
                 assert_eq!(next_datagram(&socket), (bytes.clone(), there));
                 socket.send_to(&bytes, there).expect("the peer is on the link");
-                let frame = next_frame(&mut io, TURNS_MAX).expect("it arrives");
+                let frame = next_frame(&mut io, turns()).expect("it arrives");
                 assert_eq!(frame, (bytes, Ecn::NotCapable));
             }
             assert_eq!(io.stats().rx_errors, 0, "{:?}", io.xdp_stats());
@@ -145,7 +144,7 @@ fn partial_checksums_of_a_virtual_interface_are_a_matter_of_choice() {
         let (socket, mut io) = ends(&pair, rig::v4, &config);
         // Checksum offload is on, so that the frame has a checksum that nobody completes.
         socket.send_to(b"partial", io.local_address()).expect("the peer is on the link");
-        let arrived = (0..TURNS_MAX).find_map(|_| {
+        let arrived = turns().find_map(|_| {
             std::thread::yield_now();
             let frame = io.receive().frames().next().map(|frame| frame.bytes.to_vec());
             let refused = io.xdp_stats().rx_checksums > 0;
@@ -178,5 +177,5 @@ fn other_traffic_stays_with_the_kernel() {
     let listener = listener.expect("free");
     let address = listener.local_addr().expect("bound");
     pair.left.run(|| std::net::TcpStream::connect(address)).expect("TCP passes");
-    assert_eq!(next_frame(&mut io, 100), None);
+    assert_eq!(next_frame(&mut io, 0..100), None);
 }

@@ -5,14 +5,13 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use petasos_conformance::turns;
 use petasos_netio::{PacketIo, Route, RouteError, SetupError, TxPacket};
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpError, XdpIo, XdpMode, probe};
 
 mod rig;
 use rig::{Namespace, Pair};
 
-/// Turns after which whoever polls gives up.
-const TURNS_MAX: usize = 5_000_000;
 const ADDRESS_VARIABLE: &str = "PETASOS_XDP_TEST_ADDRESS";
 
 fn config() -> XdpConfig {
@@ -37,7 +36,7 @@ fn send(io: &mut XdpIo, route: Route, bytes: &[u8]) {
 
 /// Sends until something arrives.
 fn exchange(from: &mut XdpIo, route: Route, to: &mut XdpIo) {
-    let arrived = (0..TURNS_MAX).any(|turn| {
+    let arrived = turns().any(|turn| {
         if turn % 1000 == 0 {
             send(from, route, b"hello");
         }
@@ -167,7 +166,7 @@ fn queues_have_an_endpoint_each_and_keep_apart() {
     // A veth pair keeps the queue, so that this arrives where the endpoint is not.
     let route = left[0].route(right[1].local_address()).expect("on the link");
     send(&mut left[0], route, b"stray");
-    let diverted = (0..TURNS_MAX).any(|_| right[1].xdp_stats().rx_diverted == 1);
+    let diverted = turns().any(|_| right[1].xdp_stats().rx_diverted == 1);
     assert!(diverted, "{:?}", right[1].xdp_stats());
     assert_eq!(right[1].receive().frames().count(), 0);
     assert!(matches!(refusal(&pair.right, 2, &on(0)), XdpError::QueueBusy { queue: 0 }));
@@ -225,7 +224,7 @@ fn a_neighbour_that_moves_is_followed() {
     let route = left.route(right.local_address()).expect("on the link");
     exchange(&mut left, route, &mut right);
     pair.left.ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:77 dev v0");
-    let noticed = (0..400 * TURNS_MAX).any(|_| {
+    let noticed = turns().any(|_| {
         left.receive();
         left.xdp_stats().neighbour_changes > 0
     });
@@ -321,7 +320,7 @@ fn a_receiver_that_does_not_look_loses_and_counts() {
     let (mut left, mut right) = (bind(&pair.left, 1, &config()), bind(&pair.right, 2, &few));
     let route = left.route(right.local_address()).expect("on the link");
     (0..100).for_each(|_| send(&mut left, route, b"too many"));
-    let counted = (0..TURNS_MAX).any(|_| right.stats().rx_overflows == 36);
+    let counted = turns().any(|_| right.stats().rx_overflows == 36);
     assert!(counted, "{:?}", right.xdp_stats());
     let arrived: usize = (0..100).map(|_| right.receive().frames().count()).sum();
     assert_eq!(arrived, 64);
