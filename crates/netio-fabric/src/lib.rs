@@ -19,15 +19,17 @@
 //! | `verbs` | the NIC: the invariant CRC (1) | by name server | registered, prefix |
 //! | `efa` | the NIC, undocumented | its own: unsupported | registered, prefix |
 //! | `udp` | the kernel: UDP's checksum (2) | IP | any |
-//! | `sockets` | the kernel: TCP's checksum (2) | IP | any |
+//! | `sockets` | the kernel: TCP's checksum (2) | IP | any (3) |
 //!
 //! 1. 32 bits, from memory to memory of the NICs; InfiniBand and RoCE have it.
 //! 2. 16 bits; none on loopback, where nothing is on a wire.
+//! 3. Given up by libfabric's authors, and not tested: with more than 64 KB under way on a busy
+//!    host, its connections stall for good (seen with 1.17).
 //!
-//! What a provider finds damaged never comes up here. `udp` and `sockets` are for tests and for
-//! hosts without such a NIC, where `petasos-netio-udp` is faster. Only they are tested: the
-//! machines that test have no RDMA NIC. What one asks for is imposed on them instead: a prefix,
-//! registered memory, completions out of order.
+//! What a provider finds damaged never comes up here. `udp` is for tests and for hosts without
+//! such a NIC, where `petasos-netio-udp` is faster. Only it is tested: the machines that test have
+//! no RDMA NIC. What one asks for is imposed on it instead: a prefix, registered memory,
+//! completions out of order.
 //!
 //! What holds everywhere:
 //!

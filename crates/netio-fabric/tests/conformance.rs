@@ -1,4 +1,4 @@
-//! The backend passes the suite over libfabric's software providers.
+//! The backend passes the suite over libfabric's software provider of datagrams.
 #![cfg(feature = "fabric")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -71,13 +71,6 @@ mod v4_from_memory {
 mod v6_mixed {
     use super::*;
     conformance_tests!(v6(FabricConfig { inject_bytes_max: 512, tx_slots: 4, ..udp() }));
-}
-
-#[test]
-fn the_sockets_provider_passes_the_suite() {
-    let provider = Some("sockets".to_owned());
-    let config = FabricConfig { provider, inject_bytes_max: 64, ..FabricConfig::default() };
-    run_all(&Loopback { ip: Ipv4Addr::LOCALHOST.into(), config });
 }
 
 #[test]

@@ -53,6 +53,6 @@ fn without_order_of_completions_the_suite_is_passed() {
 #[test]
 fn in_registered_memory_the_suite_is_passed() {
     let forced = Forced { registered: true, ..Forced::default() };
-    let config = FabricConfig { inject_bytes_max: 0, ..config("sockets") };
+    let config = FabricConfig { inject_bytes_max: 0, ..config("udp") };
     run_all(&Loopback { config, forced });
 }
