@@ -29,6 +29,8 @@
 //! checker goes through their orders: `RUSTFLAGS="--cfg loom" cargo test -p petasos-shm --lib
 //! ring`.
 //!
+//! [`Pages`] is private memory in pages of a chosen size, for measurements.
+//!
 //! Boundary rule: knows memory and descriptors; neither sockets nor packets.
 
 #![cfg_attr(loom, allow(dead_code, reason = "only tests make rings under the model checker"))]
@@ -37,6 +39,8 @@
 mod mapped;
 #[cfg(loom)]
 mod modelled;
+#[cfg(not(loom))]
+mod pages;
 #[cfg(not(loom))]
 mod region;
 mod ring;
@@ -49,6 +53,8 @@ use mapped::Memory;
 #[cfg(loom)]
 use modelled::Memory;
 
+#[cfg(not(loom))]
+pub use pages::{HUGE_PAGE_BYTES, Pages, PagesError};
 #[cfg(not(loom))]
 pub use region::{RegionError, adopt, create};
 pub use ring::{Broken, Consumer, Ends, INLINE_BYTES_MAX, Pop, Producer, PushError, Record};
