@@ -12,6 +12,7 @@
 //! | `program` | loads, attaches and shares the steering program |
 //! | `petasos-netio-frame` | writes and judges frames, knows peers and their headers |
 //! | `netlink` | next hops and their Ethernet addresses |
+//! | `impair` | a port that drops, marks and loses packets, for experiments |
 //! | `probe` | what this host supports, and why not |
 //!
 //! What holds everywhere:
@@ -28,6 +29,7 @@
 
 mod config;
 mod error;
+mod impair;
 mod io;
 mod netlink;
 mod probe;
@@ -39,6 +41,7 @@ mod upkeep;
 
 pub use config::{AttachMode, XdpConfig};
 pub use error::XdpError;
+pub use impair::{Impair, ImpairConfig, ImpairError, ImpairStats};
 pub use io::XdpIo;
 pub use probe::{InterfaceProbe, Probe, probe};
 pub use program::{Holder, XdpMode};

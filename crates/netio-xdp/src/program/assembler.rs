@@ -1,4 +1,4 @@
-//! A small assembler for eBPF: what the steering program needs, and nothing more.
+//! A small assembler for eBPF: what this crate's programs need, and nothing more.
 //!
 //! An instruction is 64 bits: code, destination and source register, offset, immediate (RFC 9669,
 //! section 3). Jumps go forward, to labels that are bound later.
@@ -6,7 +6,7 @@
 /// A register. `R10` is the read-only frame pointer; calls destroy `R1` to `R5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Reg {
+pub(crate) enum Reg {
     R0 = 0,
     R1 = 1,
     R2 = 2,
@@ -20,7 +20,7 @@ pub(super) enum Reg {
 /// Bytes that a load or store moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Width {
+pub(crate) enum Width {
     Byte = 0x10,
     Half = 0x08,
     Word = 0x00,
@@ -29,11 +29,11 @@ pub(super) enum Width {
 
 /// A place to jump to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label(usize);
+pub(crate) struct Label(usize);
 
 /// Instructions, and the jumps among them that wait for their label.
 #[derive(Default)]
-pub(super) struct Assembler {
+pub(crate) struct Assembler {
     code: Vec<u64>,
     /// Where each label is bound.
     labels: Vec<Option<usize>>,
@@ -41,84 +41,100 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    pub(super) fn label(&mut self) -> Label {
+    pub(crate) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
     /// Binds `label` to the next instruction.
-    pub(super) fn bind(&mut self, label: Label) {
+    pub(crate) fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.code.len());
     }
 
     /// `to = from`
-    pub(super) fn copy(&mut self, to: Reg, from: Reg) {
+    pub(crate) fn copy(&mut self, to: Reg, from: Reg) {
         self.emit(ALU64 | MOV | FROM_REGISTER, to, from as u8, 0, 0);
     }
 
     /// `to = value`
-    pub(super) fn set(&mut self, to: Reg, value: i32) {
+    pub(crate) fn set(&mut self, to: Reg, value: i32) {
         self.emit(ALU64 | MOV, to, 0, 0, value);
     }
 
     /// `to += value`
-    pub(super) fn add(&mut self, to: Reg, value: i32) {
+    pub(crate) fn add(&mut self, to: Reg, value: i32) {
         self.emit(ALU64 | ADD, to, 0, 0, value);
     }
 
+    /// `to += from`
+    pub(crate) fn add_register(&mut self, to: Reg, from: Reg) {
+        self.emit(ALU64 | ADD | FROM_REGISTER, to, from as u8, 0, 0);
+    }
+
+    /// `to -= from`
+    pub(crate) fn subtract_register(&mut self, to: Reg, from: Reg) {
+        self.emit(ALU64 | SUBTRACT | FROM_REGISTER, to, from as u8, 0, 0);
+    }
+
     /// `to &= value`
-    pub(super) fn and(&mut self, to: Reg, value: i32) {
+    pub(crate) fn and(&mut self, to: Reg, value: i32) {
         self.emit(ALU64 | AND, to, 0, 0, value);
     }
 
     /// `to = *(base + offset)`
-    pub(super) fn load(&mut self, to: Reg, width: Width, base: Reg, offset: i16) {
+    pub(crate) fn load(&mut self, to: Reg, width: Width, base: Reg, offset: i16) {
         self.emit(LOAD | MEMORY | width as u8, to, base as u8, offset, 0);
     }
 
     /// `*(base + offset) = from`
-    pub(super) fn store(&mut self, base: Reg, offset: i16, width: Width, from: Reg) {
+    pub(crate) fn store(&mut self, base: Reg, offset: i16, width: Width, from: Reg) {
         self.emit(STORE_REGISTER | MEMORY | width as u8, base, from as u8, offset, 0);
     }
 
     /// `*(base + offset) = value`
-    pub(super) fn store_value(&mut self, base: Reg, offset: i16, width: Width, value: i32) {
+    pub(crate) fn store_value(&mut self, base: Reg, offset: i16, width: Width, value: i32) {
         self.emit(STORE_VALUE | MEMORY | width as u8, base, 0, offset, value);
     }
 
+    /// `*(base + offset) += from`, 64 bits, atomically
+    pub(crate) fn atomic_add(&mut self, base: Reg, offset: i16, from: Reg) {
+        let code = STORE_REGISTER | ATOMIC | Width::Double as u8;
+        self.emit(code, base, from as u8, offset, i32::from(ADD));
+    }
+
     /// `to = ` the map with this descriptor: an instruction of two slots.
-    pub(super) fn load_map(&mut self, to: Reg, map: i32) {
+    pub(crate) fn load_map(&mut self, to: Reg, map: i32) {
         self.emit(LOAD_IMMEDIATE, to, PSEUDO_MAP_DESCRIPTOR, 0, map);
         self.code.push(0);
     }
 
     /// `if left == value goto label`
-    pub(super) fn if_equal(&mut self, left: Reg, value: i32, label: Label) {
+    pub(crate) fn if_equal(&mut self, left: Reg, value: i32, label: Label) {
         self.jump(JUMP | EQUAL, left, 0, value, label);
     }
 
     /// `if left != value goto label`
-    pub(super) fn if_not_equal(&mut self, left: Reg, value: i32, label: Label) {
+    pub(crate) fn if_not_equal(&mut self, left: Reg, value: i32, label: Label) {
         self.jump(JUMP | NOT_EQUAL, left, 0, value, label);
     }
 
     /// `if left > right goto label`, unsigned
-    pub(super) fn if_greater(&mut self, left: Reg, right: Reg, label: Label) {
+    pub(crate) fn if_greater(&mut self, left: Reg, right: Reg, label: Label) {
         self.jump(JUMP | GREATER | FROM_REGISTER, left, right as u8, 0, label);
     }
 
     /// `goto label`
-    pub(super) fn go_to(&mut self, label: Label) {
+    pub(crate) fn go_to(&mut self, label: Label) {
         self.jump(JUMP | ALWAYS, Reg::R0, 0, 0, label);
     }
 
     /// `r0 = helper(r1, …)`
-    pub(super) fn call(&mut self, helper: i32) {
+    pub(crate) fn call(&mut self, helper: i32) {
         self.emit(JUMP | CALL, Reg::R0, 0, 0, helper);
     }
 
     /// `return r0`
-    pub(super) fn exit(&mut self) {
+    pub(crate) fn exit(&mut self) {
         self.emit(JUMP | EXIT, Reg::R0, 0, 0, 0);
     }
 
@@ -127,7 +143,7 @@ impl Assembler {
     /// # Panics
     /// If a label was never bound, or bound before its jump: the program is fixed, so that is a
     /// bug that its first use shows.
-    pub(super) fn finish(mut self) -> Vec<u64> {
+    pub(crate) fn finish(mut self) -> Vec<u64> {
         for (at, label) in self.jumps {
             let target = self.labels[label.0].expect("every label is bound");
             let distance = target.checked_sub(at + 1).expect("jumps go forward");
@@ -161,9 +177,11 @@ const STORE_REGISTER: u8 = 0x03;
 const JUMP: u8 = 0x05;
 const ALU64: u8 = 0x07;
 const MEMORY: u8 = 0x60;
+const ATOMIC: u8 = 0xc0;
 const LOAD_IMMEDIATE: u8 = 0x18;
 const FROM_REGISTER: u8 = 0x08;
 const ADD: u8 = 0x00;
+const SUBTRACT: u8 = 0x10;
 const AND: u8 = 0x50;
 const MOV: u8 = 0xb0;
 const ALWAYS: u8 = 0x00;
@@ -189,15 +207,19 @@ mod tests {
         assembler.store_value(Reg::R10, -8, Width::Double, 0);
         assembler.if_greater(Reg::R2, Reg::R8, end);
         assembler.load_map(Reg::R1, 5);
+        assembler.subtract_register(Reg::R2, Reg::R3);
+        assembler.atomic_add(Reg::R7, 16, Reg::R8);
         assembler.bind(end);
         assembler.exit();
         let expected = [
             0x0000_0000_0000_16bf,
             0x0000_0000_000c_7269,
             0x0000_0000_fff8_0a7a,
-            0x0000_0000_0002_822d,
+            0x0000_0000_0004_822d,
             0x0000_0005_0000_1118,
             0,
+            0x0000_0000_0000_321f,
+            0x0000_0000_0010_87db,
             0x0000_0000_0000_0095,
         ];
         assert_eq!(assembler.finish(), expected);

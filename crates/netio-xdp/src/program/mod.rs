@@ -8,7 +8,7 @@
 //! - **Locking.** The registry's lock is held while a program is attached or detached and while
 //!   the tables change: at set-up, never per packet. The kernel reads the tables without it.
 
-mod assembler;
+pub(crate) mod assembler;
 mod holder;
 mod steer;
 
@@ -23,7 +23,7 @@ pub(crate) use holder::holders;
 
 use crate::error::{PRIVILEGES, kernel_lacks, system};
 use crate::netlink::{Interface, Netlink};
-use crate::sys::bpf::{self, MapKind};
+use crate::sys::bpf::{self, AttachPoint, MapKind, ProgramKind};
 use crate::{AttachMode, XdpError, XskSocket};
 use steer::{KEY_BYTES, Key};
 
@@ -180,14 +180,15 @@ pub(crate) fn load() -> Result<Loaded, XdpError> {
     let sockets = bpf::map_create(MapKind::XskMap, 4, 4, ENDPOINTS_MAX, "petasos_socks");
     let (endpoints, sockets) = (endpoints.map_err(map_error)?, sockets.map_err(map_error)?);
     let code = steer::program(endpoints.as_raw_fd(), sockets.as_raw_fd());
-    let program = bpf::program_load(&code, "petasos_steer").map_err(|(error, said)| match error
-        .raw_os_error()
-    {
-        Some(libc::EPERM) => {
-            XdpError::Privilege { attempt: "load an XDP program", needs: PRIVILEGES }
-        }
-        _ => system("load the XDP program", io::Error::other(format!("{error}; {said}"))),
-    })?;
+    let program =
+        bpf::program_load(ProgramKind::Xdp, &code, "petasos_steer").map_err(|(error, said)| {
+            match error.raw_os_error() {
+                Some(libc::EPERM) => {
+                    XdpError::Privilege { attempt: "load an XDP program", needs: PRIVILEGES }
+                }
+                _ => system("load the XDP program", io::Error::other(format!("{error}; {said}"))),
+            }
+        })?;
     Ok(Loaded { program, endpoints, sockets })
 }
 
@@ -203,7 +204,8 @@ fn attach(
             XdpMode::Native => XDP_FLAGS_DRV_MODE,
             XdpMode::Generic => XDP_FLAGS_SKB_MODE,
         };
-        bpf::link_create(program.as_fd(), interface.index, flags).map(|link| (link, mode))
+        bpf::link_create(program.as_fd(), interface.index, AttachPoint::Xdp, flags)
+            .map(|link| (link, mode))
     };
     let link = match wanted {
         AttachMode::Native => link_as(XdpMode::Native),

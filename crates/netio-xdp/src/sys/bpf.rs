@@ -1,4 +1,4 @@
-//! The commands of `bpf(2)` that steering needs.
+//! The commands of `bpf(2)` that this crate's programs need.
 //!
 //! Each has its own attribute struct, laid out as the matching part of `union bpf_attr` in
 //! linux/bpf.h; fields beyond those named are zero to the kernel.
@@ -12,7 +12,28 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 #[repr(u32)]
 pub(crate) enum MapKind {
     Hash = 1,
+    Array = 2,
     XskMap = 17,
+}
+
+/// The kinds of program in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum ProgramKind {
+    /// A classifier of packets that enter or leave an interface.
+    Classifier = 3,
+    Xdp = 6,
+}
+
+/// Where a program is attached to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum AttachPoint {
+    Xdp = 37,
+    /// After the driver has received a packet.
+    Ingress = 46,
+    /// Before a packet reaches the interface's queueing discipline.
+    Egress = 47,
 }
 
 /// Creates a map.
@@ -49,6 +70,22 @@ pub(crate) fn map_update<K: Copy, V: Copy>(
     call(MAP_UPDATE, &mut attr).map(drop)
 }
 
+/// The words under `key`; as many, and a key as long, as the map's entries have.
+pub(crate) fn map_lookup<K: Copy, const WORDS: usize>(
+    map: BorrowedFd<'_>,
+    key: &K,
+) -> io::Result<[u64; WORDS]> {
+    let mut value = [0u64; WORDS];
+    let mut attr = MapElement {
+        map: map.as_raw_fd(),
+        key: core::ptr::from_ref(key) as u64,
+        value: core::ptr::from_mut(&mut value) as u64,
+        ..MapElement::default()
+    };
+    call(MAP_LOOKUP, &mut attr)?;
+    Ok(value)
+}
+
 /// Removes what is under `key`.
 pub(crate) fn map_delete<K: Copy>(map: BorrowedFd<'_>, key: &K) -> io::Result<()> {
     let mut attr = MapElement {
@@ -59,14 +96,15 @@ pub(crate) fn map_delete<K: Copy>(map: BorrowedFd<'_>, key: &K) -> io::Result<()
     call(MAP_DELETE, &mut attr).map(drop)
 }
 
-/// Loads an XDP program. With an error comes the end of what the verifier said.
+/// Loads a program. With an error comes the end of what the verifier said.
 pub(crate) fn program_load(
+    kind: ProgramKind,
     instructions: &[u64],
     name: &str,
 ) -> Result<OwnedFd, (io::Error, String)> {
     const LICENSE: &core::ffi::CStr = c"MIT OR Apache-2.0";
     let mut attr = ProgramLoad {
-        kind: PROGRAM_XDP,
+        kind: kind as u32,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
@@ -84,16 +122,17 @@ pub(crate) fn program_load(
     })
 }
 
-/// Attaches an XDP program to an interface for as long as the returned descriptor is open.
+/// Attaches a program to an interface for as long as the returned descriptor is open.
 pub(crate) fn link_create(
     program: BorrowedFd<'_>,
     interface_index: u32,
+    point: AttachPoint,
     flags: u32,
 ) -> io::Result<OwnedFd> {
     let mut attr = LinkCreate {
         program: program.as_raw_fd() as u32,
         interface_index,
-        attach_kind: ATTACH_XDP,
+        attach_kind: point as u32,
         flags,
     };
     new_fd(LINK_CREATE, &mut attr)
@@ -193,11 +232,10 @@ const _: () = {
 };
 
 const MAP_CREATE: i32 = 0;
+const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
 const LINK_CREATE: i32 = 28;
 const LINK_DETACH: i32 = 34;
-const PROGRAM_XDP: u32 = 6;
-const ATTACH_XDP: u32 = 37;
 const NAME_BYTES: usize = 16;
