@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use petasos_base::Clock;
 use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
-use petasos_netio_dpdk::{DpdkConfig, DpdkIo};
+use petasos_netio_dpdk::{DpdkConfig, DpdkIo, eal_arguments};
 
 const PAYLOAD_BYTES: usize = 32 + 24;
 const TURNS: usize = 100;
@@ -81,10 +81,9 @@ fn address(number: u8) -> SocketAddr {
 }
 
 fn open(number: u8, role: &str, socket: &str) -> DpdkIo {
-    let eal = "--no-huge --no-shconf -m 256 --no-pci --iova-mode=va --no-telemetry --log-level=3";
     let mac = |number| [2, 0x77, 0, 0, 0, number];
     let config = DpdkConfig {
-        eal: eal.split(' ').map(str::to_owned).chain(["-l".to_owned(), "0".to_owned()]).collect(),
+        eal: eal_arguments("net_memif0"),
         device: format!("net_memif0,role={role},socket={socket},socket-abstract=no"),
         neighbours: [1, 2].map(|number| (address(number).ip(), mac(number))).to_vec(),
         mac: Some(mac(number)),

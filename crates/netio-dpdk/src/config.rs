@@ -8,7 +8,7 @@ use petasos_netio_frame::Mac;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DpdkConfig {
     /// Arguments of DPDK's environment, without the program's name. All endpoints of a process have
-    /// the same.
+    /// the same. [`eal_arguments`] makes some that suffice for one device.
     pub eal: Vec<String>,
     /// The port: its name (a PCI address, or a virtual device that `eal` made), or a virtual device
     /// to be made for this endpoint, as `--vdev` takes it: `net_af_packet0,iface=eth0`.
@@ -60,5 +60,32 @@ impl Default for DpdkConfig {
             routes_max: 1 << 16,
             resolve_wait_ms: 100,
         }
+    }
+}
+
+/// Arguments of DPDK's environment that suffice for `device` alone, and leave all others alone: a
+/// virtual device (`net_...`) needs neither huge pages nor the PCI bus.
+///
+/// They leave nothing behind, start no thread per processor, and say nothing but errors.
+pub fn eal_arguments(device: &str) -> Vec<String> {
+    let name = device.split(',').next().unwrap_or_default();
+    let all = ["--no-telemetry", "--log-level=error", "-l", "0"];
+    let virtually = ["--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--iova-mode=va"];
+    let own: &[&str] =
+        if name.starts_with("net_") { &virtually } else { &["--in-memory", "-a", device] };
+    all.iter().chain(own).map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_device_needs_no_huge_pages_and_another_is_the_only_one() {
+        let arguments = eal_arguments("net_af_packet0,iface=eth0");
+        assert!(arguments.iter().any(|word| word == "--no-huge"), "{arguments:?}");
+        let arguments = eal_arguments("0000:3b:00.1,txq_inline=1");
+        assert_eq!(arguments[arguments.len() - 2..], ["-a", "0000:3b:00.1,txq_inline=1"]);
+        assert!(!arguments.iter().any(|word| word == "--no-huge"), "{arguments:?}");
     }
 }

@@ -13,9 +13,13 @@ pub enum DpdkError {
     /// Whoever built the program left the backend out.
     #[error("this program was built without DPDK: build it with the cargo feature `dpdk`")]
     NotBuilt,
-    /// The caller's address cannot be that of one port, or has no UDP port.
-    #[error("{0} is no address of one endpoint: name an address and a UDP port other than 0")]
-    AddressUnspecific(SocketAddr),
+    /// The caller's address cannot be that of one port.
+    #[error("{0} is no address of one network interface: name the one that the port is to have")]
+    AddressUnspecific(IpAddr),
+    /// The kernel has the address, too, and another socket or endpoint the UDP port there. Choose
+    /// another port.
+    #[error("{0} is already in use")]
+    AddressInUse(SocketAddr),
     /// DPDK's environment did not come up. It cannot be tried again in this process.
     #[error(
         "DPDK did not start with `{arguments}` ({error}): it needs huge pages or `--no-huge`, and \
@@ -34,11 +38,15 @@ pub enum DpdkError {
         running: String,
     },
     /// There is no such port, and it could not be made.
-    #[error("there is no DPDK port {device} ({error}): `dpdk-devbind.py -s` lists the devices")]
+    #[error(
+        "there is no DPDK port {device}, and none can be made ({error}): `dpdk-devbind.py -s` lists \
+         the devices, and virtual ones may need rights (CAP_NET_RAW); DPDK says more on the \
+         standard error stream"
+    )]
     DeviceMissing {
         /// Its name or arguments.
         device: String,
-        /// Why it could not be made.
+        /// What was said.
         error: io::Error,
     },
     /// Another endpoint of this process has the port.
@@ -71,6 +79,7 @@ pub enum DpdkError {
 impl From<DpdkError> for SetupError {
     fn from(error: DpdkError) -> SetupError {
         match error {
+            DpdkError::AddressInUse(address) => SetupError::AddressInUse(address),
             DpdkError::System { attempt, error } => SetupError::System { attempt, error },
             other => SetupError::System { attempt: "open DPDK", error: io::Error::other(other) },
         }
@@ -87,6 +96,6 @@ mod tests {
         assert!(text.contains("cargo feature `dpdk`"), "{text}");
         let missing =
             DpdkError::DeviceMissing { device: "x".to_owned(), error: io::Error::other("no") };
-        assert!(missing.to_string().contains("no DPDK port x (no)"));
+        assert!(missing.to_string().contains("no DPDK port x, and none can be made (no)"));
     }
 }

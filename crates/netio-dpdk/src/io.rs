@@ -1,7 +1,7 @@
 //! The backend: a port, its neighbourhood, its routes, and the counters.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -39,21 +39,28 @@ pub struct DpdkIo {
     ecn: Ecn,
     limit: usize,
     resolve_wait: Duration,
+    /// Keeps the kernel from giving the port to others, and from answering for it.
+    _beside: Option<UdpSocket>,
     stats: IoStats,
     own_stats: DpdkStats,
 }
 
 impl DpdkIo {
-    /// Opens a backend on `config.device`, where it is the only one to have `address`.
+    /// Opens a backend on `config.device`, where it is the only one to have `address`. Port 0 takes
+    /// any free one.
+    ///
+    /// The kernel may have the same address, if it has the device, too (packet sockets, bifurcated
+    /// drivers): then the port is reserved there as well.
     ///
     /// # Errors
     /// See [`DpdkError`].
     pub fn bind(address: SocketAddr, config: &DpdkConfig) -> Result<DpdkIo, DpdkError> {
         let ip = address.ip();
-        if ip.is_unspecified() || ip.is_multicast() || address.port() == 0 {
-            return Err(DpdkError::AddressUnspecific(address));
+        if ip.is_unspecified() || ip.is_multicast() || ip.is_loopback() {
+            return Err(DpdkError::AddressUnspecific(ip));
         }
         let neighbours = Neighbours::new(ip, config)?;
+        let (address, beside) = reserve(address)?;
         let port = Port::open(config)?;
         let headers = UDP_BYTES + if ip.is_ipv4() { V4_BYTES } else { V6_BYTES };
         let limit = port.setup.mtu.saturating_sub(headers).min(config.datagram_bytes_max);
@@ -66,6 +73,7 @@ impl DpdkIo {
             ecn: if config.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable },
             limit,
             resolve_wait: Duration::from_millis(config.resolve_wait_ms),
+            _beside: beside,
             stats: IoStats::default(),
             own_stats: DpdkStats::default(),
             port,
@@ -80,6 +88,11 @@ impl DpdkIo {
     /// Whether the port has a link.
     pub fn is_up(&self) -> bool {
         self.port.is_up()
+    }
+
+    /// The largest datagram payload, in bytes: the same to every peer.
+    pub fn payload_bytes_max(&self) -> usize {
+        self.limit
     }
 
     /// Sets the ECN bits of all packets sent from now on.
@@ -301,4 +314,23 @@ impl PacketIo for DpdkIo {
     }
 }
 
+/// The address with a port, and the kernel's socket there if the kernel has the address, too. It is
+/// never read: what the kernel gets of our datagrams it drops once the socket is full.
+fn reserve(address: SocketAddr) -> Result<(SocketAddr, Option<UdpSocket>), DpdkError> {
+    let system = |error| DpdkError::System { attempt: "reserve the UDP port", error };
+    let error = match UdpSocket::bind(address) {
+        Ok(socket) => return Ok((socket.local_addr().map_err(system)?, Some(socket))),
+        Err(error) => error,
+    };
+    match (error.kind(), address.port()) {
+        (io::ErrorKind::AddrInUse, _) => Err(DpdkError::AddressInUse(address)),
+        (io::ErrorKind::PermissionDenied, _) => Err(system(error)),
+        // The kernel does not have the address: all of its ports are ours.
+        (_, 0) => Ok((SocketAddr::new(address.ip(), PORT_ALONE), None)),
+        _ => Ok((address, None)),
+    }
+}
+
+/// The UDP port of an endpoint that has an address for itself.
+const PORT_ALONE: u16 = 7412;
 const QUESTION_INTERVAL: Duration = Duration::from_millis(20);

@@ -81,6 +81,16 @@ impl FabricIo {
         self.endpoint.provider()
     }
 
+    /// Whether this is software over kernel sockets.
+    pub fn is_software(&self) -> bool {
+        self.endpoint.software()
+    }
+
+    /// The largest datagram payload, in bytes: the same to every peer.
+    pub fn payload_bytes_max(&self) -> usize {
+        self.endpoint.payload_bytes_max()
+    }
+
     /// What happened to packets, in detail.
     pub fn fabric_stats(&self) -> FabricStats {
         self.own_stats

@@ -5,17 +5,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 
-use petasos_netio_dpdk::{DpdkConfig, DpdkError, DpdkIo, Mac};
+use petasos_netio_dpdk::{DpdkConfig, DpdkError, DpdkIo, Mac, eal_arguments};
 
 #[path = "../../../netio-xdp/tests/rig/mod.rs"]
 pub mod rig;
-
-/// DPDK without hardware, huge pages, or files that outlive it.
-pub fn eal() -> Vec<String> {
-    let text = "--no-huge --no-shconf -m 512 --no-pci --iova-mode=va --no-telemetry \
-                --log-level=3 -l 0";
-    text.split_whitespace().map(str::to_owned).collect()
-}
 
 /// A device's name that no other has.
 pub fn unique(kind: &str) -> String {
@@ -33,7 +26,7 @@ pub fn mac(number: u8) -> Mac {
 /// A configuration for small devices; neighbours are to be asked for.
 pub fn config(number: u8) -> DpdkConfig {
     DpdkConfig {
-        eal: eal(),
+        eal: eal_arguments("net_"),
         mac: Some(mac(number)),
         frames: 1024,
         rx_descriptors: 256,
