@@ -13,7 +13,8 @@
 //!
 //! Over shared memory the same roles are called [`ring_ping`], [`ring_echo`] and so on.
 //!
-//! [`xdp`] has the first two for AF_XDP sockets.
+//! [`xdp`] has the first two for AF_XDP sockets. [`lab`] has experiments of another kind: what each
+//! guideline for the use of NICs brings on this host.
 //!
 //! What holds for all of them:
 //!
@@ -31,6 +32,7 @@ mod bulk;
 mod echo;
 mod error;
 mod flood;
+pub mod lab;
 mod link;
 mod pace;
 mod ping;

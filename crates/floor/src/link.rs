@@ -185,7 +185,7 @@ fn ignore_traffic_class(socket: &GsoSocket) -> io::Result<()> {
 }
 
 /// Full queues, in the socket or below it, empty themselves.
-fn is_transient(error: &io::Error) -> bool {
+pub(crate) fn is_transient(error: &io::Error) -> bool {
     const NO_BUFFER_SPACE: i32 = rustix::io::Errno::NOBUFS.raw_os_error();
     error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(NO_BUFFER_SPACE)
 }

@@ -118,6 +118,16 @@ impl RingLink {
         }
     }
 
+    /// Takes a record without telling the producer; `false` if there is none.
+    #[inline]
+    pub(crate) fn pop_unreleased(&mut self, buffer: &mut [u8]) -> Result<bool, FloorError> {
+        match self.ends.consumer.pop(buffer).map_err(FloorError::Ring)? {
+            Pop::Empty => Ok(false),
+            Pop::TooLong(bytes) => Err(FloorError::Memory { bytes }),
+            Pop::Record(_) => Ok(true),
+        }
+    }
+
     /// The buffer that holds any record.
     pub(crate) fn buffer(&self) -> Vec<u8> {
         vec![0; self.ends.consumer.record_bytes_max()]

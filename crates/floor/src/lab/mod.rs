@@ -1,0 +1,73 @@
+//! Small experiments with a switch: the same work done against a guideline of Kalia's thesis
+//! (chapter 3) and with it.
+//!
+//! The thesis speaks of NICs; here each guideline is tried on what stands for the NIC's queue on
+//! this host: a kernel socket, an AF_XDP transmit ring, a ring in shared memory, or memory itself.
+//! Both positions of a switch use the same sockets, rings and memory, and differ in one thing.
+//!
+//! Everything runs on the calling thread, except that rings have a partner thread at their other
+//! end, which does the same in both positions.
+
+mod memory;
+mod ring;
+mod udp;
+mod xdp;
+
+use std::time::Duration;
+
+use petasos_base::Clock;
+
+use crate::FloorError;
+
+pub use memory::{PageWalk, States};
+pub use ring::{Inlining, Publishing, Releasing, RingCount};
+pub use udp::{Calls, Placement, SocketCount, StatefulEcho, Trains};
+pub use xdp::{Kicks, QueueCount, Reclaiming, Sender};
+
+/// What is batched is batched by this many: the thesis's batch of SENDs.
+pub const BATCH: usize = 16;
+/// Bytes of a datagram or record: a header and 32 bytes.
+pub const MESSAGE_BYTES: usize = HEADER_BYTES + PAYLOAD_BYTES;
+/// Queues in experiments that compare one queue with several.
+pub const QUEUES: usize = 4;
+
+const HEADER_BYTES: usize = 24;
+const PAYLOAD_BYTES: usize = 32;
+/// Steps between two readings of the clock.
+const STEPS: usize = 16;
+
+/// An experiment that can follow a guideline or not.
+pub trait Switch {
+    /// Does a short piece of the work; returns how many operations that was. 0 means that somebody
+    /// else has to move first.
+    ///
+    /// # Errors
+    /// See [`FloorError`].
+    fn step(&mut self, follow: bool) -> Result<u64, FloorError>;
+}
+
+/// Operations per second over about `duration`.
+///
+/// # Errors
+/// Those of the experiment.
+pub fn rate(
+    experiment: &mut dyn Switch,
+    follow: bool,
+    clock: &Clock,
+    duration: Duration,
+) -> Result<f64, FloorError> {
+    let start = clock.now();
+    let mut done = 0;
+    loop {
+        for _ in 0..STEPS {
+            done += experiment.step(follow)?;
+        }
+        let elapsed = clock.now() - start;
+        if elapsed >= duration {
+            return Ok(done as f64 / elapsed.as_secs_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
