@@ -27,7 +27,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         Experiment::Latency => latency(args, &mut pair),
         Experiment::Rate => rate(args, &mut pair),
         Experiment::Bandwidth => bandwidth(args, &mut pair),
-        Experiment::Factors | Experiment::Sessions | Experiment::Idle => {
+        Experiment::Contention | Experiment::Factors | Experiment::Sessions | Experiment::Idle => {
             unreachable!("these have runs of their own")
         }
     }
@@ -59,12 +59,7 @@ fn latency(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
 }
 
 fn rate(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
-    let datagram_bytes = args.request_bytes() as usize + HEADER_BYTES;
-    let window = args.window();
-    let batches: Vec<_> = BATCHES.into_iter().filter(|batch| *batch <= window).collect();
-    // A bare AF_XDP echo sends what the ring has, in batches of its own.
-    let whole = batches.is_empty() || args.transport == Transport::Xdp;
-    let batches = if whole { vec![window] } else { batches };
+    let batches = batches(args);
     let singles = (args.transport != Transport::Xdp).then_some("single");
     let names: Vec<_> = batches.iter().map(|batch| format!("batch {batch}")).collect();
     let all_names = names.iter().cloned().chain(singles.map(str::to_owned));
@@ -76,8 +71,7 @@ fn rate(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
         let ours = pair.petasos()?;
         let mut floors = Vec::new();
         for batch in batches.iter().copied().chain(singles.map(|_| 1)) {
-            let shape = Flood { datagram_bytes, window, batch };
-            floors.push(raw_rate(pair, shape)?.ops_per_s());
+            floors.push(raw_rate(args, pair, batch, TURN)?.ops_per_s());
         }
         pairs.push(ours.load.ops_per_s(), &floors).ok();
         latency.merge(&ours.load.latency);
@@ -97,8 +91,25 @@ fn rate(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     publish(args, totals.apply(result))
 }
 
-fn raw_rate(pair: &mut Pair, shape: Flood) -> Result<Turn, BenchError> {
-    let run = |pair: &mut Pair| pair.floor.flood(shape, turn());
+/// The batches that a raw echo takes turns with, given the window.
+pub fn batches(args: &BenchArgs) -> Vec<usize> {
+    let window = args.window();
+    let batches: Vec<_> = BATCHES.into_iter().filter(|batch| *batch <= window).collect();
+    // A bare AF_XDP echo sends what the ring has, in batches of its own.
+    let whole = batches.is_empty() || args.transport == Transport::Xdp;
+    if whole { vec![window] } else { batches }
+}
+
+/// One turn of the raw echo; batches of one are sent and received one by one.
+pub fn raw_rate(
+    args: &BenchArgs,
+    pair: &mut Pair,
+    batch: usize,
+    duration: Duration,
+) -> Result<Turn, BenchError> {
+    let datagram_bytes = args.request_bytes() as usize + HEADER_BYTES;
+    let shape = Flood { datagram_bytes, window: args.window(), batch };
+    let run = |pair: &mut Pair| pair.floor.flood(shape, deadline(&clock(), duration));
     Ok(pair.turn(ServerTurn::Echo(shape.path()), run)?.0)
 }
 
@@ -132,5 +143,5 @@ fn clock() -> Clock {
 
 /// Ends a raw turn after [`TURN`].
 fn turn() -> impl FnMut() -> bool {
-    deadline(&clock(), Duration::from_secs_f64(TURN.as_secs_f64()))
+    deadline(&clock(), TURN)
 }

@@ -37,7 +37,7 @@ pub struct BenchArgs {
     /// Response size in bytes [default: the request's; bandwidth: 32]
     #[arg(long)]
     pub response: Option<u32>,
-    /// Requests outstanding [default: latency 1, rate 64, bandwidth 1]
+    /// Requests outstanding [default: 1; rate, factors and contention: 64]
     #[arg(long)]
     pub window: Option<usize>,
     /// Requests enqueued per turn of the loop at most [default: the window]
@@ -49,9 +49,9 @@ pub struct BenchArgs {
     /// Probability of dropping each received packet, after GRO has been split
     #[arg(long, default_value_t = 0.0)]
     pub loss: f64,
-    /// Seconds to measure, all turns together
-    #[arg(long, default_value_t = 5.0)]
-    pub seconds: f64,
+    /// Seconds to measure, all turns together [default: 5; contention: 20]
+    #[arg(long)]
+    pub seconds: Option<f64>,
     /// Also write the result as JSON to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -95,6 +95,8 @@ pub enum Experiment {
     Sessions,
     /// Processor time of a client and a server that have nothing to do
     Idle,
+    /// The rate while busy processes compete for the two cores, and how soon it is back afterwards
+    Contention,
 }
 
 /// What carries the packets.
@@ -207,8 +209,8 @@ impl BenchArgs {
         if self.experiment == Experiment::Sessions {
             return self.sessions() * SLOTS;
         }
-        let rate = matches!(self.experiment, Experiment::Rate | Experiment::Factors);
-        self.window.unwrap_or(if rate { 64 } else { 1 }).max(1)
+        let many = [Experiment::Rate, Experiment::Factors, Experiment::Contention];
+        self.window.unwrap_or(if many.contains(&self.experiment) { 64 } else { 1 }).max(1)
     }
 
     /// Requests enqueued per turn of the loop at most.
@@ -224,10 +226,16 @@ impl BenchArgs {
         self.sessions.unwrap_or_else(|| self.window().div_ceil(SLOTS)).max(1)
     }
 
+    /// Seconds to measure, all turns together.
+    pub fn seconds(&self) -> f64 {
+        let contention = self.experiment == Experiment::Contention;
+        self.seconds.unwrap_or(if contention { 20.0 } else { 5.0 })
+    }
+
     /// Pairs of turns that fill the time, when a pair has `turns` turns.
     pub fn pairs(&self, turns: usize) -> usize {
         let pair_s = TURN.as_secs_f64() * turns as f64;
-        ((self.seconds / pair_s) as usize).max(PAIRS_MIN)
+        ((self.seconds() / pair_s) as usize).max(PAIRS_MIN)
     }
 
     fn is_on(&self, factor: Factor) -> bool {
@@ -324,7 +332,7 @@ impl BenchArgs {
             "sessions": self.sessions(),
             "polling": format!("{:?}", self.polling).to_lowercase(),
             "loss": self.loss,
-            "seconds": self.seconds,
+            "seconds": self.seconds(),
             "datagram_bytes_max": self.datagram(),
             "recovery": if self.go_back_n { "go-back-n" } else { "selective" },
             "without": without,

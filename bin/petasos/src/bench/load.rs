@@ -7,6 +7,7 @@ use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, SessionId
 use petasos_report::Histogram;
 
 use super::BenchError;
+use super::contention::Timeline;
 use crate::service::SIZED;
 
 /// The client's state.
@@ -30,6 +31,8 @@ pub struct Load {
     completed: u64,
     last_at: Time,
     latency: Histogram,
+    /// When calls ended, where that is asked.
+    pub timeline: Option<Timeline>,
     failure: Option<String>,
 }
 
@@ -37,7 +40,10 @@ pub struct Load {
 #[derive(Clone, Debug)]
 pub struct LoadTurn {
     pub completed: u64,
+    /// Until the last completion.
     pub elapsed_s: f64,
+    /// Until the end, silence before it included.
+    pub whole_s: f64,
     pub cpu_s: f64,
     pub latency: Histogram,
 }
@@ -72,6 +78,7 @@ impl Load {
             completed: 0,
             last_at: Time::ZERO,
             latency: Histogram::new(),
+            timeline: None,
             failure: None,
         }
     }
@@ -110,6 +117,9 @@ fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>)
                 load.completed += 1;
                 load.last_at = now;
                 load.latency.record_ns(now.as_nanos().saturating_sub(completion.tag));
+                if let Some(timeline) = &mut load.timeline {
+                    timeline.note(now);
+                }
             }
             if payload.len() != load.response_bytes as usize {
                 load.failure = Some(format!("a response of {} bytes", payload.len()));
@@ -166,20 +176,22 @@ pub fn turn_beside(
     let load = client.state_mut();
     (load.running, load.completed, load.latency) = (true, 0, Histogram::new());
     let mut checks = 0u32;
-    loop {
+    let whole = loop {
         step(client);
         beside();
         checks += 1;
-        if checks.is_multiple_of(64) && clock.now() - start >= duration {
-            break;
+        let whole = if checks.is_multiple_of(64) { clock.now() - start } else { Duration::ZERO };
+        if whole >= duration {
+            break whole;
         }
-    }
+    };
     let load = client.state_mut();
     load.running = false;
     let elapsed_s = load.last_at.nanos_since(start) as f64 / 1e9;
     let turn = LoadTurn {
         completed: load.completed,
         elapsed_s: elapsed_s.max(1e-9),
+        whole_s: whole.as_secs_f64(),
         cpu_s: super::turns::thread_cpu_s() - cpu_start,
         latency: std::mem::take(&mut load.latency),
     };

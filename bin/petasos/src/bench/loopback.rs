@@ -13,7 +13,7 @@ use super::args::{BenchArgs, Experiment, TURN};
 use super::load::{self, Load, LoadTurn};
 use super::peer::PetasosTurn;
 use super::result::{Totals, publish};
-use super::turns::{ServerReport, pin, thread_cpu_s};
+use super::turns::{ServerReport, Traffic, pin, thread_cpu_s};
 use crate::service::{SIZED, sized};
 
 const HEADER_BYTES: usize = 24;
@@ -33,7 +33,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let goal = args.pairs(2);
     let mut progress = Progress::new("loopback", goal as u64);
     for done in 0..goal {
-        let before = (client.io().stats(), server.io().stats());
+        let before = (Traffic::of(&client), Traffic::of(&server));
         let ours = petasos(&mut client, &mut server)?;
         let datagrams_per_s = floor(args);
         let (value, floor) = match quantity {
@@ -49,10 +49,10 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         };
         pairs.push(value, &[floor]).ok();
         latency.merge(&ours.latency);
-        let client_packets = client.io().stats().tx_frames - before.0.tx_frames;
-        let packets = server.io().stats().tx_frames - before.1.tx_frames;
-        let server = ServerReport { packets, ..ServerReport::default() };
-        totals.add(&PetasosTurn { load: ours, server, packets: client_packets, syscalls: 0 });
+        let traffic = Traffic::of(&server).since(before.1);
+        let server = ServerReport { traffic, ..ServerReport::default() };
+        let traffic = Traffic::of(&client).since(before.0);
+        totals.add(&PetasosTurn { load: ours, server, traffic });
         progress.set(done as u64 + 1);
     }
     progress.finish("done");

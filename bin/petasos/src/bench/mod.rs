@@ -7,6 +7,7 @@
 
 mod against;
 mod args;
+mod contention;
 mod factors;
 mod floor;
 mod incast;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use args::{Experiment, Transport};
+use contention::ContentionArgs;
 
 /// Why a measurement could not be made; says what to do.
 pub type BenchError = Box<dyn std::error::Error>;
@@ -39,6 +41,8 @@ pub struct BenchCommand {
     simulated: Option<Simulated>,
     #[command(flatten)]
     measured: Option<BenchArgs>,
+    #[command(flatten)]
+    contention: ContentionArgs,
 }
 
 /// Experiments that simulate a network instead of measuring this machine.
@@ -51,7 +55,7 @@ enum Simulated {
 pub fn run(command: BenchCommand) -> ExitCode {
     let outcome = match (command.simulated, command.measured) {
         (Some(Simulated::Incast(args)), _) => incast::run(&args),
-        (None, Some(args)) => measure(args),
+        (None, Some(args)) => measure(&args, &command.contention),
         (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
     };
     match outcome {
@@ -63,18 +67,19 @@ pub fn run(command: BenchCommand) -> ExitCode {
     }
 }
 
-fn measure(args: BenchArgs) -> Result<(), BenchError> {
+fn measure(args: &BenchArgs, contention: &ContentionArgs) -> Result<(), BenchError> {
     match (&args.server_role, args.experiment) {
-        (Some(_), _) => server::run(&args),
-        (None, Experiment::Factors) => factors::run(&args),
-        (None, Experiment::Sessions) => resources::sessions(&args),
-        (None, Experiment::Idle) => resources::idle(&args),
-        (None, _) if args.connect.is_some() => remote::run(&args),
+        (Some(_), _) => server::run(args),
+        (None, Experiment::Contention) => contention::run(args, contention),
+        (None, Experiment::Factors) => factors::run(args),
+        (None, Experiment::Sessions) => resources::sessions(args),
+        (None, Experiment::Idle) => resources::idle(args),
+        (None, _) if args.connect.is_some() => remote::run(args),
         (None, _) if args.interface.is_some() => Err("with --interface the server is on another \
              host: start `petasos serve --transport xdp` there and name it with --connect; without \
              --interface the bench makes a network of its own"
             .into()),
-        (None, _) if args.transport == Transport::Loopback => loopback::run(&args),
-        (None, _) => against::run(&args),
+        (None, _) if args.transport == Transport::Loopback => loopback::run(args),
+        (None, _) => against::run(args),
     }
 }

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use petasos_endpoint::{Endpoint, Node};
-use petasos_netio::PacketIo;
 
 use super::BenchError;
 use super::args::{BenchArgs, TURN, Transport};
@@ -13,8 +13,7 @@ use super::floor::FloorClient;
 use super::load::{self, Load, LoadTurn};
 use super::network;
 use super::remote::open_client;
-use super::server::fruitful_syscalls;
-use super::turns::{ServerReport, ServerTurn};
+use super::turns::{ServerReport, ServerTurn, Traffic};
 
 /// Client and server, joined and idle.
 pub struct Pair {
@@ -31,10 +30,8 @@ pub struct Pair {
 pub struct PetasosTurn {
     pub load: LoadTurn,
     pub server: ServerReport,
-    /// Packets that the client sent.
-    pub packets: u64,
-    /// System calls of the client that moved something.
-    pub syscalls: u64,
+    /// What the client sent and received.
+    pub traffic: Traffic,
 }
 
 impl Pair {
@@ -112,13 +109,20 @@ impl Pair {
 
     /// One Petasos turn.
     pub fn petasos(&mut self) -> Result<PetasosTurn, BenchError> {
-        let before = self.client.io().stats();
-        let run = |pair: &mut Pair| load::turn(&mut pair.client, TURN);
+        self.petasos_beside(TURN, || {})
+    }
+
+    /// [`Pair::petasos`] for `duration`, with `beside` called after each turn of the client's loop.
+    pub fn petasos_beside(
+        &mut self,
+        duration: Duration,
+        beside: impl FnMut(),
+    ) -> Result<PetasosTurn, BenchError> {
+        let before = Traffic::of(&self.client);
+        let run = |pair: &mut Pair| load::turn_beside(&mut pair.client, duration, beside);
         let (load, server) = self.turn(ServerTurn::Petasos, run)?;
-        let after = self.client.io().stats();
-        let packets = after.tx_frames - before.tx_frames;
-        let syscalls = fruitful_syscalls(&after) - fruitful_syscalls(&before);
-        Ok(PetasosTurn { load, server, packets, syscalls })
+        let traffic = Traffic::of(&self.client).since(before);
+        Ok(PetasosTurn { load, server, traffic })
     }
 
     fn say(&mut self, line: &str) -> Result<(), BenchError> {

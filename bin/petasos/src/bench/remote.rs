@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use petasos_base::Clock;
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
-use petasos_netio::PacketIo;
 use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
 use super::BenchError;
@@ -13,8 +12,7 @@ use super::args::{BenchArgs, Experiment, PollingArg, TURN};
 use super::load::{self, Load};
 use super::peer::PetasosTurn;
 use super::result::{Totals, publish};
-use super::server::fruitful_syscalls;
-use super::turns::ServerReport;
+use super::turns::{ServerReport, Traffic};
 
 /// A client endpoint at `local`, with its sessions at `server` and its window of requests.
 pub fn open_client(
@@ -55,9 +53,9 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let goal = args.pairs(1);
     let mut progress = Progress::new("turns", goal as u64);
     for done in 0..goal {
-        let before = client.io().stats();
+        let before = Traffic::of(&client);
         let turn = load::turn(&mut client, TURN)?;
-        let after = client.io().stats();
+        let traffic = Traffic::of(&client).since(before);
         let value = match quantity {
             Quantity::LatencyUs => turn.latency.quantile_us(0.5).unwrap_or(f64::NAN),
             Quantity::OpsPerS => turn.ops_per_s(),
@@ -65,10 +63,8 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         };
         pairs.push(value, &[]).ok();
         latency.merge(&turn.latency);
-        let packets = after.tx_frames - before.tx_frames;
-        let syscalls = fruitful_syscalls(&after) - fruitful_syscalls(&before);
         let server = ServerReport::default();
-        totals.add(&PetasosTurn { load: turn, server, packets, syscalls });
+        totals.add(&PetasosTurn { load: turn, server, traffic });
         progress.set(done as u64 + 1);
     }
     progress.finish("done");

@@ -54,7 +54,7 @@ pub fn idle(args: &BenchArgs) -> Result<(), BenchError> {
     pin(0);
     let mut pair = Pair::start(&args)?;
     pair.petasos()?;
-    let wait = Duration::from_secs_f64(args.seconds);
+    let wait = Duration::from_secs_f64(args.seconds());
     let run = |pair: &mut Pair| {
         let cpu_start = process_cpu_s();
         pair.client.run_for(wait, |_, _| false);
@@ -67,12 +67,12 @@ pub fn idle(args: &BenchArgs) -> Result<(), BenchError> {
         "parameters": Value::Object(args.parameters()),
         "machine": Machine::read(),
         "rows": rows.iter().map(|(side, cpu_s)| json!({
-            "side": side, "core_share": cpu_s / args.seconds,
+            "side": side, "core_share": cpu_s / args.seconds(),
         })).collect::<Vec<_>>(),
     });
     let mut table = Table::new([Column::text("Side"), Column::number("Processor", "% of a core")]);
     for (side, cpu_s) in rows {
-        table.push([side.to_owned(), significant(cpu_s / args.seconds * 100.0)]);
+        table.push([side.to_owned(), significant(cpu_s / args.seconds() * 100.0)]);
     }
     publish(&args, &json, &table)
 }

@@ -8,30 +8,31 @@ use petasos_report::{
 use super::BenchError;
 use super::args::BenchArgs;
 use super::peer::PetasosTurn;
+use super::turns::Traffic;
 
 /// Sums over all Petasos turns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     rpcs: u64,
     cpu_s: f64,
-    packets: u64,
-    syscalls: u64,
+    /// Both sides'.
+    pub traffic: Traffic,
 }
 
 impl Totals {
     pub fn add(&mut self, turn: &PetasosTurn) {
         self.rpcs += turn.load.completed;
         self.cpu_s += turn.load.cpu_s + turn.server.cpu_s;
-        self.packets += turn.packets + turn.server.packets;
-        self.syscalls += turn.syscalls + turn.server.syscalls;
+        self.traffic.add(turn.traffic);
+        self.traffic.add(turn.server.traffic);
     }
 
     /// Fills in what each RPC cost.
     pub fn apply(&self, mut result: ExperimentResult) -> ExperimentResult {
         let rpcs = self.rpcs.max(1) as f64;
         result.cpu_s_per_million = Some(self.cpu_s / rpcs * 1e6);
-        result.packets_per_rpc = Some(self.packets as f64 / rpcs);
-        result.syscalls_per_rpc = Some(self.syscalls as f64 / rpcs);
+        result.packets_per_rpc = Some(self.traffic.packets as f64 / rpcs);
+        result.syscalls_per_rpc = Some(self.traffic.syscalls as f64 / rpcs);
         result
     }
 }

@@ -12,13 +12,12 @@ use std::time::Duration;
 use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
-use petasos_netio::{IoStats, PacketIo};
 
 use super::BenchError;
 use super::args::{BenchArgs, PollingArg, Transport};
 use super::floor::FloorServer;
 use super::network;
-use super::turns::{ServerReport, ServerTurn, pin, process_cpu_s, thread_cpu_s};
+use super::turns::{ServerReport, ServerTurn, Traffic, pin, process_cpu_s, thread_cpu_s};
 use crate::service::{SIZED, sized};
 
 const BUFFER_BYTES: usize = 8_000_000;
@@ -42,6 +41,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let stop = Arc::new(AtomicBool::new(false));
     let lines = read_lines(Arc::clone(&stop));
     let adaptive = args.polling == PollingArg::Adaptive;
+    let mut seen = Traffic::of(&endpoint);
     loop {
         let line = match lines.recv_timeout(Duration::from_millis(1)) {
             Ok(line) => line,
@@ -56,7 +56,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         println!("started");
         std::io::stdout().flush()?;
         let report = match turn {
-            ServerTurn::Petasos => serve(&mut endpoint, &stop, adaptive),
+            ServerTurn::Petasos => serve(&mut endpoint, &stop, adaptive, &mut seen),
             ServerTurn::Idle => idle(&mut endpoint, &stop),
             ServerTurn::Echo(path) => {
                 let turn = floor.echo(path, || take(&stop))?;
@@ -95,8 +95,14 @@ fn take(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed) && stop.swap(false, Ordering::Relaxed)
 }
 
-fn serve(endpoint: &mut Endpoint<()>, stop: &AtomicBool, adaptive: bool) -> ServerReport {
-    let (before, cpu_start) = (endpoint.io().stats(), thread_cpu_s());
+/// One turn. `seen` is what has been reported: what comes between turns belongs to the next.
+fn serve(
+    endpoint: &mut Endpoint<()>,
+    stop: &AtomicBool,
+    adaptive: bool,
+    seen: &mut Traffic,
+) -> ServerReport {
+    let cpu_start = thread_cpu_s();
     if adaptive {
         let patience = Duration::from_millis(5);
         while !take(stop) {
@@ -109,14 +115,14 @@ fn serve(endpoint: &mut Endpoint<()>, stop: &AtomicBool, adaptive: bool) -> Serv
             }
         }
     }
-    let after = endpoint.io().stats();
+    let now = Traffic::of(endpoint);
+    let traffic = now.since(std::mem::replace(seen, now));
     let memory = endpoint.memory();
     ServerReport {
         cpu_s: thread_cpu_s() - cpu_start,
         session_bytes: memory.session_bytes,
         pool_bytes: memory.pool.lent_bytes + memory.pool.kept_bytes,
-        packets: after.tx_frames - before.tx_frames,
-        syscalls: fruitful_syscalls(&after) - fruitful_syscalls(&before),
+        traffic,
         ..ServerReport::default()
     }
 }
@@ -129,11 +135,6 @@ fn idle(endpoint: &mut Endpoint<()>, stop: &AtomicBool) -> ServerReport {
         endpoint.run_for(Duration::from_secs(1), |_, _| stop.load(Ordering::Relaxed));
     }
     ServerReport { cpu_s: process_cpu_s() - cpu_start, ..ServerReport::default() }
-}
-
-/// System calls that moved something: a spinning loop's empty polls say nothing about RPCs.
-pub fn fruitful_syscalls(stats: &IoStats) -> u64 {
-    stats.rx_syscalls - stats.rx_syscalls_empty + stats.tx_syscalls
 }
 
 /// Reads the input on a thread of its own: `stop` raises the flag, the rest is passed on. The

@@ -1,5 +1,6 @@
 //! What both sides of a measurement share: pinning, processor time, and the words of their pipe.
 
+use petasos_endpoint::Endpoint;
 use petasos_floor::Path;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -67,6 +68,51 @@ impl ServerTurn {
     }
 }
 
+/// What an endpoint has sent and received, as far as measurements ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets sent.
+    pub packets: u64,
+    /// System calls that moved something: a spinning loop's empty polls say nothing about RPCs.
+    pub syscalls: u64,
+    /// Packets sent again: requests, pulls and repeated responses.
+    pub retransmissions: u64,
+    /// Packets received that were there already, or whose call was over.
+    pub duplicates: u64,
+}
+
+impl Traffic {
+    /// All of an endpoint's, so far.
+    pub fn of<S>(endpoint: &Endpoint<S>) -> Traffic {
+        let stats = endpoint.stats();
+        let (io, client, server) = (stats.io, stats.client, stats.server);
+        Traffic {
+            packets: io.tx_frames,
+            syscalls: io.rx_syscalls - io.rx_syscalls_empty + io.tx_syscalls,
+            retransmissions: client.retransmissions + server.responses_repeated,
+            duplicates: client.duplicates + client.stale + server.duplicates + server.stale,
+        }
+    }
+
+    /// What has been added since `before`.
+    pub fn since(self, before: Traffic) -> Traffic {
+        Traffic {
+            packets: self.packets - before.packets,
+            syscalls: self.syscalls - before.syscalls,
+            retransmissions: self.retransmissions - before.retransmissions,
+            duplicates: self.duplicates - before.duplicates,
+        }
+    }
+
+    /// Adds another endpoint's, or another turn's.
+    pub fn add(&mut self, other: Traffic) {
+        self.packets += other.packets;
+        self.syscalls += other.syscalls;
+        self.retransmissions += other.retransmissions;
+        self.duplicates += other.duplicates;
+    }
+}
+
 /// What the server reports after a turn, as one line of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerReport {
@@ -76,10 +122,8 @@ pub struct ServerReport {
     pub elapsed_s: f64,
     /// The turn's processor time.
     pub cpu_s: f64,
-    /// Packets that its endpoint sent.
-    pub packets: u64,
-    /// System calls of its endpoint that moved something.
-    pub syscalls: u64,
+    /// What its endpoint sent and received since its last report.
+    pub traffic: Traffic,
     /// Bytes of its endpoint's sessions.
     pub session_bytes: usize,
     /// Bytes of its endpoint's buffers, lent and kept.
@@ -89,10 +133,11 @@ pub struct ServerReport {
 impl ServerReport {
     /// The line on the pipe.
     pub fn line(&self) -> String {
-        let ServerReport { bytes, elapsed_s, cpu_s, packets, syscalls, .. } = self;
-        let ServerReport { session_bytes, pool_bytes, .. } = self;
+        let ServerReport { bytes, elapsed_s, cpu_s, session_bytes, pool_bytes, traffic } = self;
+        let Traffic { packets, syscalls, retransmissions, duplicates } = traffic;
         format!(
-            "done {bytes} {elapsed_s} {cpu_s} {packets} {syscalls} {session_bytes} {pool_bytes}"
+            "done {bytes} {elapsed_s} {cpu_s} {packets} {syscalls} {retransmissions} {duplicates} \
+             {session_bytes} {pool_bytes}"
         )
     }
 
@@ -103,8 +148,12 @@ impl ServerReport {
             bytes: words.next()?.parse().ok()?,
             elapsed_s: words.next()?.parse().ok()?,
             cpu_s: words.next()?.parse().ok()?,
-            packets: words.next()?.parse().ok()?,
-            syscalls: words.next()?.parse().ok()?,
+            traffic: Traffic {
+                packets: words.next()?.parse().ok()?,
+                syscalls: words.next()?.parse().ok()?,
+                retransmissions: words.next()?.parse().ok()?,
+                duplicates: words.next()?.parse().ok()?,
+            },
             session_bytes: words.next()?.parse().ok()?,
             pool_bytes: words.next()?.parse().ok()?,
         })
@@ -129,10 +178,9 @@ mod tests {
             bytes: 1,
             elapsed_s: 0.25,
             cpu_s: 0.5,
-            packets: 2,
-            syscalls: 3,
-            session_bytes: 4,
-            pool_bytes: 5,
+            traffic: Traffic { packets: 2, syscalls: 3, retransmissions: 4, duplicates: 5 },
+            session_bytes: 6,
+            pool_bytes: 7,
         };
         assert_eq!(ServerReport::parse(&report.line()), Some(report));
         assert_eq!(ServerReport::parse("done 1"), None);
