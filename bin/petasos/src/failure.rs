@@ -35,37 +35,32 @@ impl Failure {
         Failure::with_advice(format_args!("cannot use {what}: {error}"), advice)
     }
 
+    /// The program was built without `feature`, for which Debian's `package` is needed.
+    #[cfg(not(all(feature = "dpdk", feature = "fabric")))]
+    pub fn of_missing_feature(feature: &str, package: &str) -> Failure {
+        Failure::with_advice(
+            format_args!("this program was built without the cargo feature `{feature}`"),
+            how_to_build(feature, package),
+        )
+    }
+
     /// A session to `server` could not be set up.
     pub fn of_connect(
         server: SocketAddr,
         error: &ConnectAndWaitError,
         transport: &TransportArgs,
     ) -> Failure {
-        let fits = SessionError::RefusedBy(RefuseCode::IncompatibleParameters);
         match error {
-            ConnectAndWaitError::Failed(SessionError::NoRoute)
-                if transport.transport == Transport::Shm =>
-            {
-                Failure::with_advice(
-                    format_args!("cannot connect to {server}: it offers no shared memory to us"),
-                    "both must run on one host, in one network namespace and as one user, with \
-                     --transport auto or shm at the server; or use --transport udp here",
-                )
-            }
-            ConnectAndWaitError::Failed(error)
-                if *error == fits && transport.transport != Transport::Auto =>
-            {
-                Failure::with_advice(
-                    format_args!("cannot connect to {server}: the server refused the session"),
-                    "the two programs' transports or settings do not fit each other: try \
-                     --transport auto",
-                )
-            }
+            ConnectAndWaitError::Failed(error) => match unfit(transport.transport, error) {
+                Some((what, advice)) => {
+                    Failure::with_advice(format_args!("cannot connect to {server}: {what}"), advice)
+                }
+                None => Failure::of_session(server, error),
+            },
             ConnectAndWaitError::NotBegun(error) => Failure::with_advice(
                 format_args!("cannot connect to {server}: {error}"),
                 "check the address and --transport",
             ),
-            ConnectAndWaitError::Failed(error) => Failure::of_session(server, error),
             error => Failure::new(format!("cannot connect to {server}: {error}")),
         }
     }
@@ -141,12 +136,50 @@ impl Failure {
     }
 }
 
+/// How to get a program with a cargo feature that needs Debian's `package`.
+#[cfg(not(all(feature = "dpdk", feature = "fabric")))]
+pub fn how_to_build(feature: &str, package: &str) -> String {
+    format!(
+        "install {package}, libclang-dev and pkg-config, and build it with `cargo build --release \
+         --package petasos-cli --features {feature}`"
+    )
+}
+
+/// What it means, and what to do, if packets of the two ends do not find each other.
+fn unfit(transport: Transport, error: &SessionError) -> Option<(&'static str, &'static str)> {
+    let refused = "the server refused the session";
+    Some(match (error, transport) {
+        (SessionError::NoRoute, Transport::Shm) => (
+            "it offers no shared memory to us",
+            "both must run on one host, in one network namespace and as one user, with --transport \
+             auto or shm at the server; or use --transport udp here",
+        ),
+        (SessionError::NoRoute, Transport::Dpdk | Transport::Fabric) => (
+            "no packet of ours reaches the address that it names",
+            "check the server's --transport, and that both are in one network",
+        ),
+        (SessionError::RefusedBy(RefuseCode::IncompatibleParameters), Transport::Dpdk) => (
+            refused,
+            "its packets may not reach us: check --data-address and --gateway, and the server's \
+             --transport",
+        ),
+        (_, Transport::Auto) => return None,
+        (SessionError::RefusedBy(RefuseCode::IncompatibleParameters), _) => (
+            refused,
+            "the two programs' transports or settings do not fit each other: try --transport auto",
+        ),
+        _ => return None,
+    })
+}
+
 fn advice_on_refusal(code: RefuseCode) -> &'static str {
     match code {
         RefuseCode::SessionsFull => "wait until other clients leave, or use another server",
         RefuseCode::Draining => "the server is shutting down: use another, or restart it",
         RefuseCode::NoSuchEndpoint => "the process at this address serves nothing",
-        RefuseCode::IncompatibleParameters => "the two programs' settings do not fit each other",
+        RefuseCode::IncompatibleParameters => {
+            "the two programs' transports or settings do not fit each other"
+        }
         _ => "look at the server",
     }
 }

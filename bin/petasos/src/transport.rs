@@ -9,6 +9,11 @@ use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_netio_xdp::{XdpConfig, XdpIo};
 
 use crate::failure::Failure;
+use dpdk::DpdkArgs;
+use fabric::FabricArgs;
+
+mod dpdk;
+mod fabric;
 
 /// What carries the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -22,6 +27,10 @@ pub enum Transport {
     Shm,
     /// AF_XDP sockets: UDP past the kernel's stack; needs privileges.
     Xdp,
+    /// DPDK's poll-mode drivers, with no kernel beside them; needs the cargo feature `dpdk`.
+    Dpdk,
+    /// libfabric's datagram endpoints, so RDMA NICs; needs the cargo feature `fabric`.
+    Fabric,
 }
 
 impl Transport {
@@ -32,6 +41,8 @@ impl Transport {
             Transport::Udp => "udp",
             Transport::Shm => "shm",
             Transport::Xdp => "xdp",
+            Transport::Dpdk => "dpdk",
+            Transport::Fabric => "fabric",
         }
     }
 }
@@ -48,16 +59,22 @@ pub struct TransportArgs {
     /// With `xdp`: the interface's queue; of several endpoints the first one's.
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub queue: u32,
+    #[command(flatten)]
+    pub dpdk: DpdkArgs,
+    #[command(flatten)]
+    pub fabric: FabricArgs,
 }
 
 impl TransportArgs {
-    /// The same options as words, for another process of this program.
+    /// The same options as words, for another process of this program on this host. Those of DPDK
+    /// are not among them: two processes have no port in common.
     pub fn words(&self) -> Vec<String> {
         let mut words = vec!["--transport".to_owned(), self.transport.word().to_owned()];
         if let Some(interface) = &self.interface {
             words.extend(["--interface".to_owned(), interface.clone()]);
         }
         words.extend(["--queue".to_owned(), self.queue.to_string()]);
+        words.extend(self.fabric.words());
         words
     }
 
@@ -66,10 +83,7 @@ impl TransportArgs {
     /// # Errors
     /// If it cannot be had here, with advice.
     pub fn open(&self, ip: IpAddr, index: u32) -> Result<Backend, Failure> {
-        if self.interface.is_some() && self.transport != Transport::Xdp {
-            let advice = "add --transport xdp, or leave it away";
-            return Err(Failure::with_advice("--interface is for AF_XDP only", advice));
-        }
+        self.check()?;
         let address = SocketAddr::new(ip, 0);
         Ok(match self.transport {
             Transport::Auto => LocalIo::bind(address, &LocalConfig::default())?.into(),
@@ -85,7 +99,27 @@ impl TransportArgs {
                 let opened = XdpIo::bind(self.own_address(address)?, &config);
                 opened.map_err(|error| Failure::of_transport("AF_XDP", &error))?.into()
             }
+            Transport::Dpdk => self.dpdk.open(address, index)?,
+            Transport::Fabric => self.fabric.open(address)?,
         })
+    }
+
+    /// Whether every option belongs to the transport.
+    fn check(&self) -> Result<(), Failure> {
+        let interface = self.interface.as_ref().map(|_| "--interface");
+        let given = [
+            (interface, Transport::Xdp, "AF_XDP"),
+            (self.dpdk.given(), Transport::Dpdk, "DPDK"),
+            (self.fabric.given(), Transport::Fabric, "libfabric"),
+        ];
+        for (option, transport, name) in given {
+            if let Some(option) = option.filter(|_| self.transport != transport) {
+                let word = transport.word();
+                let advice = format!("add --transport {word}, or leave it away");
+                return Err(Failure::with_advice(format!("{option} is for {name} only"), advice));
+            }
+        }
+        Ok(())
     }
 
     /// `address`, or the one of the interface that is named: AF_XDP needs its own.
@@ -122,8 +156,10 @@ impl TransportArgs {
             false => IpAddr::from([0; 16]),
         };
         match self.transport {
-            Transport::Xdp if self.interface.is_none() => own_ip_towards(server).unwrap_or(any),
-            Transport::Xdp => any,
+            Transport::Xdp if self.interface.is_some() => any,
+            Transport::Xdp | Transport::Dpdk | Transport::Fabric => {
+                own_ip_towards(server).unwrap_or(any)
+            }
             _ if server.ip().is_loopback() && server.is_ipv4() => Ipv4Addr::LOCALHOST.into(),
             _ if server.ip().is_loopback() => std::net::Ipv6Addr::LOCALHOST.into(),
             _ => any,
@@ -161,10 +197,30 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_is_for_af_xdp() {
-        let interface = Some("lo".to_owned());
-        let args = TransportArgs { interface, ..TransportArgs::default() };
-        let refused = args.open(Ipv4Addr::LOCALHOST.into(), 0).err().expect("it is refused");
-        assert!(refused.to_string().contains("add --transport xdp"), "{refused}");
+    fn every_option_is_for_its_transport() {
+        let refusal = |args: TransportArgs| {
+            let refused = args.open(Ipv4Addr::LOCALHOST.into(), 0).err().expect("it is refused");
+            refused.to_string()
+        };
+        let name = || Some("x".to_owned());
+        let args = TransportArgs { interface: name(), ..TransportArgs::default() };
+        assert_eq!(
+            refusal(args),
+            "--interface is for AF_XDP only; add --transport xdp, or leave it away"
+        );
+        let dpdk = DpdkArgs { device: name(), ..DpdkArgs::default() };
+        let args = TransportArgs { dpdk, transport: Transport::Xdp, ..TransportArgs::default() };
+        assert!(refusal(args).contains("add --transport dpdk"));
+        let fabric = FabricArgs { domain: name(), ..FabricArgs::default() };
+        let args = TransportArgs { fabric, ..TransportArgs::default() };
+        assert!(refusal(args).starts_with("--domain is for libfabric only"));
+    }
+
+    #[test]
+    fn another_process_gets_the_same_fabric() {
+        let fabric = FabricArgs { provider: Some("udp".to_owned()), domain: None };
+        let args =
+            TransportArgs { fabric, transport: Transport::Fabric, ..TransportArgs::default() };
+        assert_eq!(args.words(), ["--transport", "fabric", "--queue", "0", "--provider", "udp"]);
     }
 }

@@ -9,6 +9,10 @@ use std::os::fd::BorrowedFd;
 
 use petasos_netio::memory::MemoryIo;
 use petasos_netio::{IoStats, PacketIo, Route, RouteError, RxBatch, TxPacket};
+#[cfg(feature = "dpdk")]
+use petasos_netio_dpdk::DpdkIo;
+#[cfg(feature = "fabric")]
+use petasos_netio_fabric::FabricIo;
 use petasos_netio_shm::ShmIo;
 use petasos_netio_udp::UdpIo;
 use petasos_netio_xdp::XdpIo;
@@ -25,6 +29,12 @@ pub enum Backend {
     Shm(Box<ShmIo>),
     /// AF_XDP sockets: UDP past the kernel's stack.
     Xdp(Box<XdpIo>),
+    /// DPDK's poll-mode drivers: the loop never sleeps, whatever it is told.
+    #[cfg(feature = "dpdk")]
+    Dpdk(Box<DpdkIo>),
+    /// libfabric's datagram endpoints.
+    #[cfg(feature = "fabric")]
+    Fabric(Box<FabricIo>),
     /// Ports in this thread's memory: loopback and simulation.
     Memory(MemoryIo),
 }
@@ -36,6 +46,10 @@ macro_rules! each {
             Backend::Local($io) => $call,
             Backend::Shm($io) => $call,
             Backend::Xdp($io) => $call,
+            #[cfg(feature = "dpdk")]
+            Backend::Dpdk($io) => $call,
+            #[cfg(feature = "fabric")]
+            Backend::Fabric($io) => $call,
             Backend::Memory($io) => $call,
         }
     };
@@ -71,6 +85,20 @@ impl From<XdpIo> for Backend {
     }
 }
 
+#[cfg(feature = "dpdk")]
+impl From<DpdkIo> for Backend {
+    fn from(io: DpdkIo) -> Backend {
+        Backend::Dpdk(Box::new(io))
+    }
+}
+
+#[cfg(feature = "fabric")]
+impl From<FabricIo> for Backend {
+    fn from(io: FabricIo) -> Backend {
+        Backend::Fabric(Box::new(io))
+    }
+}
+
 /// What a session can have on one way to this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
@@ -92,14 +120,27 @@ pub(crate) struct PeerAddress {
 impl Backend {
     /// What sessions to the process whose control connection leads to `server` can have.
     pub(crate) fn way_to(&mut self, server: SocketAddr) -> Result<Way, RouteError> {
-        // Rings are the same to everybody; their names are not known yet.
-        if let Some((_, way)) = self.local_name().filter(|_| matches!(self, Backend::Shm(_))) {
+        if let Some(way) = self.way_to_all() {
             return Ok(way);
         }
         let route = self.route(server)?;
         let way = self.way_on(route);
         self.release_route(route);
         Ok(way)
+    }
+
+    /// What sessions to everybody can have, if the control connection's address is not to be asked:
+    /// packets may go to another that is not known yet.
+    fn way_to_all(&self) -> Option<Way> {
+        let datagram_bytes_max = match self {
+            Backend::Shm(io) => io.config().datagram_bytes_max,
+            #[cfg(feature = "dpdk")]
+            Backend::Dpdk(io) => io.payload_bytes_max(),
+            #[cfg(feature = "fabric")]
+            Backend::Fabric(io) => io.payload_bytes_max(),
+            _ => return None,
+        };
+        Some(Way { datagram_bytes_max, room_bytes: self.receive_buffer_bytes() })
     }
 
     /// What sessions on `route` can have.

@@ -22,6 +22,11 @@ pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> 
         Backend::Udp(_) | Backend::Local(_) => CongestionConfig::swift_over_kernel(),
         // Between two rings there is no queue but the receiver's, for which it grants credits.
         Backend::Shm(_) => on_rings(None),
+        // Their packets pass through a kernel, too, or wait for threads on busy processors.
+        #[cfg(feature = "dpdk")]
+        Backend::Dpdk(io) if io.is_virtual() => CongestionConfig::swift_over_kernel(),
+        #[cfg(feature = "fabric")]
+        Backend::Fabric(io) if io.is_software() => CongestionConfig::swift_over_kernel(),
         _ => CongestionConfig::swift(),
     });
     chosen.validate().expect("the configuration is valid");
@@ -43,6 +48,11 @@ fn understand_marks(io: &mut Backend) {
         Backend::Udp(io) => drop(io.set_ecn_capable()),
         Backend::Local(io) => drop(io.set_ecn_capable()),
         Backend::Xdp(io) => io.set_ecn(Ecn::Capable0),
+        #[cfg(feature = "dpdk")]
+        Backend::Dpdk(io) => io.set_ecn(Ecn::Capable0),
+        // libfabric shows no marks.
+        #[cfg(feature = "fabric")]
+        Backend::Fabric(_) => {}
         Backend::Shm(_) | Backend::Memory(_) => {}
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use petasos_base::Clock;
 use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
-use petasos_netio_dpdk::{DpdkConfig, DpdkIo, eal_arguments};
+use petasos_netio_dpdk::{DpdkConfig, DpdkIo};
 
 const PAYLOAD_BYTES: usize = 32 + 24;
 const TURNS: usize = 100;
@@ -81,14 +81,13 @@ fn address(number: u8) -> SocketAddr {
 }
 
 fn open(number: u8, role: &str, socket: &str) -> DpdkIo {
+    let device = format!("net_memif0,role={role},socket={socket},socket-abstract=no");
     let mac = |number| [2, 0x77, 0, 0, 0, number];
     let config = DpdkConfig {
-        eal: eal_arguments("net_memif0"),
-        device: format!("net_memif0,role={role},socket={socket},socket-abstract=no"),
         neighbours: [1, 2].map(|number| (address(number).ip(), mac(number))).to_vec(),
         mac: Some(mac(number)),
         mtu: Some(1500),
-        ..DpdkConfig::default()
+        ..DpdkConfig::for_device(&device)
     };
     DpdkIo::bind(address(number), &config).unwrap_or_else(|error| panic!("{role}: {error}"))
 }

@@ -8,7 +8,7 @@ use petasos_netio_frame::Mac;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DpdkConfig {
     /// Arguments of DPDK's environment, without the program's name. All endpoints of a process have
-    /// the same. [`eal_arguments`] makes some that suffice for one device.
+    /// the same. [`DpdkConfig::for_device`] has some that suffice for one device.
     pub eal: Vec<String>,
     /// The port: its name (a PCI address, or a virtual device that `eal` made), or a virtual device
     /// to be made for this endpoint, as `--vdev` takes it: `net_af_packet0,iface=eth0`.
@@ -63,17 +63,28 @@ impl Default for DpdkConfig {
     }
 }
 
-/// Arguments of DPDK's environment that suffice for `device` alone, and leave all others alone: a
-/// virtual device (`net_...`) needs neither huge pages nor the PCI bus.
-///
-/// They leave nothing behind, start no thread per processor, and say nothing but errors.
-pub fn eal_arguments(device: &str) -> Vec<String> {
-    let name = device.split(',').next().unwrap_or_default();
-    let all = ["--no-telemetry", "--log-level=error", "-l", "0"];
-    let virtually = ["--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--iova-mode=va"];
-    let own: &[&str] =
-        if name.starts_with("net_") { &virtually } else { &["--in-memory", "-a", device] };
-    all.iter().chain(own).map(|word| (*word).to_owned()).collect()
+impl DpdkConfig {
+    /// What suffices for `device` alone, and leaves all others alone. Little is left behind, no
+    /// thread is started per processor, and DPDK says nothing but errors.
+    ///
+    /// A virtual device (`net_...`) needs neither huge pages nor the PCI bus. Its peers are
+    /// software and may wait for a processor, so that they get longer to answer.
+    pub fn for_device(device: &str) -> DpdkConfig {
+        let quiet = ["--no-telemetry", "--log-level=error", "-l", "0"];
+        let words = |own: &[&str]| quiet.iter().chain(own).map(|word| (*word).to_owned()).collect();
+        let default = DpdkConfig { device: device.to_owned(), ..DpdkConfig::default() };
+        if is_virtual(device) {
+            let own = ["--no-huge", "--no-shconf", "-m", "512", "--no-pci", "--iova-mode=va"];
+            DpdkConfig { eal: words(&own), resolve_wait_ms: 1000, ..default }
+        } else {
+            DpdkConfig { eal: words(&["--in-memory", "-a", device]), ..default }
+        }
+    }
+}
+
+/// Whether this is a device of software alone, as far as its name says.
+pub(crate) fn is_virtual(device: &str) -> bool {
+    device.starts_with("net_")
 }
 
 #[cfg(test)]
@@ -82,10 +93,10 @@ mod tests {
 
     #[test]
     fn a_virtual_device_needs_no_huge_pages_and_another_is_the_only_one() {
-        let arguments = eal_arguments("net_af_packet0,iface=eth0");
-        assert!(arguments.iter().any(|word| word == "--no-huge"), "{arguments:?}");
-        let arguments = eal_arguments("0000:3b:00.1,txq_inline=1");
-        assert_eq!(arguments[arguments.len() - 2..], ["-a", "0000:3b:00.1,txq_inline=1"]);
-        assert!(!arguments.iter().any(|word| word == "--no-huge"), "{arguments:?}");
+        let config = DpdkConfig::for_device("net_af_packet0,iface=eth0");
+        assert!(config.eal.iter().any(|word| word == "--no-huge"), "{config:?}");
+        let config = DpdkConfig::for_device("0000:3b:00.1,txq_inline=1");
+        assert_eq!(config.eal[config.eal.len() - 2..], ["-a", "0000:3b:00.1,txq_inline=1"]);
+        assert!(!config.eal.iter().any(|word| word == "--no-huge"), "{config:?}");
     }
 }

@@ -39,8 +39,8 @@ pub enum DpdkError {
     },
     /// There is no such port, and it could not be made.
     #[error(
-        "there is no DPDK port {device}, and none can be made ({error}): `dpdk-devbind.py -s` lists \
-         the devices, and virtual ones may need rights (CAP_NET_RAW); DPDK says more on the \
+        "there is no DPDK port {device}, and none can be made ({error}): `dpdk-devbind.py -s` \
+         lists the devices, and virtual ones may need rights (CAP_NET_RAW); DPDK says more on the \
          standard error stream"
     )]
     DeviceMissing {

@@ -13,6 +13,7 @@ use petasos_netio_frame::{
     judge,
 };
 
+use crate::config::is_virtual;
 use crate::neighbours::Neighbours;
 use crate::sys::{BURST_MAX, Port};
 use crate::{DpdkConfig, DpdkError, DpdkStats};
@@ -39,6 +40,7 @@ pub struct DpdkIo {
     ecn: Ecn,
     limit: usize,
     resolve_wait: Duration,
+    is_virtual: bool,
     /// Keeps the kernel from giving the port to others, and from answering for it.
     _beside: Option<UdpSocket>,
     stats: IoStats,
@@ -73,6 +75,7 @@ impl DpdkIo {
             ecn: if config.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable },
             limit,
             resolve_wait: Duration::from_millis(config.resolve_wait_ms),
+            is_virtual: is_virtual(&config.device),
             _beside: beside,
             stats: IoStats::default(),
             own_stats: DpdkStats::default(),
@@ -88,6 +91,11 @@ impl DpdkIo {
     /// Whether the port has a link.
     pub fn is_up(&self) -> bool {
         self.port.is_up()
+    }
+
+    /// Whether the port is a virtual device: software, on processors that others use as well.
+    pub fn is_virtual(&self) -> bool {
+        self.is_virtual
     }
 
     /// The largest datagram payload, in bytes: the same to every peer.

@@ -37,7 +37,7 @@ mod stats;
 #[cfg(feature = "dpdk")]
 mod sys;
 
-pub use config::{DpdkConfig, eal_arguments};
+pub use config::DpdkConfig;
 pub use error::DpdkError;
 #[cfg(feature = "dpdk")]
 pub use io::DpdkIo;

@@ -24,15 +24,18 @@ pub enum FabricError {
     AddressUnspecific(IpAddr),
     /// No provider on this host offers datagrams as asked for.
     #[error(
-        "no libfabric provider{} has datagram endpoints at {address}: `fi_info -t FI_EP_DGRAM` \
+        "no libfabric provider{}{} has datagram endpoints at {address}: `fi_info -t FI_EP_DGRAM` \
          lists those that are installed and have a device",
-        named(.provider)
+        named("called", .provider),
+        named("with a domain", .domain)
     )]
     ProviderMissing {
         /// The address asked for.
         address: SocketAddr,
         /// The provider asked for, if one was.
         provider: Option<String>,
+        /// The domain asked for, if one was.
+        domain: Option<String>,
     },
     /// The memory for packets could not be pinned: the limit of locked memory is too low.
     #[error("cannot register {bytes} bytes of packet memory ({error}): raise `ulimit -l`")]
@@ -68,8 +71,8 @@ impl From<FabricError> for SetupError {
     }
 }
 
-fn named(provider: &Option<String>) -> String {
-    provider.as_ref().map_or(String::new(), |name| format!(" called {name}"))
+fn named(what: &str, name: &Option<String>) -> String {
+    name.as_ref().map_or(String::new(), |name| format!(" {what} {name}"))
 }
 
 #[cfg(test)]
@@ -79,7 +82,7 @@ mod tests {
     #[test]
     fn messages_say_what_to_do() {
         let address = SocketAddr::from(([10, 0, 0, 1], 7));
-        let missing = |provider| FabricError::ProviderMissing { address, provider };
+        let missing = |provider| FabricError::ProviderMissing { address, provider, domain: None };
         let text = missing(Some("verbs".to_owned())).to_string();
         assert!(text.starts_with("no libfabric provider called verbs has datagram"), "{text}");
         assert!(missing(None).to_string().starts_with("no libfabric provider has datagram"));

@@ -59,6 +59,7 @@ fn a_provider_or_domain_that_is_not_there_is_named() {
     let config = FabricConfig { domain: Some("no-such-nic".to_owned()), ..udp() };
     let missing = refusal("127.0.0.1:0", &config);
     assert!(matches!(missing, FabricError::ProviderMissing { .. }), "{missing}");
+    assert!(missing.to_string().contains("with a domain no-such-nic"), "{missing}");
     open(&FabricConfig { domain: Some("lo".to_owned()), ..udp() });
 }
 

@@ -310,7 +310,8 @@ impl BenchArgs {
             _ => crate::transport::Transport::Udp,
         };
         let interface = self.interface.clone();
-        let args = TransportArgs { transport, interface, queue: self.queue };
+        let args =
+            TransportArgs { transport, interface, queue: self.queue, ..TransportArgs::default() };
         let address = SocketAddr::new(args.ip_towards(server), 0);
         Ok(args.own_address(address)?)
     }

@@ -60,9 +60,15 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     };
     check_folder(&args.report)?;
     args.json.as_deref().map_or(Ok(()), check_folder)?;
-    if args.transport.transport == Transport::Xdp && args.connect.is_none() {
-        let what = "AF_XDP does not lead to a server on this host";
-        let advice = "start `petasos serve --transport xdp` on another and use --connect";
+    let elsewhere = match args.transport.transport {
+        Transport::Xdp => Some(("AF_XDP", "xdp")),
+        Transport::Dpdk => Some(("DPDK", "dpdk")),
+        _ => None,
+    };
+    if let Some((name, word)) = elsewhere.filter(|_| args.connect.is_none()) {
+        let what = format_args!("{name} does not lead to a server on this host");
+        let advice =
+            format_args!("start `petasos serve --transport {word}` on another and use --connect");
         return Err(Failure::with_advice(what, advice));
     }
     output::note(&format!("text: {text}"));

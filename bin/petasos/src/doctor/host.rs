@@ -40,7 +40,7 @@ fn privileges(status: &str) -> Facility {
             "privileges",
             State::Limited,
             format!("without {}", missing.join(", ")),
-            "udp and shm need none; xdp does: run as root, or `setcap` them",
+            "udp and shm need none; xdp and dpdk do: run as root, or `setcap` them",
         ),
     }
 }
@@ -57,7 +57,7 @@ fn huge_pages(meminfo: &str) -> Facility {
             "huge-pages",
             State::Limited,
             found,
-            "no backend needs them; to reserve some: `sysctl vm.nr_hugepages=64`",
+            "only dpdk on hardware needs them; to reserve some: `sysctl vm.nr_hugepages=512`",
         ),
         _ => Facility::yes("huge-pages", found),
     }

@@ -4,6 +4,7 @@
 //! Nothing is changed and nothing is left behind.
 
 mod host;
+mod optional;
 mod packets;
 
 use clap::Args;

@@ -7,14 +7,15 @@ use petasos_netio_shm::{ShmConfig, ShmIo};
 use petasos_netio_udp::{GsoSocket, UdpConfig, UdpIo};
 use petasos_netio_xdp::{InterfaceProbe, Probe, probe};
 
-use super::{Facility, State};
+use super::{Facility, State, optional};
 
 /// Everything about packets.
 pub fn findings() -> Vec<Facility> {
     let mut findings = udp();
     findings.push(shm());
     findings.extend(xdp(&probe()));
-    findings.extend(absent());
+    findings.push(optional::dpdk());
+    findings.extend(optional::fabric());
     findings
 }
 
@@ -115,13 +116,4 @@ fn interface(probe: &InterfaceProbe) -> Facility {
         }
         Err(error) => Facility::no(&name, error, "other transports are not affected"),
     }
-}
-
-/// Backends that are not in this program.
-fn absent() -> [Facility; 2] {
-    let found = "not compiled into this program";
-    [
-        Facility::no("dpdk", found, "a backend of its own crate, petasos-netio-dpdk"),
-        Facility::no("fabric", found, "a backend of its own crate, petasos-netio-fabric"),
-    ]
 }

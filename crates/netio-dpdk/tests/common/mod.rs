@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 
-use petasos_netio_dpdk::{DpdkConfig, DpdkError, DpdkIo, Mac, eal_arguments};
+use petasos_netio_dpdk::{DpdkConfig, DpdkError, DpdkIo, Mac};
 
 #[path = "../../../netio-xdp/tests/rig/mod.rs"]
 pub mod rig;
@@ -26,14 +26,13 @@ pub fn mac(number: u8) -> Mac {
 /// A configuration for small devices; neighbours are to be asked for.
 pub fn config(number: u8) -> DpdkConfig {
     DpdkConfig {
-        eal: eal_arguments("net_"),
         mac: Some(mac(number)),
         frames: 1024,
         rx_descriptors: 256,
         tx_descriptors: 256,
         // The processors may be busy with other things.
         resolve_wait_ms: 10_000,
-        ..DpdkConfig::default()
+        ..DpdkConfig::for_device("net_")
     }
 }
 

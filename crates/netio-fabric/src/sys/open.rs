@@ -13,7 +13,11 @@ use crate::{FabricConfig, FabricError};
 
 /// The offer to use at `address`.
 pub(super) fn find(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricError> {
-    let missing = || FabricError::ProviderMissing { address, provider: config.provider.clone() };
+    let missing = || FabricError::ProviderMissing {
+        address,
+        provider: config.provider.clone(),
+        domain: config.domain.clone(),
+    };
     match Info::ask(Some(address), true, &Info::hints(config)?) {
         // Some providers do not heed the name of a domain.
         Ok(info) => info.of_domain(config.domain.as_deref()).ok_or_else(missing),
