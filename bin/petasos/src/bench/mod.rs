@@ -11,6 +11,7 @@ mod contention;
 mod factors;
 mod floor;
 mod incast;
+mod lab;
 mod load;
 mod loopback;
 mod network;
@@ -38,23 +39,25 @@ pub type BenchError = Box<dyn std::error::Error>;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchCommand {
     #[command(subcommand)]
-    simulated: Option<Simulated>,
+    apart: Option<Apart>,
     #[command(flatten)]
     measured: Option<BenchArgs>,
     #[command(flatten)]
     contention: ContentionArgs,
 }
 
-/// Experiments that simulate a network instead of measuring this machine.
+/// Experiments with a command line of their own: in simulation, or without Petasos.
 #[derive(Subcommand)]
-enum Simulated {
+enum Apart {
     Incast(incast::IncastArgs),
+    Lab(lab::LabArgs),
 }
 
 /// Runs one experiment and prints its outcome.
 pub fn run(command: BenchCommand) -> ExitCode {
-    let outcome = match (command.simulated, command.measured) {
-        (Some(Simulated::Incast(args)), _) => incast::run(&args),
+    let outcome = match (command.apart, command.measured) {
+        (Some(Apart::Incast(args)), _) => incast::run(&args),
+        (Some(Apart::Lab(args)), _) => lab::run(&args),
         (None, Some(args)) => measure(&args, &command.contention),
         (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
     };

@@ -12,7 +12,7 @@ use crate::FloorError;
 const WORD_BYTES: usize = size_of::<u64>();
 const LINE_WORDS: usize = 64 / WORD_BYTES;
 /// Operations of a step.
-const ROUNDS: usize = 1024;
+const ROUNDS: usize = 256;
 
 /// Huge pages: a line of a packet at random in a large memory of ordinary pages, or of huge ones.
 /// Each access waits for the one before it.

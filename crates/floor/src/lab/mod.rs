@@ -19,7 +19,7 @@ use petasos_base::Clock;
 
 use crate::FloorError;
 
-pub use memory::{PageWalk, States};
+pub use memory::{FEW, PageWalk, States};
 pub use ring::{Inlining, Publishing, Releasing, RingCount};
 pub use udp::{Calls, Placement, SocketCount, StatefulEcho, Trains};
 pub use xdp::{Kicks, QueueCount, Reclaiming, Sender};
@@ -33,8 +33,10 @@ pub const QUEUES: usize = 4;
 
 const HEADER_BYTES: usize = 24;
 const PAYLOAD_BYTES: usize = 32;
-/// Steps between two readings of the clock.
-const STEPS: usize = 16;
+/// A stretch without progress that is no part of any experiment: longer than every step.
+const PAUSE: Duration = Duration::from_micros(500);
+/// A turn lasts at most so many times as long as it should.
+const STRETCH_MAX: u32 = 10;
 
 /// An experiment that can follow a guideline or not.
 pub trait Switch {
@@ -46,7 +48,10 @@ pub trait Switch {
     fn step(&mut self, follow: bool) -> Result<u64, FloorError>;
 }
 
-/// Operations per second over about `duration`.
+/// Operations per second over about `duration`; 0 if there were none.
+///
+/// Stretches of more than half a millisecond without progress do not count: then this core, or the
+/// partner's, did something else. On a busy machine a turn takes longer, up to ten times.
 ///
 /// # Errors
 /// Those of the experiment.
@@ -57,16 +62,21 @@ pub fn rate(
     duration: Duration,
 ) -> Result<f64, FloorError> {
     let start = clock.now();
-    let mut done = 0;
-    loop {
-        for _ in 0..STEPS {
-            done += experiment.step(follow)?;
-        }
-        let elapsed = clock.now() - start;
-        if elapsed >= duration {
-            return Ok(done as f64 / elapsed.as_secs_f64());
+    let (mut progress_at, mut now) = (start, start);
+    let (mut done, mut counted) = (0, Duration::ZERO);
+    while counted < duration && now - start < duration * STRETCH_MAX {
+        let operations = experiment.step(follow)?;
+        now = clock.now();
+        if operations > 0 {
+            let stretch = now - progress_at;
+            if stretch <= PAUSE {
+                done += operations;
+                counted += stretch;
+            }
+            progress_at = now;
         }
     }
+    Ok(if done > 0 { done as f64 / counted.as_secs_f64() } else { 0.0 })
 }
 
 #[cfg(test)]

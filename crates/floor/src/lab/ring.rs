@@ -14,6 +14,9 @@ use crate::ring::RingLink;
 
 const SHAPE: RingShape = RingShape { slots: 1024, data_bytes: 1 << 18, record_bytes_max: 4096 };
 
+/// Batches of a step, so that reading the clock after it costs little beside it.
+const BATCHES: usize = 16;
+
 /// What travels in a slot, and what does not by one byte.
 const INLINED: [u8; INLINE_BYTES_MAX] = [1; INLINE_BYTES_MAX];
 const REFERRED: [u8; INLINE_BYTES_MAX + 1] = [1; INLINE_BYTES_MAX + 1];
@@ -81,6 +84,16 @@ fn pop(link: &mut RingLink, buffer: &mut [u8], release_each: bool) -> Result<u64
     Ok(popped)
 }
 
+/// Several batches; returns how many records that was.
+#[inline]
+fn batches(mut batch: impl FnMut() -> Result<u64, FloorError>) -> Result<u64, FloorError> {
+    let mut records = 0;
+    for _ in 0..BATCHES {
+        records += batch()?;
+    }
+    Ok(records)
+}
+
 /// A partner that takes whatever is in the first `active` of `links`.
 fn drain(core: usize, mut links: Vec<RingLink>, active: Arc<AtomicUsize>) -> Partner {
     let mut buffer = vec![0; SHAPE.record_bytes_max as usize];
@@ -122,7 +135,7 @@ impl Publishing {
 
 impl Switch for Publishing {
     fn step(&mut self, follow: bool) -> Result<u64, FloorError> {
-        push(&mut self.link, &INLINED, !follow)
+        batches(|| push(&mut self.link, &INLINED, !follow))
     }
 }
 
@@ -146,7 +159,7 @@ impl Inlining {
 
 impl Switch for Inlining {
     fn step(&mut self, follow: bool) -> Result<u64, FloorError> {
-        push(&mut self.link, if follow { &INLINED } else { &REFERRED }, false)
+        batches(|| push(&mut self.link, if follow { &INLINED } else { &REFERRED }, false))
     }
 }
 
@@ -178,7 +191,7 @@ impl Releasing {
 
 impl Switch for Releasing {
     fn step(&mut self, follow: bool) -> Result<u64, FloorError> {
-        pop(&mut self.link, &mut self.buffer, !follow)
+        batches(|| pop(&mut self.link, &mut self.buffer, !follow))
     }
 }
 
@@ -212,10 +225,10 @@ impl Switch for RingCount {
     fn step(&mut self, follow: bool) -> Result<u64, FloorError> {
         let active = if follow { QUEUES } else { 1 };
         self.active.store(active, Ordering::Relaxed);
-        let mut pushed = 0;
-        for index in 0..QUEUES {
-            pushed += push(&mut self.links[index % active], &INLINED, false)?;
-        }
-        Ok(pushed)
+        let mut next = 0;
+        batches(|| {
+            next = (next + 1) % active;
+            push(&mut self.links[next], &INLINED, false)
+        })
     }
 }

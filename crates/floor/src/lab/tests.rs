@@ -64,21 +64,50 @@ fn states_are_updated_of_all_connections_or_of_few() {
     assert_eq!(handled(&mut states), 10);
 }
 
-struct Counted(VirtualClock);
+/// Takes the given times in turn, in microseconds; every step but those of 0 operations.
+struct Timed {
+    clock: VirtualClock,
+    steps: Vec<(u64, u64)>,
+    next: usize,
+}
 
-impl Switch for Counted {
+impl Switch for Timed {
     fn step(&mut self, follow: bool) -> Result<u64, FloorError> {
-        self.0.set(self.0.now().plus_nanos(1000));
-        Ok(if follow { 4 } else { 2 })
+        let (us, operations) = self.steps[self.next % self.steps.len()];
+        self.next += 1;
+        self.clock.set(self.clock.now().plus_nanos(us * 1000));
+        Ok(if follow { 2 * operations } else { operations })
     }
+}
+
+fn rate_of(steps: &[(u64, u64)], follow: bool) -> f64 {
+    let clock = VirtualClock::default();
+    let mut timed = Timed { clock: clock.clone(), steps: steps.to_vec(), next: 0 };
+    rate(&mut timed, follow, &Clock::Virtual(clock), Duration::from_millis(10)).unwrap()
+}
+
+fn assert_near(rate: f64, expected: f64) {
+    assert!((rate / expected - 1.0).abs() < 0.01, "{rate} instead of {expected}");
 }
 
 #[test]
 fn a_rate_is_operations_by_time() {
-    let time = VirtualClock::default();
-    let clock = Clock::Virtual(time.clone());
-    let mut experiment = Counted(time);
-    let turn = Duration::from_micros(100);
-    assert!((rate(&mut experiment, true, &clock, turn).unwrap() - 4e6).abs() < 1.0);
-    assert!((rate(&mut experiment, false, &clock, turn).unwrap() - 2e6).abs() < 1.0);
+    assert_near(rate_of(&[(1, 2)], false), 2e6);
+    assert_near(rate_of(&[(1, 2)], true), 4e6);
+    // Waiting for the other end counts.
+    assert_near(rate_of(&[(1, 2), (3, 0)], false), 0.5e6);
+}
+
+#[test]
+fn time_that_somebody_else_takes_does_not_count() {
+    assert_near(rate_of(&[(100, 50), (100, 50), (3000, 50)], false), 0.5e6);
+    // A partner that does not run for a while.
+    let silence = [(100, 0); 30];
+    assert_near(rate_of(&[&[(100, 50), (100, 50)], &silence[..]].concat(), false), 0.5e6);
+}
+
+#[test]
+fn an_experiment_that_gets_nowhere_ends() {
+    assert_eq!(rate_of(&[(100, 0)], true), 0.0);
+    assert_eq!(rate_of(&[(5000, 7)], true), 0.0);
 }

@@ -1,0 +1,50 @@
+//! Connection state: what has to be fetched for each packet when it outgrows a cache.
+
+use petasos_floor::lab::{StatefulEcho, States};
+
+use super::guideline::CONNECTIONS;
+use super::{Bench, Pair};
+
+/// What the thesis's NICs keep for a connection.
+const NIC_BYTES: usize = 375;
+/// About what a session of Petasos takes.
+const SESSION_BYTES: usize = 1300;
+
+/// The pairs of this guideline.
+pub static PAIRS: [Pair; 3] = [
+    Pair {
+        name: "connections-nic",
+        guideline: &CONNECTIONS,
+        over: "memory alone, 375 B each",
+        off: "many connections",
+        on: "10 connections",
+        operations: "packets",
+        why: "all states fit the processor's cache, which is larger than a NIC's",
+        open: |bench| Ok(Box::new(states(bench, NIC_BYTES))),
+    },
+    Pair {
+        name: "connections-session",
+        guideline: &CONNECTIONS,
+        over: "memory alone, 1300 B each",
+        off: "many connections",
+        on: "10 connections",
+        operations: "packets",
+        why: "the lines of a state are fetched together, ahead of their use",
+        open: |bench| Ok(Box::new(states(bench, SESSION_BYTES))),
+    },
+    Pair {
+        name: "connections-udp",
+        guideline: &CONNECTIONS,
+        over: "UDP echo of trains, 1300 B each",
+        off: "many connections",
+        on: "10 connections",
+        operations: "round trips",
+        why: "as in the thesis for RPCs: states come from memory, which is quick beside the \
+              packet's own cost",
+        open: |bench| Ok(Box::new(StatefulEcho::open(states(bench, SESSION_BYTES))?)),
+    },
+];
+
+fn states(bench: &Bench<'_>, bytes: usize) -> States {
+    States::new(bench.args.connections, bytes)
+}

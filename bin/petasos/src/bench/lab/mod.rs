@@ -1,0 +1,172 @@
+//! `petasos bench lab`: what the guidelines of Kalia's thesis for the use of NICs (its chapter 3)
+//! bring on this host, with the thesis's figure beside each.
+//!
+//! A guideline is tried on each kind of queue that stands for the NIC's here, as a pair: the same
+//! small experiment against the guideline and with it, in alternating turns. The ratio is the
+//! median of the ratios of neighbouring turns. What a pair does is in `petasos_floor::lab`; what it
+//! is compared with, and what it needs, in one file here for each guideline. A pair that this host
+//! or this user cannot run is reported as skipped, with what to do about it.
+
+mod completions;
+mod connections;
+mod doorbells;
+mod guideline;
+mod inlining;
+mod pages;
+mod queues;
+mod result;
+mod turns;
+mod veth;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use petasos_base::Clock;
+use petasos_floor::lab::{FEW, Switch};
+use petasos_report::Progress;
+
+use super::BenchError;
+use super::turns::pin;
+use guideline::Guideline;
+use result::Row;
+
+/// Try the guidelines for the use of NICs (Kalia's thesis, chapter 3) on this host
+#[derive(Args, Clone, Debug)]
+pub struct LabArgs {
+    /// Pairs to measure [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
+    only: Vec<String>,
+    /// Seconds to measure each pair, all its turns together
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Memory over which packets are spread where that counts, in megabytes
+    #[arg(long, default_value_t = 256)]
+    memory_mb: usize,
+    /// Connections, where there are many
+    #[arg(long, default_value_t = 20_000)]
+    connections: usize,
+    /// Also write the result as JSON to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Print the result as JSON instead of a table
+    #[arg(long)]
+    print_json: bool,
+}
+
+/// A guideline on one kind of queue or memory.
+struct Pair {
+    /// The word on the command line and in the JSON.
+    name: &'static str,
+    guideline: &'static Guideline,
+    /// What carries or holds the operations.
+    over: &'static str,
+    /// What is done against the guideline.
+    off: &'static str,
+    /// What is done with it.
+    on: &'static str,
+    /// What is counted.
+    operations: &'static str,
+    /// What decides here: shown where the guideline brings little or nothing.
+    why: &'static str,
+    /// Sets the experiment up, or says why that cannot be.
+    open: fn(&Bench) -> Result<Box<dyn Switch>, BenchError>,
+}
+
+/// What pairs are set up with.
+struct Bench<'a> {
+    args: &'a LabArgs,
+    /// Cores on which this process may run.
+    cores: usize,
+}
+
+/// A core beside the one that measures.
+const PARTNER_CORE: usize = 1;
+
+impl Bench<'_> {
+    /// The core of a partner that spins beside this thread.
+    fn partner_core(&self) -> Result<usize, BenchError> {
+        if self.cores < 2 {
+            return Err(
+                "the other end of a ring spins on a core of its own; there is but one, so \
+                 allow this process a second"
+                    .into(),
+            );
+        }
+        Ok(PARTNER_CORE)
+    }
+}
+
+/// Every pair, guideline by guideline.
+fn pairs() -> impl Iterator<Item = &'static Pair> {
+    let doorbells = doorbells::PAIRS.iter().chain(&completions::PAIRS);
+    let memory = pages::PAIRS.iter().chain(&connections::PAIRS);
+    doorbells.chain(&inlining::PAIRS).chain(&queues::PAIRS).chain(memory)
+}
+
+fn names() -> Vec<&'static str> {
+    pairs().map(|pair| pair.name).collect()
+}
+
+/// Measures every pair that was asked for, and prints what came of it.
+pub fn run(args: &LabArgs) -> Result<(), BenchError> {
+    args.check()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    pin(0);
+    let (bench, clock) = (Bench { args, cores }, Clock::system());
+    let chosen: Vec<_> = pairs().filter(|pair| args.chose(pair)).collect();
+    let mut progress = Progress::new("lab", chosen.len() as u64);
+    let mut rows = Vec::new();
+    for pair in chosen {
+        let outcome = (pair.open)(&bench)
+            .and_then(|mut experiment| turns::measure(&mut *experiment, args.seconds, &clock));
+        rows.push(Row { pair, outcome: outcome.map_err(|error| error.to_string()) });
+        progress.set(rows.len() as u64);
+    }
+    progress.finish("done");
+    result::publish(args, &rows)
+}
+
+impl LabArgs {
+    fn check(&self) -> Result<(), BenchError> {
+        if !(self.seconds > 0.0 && self.seconds <= SECONDS_MAX) {
+            return Err("--seconds is more than 0 and at most 3600".into());
+        }
+        if !(1..=MEMORY_MB_MAX).contains(&self.memory_mb) {
+            return Err("--memory-mb is from 1 to 65536".into());
+        }
+        if !(FEW..=CONNECTIONS_MAX).contains(&self.connections) {
+            return Err("--connections is from 10 to 1000000".into());
+        }
+        Ok(())
+    }
+
+    fn chose(&self, pair: &Pair) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == pair.name)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory_mb * 1_000_000
+    }
+}
+
+const SECONDS_MAX: f64 = 3600.0;
+const MEMORY_MB_MAX: usize = 65_536;
+const CONNECTIONS_MAX: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_guideline_is_tried() {
+        let mut names = names();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for guideline in guideline::ALL {
+            assert!(pairs().any(|pair| pair.guideline == guideline), "{}", guideline.name);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Huge pages: fewer translations of addresses.
+
+use petasos_floor::lab::PageWalk;
+
+use super::Pair;
+use super::guideline::PAGES;
+
+/// The pairs of this guideline.
+pub static PAIRS: [Pair; 1] = [Pair {
+    name: "huge-pages",
+    guideline: &PAGES,
+    over: "packet memory at random",
+    off: "pages of 4 KiB",
+    on: "pages of 2 MiB",
+    operations: "accesses",
+    why: "the processor keeps enough translations for this memory (--memory-mb), or finds them \
+          while it waits",
+    open: |bench| Ok(Box::new(PageWalk::map(bench.args.memory_bytes())?)),
+}];

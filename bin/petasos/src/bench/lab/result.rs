@@ -1,0 +1,138 @@
+//! What is printed and written.
+
+use petasos_report::{Column, Machine, Table, significant, with_si_prefix, write_atomically};
+use serde_json::{Value, json};
+
+use super::guideline;
+use super::turns::Measured;
+use super::{BenchError, LabArgs, Pair};
+
+/// Below this ratio a guideline brings little or nothing.
+const LITTLE: f64 = 1.1;
+
+/// A pair and what came of it: figures, or why there are none.
+pub struct Row {
+    pub pair: &'static Pair,
+    pub outcome: Result<Measured, String>,
+}
+
+/// Prints all rows and writes what was asked for.
+///
+/// # Errors
+/// If there is nothing but skipped pairs, or nowhere to write to.
+pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
+    let json = json!({
+        "experiment": "lab",
+        "parameters": {
+            "seconds": args.seconds,
+            "memory_mb": args.memory_mb,
+            "connections": args.connections,
+        },
+        "machine": Machine::read(),
+        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+    });
+    let text = format!("{json:#}\n");
+    if let Some(path) = &args.json {
+        write_atomically(path, text.as_bytes())?;
+    }
+    if args.print_json {
+        print!("{text}");
+    } else {
+        print(rows)?;
+    }
+    match rows.iter().any(|row| row.outcome.is_ok()) {
+        true => Ok(()),
+        false => Err("no pair could be measured; the reasons are above".into()),
+    }
+}
+
+fn print(rows: &[Row]) -> Result<(), BenchError> {
+    println!("{}", Machine::read());
+    let mut table = Table::new([
+        Column::text("Pair"),
+        Column::text("Over"),
+        Column::text("Off"),
+        Column::text("On"),
+        Column::number("Off", "1/s"),
+        Column::number("On", "1/s"),
+        Column::number("On/off", ""),
+        Column::text("The thesis's NICs"),
+    ]);
+    rows.iter().for_each(|row| table.push(row.cells()));
+    table.print()?;
+    println!(
+        "each ratio is the median of those of neighbouring turns; 1/s is what the pair counts"
+    );
+    list("Kalia's thesis, chapter 3:", rows_quoted(rows));
+    list("little or nothing here, and what decides:", rows.iter().filter_map(Row::explained));
+    list("skipped:", rows.iter().filter_map(Row::skipped));
+    Ok(())
+}
+
+/// A heading and lines below it, if there are any.
+fn list(heading: &str, lines: impl Iterator<Item = String>) {
+    for (index, line) in lines.enumerate() {
+        if index == 0 {
+            println!("{heading}");
+        }
+        println!("  {line}");
+    }
+}
+
+/// The quotes of the guidelines that were tried.
+fn rows_quoted(rows: &[Row]) -> impl Iterator<Item = String> {
+    let tried = guideline::ALL
+        .into_iter()
+        .filter(|guideline| rows.iter().any(|row| row.pair.guideline == *guideline));
+    tried.map(|tried| format!("{} ({}): \"{}\"", tried.name, tried.section, tried.quote))
+}
+
+impl Row {
+    fn cells(&self) -> [String; 8] {
+        let Pair { name, guideline, over, off, on, .. } = self.pair;
+        let (off_per_s, on_per_s, ratio) = match &self.outcome {
+            Ok(measured) => (
+                with_si_prefix(measured.off_per_s),
+                with_si_prefix(measured.on_per_s),
+                significant(measured.ratio.median),
+            ),
+            Err(_) => ("–".to_owned(), "–".to_owned(), "skipped".to_owned()),
+        };
+        let figure = format!("{} ({})", guideline.figure, guideline.section);
+        let words = [name, over, off, on].map(|word| (*word).to_owned());
+        let [name, over, off, on] = words;
+        [name, over, off, on, off_per_s, on_per_s, ratio, figure]
+    }
+
+    /// Why a guideline brought little or nothing, if it did.
+    fn explained(&self) -> Option<String> {
+        let ratio = self.outcome.as_ref().ok()?.ratio.median;
+        (ratio < LITTLE).then(|| format!("{}: {}", self.pair.name, self.pair.why))
+    }
+
+    fn skipped(&self) -> Option<String> {
+        let reason = self.outcome.as_ref().err()?;
+        Some(format!("{}: {reason}", self.pair.name))
+    }
+
+    fn json(&self) -> Value {
+        let pair = self.pair;
+        let measured = self.outcome.as_ref().ok();
+        json!({
+            "name": pair.name,
+            "guideline": pair.guideline.name,
+            "over": pair.over,
+            "operations": pair.operations,
+            "off": { "what": pair.off, "ops_per_s": measured.map(|m| m.off_per_s) },
+            "on": { "what": pair.on, "ops_per_s": measured.map(|m| m.on_per_s) },
+            "ratio": measured.map(|m| m.ratio),
+            "thesis": {
+                "section": pair.guideline.section,
+                "figure": pair.guideline.figure,
+                "quote": pair.guideline.quote,
+            },
+            "why": self.explained().map(|_| pair.why),
+            "skipped": self.outcome.as_ref().err(),
+        })
+    }
+}
