@@ -14,7 +14,8 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 2] = [
+const TOOLS: [Tool; 3] = [
+    Tool { program: "tc", package: "iproute2" },
     Tool { program: "valgrind", package: "valgrind" },
     Tool { program: "tshark", package: "tshark" },
 ];

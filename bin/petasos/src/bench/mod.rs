@@ -7,6 +7,7 @@
 
 mod against;
 mod args;
+mod bottleneck;
 mod contention;
 mod factors;
 mod floor;
@@ -14,6 +15,7 @@ mod incast;
 mod lab;
 mod load;
 mod loopback;
+mod loss;
 mod network;
 mod peer;
 mod remote;
@@ -46,10 +48,13 @@ pub struct BenchCommand {
     contention: ContentionArgs,
 }
 
-/// Experiments with a command line of their own: in simulation, or without Petasos.
+/// Experiments with a command line of their own: in simulation, in networks made for them, or
+/// without Petasos.
 #[derive(Subcommand)]
 enum Apart {
     Incast(incast::IncastArgs),
+    Bottleneck(bottleneck::BottleneckArgs),
+    Loss(loss::LossArgs),
     Lab(lab::LabArgs),
 }
 
@@ -57,6 +62,8 @@ enum Apart {
 pub fn run(command: BenchCommand) -> ExitCode {
     let outcome = match (command.apart, command.measured) {
         (Some(Apart::Incast(args)), _) => incast::run(&args),
+        (Some(Apart::Bottleneck(args)), _) => bottleneck::run(&args),
+        (Some(Apart::Loss(args)), _) => loss::run(&args),
         (Some(Apart::Lab(args)), _) => lab::run(&args),
         (None, Some(args)) => measure(&args, &command.contention),
         (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),

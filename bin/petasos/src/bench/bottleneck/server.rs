@@ -1,0 +1,43 @@
+//! The server's process: answers each request with its CRC-32, so that the client knows that every
+//! byte has arrived as it was sent.
+
+use std::net::{IpAddr, SocketAddr};
+
+use flate2::Crc;
+use petasos_base::Clock;
+use petasos_endpoint::{Context, Endpoint, Node, NodeConfig, Payload, Request};
+use petasos_netio_udp::UdpIo;
+
+use super::{BottleneckArgs, CHECK, host};
+use crate::bench::BenchError;
+
+/// Serves until the input ends.
+pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
+    let words = host::join()?;
+    let own: IpAddr = words.first().ok_or("no address")?.parse()?;
+    let any = SocketAddr::new(own, 0);
+    let node = Node::start(NodeConfig { listen: Some(any), ..NodeConfig::default() })?;
+    let io = UdpIo::bind(any, args.udp())?;
+    let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());
+    endpoint.register(CHECK, check);
+    endpoint.attach(&node)?;
+    host::say(&format!("ready {}", node.local_address().ok_or("the node does not listen")?))?;
+    host::end_with_input();
+    endpoint.run(|(), _| false);
+    Ok(())
+}
+
+fn check(_: &mut (), cx: &mut Context<'_, ()>, request: Request<'_>) {
+    let crc = crc(&request.payload);
+    cx.respond_with(request.handle, &crc.to_le_bytes());
+    if let Payload::Buffer(buf) = request.payload {
+        cx.free(buf);
+    }
+}
+
+/// What the server answers to `bytes`.
+pub fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
