@@ -78,13 +78,18 @@ fn clippy(root: &Path) -> TaskResult {
     cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
-/// Crates with a feature, and the system's library that it needs, as pkg-config calls it.
+/// Features with a backend in a crate of its own, and the system's library that it needs, as
+/// pkg-config calls it. The crate has a test of the feature's name, and one called `conformance`.
 const FEATURES: [(&str, &str, &str); 2] =
     [("petasos-netio-fabric", "fabric", "libfabric"), ("petasos-netio-dpdk", "dpdk", "libdpdk")];
 
-/// What the default build leaves out. Each package by itself, so that the dependencies of the main
-/// build are used as they are.
+/// Packages that have the same features.
+const JOINED: [&str; 2] = ["petasos-endpoint", "petasos-cli"];
+
+/// What the default build leaves out, all of it in one build.
 fn backends(root: &Path) -> TaskResult {
+    let (mut what, mut tests) = (Vec::new(), vec!["--lib", "--bins"]);
+    let mut features = Vec::new();
     for (package, feature, library) in FEATURES {
         if !tools::has_library(library) {
             println!(
@@ -92,12 +97,20 @@ fn backends(root: &Path) -> TaskResult {
             );
             continue;
         }
-        let what = ["--package", package, "--features", feature, "--all-targets"];
-        let lints = ["--", "-D", "warnings"];
-        cargo(root, &[&["clippy"][..], &what, &lints].concat())?;
-        cargo(root, &["test", "--package", package, "--features", feature])?;
+        what.extend(["--package", package]);
+        tests.extend(["--test", feature]);
+        let packages = [&[package][..], &JOINED].concat();
+        features.extend(packages.iter().map(|package| format!("{package}/{feature}")));
     }
-    Ok(())
+    if features.is_empty() {
+        return Ok(());
+    }
+    let features = features.join(",");
+    what.extend(JOINED.iter().flat_map(|package| ["--package", package]));
+    what.extend(["--features", &features]);
+    tests.extend(["--test", "conformance", "--test", "features"]);
+    cargo(root, &[&["clippy", "--all-targets"], &what[..], &["--", "-D", "warnings"]].concat())?;
+    cargo(root, &[&["test"], &what[..], &tests].concat())
 }
 
 fn doc(root: &Path) -> TaskResult {

@@ -162,7 +162,11 @@ pub struct Server {
 
 impl Server {
     pub fn start(more: &[&str]) -> Server {
-        let args = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
+        Server::start_at("127.0.0.1:0", more)
+    }
+
+    pub fn start_at(listen: &str, more: &[&str]) -> Server {
+        let args = [&["serve", "--listen", listen], more].concat();
         let process = Petasos::start(&args);
         let line = process.stdout.recv_timeout(WATCHDOG).expect("a server says where it listens");
         let address = line.trim_end().strip_prefix("listening on ").expect("the ready line");
@@ -176,7 +180,12 @@ impl Server {
 
     /// One of the server's figures.
     pub fn figure(&self, name: &str) -> u64 {
-        let answer = self.call(&["stats"]);
+        self.figure_over(name, &[])
+    }
+
+    /// The same, asked with these options.
+    pub fn figure_over(&self, name: &str, options: &[&str]) -> u64 {
+        let answer = self.call(&[&["stats"], options].concat());
         let text = answer.success();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {text}"))
@@ -184,10 +193,15 @@ impl Server {
 
     /// Asks for a figure until `fits`.
     pub fn await_figure(&self, name: &str, fits: impl Fn(u64) -> bool) {
+        self.await_figure_over(name, &[], fits);
+    }
+
+    /// The same, asked with these options.
+    pub fn await_figure_over(&self, name: &str, options: &[&str], fits: impl Fn(u64) -> bool) {
         let clock = Clock::system();
         let deadline = clock.now() + WATCHDOG;
         loop {
-            let value = self.figure(name);
+            let value = self.figure_over(name, options);
             if fits(value) {
                 return;
             }
