@@ -42,7 +42,12 @@ impl Outcome {
         [self.quiet.petasos_median(), floor].map(Option::unwrap_or_default)
     }
 
-    /// The same under contention.
+    /// Petasos to the raw echo without contention.
+    fn quiet_ratio(&self) -> Option<f64> {
+        self.quiet.ratio(&self.batch.to_string()).map(|ratio| ratio.median)
+    }
+
+    /// The same rates under contention.
     fn contended_rates(&self) -> [f64; 2] {
         let pairs = &self.contended.pairs;
         [pairs.petasos_median(), pairs.floor_median("raw echo")].map(Option::unwrap_or_default)
@@ -91,7 +96,11 @@ impl Outcome {
 }
 
 fn milliseconds(ms: Option<f64>) -> String {
-    ms.map_or_else(|| format!("> {} ms", AFTER.as_millis()), |ms| format!("{ms} ms"))
+    match ms {
+        None => format!("> {} ms", AFTER.as_millis()),
+        Some(ms) if ms < 1.0 => "< 1 ms".to_owned(),
+        Some(ms) => format!("{ms} ms"),
+    }
 }
 
 /// Prints the outcome and writes what was asked for.
@@ -131,7 +140,7 @@ fn as_json(args: &BenchArgs, how: &ContentionArgs, outcome: &Outcome) -> Value {
     json["without_contention"] = json!({
         "petasos_ops_per_s": petasos,
         "floor_ops_per_s": floor,
-        "ratio": outcome.quiet.ratio(&outcome.batch.to_string()).map(|ratio| ratio.median),
+        "ratio": outcome.quiet_ratio(),
     });
     json["packets"] = traffic.packets.into();
     json["retransmissions"] = traffic.retransmissions.into();
@@ -202,11 +211,12 @@ fn say_more(args: &BenchArgs, how: &ContentionArgs, outcome: &Outcome) {
     println!("polling: {polling}");
     if let Some(ratio) = pairs.ratio("raw echo") {
         println!(
-            "ratio to the raw echo: median of {} pairs of turns of {} ms, {} to {}",
+            "ratio to the raw echo: median of {} pairs of turns of {} ms, {} to {}; alone {}",
             ratio.count,
             how.turn_ms,
             significant(ratio.min),
             significant(ratio.max),
+            significant(outcome.quiet_ratio().unwrap_or(f64::NAN)),
         );
     }
     let traffic = totals.traffic;
