@@ -7,7 +7,8 @@ petasos_base::counters! {
     pub struct DpdkStats {
         /// Frames that ended before their headers did.
         rx_short,
-        /// Frames that are neither UDP directly behind IPv4 or IPv6 nor about neighbours.
+        /// Frames that are neither UDP directly behind IPv4 or IPv6 nor about neighbours; no flaw,
+        /// for links carry others' protocols (LLDP, multicast reports, the kernel's TCP).
         rx_protocol,
         /// Pieces of datagrams.
         rx_fragments,
@@ -49,6 +50,6 @@ impl DpdkStats {
 
     /// Frames with a flaw.
     pub(crate) fn flawed(&self) -> u64 {
-        self.rx_short + self.rx_protocol + self.rx_fragments + self.rx_lengths + self.rx_checksums
+        self.rx_short + self.rx_fragments + self.rx_lengths + self.rx_checksums
     }
 }
