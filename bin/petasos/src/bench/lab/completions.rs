@@ -10,8 +10,8 @@ pub static PAIRS: [Pair; 2] = [
     Pair {
         name: "unsignalled-xdp",
         guideline: &UNSIGNALLED,
-        over: "AF_XDP on veth",
-        off: "completion ring emptied after each frame",
+        over: "AF_XDP into a veth pair, 16 for a kick",
+        off: "completions taken after each frame",
         on: "before each 16",
         operations: "frames",
         why: "the kernel writes every completion in any case, on this core; only looking is saved",
@@ -20,9 +20,9 @@ pub static PAIRS: [Pair; 2] = [
     Pair {
         name: "unsignalled-shm",
         guideline: &UNSIGNALLED,
-        over: "shared-memory ring",
+        over: "a ring from another core",
         off: "each record released",
-        on: "16 records released at once",
+        on: "16 released at once",
         operations: "records",
         why: "the producer asks what was released only when its ring is full, so the line stays \
               with the consumer",

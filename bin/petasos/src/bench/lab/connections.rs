@@ -15,9 +15,9 @@ pub static PAIRS: [Pair; 3] = [
     Pair {
         name: "connections-nic",
         guideline: &CONNECTIONS,
-        over: "memory alone, 375 B each",
-        off: "many connections",
-        on: "10 connections",
+        over: "memory, a whole state for each packet",
+        off: "MANY states of 375 B",
+        on: "10 states of 375 B",
         operations: "packets",
         why: "all states fit the processor's cache, which is larger than a NIC's",
         open: |bench| Ok(Box::new(states(bench, NIC_BYTES))),
@@ -25,9 +25,9 @@ pub static PAIRS: [Pair; 3] = [
     Pair {
         name: "connections-session",
         guideline: &CONNECTIONS,
-        over: "memory alone, 1300 B each",
-        off: "many connections",
-        on: "10 connections",
+        over: "memory, a whole state for each packet",
+        off: "MANY states of 1300 B",
+        on: "10 states of 1300 B",
         operations: "packets",
         why: "the lines of a state are fetched together, ahead of their use",
         open: |bench| Ok(Box::new(states(bench, SESSION_BYTES))),
@@ -35,9 +35,9 @@ pub static PAIRS: [Pair; 3] = [
     Pair {
         name: "connections-udp",
         guideline: &CONNECTIONS,
-        over: "UDP echo of trains, 1300 B each",
-        off: "many connections",
-        on: "10 connections",
+        over: "UDP echo of trains of 16, a whole state for each request",
+        off: "MANY states of 1300 B",
+        on: "10 states of 1300 B",
         operations: "round trips",
         why: "as in the thesis for RPCs: states come from memory, which is quick beside the \
               packet's own cost",

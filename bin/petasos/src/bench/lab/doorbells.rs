@@ -10,7 +10,7 @@ pub static PAIRS: [Pair; 4] = [
     Pair {
         name: "doorbells-udp",
         guideline: &DOORBELLS,
-        over: "UDP loopback",
+        over: "UDP sockets over loopback",
         off: "a send for each datagram",
         on: "a GSO train of 16",
         operations: "datagrams",
@@ -20,7 +20,7 @@ pub static PAIRS: [Pair; 4] = [
     Pair {
         name: "doorbells-calls",
         guideline: &DOORBELLS,
-        over: "UDP loopback",
+        over: "UDP sockets over loopback",
         off: "a sendmsg for each datagram",
         on: "a sendmmsg for 16",
         operations: "datagrams",
@@ -30,7 +30,7 @@ pub static PAIRS: [Pair; 4] = [
     Pair {
         name: "doorbells-xdp",
         guideline: &DOORBELLS,
-        over: "AF_XDP on veth",
+        over: "AF_XDP into a veth pair",
         off: "a kick for each frame",
         on: "a kick for 16",
         operations: "frames",
@@ -41,9 +41,9 @@ pub static PAIRS: [Pair; 4] = [
     Pair {
         name: "doorbells-shm",
         guideline: &DOORBELLS,
-        over: "shared-memory ring",
+        over: "a ring to another core",
         off: "each record published",
-        on: "16 records published at once",
+        on: "16 published at once",
         operations: "records",
         why: "publishing is one store to a line that the record is written to anyway; no bus is \
               crossed",

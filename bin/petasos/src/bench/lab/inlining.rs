@@ -10,9 +10,9 @@ pub static PAIRS: [Pair; 2] = [
     Pair {
         name: "inlining-udp",
         guideline: &INLINING,
-        over: "UDP loopback, trains of 16",
+        over: "UDP sockets over loopback, trains of 16",
         off: "header and payload apart, cold",
-        on: "header next to payload, cold",
+        on: "next to each other, cold",
         operations: "datagrams",
         why: "the kernel copies both pieces; what is saved is a line from memory and an entry of \
               the list of pieces",
@@ -22,11 +22,11 @@ pub static PAIRS: [Pair; 2] = [
     Pair {
         name: "inlining-shm",
         guideline: &INLINING,
-        over: "shared-memory ring",
+        over: "a ring to another core",
         off: "57 B beside their slot",
         on: "56 B in their slot",
         operations: "records",
-        why: "the processor fetches both lines at once, where a NIC would fetch one after the other",
+        why: "the processor fetches both lines at once, a NIC would fetch one after the other",
         open: |bench| Ok(Box::new(Inlining::open(bench.partner_core()?)?)),
     },
 ];

@@ -37,7 +37,7 @@ pub struct LabArgs {
     /// Pairs to measure [default: all]
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
-    /// Seconds to measure each pair, all its turns together
+    /// Seconds to measure each pair, all its turns together; longer where others want the cores
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Memory over which packets are spread where that counts, in megabytes
@@ -61,7 +61,7 @@ struct Pair {
     guideline: &'static Guideline,
     /// What carries or holds the operations.
     over: &'static str,
-    /// What is done against the guideline.
+    /// What is done against the guideline; [`MANY`] stands for the number of connections.
     off: &'static str,
     /// What is done with it.
     on: &'static str,
@@ -80,8 +80,17 @@ struct Bench<'a> {
     cores: usize,
 }
 
+/// Stands for the number of connections.
+const MANY: &str = "MANY";
 /// A core beside the one that measures.
 const PARTNER_CORE: usize = 1;
+
+impl Pair {
+    /// What is done against the guideline.
+    fn off(&self, args: &LabArgs) -> String {
+        self.off.replace(MANY, &args.connections.to_string())
+    }
+}
 
 impl Bench<'_> {
     /// The core of a partner that spins beside this thread.

@@ -9,7 +9,7 @@ use super::guideline::PAGES;
 pub static PAIRS: [Pair; 1] = [Pair {
     name: "huge-pages",
     guideline: &PAGES,
-    over: "packet memory at random",
+    over: "memory, a line at random",
     off: "pages of 4 KiB",
     on: "pages of 2 MiB",
     operations: "accesses",

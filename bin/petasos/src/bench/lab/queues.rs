@@ -10,7 +10,7 @@ pub static PAIRS: [Pair; 3] = [
     Pair {
         name: "queues-udp",
         guideline: &QUEUES,
-        over: "UDP loopback, trains of 16",
+        over: "UDP sockets over loopback, trains of 16",
         off: "1 socket",
         on: "4 sockets",
         operations: "datagrams",
@@ -21,7 +21,7 @@ pub static PAIRS: [Pair; 3] = [
     Pair {
         name: "queues-xdp",
         guideline: &QUEUES,
-        over: "AF_XDP on veth, kicks for 16",
+        over: "AF_XDP into a veth pair, 16 for a kick",
         off: "1 queue",
         on: "4 queues",
         operations: "frames",
@@ -31,7 +31,7 @@ pub static PAIRS: [Pair; 3] = [
     Pair {
         name: "queues-shm",
         guideline: &QUEUES,
-        over: "shared-memory rings, batches of 16",
+        over: "rings to another core, 16 published at once",
         off: "1 ring",
         on: "4 rings",
         operations: "records",

@@ -29,7 +29,7 @@ pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
             "connections": args.connections,
         },
         "machine": Machine::read(),
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "rows": rows.iter().map(|row| row.json(args)).collect::<Vec<_>>(),
     });
     let text = format!("{json:#}\n");
     if let Some(path) = &args.json {
@@ -38,7 +38,7 @@ pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
     if args.print_json {
         print!("{text}");
     } else {
-        print(rows)?;
+        print(args, rows)?;
     }
     match rows.iter().any(|row| row.outcome.is_ok()) {
         true => Ok(()),
@@ -46,11 +46,10 @@ pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
     }
 }
 
-fn print(rows: &[Row]) -> Result<(), BenchError> {
+fn print(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
     println!("{}", Machine::read());
     let mut table = Table::new([
         Column::text("Pair"),
-        Column::text("Over"),
         Column::text("Off"),
         Column::text("On"),
         Column::number("Off", "1/s"),
@@ -58,11 +57,13 @@ fn print(rows: &[Row]) -> Result<(), BenchError> {
         Column::number("On/off", ""),
         Column::text("The thesis's NICs"),
     ]);
-    rows.iter().for_each(|row| table.push(row.cells()));
+    rows.iter().for_each(|row| table.push(row.cells(args)));
     table.print()?;
-    println!(
-        "each ratio is the median of those of neighbouring turns; 1/s is what the pair counts"
-    );
+    println!("udp, calls: sockets over loopback, both ends on one core; xdp: AF_XDP into a veth");
+    println!("pair; shm: rings to or from another core; huge-pages: {} MB; nic,", args.memory_mb);
+    println!("session: memory alone, a whole state for each packet");
+    println!("each ratio is the median of those of neighbouring turns, without the stretches in");
+    println!("which somebody else had the core");
     list("Kalia's thesis, chapter 3:", rows_quoted(rows));
     list("little or nothing here, and what decides:", rows.iter().filter_map(Row::explained));
     list("skipped:", rows.iter().filter_map(Row::skipped));
@@ -88,8 +89,8 @@ fn rows_quoted(rows: &[Row]) -> impl Iterator<Item = String> {
 }
 
 impl Row {
-    fn cells(&self) -> [String; 8] {
-        let Pair { name, guideline, over, off, on, .. } = self.pair;
+    fn cells(&self, args: &LabArgs) -> [String; 7] {
+        let Pair { name, guideline, on, .. } = self.pair;
         let (off_per_s, on_per_s, ratio) = match &self.outcome {
             Ok(measured) => (
                 with_si_prefix(measured.off_per_s),
@@ -99,9 +100,8 @@ impl Row {
             Err(_) => ("–".to_owned(), "–".to_owned(), "skipped".to_owned()),
         };
         let figure = format!("{} ({})", guideline.figure, guideline.section);
-        let words = [name, over, off, on].map(|word| (*word).to_owned());
-        let [name, over, off, on] = words;
-        [name, over, off, on, off_per_s, on_per_s, ratio, figure]
+        let [name, on] = [name, on].map(|word| (*word).to_owned());
+        [name, self.pair.off(args), on, off_per_s, on_per_s, ratio, figure]
     }
 
     /// Why a guideline brought little or nothing, if it did.
@@ -115,7 +115,7 @@ impl Row {
         Some(format!("{}: {reason}", self.pair.name))
     }
 
-    fn json(&self) -> Value {
+    fn json(&self, args: &LabArgs) -> Value {
         let pair = self.pair;
         let measured = self.outcome.as_ref().ok();
         json!({
@@ -123,7 +123,7 @@ impl Row {
             "guideline": pair.guideline.name,
             "over": pair.over,
             "operations": pair.operations,
-            "off": { "what": pair.off, "ops_per_s": measured.map(|m| m.off_per_s) },
+            "off": { "what": pair.off(args), "ops_per_s": measured.map(|m| m.off_per_s) },
             "on": { "what": pair.on, "ops_per_s": measured.map(|m| m.on_per_s) },
             "ratio": measured.map(|m| m.ratio),
             "thesis": {
