@@ -13,7 +13,8 @@
 //!
 //! Over shared memory the same roles are called [`ring_ping`], [`ring_echo`] and so on.
 //!
-//! [`xdp`] has the first two for AF_XDP sockets. [`lab`] has experiments of another kind: what each
+//! [`xdp`] has the first two for AF_XDP sockets, and [`packet_flood`] and [`packet_echo`] measure any
+//! packet I/O by itself. [`lab`] has experiments of another kind: what each
 //! guideline for the use of NICs brings on this host.
 //!
 //! What holds for all of them:
@@ -35,6 +36,7 @@ mod flood;
 pub mod lab;
 mod link;
 mod pace;
+mod packets;
 mod ping;
 mod ring;
 mod ring_turns;
@@ -47,6 +49,7 @@ pub use error::FloorError;
 pub use flood::{Flood, flood};
 pub use link::{DATAGRAM_BYTES_MAX, Link, Path, SocketState};
 pub use pace::{SILENCE_MAX_US, deadline};
+pub use packets::{packet_echo, packet_flood};
 pub use ping::ping;
 pub use ring::{RingLink, RingListener};
 pub use ring_turns::{ring_blast, ring_drain, ring_echo, ring_flood, ring_ping};

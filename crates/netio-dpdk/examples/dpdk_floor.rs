@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use petasos_base::Clock;
-use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
+use petasos_floor::{deadline, packet_echo, packet_flood};
 use petasos_netio_dpdk::{DpdkConfig, DpdkIo};
 
 const PAYLOAD_BYTES: usize = 32 + 24;
@@ -96,52 +96,18 @@ fn open(number: u8, role: &str, socket: &str) -> DpdkIo {
 fn serve(socket: &str) {
     pin(1);
     let mut io = open(1, "server", socket);
-    let route = io.route(address(2)).expect("it is configured");
-    let mut copies = [0; TX_BATCH_MAX * PAYLOAD_BYTES];
     let clock = Clock::system();
-    let end = clock.now() + Duration::from_secs(120);
-    for turns in 1u64.. {
-        let mut count = 0;
-        for (copy, frame) in copies.chunks_mut(PAYLOAD_BYTES).zip(io.receive().frames()) {
-            copy.copy_from_slice(frame.bytes);
-            count += 1;
-        }
-        if count > 0 {
-            io.transmit_train(route, &copies[..count * PAYLOAD_BYTES], PAYLOAD_BYTES);
-        }
-        if turns.is_multiple_of(1 << 16) && clock.now() > end {
-            return;
-        }
-    }
+    let stop = deadline(&clock, Duration::from_secs(120));
+    let echoed = packet_echo(&mut io, address(2), PAYLOAD_BYTES, &clock, stop);
+    echoed.expect("the client's address is configured");
 }
 
-/// Keeps `window` packets outstanding; what was lost is replaced after a while. Echoes per second.
+/// Echoes per second in one turn.
 fn flood(io: &mut DpdkIo, window: usize, turn: Duration) -> f64 {
     let clock = Clock::system();
-    let route = io.route(address(1)).expect("it is configured");
-    let bytes = [7; PAYLOAD_BYTES];
-    let packets = [TxPacket { route, head: &bytes, body: &[] }; TX_BATCH_MAX];
-    while io.receive().frames().count() > 0 {}
-    let (start, mut now) = (clock.now(), clock.now());
-    let (mut echoes, mut outstanding, mut idle) = (0u64, 0, 0u32);
-    for turns in 1u64.. {
-        outstanding += io.transmit(&packets[..window - outstanding]);
-        let count = io.receive().frames().count().min(outstanding);
-        outstanding -= count;
-        echoes += count as u64;
-        idle = if count > 0 { 0 } else { idle + 1 };
-        if idle > 1 << 18 {
-            (outstanding, idle) = (0, 0);
-        }
-        if turns.is_multiple_of(16) {
-            now = clock.now();
-            if now - start >= turn {
-                break;
-            }
-        }
-    }
-    io.release_route(route);
-    echoes as f64 * 1e9 / now.nanos_since(start) as f64
+    let stop = deadline(&clock, turn);
+    let asked = packet_flood(io, address(1), (window, PAYLOAD_BYTES), &clock, stop);
+    asked.expect("the server's address is configured").ops_per_s()
 }
 
 /// Best effort: on a machine with one core, the processes share it.

@@ -6,11 +6,12 @@
 //! has good and bad moments. Client and server share a process and have a core each.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
 
 use petasos_base::Clock;
-use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
+use petasos_floor::{deadline, packet_echo, packet_flood};
+use petasos_netio::PacketIo;
 use petasos_netio_fabric::{FabricConfig, FabricIo};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 
@@ -57,64 +58,22 @@ fn beside<Io: PacketIo + Send>(
     window: usize,
     turn: Duration,
 ) -> f64 {
-    let (running, ended) = channel();
+    let (running, ended) = channel::<()>();
     let (peer, back) = (right.local_address(), left.local_address());
     std::thread::scope(|scope| {
         scope.spawn(move || {
             pin(1);
-            echo(right, back, ended);
+            let stop = || ended.try_recv() == Err(TryRecvError::Disconnected);
+            let echoed = packet_echo(right, back, PAYLOAD_BYTES, &Clock::system(), stop);
+            echoed.expect("loopback is reachable");
         });
         pin(0);
-        let rate = flood(left, peer, window, turn);
+        let clock = Clock::system();
+        let stop = deadline(&clock, turn);
+        let asked = packet_flood(left, peer, (window, PAYLOAD_BYTES), &clock, stop);
         drop(running);
-        rate
+        asked.expect("loopback is reachable").ops_per_s()
     })
-}
-
-/// Keeps `window` packets outstanding; what was lost is replaced after a while.
-fn flood(io: &mut impl PacketIo, peer: SocketAddr, window: usize, turn: Duration) -> f64 {
-    let clock = Clock::system();
-    let route = io.route(peer).expect("loopback is reachable");
-    let bytes = [7; PAYLOAD_BYTES];
-    let packets = [TxPacket { route, head: &bytes, body: &[] }; TX_BATCH_MAX];
-    while io.receive().frames().count() > 0 {}
-    let (start, mut now) = (clock.now(), clock.now());
-    let (mut echoes, mut outstanding, mut idle) = (0u64, 0, 0u32);
-    for turns in 1u64.. {
-        outstanding += io.transmit(&packets[..window - outstanding]);
-        let count = io.receive().frames().count().min(outstanding);
-        outstanding -= count;
-        echoes += count as u64;
-        idle = if count > 0 { 0 } else { idle + 1 };
-        if idle > 1 << 16 {
-            (outstanding, idle) = (0, 0);
-        }
-        if turns.is_multiple_of(16) {
-            now = clock.now();
-            if now - start >= turn {
-                break;
-            }
-        }
-    }
-    io.release_route(route);
-    echoes as f64 * 1e9 / now.nanos_since(start) as f64
-}
-
-/// Sends every packet back.
-fn echo(io: &mut impl PacketIo, peer: SocketAddr, ended: Receiver<()>) {
-    let route = io.route(peer).expect("loopback is reachable");
-    let mut copies = [0; TX_BATCH_MAX * PAYLOAD_BYTES];
-    while ended.try_recv() != Err(TryRecvError::Disconnected) {
-        let mut count = 0;
-        for (copy, frame) in copies.chunks_mut(PAYLOAD_BYTES).zip(io.receive().frames()) {
-            copy.copy_from_slice(frame.bytes);
-            count += 1;
-        }
-        if count > 0 {
-            io.transmit_train(route, &copies[..count * PAYLOAD_BYTES], PAYLOAD_BYTES);
-        }
-    }
-    io.release_route(route);
 }
 
 /// Best effort: on a machine with one core, the threads share it.
