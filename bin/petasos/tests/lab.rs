@@ -31,7 +31,7 @@ fn cells(table: &str, name: &str) -> Vec<String> {
         let row: Vec<_> = row.collect();
         (row.get(1).map(String::as_str) == Some(name)).then_some(row)
     });
-    row.unwrap_or_else(|| panic!("no row on {name} in {table}"))[1..8].to_vec()
+    row.unwrap_or_else(|| panic!("no row on {name} in {table}"))[1..9].to_vec()
 }
 
 fn text(value: &Value) -> &str {
@@ -41,13 +41,15 @@ fn text(value: &Value) -> &str {
 /// What the table should show of a row of the JSON.
 fn expected_cells(row: &Value) -> Vec<String> {
     let number = |value: &Value| value.as_f64().expect("a measured row has figures");
+    let ratio = |which: &str| significant(number(&row["ratio"][which]));
     let figures = match &row["skipped"] {
         Value::Null => [
             with_si_prefix(number(&row["off"]["ops_per_s"])),
             with_si_prefix(number(&row["on"]["ops_per_s"])),
-            significant(number(&row["ratio"]["median"])),
+            ratio("median"),
+            format!("{} to {}", ratio("min"), ratio("max")),
         ],
-        _ => ["–".into(), "–".into(), "skipped".into()],
+        _ => ["–", "–", "skipped", "–"].map(str::to_owned),
     };
     let words = [&row["name"], &row["off"]["what"], &row["on"]["what"]];
     let thesis = &row["thesis"];

@@ -55,6 +55,7 @@ fn print(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
         Column::number("Off", "1/s"),
         Column::number("On", "1/s"),
         Column::number("On/off", ""),
+        Column::number("Least to most", ""),
         Column::text("The thesis's NICs"),
     ]);
     rows.iter().for_each(|row| table.push(row.cells(args)));
@@ -89,19 +90,20 @@ fn rows_quoted(rows: &[Row]) -> impl Iterator<Item = String> {
 }
 
 impl Row {
-    fn cells(&self, args: &LabArgs) -> [String; 7] {
+    fn cells(&self, args: &LabArgs) -> [String; 8] {
         let Pair { name, guideline, on, .. } = self.pair;
-        let (off_per_s, on_per_s, ratio) = match &self.outcome {
-            Ok(measured) => (
-                with_si_prefix(measured.off_per_s),
-                with_si_prefix(measured.on_per_s),
-                significant(measured.ratio.median),
-            ),
-            Err(_) => ("–".to_owned(), "–".to_owned(), "skipped".to_owned()),
+        let [off_per_s, on_per_s, ratio, spread] = match &self.outcome {
+            Ok(Measured { off_per_s, on_per_s, ratio }) => [
+                with_si_prefix(*off_per_s),
+                with_si_prefix(*on_per_s),
+                significant(ratio.median),
+                format!("{} to {}", significant(ratio.min), significant(ratio.max)),
+            ],
+            Err(_) => ["–", "–", "skipped", "–"].map(str::to_owned),
         };
         let figure = format!("{} ({})", guideline.figure, guideline.section);
         let [name, on] = [name, on].map(|word| (*word).to_owned());
-        [name, self.pair.off(args), on, off_per_s, on_per_s, ratio, figure]
+        [name, self.pair.off(args), on, off_per_s, on_per_s, ratio, spread, figure]
     }
 
     /// Why a guideline brought little or nothing, if it did.
