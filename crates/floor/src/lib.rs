@@ -13,9 +13,9 @@
 //!
 //! Over shared memory the same roles are called [`ring_ping`], [`ring_echo`] and so on.
 //!
-//! [`xdp`] has the first two for AF_XDP sockets, and [`packet_flood`] and [`packet_echo`] measure any
-//! packet I/O by itself. [`lab`] has experiments of another kind: what each
-//! guideline for the use of NICs brings on this host.
+//! [`xdp`] has the first two for AF_XDP sockets, and [`packet_flood`] and [`packet_echo`] measure
+//! any packet I/O by itself. [`lab`] has experiments of another kind: what each guideline for the
+//! use of NICs brings on this host.
 //!
 //! What holds for all of them:
 //!
