@@ -132,7 +132,7 @@ impl Client {
     ) -> Result<(Vec<u8>, Duration), Failure> {
         let (server, session) = (self.server, self.session);
         let settings = CallSettings { timeout: Some(timeout), ..CallSettings::default() };
-        let mut cx = self.endpoint.context();
+        let cx = self.endpoint.context();
         let begun_at = cx.now();
         let request = MsgBuf::from_slice(request);
         cx.enqueue_with(session, method, request, keep_answer, 0, &settings)
@@ -151,7 +151,7 @@ impl Client {
 
 fn keep_answer(
     state: &mut Option<Answer>,
-    cx: &mut Context<'_, Option<Answer>>,
+    cx: &mut Context<Option<Answer>>,
     completion: Completion<'_>,
 ) {
     let result = completion.result.map(|payload| {

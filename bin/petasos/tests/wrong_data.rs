@@ -65,7 +65,7 @@ impl Drop for Liar {
     }
 }
 
-fn put(values: &mut Values, cx: &mut Context<'_, Values>, request: Request<'_>) {
+fn put(values: &mut Values, cx: &mut Context<Values>, request: Request<'_>) {
     let (key, value) = request.payload.split_first_chunk().unwrap();
     values.insert(u64::from_le_bytes(*key), value.to_vec());
     if let Payload::Buffer(buf) = request.payload {
@@ -74,7 +74,7 @@ fn put(values: &mut Values, cx: &mut Context<'_, Values>, request: Request<'_>) 
     cx.respond_with(request.handle, &[0]);
 }
 
-fn get(values: &mut Values, cx: &mut Context<'_, Values>, request: Request<'_>) {
+fn get(values: &mut Values, cx: &mut Context<Values>, request: Request<'_>) {
     let key = u64::from_le_bytes(request.payload.as_slice().try_into().unwrap());
     let mut response = [&[0], values[&key].as_slice()].concat();
     if key == SPOILT {

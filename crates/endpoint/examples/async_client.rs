@@ -25,7 +25,7 @@ const THREADS: usize = 4;
 const CALLS: usize = 1000;
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-fn echo(_: &mut (), cx: &mut Context<'_, ()>, request: Request<'_>) {
+fn echo(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
     cx.respond_with(request.handle, &request.payload);
 }
 

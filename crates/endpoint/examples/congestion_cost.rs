@@ -28,7 +28,7 @@ struct Calls {
     method: u16,
 }
 
-fn next(calls: &mut Calls, cx: &mut Context<'_, Calls>, done: Completion<'_>) {
+fn next(calls: &mut Calls, cx: &mut Context<Calls>, done: Completion<'_>) {
     done.result.expect("loopback answers");
     calls.ended += 1;
     let method = calls.method;

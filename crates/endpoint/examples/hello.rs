@@ -17,13 +17,13 @@ const GREET: u16 = 1;
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The server's handler: plain bytes in, plain bytes out.
-fn greet(_: &mut (), cx: &mut Context<'_, ()>, request: Request<'_>) {
+fn greet(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
     let reply = [b"hello, ", &*request.payload].concat();
     cx.respond_with(request.handle, &reply);
 }
 
 /// The client's continuation: runs exactly once per call, with a response or an error.
-fn on_reply(reply: &mut String, _: &mut Context<'_, String>, done: Completion<'_>) {
+fn on_reply(reply: &mut String, _: &mut Context<String>, done: Completion<'_>) {
     *reply = match done.result {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => format!("failed: {error}"),

@@ -23,11 +23,11 @@ struct Client {
     goal: u64,
 }
 
-fn echo(_: &mut (), cx: &mut Context<'_, ()>, request: Request<'_>) {
+fn echo(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
     cx.respond_with(request.handle, &request.payload);
 }
 
-fn next(client: &mut Client, cx: &mut Context<'_, Client>, completion: Completion<'_>) {
+fn next(client: &mut Client, cx: &mut Context<Client>, completion: Completion<'_>) {
     assert_eq!(completion.result.expect("loopback loses nothing").len(), 32);
     client.completed += 1;
     if client.started < client.goal {
@@ -54,7 +54,7 @@ fn main() {
     for _ in 0..SESSIONS {
         connect(&mut client, &mut server);
     }
-    let (state, mut cx) = client.split();
+    let (state, cx) = client.split();
     for session in state.sessions.clone() {
         for _ in 0..SLOTS {
             state.started += 1;

@@ -25,7 +25,7 @@ const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The back server.
-fn square(_: &mut (), cx: &mut Context<'_, ()>, request: Request<'_>) {
+fn square(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
     match read_number(&request.payload) {
         Some(number) => {
             cx.respond_with(request.handle, &number.wrapping_mul(number).to_le_bytes());
@@ -42,7 +42,7 @@ struct Front {
     next_tag: u64,
 }
 
-fn square_plus_one(front: &mut Front, cx: &mut Context<'_, Front>, request: Request<'_>) {
+fn square_plus_one(front: &mut Front, cx: &mut Context<Front>, request: Request<'_>) {
     let Some(back) = front.back else {
         return cx.reject(request.handle, RejectCode::Overloaded);
     };
@@ -54,7 +54,7 @@ fn square_plus_one(front: &mut Front, cx: &mut Context<'_, Front>, request: Requ
     }
 }
 
-fn on_square(front: &mut Front, cx: &mut Context<'_, Front>, done: Completion<'_>) {
+fn on_square(front: &mut Front, cx: &mut Context<Front>, done: Completion<'_>) {
     let handle = front.waiting.remove(&done.tag).expect("a call has one completion");
     match done.result.ok().and_then(|payload| read_number(&payload)) {
         Some(squared) => cx.respond_with(handle, &squared.wrapping_add(1).to_le_bytes()),

@@ -13,7 +13,7 @@ use crate::handler::Payload;
 use crate::sessions::SessionId;
 
 /// What runs when a call is over. It gets the application's state and may start further calls.
-pub type Continuation<S> = fn(&mut S, &mut Context<'_, S>, Completion<'_>);
+pub type Continuation<S> = fn(&mut S, &mut Context<S>, Completion<'_>);
 
 /// A call that is over.
 #[derive(Debug)]

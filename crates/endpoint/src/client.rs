@@ -58,7 +58,7 @@ pub(crate) struct AsyncCall {
     promise: Promise<Response>,
 }
 
-impl<S> Context<'_, S> {
+impl<S> Context<S> {
     /// Starts an async call; its outcome goes to the promise.
     pub(crate) fn start_async(&mut self, call: RemoteCall) {
         let RemoteCall { id, session, method, request, settings, promise } = call;
@@ -80,7 +80,7 @@ impl<S> Context<'_, S> {
 }
 
 /// The continuation of every async call; the tag is the call's id.
-fn finish<S>(_: &mut S, cx: &mut Context<'_, S>, completion: Completion<'_>) {
+fn finish<S>(_: &mut S, cx: &mut Context<S>, completion: Completion<'_>) {
     let entry = cx.core.outside.calls.remove(&completion.tag);
     let AsyncCall { promise, .. } = entry.expect("an async call ends once");
     promise.keep(match completion.result {

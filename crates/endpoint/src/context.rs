@@ -16,11 +16,11 @@ use crate::kept::SHORT_BYTES_MAX;
 use crate::sessions::{ClientState, SessionId, SessionState};
 
 /// The endpoint as handlers, continuations and the application see it.
-pub struct Context<'a, S> {
-    pub(crate) core: &'a mut Core<S>,
+pub struct Context<S> {
+    pub(crate) core: Core<S>,
 }
 
-impl<S> Context<'_, S> {
+impl<S> Context<S> {
     /// The time of this turn.
     #[inline]
     pub fn now(&self) -> Time {
@@ -86,7 +86,7 @@ impl<S> Context<'_, S> {
         tag: u64,
         settings: Option<&CallSettings>,
     ) -> Result<CallId, Refused> {
-        let core = &mut *self.core;
+        let core = &mut self.core;
         let (now, bytes) = (core.now, request.len());
         let context = CallContext { request, response: None, continuation, tag };
         if bytes <= SHORT_REQUEST_BYTES_MAX
@@ -152,7 +152,7 @@ impl<S> Context<'_, S> {
     /// Answers a request. If its call is over already, the response is dropped.
     #[inline]
     pub fn respond(&mut self, handle: RequestHandle, response: MsgBuf) {
-        let core = &mut *self.core;
+        let core = &mut self.core;
         let RequestHandle { session: index, generation, request } = handle;
         let entry = core.servers.get_mut(index).filter(|entry| entry.generation == generation);
         let Some(entry) = entry else { return core.pool.give(response) };
@@ -176,7 +176,7 @@ impl<S> Context<'_, S> {
     /// as [`RejectCode::HandlerFailed`]: it has run.
     #[inline(always)]
     pub fn respond_with(&mut self, handle: RequestHandle, bytes: &[u8]) {
-        let core = &mut *self.core;
+        let core = &mut self.core;
         if bytes.len() <= SHORT_BYTES_MAX
             && let Some(entry) = core.servers.get_mut(handle.session)
             && entry.generation == handle.generation
@@ -204,7 +204,7 @@ impl<S> Context<'_, S> {
     pub fn reject(&mut self, handle: RequestHandle, code: RejectCode) {
         let entry = self.core.servers.get(handle.session);
         if entry.is_some_and(|entry| entry.generation == handle.generation) {
-            crate::receive::reject(self.core, handle.session, handle.request, code);
+            crate::receive::reject(&mut self.core, handle.session, handle.request, code);
         }
     }
 

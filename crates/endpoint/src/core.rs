@@ -10,7 +10,7 @@
 use petasos_base::{Rng, Time, Wheel};
 use petasos_buf::{MsgBuf, Pool};
 use petasos_netio::Route;
-use petasos_proto::{ClientSession, ClientStats, CongestionConfig, ServerStats};
+use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
 
 use crate::call::{CallContext, CallError};
 use crate::config::EndpointConfig;
@@ -18,6 +18,7 @@ use crate::faults::Faults;
 use crate::handler::Handler;
 use crate::node::Outside;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
+use crate::share::Half;
 use crate::stats::LoopStats;
 use crate::timers::{TimerEntry, TimerWheel};
 use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
@@ -65,6 +66,8 @@ pub(crate) struct Core<S> {
     /// Client sessions that wait until their pace lets them send. Packets never wait anywhere.
     pub(crate) paced: Wheel<TimerEntry>,
     pub(crate) due: Vec<TimerEntry>,
+    /// Which sessions share the room of the receive queue.
+    pub(crate) share: CreditShare<Half>,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) routes_released: Vec<Route>,
@@ -96,6 +99,7 @@ impl<S> Core<S> {
             congestion,
             paced: Wheel::new(PACING_SLOT_NS, PACING_REACH_NS),
             due: Vec::with_capacity(LISTED_SESSIONS),
+            share: CreditShare::default(),
             request_bytes: 0,
             generation: 0,
             routes_released: Vec::new(),
@@ -210,6 +214,10 @@ impl<S> Core<S> {
         }
         if !self.timers.is_due(self.now) {
             return;
+        }
+        // Once a tick is often enough.
+        if self.share.is_due(self.now) {
+            self.end_share_epoch();
         }
         let mut due = core::mem::take(&mut self.due);
         self.timers.fire(self.now, &mut due);

@@ -25,7 +25,7 @@ use crate::stats::{EndpointStats, MemoryStats};
 
 /// One thread's RPC machine. See the crate's documentation.
 pub struct Endpoint<S> {
-    pub(crate) core: Core<S>,
+    pub(crate) cx: Context<S>,
     io: Backend,
     clock: Clock,
     state: S,
@@ -40,26 +40,26 @@ impl<S> Endpoint<S> {
         let mut io = io.into();
         let congestion = congestion::choose(config.congestion, &mut io);
         let core = Core::new(config, congestion, clock.now());
-        Endpoint { core, io, clock, state }
+        Endpoint { cx: Context { core }, io, clock, state }
     }
 
     /// Congestion control of the sessions that this endpoint opens.
     pub fn congestion(&self) -> &CongestionConfig {
-        &self.core.congestion
+        &self.cx.core.congestion
     }
 
     /// Makes `handler` answer `method`, in place of an earlier one. Nothing once the endpoint
     /// [drains](Endpoint::drain).
     pub fn register(&mut self, method: u16, handler: Handler<S>) {
         let index = usize::from(method);
-        if self.core.draining {
+        if self.cx.core.draining {
             return;
         }
-        if self.core.handlers.len() <= index {
-            self.core.handlers.resize(index + 1, refuse);
+        if self.cx.core.handlers.len() <= index {
+            self.cx.core.handlers.resize(index + 1, refuse);
         }
-        self.core.handlers[index] = handler;
-        self.core.outside.serves();
+        self.cx.core.handlers[index] = handler;
+        self.cx.core.outside.serves();
     }
 
     /// The application's state.
@@ -75,37 +75,37 @@ impl<S> Endpoint<S> {
     /// What can be done between turns: calls, answers, buffers. Reads the clock, since the last
     /// turn may be long ago.
     #[inline]
-    pub fn context(&mut self) -> Context<'_, S> {
-        self.core.now = self.clock.now();
-        Context { core: &mut self.core }
+    pub fn context(&mut self) -> &mut Context<S> {
+        self.cx.core.now = self.clock.now();
+        &mut self.cx
     }
 
     /// State and context together; see [`Endpoint::context`].
     #[inline]
-    pub fn split(&mut self) -> (&mut S, Context<'_, S>) {
-        self.core.now = self.clock.now();
-        (&mut self.state, Context { core: &mut self.core })
+    pub fn split(&mut self) -> (&mut S, &mut Context<S>) {
+        self.cx.core.now = self.clock.now();
+        (&mut self.state, &mut self.cx)
     }
 
     /// One turn of the loop, without waiting. Returns whether anything was received, ended or
     /// sent.
     #[inline]
     pub fn run_once(&mut self) -> bool {
-        self.core.now = self.clock.now();
-        self.core.stats.turns += 1;
-        let mailed = self.core.outside.has_mail() && self.take_mail();
+        self.cx.core.now = self.clock.now();
+        self.cx.core.stats.turns += 1;
+        let mailed = self.cx.core.outside.has_mail() && self.take_mail();
         let received = self.receive();
-        self.core.run_timers();
-        let finished = !self.core.finished.is_empty();
+        self.cx.core.run_timers();
+        let finished = !self.cx.core.finished.is_empty();
         if finished {
             self.run_finished();
         }
-        self.core.pump();
-        let sent = !self.core.tx.is_empty();
+        self.cx.core.pump();
+        let sent = !self.cx.core.tx.is_empty();
         if sent {
-            self.core.flush(&mut self.io);
+            self.cx.core.flush(&mut self.io);
         }
-        if !self.core.routes_released.is_empty() {
+        if !self.cx.core.routes_released.is_empty() {
             self.release_routes();
         }
         mailed | received | finished | sent
@@ -117,36 +117,36 @@ impl<S> Endpoint<S> {
         if batch.chunks.is_empty() {
             return false;
         }
-        self.core.stats.turns_busy += 1;
+        self.cx.core.stats.turns_busy += 1;
         // Marks are rare, and nothing of the common way asks for them packet by packet.
         let marked = batch.chunks.iter().any(|chunk| is_marked(chunk.ecn));
         let mut frames = batch.frames();
-        let per_packet = !self.core.config.optimisations.batched_clock;
+        let per_packet = !self.cx.core.config.optimisations.batched_clock;
         let with = HandleWith { clock: per_packet.then_some(&self.clock), marked };
-        let (state, core) = (&mut self.state, &mut self.core);
+        let (state, cx) = (&mut self.state, &mut self.cx);
         loop {
             // A panic leaves the application's state as the handler left it; the endpoint's own
             // is whole, since the handler is called outside of any change to it.
-            let run = AssertUnwindSafe(|| handle_frames(state, core, &mut frames, &with));
+            let run = AssertUnwindSafe(|| handle_frames(state, cx, &mut frames, &with));
             match catch_unwind(run) {
                 Ok(()) => return true,
                 Err(_) => {
-                    core.stats.panics += 1;
-                    answer_panic(core, frames.latest());
+                    cx.core.stats.panics += 1;
+                    answer_panic(&mut cx.core, frames.latest());
                 }
             }
         }
     }
 
     fn run_finished(&mut self) {
-        let (state, core) = (&mut self.state, &mut self.core);
-        while catch_unwind(AssertUnwindSafe(|| run_finished(state, core))).is_err() {
-            core.stats.panics += 1;
+        let (state, cx) = (&mut self.state, &mut self.cx);
+        while catch_unwind(AssertUnwindSafe(|| run_finished(state, cx))).is_err() {
+            cx.core.stats.panics += 1;
         }
     }
 
     fn release_routes(&mut self) {
-        for route in self.core.routes_released.drain(..) {
+        for route in self.cx.core.routes_released.drain(..) {
             self.io.release_route(route);
         }
     }
@@ -154,12 +154,12 @@ impl<S> Endpoint<S> {
     /// When the loop has to turn next even if nothing arrives: now if packets wait for the packet
     /// I/O, at the next timer otherwise; [`Time::NEVER`] if there is none.
     pub fn next_turn_at(&self) -> Time {
-        let waits = self.core.outside.has_mail()
-            || !self.core.tx.is_empty()
-            || !self.core.finished.is_empty()
-            || !self.core.dirty_clients.is_empty()
-            || !self.core.dirty_servers.is_empty();
-        if waits { self.core.now } else { self.core.next_timer_at() }
+        let waits = self.cx.core.outside.has_mail()
+            || !self.cx.core.tx.is_empty()
+            || !self.cx.core.finished.is_empty()
+            || !self.cx.core.dirty_clients.is_empty()
+            || !self.cx.core.dirty_servers.is_empty();
+        if waits { self.cx.core.now } else { self.cx.core.next_timer_at() }
     }
 
     /// The packet I/O underneath.
@@ -185,17 +185,17 @@ impl<S> Endpoint<S> {
     /// Every counter.
     pub fn stats(&self) -> EndpointStats {
         let mut stats = EndpointStats {
-            event_loop: self.core.stats,
-            client: self.core.closed_clients,
-            server: self.core.closed_servers,
+            event_loop: self.cx.core.stats,
+            client: self.cx.core.closed_clients,
+            server: self.cx.core.closed_servers,
             io: self.io.stats(),
         };
-        for (_, entry) in self.core.clients.iter() {
+        for (_, entry) in self.cx.core.clients.iter() {
             if let ClientState::Ready { session, .. } = &entry.state {
                 stats.client.add(&session.stats());
             }
         }
-        for (_, entry) in self.core.servers.iter() {
+        for (_, entry) in self.cx.core.servers.iter() {
             stats.server.add(entry.session.stats());
         }
         stats
@@ -203,26 +203,27 @@ impl<S> Endpoint<S> {
 
     /// Where the endpoint's memory is.
     pub fn memory(&self) -> MemoryStats {
-        let clients = self.core.clients.iter().map(|(_, entry)| match &entry.state {
+        let clients = self.cx.core.clients.iter().map(|(_, entry)| match &entry.state {
             ClientState::Ready { session, .. } => session.footprint_bytes(),
             _ => 0,
         });
-        let servers = self.core.servers.iter().map(|(_, e)| e.session.footprint_bytes());
-        let tables = self.core.clients.footprint_bytes() + self.core.servers.footprint_bytes();
+        let servers = self.cx.core.servers.iter().map(|(_, e)| e.session.footprint_bytes());
+        let tables =
+            self.cx.core.clients.footprint_bytes() + self.cx.core.servers.footprint_bytes();
         let session_bytes = tables + clients.sum::<usize>() + servers.sum::<usize>();
-        MemoryStats { pool: self.core.pool.stats(), session_bytes }
+        MemoryStats { pool: self.cx.core.pool.stats(), session_bytes }
     }
 
     /// Stops taking requests: new ones are rejected as draining, those that run are finished.
     pub fn drain(&mut self) {
-        self.core.draining = true;
-        self.core.handlers.clear();
+        self.cx.core.draining = true;
+        self.cx.core.handlers.clear();
     }
 
     /// Requests whose handlers have not answered, and calls that have not ended.
     pub fn unfinished(&self) -> (usize, usize) {
-        let running = self.core.servers.iter().map(|(_, entry)| entry.session.running()).sum();
-        let calls = self.core.clients.iter().map(|(_, entry)| match &entry.state {
+        let running = self.cx.core.servers.iter().map(|(_, entry)| entry.session.running()).sum();
+        let calls = self.cx.core.clients.iter().map(|(_, entry)| match &entry.state {
             ClientState::Ready { session, .. } => session.busy() as usize + session.backlog(),
             _ => 0,
         });
@@ -242,7 +243,7 @@ impl<S> Endpoint<S> {
         server: SocketAddr,
         peer: Option<PeerId>,
     ) -> Result<Option<SessionOffer>, RouteError> {
-        let checksum = self.core.config.session.checksum;
+        let checksum = self.cx.core.config.session.checksum;
         let way = self.io.way_to(server)?;
         let own = self.limits_on(way, checksum);
         let local = self.io.local_name().map(|(name, way)| {
@@ -250,8 +251,8 @@ impl<S> Endpoint<S> {
             let (credits, payload_bytes_max) = (limits.credits_max, limits.payload_bytes_max);
             LocalOffer { name, credits, payload_bytes_max }
         });
-        let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
-        let index = self.core.clients.insert_with(|_| {
+        let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.random_tag());
+        let index = self.cx.core.clients.insert_with(|_| {
             Some(ClientEntry {
                 generation,
                 tag,
@@ -264,11 +265,11 @@ impl<S> Endpoint<S> {
             })
         });
         let Some(index) = index else { return Ok(None) };
-        let config = &self.core.config.session;
+        let config = &self.cx.core.config.session;
         let params = ConnectParams {
             target: Target::Any,
             address: self.data_address(),
-            endpoint: self.core.outside.index(),
+            endpoint: self.cx.core.outside.index(),
             session: index,
             tag,
             slots: config.slots as u8,
@@ -297,7 +298,7 @@ impl<S> Endpoint<S> {
         client_ip: IpAddr,
         peer: Option<PeerId>,
     ) -> Result<AcceptParams, RefuseCode> {
-        if self.core.draining {
+        if self.cx.core.draining {
             return Err(RefuseCode::Draining);
         }
         let client = SocketAddr::new(offer.address.ip.unwrap_or(client_ip), offer.address.port);
@@ -306,17 +307,22 @@ impl<S> Endpoint<S> {
             .io
             .route_back(PeerAddress { network: client, local })
             .map_err(|_| RefuseCode::IncompatibleParameters)?;
-        let limits = self.limits_on(self.io.way_on(route), offer.checksum);
+        let way = self.io.way_on(route);
+        let limits = self.limits_on(way, offer.checksum);
         let name = self.io.local_name().filter(|_| beside).map(|(name, _)| name);
-        let (generation, tag) = (self.core.next_generation(), self.core.random_tag());
-        let (address, endpoint) = (self.data_address(), self.core.outside.index());
-        let preallocated = self.core.config.optimisations.preallocated_responses;
+        let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.random_tag());
+        let (address, endpoint) = (self.data_address(), self.cx.core.outside.index());
+        let preallocated = self.cx.core.config.optimisations.preallocated_responses;
         let mut granted = Err(RefuseCode::SessionsFull);
-        let inserted = self.core.servers.insert_with(|index| {
+        let inserted = self.cx.core.servers.insert_with(|index| {
             let role = SessionRole::Server;
             let server = SessionRef { role, endpoint, session: index, tag };
             granted = offer.accept(&limits, server, address, name);
-            let params = session_params(granted.as_ref().ok()?, offer, false);
+            let accepted = granted.as_mut().ok()?;
+            let credits_max = u32::from(accepted.credits);
+            accepted.credits = accepted.credits.min(first_credits(accepted.slots));
+            let window = Window { credits_max, room_packets: room_packets(way, accepted) };
+            let params = session_params(accepted, offer, window, false);
             let mut session = ServerSession::new(params);
             if !preallocated {
                 session = session.without_short_responses();
@@ -340,13 +346,13 @@ impl<S> Endpoint<S> {
         granted: &AcceptParams,
         server_ip: IpAddr,
     ) -> Result<bool, RouteError> {
-        let backlog_max = self.core.config.backlog_max;
-        let timers = self.core.config.timers;
+        let backlog_max = self.cx.core.config.backlog_max;
+        let timers = self.cx.core.config.timers;
         let congestion = match granted.local {
-            Some(_) => congestion::on_rings(self.core.config.congestion),
-            None => self.core.congestion,
+            Some(_) => congestion::on_rings(self.cx.core.config.congestion),
+            None => self.cx.core.congestion,
         };
-        let Some(entry) = self.core.client_mut(offer.session) else { return Ok(false) };
+        let Some(entry) = self.cx.core.client_mut(offer.session) else { return Ok(false) };
         if !matches!(entry.state, ClientState::Connecting) {
             return Ok(false);
         }
@@ -359,7 +365,11 @@ impl<S> Endpoint<S> {
                 return Err(error);
             }
         };
-        let params = session_params(granted, &offer.params, true);
+        let credits_max = offer.params.local.filter(|_| granted.local.is_some());
+        let credits_max = credits_max.map_or(offer.params.credits, |local| local.credits);
+        let room_packets = room_packets(self.io.way_on(route), granted);
+        let window = Window { credits_max: credits_max.into(), room_packets };
+        let params = session_params(granted, &offer.params, window, true);
         let congestion = congestion::fit(&congestion, &params);
         let session = ClientSession::new(params, &timers, &congestion, backlog_max);
         entry.state = ClientState::Ready { session, route };
@@ -368,28 +378,28 @@ impl<S> Endpoint<S> {
 
     /// Fails a session that could not be set up, or whose peer is gone: its calls end with `error`.
     pub fn fail_session(&mut self, session: SessionId, error: CallError) {
-        self.core.fail_client(session, error);
+        self.cx.core.fail_client(session, error);
     }
 
     /// Closes a session for good; its calls end with [`CallError::SessionClosed`].
     pub fn close_session(&mut self, session: SessionId) {
         self.forget_remote(session);
-        self.core.fail_client(session, CallError::SessionClosed);
-        if self.core.client_mut(session).is_some() {
-            self.core.clients.remove(session.index);
+        self.cx.core.fail_client(session, CallError::SessionClosed);
+        if self.cx.core.client_mut(session).is_some() {
+            self.cx.core.clients.remove(session.index);
         }
     }
 
     /// Fails every session that hangs on control connection `peer`, client's and server's.
     pub fn fail_peer(&mut self, peer: PeerId) {
-        let lost = self.core.clients.iter().filter(|(_, e)| e.peer == Some(peer));
+        let lost = self.cx.core.clients.iter().filter(|(_, e)| e.peer == Some(peer));
         let lost = lost.map(|(index, e)| SessionId { index, generation: e.generation });
         for session in lost.collect::<Vec<_>>() {
-            self.core.fail_client(session, CallError::PeerFailed);
+            self.cx.core.fail_client(session, CallError::PeerFailed);
         }
-        let lost = self.core.servers.iter().filter(|(_, e)| e.peer == Some(peer));
+        let lost = self.cx.core.servers.iter().filter(|(_, e)| e.peer == Some(peer));
         for index in lost.map(|(index, _)| index).collect::<Vec<_>>() {
-            self.core.drop_server(index);
+            self.cx.core.drop_server(index);
         }
     }
 
@@ -400,24 +410,15 @@ impl<S> Endpoint<S> {
         DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
     }
 
-    /// Packets of `datagram_bytes` that one session may have in flight to this endpoint: half of
-    /// what fits the `room_bytes` of the receive buffer, since the system's overhead counts as well
-    /// (W10). Sessions do not share it yet; that comes with milestone 2.
-    fn credits_for(room_bytes: usize, datagram_bytes: usize) -> u32 {
-        let fitting = room_bytes / 2 / datagram_bytes.max(1);
-        fitting.clamp(CREDITS_MIN, petasos_wire::CREDITS_MAX as usize) as u32
-    }
-
     /// What this endpoint can take in a session on one way.
     fn limits_on(&self, way: Way, checksum: bool) -> ServerLimits {
-        let config = &self.core.config.session;
+        let config = &self.cx.core.config.session;
         let datagram_bytes_max = way.datagram_bytes_max.min(config.datagram_bytes_max as usize);
         let trailer = if checksum { CHECKSUM_BYTES } else { 0 };
         let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES + trailer);
         ServerLimits {
             slots_max: config.slots as u8,
-            credits_max: config.credits.min(Self::credits_for(way.room_bytes, datagram_bytes_max))
-                as u16,
+            credits_max: config.credits.min(fitting(way.room_bytes, datagram_bytes_max)) as u16,
             payload_bytes_max: payload_bytes_max.min(petasos_control::PAYLOAD_BYTES_MAX as usize)
                 as u16,
             request_bytes_max: config.message_bytes_max,
@@ -426,12 +427,46 @@ impl<S> Endpoint<S> {
     }
 }
 
-/// The fewest credits that a session gets, however small the receive buffer: less would not even
-/// fill a train.
-const CREDITS_MIN: usize = 8;
+/// The fewest credits that a session gets while it is alone, however small the receive buffer: less
+/// would not even fill a train.
+const CREDITS_MIN: u32 = 8;
+
+/// Packets of `datagram_bytes` that may be in flight to this endpoint: half of what fits the
+/// `room_bytes` of the receive buffer, since the system's overhead counts as well.
+fn fitting(room_bytes: usize, datagram_bytes: usize) -> u32 {
+    let fitting = room_bytes / 2 / datagram_bytes.max(1);
+    fitting.clamp(CREDITS_MIN as usize, petasos_wire::CREDITS_MAX as usize) as u32
+}
+
+/// What there is for all sessions with packets like those of a granted one. Rings are different:
+/// each pair of processes has its own, and what does not fit waits.
+fn room_packets(way: Way, granted: &AcceptParams) -> u32 {
+    match granted.local {
+        Some(_) => petasos_wire::CREDITS_MAX,
+        None => fitting(way.room_bytes, HEADER_BYTES + usize::from(granted.payload_bytes)),
+    }
+}
+
+/// The credits of the set-up (W26): a packet for each slot, and what a train needs.
+fn first_credits(slots: u8) -> u16 {
+    u16::from(slots).max(CREDITS_MIN as u16)
+}
+
+/// How many packets a session may have in flight.
+struct Window {
+    /// What both ends agree on.
+    credits_max: u32,
+    /// What this end's receive queue holds, for all sessions.
+    room_packets: u32,
+}
 
 /// What both state machines need to know of a granted session.
-fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -> SessionParams {
+fn session_params(
+    granted: &AcceptParams,
+    offer: &ConnectParams,
+    window: Window,
+    client: bool,
+) -> SessionParams {
     let (server_end, client_end) = ((granted.session, granted.tag), (offer.session, offer.tag));
     let (peer, local) = if client { (server_end, client_end) } else { (client_end, server_end) };
     SessionParams {
@@ -440,6 +475,8 @@ fn session_params(granted: &AcceptParams, offer: &ConnectParams, client: bool) -
         local_tag: local.1,
         slots: u32::from(granted.slots),
         credits: u32::from(granted.credits),
+        credits_max: window.credits_max,
+        room_packets: window.room_packets,
         payload_bytes: u32::from(granted.payload_bytes),
         request_bytes_max: granted.request_bytes_max,
         response_bytes_max: granted.response_bytes_max,

@@ -7,7 +7,7 @@ use crate::context::Context;
 /// What runs for each request of a method, in the event loop ("dispatch"). It should take no
 /// longer than a few hundred nanoseconds; it may answer at once, or keep the handle and answer
 /// later.
-pub type Handler<S> = fn(&mut S, &mut Context<'_, S>, Request<'_>);
+pub type Handler<S> = fn(&mut S, &mut Context<S>, Request<'_>);
 
 /// One request.
 #[derive(Debug)]

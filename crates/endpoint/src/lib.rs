@@ -42,6 +42,7 @@ mod node;
 mod polling;
 mod receive;
 mod sessions;
+mod share;
 mod shut_down;
 mod stats;
 mod timers;

@@ -47,7 +47,7 @@ impl Default for Polling {
 impl<S> Endpoint<S> {
     /// Turns the loop, waiting as [`crate::EndpointConfig::polling`] says, until `until` returns
     /// true. It is asked after every turn, and so before every sleep.
-    pub fn run(&mut self, until: impl FnMut(&mut S, &mut Context<'_, S>) -> bool) {
+    pub fn run(&mut self, until: impl FnMut(&mut S, &mut Context<S>) -> bool) {
         self.run_until(Time::NEVER, until);
     }
 
@@ -55,7 +55,7 @@ impl<S> Endpoint<S> {
     pub fn run_for(
         &mut self,
         timeout: Duration,
-        until: impl FnMut(&mut S, &mut Context<'_, S>) -> bool,
+        until: impl FnMut(&mut S, &mut Context<S>) -> bool,
     ) -> bool {
         let deadline = self.clock().now() + timeout;
         self.run_until(deadline, until)
@@ -64,14 +64,14 @@ impl<S> Endpoint<S> {
     fn run_until(
         &mut self,
         deadline: Time,
-        mut until: impl FnMut(&mut S, &mut Context<'_, S>) -> bool,
+        mut until: impl FnMut(&mut S, &mut Context<S>) -> bool,
     ) -> bool {
         let mut idle_since = Time::NEVER;
         loop {
             let busy = self.run_once();
-            let (state, mut context) = self.split();
+            let (state, context) = self.split();
             let now = context.now();
-            let reached = until(state, &mut context);
+            let reached = until(state, context);
             if reached || now >= deadline {
                 self.rest_outside();
                 return reached;
@@ -85,10 +85,10 @@ impl<S> Endpoint<S> {
 
     /// Whether the loop has spun for as long as it should since `idle_since`.
     fn has_spun(&self, idle_since: Time) -> bool {
-        match self.core.config.polling {
+        match self.cx.core.config.polling {
             Polling::Spin => false,
             Polling::External => true,
-            Polling::Adaptive { spin } => self.core.now >= idle_since + spin,
+            Polling::Adaptive { spin } => self.cx.core.now >= idle_since + spin,
         }
     }
 
@@ -104,7 +104,7 @@ impl<S> Endpoint<S> {
         let packets = self.io().descriptor().expect("there was one before");
         let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
         let packets = PollFd::from_borrowed_fd(packets, PollFlags::IN);
-        let outside = &self.core.outside;
+        let outside = &self.cx.core.outside;
         // An interrupted or failed poll is an early end of the sleep, which is harmless.
         match outside.mailbox() {
             None => {
@@ -126,7 +126,7 @@ impl<S> Endpoint<S> {
                 }
             }
         }
-        self.core.stats.sleeps += 1;
+        self.cx.core.stats.sleeps += 1;
         true
     }
 
@@ -138,12 +138,12 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// The system's, if it gives no descriptor; `Unsupported` if the packet I/O has none.
     pub fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        let mailbox = self.core.outside.open_mailbox()?;
+        let mailbox = self.cx.core.outside.open_mailbox()?;
         let packets = self.io().descriptor().ok_or(io::ErrorKind::Unsupported)?;
         let joint = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         add(&joint, packets)?;
         add(&joint, mailbox.as_ref().as_fd())?;
-        self.core.outside.external = true;
+        self.cx.core.outside.external = true;
         mailbox.sleep_always();
         self.rest_outside();
         Ok(joint)
@@ -151,9 +151,14 @@ impl<S> Endpoint<S> {
 
     /// Has packets make the descriptor readable from now on, if the loop is driven by it.
     fn rest_outside(&mut self) {
-        if self.core.outside.external && !self.prepare_to_sleep() {
+        if self.cx.core.outside.external && !self.prepare_to_sleep() {
             // Packets are there already, which nothing will tell: so the bell does.
-            self.core.outside.mailbox().expect("it was opened with the descriptor").ring_outside();
+            self.cx
+                .core
+                .outside
+                .mailbox()
+                .expect("it was opened with the descriptor")
+                .ring_outside();
         }
     }
 
@@ -161,7 +166,7 @@ impl<S> Endpoint<S> {
     /// again even if the descriptor does not become readable: at once if turns ran out,
     /// [`Time::NEVER`] if nothing is due. [`Endpoint::until`] converts it to a duration.
     pub fn run_ready(&mut self, turns_max: u32) -> Time {
-        if let Some(mailbox) = self.core.outside.mailbox() {
+        if let Some(mailbox) = self.cx.core.outside.mailbox() {
             mailbox.hush();
         }
         for _ in 0..turns_max {
@@ -169,7 +174,7 @@ impl<S> Endpoint<S> {
                 return self.next_turn_at();
             }
         }
-        self.core.now
+        self.cx.core.now
     }
 
     /// How long it is until `time`; `None` if that is [`Time::NEVER`].

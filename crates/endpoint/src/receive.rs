@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::{Payload, Request, RequestHandle};
 use crate::sessions::{ClientState, SessionId};
+use crate::share::Half;
 
 /// What is special about a batch of frames.
 pub(crate) struct HandleWith<'a> {
@@ -22,17 +23,16 @@ pub(crate) struct HandleWith<'a> {
 /// Handles the rest of `frames`. If a handler panics, calling it again goes on after its frame.
 pub(crate) fn handle_frames<S>(
     state: &mut S,
-    core: &mut Core<S>,
+    cx: &mut Context<S>,
     frames: &mut Frames<'_>,
     with: &HandleWith<'_>,
 ) {
-    let mut cx = Context { core };
     let plain = cx.core.faults.is_none() && cx.core.config.optimisations.zero_copy_requests;
     if with.clock.is_some() || with.marked || !plain {
-        return handle_frames_singly(state, &mut cx, frames, with.clock);
+        return handle_frames_singly(state, cx, frames, with.clock);
     }
     for Frame { bytes, .. } in frames {
-        handle_frame::<S, true>(state, &mut cx, bytes);
+        handle_frame::<S, true>(state, cx, bytes);
     }
 }
 
@@ -41,12 +41,12 @@ pub(crate) fn handle_frames<S>(
 #[cold]
 fn handle_frames_singly<S>(
     state: &mut S,
-    cx: &mut Context<'_, S>,
+    cx: &mut Context<S>,
     frames: &mut Frames<'_>,
     clock: Option<&Clock>,
 ) {
     for Frame { bytes, ecn } in frames {
-        let core = &mut *cx.core;
+        let core = &mut cx.core;
         if let Some(clock) = clock {
             core.now = clock.now();
         }
@@ -65,8 +65,8 @@ fn handle_frames_singly<S>(
 /// Handles a frame of `bytes` that the network has not marked. Nearly every packet is the only one
 /// of its message and takes one of the two short cuts.
 #[inline(always)]
-fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8]) {
-    let core = &mut *cx.core;
+fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<S>, bytes: &[u8]) {
+    let core = &mut cx.core;
     let Some(raw) = RawPacket::read(bytes) else {
         return count_malformed(core, Malformed::Short);
     };
@@ -103,8 +103,8 @@ pub(crate) fn is_marked(ecn: Ecn) -> bool {
 
 /// Every packet that is not of the commonest kind, and every wrong one.
 #[cold]
-fn handle_any<S>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8], marked: bool) {
-    let core = &mut *cx.core;
+fn handle_any<S>(state: &mut S, cx: &mut Context<S>, bytes: &[u8], marked: bool) {
+    let core = &mut cx.core;
     let packet = match Packet::parse(bytes) {
         Ok(packet) => packet,
         Err(malformed) => return count_malformed(core, malformed),
@@ -118,7 +118,7 @@ fn handle_any<S>(state: &mut S, cx: &mut Context<'_, S>, bytes: &[u8], marked: b
         packet
     };
     if packet.from_server() {
-        on_server_packet(state, core, packet.response_without_padding(), marked);
+        on_server_packet(state, cx, packet.response_without_padding(), marked);
     } else {
         let packet = packet.request_without_padding();
         on_client_packet(state, cx, packet, marked);
@@ -149,8 +149,8 @@ fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
 }
 
 /// A packet for a server session of ours.
-fn on_client_packet<S>(state: &mut S, cx: &mut Context<'_, S>, packet: Packet<'_>, marked: bool) {
-    let core = &mut *cx.core;
+fn on_client_packet<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, marked: bool) {
+    let core = &mut cx.core;
     let index = packet.session();
     let Some(entry) = core.servers.get_mut(index) else {
         core.stats.unknown_session += 1;
@@ -175,15 +175,16 @@ fn on_client_packet<S>(state: &mut S, cx: &mut Context<'_, S>, packet: Packet<'_
 /// What concerns requests of several packets and everything rare.
 fn on_request_action<S>(
     state: &mut S,
-    cx: &mut Context<'_, S>,
+    cx: &mut Context<S>,
     index: u32,
     packet: Packet<'_>,
     action: RequestAction,
 ) {
-    let core = &mut *cx.core;
+    let core = &mut cx.core;
     match action {
         RequestAction::Store { slot, offset, last } => {
             core.touch_server(index);
+            core.share_with(Half::Server(index));
             store_request(core, index, slot, offset, packet.payload());
             if last {
                 let entry = core.servers.get_mut(index).expect("the session was just found");
@@ -196,6 +197,7 @@ fn on_request_action<S>(
         }
         RequestAction::Begin { slot, bytes, offset } => {
             core.touch_server(index);
+            core.share_with(Half::Server(index));
             let Some(buf) = core.take_buffer(bytes as usize) else {
                 return reject(core, index, packet.request(), RejectCode::Overloaded);
             };
@@ -236,7 +238,7 @@ fn store(buf: &mut [u8], offset: u32, payload: &[u8]) {
 #[inline(always)]
 fn run_handler<S>(
     state: &mut S,
-    cx: &mut Context<'_, S>,
+    cx: &mut Context<S>,
     handle: RequestHandle,
     method: u16,
     payload: Payload<'_>,
@@ -260,21 +262,21 @@ pub(crate) fn answer_panic<S>(core: &mut Core<S>, frame: &[u8]) {
 #[cold]
 fn run_on_copy<S>(
     state: &mut S,
-    cx: &mut Context<'_, S>,
+    cx: &mut Context<S>,
     handle: RequestHandle,
     method: u16,
     payload: &[u8],
 ) {
     let Some(mut buf) = cx.core.take_buffer(payload.len()) else {
-        return reject(cx.core, handle.session, handle.request, RejectCode::Overloaded);
+        return reject(&mut cx.core, handle.session, handle.request, RejectCode::Overloaded);
     };
     buf.copy_from(payload);
     run_handler(state, cx, handle, method, Payload::Buffer(buf));
 }
 
 /// The handler of methods that have none.
-pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
-    let (core, handle) = (&mut *cx.core, request.handle);
+pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
+    let (core, handle) = (&mut cx.core, request.handle);
     if let Payload::Buffer(buf) = request.payload {
         core.pool.give(buf);
     }
@@ -296,7 +298,8 @@ pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, request: u64, code: Reje
 }
 
 /// A packet for a client session of ours.
-fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, marked: bool) {
+fn on_server_packet<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, marked: bool) {
+    let core = &mut cx.core;
     let (index, now) = (packet.session(), core.now);
     let Some(entry) = core.clients.get_mut(index) else {
         core.stats.unknown_session += 1;
@@ -314,30 +317,32 @@ fn on_server_packet<S>(state: &mut S, core: &mut Core<S>, packet: Packet<'_>, ma
             if session.wants_turn() {
                 core.touch_client(index);
             }
-            complete(state, core, id, context, Payload::Frame(packet.payload()));
+            complete(state, cx, id, context, Payload::Frame(packet.payload()));
         }
         ResponseAction::None => core.touch_client(index),
-        action => on_response_action(state, core, id, packet, action),
+        action => on_response_action(state, cx, id, packet, action),
     }
 }
 
 /// What concerns responses of several packets and everything rare.
 fn on_response_action<S>(
     state: &mut S,
-    core: &mut Core<S>,
+    cx: &mut Context<S>,
     id: SessionId,
     packet: Packet<'_>,
     action: ResponseAction<CallContext<S>>,
 ) {
+    let core = &mut cx.core;
     core.touch_client(id.index);
     match action {
         ResponseAction::Begin { slot, bytes } => begin_response(core, id, slot, bytes, packet),
         ResponseAction::Store { slot, offset, last } => {
+            core.share_with(Half::Client(id.index));
             let context = session_of(core, id).context_mut(slot);
             let buf = context.response.as_mut().expect("a pulled response has a buffer");
             store(buf, offset, packet.payload());
             if last {
-                finish_response(state, core, id, slot);
+                finish_response(state, cx, id, slot);
             }
         }
         ResponseAction::Overlong(context, cancel) => {
@@ -370,22 +375,24 @@ fn begin_response<S>(core: &mut Core<S>, id: SessionId, slot: u32, bytes: u32, p
         }
         return core.finish_later(id, ended.context, CallError::OutOfMemory);
     };
+    core.share_with(Half::Client(id.index));
     store(&mut buf, 0, packet.payload());
     session_of(core, id).context_mut(slot).response = Some(Box::new(buf));
 }
 
-fn finish_response<S>(state: &mut S, core: &mut Core<S>, id: SessionId, slot: u32) {
+fn finish_response<S>(state: &mut S, cx: &mut Context<S>, id: SessionId, slot: u32) {
+    let core = &mut cx.core;
     let (mut context, done) = session_of(core, id).finish(slot);
     core.push_to_peer(id, done);
     let response = context.response.take().expect("a pulled response has a buffer");
-    complete(state, core, id, context, Payload::Buffer(*response));
+    complete(state, cx, id, context, Payload::Buffer(*response));
 }
 
 /// Runs the continuation of a short call.
 #[inline(always)]
 fn complete_short<S>(
     state: &mut S,
-    cx: &mut Context<'_, S>,
+    cx: &mut Context<S>,
     session: SessionId,
     context: CallContext<S>,
     payload: &[u8],
@@ -404,23 +411,23 @@ fn complete_short<S>(
 
 fn complete<S>(
     state: &mut S,
-    core: &mut Core<S>,
+    cx: &mut Context<S>,
     session: SessionId,
     context: CallContext<S>,
     payload: Payload<'_>,
 ) {
-    core.request_bytes -= counted_bytes(context.request.len());
+    cx.core.request_bytes -= counted_bytes(context.request.len());
     let CallContext { request, continuation, tag, .. } = context;
     let completion = Completion { tag, session, request, result: Ok(payload) };
-    continuation(state, &mut Context { core }, completion);
+    continuation(state, cx, completion);
 }
 
 /// Runs the continuations of calls that ended without a response.
-pub(crate) fn run_finished<S>(state: &mut S, core: &mut Core<S>) {
-    while let Some(finished) = core.finished.pop() {
+pub(crate) fn run_finished<S>(state: &mut S, cx: &mut Context<S>) {
+    while let Some(finished) = cx.core.finished.pop() {
         let CallContext { request, continuation, tag, .. } = finished.context;
         let (session, result) = (finished.session, Err(finished.error));
         let completion = Completion { tag, session, request, result };
-        continuation(state, &mut Context { core }, completion);
+        continuation(state, cx, completion);
     }
 }

@@ -38,14 +38,14 @@ impl<S> Endpoint<S> {
 
     fn close_all(&mut self) {
         let name = |(index, generation)| SessionId { index, generation };
-        let clients = self.core.clients.iter().map(|(index, e)| name((index, e.generation)));
+        let clients = self.cx.core.clients.iter().map(|(index, e)| name((index, e.generation)));
         for session in clients.collect::<Vec<_>>() {
             self.close_session(session);
         }
         self.detach();
-        let servers: Vec<_> = self.core.servers.iter().map(|(index, _)| index).collect();
+        let servers: Vec<_> = self.cx.core.servers.iter().map(|(index, _)| index).collect();
         for index in servers {
-            self.core.drop_server(index);
+            self.cx.core.drop_server(index);
         }
         // Continuations of the calls that were cut off run in this turn.
         self.run_once();

@@ -209,9 +209,9 @@ impl<S> Endpoint<S> {
         pool: &WorkerPool,
         handler: Arc<WorkerHandler>,
     ) -> io::Result<()> {
-        let answer_to = self.core.outside.open_mailbox()?;
+        let answer_to = self.cx.core.outside.open_mailbox()?;
         let entry = WorkerMethod { pool: pool.clone(), handler, answer_to };
-        self.core.outside.workers.insert(method, entry);
+        self.cx.core.outside.workers.insert(method, entry);
         self.register(method, pass_on);
         Ok(())
     }
@@ -219,7 +219,7 @@ impl<S> Endpoint<S> {
     /// Sends what a worker has found.
     pub(crate) fn on_answer(&mut self, answer: WorkerAnswer) {
         let WorkerAnswer { handle, request, result } = answer;
-        let mut context = self.context();
+        let context = self.context();
         context.free(request);
         match result {
             Err(code) => context.reject(handle, code),
@@ -236,7 +236,7 @@ impl<S> Endpoint<S> {
 }
 
 /// The handler of every worker method.
-fn pass_on<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
+fn pass_on<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
     let Request { handle, method, payload } = request;
     let request = match payload {
         Payload::Buffer(buf) => buf,

@@ -12,7 +12,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Starts the next call on the same buffer.
-fn again(client: &mut Client, cx: &mut Context<'_, Client>, completion: Completion<'_>) {
+fn again(client: &mut Client, cx: &mut Context<Client>, completion: Completion<'_>) {
     let len = completion.result.expect("the hub loses nothing").len();
     assert_eq!(len, completion.request.len());
     if completion.tag == 0 {
@@ -28,7 +28,7 @@ fn again(client: &mut Client, cx: &mut Context<'_, Client>, completion: Completi
 fn allocations(pair: &mut Joined, bytes: usize, calls: u64) -> usize {
     let session = pair.session;
     for _ in 0..8 {
-        let mut cx = pair.client.context();
+        let cx = pair.client.context();
         let request = cx.alloc(bytes).expect("the pool has room");
         let call = cx.enqueue_request(session, ECHO, request, again, calls);
         call.expect("the session is ready");

@@ -72,7 +72,7 @@ fn limits_on_size_are_told_apart() {
     };
     let mut pair = Joined::with(|_| {}, small);
     let session = pair.session;
-    let mut cx = pair.client.context();
+    let cx = pair.client.context();
     let refused = cx.enqueue_request(session, ECHO, request_of(&pattern(10_001)), keep, 1);
     let refused = refused.unwrap_err();
     assert_eq!(refused.error, EnqueueError::TooLarge { bytes_max: 10_000 });
@@ -96,13 +96,13 @@ fn a_full_backlog_refuses_and_loses_nothing() {
         pair.call(HOLD, b"x", tag);
     }
     let session = pair.session;
-    let mut cx = pair.client.context();
+    let cx = pair.client.context();
     let refused = cx.enqueue_request(session, ECHO, request_of(b"y"), keep, 99).unwrap_err();
     assert_eq!(refused.error, EnqueueError::BacklogFull { calls_max: 3 });
     assert_eq!(cx.session_load(session), (8, 3));
     for _ in 0..11 {
         pair.run(3);
-        let (server, mut cx) = pair.server.split();
+        let (server, cx) = pair.server.split();
         for (handle, bytes) in server.held.drain(..) {
             cx.respond_with(handle, &bytes);
         }
@@ -117,11 +117,11 @@ fn bytes_in_progress_are_bounded() {
     let mut pair = Joined::with(|config| config.request_bytes_in_flight_max = 1000, |_| {});
     pair.call(HOLD, &pattern(600), 1);
     let session = pair.session;
-    let mut cx = pair.client.context();
+    let cx = pair.client.context();
     let refused = cx.enqueue_request(session, ECHO, request_of(&pattern(500)), keep, 2);
     assert_eq!(refused.unwrap_err().error, EnqueueError::TooManyBytes { bytes_max: 1000 });
     pair.run(3);
-    let (server, mut cx) = pair.server.split();
+    let (server, cx) = pair.server.split();
     let (handle, _) = server.held.pop().unwrap();
     cx.respond_with(handle, b"done");
     pair.run(3);
@@ -141,7 +141,7 @@ fn a_stuck_handler_costs_its_own_call_only() {
     assert!(pair.outcome(2).is_ok() && !pair.is_over(1));
     pair.run_ms(5);
     assert_eq!(*pair.outcome(1), Err(CallError::Timeout));
-    let (server, mut cx) = pair.server.split();
+    let (server, cx) = pair.server.split();
     let (handle, _) = server.held.pop().unwrap();
     assert!(!cx.is_wanted(&handle), "the server was told");
     cx.respond_with(handle, b"too late");
@@ -154,7 +154,7 @@ fn a_stuck_handler_costs_its_own_call_only() {
 fn a_cancelled_call_ends_at_once_and_exactly_once() {
     let mut pair = Joined::new();
     let session = pair.session;
-    let mut cx = pair.client.context();
+    let cx = pair.client.context();
     let call = cx.enqueue_request(session, HOLD, request_of(&pattern(3000)), keep, 1).unwrap();
     pair.run(3);
     assert!(pair.client.context().cancel(call));
@@ -182,7 +182,7 @@ fn a_failed_peer_ends_every_call_and_returns_every_buffer() {
     assert_eq!(pair.client.memory().pool.lent_bytes, 0);
     let session = pair.session;
     assert_eq!(pair.client.context().session_state(session), SessionState::Failed);
-    let mut cx = pair.client.context();
+    let cx = pair.client.context();
     let refused = cx.enqueue_request(session, ECHO, request_of(b"x"), keep, 30).unwrap_err();
     assert_eq!(refused.error, EnqueueError::SessionFailed);
     pair.client.close_session(session);
@@ -204,7 +204,7 @@ fn a_draining_server_finishes_what_runs_and_refuses_the_rest() {
     pair.run(3);
     assert_eq!(*pair.outcome(2), Err(CallError::Draining));
     assert!(CallError::Draining.retry_is_safe());
-    let (server, mut cx) = pair.server.split();
+    let (server, cx) = pair.server.split();
     let (handle, bytes) = server.held.pop().unwrap();
     cx.respond_with(handle, &bytes);
     pair.run(3);
@@ -217,7 +217,7 @@ fn a_handler_can_decline() {
     let mut pair = Joined::new();
     pair.call(HOLD, b"x", 1);
     pair.run(3);
-    let (server, mut cx) = pair.server.split();
+    let (server, cx) = pair.server.split();
     let (handle, _) = server.held.pop().unwrap();
     cx.reject(handle, RejectCode::Overloaded);
     pair.run(3);

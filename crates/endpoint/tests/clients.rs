@@ -18,8 +18,7 @@ use petasos_endpoint::{
 /// Keeps its requests for ever.
 const STUCK: u16 = 2;
 
-fn never<S>(_: &mut S, _: &mut petasos_endpoint::Context<'_, S>, _: petasos_endpoint::Request<'_>) {
-}
+fn never<S>(_: &mut S, _: &mut petasos_endpoint::Context<S>, _: petasos_endpoint::Request<'_>) {}
 
 fn server(node: &Node) -> Server {
     Server::start_with(node, localhost(), |endpoint| endpoint.register(STUCK, never))

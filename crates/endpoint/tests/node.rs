@@ -288,7 +288,7 @@ fn an_endpoint_that_leaves_closes_its_sessions_at_both_ends() {
     echoes(&mut client, session);
     // The process lives on, only the endpoint goes.
     server.stop();
-    let failed = |cx: &mut petasos_endpoint::Context<'_, Outcomes>| {
+    let failed = |cx: &mut petasos_endpoint::Context<Outcomes>| {
         cx.session_error(session) == Some(SessionError::ClosedByPeer)
     };
     assert!(client.run_for(PATIENCE, |_, cx| failed(cx)));

@@ -20,15 +20,15 @@ struct Outcomes {
 
 type Node = Endpoint<Outcomes>;
 
-fn keep(state: &mut Outcomes, _: &mut Context<'_, Outcomes>, request: Request<'_>) {
+fn keep(state: &mut Outcomes, _: &mut Context<Outcomes>, request: Request<'_>) {
     state.kept.push(request.handle);
 }
 
-fn echo(_: &mut Outcomes, cx: &mut Context<'_, Outcomes>, request: Request<'_>) {
+fn echo(_: &mut Outcomes, cx: &mut Context<Outcomes>, request: Request<'_>) {
     cx.respond_with(request.handle, &request.payload);
 }
 
-fn note(state: &mut Outcomes, cx: &mut Context<'_, Outcomes>, completion: Completion<'_>) {
+fn note(state: &mut Outcomes, cx: &mut Context<Outcomes>, completion: Completion<'_>) {
     state.ended.push((completion.tag, completion.result.map(|payload| payload.len())));
     cx.free(completion.request);
 }
@@ -68,7 +68,7 @@ impl Pair {
         let settings = CallSettings { timeout, ..CallSettings::default() };
         let request = MsgBuf::from_slice(&[7; 32]);
         let session = self.session;
-        let mut cx = self.client.context();
+        let cx = self.client.context();
         cx.enqueue_with(session, method, request, note, tag, &settings).expect("there is room");
     }
 

@@ -23,6 +23,7 @@ mod params;
 mod rtt;
 mod scoreboard;
 mod server;
+mod share;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,8 @@ pub use congestion::{
     AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, DctcpConfig, Feedback,
     Pace, Pacer, SwiftConfig, TimelyConfig,
 };
-pub use params::{Recovery, SessionParams, TimerConfig};
+pub use params::{CREDITS_IDLE, Recovery, SessionParams, TimerConfig};
 pub use rtt::RttEstimator;
 pub use server::{RequestAction, Respond, ServerSession, ServerTransmit};
+pub use share::{CreditShare, Membership, Sharer, Sharers};
 pub use stats::{ClientStats, Drop, ServerStats};

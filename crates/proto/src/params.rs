@@ -4,6 +4,39 @@ use core::time::Duration;
 
 use petasos_wire::{Header, SessionMark};
 
+/// How long a client that hears nothing from the server uses the credits that it was granted last;
+/// then it has those of the set-up again (W26).
+pub const CREDITS_IDLE: Duration = Duration::from_millis(8);
+
+/// Credits that approach a share of the receive queue (W26): at once where they have to fall, by
+/// one for each packet that arrives where they may rise. So they double in a round trip, and a
+/// crowd that comes at once is counted before its first has all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Credits {
+    now: u32,
+    aim: u32,
+}
+
+impl Credits {
+    pub(crate) fn new(credits: u32) -> Credits {
+        Credits { now: credits, aim: credits }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self) -> u32 {
+        self.now
+    }
+
+    pub(crate) fn aim_at(&mut self, credits: u32) {
+        *self = Credits { now: self.now.min(credits), aim: credits };
+    }
+
+    #[inline]
+    pub(crate) fn on_arrival(&mut self) {
+        self.now += u32::from(self.now < self.aim);
+    }
+}
+
 /// How a sender recovers from loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
@@ -26,8 +59,14 @@ pub struct SessionParams {
     pub local_tag: u32,
     /// Concurrent requests: a power of two, at most [`petasos_wire::SLOTS_MAX`].
     pub slots: u32,
-    /// Packets in flight that the server grants at first (1 to [`petasos_wire::CREDITS_MAX`]).
+    /// Packets in flight that the server grants at first, and again after silence (W26); at least
+    /// 1.
     pub credits: u32,
+    /// Packets in flight in either direction that both ends ever allow (from `credits` to
+    /// [`petasos_wire::CREDITS_MAX`]).
+    pub credits_max: u32,
+    /// Packets that this end's receive queue holds, for all sessions together; at least 1.
+    pub room_packets: u32,
     /// Message bytes in every packet but a message's last.
     pub payload_bytes: u32,
     /// Longest request, in bytes.
@@ -54,6 +93,11 @@ impl SessionParams {
         bytes.saturating_sub(index.saturating_mul(self.payload_bytes)).min(self.payload_bytes)
     }
 
+    /// This end's part of its receive queue, in packets, with `holders` to share it.
+    pub(crate) fn share(&self, holders: u32) -> u32 {
+        (self.room_packets / holders).clamp(1, self.credits_max)
+    }
+
     /// What the packets to this end carry.
     pub(crate) fn mark(&self) -> SessionMark {
         SessionMark::new(self.local_tag, self.checksum)
@@ -71,7 +115,9 @@ impl SessionParams {
     /// If one does not hold: set-up negotiates within these limits.
     pub(crate) fn assert_valid(&self) {
         assert!(self.slots.is_power_of_two() && self.slots <= petasos_wire::SLOTS_MAX);
-        assert!((1..=petasos_wire::CREDITS_MAX).contains(&self.credits));
+        assert!((1..=self.credits_max).contains(&self.credits));
+        assert!(self.credits_max <= petasos_wire::CREDITS_MAX);
+        assert!(self.room_packets > 0);
         assert!(self.payload_bytes >= petasos_wire::PAYLOAD_BYTES_MIN);
         assert!(self.request_bytes_max <= petasos_wire::MESSAGE_BYTES_MAX);
         assert!(self.response_bytes_max <= petasos_wire::MESSAGE_BYTES_MAX);

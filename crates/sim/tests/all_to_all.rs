@@ -1,5 +1,6 @@
 //! Many sessions and short calls among all threads, for some hundred microseconds of virtual time.
 
+use petasos_proto::CongestionConfig;
 use petasos_sim::LeafSpine;
 use petasos_sim::all_to_all::{self, AllToAllConfig, AllToAllResult, HostConfig};
 
@@ -66,4 +67,29 @@ fn what_arrives_during_a_pause_is_bounded_by_what_was_granted() {
     config.host.receive_frames = 450 * 2 + 400;
     let granted = run(&config);
     assert_eq!((granted.traffic.drops(), granted.traffic.retransmissions), (0, 0), "{granted:?}");
+}
+
+#[test]
+fn long_requests_share_the_receive_queue_whatever_the_number_of_sessions() {
+    // A thread that is away for 300 us finds in its queue all that was granted. Without congestion
+    // control nothing else keeps clients back.
+    let host = HostConfig { pause_nanos: 300_000, receive_frames: 2048, ..HostConfig::default() };
+    let base = AllToAllConfig {
+        host,
+        sessions_per_pair: 25,
+        in_flight: 60,
+        request_bytes: 64 << 10,
+        measured_nanos: 3_000_000,
+        ..ten_hosts()
+    };
+    let mut papers = base;
+    papers.session.congestion = CongestionConfig::none();
+    (papers.session.credits, papers.session.credits_first) = (64, 64);
+    let mut shared = papers;
+    shared.session.credits_first = 8;
+    let (papers, shared) = (run(&papers), run(&shared));
+    assert!(papers.traffic.drops_receive_queue > 0, "{papers:?}");
+    let lost = (shared.traffic.drops_receive_queue, shared.traffic.retransmissions);
+    assert_eq!(lost, (0, 0), "{shared:?}");
+    assert!(shared.mrps_per_host > 0.8 * papers.mrps_per_host, "{papers:?}\n{shared:?}");
 }

@@ -43,7 +43,7 @@ fn without_control_credits_bound_the_round_trip_and_the_link_is_full() {
         assert!((0.98..1.02).contains(&(rtt.p99_us / full_us)), "{rtt:?}, not {full_us}");
         let line_gbps = 25.0 * 1024.0 / WIRE_BYTES;
         assert!((0.99..1.001).contains(&(result.goodput_gbps / line_gbps)), "{result:?}");
-        assert!(result.fairness > 0.99, "{result:?}");
+        assert!(result.fairness > 0.98, "{result:?}");
         let lost = (
             result.traffic.drops_switch,
             result.traffic.drops_receive_queue,
@@ -101,9 +101,10 @@ fn marks_need_a_threshold_and_senders_that_understand_them() {
 fn a_receive_queue_overruns_only_if_more_is_granted_than_it_holds() {
     let slow = HostConfig { receive_frames: 256, packet_nanos: 1000, ..HostConfig::default() };
     let mut config = IncastConfig { host: slow, ..drained(20, 64 << 10) };
+    config.session.credits_first = config.session.credits;
     let overrun = run(&config);
     assert!(overrun.traffic.drops_receive_queue > 0 && overrun.completed > 20, "{overrun:?}");
-    config.session.credits = 256 / 20;
+    config.session.credits_first = 256 / 20;
     let granted = run(&config);
     assert_eq!(
         (granted.traffic.drops_receive_queue, granted.traffic.retransmissions),

@@ -95,11 +95,11 @@ impl Load {
         }
     }
 
-    fn now(&self, cx: &Context<'_, Load>) -> Time {
+    fn now(&self, cx: &Context<Load>) -> Time {
         if self.exact { self.clock.now() } else { cx.now() }
     }
 
-    fn send(&mut self, cx: &mut Context<'_, Load>, session: SessionId, request: MsgBuf) {
+    fn send(&mut self, cx: &mut Context<Load>, session: SessionId, request: MsgBuf) {
         let tag = self.now(cx).as_nanos();
         match cx.enqueue_request(session, SIZED, request, done, tag) {
             Ok(_) => self.outstanding += 1,
@@ -108,7 +108,7 @@ impl Load {
     }
 }
 
-fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>) {
+fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
     load.outstanding -= 1;
     match completion.result {
         Ok(payload) => {
@@ -141,7 +141,7 @@ fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>)
 
 /// Fills the window with requests that wait for the first turn.
 pub fn prepare(client: &mut Endpoint<Load>, window: usize) -> Result<(), BenchError> {
-    let (load, mut cx) = client.split();
+    let (load, cx) = client.split();
     for index in 0..window {
         // Neighbours share a session, so that its slots are all in use at once.
         let session = load.sessions[index * load.sessions.len() / window];

@@ -148,7 +148,7 @@ impl State<'_> {
     }
 
     /// Makes calls until the window is full.
-    fn make_calls(&mut self, cx: &mut Context<'_, Self>) {
+    fn make_calls(&mut self, cx: &mut Context<Self>) {
         while self.failure.is_none()
             && self.made < self.calls.len()
             && self.made - self.done < self.window
@@ -159,7 +159,7 @@ impl State<'_> {
         }
     }
 
-    fn make_call(&mut self, cx: &mut Context<'_, Self>) -> Result<(), Failure> {
+    fn make_call(&mut self, cx: &mut Context<Self>) -> Result<(), Failure> {
         let index = self.made;
         let call = &self.calls[index];
         let mut head = [0; QUERY_BYTES_MAX];
@@ -208,11 +208,7 @@ impl State<'_> {
     }
 }
 
-fn on_answer<'t>(
-    state: &mut State<'t>,
-    cx: &mut Context<'_, State<'t>>,
-    completion: Completion<'_>,
-) {
+fn on_answer<'t>(state: &mut State<'t>, cx: &mut Context<State<'t>>, completion: Completion<'_>) {
     let index = completion.tag as usize;
     cx.free(completion.request);
     state.done += 1;

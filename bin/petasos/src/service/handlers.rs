@@ -71,7 +71,7 @@ pub fn answer_waiting(endpoint: &mut Endpoint<Server>) {
     }
 }
 
-fn echo(_: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn echo(_: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     match request.payload {
         Payload::Frame(bytes) => cx.respond_with(request.handle, bytes),
         // The request's own buffer carries the response: nothing is copied.
@@ -79,7 +79,7 @@ fn echo(_: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
     }
 }
 
-fn put(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn put(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     let status = match split_u64(&request.payload) {
         Some((key, value)) => {
             let value: Arc<[u8]> = Arc::from(value);
@@ -91,7 +91,7 @@ fn put(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) 
     cx.respond_with(request.handle, &[status as u8]);
 }
 
-fn query(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn query(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     let query = Query::decode(request.method, &request.payload);
     release(cx, request.payload);
     let answered = match query {
@@ -112,14 +112,14 @@ fn query(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>
 /// The response to a query, `None` if there is no memory for it now.
 type Answer = Result<Option<MsgBuf>, Status>;
 
-fn get(server: &Server, cx: &mut Context<'_, Server>, to: &RequestHandle, key: u64) -> Answer {
+fn get(server: &Server, cx: &mut Context<Server>, to: &RequestHandle, key: u64) -> Answer {
     let value = server.store.lock().get(key).ok_or(Status::NotFound)?;
     respond(server, cx, to, value.len(), [&*value])
 }
 
 fn scan(
     server: &Server,
-    cx: &mut Context<'_, Server>,
+    cx: &mut Context<Server>,
     to: &RequestHandle,
     first: u64,
     count: u32,
@@ -130,7 +130,7 @@ fn scan(
 
 fn read(
     server: &Server,
-    cx: &mut Context<'_, Server>,
+    cx: &mut Context<Server>,
     to: &RequestHandle,
     key: u64,
     offset: u64,
@@ -146,7 +146,7 @@ fn read(
 /// A response of `bytes` in `parts` after its status: the only copy on the way out.
 fn respond<'v>(
     server: &Server,
-    cx: &mut Context<'_, Server>,
+    cx: &mut Context<Server>,
     to: &RequestHandle,
     bytes: usize,
     parts: impl IntoIterator<Item = &'v [u8]>,
@@ -179,7 +179,7 @@ fn slow(request: WorkerRequest<'_>, stopping: &AtomicBool) -> Result<MsgBuf, Rej
 }
 
 /// Answers [`SIZED`], for any server: `bench` measures the same handler that `serve` offers.
-pub fn sized<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
+pub fn sized<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
     let wanted = request.payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     let wanted = wanted as usize;
     match request.payload.get(..wanted) {
@@ -196,13 +196,13 @@ pub fn sized<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
     release(cx, request.payload);
 }
 
-fn stats(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn stats(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     release(cx, request.payload);
     server.waiting.push(request.handle);
 }
 
 /// Gives a request's buffer back, if it has one.
-fn release<S>(cx: &mut Context<'_, S>, payload: Payload<'_>) {
+fn release<S>(cx: &mut Context<S>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);
     }

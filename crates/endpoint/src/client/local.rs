@@ -40,7 +40,7 @@ impl<S> LocalClient<S> {
     /// # Errors
     /// The system's, if it gives no descriptor for the endpoint's mailbox.
     pub fn new(mut endpoint: Endpoint<S>) -> io::Result<LocalClient<S>> {
-        let mailbox = endpoint.core.outside.open_mailbox()?;
+        let mailbox = endpoint.cx.core.outside.open_mailbox()?;
         Ok(LocalClient { endpoint: Rc::new(RefCell::new(endpoint)), mailbox })
     }
 
@@ -69,7 +69,7 @@ impl<S> LocalClient<S> {
         match self.endpoint.try_borrow_mut() {
             Ok(mut endpoint) => {
                 endpoint.context().start_async(*call);
-                if endpoint.core.outside.external {
+                if endpoint.cx.core.outside.external {
                     // Whoever drives the loop sleeps on its descriptor, or is about to.
                     self.mailbox.wake();
                 }

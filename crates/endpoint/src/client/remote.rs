@@ -47,7 +47,7 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// The system's, if it gives no descriptor for the endpoint's mailbox.
     pub fn client(&mut self) -> io::Result<Client> {
-        Ok(Client { mailbox: self.core.outside.open_mailbox()? })
+        Ok(Client { mailbox: self.cx.core.outside.open_mailbox()? })
     }
 }
 

@@ -20,8 +20,8 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// See [`AttachError`].
     pub fn attach(&mut self, node: &Node) -> Result<(), AttachError> {
-        let serves = !self.core.handlers.is_empty();
-        let outside = &mut self.core.outside;
+        let serves = !self.cx.core.handlers.is_empty();
+        let outside = &mut self.cx.core.outside;
         if outside.attachment.is_some() {
             return Err(AttachError::Attached);
         }
@@ -34,8 +34,8 @@ impl<S> Endpoint<S> {
 
     /// Leaves the node. Sessions that were set up through it are closed, at both ends.
     pub fn detach(&mut self) {
-        let own: Vec<_> = self.core.outside.remotes.keys().copied().collect();
-        self.core.outside.detach();
+        let own: Vec<_> = self.cx.core.outside.remotes.keys().copied().collect();
+        self.cx.core.outside.detach();
         for session in own {
             match session.role {
                 SessionRole::Client => {
@@ -57,13 +57,13 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// See [`ConnectError`].
     pub fn connect(&mut self, server: SocketAddr) -> Result<SessionId, ConnectError> {
-        let mailbox = self.core.outside.mailbox().cloned();
-        let attached = self.core.outside.attachment.is_some();
+        let mailbox = self.cx.core.outside.mailbox().cloned();
+        let attached = self.cx.core.outside.attachment.is_some();
         let from = mailbox.filter(|_| attached).ok_or(ConnectError::NotAttached)?;
         let offer = self.open_session(server, None).map_err(ConnectError::NoRoute)?;
         let offer = Box::new(offer.ok_or(ConnectError::SessionsFull)?);
         let session = offer.session;
-        if !self.core.outside.command(Command::Connect { server, offer, from }) {
+        if !self.cx.core.outside.command(Command::Connect { server, offer, from }) {
             self.close_session(session);
             return Err(ConnectError::NotAttached);
         }
@@ -99,29 +99,29 @@ impl<S> Endpoint<S> {
     /// disconnect asks for. Handlers that have not answered will find their call gone. Returns
     /// whether there was such a session.
     pub fn drop_server_session(&mut self, index: u32, tag: u32) -> bool {
-        let found = self.core.servers.get(index).is_some_and(|entry| entry.tag == tag);
+        let found = self.cx.core.servers.get(index).is_some_and(|entry| entry.tag == tag);
         if found {
-            self.core.drop_server(index);
+            self.cx.core.drop_server(index);
         }
         found
     }
 
     /// The client session that `session` names.
     pub(super) fn client_of(&self, session: SessionRef) -> Option<SessionId> {
-        let entry = self.core.clients.get(session.session);
+        let entry = self.cx.core.clients.get(session.session);
         let entry = entry.filter(|entry| entry.tag == session.tag)?;
         Some(SessionId { index: session.session, generation: entry.generation })
     }
 
     /// Tells the server that a client session is being closed.
     pub(crate) fn forget_remote(&mut self, session: SessionId) {
-        self.core.outside.errors.remove(&session);
+        self.cx.core.outside.errors.remove(&session);
         // Whoever waits for the session finds the promise broken.
-        self.core.outside.openings.remove(&session);
-        let Some(tag) = self.core.client_mut(session).map(|entry| entry.tag) else { return };
-        let (role, endpoint) = (SessionRole::Client, self.core.outside.index());
+        self.cx.core.outside.openings.remove(&session);
+        let Some(tag) = self.cx.core.client_mut(session).map(|entry| entry.tag) else { return };
+        let (role, endpoint) = (SessionRole::Client, self.cx.core.outside.index());
         let own = SessionRef { role, endpoint, session: session.index, tag };
-        self.core.outside.give_up(&own);
+        self.cx.core.outside.give_up(&own);
     }
 }
 

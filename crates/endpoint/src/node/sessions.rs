@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::endpoint::Endpoint;
 use crate::sessions::{ClientState, PeerId, SessionId, SessionOffer};
 
-impl<S> Context<'_, S> {
+impl<S> Context<S> {
     /// Why `session` could not be set up, or has failed since; `None` if it has not, or if that
     /// was not for the node to know. The reason is kept until the session is closed.
     pub fn session_error(&self, session: SessionId) -> Option<SessionError> {
@@ -24,15 +24,15 @@ impl<S> Endpoint<S> {
     /// Handles all mail. Returns whether there was any.
     #[cold]
     pub(crate) fn take_mail(&mut self) -> bool {
-        let mut mails = core::mem::take(&mut self.core.outside.spare);
-        if let Some(mailbox) = self.core.outside.mailbox() {
+        let mut mails = core::mem::take(&mut self.cx.core.outside.spare);
+        if let Some(mailbox) = self.cx.core.outside.mailbox() {
             mailbox.take(&mut mails);
         }
         let any = !mails.is_empty();
         for mail in mails.drain(..) {
             self.on_mail(mail);
         }
-        self.core.outside.spare = mails;
+        self.cx.core.outside.spare = mails;
         any
     }
 
@@ -47,7 +47,7 @@ impl<S> Endpoint<S> {
             }
             Mail::Disconnected { link, session } => self.on_disconnected(link, session),
             Mail::Void { session } => {
-                self.core.outside.remotes.remove(&session);
+                self.cx.core.outside.remotes.remove(&session);
                 self.drop_server_session(session.session, session.tag);
             }
             Mail::PeerLost { link, error } => self.on_peer_lost(link, &error),
@@ -65,17 +65,17 @@ impl<S> Endpoint<S> {
     fn on_granted(&mut self, offer: &SessionOffer, granted: &Granted) {
         let Granted { link, server_ip, params } = granted;
         let (session, far) = (offer.session, params.server_ref());
-        if self.core.outside.attachment.is_none() {
+        if self.cx.core.outside.attachment.is_none() {
             // The endpoint has left the node meanwhile.
             return self.fail_with(session, CallError::PeerFailed, SessionError::NodeEnded);
         }
         match self.establish_session(offer, params, *server_ip) {
             Ok(true) => {
-                let entry = self.core.client_mut(session);
+                let entry = self.cx.core.client_mut(session);
                 entry.expect("the session was just established").peer = Some(*link);
                 let remote = Remote { link: *link, far };
-                self.core.outside.remotes.insert(offer.params.client_ref(), remote);
-                if let Some(opening) = self.core.outside.openings.remove(&session) {
+                self.cx.core.outside.remotes.insert(offer.params.client_ref(), remote);
+                if let Some(opening) = self.cx.core.outside.openings.remove(&session) {
                     opening.keep(Ok(session));
                 }
                 return;
@@ -83,37 +83,37 @@ impl<S> Endpoint<S> {
             Ok(false) => {}
             Err(_) => self.fail_with(session, CallError::PeerFailed, SessionError::NoRoute),
         }
-        self.core.outside.command(Command::Disconnect { link: *link, session: far });
+        self.cx.core.outside.command(Command::Disconnect { link: *link, session: far });
     }
 
     fn on_open(&mut self, server: SocketAddr, opening: Opening) {
         match self.connect(server) {
             Ok(session) => {
-                self.core.outside.openings.insert(session, opening);
+                self.cx.core.outside.openings.insert(session, opening);
             }
             Err(error) => opening.keep(Err(ConnectAndWaitError::NotBegun(error))),
         }
     }
 
     fn on_asked(&mut self, link: PeerId, id: u64, params: &ConnectParams, client_ip: IpAddr) {
-        let Some(from) = self.core.outside.mailbox().cloned() else { return };
+        let Some(from) = self.cx.core.outside.mailbox().cloned() else { return };
         let result = self.accept_session(params, client_ip, Some(link));
         if let Ok(granted) = &result {
             let remote = Remote { link, far: params.client_ref() };
-            self.core.outside.remotes.insert(granted.server_ref(), remote);
+            self.cx.core.outside.remotes.insert(granted.server_ref(), remote);
         }
         let granted = result.ok().map(|granted| granted.server_ref());
         let result = Box::new(result);
-        let posted = self.core.outside.command(Command::Reply { link, id, result, from });
+        let posted = self.cx.core.outside.command(Command::Reply { link, id, result, from });
         if let (false, Some(own)) = (posted, granted) {
-            self.core.outside.remotes.remove(&own);
+            self.cx.core.outside.remotes.remove(&own);
             self.drop_server_session(own.session, own.tag);
         }
     }
 
     /// Only the process that holds the other end may give a session up.
     fn on_disconnected(&mut self, link: PeerId, session: SessionRef) {
-        let remotes = &mut self.core.outside.remotes;
+        let remotes = &mut self.cx.core.outside.remotes;
         if remotes.get(&session).is_none_or(|remote| remote.link != link) {
             return;
         }
@@ -131,12 +131,12 @@ impl<S> Endpoint<S> {
     }
 
     fn on_peer_lost(&mut self, link: PeerId, error: &SessionError) {
-        self.core.outside.remotes.retain(|_, remote| remote.link != link);
-        let lost = self.core.clients.iter().filter(|(_, entry)| entry.peer == Some(link));
+        self.cx.core.outside.remotes.retain(|_, remote| remote.link != link);
+        let lost = self.cx.core.clients.iter().filter(|(_, entry)| entry.peer == Some(link));
         let lost = lost.filter(|(_, entry)| !matches!(entry.state, ClientState::Failed));
         let lost = lost.map(|(index, e)| SessionId { index, generation: e.generation });
         for session in lost.collect::<Vec<_>>() {
-            self.core.outside.errors.insert(session, error.clone());
+            self.cx.core.outside.errors.insert(session, error.clone());
         }
         self.fail_peer(link);
     }
@@ -144,21 +144,21 @@ impl<S> Endpoint<S> {
     /// Every link has ended before, each with a letter of its own, unless the control thread
     /// failed; so go through what is left.
     fn on_node_ended(&mut self) {
-        let mut links: Vec<_> = self.core.outside.remotes.values().map(|r| r.link).collect();
+        let mut links: Vec<_> = self.cx.core.outside.remotes.values().map(|r| r.link).collect();
         links.sort_unstable();
         links.dedup();
         for link in links {
             self.on_peer_lost(link, &SessionError::NodeEnded);
         }
-        self.core.outside.attachment = None;
+        self.cx.core.outside.attachment = None;
     }
 
     fn fail_with(&mut self, session: SessionId, call: CallError, error: SessionError) {
-        if let Some(opening) = self.core.outside.openings.remove(&session) {
+        if let Some(opening) = self.cx.core.outside.openings.remove(&session) {
             opening.keep(Err(ConnectAndWaitError::Failed(error)));
             self.close_session(session);
-        } else if self.core.client_mut(session).is_some() {
-            self.core.outside.errors.insert(session, error);
+        } else if self.cx.core.client_mut(session).is_some() {
+            self.cx.core.outside.errors.insert(session, error);
             self.fail_session(session, call);
         }
     }

@@ -75,7 +75,7 @@ pub struct Outcomes {
     pub list: Vec<(u64, Outcome)>,
 }
 
-pub fn collect(state: &mut Outcomes, cx: &mut Context<'_, Outcomes>, done: Completion<'_>) {
+pub fn collect(state: &mut Outcomes, cx: &mut Context<Outcomes>, done: Completion<'_>) {
     let outcome = done.result.map(|payload| payload.to_vec());
     state.list.push((done.tag, outcome));
     cx.free(done.request);
@@ -84,7 +84,7 @@ pub fn collect(state: &mut Outcomes, cx: &mut Context<'_, Outcomes>, done: Compl
 /// Starts a call whose outcome is collected under `tag`.
 pub fn start(client: &mut Endpoint<Outcomes>, session: SessionId, method: u16, tag: u64) {
     let request = MsgBuf::from_slice(&tag.to_le_bytes());
-    let mut context = client.context();
+    let context = client.context();
     context.enqueue_request(session, method, request, collect, tag).expect("there is room");
 }
 
@@ -100,7 +100,7 @@ pub fn echoes(client: &mut Endpoint<Outcomes>, session: SessionId) {
     assert_eq!(call(client, session, ECHO), Ok(7u64.to_le_bytes().to_vec()));
 }
 
-pub fn echo<S>(_: &mut S, cx: &mut Context<'_, S>, request: Request<'_>) {
+pub fn echo<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
     cx.respond_with(request.handle, &request.payload);
 }
 

@@ -36,25 +36,25 @@ pub struct Joined {
     pub session: SessionId,
 }
 
-fn echo(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn echo(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     server.handled += 1;
     cx.respond_with(request.handle, &request.payload);
     free(cx, request.payload);
 }
 
-fn hold(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn hold(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     server.handled += 1;
     server.held.push((request.handle, request.payload.to_vec()));
     free(cx, request.payload);
 }
 
-fn panic(server: &mut Server, _: &mut Context<'_, Server>, _: Request<'_>) {
+fn panic(server: &mut Server, _: &mut Context<Server>, _: Request<'_>) {
     server.handled += 1;
     panic!("a handler that fails on purpose");
 }
 
 /// Answers with as many bytes as the request's first four say.
-fn long(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>) {
+fn long(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     server.handled += 1;
     let len = u32::from_le_bytes(request.payload[..4].try_into().unwrap()) as usize;
     let mut response = cx.response_buffer(&request.handle, len).unwrap();
@@ -63,14 +63,14 @@ fn long(server: &mut Server, cx: &mut Context<'_, Server>, request: Request<'_>)
     free(cx, request.payload);
 }
 
-pub fn free<S>(cx: &mut Context<'_, S>, payload: Payload<'_>) {
+pub fn free<S>(cx: &mut Context<S>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);
     }
 }
 
 /// Keeps the outcome and gives every buffer back.
-pub fn keep(client: &mut Client, cx: &mut Context<'_, Client>, completion: Completion<'_>) {
+pub fn keep(client: &mut Client, cx: &mut Context<Client>, completion: Completion<'_>) {
     cx.free(completion.request);
     let outcome = completion.result.map(|payload| {
         let bytes = payload.to_vec();
@@ -146,7 +146,7 @@ impl Joined {
 
     pub fn call_with(&mut self, method: u16, request: &[u8], tag: u64, settings: &CallSettings) {
         let session = self.session;
-        let mut cx = self.client.context();
+        let cx = self.client.context();
         let mut buf = cx.alloc(request.len()).unwrap();
         buf.copy_from_slice(request);
         cx.enqueue_with(session, method, buf, keep, tag, settings).unwrap();

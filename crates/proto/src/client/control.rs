@@ -51,7 +51,7 @@ impl Answer {
 impl Control {
     pub(super) fn new(config: &CongestionConfig, params: &SessionParams) -> Control {
         Control {
-            congestion: Congestion::new(config, params.credits),
+            congestion: Congestion::new(config, params.credits_max),
             pacer: Pacer::default(),
             burst_ns: config.burst_ns,
             overhead_bytes: config.packet_bytes.saturating_sub(params.payload_bytes),
@@ -90,8 +90,8 @@ impl<C> ClientSession<C> {
     #[inline]
     pub fn next_send(&self) -> Time {
         let Control { held_until, .. } = self.control;
-        let held = held_until != Time::ZERO && self.sendable != 0;
-        if held && self.in_flight < self.window { held_until } else { Time::NEVER }
+        let held = held_until != Time::ZERO && self.sendable & self.within_window() != 0;
+        if held { held_until } else { Time::NEVER }
     }
 
     /// Whether the session is paced now: a congested one, unless the pacing bypass is off.
@@ -138,9 +138,6 @@ impl<C> ClientSession<C> {
 
     #[cold]
     pub(super) fn set_credits(&mut self, credits: u32) {
-        if credits > self.credits {
-            self.control.congestion.raise_window_max(credits);
-        }
         self.credits = credits;
         self.refresh_window();
     }

@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - `busy`, `sendable` and `probes` are sets of slots; `sendable` and `probes` are within `busy`;
-//! - `in_flight` is the sum of [`Slot::in_flight`] over all slots;
+//! - `in_flight` is the sum of [`Slot::in_flight`] over all slots; `pulling` is the set of those
+//!   whose packets in flight are pulled;
 //! - a slot's context is present exactly while it is busy;
 //! - `window` and `window_unpaced` follow from credits, congestion window and pace (`control`).
 
@@ -25,10 +26,11 @@ use petasos_base::Time;
 use petasos_wire::{Header, Kind, SessionMark, Signature, TRANSMISSION_NUMBERS};
 
 use crate::congestion::CongestionConfig;
+use crate::params::Credits;
 use crate::stats::{ClientStats, Drop};
-use crate::{RttEstimator, SessionParams, TimerConfig};
+use crate::{Membership, RttEstimator, SessionParams, Sharer, TimerConfig};
 use control::Control;
-use slot::{Phase, Slot};
+use slot::{Phase, Slot, slots_in};
 pub use types::{Call, CallOptions, Enqueued, Expired, ResponseAction, Sent, Transmit};
 
 struct Queued<C> {
@@ -52,13 +54,17 @@ pub struct ClientSession<C> {
     slots: Box<[Slot<C>]>,
     busy: u64,
     sendable: u64,
+    pulling: u64,
     /// Slots whose next packet is a probe, which may exceed the window.
     probes: u64,
     /// Where the search for the next slot to send from starts, for fairness among slots.
     cursor: u32,
     in_flight: u32,
     credits: u32,
-    /// How many packets may be in flight: what credits and congestion control allow.
+    /// How many packets may be in flight towards us: our own credits, so to speak.
+    pull_credits: Credits,
+    membership: Membership,
+    /// How many request packets may be in flight: what credits and congestion control allow.
     window: u32,
     /// The same, or 0 while packets have to keep a pace: the one limit of a call sent in one step.
     window_unpaced: u32,
@@ -71,7 +77,7 @@ pub struct ClientSession<C> {
     /// Calls completed in one step; `stats` counts the others.
     completed_short: u64,
     rtt: RttEstimator,
-    /// When the last round trip was taken.
+    /// When the last round trip was taken, [`Time::ZERO`] before the first.
     sampled_at: Time,
     control: Control,
     backlog: VecDeque<Queued<C>>,
@@ -105,10 +111,13 @@ impl<C> ClientSession<C> {
             slots: (0..params.slots).map(|index| Slot::new(u64::from(index))).collect(),
             busy: 0,
             sendable: 0,
+            pulling: 0,
             probes: 0,
             cursor: 0,
             in_flight: 0,
             credits: params.credits,
+            pull_credits: Credits::new(params.credits),
+            membership: Membership::default(),
             window: 0,
             window_unpaced: 0,
             transmission: 0,
@@ -116,7 +125,7 @@ impl<C> ClientSession<C> {
             calls_long: 0,
             completed_short: 0,
             rtt: RttEstimator::new(timers),
-            sampled_at: Time::NEVER,
+            sampled_at: Time::ZERO,
             control: Control::new(congestion, &params),
             backlog: VecDeque::new(),
             backlog_max,
@@ -288,10 +297,28 @@ impl<C> ClientSession<C> {
         self.in_flight
     }
 
-    /// Packets that may be in flight: the lesser of what the server grants and what congestion
-    /// control allows, at least 1. Probes after a timeout may exceed it.
+    /// Request packets that may be in flight: what congestion control allows of what the server
+    /// grants, at least 1. Probes after a timeout may exceed it.
     pub fn window(&self) -> u32 {
         self.window
+    }
+
+    /// Packets of those in flight that were pulled.
+    pub fn pulled(&self) -> u32 {
+        slots_in(self.pulling).map(|index| self.slots[index as usize].in_flight()).sum()
+    }
+
+    /// The same as [`ClientSession::window`] for them: what congestion control allows of the
+    /// session's share of our receive queue.
+    pub fn pull_window(&self) -> u32 {
+        self.control.congestion.window_packets(self.pull_credits.get())
+    }
+
+    /// Whether the session has a share of the receive queue; to be asked for each part of a longer
+    /// response.
+    #[inline(always)]
+    pub fn membership(&self) -> Membership {
+        self.membership
     }
 
     /// What the session was set up with.
@@ -345,6 +372,7 @@ impl<C> ClientSession<C> {
         let bit = !(1 << index);
         self.busy &= bit;
         self.sendable &= bit;
+        self.pulling &= bit;
         self.probes &= bit;
         context
     }
@@ -371,6 +399,21 @@ impl<C> ClientSession<C> {
     fn drop_packet(&mut self, reason: Drop) -> ResponseAction<C> {
         self.stats.count(reason);
         ResponseAction::None
+    }
+}
+
+/// A share is of use with the next pull.
+impl<C> Sharer for ClientSession<C> {
+    fn membership_mut(&mut self) -> &mut Membership {
+        &mut self.membership
+    }
+
+    fn take_share(&mut self, holders: u32) {
+        self.pull_credits.aim_at(self.params.share(holders));
+    }
+
+    fn leave_share(&mut self) {
+        self.pull_credits = Credits::new(self.params.credits);
     }
 }
 

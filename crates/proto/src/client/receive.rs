@@ -64,7 +64,7 @@ impl<C> ClientSession<C> {
         if slot.request != packet.request() || slot.phase == Phase::Idle {
             return self.drop_stale(packet);
         }
-        let credits = packet.credits().max(1);
+        let credits = packet.credits().clamp(1, self.params.credits_max);
         if credits != self.credits {
             self.set_credits(credits);
         }
@@ -146,6 +146,7 @@ impl<C> ClientSession<C> {
         slot.timed = UNTIMED;
         slot.progressed(now);
         self.sendable |= 1 << index;
+        self.pulling |= 1 << index;
     }
 
     /// A later packet of a response, which a pull asked for.
@@ -170,6 +171,7 @@ impl<C> ClientSession<C> {
         }
         let last = board.is_complete();
         slot.progressed(now);
+        self.pull_credits.on_arrival();
         self.stats.retransmissions_spurious += u64::from(arrival == Arrival::Late);
         let returned = self.settle(index, before, now);
         self.sample(index, packet, Answer { returned, ..Answer::default() }, now);

@@ -4,7 +4,7 @@ use petasos_base::Time;
 
 use super::slot::{Phase, UNTIMED, slots_in};
 use super::{ClientSession, Expired};
-use crate::params::Recovery;
+use crate::params::{CREDITS_IDLE, Recovery};
 
 /// Timeouts in a row that only probe the path before everything in flight is given up (W25).
 const PROBES_MAX: u8 = 2;
@@ -13,6 +13,18 @@ impl<C> ClientSession<C> {
     /// When [`ClientSession::handle_timeout`] has something to do next; [`Time::NEVER`] if no
     /// call is waiting. Looks at every busy slot: for timers, not for every packet.
     pub fn next_timeout(&self) -> Time {
+        self.next_call_timeout().min(self.credits_end_at())
+    }
+
+    /// When the server's silence makes the credits those of the set-up again (W26).
+    fn credits_end_at(&self) -> Time {
+        match self.credits > self.params.credits {
+            true => self.sampled_at + CREDITS_IDLE,
+            false => Time::NEVER,
+        }
+    }
+
+    fn next_call_timeout(&self) -> Time {
         let queued = self.backlog.iter().map(|queued| queued.call.options.timeout_at);
         let earliest = queued.min().unwrap_or(Time::NEVER);
         let busy = slots_in(self.busy).map(|index| &self.slots[index as usize]);
@@ -38,6 +50,9 @@ impl<C> ClientSession<C> {
     /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
     /// concerned; poll for packets afterwards.
     pub fn handle_timeout(&mut self, now: Time) -> u32 {
+        if self.credits_end_at() <= now {
+            self.set_credits(self.params.credits);
+        }
         let (mut concerned, mut congested) = (0, false);
         for index in slots_in(self.busy) {
             let slot = &self.slots[index as usize];

@@ -14,9 +14,9 @@ impl<C> ClientSession<C> {
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while self.sendable != 0 {
-            let open =
-                self.in_flight < self.window && (self.window_unpaced != 0 || self.may_depart(now));
-            let candidates = if open { self.sendable } else { self.sendable & self.probes };
+            let open = self.sendable & self.within_window();
+            let open = if open != 0 && self.departs(now) { open } else { 0 };
+            let candidates = open | (self.sendable & self.probes);
             if candidates == 0 {
                 return None;
             }
@@ -36,6 +36,35 @@ impl<C> ClientSession<C> {
             self.probes &= !(1 << index);
         }
         None
+    }
+
+    /// The slots whose packets the window allows (W14). Requests have the server's credits, pulls
+    /// those of our own receive queue; what congestion control allows bounds them together.
+    #[inline(always)]
+    pub(super) fn within_window(&self) -> u64 {
+        if self.pulling == 0 {
+            return if self.in_flight < self.window { u64::MAX } else { 0 };
+        }
+        self.within_windows()
+    }
+
+    fn within_windows(&self) -> u64 {
+        let (all, pulled) = (self.open_packets(), self.pulled());
+        let requests = all > 0 && self.in_flight - pulled < self.credits;
+        let pulls = all > 0 && pulled < self.pull_credits.get();
+        let set = |open: bool| if open { u64::MAX } else { 0 };
+        set(requests) & !self.pulling | set(pulls) & self.pulling
+    }
+
+    /// Packets that congestion control allows beyond those in flight.
+    fn open_packets(&self) -> u32 {
+        self.control.congestion.window_packets(u32::MAX).saturating_sub(self.in_flight)
+    }
+
+    /// Whether the pace lets a packet leave now.
+    #[inline(always)]
+    fn departs(&mut self, now: Time) -> bool {
+        self.window_unpaced != 0 || self.may_depart(now)
     }
 
     /// The first candidate at or after the cursor, which moves on.
@@ -83,13 +112,16 @@ impl<C> ClientSession<C> {
     fn send_pull(&mut self, index: u32, now: Time) -> Option<Transmit> {
         let start = self.board_next(index)?;
         let transmission = self.next_transmission();
+        let shared = self.pull_credits.get().saturating_sub(self.pulled());
+        let mut room = shared.min(self.open_packets());
         let mut end = start;
         loop {
             self.note_sent(index, end, transmission, now);
             self.charge(end, self.slots[index as usize].response_bytes, now);
             end += 1;
-            let open =
-                self.in_flight < self.window && (self.window_unpaced != 0 || self.may_depart(now));
+            // A probe may exceed the room.
+            room = room.saturating_sub(1);
+            let open = room > 0 && self.departs(now);
             if !open || self.board_next(index) != Some(end) {
                 break;
             }

@@ -128,10 +128,6 @@ impl Controller for Dctcp {
         (self.left, self.returned, self.marked, self.cut) = (0, 0, 0, false);
     }
 
-    fn raise_window_max(&mut self, packets: u32) {
-        self.window.raise_max(packets);
-    }
-
     fn output(&self) -> Output {
         let clear = self.window.is_full() && self.alpha == 0.0 && !self.cut;
         Output {

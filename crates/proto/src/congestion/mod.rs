@@ -60,9 +60,6 @@ trait Controller {
     /// Nothing came back for a whole retransmission timeout.
     fn on_timeout(&mut self, now: Time);
 
-    /// The receiver grants up to `packets` now, more than ever before.
-    fn raise_window_max(&mut self, packets: u32);
-
     /// What the session may do until the next input.
     fn output(&self) -> Output;
 }
@@ -163,13 +160,6 @@ impl Congestion {
         self.update(now, Input::Timeout);
     }
 
-    /// The receiver grants `packets` now: if that is more than ever before, the window may grow up
-    /// to it. It never falls with a grant: what the receiver takes back says nothing of the path.
-    #[cold]
-    pub fn raise_window_max(&mut self, packets: u32) {
-        self.update(Time::ZERO, Input::WindowMax(packets));
-    }
-
     /// How many packets may be in flight, given what the receiver grants; at least 1 if it grants
     /// any. A window below one packet is one packet with a pace.
     #[inline(always)]
@@ -234,7 +224,6 @@ enum Input<'a> {
     Sample(&'a Feedback),
     Loss(u32),
     Timeout,
-    WindowMax(u32),
 }
 
 impl Input<'_> {
@@ -243,7 +232,6 @@ impl Input<'_> {
             Input::Sample(feedback) => controller.on_sample(now, feedback),
             Input::Loss(packets) => controller.on_loss(now, packets),
             Input::Timeout => controller.on_timeout(now),
-            Input::WindowMax(packets) => controller.raise_window_max(packets),
         }
     }
 }

@@ -196,10 +196,6 @@ impl Controller for Swift {
         }
     }
 
-    fn raise_window_max(&mut self, packets: u32) {
-        self.window.raise_max(packets);
-    }
-
     fn output(&self) -> Output {
         let full = self.window.is_full();
         // A queue beyond the target is being cut down already: a pace after the round trip of a

@@ -159,9 +159,6 @@ impl Controller for Timely {
         self.set_rate(self.rate * 0.5);
     }
 
-    /// The window is the receiver's credits anyway.
-    fn raise_window_max(&mut self, _packets: u32) {}
-
     fn output(&self) -> Output {
         let congested = self.rate < self.link;
         Output {

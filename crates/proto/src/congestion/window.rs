@@ -26,11 +26,6 @@ impl Window {
         self.max
     }
 
-    /// Lets the window grow up to `max` packets, if it may not yet.
-    pub(super) fn raise_max(&mut self, max: u32) {
-        self.max = self.max.max(f64::from(max));
-    }
-
     pub(super) fn is_full(self) -> bool {
         self.packets >= self.max
     }

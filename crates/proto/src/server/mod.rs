@@ -19,8 +19,9 @@ use petasos_wire::{
     TRANSMISSION_NUMBERS,
 };
 
-use crate::SessionParams;
+use crate::params::Credits;
 use crate::stats::ServerStats;
+use crate::{Membership, SessionParams, Sharer};
 use assembly::Assembly;
 
 /// What a packet from the client means for the caller.
@@ -148,7 +149,8 @@ pub struct ServerSession<B> {
     slots: Box<[Slot<B>]>,
     /// Slots that owe an acknowledgement.
     acks: u64,
-    credits: u32,
+    credits: Credits,
+    membership: Membership,
     transmission: u32,
     stats: ServerStats,
 }
@@ -180,7 +182,8 @@ impl<B: Default> ServerSession<B> {
             },
             slots: (0..params.slots).map(slot).collect(),
             acks: 0,
-            credits: params.credits,
+            credits: Credits::new(params.credits),
+            membership: Membership::default(),
             transmission: 0,
             stats: ServerStats::default(),
             params,
@@ -277,7 +280,7 @@ impl<B> ServerSession<B> {
         let header = self
             .response_header
             .with_numbers(request, transmission)
-            .with_server(slot.echo, bytes, self.credits)
+            .with_server(slot.echo, bytes, self.credits.get())
             .with_ecn_echo(slot.ecn);
         Some((header, &mut slot.kept))
     }
@@ -305,7 +308,7 @@ impl<B> ServerSession<B> {
         let header = self
             .response_header
             .with_numbers(slot.request, transmission)
-            .with_server(slot.echo, value, self.credits)
+            .with_server(slot.echo, value, self.credits.get())
             .with_ecn_echo(slot.ecn);
         if index == 0 { header } else { header.with_later() }
     }
@@ -329,14 +332,16 @@ impl<B> ServerSession<B> {
         let header = self
             .header
             .with_request(Kind::Ack, slot.request, transmission)
-            .with_server(slot.echo, arrived, self.credits)
+            .with_server(slot.echo, arrived, self.credits.get())
             .with_ecn_echo(slot.ecn);
         Some(ServerTransmit { header, bitmap_words })
     }
 
-    /// Grants the client `credits` packets in flight from the next packet on (W10).
-    pub fn grant(&mut self, credits: u32) {
-        self.credits = credits.clamp(1, petasos_wire::CREDITS_MAX);
+    /// Whether the session has a share of the receive queue; to be asked for each part of a longer
+    /// request.
+    #[inline(always)]
+    pub fn membership(&self) -> Membership {
+        self.membership
     }
 
     /// Requests whose handlers have not answered.
@@ -372,7 +377,7 @@ impl<B> ServerSession<B> {
         let header = self
             .header
             .with_request(Kind::Reject, slot.request, transmission)
-            .with_server(slot.echo, code as u32, self.credits);
+            .with_server(slot.echo, code as u32, self.credits.get());
         ServerTransmit { header, bitmap_words: 0 }
     }
 
@@ -380,6 +385,21 @@ impl<B> ServerSession<B> {
     fn next_transmission(&mut self) -> u32 {
         self.transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
         self.transmission
+    }
+}
+
+/// What the client may have in flight is told with the next packet to it (W10).
+impl<B> Sharer for ServerSession<B> {
+    fn membership_mut(&mut self) -> &mut Membership {
+        &mut self.membership
+    }
+
+    fn take_share(&mut self, holders: u32) {
+        self.credits.aim_at(self.params.share(holders));
+    }
+
+    fn leave_share(&mut self) {
+        self.credits = Credits::new(self.params.credits);
     }
 }
 

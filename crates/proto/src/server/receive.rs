@@ -155,6 +155,7 @@ impl<B> ServerSession<B> {
         if !assembly.insert(part) {
             return self.drop_packet(Drop::Duplicate);
         }
+        self.credits.on_arrival();
         let last = assembly.is_complete();
         if last {
             slot.assembly = None;

@@ -1,9 +1,10 @@
-use petasos_wire::{CREDITS_MAX, Kind};
+use petasos_wire::Kind;
 
 use super::forge::FromServer;
 use super::link::Fate;
 use super::pair::{Config, PAYLOAD, Pair};
 use super::plan::{Outcome, Plan};
+use crate::Sharer;
 
 #[test]
 fn w14_credits_bound_the_packets_in_flight() {
@@ -48,31 +49,77 @@ fn w14_slots_share_the_credits_fairly() {
 
 #[test]
 fn w10_the_server_changes_its_grant_in_any_packet() {
-    let mut pair = Pair::plain();
-    pair.server.grant(3);
+    let mut pair = Pair::new(Config { credits: 4, credits_max: 12, ..Config::default() });
+    pair.server.take_share(4);
     pair.call(Plan::new(32, 32));
     pair.run();
     assert_eq!(pair.sent(Kind::Response)[0].credits, 3);
     pair.call(Plan::new(50 * PAYLOAD, 32));
     pair.run_for_us(1);
     assert_eq!(pair.client.in_flight(), 3);
-    pair.server.grant(6);
+    pair.server.take_share(2);
     pair.run_for_us(10);
+    assert_eq!(pair.client.in_flight(), 5, "one more for each packet that has arrived");
+    pair.run_for_us(20);
     assert_eq!(pair.client.in_flight(), 6);
     pair.run();
 }
 
 #[test]
-fn w10_a_grant_stays_within_its_field() {
-    let mut pair = Pair::plain();
-    pair.server.grant(u32::MAX);
-    pair.call(Plan::new(32, 32));
-    pair.run();
-    pair.server.grant(0);
+fn w26_a_share_is_at_least_a_packet_and_at_most_what_was_agreed() {
+    let mut pair = Pair::new(Config { credits: 2, credits_max: 12, ..Config::default() });
+    for holders in [1, 13] {
+        pair.server.take_share(holders);
+        pair.call(Plan::new(50 * PAYLOAD, 32));
+        pair.run();
+    }
+    pair.server.leave_share();
     pair.call(Plan::new(32, 32));
     pair.run();
     let granted: Vec<_> = pair.sent(Kind::Response).iter().map(|sent| sent.credits).collect();
-    assert_eq!(granted, [CREDITS_MAX, 1], "at least one, or the client could never ask again");
+    assert_eq!(granted, [12, 1, 2], "at least one, or the client could never ask again");
+}
+
+#[test]
+fn w26_a_client_takes_no_more_than_was_agreed() {
+    let mut pair = Pair::new(Config { credits: 2, credits_max: 6, ..Config::default() });
+    pair.call(Plan::new(32, 32).after_us(100));
+    pair.run_for_us(10);
+    pair.forge_to_client(&FromServer { credits: 999, ..FromServer::new(Kind::Ack, 8, 1) });
+    pair.call(Plan::new(50 * PAYLOAD, 32));
+    pair.run_for_us(1);
+    assert_eq!(pair.client.in_flight(), 6);
+    pair.run();
+}
+
+#[test]
+fn w26_silence_ends_a_grant() {
+    let mut pair = Pair::new(Config { credits: 2, credits_max: 6, ..Config::default() });
+    pair.server.take_share(1);
+    pair.call(Plan::new(50 * PAYLOAD, 32));
+    pair.run();
+    for (silence_us, in_flight) in [(6_000, 6), (20_000, 2)] {
+        pair.run_for_us(silence_us);
+        pair.call(Plan::new(50 * PAYLOAD, 32));
+        pair.run_for_us(1);
+        assert_eq!(pair.client.in_flight(), in_flight, "after {silence_us} us");
+        pair.run();
+    }
+}
+
+#[test]
+fn w26_pulls_have_the_clients_own_share_and_leave_requests_theirs() {
+    let mut pair = Pair::new(Config { credits: 4, credits_max: 12, ..Config::default() });
+    pair.client.take_share(2);
+    let long = pair.call(Plan::new(32, 100 * PAYLOAD));
+    pair.run_for_us(100);
+    assert_eq!(pair.client.in_flight(), 6, "half of the room");
+    let request = pair.call(Plan::new(20 * PAYLOAD, 32));
+    pair.run_for_us(1);
+    assert_eq!(pair.client.in_flight(), 6 + 4, "beside all of the server's credits");
+    pair.run();
+    assert_eq!((pair.outcome(long), pair.outcome(request)), (Outcome::Answered, Outcome::Answered));
+    assert_eq!(pair.client.stats().retransmissions, 0);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use petasos_base::{Rng, Time};
-use petasos_wire::{BITMAP_WORDS_MAX, CREDITS_MAX, Kind};
+use petasos_wire::{BITMAP_WORDS_MAX, Kind};
 
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
@@ -32,6 +32,8 @@ const STEPS_MAX: u32 = 1_000_000;
 pub(super) struct Config {
     pub(super) slots: u32,
     pub(super) credits: u32,
+    /// What a share may amount to, in either direction; no less than `credits`.
+    pub(super) credits_max: u32,
     pub(super) request_bytes_max: u32,
     pub(super) response_bytes_max: u32,
     pub(super) recovery: crate::Recovery,
@@ -56,6 +58,7 @@ impl Default for Config {
         Config {
             slots: 8,
             credits: 32,
+            credits_max: 0,
             request_bytes_max: 8 << 20,
             response_bytes_max: 8 << 20,
             recovery: crate::Recovery::Selective,
@@ -80,6 +83,8 @@ impl Config {
             local_tag: CLIENT_TAG,
             slots: self.slots,
             credits: self.credits,
+            credits_max: self.credits_max.max(self.credits),
+            room_packets: self.credits_max.max(self.credits),
             payload_bytes: PAYLOAD,
             request_bytes_max: self.request_bytes_max,
             response_bytes_max: self.response_bytes_max,
@@ -249,7 +254,8 @@ impl Pair {
         }
         let due = self.client.next_timeout() <= self.now;
         let probes = if due { self.client.handle_timeout(self.now) } else { 0 };
-        let before = self.client.in_flight();
+        let pulled_before = self.client.pulled();
+        let requests_before = self.client.in_flight() - pulled_before;
         self.commands();
         self.client.start_queued(self.now);
         assert!(self.client.wants_turn() || self.client.poll_transmit(self.now).is_none());
@@ -257,9 +263,12 @@ impl Pair {
             self.transmit(transmit);
         }
         assert!(self.client.next_send() > self.now, "what may leave now has left");
-        let granted = if self.config.hostile { CREDITS_MAX } else { self.config.credits };
-        let limit = before.max(self.client.window().min(granted)) + probes;
-        assert!(self.client.in_flight() <= limit, "the window is exceeded by probes only");
+        let pulled = self.client.pulled();
+        let requests = self.client.in_flight() - pulled;
+        let requests_limit = requests_before.max(self.client.window()) + probes;
+        let pulled_limit = pulled_before.max(self.client.pull_window()) + probes;
+        assert!(requests <= requests_limit, "the window is exceeded by probes only");
+        assert!(pulled <= pulled_limit, "pulls exceed their window by probes only");
     }
 
     fn commands(&mut self) {

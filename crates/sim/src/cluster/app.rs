@@ -136,7 +136,7 @@ impl App {
     }
 
     /// Does what is due, and starts calls. Returns when there is more to do.
-    pub(super) fn act(&mut self, cx: &mut Context<'_, App>, now: Time) -> Time {
+    pub(super) fn act(&mut self, cx: &mut Context<App>, now: Time) -> Time {
         while let Some(entry) = self.due.first_entry()
             && entry.key().0 <= now
         {
@@ -149,7 +149,7 @@ impl App {
         self.due.first_key_value().map_or(starts_at, |((at, _), _)| starts_at.min(*at))
     }
 
-    fn cancel(&mut self, cx: &mut Context<'_, App>, now: Time, call: u64) {
+    fn cancel(&mut self, cx: &mut Context<App>, now: Time, call: u64) {
         if let Some(id) = self.calls.get(&call)
             && cx.cancel(*id)
         {
@@ -157,7 +157,7 @@ impl App {
         }
     }
 
-    fn start_calls(&mut self, cx: &mut Context<'_, App>, now: Time) -> Time {
+    fn start_calls(&mut self, cx: &mut Context<App>, now: Time) -> Time {
         let (quota, window, think_nanos) = {
             let workload = &self.shared.borrow().workload;
             (workload.calls_per_host, workload.window, workload.think_nanos)
@@ -176,20 +176,14 @@ impl App {
         Time::NEVER
     }
 
-    fn start_any(&mut self, cx: &mut Context<'_, App>, now: Time) -> bool {
+    fn start_any(&mut self, cx: &mut Context<App>, now: Time) -> bool {
         let choice = self.rng.below(self.peers.len() as u64) as usize;
         let server = *self.peers.keys().nth(choice).expect("the choice is below their number");
         self.start(cx, now, server, 0).is_some()
     }
 
     /// Starts the next call, to `server`. `None` if there is no room for it now.
-    fn start(
-        &mut self,
-        cx: &mut Context<'_, App>,
-        now: Time,
-        server: u32,
-        nested: u64,
-    ) -> Option<u64> {
+    fn start(&mut self, cx: &mut Context<App>, now: Time, server: u32, nested: u64) -> Option<u64> {
         let life = u64::from(self.life.host) << 48 | u64::from(self.life.restarts & 0x7f) << 41;
         let call = life | nested | self.serial;
         let plan = self.plan(call);
@@ -292,7 +286,7 @@ impl App {
 }
 
 /// The handler of every method.
-pub(super) fn handle(app: &mut App, cx: &mut Context<'_, App>, request: Request<'_>) {
+pub(super) fn handle(app: &mut App, cx: &mut Context<App>, request: Request<'_>) {
     let Request { handle, method, payload } = request;
     let now = cx.now();
     let call = app.call_of(method, &payload);
@@ -322,14 +316,14 @@ pub(super) fn handle(app: &mut App, cx: &mut Context<'_, App>, request: Request<
     }
 }
 
-fn start_nested(app: &mut App, cx: &mut Context<'_, App>, now: Time) -> Option<u64> {
+fn start_nested(app: &mut App, cx: &mut Context<App>, now: Time) -> Option<u64> {
     let count = app.peers.len() as u64;
     let choice = (count > 0).then(|| app.rng.below(count) as usize)?;
     let server = *app.peers.keys().nth(choice)?;
     app.start(cx, now, server, NESTED_BIT)
 }
 
-fn answer(app: &mut App, cx: &mut Context<'_, App>, now: Time, call: u64, handle: RequestHandle) {
+fn answer(app: &mut App, cx: &mut Context<App>, now: Time, call: u64, handle: RequestHandle) {
     match cx.response_buffer(&handle, app.plan(call).response_bytes) {
         Ok(mut response) => {
             message::fill(call, Side::Response, response.as_mut_slice());
@@ -343,7 +337,7 @@ fn answer(app: &mut App, cx: &mut Context<'_, App>, now: Time, call: u64, handle
 }
 
 /// The continuation of every call.
-fn complete(app: &mut App, cx: &mut Context<'_, App>, completion: Completion<'_>) {
+fn complete(app: &mut App, cx: &mut Context<App>, completion: Completion<'_>) {
     let (call, now) = (completion.tag, cx.now());
     app.calls.remove(&call);
     app.count(completion.result.as_ref().map(|_| ()).map_err(|error| *error));
@@ -365,7 +359,7 @@ fn complete(app: &mut App, cx: &mut Context<'_, App>, completion: Completion<'_>
     }
 }
 
-fn free(cx: &mut Context<'_, App>, payload: Payload<'_>) {
+fn free(cx: &mut Context<App>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);
     }

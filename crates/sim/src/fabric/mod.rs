@@ -275,6 +275,7 @@ impl Fabric {
 
 /// The threads of a plan with both halves of all sessions.
 fn threads(config: &FabricConfig, plan: &Plan) -> Vec<Thread> {
+    let frames = config.host.receive_frames.max(1);
     let mut backlogs = vec![0; plan.threads.len()];
     plan.loads.iter().for_each(|load| backlogs[load.thread as usize] = load.outstanding);
     let mut halves: Vec<(Vec<Client>, Vec<Server>)> =
@@ -282,8 +283,8 @@ fn threads(config: &FabricConfig, plan: &Plan) -> Vec<Thread> {
     for session in plan.sessions.iter().map(|session| config.fit(session)) {
         let (from, to) = (session.client as usize, session.server as usize);
         let ends = Ends { client: halves[from].0.len() as u32, server: halves[to].1.len() as u32 };
-        halves[from].0.push(Client::new(session, ends, backlogs[from]));
-        halves[to].1.push(Server::new(session, ends));
+        halves[from].0.push(Client::new(session, ends, frames, backlogs[from]));
+        halves[to].1.push(Server::new(session, ends, frames));
     }
     halves.into_iter().map(|(clients, servers)| Thread::new(clients, servers)).collect()
 }

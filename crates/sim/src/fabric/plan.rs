@@ -73,8 +73,11 @@ impl FabricConfig {
 /// What the sessions of an experiment agree on.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionConfig {
-    /// Packets in flight that the server grants (C of the papers).
+    /// Packets in flight that a server grants at most (C of the papers).
     pub credits: u32,
+    /// Packets in flight that it grants out of the blue, at most `credits`: the papers' servers
+    /// grant all.
+    pub credits_first: u32,
     /// Message bytes in each packet.
     pub payload_bytes: u32,
     /// How lost packets are recovered.
@@ -87,10 +90,12 @@ pub struct SessionConfig {
 }
 
 impl Default for SessionConfig {
-    /// The papers' 32 credits of 1024 bytes, with Petasos' recovery, timers and congestion control.
+    /// The papers' 32 credits of 1024 bytes, with Petasos' recovery, timers and congestion control;
+    /// of the credits 8 at first, as endpoints have it.
     fn default() -> SessionConfig {
         SessionConfig {
             credits: 32,
+            credits_first: 8,
             payload_bytes: 1024,
             recovery: Recovery::default(),
             timers: TimerConfig::default(),

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use petasos_base::{Rng, Time};
+use petasos_proto::{CreditShare, Sharer, Sharers};
 
 use super::frame::{Frame, Scratch};
 use super::measure::Group;
@@ -41,6 +42,30 @@ pub(super) struct Thread {
     timers: Timers,
     ready_clients: Vec<u32>,
     ready_servers: Vec<u32>,
+    share: CreditShare<Half>,
+}
+
+/// Names a half of a session of the thread.
+#[derive(Clone, Copy, Debug)]
+enum Half {
+    Client(u32),
+    Server(u32),
+}
+
+struct Halves<'a> {
+    clients: &'a mut [Client],
+    servers: &'a mut [Server],
+}
+
+impl Sharers for Halves<'_> {
+    type Key = Half;
+
+    fn sharer(&mut self, half: Half) -> Option<&mut dyn Sharer> {
+        match half {
+            Half::Client(index) => Some(self.clients[index as usize].session_mut()),
+            Half::Server(index) => Some(self.servers[index as usize].session_mut()),
+        }
+    }
 }
 
 /// When a thread is kept off its core.
@@ -92,6 +117,7 @@ impl Thread {
             inbox: VecDeque::new(),
             ready_clients: Vec::new(),
             ready_servers: Vec::new(),
+            share: CreditShare::default(),
         }
     }
 
@@ -142,6 +168,10 @@ impl Thread {
             let (frame, marked) = self.inbox.pop_front().expect("so many frames wait");
             self.handle(&frame, marked, now, desk)?;
         }
+        if self.share.is_due(now) {
+            let Thread { clients, servers, .. } = self;
+            self.share.end_epoch(&mut Halves { clients, servers }, now);
+        }
         self.handle_timers(now);
         self.begin_calls(now, desk);
         self.poll_clients(now, desk)?;
@@ -170,12 +200,19 @@ impl Thread {
                 self.ready_servers.push(index);
             }
             let to = server.plan.client;
-            return server.handle(&packet, marked, |frame| desk.sent.push((to, frame)));
+            let long = server.handle(&packet, marked, |frame| desk.sent.push((to, frame)))?;
+            if long {
+                self.share_with(Half::Server(index), now);
+            }
+            return Ok(());
         }
         let client = &mut self.clients[index as usize];
         let heard = client.handle(&packet, marked, now)?;
         desk.sent.extend(heard.reply.map(|frame| (client.plan.server, frame)));
         make_ready(client, index, &mut self.ready_clients);
+        if heard.long {
+            self.share_with(Half::Client(index), now);
+        }
         let load = self.load.as_mut().expect("only a load makes calls");
         let group = &mut desk.groups[load.plan.group as usize];
         if let Some(left_at) = heard.left_at {
@@ -186,6 +223,12 @@ impl Thread {
             load.wanted += u32::from(load.open);
         }
         Ok(())
+    }
+
+    /// Gives the session a share of the receive queue.
+    fn share_with(&mut self, half: Half, now: Time) {
+        let Thread { clients, servers, .. } = self;
+        self.share.join(half, &mut Halves { clients, servers }, now);
     }
 
     fn handle_timers(&mut self, now: Time) {

@@ -53,7 +53,7 @@ impl Load {
     }
 
     /// Sends the request of this place in the window, with other bytes than ever before.
-    fn send(&mut self, cx: &mut Context<'_, Load>, place: usize, mut request: MsgBuf) {
+    fn send(&mut self, cx: &mut Context<Load>, place: usize, mut request: MsgBuf) {
         let Some(session) = self.session else { return };
         self.serial += 1;
         if let Some(head) = request.first_chunk_mut() {
@@ -66,7 +66,7 @@ impl Load {
         }
     }
 
-    fn note_rtt(&mut self, cx: &Context<'_, Load>) {
+    fn note_rtt(&mut self, cx: &Context<Load>) {
         let rtt = self.session.and_then(|session| cx.session_rtt(session));
         if let Some(rtt) = rtt.filter(|rtt| *rtt != self.rtt_before) {
             self.rtt_before = rtt;
@@ -75,7 +75,7 @@ impl Load {
     }
 }
 
-fn done(load: &mut Load, cx: &mut Context<'_, Load>, completion: Completion<'_>) {
+fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
     load.outstanding -= 1;
     let place = completion.tag as usize;
     let (expected, since) = load.sent[place];

@@ -2,16 +2,19 @@
 //! byte has arrived as it was sent.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use flate2::Crc;
 use petasos_base::Clock;
+use petasos_base::sync::Ordering;
 use petasos_endpoint::{Context, Endpoint, Node, NodeConfig, Payload, Request};
 use petasos_netio_udp::UdpIo;
+use serde_json::json;
 
 use super::{BottleneckArgs, CHECK, host};
 use crate::bench::BenchError;
 
-/// Serves until the input ends.
+/// Serves until it is asked for its report, or the input ends.
 pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     let words = host::join()?;
     let own: IpAddr = words.first().ok_or("no address")?.parse()?;
@@ -27,7 +30,7 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn check(_: &mut (), cx: &mut Context<'_, ()>, request: Request<'_>) {
+fn check(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
     let crc = crc(&request.payload);
     cx.respond_with(request.handle, &crc.to_le_bytes());
     if let Payload::Buffer(buf) = request.payload {

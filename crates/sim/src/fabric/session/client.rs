@@ -28,19 +28,31 @@ pub(in crate::fabric) struct Heard {
     pub(in crate::fabric) left_at: Option<Time>,
     /// When the call that is now complete was begun.
     pub(in crate::fabric) completed: Option<Time>,
+    /// Whether it was a part of a longer response, of which more is to come.
+    pub(in crate::fabric) long: bool,
     /// A packet to send on account of it.
     pub(in crate::fabric) reply: Option<Frame>,
 }
 
 impl Client {
-    pub(in crate::fabric) fn new(plan: SessionPlan, ends: Ends, backlog_max: u32) -> Client {
-        let (params, config) = (params(&plan, ends.server), &plan.config);
+    pub(in crate::fabric) fn new(
+        plan: SessionPlan,
+        ends: Ends,
+        receive_frames: u32,
+        backlog_max: u32,
+    ) -> Client {
+        let (params, config) = (params(&plan, ends.server, receive_frames), &plan.config);
         let session = ClientSession::new(params, &config.timers, &config.congestion, backlog_max);
-        // Numbers of transmissions rise by one, and those in flight are within the credits; twice
-        // as many again for repetitions that are answered late.
+        // Numbers of transmissions rise by one, and those in flight are within the credits, once
+        // for requests and once for pulls; as many again for repetitions that are answered late.
         let remembered = (4 * plan.config.credits).next_power_of_two() as usize;
         let departures = vec![(u32::MAX, Time::ZERO); remembered].into_boxed_slice();
         Client { ready: false, session, departures, probes: 0, plan }
+    }
+
+    /// The session, to be given its share of the receive queue.
+    pub(in crate::fabric) fn session_mut(&mut self) -> &mut ClientSession<Time> {
+        &mut self.session
     }
 
     /// Begins a call.
@@ -68,9 +80,10 @@ impl Client {
         let left_at = (transmission == packet.echo()).then_some(left_at);
         let mut heard = Heard { left_at, ..Heard::default() };
         match self.session.handle_packet(packet, marked, now) {
-            ResponseAction::None
-            | ResponseAction::Begin { .. }
-            | ResponseAction::Store { last: false, .. } => {}
+            ResponseAction::None => {}
+            ResponseAction::Begin { .. } | ResponseAction::Store { last: false, .. } => {
+                heard.long = true;
+            }
             ResponseAction::Complete { slot } => {
                 heard.completed = Some(self.session.complete(slot))
             }
@@ -108,7 +121,8 @@ impl Client {
         scratch: &mut Scratch,
         mut send: impl FnMut(Frame),
     ) -> Result<(), Rule> {
-        let in_flight_before = self.session.in_flight();
+        let pulled_before = self.session.pulled();
+        let requests_before = self.session.in_flight() - pulled_before;
         self.session.start_queued(now);
         while let Some(transmit) = self.session.poll_transmit(now) {
             let frame = self.frame(transmit);
@@ -117,9 +131,13 @@ impl Client {
             send(frame);
         }
         let probes = core::mem::take(&mut self.probes);
-        let window = self.session.window().min(self.plan.config.credits);
-        let limit = window.max(in_flight_before) + probes;
-        if self.session.in_flight() > limit { Err(Rule::Credits) } else { Ok(()) }
+        let pulled = self.session.pulled();
+        let requests = self.session.in_flight() - pulled;
+        let limit =
+            |window: u32, before: u32| window.min(self.plan.config.credits).max(before) + probes;
+        let kept = requests <= limit(self.session.window(), requests_before)
+            && pulled <= limit(self.session.pull_window(), pulled_before);
+        if kept { Ok(()) } else { Err(Rule::Credits) }
     }
 
     #[inline]

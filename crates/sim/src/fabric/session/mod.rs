@@ -24,13 +24,16 @@ pub(super) struct Ends {
 /// The tag of both halves: nothing is forged here.
 const TAG: u32 = 0x0abc_def1;
 
-fn params(plan: &SessionPlan, peer_session: u32) -> SessionParams {
+fn params(plan: &SessionPlan, peer_session: u32, receive_frames: u32) -> SessionParams {
     SessionParams {
         peer_session,
         peer_tag: TAG,
         local_tag: TAG,
         slots: plan.slots,
-        credits: plan.config.credits,
+        credits: plan.config.credits.min(plan.config.credits_first),
+        credits_max: plan.config.credits,
+        // The other half is for what comes out of the blue: first packets, short messages, answers.
+        room_packets: (receive_frames / 2).max(1),
         payload_bytes: plan.config.payload_bytes,
         request_bytes_max: plan.request_bytes,
         response_bytes_max: plan.response_bytes,

@@ -32,26 +32,33 @@ struct Slot {
 }
 
 impl Server {
-    pub(in crate::fabric) fn new(plan: SessionPlan, ends: Ends) -> Server {
+    pub(in crate::fabric) fn new(plan: SessionPlan, ends: Ends, receive_frames: u32) -> Server {
         Server {
             plan,
             ready: false,
             received_bytes: 0,
             handled: 0,
-            session: ServerSession::new(params(&plan, ends.client)),
+            session: ServerSession::new(params(&plan, ends.client, receive_frames)),
             slots: vec![Slot::default(); plan.slots as usize].into_boxed_slice(),
         }
     }
 
-    /// Takes a packet from the client; hands what answers it at once to `send`.
+    /// The session, to be given its share of the receive queue.
+    pub(in crate::fabric) fn session_mut(&mut self) -> &mut ServerSession<()> {
+        &mut self.session
+    }
+
+    /// Takes a packet from the client; hands what answers it at once to `send`. Returns whether it
+    /// was a part of a longer request, of which more is to come.
     #[inline]
     pub(in crate::fabric) fn handle(
         &mut self,
         packet: &Packet<'_>,
         marked: bool,
         mut send: impl FnMut(Frame),
-    ) -> Result<(), Rule> {
+    ) -> Result<bool, Rule> {
         let payload_bytes = packet.payload().len() as u32;
+        let mut long = false;
         match self.session.handle_packet(packet, marked) {
             RequestAction::None | RequestAction::Released { .. } => {}
             RequestAction::Deliver => {
@@ -61,6 +68,7 @@ impl Server {
             RequestAction::Begin { slot, bytes, .. } => {
                 self.received_bytes += u64::from(payload_bytes);
                 self.slots[slot as usize].missing_bytes = bytes - payload_bytes;
+                long = true;
             }
             RequestAction::Store { slot, last, .. } => {
                 self.received_bytes += u64::from(payload_bytes);
@@ -69,6 +77,7 @@ impl Server {
                 if last != (*missing == 0) {
                     return Err(Rule::WholeRequest);
                 }
+                long = !last;
                 if last {
                     send(self.run(packet.request())?);
                 }
@@ -79,7 +88,7 @@ impl Server {
             }
             RequestAction::Reject(_) => return Err(Rule::NoRefusal),
         }
-        Ok(())
+        Ok(long)
     }
 
     /// Hands the acknowledgements that are owed to `send`.
