@@ -51,10 +51,10 @@ fn check(row: &Value) {
     // All calls have ended, so whatever was dropped was sent again.
     assert!(drops <= count(row, "retransmissions") + count(row, "probes_lost"), "{row}");
     assert!(count(row, "packets") >= count(row, "retransmissions"), "{row}");
+    assert!(count(row, "duplicates") <= count(row, "retransmissions"), "{row}");
     assert!(count(row, "probes") > count(row, "probes_lost"), "{row}");
-    // Payload never exceeds the rate; clients' windows of time differ a little.
     let rate = row["mbit_per_s"].as_f64().expect("a number");
-    assert!(rate > 1.0 && rate < 110.0, "{row}");
+    assert!(rate > 0.0 && rate < 100.0, "the port's rate bounds the payload's: {row}");
     let fairness = row["fairness"].as_f64().expect("a number");
     assert!(fairness > 1.0 / 3.0 - 1e-9 && fairness <= 1.0 + 1e-9, "{row}");
 }

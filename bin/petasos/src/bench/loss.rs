@@ -59,12 +59,13 @@ const GOALS: [(f64, f64); 3] = [(1e-4, 0.95), (1e-3, 0.8), (1e-2, 0.5)];
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     packets: u64,
-    /// Request packets lost on their way: those resent for a reason.
+    /// Request packets lost on their way: those sent again, less those that the server had already.
     lost_requests: u64,
     /// Packets from the server that were dropped.
     lost_answers: u64,
     retransmissions: u64,
-    spurious: u64,
+    /// Packets that reached the server a second time.
+    duplicates: u64,
     timeouts: u64,
     completed: u64,
     elapsed_s: f64,
@@ -169,18 +170,18 @@ fn measure(args: &LossArgs, loss: f64, lossless: &mut Pair) -> Result<Row, Bench
 fn turn(args: &LossArgs, pair: &mut Pair) -> Result<Totals, BenchError> {
     let duration = Duration::from_millis(args.turn_ms);
     let before = pair.client.stats();
-    let (load, _) =
+    let (load, server) =
         pair.turn(ServerTurn::Petasos, |pair| load::turn(&mut pair.client, duration))?;
     let after = pair.client.stats();
     let (client, earlier) = (after.client, before.client);
     let retransmissions = client.retransmissions - earlier.retransmissions;
-    let spurious = client.retransmissions_spurious - earlier.retransmissions_spurious;
+    let duplicates = server.traffic.duplicates;
     Ok(Totals {
         packets: client.request_packets - earlier.request_packets,
-        lost_requests: retransmissions.saturating_sub(spurious),
+        lost_requests: retransmissions.saturating_sub(duplicates),
         lost_answers: after.event_loop.injected_losses - before.event_loop.injected_losses,
         retransmissions,
-        spurious,
+        duplicates,
         timeouts: client.timeouts - earlier.timeouts,
         completed: load.completed,
         elapsed_s: load.elapsed_s,
@@ -193,7 +194,7 @@ impl Totals {
         self.lost_requests += turn.lost_requests;
         self.lost_answers += turn.lost_answers;
         self.retransmissions += turn.retransmissions;
-        self.spurious += turn.spurious;
+        self.duplicates += turn.duplicates;
         self.timeouts += turn.timeouts;
         self.completed += turn.completed;
         self.elapsed_s += turn.elapsed_s;
@@ -210,7 +211,7 @@ impl Row {
     }
 
     fn json(&self) -> Value {
-        let Totals { packets, retransmissions, spurious, timeouts, completed, .. } = self.totals;
+        let Totals { packets, retransmissions, duplicates, timeouts, completed, .. } = self.totals;
         json!({
             "loss": self.loss,
             "ratio": self.ratio,
@@ -222,7 +223,7 @@ impl Row {
             "lost_requests": self.totals.lost_requests,
             "lost_answers": self.totals.lost_answers,
             "retransmissions": retransmissions,
-            "spurious": spurious,
+            "duplicates": duplicates,
             "timeouts": timeouts,
         })
     }
@@ -237,7 +238,7 @@ impl Row {
             self.totals.packets.to_string(),
             self.totals.lost_requests.to_string(),
             self.totals.lost_answers.to_string(),
-            self.totals.spurious.to_string(),
+            self.totals.duplicates.to_string(),
             self.totals.timeouts.to_string(),
         ]
     }
@@ -268,7 +269,7 @@ fn publish(args: &LossArgs, rows: &[Row]) -> Result<(), BenchError> {
         Column::number("Packets", ""),
         Column::number("Lost", ""),
         Column::number("Lost answers", ""),
-        Column::number("Spurious", ""),
+        Column::number("Duplicates", ""),
         Column::number("Timeouts", ""),
     ]);
     for row in rows {

@@ -2,9 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
-use super::super::network::leave_host;
+use petasos_base::sync::{AtomicBool, Ordering};
+
 use crate::bench::BenchError;
+use crate::bench::network::leave_host;
 
 /// A process that this one has started; it ends with this value.
 pub struct Host {
@@ -84,11 +87,15 @@ pub fn hear() -> Result<String, BenchError> {
 }
 
 /// Ends this process when the one that started it has ended. From now on nobody else may read the
-/// input.
-pub fn end_with_input() {
-    std::thread::spawn(|| {
-        // Whatever comes, only the end matters.
-        std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()).ok();
+/// input. The flag is raised when another line has come.
+pub fn end_with_input() -> Arc<AtomicBool> {
+    let asked = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for _ in std::io::stdin().lock().lines().map_while(Result::ok) {
+            raised.store(true, Ordering::Relaxed);
+        }
         std::process::exit(1);
     });
+    asked
 }

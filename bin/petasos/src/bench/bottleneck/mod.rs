@@ -247,5 +247,7 @@ fn measure(args: &BottleneckArgs, control: Control) -> Result<Outcome, BenchErro
     let probes = probes.finish()?;
     let after = switch.stats()?;
     switch.check_bucket()?;
-    Outcome::new(control, &reports, probes, (before, after))
+    server.say("report")?;
+    let served = server.hear_after("done ")?;
+    Outcome::new(control, (&reports, &served), probes, (before, after))
 }

@@ -14,6 +14,8 @@ use crate::bench::BenchError;
 pub struct Outcome {
     control: Control,
     clients: Vec<Client>,
+    /// Packets that reached the server a second time.
+    duplicates: u64,
     /// Round trips of probes.
     probed: Probed,
     /// What the slow port did in the run.
@@ -27,7 +29,8 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Client {
     completed: u64,
-    mbit_per_s: f64,
+    bytes: u64,
+    elapsed_s: f64,
     packets: u64,
     retransmissions: u64,
     spurious: u64,
@@ -40,7 +43,8 @@ impl Client {
         let count = |name: &str| report[name].as_u64();
         Some(Client {
             completed: count("completed")?,
-            mbit_per_s: report["mbit_per_s"].as_f64()?,
+            bytes: count("bytes")?,
+            elapsed_s: report["elapsed_s"].as_f64()?,
             packets: count("packets")?,
             retransmissions: count("retransmissions")?,
             spurious: count("spurious")?,
@@ -51,10 +55,11 @@ impl Client {
 }
 
 impl Outcome {
-    /// Adds up the reports of a run's clients, and what its port did from `before` to `after`.
+    /// Adds up the reports of a run's clients and of its server, and what its port did from
+    /// `before` to `after`.
     pub fn new(
         control: Control,
-        reports: &[String],
+        (reports, served): (&[String], &str),
         probed: Probed,
         (before, after): (ImpairStats, ImpairStats),
     ) -> Result<Outcome, BenchError> {
@@ -66,17 +71,27 @@ impl Outcome {
             session_rtt.merge(&serde_json::from_value(report["rtt"].clone())?);
             clients.push(Client::parse(&report).ok_or("a client's report makes no sense")?);
         }
+        let served: Value = serde_json::from_str(served)?;
+        let duplicates = served["duplicates"].as_u64();
+        let duplicates = duplicates.ok_or("the server's report makes no sense")?;
         let difference = |((name, after), (_, before))| (name, after - before);
         let port = after.iter().zip(before.iter()).map(difference).collect();
-        Ok(Outcome { control, clients, probed, port, latency, session_rtt })
+        Ok(Outcome { control, clients, duplicates, probed, port, latency, session_rtt })
     }
 
     fn sum(&self, of: impl Fn(&Client) -> u64) -> u64 {
         self.clients.iter().map(of).sum()
     }
 
+    /// Megabits of payload per second, of each client.
     fn rates(&self) -> impl Iterator<Item = f64> {
-        self.clients.iter().map(|client| client.mbit_per_s)
+        self.clients.iter().map(|client| mbit_per_s(client.bytes, client.elapsed_s))
+    }
+
+    /// Megabits of payload per second, of all clients together until the last has ended.
+    fn rate(&self) -> f64 {
+        let elapsed_s = self.clients.iter().map(|client| client.elapsed_s).fold(0.0, f64::max);
+        mbit_per_s(self.sum(|client| client.bytes), elapsed_s)
     }
 
     /// Jain's index of the clients' rates: 1 if all are equal, 1/N if one has everything.
@@ -93,7 +108,7 @@ impl Outcome {
     fn json(&self) -> Value {
         json!({
             "control": self.control.name(),
-            "mbit_per_s": self.rates().sum::<f64>(),
+            "mbit_per_s": self.rate(),
             "client_mbit_per_s": self.rates().collect::<Vec<_>>(),
             "client_completed": self.clients.iter().map(|each| each.completed).collect::<Vec<_>>(),
             "fairness": self.fairness(),
@@ -107,6 +122,7 @@ impl Outcome {
             "packets": self.sum(|client| client.packets),
             "retransmissions": self.sum(|client| client.retransmissions),
             "spurious": self.sum(|client| client.spurious),
+            "duplicates": self.duplicates,
             "timeouts": self.sum(|client| client.timeouts),
             "echoes": self.sum(|client| client.echoes),
         })
@@ -119,7 +135,7 @@ impl Outcome {
         let Latency { p50_us, p99_us, .. } = self.session_rtt.latency().unwrap_or_default();
         vec![
             self.control.name().to_owned(),
-            significant(self.rates().sum()),
+            significant(self.rate()),
             format!("{}–{}", significant(least), significant(most)),
             format!("{:.2}", self.fairness()),
             duration_us(rtt.p50_us),
@@ -129,10 +145,14 @@ impl Outcome {
             (self.port("overflowed") + self.port("lost")).to_string(),
             self.port("marked").to_string(),
             self.sum(|client| client.retransmissions).to_string(),
-            self.sum(|client| client.spurious).to_string(),
+            self.duplicates.to_string(),
             self.sum(|client| client.timeouts).to_string(),
         ]
     }
+}
+
+fn mbit_per_s(bytes: u64, elapsed_s: f64) -> f64 {
+    if elapsed_s > 0.0 { bytes as f64 * 8.0 / 1e6 / elapsed_s } else { 0.0 }
 }
 
 impl BottleneckArgs {
@@ -180,7 +200,7 @@ pub fn publish(args: &BottleneckArgs, rows: &[Outcome]) -> Result<(), BenchError
         Column::number("Drops", ""),
         Column::number("Marks", ""),
         Column::number("Resent", ""),
-        Column::number("Spurious", ""),
+        Column::number("Duplicates", ""),
         Column::number("Timeouts", ""),
     ]);
     for row in rows {

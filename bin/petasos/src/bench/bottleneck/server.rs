@@ -25,9 +25,14 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     endpoint.register(CHECK, check);
     endpoint.attach(&node)?;
     host::say(&format!("ready {}", node.local_address().ok_or("the node does not listen")?))?;
-    host::end_with_input();
-    endpoint.run(|(), _| false);
-    Ok(())
+    let asked = host::end_with_input();
+    while !asked.load(Ordering::Relaxed) {
+        // Nothing wakes a sleeping loop for the question but this timeout.
+        endpoint.run_for(Duration::from_millis(20), |(), _| asked.load(Ordering::Relaxed));
+    }
+    let stats = endpoint.stats().server;
+    let report = json!({ "requests": stats.requests, "duplicates": stats.duplicates });
+    host::say(&format!("done {report}"))
 }
 
 fn check(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
