@@ -1,5 +1,9 @@
+#define _GNU_SOURCE
+
 #include "shim.h"
 
+#include <dlfcn.h>
+#include <signal.h>
 #include <string.h>
 
 uint32_t pf_api_version(void) {
@@ -80,4 +84,23 @@ int pf_cq_descriptor(struct fid_cq *cq, int *fd) { return fi_control(&cq->fid, F
 int pf_trywait(struct fid_fabric *fabric, struct fid_cq *cq) {
     struct fid *fid = &cq->fid;
     return fi_trywait(fabric, &fid, 1);
+}
+
+/*
+ * libinfinipath, which libfabric may be linked with for the sake of one provider, takes signals
+ * when it is loaded, to print a trace and exit. Whoever catches SIGTERM afterwards and calls the
+ * handler before, as is good manners, would be ended by that. Constructors of the program run after
+ * those of its libraries, so this gives the signals back before anybody has asked for them.
+ */
+__attribute__((constructor)) static void pf_give_signals_back(void) {
+    static const int taken[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT, SIGTERM};
+    for (size_t at = 0; at < sizeof taken / sizeof *taken; at++) {
+        struct sigaction action;
+        Dl_info owner;
+        if (sigaction(taken[at], NULL, &action) != 0) continue;
+        if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
+        if (dladdr((void *)action.sa_handler, &owner) == 0 || owner.dli_fname == NULL) continue;
+        if (strstr(owner.dli_fname, "libinfinipath.so") == NULL) continue;
+        signal(taken[at], SIG_DFL);
+    }
 }

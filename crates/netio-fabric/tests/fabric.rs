@@ -76,6 +76,19 @@ fn impossible_configurations_are_refused() {
     }
 }
 
+/// Libraries below libfabric take them when they are loaded, and nobody could end in order.
+#[test]
+fn signals_are_the_programs_own() {
+    open(&udp());
+    let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    let (interrupt, abort, terminate) = (2, 6, 15);
+    for signal in [interrupt, abort, terminate] {
+        assert_eq!(caught.expect("it is a number") >> (signal - 1) & 1, 0, "signal {signal}");
+    }
+}
+
 #[test]
 fn the_route_table_has_a_limit() {
     let mut io = open(&FabricConfig { routes_max: 1, ..udp() });
