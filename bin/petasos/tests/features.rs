@@ -16,6 +16,14 @@ fn doctor_says(finding: &str, state: &str) -> bool {
     })
 }
 
+/// A signal lets the server finish what it has begun.
+#[cfg(any(feature = "dpdk", feature = "fabric"))]
+fn ends_in_order(mut server: support::Server) {
+    server.process.send(rustix::process::Signal::TERM);
+    server.process.hear("petasos: told to stop");
+    assert_eq!(server.process.finish().code, Some(0));
+}
+
 /// Opening `--transport` with these arguments, which fails.
 fn refusal(command: &[&str], more: &[&str]) -> String {
     let finished: Finished = petasos(&[command, more].concat());
@@ -66,6 +74,7 @@ mod fabric {
         assert_eq!(put.finish().success(), "stored\n");
         assert!(call(&server, &["get", "1"]).success().trim_end() == value.trim_end());
         assert!(doctor_says("fabric:udp:lo", "yes"));
+        ends_in_order(Server::start(&UDP));
         // On the wire is plain UDP, so that sockets are peers.
         let answer = server.call(&["echo", "from a socket", "--transport", "udp"]);
         assert_eq!(answer.success(), "from a socket\n");
@@ -239,6 +248,7 @@ mod dpdk {
         let (server, client) = (device("server"), device("client"));
         let server = Server::start(&port(&server, "10.9.9.1/24"));
         exchange(&server, &port(&client, "10.9.9.2/24"));
+        ends_in_order(server);
     }
 
     #[test]
