@@ -205,9 +205,9 @@ pub fn once(client: &mut Endpoint<Load>) -> Result<(), BenchError> {
     let requests = std::mem::take(&mut client.state_mut().ready);
     let mut requests = requests.into_iter().peekable();
     while requests.peek().is_some() {
-        let (load, mut cx) = client.split();
+        let (load, cx) = client.split();
         for (session, request) in requests.by_ref().take(64) {
-            load.send(&mut cx, session, request);
+            load.send(cx, session, request);
         }
         finish(client, &clock, || {})?;
     }
@@ -216,12 +216,12 @@ pub fn once(client: &mut Endpoint<Load>) -> Result<(), BenchError> {
 
 /// Turns the loop once, after enqueuing what waits, up to the batch.
 fn step(client: &mut Endpoint<Load>) {
-    let (load, mut cx) = client.split();
+    let (load, cx) = client.split();
     load.enqueued_this_turn = 0;
     while load.running && load.enqueued_this_turn < load.batch {
         let Some((session, request)) = load.ready.pop() else { break };
         load.enqueued_this_turn += 1;
-        load.send(&mut cx, session, request);
+        load.send(cx, session, request);
     }
     if load.adaptive {
         let mut turns = 0;

@@ -107,10 +107,10 @@ impl<'t> Driver<'t> {
         phase: &Phase,
         mut progress: impl FnMut(u64),
     ) -> Result<Measured, Failure> {
-        let (state, mut cx) = self.endpoint.split();
+        let (state, cx) = self.endpoint.split();
         let begun_at = cx.now();
         state.begin(phase, begun_at);
-        state.make_calls(&mut cx);
+        state.make_calls(cx);
         self.endpoint.run(|state, _| {
             progress(state.done as u64);
             state.is_over()

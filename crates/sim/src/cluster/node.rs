@@ -71,8 +71,8 @@ pub(super) fn peer_id(life: Life) -> u64 {
 impl Host for Node {
     fn run(&mut self, now: Time) -> Time {
         self.endpoint.run_once();
-        let (app, mut cx) = self.endpoint.split();
-        let acts_at = app.act(&mut cx, now);
+        let (app, cx) = self.endpoint.split();
+        let acts_at = app.act(cx, now);
         // What it did is sent in the next turn, which is then due at once.
         self.endpoint.next_turn_at().min(acts_at)
     }

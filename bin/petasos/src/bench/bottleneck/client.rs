@@ -127,13 +127,13 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
 fn send_for(client: &mut Endpoint<Load>, args: &BottleneckArgs) -> Result<f64, BenchError> {
     let start = client.clock().now();
     let mut rng = Rng::new(u64::from(std::process::id()));
-    let (load, mut cx) = client.split();
+    let (load, cx) = client.split();
     for place in 0..load.sent.len() {
         let mut request = cx
             .alloc(args.size as usize)
             .map_err(|error| format!("no memory for the requests: {error:?}"))?;
         request.fill_with(|| rng.next_u64() as u8);
-        load.send(&mut cx, place, request);
+        load.send(cx, place, request);
     }
     client.run_for(args.duration(), |load, cx| {
         load.note_rtt(cx);
