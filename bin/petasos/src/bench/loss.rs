@@ -1,9 +1,9 @@
 //! `petasos bench loss`: large requests while packets are lost, against the same without losses.
 //!
 //! Two pairs of processes over loopback UDP in one default configuration, of which one drops each
-//! received packet with a probability, on both sides, after GRO has been split. They take turns; the
-//! ratio is the median of the ratios of neighbouring turns. A turn is long enough that losses fall
-//! in it at all, from one in a million packets on; how many fell is told.
+//! received packet with a probability, on both sides, after GRO has been split. They take turns;
+//! the ratio is the median of the ratios of neighbouring turns. A turn is long enough that losses
+//! fall in it, from some 1e-5 on; below, few turns see one, and how many fell in all is told.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -55,7 +55,8 @@ pub struct BottleneckArgs {
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     rate_mbit: u64,
     /// The port's queue in kilobytes
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    #[arg(long, default_value_t = 250)]
+    #[arg(value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     queue_kb: u32,
     /// Mark packets (ECN) above this much in the queue, in kilobytes
     #[arg(long, default_value_t = 30)]
@@ -64,7 +65,8 @@ pub struct BottleneckArgs {
     #[arg(long, default_value_t = 0.0)]
     loss: f64,
     /// Request size in bytes
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(8..=32_000_000))]
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(8..=32_000_000))]
     size: u32,
     /// Requests that each client has outstanding
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -91,7 +93,7 @@ pub struct BottleneckArgs {
 enum Control {
     /// The default over kernel sockets
     Swift,
-    /// As eRPC runs it
+    /// eRPC's, its rates scaled to the port's and its times to hosts with a kernel
     Timely,
     /// From marks
     Dctcp,
