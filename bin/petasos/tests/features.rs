@@ -135,6 +135,7 @@ mod dpdk {
     use std::os::fd::AsRawFd;
     use std::process::Command;
     use std::sync::mpsc::channel;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::Duration;
 
     use nix::sched::{CloneFlags, unshare};
@@ -142,6 +143,15 @@ mod dpdk {
 
     use super::support::{Folder, Petasos, Server};
     use super::*;
+
+    /// One test at a time: loops over DPDK never sleep, and starve each other on few processors.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For processors that others use as well.
+    const PATIENCE: [&str; 2] = ["--timeout", "60000"];
 
     /// Moves this thread, and the processes that it starts, into a network of their own. False if
     /// that is not permitted here.
@@ -181,12 +191,11 @@ mod dpdk {
     /// Stores a value of many packets through `client`, and gets it back.
     fn exchange(server: &Server, client: &[&str]) {
         let value = "many packets ".repeat(5000);
-        let patience = ["--timeout", "60000"];
         let args = ["call", &server.address, "put", "1", "-"];
-        let mut put = Petasos::start(&[&args[..], client, &patience].concat());
+        let mut put = Petasos::start(&[&args[..], client, &PATIENCE].concat());
         put.feed(value.as_bytes());
         assert_eq!(put.finish().success(), "stored\n");
-        let got = server.call(&[&["get", "1"], client, &patience].concat());
+        let got = server.call(&[&["get", "1"], client, &PATIENCE].concat());
         assert!(got.success().trim_end() == value.trim_end());
     }
 
@@ -194,25 +203,33 @@ mod dpdk {
     /// that the kernel does not have.
     #[test]
     fn calls_work_over_packet_sockets() {
+        let _alone = alone();
         if !leave_with_pair() {
             return;
         }
         let server = Server::start(&port(V0, "10.9.9.1/24"));
         let client = port(V1, "10.9.9.2/24");
-        let answer = server.call(&[&["echo", "over frames"], &client[..]].concat());
+        let answer = server.call(&[&["echo", "over frames"], &client[..], &PATIENCE].concat());
         assert_eq!(answer.success(), "over frames\n");
         exchange(&server, &client);
         // Another neighbour is found as the first one was.
         let client = port(V1, "10.9.9.3/24");
-        assert_eq!(server.call(&[&["echo", "x"], &client[..]].concat()).success(), "x\n");
+        assert_eq!(
+            server.call(&[&["echo", "x"], &client[..], &PATIENCE].concat()).success(),
+            "x\n"
+        );
         let v6 = Server::start(&port("net_af_packet1,iface=v0", "fd99::1/64"));
         let client = port(V1, "fd99::2");
-        assert_eq!(v6.call(&[&["echo", "six"], &client[..]].concat()).success(), "six\n");
+        assert_eq!(
+            v6.call(&[&["echo", "six"], &client[..], &PATIENCE].concat()).success(),
+            "six\n"
+        );
     }
 
     /// Two hosts, whose kernels have the addresses, too: no option but the device is needed.
     #[test]
     fn an_address_may_be_the_kernels_too() {
+        let _alone = alone();
         if !leave() {
             return;
         }
@@ -240,6 +257,7 @@ mod dpdk {
     /// Rings in memory that two processes share; needs no privilege.
     #[test]
     fn calls_work_over_shared_memory() {
+        let _alone = alone();
         let folder = Folder::new("memif");
         let device = |role: &str| {
             let path = folder.path("socket");
@@ -253,6 +271,7 @@ mod dpdk {
 
     #[test]
     fn a_killed_server_is_noticed_and_a_killed_client_harms_nobody() {
+        let _alone = alone();
         if !leave_with_pair() {
             return;
         }
@@ -278,6 +297,7 @@ mod dpdk {
 
     #[test]
     fn what_cannot_be_had_is_named_with_advice() {
+        let _alone = alone();
         if !leave_with_pair() {
             return;
         }
@@ -305,6 +325,7 @@ mod dpdk {
 
     #[test]
     fn packets_that_find_no_way_are_a_failure() {
+        let _alone = alone();
         if !leave_with_pair() {
             return;
         }
@@ -321,6 +342,7 @@ mod dpdk {
 
     #[test]
     fn without_privileges_it_is_refused_with_advice() {
+        let _alone = alone();
         let missing = Command::new("setpriv").arg("--version").output().is_err();
         if missing || !leave_with_pair() {
             println!("skipped: needs `setpriv` and root");
