@@ -271,7 +271,10 @@ impl<C> ClientSession<C> {
         let slot = &mut self.slots[index as usize];
         if !answers(packet.echo(), slot.timed) {
             // Answers an earlier transmission: if the timed one repeats it, that was needless.
-            self.stats.retransmissions_spurious += u64::from(slot.board.is_none());
+            if slot.board.is_none() {
+                self.stats.retransmissions_spurious += 1;
+                self.rtt.on_spurious(now);
+            }
             return;
         }
         slot.timed = UNTIMED;

@@ -50,6 +50,7 @@ impl<C> ClientSession<C> {
     /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
     /// concerned; poll for packets afterwards.
     pub fn handle_timeout(&mut self, now: Time) -> u32 {
+        self.rtt.forget(now);
         if self.credits_end_at() <= now {
             self.set_credits(self.params.credits);
         }

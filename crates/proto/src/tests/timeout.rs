@@ -110,3 +110,25 @@ fn w6_a_handlers_time_is_not_taken_for_a_round_trip() {
     assert_eq!(pair.sent(Kind::Ack)[0].at, pair.sent(Kind::Ack)[1].at);
     assert_eq!(pair.client.rtt().smoothed_ns(), Some(10_000));
 }
+
+/// Each pause of 6 ms is longer than the shortest timeout, and what is sent again meanwhile arrives
+/// behind what it repeats.
+#[test]
+fn w25_a_server_that_pauses_is_given_time() {
+    let mut pair = Pair::plain();
+    let resent = [(); 4].map(|()| {
+        for _ in 0..20 {
+            pair.call(Plan::new(32, 32));
+            pair.run();
+        }
+        let before = pair.sent(Kind::Request).len();
+        pair.network.doom(Kind::Request, 0..1, Fate::Late(6_000_000));
+        pair.network.doom(Kind::Request, 1..2, Fate::Late(3_000_000));
+        let paused = pair.call(Plan::new(32, 32));
+        pair.run();
+        assert_eq!(pair.outcome(paused), Outcome::Answered);
+        pair.sent(Kind::Request).len() - before - 1
+    });
+    assert_eq!(resent, [1, 0, 0, 0]);
+    assert_eq!(pair.client.stats().retransmissions_spurious, 1);
+}
