@@ -93,7 +93,8 @@ impl<S> Endpoint<S> {
     }
 
     /// Sleeps until packets, mail, a timer or `deadline` come. False if it did not: a packet I/O
-    /// without a descriptor has its peers in this very thread, and virtual time stands still.
+    /// without a descriptor has its peers in this very thread or must be polled, and virtual time
+    /// stands still.
     pub(crate) fn sleep(&mut self, deadline: Time) -> bool {
         let wake_at = self.next_turn_at().min(deadline);
         let wait_ns = wake_at.nanos_since(self.clock().now());
