@@ -10,12 +10,12 @@ use std::str::FromStr;
 
 use clap::Args;
 use petasos_proto::{CongestionConfig, Recovery};
-use petasos_report::{Column, Latency, Machine, Progress, Table, significant, write_atomically};
+use petasos_report::{Column, Latency, Machine, Progress, Table, significant};
 use petasos_sim::incast::{self, IncastConfig, IncastResult, VictimConfig};
 use petasos_sim::{BufferConfig, LeafSpine};
 use serde_json::{Value, json};
 
-use super::BenchError;
+use super::{BenchError, publish};
 
 /// Simulate many senders of large requests to one receiver (eRPC, Table 5)
 #[derive(Args, Clone, Debug)]
@@ -203,18 +203,14 @@ fn publish(args: &IncastArgs, rows: &[(&Control, IncastResult)]) -> Result<(), B
         "machine": Machine::read(),
         "rows": rows.iter().map(row).collect::<Vec<_>>(),
     });
-    let text = format!("{json:#}\n");
-    if let Some(path) = &args.json {
-        write_atomically(path, text.as_bytes())?;
-    }
-    if args.print_json {
-        print!("{text}");
-        return Ok(());
-    }
-    table(args, rows).print()?;
-    println!("simulated: {} hosts at 25 Gbit/s, two tiers, 2:1 oversubscribed;", args.hosts);
-    println!("in brackets what eRPC's Table 5 reports of its cluster, with and without control");
-    Ok(())
+    publish::publish((args.json.as_deref(), args.print_json), &json, || {
+        table(args, rows).print()?;
+        println!("simulated: {} hosts at 25 Gbit/s, two tiers, 2:1 oversubscribed;", args.hosts);
+        println!(
+            "in brackets what eRPC's Table 5 reports of its cluster, with and without control"
+        );
+        Ok(())
+    })
 }
 
 fn table(args: &IncastArgs, rows: &[(&Control, IncastResult)]) -> Table {

@@ -10,16 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use petasos_report::{
-    Column, Machine, Pairs, Progress, Quantity, Ratio, Table, significant, write_atomically,
-};
+use petasos_report::{Column, Machine, Pairs, Progress, Quantity, Ratio, Table, significant};
 use serde_json::{Value, json};
 
-use super::BenchError;
 use super::args::BenchArgs;
 use super::load;
 use super::peer::Pair;
 use super::turns::{ServerTurn, pin};
+use super::{BenchError, publish};
 
 /// Measure large requests while packets are lost, against the same without losses
 #[derive(Args, Clone, Debug)]
@@ -274,15 +272,10 @@ fn publish(args: &LossArgs, rows: &[Row]) -> Result<(), BenchError> {
         "machine": Machine::read(),
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     });
-    let text = format!("{json:#}\n");
-    if let Some(path) = &args.json {
-        write_atomically(path, text.as_bytes())?;
-    }
-    if args.print_json {
-        print!("{text}");
-        return Ok(());
-    }
-    println!("{}", Machine::read());
+    publish::publish((args.json.as_deref(), args.print_json), &json, || print(args, rows))
+}
+
+fn print(args: &LossArgs, rows: &[Row]) -> Result<(), BenchError> {
     let mut table = Table::new([
         Column::text("Loss"),
         Column::number("Payload", "Gbit/s"),

@@ -18,6 +18,7 @@ mod loopback;
 mod loss;
 mod network;
 mod peer;
+mod publish;
 mod remote;
 mod resources;
 mod result;

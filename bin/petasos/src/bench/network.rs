@@ -32,7 +32,7 @@ pub fn leave_host() -> Result<(), BenchError> {
              between two hosts with --interface and --connect"
         )
     })?;
-    ip("link set lo up")
+    Ok(ip("link set lo up")?)
 }
 
 /// Makes the pair, with its other end in the namespace of process `server`.
@@ -50,11 +50,11 @@ pub fn configure_server() -> Result<(), BenchError> {
 
 fn configure((name, address): (&str, [u8; 4])) -> Result<(), BenchError> {
     ip(&format!("addr add {}/24 dev {name}", IpAddr::from(address)))?;
-    ip(&format!("link set {name} up"))
+    Ok(ip(&format!("link set {name} up"))?)
 }
 
 /// Runs `ip`, in this thread's namespace.
-fn ip(arguments: &str) -> Result<(), BenchError> {
+pub fn ip(arguments: &str) -> Result<(), String> {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.map_err(|error| {
         format!(
@@ -65,5 +65,5 @@ fn ip(arguments: &str) -> Result<(), BenchError> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("`ip {arguments}` failed ({}); see `petasos doctor`", said.trim_end()).into())
+    Err(format!("`ip {arguments}` failed ({}); see `petasos doctor`", said.trim_end()))
 }

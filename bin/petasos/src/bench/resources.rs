@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use petasos_report::{Column, Machine, Table, significant, write_atomically};
+use petasos_report::{Column, Machine, Table, significant};
 use serde_json::{Value, json};
 
 use super::BenchError;
 use super::args::{BenchArgs, PollingArg};
 use super::load;
 use super::peer::Pair;
+use super::publish;
 use super::turns::{ServerTurn, pin, process_cpu_s};
 
 /// Memory per session of both sides, after every slot has completed one RPC.
@@ -40,7 +41,7 @@ pub fn sessions(args: &BenchArgs) -> Result<(), BenchError> {
         let each = |bytes: usize| significant(bytes as f64 / sessions);
         table.push([side.to_owned(), each(session), each(pool)]);
     }
-    publish(args, &json, &table)?;
+    publish::publish((args.json.as_deref(), args.print_json), &json, || Ok(table.print()?))?;
     if !args.print_json {
         println!("{sessions} sessions, every slot used once; a client's pooled buffers include");
         println!("the requests that the measurement itself keeps");
@@ -74,19 +75,5 @@ pub fn idle(args: &BenchArgs) -> Result<(), BenchError> {
     for (side, cpu_s) in rows {
         table.push([side.to_owned(), significant(cpu_s / args.seconds() * 100.0)]);
     }
-    publish(&args, &json, &table)
-}
-
-fn publish(args: &BenchArgs, json: &Value, table: &Table) -> Result<(), BenchError> {
-    let text = format!("{json:#}\n");
-    if let Some(path) = &args.json {
-        write_atomically(path, text.as_bytes())?;
-    }
-    if args.print_json {
-        print!("{text}");
-    } else {
-        println!("{}", Machine::read());
-        table.print()?;
-    }
-    Ok(())
+    publish::publish((args.json.as_deref(), args.print_json), &json, || Ok(table.print()?))
 }

@@ -1,14 +1,12 @@
 //! From the reports of the processes to what is printed and written.
 
 use petasos_netio_xdp::ImpairStats;
-use petasos_report::{
-    Column, Histogram, Latency, Machine, Table, duration_us, significant, write_atomically,
-};
+use petasos_report::{Column, Histogram, Latency, Machine, Table, duration_us, significant};
 use serde_json::{Value, json};
 
 use super::probe::Probed;
 use super::{BottleneckArgs, Control};
-use crate::bench::BenchError;
+use crate::bench::{BenchError, publish};
 
 /// What one run brought.
 pub struct Outcome {
@@ -179,15 +177,10 @@ pub fn publish(args: &BottleneckArgs, rows: &[Outcome]) -> Result<(), BenchError
         "machine": Machine::read(),
         "rows": rows.iter().map(Outcome::json).collect::<Vec<_>>(),
     });
-    let text = format!("{json:#}\n");
-    if let Some(path) = &args.json {
-        write_atomically(path, text.as_bytes())?;
-    }
-    if args.print_json {
-        print!("{text}");
-        return Ok(());
-    }
-    println!("{}", Machine::read());
+    publish::publish((args.json.as_deref(), args.print_json), &json, || print(args, rows))
+}
+
+fn print(args: &BottleneckArgs, rows: &[Outcome]) -> Result<(), BenchError> {
     let mut table = Table::new([
         Column::text("Control"),
         Column::number("Payload", "Mbit/s"),

@@ -2,12 +2,11 @@
 
 use petasos_report::{
     Column, ExperimentResult, Machine, Pairs, Table, median, significant, with_si_prefix,
-    write_atomically,
 };
 use serde_json::{Value, json};
 
-use super::super::BenchError;
 use super::super::args::{BenchArgs, PollingArg};
+use super::super::{BenchError, publish};
 use super::recovery::{AFTER, Recovery, SHARE};
 use super::{Contended, ContentionArgs};
 
@@ -109,19 +108,13 @@ pub fn publish(
     how: &ContentionArgs,
     outcome: &Outcome,
 ) -> Result<(), BenchError> {
-    let text = format!("{:#}\n", as_json(args, how, outcome));
-    if let Some(path) = &args.json {
-        write_atomically(path, text.as_bytes())?;
-    }
-    if args.print_json {
-        print!("{text}");
-        return Ok(());
-    }
-    println!("{}", Machine::read());
-    rates(how, outcome).print()?;
-    goals(outcome).print()?;
-    say_more(args, how, outcome);
-    Ok(())
+    let json = as_json(args, how, outcome);
+    publish::publish((args.json.as_deref(), args.print_json), &json, || {
+        rates(how, outcome).print()?;
+        goals(outcome).print()?;
+        say_more(args, how, outcome);
+        Ok(())
+    })
 }
 
 fn as_json(args: &BenchArgs, how: &ContentionArgs, outcome: &Outcome) -> Value {

@@ -1,8 +1,9 @@
 //! What is printed and written.
 
-use petasos_report::{Column, Machine, Table, significant, with_si_prefix, write_atomically};
+use petasos_report::{Column, Machine, Table, significant, with_si_prefix};
 use serde_json::{Value, json};
 
+use super::super::publish;
 use super::guideline;
 use super::turns::Measured;
 use super::{BenchError, LabArgs, Pair};
@@ -31,15 +32,8 @@ pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
         "machine": Machine::read(),
         "rows": rows.iter().map(|row| row.json(args)).collect::<Vec<_>>(),
     });
-    let text = format!("{json:#}\n");
-    if let Some(path) = &args.json {
-        write_atomically(path, text.as_bytes())?;
-    }
-    if args.print_json {
-        print!("{text}");
-    } else {
-        print(args, rows)?;
-    }
+    let sink = (args.json.as_deref(), args.print_json);
+    publish::publish(sink, &json, || print(args, rows))?;
     match rows.iter().any(|row| row.outcome.is_ok()) {
         true => Ok(()),
         false => Err("no pair could be measured; the reasons are above".into()),
@@ -47,7 +41,6 @@ pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
 }
 
 fn print(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
-    println!("{}", Machine::read());
     let mut table = Table::new([
         Column::text("Pair"),
         Column::text("Off"),

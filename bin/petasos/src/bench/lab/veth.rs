@@ -3,12 +3,11 @@
 //! Nobody but the sockets holds the namespace: it is gone, with the interfaces, when they are,
 //! however this process ends. The process itself stays where it is.
 
-use std::process::Command;
-
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use petasos_floor::lab::Sender;
 
+use super::super::network::ip;
 use super::BenchError;
 
 const NAMES: [&str; 2] = ["lab0", "lab1"];
@@ -37,19 +36,4 @@ fn open(queues: usize) -> Result<Vec<Sender>, String> {
     let index = if_nametoindex(near).map_err(|error| format!("cannot find {near}: {error}"))?;
     let sender = |queue| Sender::open(index, queue as u32).map_err(|error| error.to_string());
     (0..queues).map(sender).collect()
-}
-
-/// Runs `ip`, in this thread's namespace.
-fn ip(arguments: &str) -> Result<(), String> {
-    let output = Command::new("ip").args(arguments.split(' ')).output();
-    let output = output.map_err(|error| {
-        format!(
-            "cannot run `ip`, which makes the network to measure in ({error}); install iproute2"
-        )
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("`ip {arguments}` failed ({}); see `petasos doctor`", said.trim_end()))
 }
