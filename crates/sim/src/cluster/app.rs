@@ -21,6 +21,8 @@ use super::plan::{Method, NESTED_BIT, Plan, Workload};
 pub(super) struct Shared {
     pub(super) judge: Judge,
     pub(super) workload: Workload,
+    /// See [`Scenario::is_trusting`](super::Scenario::is_trusting).
+    trusting: bool,
     /// Calls whose requests are too short for a number; each has a method of its own.
     tiny: Vec<u64>,
     /// Packets that the calls so far need at least.
@@ -29,11 +31,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(judge: Judge, workload: Workload) -> Rc<RefCell<Shared>> {
+    pub(super) fn new(judge: Judge, workload: Workload, trusting: bool) -> Rc<RefCell<Shared>> {
         let tally = Tally::default();
         Rc::new(RefCell::new(Shared {
             judge,
             workload,
+            trusting,
             tiny: Vec::new(),
             packets_needed: 0,
             tally,
@@ -222,6 +225,11 @@ impl App {
     fn refused(&mut self, error: EnqueueError) {
         match error {
             EnqueueError::BacklogFull { .. } | EnqueueError::TooManyBytes { .. } => {
+                self.shared.borrow_mut().tally.refused += 1;
+            }
+            // Damage that passes the checksums can make a packet a reset, which ends its session:
+            // then another one has to do.
+            EnqueueError::SessionFailed if self.shared.borrow().trusting => {
                 self.shared.borrow_mut().tally.refused += 1;
             }
             // The application drops failed sessions before it starts another call.

@@ -106,8 +106,9 @@ const REST_NANOS: u64 = 3_000_000_000;
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, seed: u64) -> Run<'a> {
-        let judge = Judge::new(scenario.is_trusting(), scenario.lateness_nanos_max);
-        let shared = Shared::new(judge, scenario.workload.clone());
+        let trusting = scenario.is_trusting();
+        let judge = Judge::new(trusting, scenario.lateness_nanos_max);
+        let shared = Shared::new(judge, scenario.workload.clone(), trusting);
         let (config, of_app) = (scenario.endpoint(seed), Rc::clone(&shared));
         let seat = move |seat: HostSeat| {
             let life = Life { host: seat.number, restarts: seat.restarts };
