@@ -68,10 +68,12 @@ impl<S> ClientEntry<S> {
     /// Notes that the timer fires at `at`.
     pub(crate) fn set_timer(&mut self, at: Time) {
         self.timer_at = at;
-        let rto_ns = self.state.ready().map_or(0, |(session, _)| session.rtt().rto_ns(0));
         self.rearm_before = match at {
             Time::NEVER => Time::NEVER,
-            at => Time::from_nanos(at.as_nanos().saturating_sub(rto_ns)),
+            at => {
+                let rto_ns = self.state.ready().map_or(0, |(session, _)| session.rtt().rto_ns(0));
+                Time::from_nanos(at.as_nanos().saturating_sub(rto_ns))
+            }
         };
     }
 }

@@ -282,6 +282,12 @@ impl<C> ClientSession<C> {
         self.sendable != 0 || !self.backlog.is_empty()
     }
 
+    /// Whether there is nothing that time could bring: no call, and no credits that lapse.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        self.busy == 0 && self.backlog.is_empty() && self.credits <= self.params.credits
+    }
+
     /// Calls in slots.
     pub fn busy(&self) -> u32 {
         self.busy.count_ones()
