@@ -316,3 +316,33 @@ fn w7_messages_of_nearly_equal_length_travel_in_one_train() {
         assert_eq!(pair.outcome(tag as u64).as_deref(), Ok(&*pattern(size)), "not a byte more");
     }
 }
+
+#[test]
+fn w26_long_messages_get_a_share_of_the_queue_in_both_directions_and_lose_it_by_silence() {
+    let mut pair =
+        Joined::with(|config| config.congestion = Some(CongestionConfig::none()), |_| {});
+    // The most packets that either end has sent in a round of the loops, in which the client has
+    // two turns, and the client in its first.
+    let most_in_a_turn = |pair: &mut Joined, tag: u64| {
+        pair.call(ECHO, &pattern(200_000), tag);
+        let (mut first, mut most) = (None, [0; 2]);
+        for _ in 0..200 {
+            let sent =
+                |pair: &Joined| [pair.client.io(), pair.server.io()].map(|io| io.stats().tx_frames);
+            let before = sent(pair);
+            pair.run(1);
+            let after = sent(pair);
+            first = first.or(Some(after[0] - before[0]));
+            most = [0, 1].map(|end: usize| most[end].max(after[end] - before[end]));
+        }
+        assert!(pair.outcome(tag).is_ok());
+        (first.expect("there were turns"), most)
+    };
+    for tag in 0..2 {
+        let (first, most) = most_in_a_turn(&mut pair, tag);
+        assert!((8..=24).contains(&first), "{first} packets in two turns, out of the blue");
+        assert!(most.iter().all(|most| *most > 32), "{most:?} packets in a turn");
+        // The client forgets after 8 ms, the server after 32 at most.
+        pair.run_ms(60);
+    }
+}
