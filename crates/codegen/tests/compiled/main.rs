@@ -1,0 +1,11 @@
+//! The golden files, compiled and used, in a program that allows neither warnings nor `unsafe`.
+
+#![deny(warnings)]
+#![forbid(unsafe_code)]
+
+mod calls;
+mod kinds;
+mod names;
+mod notes;
+mod protos;
+mod services;
