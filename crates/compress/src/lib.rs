@@ -1,0 +1,179 @@
+//! Compression of message bodies (rule R8 of `spec/call.md`): gzip and LZ4.
+//!
+//! Functions from bytes to bytes, without state. What comes in may be hostile: memory grows with
+//! what comes out and stops at the limit that the caller gives, however large the input says that
+//! it is.
+
+use std::io::{Read, Write};
+
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use petasos_call::{Codec, CodecSet, Status};
+
+/// What this crate speaks.
+pub const SPOKEN: CodecSet = CodecSet::IDENTITY.with(Codec::GZIP).with(Codec::LZ4);
+
+/// Bytes before an LZ4 block: the length that comes out.
+const LZ4_HEAD_BYTES: usize = 4;
+
+/// The most that one byte of an LZ4 block can become: a byte of length that adds 255.
+const LZ4_FACTOR_MAX: usize = 255;
+
+/// Why a compressed body cannot be read. The sender's fault; the same bytes fail again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecompressError {
+    /// More comes out than the receiver takes.
+    #[error("a compressed message becomes longer than what is taken")]
+    TooLong,
+    /// It is not of its codec, or ends early.
+    #[error("a compressed message is damaged")]
+    Corrupt,
+    /// The codec is none of [`SPOKEN`].
+    #[error("compression codec {0} is not spoken here")]
+    Unknown(u8),
+}
+
+impl From<DecompressError> for Status {
+    fn from(error: DecompressError) -> Status {
+        let text = error.to_string();
+        match error {
+            DecompressError::TooLong => Status::resource_exhausted(text),
+            DecompressError::Corrupt => Status::internal(text),
+            DecompressError::Unknown(_) => Status::unimplemented(text),
+        }
+    }
+}
+
+/// Appends what `body` becomes in `codec` to `out`.
+///
+/// # Panics
+/// If `codec` is not [`SPOKEN`]: who compresses chooses.
+pub fn compress(codec: Codec, body: &[u8], out: Vec<u8>) -> Vec<u8> {
+    match codec {
+        Codec::GZIP => {
+            let mut encoder = GzEncoder::new(out, flate2::Compression::fast());
+            encoder.write_all(body).expect("a vector takes all");
+            encoder.finish().expect("a vector takes all")
+        }
+        Codec::LZ4 => lz4(body, out),
+        _ => panic!("{codec:?} cannot be chosen"),
+    }
+}
+
+fn lz4(body: &[u8], mut out: Vec<u8>) -> Vec<u8> {
+    let bytes = u32::try_from(body.len()).expect("message sizes are bounded by 2^28");
+    out.extend_from_slice(&bytes.to_le_bytes());
+    let start = out.len();
+    out.resize(start + lz4_flex::block::get_maximum_output_size(body.len()), 0);
+    let written = lz4_flex::block::compress_into(body, &mut out[start..]);
+    out.truncate(start + written.expect("there is room for the worst case"));
+    out
+}
+
+/// What comes out of `body`, which is in `codec`: at most `limit` bytes.
+///
+/// # Errors
+/// See [`DecompressError`].
+pub fn decompress(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
+    match codec {
+        Codec::GZIP => gunzip(body, limit),
+        Codec::LZ4 => unlz4(body, limit),
+        codec => Err(DecompressError::Unknown(codec.number())),
+    }
+}
+
+fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
+    let mut out = Vec::new();
+    let mut decoder = MultiGzDecoder::new(body).take((limit as u64).saturating_add(1));
+    decoder.read_to_end(&mut out).map_err(|_| DecompressError::Corrupt)?;
+    if out.len() > limit { Err(DecompressError::TooLong) } else { Ok(out) }
+}
+
+fn unlz4(body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
+    let (bytes, block) =
+        body.split_first_chunk::<LZ4_HEAD_BYTES>().ok_or(DecompressError::Corrupt)?;
+    let bytes = u32::from_le_bytes(*bytes) as usize;
+    if bytes > limit {
+        return Err(DecompressError::TooLong);
+    }
+    // The length is only believed as far as the block could fill it.
+    if bytes > block.len().saturating_mul(LZ4_FACTOR_MAX) {
+        return Err(DecompressError::Corrupt);
+    }
+    let mut out = vec![0; bytes];
+    match lz4_flex::block::decompress_into(block, &mut out) {
+        Ok(written) if written == bytes => Ok(out),
+        _ => Err(DecompressError::Corrupt),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use petasos_call::Code;
+
+    const CODECS: [Codec; 2] = [Codec::GZIP, Codec::LZ4];
+
+    fn message() -> Vec<u8> {
+        (0..10_000_u32).map(|value| ((value * value) >> 7) as u8).collect()
+    }
+
+    #[test]
+    fn r8_messages_come_back_and_limits_are_exact() {
+        for codec in CODECS {
+            let message = message();
+            let packed = compress(codec, &message, vec![9; 5]);
+            assert_eq!(packed[..5], [9; 5]);
+            assert_eq!(decompress(codec, &packed[5..], 10_000), Ok(message));
+            let refused = decompress(codec, &packed[5..], 9_999).unwrap_err();
+            assert_eq!(refused, DecompressError::TooLong);
+            assert_eq!(Status::from(refused).code(), Code::ResourceExhausted);
+        }
+    }
+
+    #[test]
+    fn r8_the_empty_message_comes_back() {
+        for codec in CODECS {
+            let packed = compress(codec, &[], Vec::new());
+            assert_eq!(decompress(codec, &packed, 0), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_or_damaged_is_corrupt() {
+        for codec in CODECS {
+            let packed = compress(codec, &[7; 1000], Vec::new());
+            let cut = &packed[..packed.len() - 1];
+            assert_eq!(decompress(codec, cut, 1000), Err(DecompressError::Corrupt));
+            assert_eq!(decompress(codec, b"not at all", 1 << 30), Err(DecompressError::Corrupt));
+        }
+        let mut damaged = compress(Codec::GZIP, &[7; 1000], Vec::new());
+        let last = damaged.len() - 5;
+        damaged[last] ^= 1;
+        assert_eq!(decompress(Codec::GZIP, &damaged, 1000), Err(DecompressError::Corrupt));
+    }
+
+    #[test]
+    fn a_length_that_cannot_be_takes_no_memory() {
+        let mut body = u32::MAX.to_le_bytes().to_vec();
+        body.extend([0; 8]);
+        assert_eq!(decompress(Codec::LZ4, &body, usize::MAX), Err(DecompressError::Corrupt));
+    }
+
+    #[test]
+    fn an_unknown_codec_is_refused() {
+        let refused = decompress(Codec::from_number(7), &[], 10).unwrap_err();
+        assert_eq!(Status::from(refused).code(), Code::Unimplemented);
+        assert!(CODECS.iter().all(|codec| SPOKEN.contains(*codec)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_come_out_or_do_not(bytes: Vec<u8>, gzip: bool) {
+            let codec = if gzip { Codec::GZIP } else { Codec::LZ4 };
+            if let Ok(out) = decompress(codec, &bytes, 100) {
+                proptest::prop_assert!(out.len() <= 100);
+            }
+        }
+    }
+}
