@@ -1,0 +1,233 @@
+//! From messages to encodings and back: either way gives an equal message (M32).
+
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use petasos_buf::MsgBuf;
+
+use crate::arena::{Arena, ROOM_BYTES};
+use crate::heap::{self, Heap};
+use crate::image::{CompactError, HEADER_BYTES, Image, Private, compact, header};
+use crate::message::Message;
+use crate::msg::Msg;
+use crate::object::Object;
+use crate::plan::{Plan, Step};
+use crate::protobuf::{DecodeLimits, Input, append, decode, encode};
+use crate::{ADOPT_BYTES_MIN, DEPTH_MAX, DecodeError, EncodeError, MESSAGE_BYTES_MAX, is_aligned};
+
+impl<T: Message> Msg<T> {
+    /// The message's image behind [`ROOM_BYTES`] that are the caller's to fill: as it lies, if it
+    /// was built in one chunk (M21), or else compacted (M22).
+    ///
+    /// # Errors
+    /// If the message is larger or deeper than M18 allows.
+    pub fn into_native(this: Msg<T>) -> Result<Image, EncodeError> {
+        match Msg::into_first_chunk(this) {
+            Ok((chunk, used)) => as_it_lies(T::plan, chunk, used),
+            Err(this) => Msg::compacted(this),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn compacted(this: Msg<T>) -> Result<Image, EncodeError> {
+        if Msg::bytes_hint(&this) < ADOPT_BYTES_MIN {
+            return Msg::compacted_with(&this, |_| unreachable!("no leaf is so long"));
+        }
+        let this = Arc::new(this);
+        let owner = |leaf: &[u8]| Msg::owner(&this, leaf);
+        Msg::compacted_with(&this, |leaf| owner(leaf).unwrap_or_else(|| Msg::shared(&this, leaf)))
+    }
+
+    /// Long leaves are sent from where they lie (M24): adopted ones with their owner, others with
+    /// the message as theirs.
+    fn compacted_with(
+        this: &Msg<T>,
+        owner_of: impl Fn(&[u8]) -> Bytes,
+    ) -> Result<Image, EncodeError> {
+        let owner_of = |at: *const u8, len: usize| {
+            // SAFETY: compaction asks for leaves of this message, which nobody can write any more.
+            owner_of(unsafe { std::slice::from_raw_parts(at, len) })
+        };
+        // SAFETY: the message is kept, so nobody writes what it reaches; its memory exposed its
+        // provenance when it joined the arena, or was received.
+        let source = unsafe { Private::new(Msg::bytes_hint(this), owner_of) };
+        compact(T::plan(), &source, ptr::from_ref(&**this).addr() as u64).map_err(|error| {
+            match error {
+                CompactError::TooLarge => EncodeError::TooLarge,
+                CompactError::TooDeep => EncodeError::TooDeep,
+                error => unreachable!("messages of this process are well-formed: {error}"),
+            }
+        })
+    }
+
+    /// Reads the image at `at` in a buffer: in place, or from a copy if it lies at no multiple of
+    /// 8 (M25). It is judged first (M26).
+    ///
+    /// # Errors
+    /// The sender's fault: the bytes are no image of this message.
+    pub fn from_native(mut buf: MsgBuf, at: Range<usize>) -> Result<Msg<T>, DecodeError> {
+        let image = buf.as_slice().get(at.clone()).ok_or(DecodeError::Truncated)?;
+        T::judge(image)?;
+        if !is_aligned(image.as_ptr()) {
+            // SAFETY: accepted above.
+            return Ok(unsafe { Msg::received(heap::copied(image), 0) });
+        }
+        buf.set_len(at.end);
+        // SAFETY: accepted above.
+        Ok(unsafe { Msg::received(buf, at.start) })
+    }
+
+    /// Reads a copy of an image, which may lie anywhere, in memory of the thread's pool if it is
+    /// short. It is judged first (M26).
+    ///
+    /// # Errors
+    /// The sender's fault: the bytes are no image of this message.
+    #[inline]
+    pub fn copy_native(image: &[u8]) -> Result<Msg<T>, DecodeError> {
+        T::judge(image)?;
+        // SAFETY: accepted, and nobody can have written it since.
+        Ok(unsafe { Msg::received(heap::copied(image), 0) })
+    }
+
+    /// Decodes protobuf (M28 to M30).
+    ///
+    /// # Errors
+    /// The sender's fault, or a limit: the same bytes are refused again.
+    pub fn from_protobuf(input: Input<'_>, limits: &DecodeLimits) -> Result<Msg<T>, DecodeError> {
+        let arena = Arena::new_in(Heap::process_default());
+        let root = decode(T::plan(), &input, limits, &arena)?.at();
+        assert!(arena.is_first(root), "the root is the arena's first object");
+        // SAFETY: the plan is bound to the type.
+        Ok(unsafe { Msg::rooted(arena) })
+    }
+
+    /// Encodes as protobuf behind `room_bytes` that are the caller's to fill (M31). Adopted bytes
+    /// are not copied.
+    ///
+    /// # Errors
+    /// If the message is larger or deeper than M18 allows.
+    pub fn to_protobuf(this: &Msg<T>, room_bytes: usize) -> Result<Image, EncodeError> {
+        let keep = |leaf: &[u8]| Msg::owner(this, leaf);
+        // SAFETY: a message of the type that the plan was bound to, and borrowed.
+        unsafe { encode(T::plan(), object(&**this), room_bytes, Some(&keep)) }
+    }
+
+    /// Appends the protobuf encoding to `out` (M31): all of it is copied, and nothing is allocated
+    /// if `out` has room.
+    ///
+    /// # Errors
+    /// If the message is larger or deeper than M18 allows; `out` is as it was then.
+    pub fn append_protobuf(this: &Msg<T>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        // SAFETY: as for `to_protobuf`.
+        unsafe { append(T::plan(), object(&**this), out) }
+    }
+}
+
+/// Encodes a message, wherever it lies, as protobuf behind `room_bytes` that are the caller's to
+/// fill (M31).
+///
+/// # Errors
+/// If the message is larger or deeper than M18 allows.
+pub fn to_protobuf<T: Message>(message: &T, room_bytes: usize) -> Result<Image, EncodeError> {
+    // SAFETY: a message of the type that the plan was bound to, and borrowed.
+    unsafe { encode(T::plan(), object(message), room_bytes, None) }
+}
+
+/// Reads an image where a frame has it.
+///
+/// # Errors
+/// [`DecodeError::Misaligned`] asks for a copy at a multiple of 8; all else is the sender's fault.
+pub fn view_native<T: Message>(image: &[u8]) -> Result<&T, DecodeError> {
+    if !is_aligned(image.as_ptr()) {
+        return Err(DecodeError::Misaligned);
+    }
+    T::judge(image)?;
+    image.as_ptr().expose_provenance();
+    // SAFETY: M26 accepted the image for the plan that `T` is bound to, and nobody writes it while
+    // it is borrowed. The root lies behind the header.
+    Ok(unsafe { &*image.as_ptr().add(HEADER_BYTES).cast::<T>() })
+}
+
+fn object<T: Message>(message: &T) -> Object<'_> {
+    Object::new(NonNull::from(message).cast(), size_of::<T>() as u32)
+}
+
+/// The first chunk as an image (M21): `used` bytes of it, with room and header before the root.
+#[inline]
+fn as_it_lies(
+    plan: fn() -> Plan<'static>,
+    mut chunk: MsgBuf,
+    used: usize,
+) -> Result<Image, EncodeError> {
+    let image_bytes = used - ROOM_BYTES;
+    // The least struct that holds another has two words: fewer bytes have fewer levels.
+    if image_bytes > HEADER_BYTES + DEPTH_MAX as usize * 16 {
+        is_encodable(plan(), &mut chunk, image_bytes)?;
+    }
+    chunk.set_len(used);
+    // SAFETY: room and header precede the root, which the chunk has.
+    unsafe { chunk.data_ptr().add(ROOM_BYTES).cast().write(header(image_bytes as u32)) };
+    Ok(Image { head: chunk, tail: Vec::new() })
+}
+
+/// Whether a message that is whole in a chunk keeps the limits of M18.
+#[cold]
+fn is_encodable(plan: Plan<'_>, chunk: &mut MsgBuf, image_bytes: usize) -> Result<(), EncodeError> {
+    if image_bytes > MESSAGE_BYTES_MAX {
+        return Err(EncodeError::TooLarge);
+    }
+    // SAFETY: the root, behind the room and the header.
+    let root = unsafe { chunk.data_ptr().add(ROOM_BYTES + HEADER_BYTES) };
+    is_within(plan, Object::new(root, plan.bytes()), DEPTH_MAX).ok_or(EncodeError::TooDeep)
+}
+
+/// `Some` if messages are nested at most `depth` deep below this one.
+fn is_within(plan: Plan<'_>, message: Object<'_>, depth: u32) -> Option<()> {
+    plan.steps().iter().try_for_each(|step| steps_within(plan, *step, message, depth))
+}
+
+fn steps_within(plan: Plan<'_>, step: Step, at: Object<'_>, depth: u32) -> Option<()> {
+    let nested = |plan: Plan<'_>, at: Object<'_>| is_within(plan, at, depth.checked_sub(1)?);
+    match step {
+        Step::Link { offset, message } => {
+            let plan = plan.other(message);
+            at.follow(offset, plan.bytes()).map_or(Some(()), |at| nested(plan, at))
+        }
+        Step::Struct { offset, message } => {
+            let plan = plan.other(message);
+            nested(plan, at.part(offset, plan.bytes()))
+        }
+        Step::Messages { offset, message } => {
+            let plan = plan.other(message);
+            each(at, offset, plan.bytes(), |element| nested(plan, element))
+        }
+        Step::Map { offset, entry } => {
+            let entry = plan.entry(entry);
+            each(at, offset, entry.bytes, |element| {
+                let mut steps = plan.entry_steps(entry).iter();
+                steps.try_for_each(|step| steps_within(plan, *step, element, depth))
+            })
+        }
+        Step::OneOf { offset, first, count } => {
+            let case = u32::from_le_bytes(at.load(offset));
+            let member = plan.member(Step::members(first, count), case);
+            let step = member.and_then(|member| member.step);
+            step.map_or(Some(()), |step| steps_within(plan, step, at, depth))
+        }
+        _ => Some(()),
+    }
+}
+
+/// Visits the elements of the list at `offset`.
+fn each(
+    at: Object<'_>,
+    offset: u32,
+    element_bytes: u32,
+    mut visit: impl FnMut(Object<'_>) -> Option<()>,
+) -> Option<()> {
+    let Some((array, len)) = at.target(offset, element_bytes) else { return Some(()) };
+    (0..len).try_for_each(|index| visit(array.part(index * element_bytes, element_bytes)))
+}

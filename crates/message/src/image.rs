@@ -1,0 +1,101 @@
+//! Native encoding: a message's bytes as they lie, in one piece (M19 to M27).
+//!
+//! `validate` judges an image that arrived, `compact` makes one from memory that may lie anywhere
+//! and may belong to somebody else. Both walk by plan over structs as they lie, and neither knows a
+//! type. What they share (the checks on a struct's own bytes) is in `check`.
+//!
+//! Invariants: an image that `validate` accepted can be read by any accessor of its type without a
+//! further check, as long as nobody writes it (M27); an image that `compact` made is one that
+//! `validate` accepts, with zeros between objects and in parts that are empty (M13).
+
+mod check;
+mod compact;
+mod flat;
+mod segment;
+mod sink;
+mod source;
+mod validate;
+
+use petasos_buf::MsgBuf;
+use petasos_schema::{Hash, LAYOUT_VERSION};
+
+pub use compact::compact;
+pub use flat::{Flat, is_flat};
+pub use segment::{SEGMENTS_MAX, Segment};
+pub(crate) use source::Private;
+pub use source::{CompactError, Outside, Source};
+pub use validate::validate;
+
+/// Bytes of an image's header; the root follows it (M20).
+pub(crate) const HEADER_BYTES: usize = 8;
+
+/// Whether messages of a type travel in native encoding: both ends lay messages out by the same
+/// rules, and mean the same type (M19).
+pub fn is_native(our_hash: Hash, their_layout: u32, their_hash: Hash) -> bool {
+    their_layout == LAYOUT_VERSION && our_hash == their_hash
+}
+
+/// Whether an image that begins at `at` can be read there (M25).
+#[inline(always)]
+pub fn is_aligned(at: *const u8) -> bool {
+    at.addr().is_multiple_of(8)
+}
+
+/// The header of an image of `image_bytes` (M20).
+pub(crate) fn header(image_bytes: u32) -> [u8; HEADER_BYTES] {
+    (u64::from(image_bytes) | u64::from(LAYOUT_VERSION) << 32).to_le_bytes()
+}
+
+/// An encoded message, in native encoding or protobuf's.
+#[derive(Debug)]
+pub struct Image {
+    /// [`ROOM_BYTES`](crate::ROOM_BYTES) or as many as the encoder was asked for, unspecified, and
+    /// behind them the first piece of the encoding.
+    pub head: MsgBuf,
+    /// What follows, piece by piece: bytes that were not copied (M24), and what is between them.
+    /// At most [`SEGMENTS_MAX`].
+    pub tail: Vec<Segment>,
+}
+
+impl Image {
+    /// Bytes of head and tail together, the room included.
+    #[expect(clippy::len_without_is_empty, reason = "there is always a room or a header")]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.tail.iter().map(Segment::len).sum::<usize>()
+    }
+
+    /// The whole in one piece: the tail is copied behind the head.
+    #[inline]
+    pub fn into_buf(self) -> MsgBuf {
+        match self.tail.is_empty() {
+            true => self.head,
+            false => self.joined(0),
+        }
+    }
+
+    /// [`Image::into_buf`] with `tail_bytes` of zeros behind it, to be written.
+    #[inline]
+    pub fn into_buf_with(self, tail_bytes: usize) -> MsgBuf {
+        match self.tail.is_empty() && tail_bytes == 0 {
+            true => self.head,
+            false => self.joined(tail_bytes),
+        }
+    }
+
+    #[cold]
+    fn joined(self, tail_bytes: usize) -> MsgBuf {
+        let (mut at, len) = (self.head.len(), self.len());
+        let mut buf = match self.head.capacity() < len + tail_bytes {
+            true => sink::larger(&self.head, len + tail_bytes),
+            false => self.head,
+        };
+        buf.set_len(len + tail_bytes);
+        for segment in &self.tail {
+            let end = at + segment.len();
+            segment.copy_to(&mut buf.as_mut_slice()[at..end]);
+            at = end;
+        }
+        buf.as_mut_slice()[len..].fill(0);
+        buf
+    }
+}

@@ -1,0 +1,62 @@
+//! What generated types implement.
+
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+use crate::edit::Edit;
+use crate::part::MessageType;
+use crate::plan::Plan;
+use crate::{DecodeError, validate};
+
+/// A generated message type; implemented by [`message!`](crate::message!).
+///
+/// # Safety
+/// `TYPE` is what the compiler says of the type: its size, and the offsets and types of its fields.
+/// `Mut` lends no `&mut Self`, no part and no value of the type to safe code, and neither does
+/// anything else (M12).
+pub unsafe trait Message: Sized + Send + Sync + PartialEq + Debug + 'static {
+    /// The cursor that writes such a message.
+    type Mut<'a>: From<Edit<'a, Self>> + Deref<Target = Self>;
+
+    #[doc(hidden)]
+    const TYPE: &'static MessageType;
+
+    /// The message's plan.
+    ///
+    /// # Panics
+    /// On first use, if the type is not laid out as its schema says (M9): the program was built
+    /// from pieces that do not belong together.
+    fn plan() -> Plan<'static>;
+
+    /// Judges an image of the message as [`validate`] does (M26), sooner if it can.
+    ///
+    /// # Errors
+    /// If any rule of M26 is broken. The sender's fault, always.
+    #[doc(hidden)]
+    fn judge(image: &[u8]) -> Result<(), DecodeError>;
+}
+
+/// What [`Message::judge`] comes to when the short way does not accept: most often an error.
+#[doc(hidden)]
+#[cold]
+#[inline(never)]
+pub fn judge_by_plan<T: Message>(image: &[u8]) -> Result<(), DecodeError> {
+    validate(T::plan(), image)
+}
+
+/// Where `message!` keeps a type's plan.
+#[doc(hidden)]
+pub struct BoundPlan(OnceLock<Plan<'static>>);
+
+impl BoundPlan {
+    #[expect(clippy::new_without_default, reason = "made by a macro, in a static")]
+    pub const fn new() -> BoundPlan {
+        BoundPlan(OnceLock::new())
+    }
+
+    #[inline]
+    pub fn get(&'static self, of: &'static MessageType) -> Plan<'static> {
+        *self.0.get_or_init(|| crate::agree::bind(of))
+    }
+}

@@ -1,0 +1,19 @@
+//! The protobuf encoding, by plan (M28 to M31).
+//!
+//! `decode` goes over the input once. `encode` goes over the message once, from its end to its
+//! beginning, so that the length of what is nested is known when it is to be written. Neither
+//! allocates per field.
+
+mod cursor;
+mod decode;
+mod dynamic;
+mod encode;
+mod leaf;
+mod limits;
+pub(crate) mod utf8;
+mod writer;
+
+pub(crate) use decode::decode;
+pub use dynamic::DynamicMsg;
+pub(crate) use encode::{append, encode};
+pub use limits::{DecodeLimits, Input};
