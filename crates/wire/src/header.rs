@@ -15,7 +15,7 @@ use crate::{Encoding, HEADER_BYTES, Kind, VERSION};
 const VERSION_MASK: u64 = 0xf;
 const KIND_MASK: u64 = 0xf << 4;
 const FROM_SERVER: u64 = 1 << 7;
-const FLAG_KEY_PHASE: u64 = 1 << 8;
+pub(crate) const FLAG_KEY_PHASE: u64 = 1 << 8;
 const FLAG_ECN_ECHO: u64 = 1 << 9;
 const ENCODING_SHIFT: u32 = 10;
 pub(crate) const ENCODING_MASK: u64 = 0b11 << ENCODING_SHIFT;
@@ -29,7 +29,7 @@ pub(crate) const SESSION_IN_WORD_MASK: u64 = SESSION_MASK << SESSION_SHIFT;
 const TAG_SHIFT: u32 = 36;
 const MARK_MASK: u64 = u64::MAX << TAG_SHIFT | FLAG_CHECKSUM;
 const REQUEST_MASK: u64 = (1 << 40) - 1;
-const TRANSMISSION_SHIFT: u32 = 40;
+pub(crate) const TRANSMISSION_SHIFT: u32 = 40;
 const INDEX_MASK: u64 = (1 << 20) - 1;
 const MESSAGE_BYTES_SHIFT: u32 = 20;
 const VALUE_MASK: u64 = (1 << 28) - 1;
@@ -203,7 +203,7 @@ impl<'a> Packet<'a> {
         self.words[0] & FLAG_ECN_ECHO != 0
     }
 
-    /// Which of two encryption keys is in use (W11). Always clear in plaintext.
+    /// Which of two keys seals the packet (W30). Always clear in plaintext.
     pub fn key_phase(&self) -> bool {
         self.words[0] & FLAG_KEY_PHASE != 0
     }
@@ -226,7 +226,7 @@ impl<'a> Packet<'a> {
         self.words[0] & FLAG_LATER != 0
     }
 
-    /// Whether a CRC32C follows the payload (W12).
+    /// Whether a CRC32C (W12), or in a sealed session a tag (W27), follows the payload.
     #[inline]
     pub fn has_checksum(&self) -> bool {
         self.words[0] & FLAG_CHECKSUM != 0

@@ -11,9 +11,11 @@ mod header;
 mod kind;
 mod limits;
 mod raw;
+mod sealed;
 
 pub use ack::{AckBitmap, BITMAP_WORDS_MAX};
 pub use header::{Header, Malformed, Packet, SessionMark};
 pub use kind::{Encoding, Kind, RejectCode};
 pub use limits::*;
-pub use raw::{RawPacket, Signature};
+pub use raw::{RawPacket, Signature, Signed, Verified};
+pub use sealed::{set_key_phase, transmission_of};

@@ -24,6 +24,8 @@ pub const CREDITS_MAX: u32 = (1 << 12) - 1;
 pub const SLOTS_MAX: u32 = 64;
 /// Bytes of the optional trailing CRC32C (W12).
 pub const CHECKSUM_BYTES: usize = 4;
+/// Bytes of the tag at the end of a sealed packet (W27).
+pub const SEAL_BYTES: usize = 16;
 /// The smallest payload that a session may negotiate, in bytes (W13).
 pub const PAYLOAD_BYTES_MIN: u32 = 1024;
 

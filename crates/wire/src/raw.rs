@@ -5,7 +5,7 @@
 //! one right value, known when the session is set up: its [`Signature`]. Whatever differs takes
 //! the long way, which says what is wrong.
 
-use crate::header::{ENCODING_MASK, SESSION_IN_WORD_MASK, SESSION_SHIFT, words_of};
+use crate::header::{ENCODING_MASK, FLAG_KEY_PHASE, SESSION_IN_WORD_MASK, SESSION_SHIFT, words_of};
 use crate::{HEADER_BYTES, Kind, Packet, SessionMark, VERSION};
 
 /// A datagram long enough for a header, of which nothing has been checked.
@@ -13,6 +13,25 @@ use crate::{HEADER_BYTES, Kind, Packet, SessionMark, VERSION};
 pub struct RawPacket<'a> {
     words: [u64; 3],
     payload: &'a [u8],
+}
+
+/// A packet that may carry a session's [`Signature`].
+pub trait Signed<'a> {
+    /// The packet, if it carries `signature`: the checks of [`Packet::parse`] hold then, and the
+    /// tag is right.
+    fn signed(&self, signature: Signature) -> Option<Packet<'a>>;
+}
+
+/// A packet whose checksum or seal has been verified and cut off.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'a>(pub Packet<'a>);
+
+impl<'a> Signed<'a> for Verified<'a> {
+    #[inline(always)]
+    fn signed(&self, signature: Signature) -> Option<Packet<'a>> {
+        let word = self.0.words[0] & !(SESSION_IN_WORD_MASK | ENCODING_MASK | FLAG_KEY_PHASE);
+        (word | SESSION_IN_WORD_MASK == signature.0).then_some(self.0)
+    }
 }
 
 impl<'a> RawPacket<'a> {
@@ -35,17 +54,23 @@ impl<'a> RawPacket<'a> {
         ((self.words[0] & SESSION_IN_WORD_MASK) >> SESSION_SHIFT) as usize
     }
 
-    /// The packet, if it carries `signature`: the checks of [`Packet::parse`] hold then, and the
-    /// tag is right.
+    /// The request that the packet claims to be about (W5).
     #[inline(always)]
-    pub fn signed(&self, signature: Signature) -> Option<Packet<'a>> {
-        let word = self.words[0] & !(SESSION_IN_WORD_MASK | ENCODING_MASK);
-        (word == signature.0).then_some(self.unchecked())
+    pub fn request(&self) -> u64 {
+        self.unchecked().request()
     }
 
     #[inline(always)]
     fn unchecked(&self) -> Packet<'a> {
         Packet { words: self.words, payload: self.payload }
+    }
+}
+
+impl<'a> Signed<'a> for RawPacket<'a> {
+    #[inline(always)]
+    fn signed(&self, signature: Signature) -> Option<Packet<'a>> {
+        let word = self.words[0] & !(SESSION_IN_WORD_MASK | ENCODING_MASK);
+        (word == signature.0).then_some(self.unchecked())
     }
 }
 
@@ -55,13 +80,15 @@ impl<'a> RawPacket<'a> {
 pub struct Signature(u64);
 
 impl Signature {
-    /// The signature of packets of `kind` with `mark`. In a session with checksums (W12) no
-    /// packet has it, since each carries a flag.
+    /// The signature of packets of `kind` with `mark`. In a session with checksums (W12), or with
+    /// seals (W27), only [`Verified`] packets have it.
     pub const fn new(kind: Kind, mark: SessionMark) -> Signature {
+        let word = VERSION as u64 | (kind as u64) << 4 | mark.word();
         if mark.has_checksum() {
-            return Signature(0);
+            // No word has these bits once the session's index is masked out.
+            return Signature(word | SESSION_IN_WORD_MASK);
         }
-        Signature(VERSION as u64 | (kind as u64) << 4 | mark.word())
+        Signature(word)
     }
 }
 
@@ -102,6 +129,31 @@ mod tests {
         let signature = Signature::new(Kind::Request, SessionMark::new(TAG, true));
         assert!(!is_signed(request(), signature));
         assert!(!is_signed(request().with_checksum(), signature));
+        for word in [0, u64::MAX, SESSION_IN_WORD_MASK] {
+            let bytes = [word.to_le_bytes(), [0; 8], [0; 8]].concat();
+            let raw = RawPacket::read(&bytes).expect("a header is long enough");
+            assert!(raw.signed(signature).is_none(), "{word:x}");
+        }
+    }
+
+    #[test]
+    fn verified_packets_of_such_a_session_are_ordinary_whatever_the_key_phase() {
+        let signature = Signature::new(Kind::Request, SessionMark::new(TAG, true));
+        let is_signed = |header: Header, odd: bool, signature| {
+            let mut bytes = header.to_bytes();
+            crate::set_key_phase(&mut bytes, odd);
+            let packet = Packet::parse(&bytes).expect("the header is one");
+            Verified(packet).signed(signature).is_some()
+        };
+        for odd in [false, true] {
+            assert!(is_signed(request().with_checksum(), odd, signature));
+            assert!(!is_signed(request(), odd, signature), "it says that nothing follows");
+            assert!(!is_signed(request().with_checksum().with_ecn_echo(true), odd, signature));
+            let other_tag = Signature::new(Kind::Request, SessionMark::new(TAG + 1, true));
+            assert!(!is_signed(request().with_checksum(), odd, other_tag));
+            let plain = Signature::new(Kind::Request, SessionMark::new(TAG, false));
+            assert!(!is_signed(request(), odd, plain));
+        }
     }
 
     #[test]

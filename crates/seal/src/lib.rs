@@ -1,0 +1,82 @@
+//! Sealed sessions (`docs/spec/wire.md`, W27 to W31): keys, numbers, and packets under an AEAD.
+//!
+//! A [`Seal`] is one end's half of a sealed session: a [`Sealer`] for what it sends and an
+//! [`Opener`] for what it receives, made from the [`SessionSecret`] that both ends derive from
+//! their control connection. Sans-I/O: packets are byte slices, and there is no clock.
+//!
+//! Invariants:
+//! - a [`Sealer`] never uses a number twice, whatever packets it is given;
+//! - an [`Opener`] gives out a packet's payload once, and only if the peer's sealer made it;
+//! - neither allocates nor locks, but for the one key that begins 2^21 packets.
+//!
+//! Boundary rule: sees `wire` only; never sessions, buffers or sockets.
+
+mod key;
+mod opener;
+mod sealer;
+mod window;
+
+pub use key::{Cipher, SECRET_BYTES, SessionSecret};
+pub use opener::{OpenError, Opener};
+pub use petasos_wire::SEAL_BYTES;
+pub use sealer::{NotNewer, Sealer};
+
+/// Which end of a session a process holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The one that sends requests.
+    Client,
+    /// The one that answers them.
+    Server,
+}
+
+/// How many packets a key seals, as a power of two (W30). Both ends of a session must have the
+/// same; only tests of rotation have reason to differ from the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyLife(u32);
+
+impl KeyLife {
+    /// Keys for 2^`log2` packets each.
+    ///
+    /// # Panics
+    /// If that is more than the default: then the cipher's limits (RFC 9001, section 6.6) are near.
+    pub const fn of_log2(log2: u32) -> KeyLife {
+        assert!(log2 <= KeyLife::DEFAULT.0, "keys last no longer than W30 lets them");
+        KeyLife(log2)
+    }
+
+    const DEFAULT: KeyLife = KeyLife(21);
+
+    /// Which key a packet's number belongs to, counted from 0.
+    fn generation(self, number: u64) -> u64 {
+        number >> self.0
+    }
+}
+
+impl Default for KeyLife {
+    fn default() -> KeyLife {
+        KeyLife::DEFAULT
+    }
+}
+
+/// One end's half of a sealed session.
+#[derive(Debug)]
+pub struct Seal {
+    /// For what this end sends.
+    pub sealer: Sealer,
+    /// For what it receives.
+    pub opener: Opener,
+}
+
+impl Seal {
+    /// The half of `end`, with the tag that the server chose for the session (W28).
+    pub fn new(secret: &SessionSecret, end: End, server_tag: u32, life: KeyLife) -> Seal {
+        let (to_server, to_client) = secret.directions(server_tag);
+        let (own, far) = match end {
+            End::Client => (to_server, to_client),
+            End::Server => (to_client, to_server),
+        };
+        let cipher = secret.cipher();
+        Seal { sealer: Sealer::new(cipher, own, life), opener: Opener::new(cipher, far, life) }
+    }
+}

@@ -1,0 +1,189 @@
+//! What an end receives.
+
+use petasos_wire::{HEADER_BYTES, Packet, SEAL_BYTES, TRANSMISSION_NUMBERS};
+
+use crate::KeyLife;
+use crate::key::{Cipher, Forged, PacketKey, Secret};
+use crate::window::Window;
+
+/// Packets that may fail to open in a session's life: the integrity limit of the weaker cipher
+/// (RFC 9001, section 6.6).
+const FORGED_MAX: u64 = 1 << 36;
+
+/// Why a packet was not opened. Nothing has changed by it, but for a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// It is too short for a tag. The sender's fault, or noise.
+    #[error("the packet has no tag")]
+    Short,
+    /// It has been opened before, or is older than can be told (W31): the network's doing, or
+    /// somebody who sends again what he saw.
+    #[error("the packet has been opened before, or is too old")]
+    Replayed,
+    /// The peer's sealer has not made it, or it was changed since.
+    #[error("the packet is not what the peer has sealed")]
+    Forged,
+    /// So many did not open that none is opened any more (W30).
+    #[error("too many packets of the session did not open")]
+    Worn,
+}
+
+/// Opens the packets of one direction.
+#[derive(Debug)]
+pub struct Opener {
+    window: Window,
+    current: PacketKey,
+    /// Of the highest number that has opened.
+    generation: u64,
+    previous: Option<PacketKey>,
+    /// Made when a number first asks for it.
+    following: Option<PacketKey>,
+    forged: u64,
+    life: KeyLife,
+    cipher: Cipher,
+    /// Of the key after the current one.
+    secret: Secret,
+}
+
+impl Opener {
+    pub(crate) fn new(cipher: Cipher, secret: Secret, life: KeyLife) -> Opener {
+        Opener {
+            window: Window::new(),
+            current: secret.key(cipher),
+            generation: 0,
+            previous: None,
+            following: None,
+            forged: 0,
+            life,
+            cipher,
+            secret: secret.next(),
+        }
+    }
+
+    /// Opens `bytes`, as which `packet` was parsed, into the beginning of `out`.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. What is in `out` then means nothing.
+    ///
+    /// # Panics
+    /// If `out` is shorter than `bytes`.
+    pub fn open<'o>(
+        &mut self,
+        bytes: &[u8],
+        packet: &Packet<'_>,
+        out: &'o mut [u8],
+    ) -> Result<&'o [u8], OpenError> {
+        let (Some((header, _)), Some((sealed, tag))) = (
+            bytes.split_first_chunk::<HEADER_BYTES>(),
+            packet.payload().split_last_chunk::<SEAL_BYTES>(),
+        ) else {
+            return Err(OpenError::Short);
+        };
+        let number = self.number(packet.transmission());
+        if !self.window.is_new(number) {
+            return Err(OpenError::Replayed);
+        }
+        let generation = self.life.generation(number);
+        if self.forged >= FORGED_MAX {
+            return Err(OpenError::Worn);
+        }
+        let out = &mut out[..sealed.len()];
+        let phase_fits = packet.key_phase() == (generation % 2 == 1);
+        let key = self.key(generation).filter(|_| phase_fits).ok_or(OpenError::Forged)?;
+        if let Err(Forged) = key.open(number, header, sealed, tag, out) {
+            self.forged += 1;
+            return Err(OpenError::Forged);
+        }
+        self.window.insert(number);
+        if generation > self.generation {
+            self.advance();
+        }
+        Ok(out)
+    }
+
+    /// The number nearest to the one after the highest (RFC 9000, appendix A.3).
+    #[inline]
+    fn number(&self, transmission: u32) -> u64 {
+        const SPACE: u64 = TRANSMISSION_NUMBERS as u64;
+        let expected = self.window.next();
+        let ahead = u64::from(transmission.wrapping_sub(expected as u32) % TRANSMISSION_NUMBERS);
+        match (expected + ahead).checked_sub(SPACE) {
+            Some(before) if ahead > SPACE / 2 => before,
+            _ => expected + ahead,
+        }
+    }
+
+    /// The key of `generation`, if that is near enough.
+    #[inline]
+    fn key(&mut self, generation: u64) -> Option<&PacketKey> {
+        if generation == self.generation {
+            return Some(&self.current);
+        }
+        self.other_key(generation)
+    }
+
+    #[cold]
+    fn other_key(&mut self, generation: u64) -> Option<&PacketKey> {
+        if generation + 1 == self.generation {
+            return self.previous.as_ref();
+        }
+        if generation != self.generation + 1 {
+            return None;
+        }
+        Some(self.following.get_or_insert_with(|| self.secret.key(self.cipher)))
+    }
+
+    /// The following key has opened a packet.
+    #[cold]
+    fn advance(&mut self) {
+        let following = self.following.take().expect("what has just been opened with is there");
+        self.previous = Some(core::mem::replace(&mut self.current, following));
+        self.secret = self.secret.next();
+        self.generation += 1;
+    }
+
+    /// How many keys the peer has used before the present one.
+    pub fn rotations(&self) -> u64 {
+        self.generation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opener() -> Opener {
+        let session = crate::SessionSecret::new(Cipher::Aes128Gcm, [1; crate::SECRET_BYTES]);
+        let (to_server, _) = session.directions(5);
+        Opener::new(Cipher::Aes128Gcm, to_server, KeyLife::default())
+    }
+
+    #[test]
+    fn w29_the_number_is_the_nearest() {
+        const SPACE: u64 = TRANSMISSION_NUMBERS as u64;
+        let mut opener = opener();
+        assert_eq!(opener.number(1), 1);
+        // Nothing lies before the first.
+        assert_eq!(opener.number(TRANSMISSION_NUMBERS - 1), SPACE - 1);
+        for highest in [5, SPACE - 2, SPACE + 3, 7 * SPACE - 1] {
+            opener.window = Window::new();
+            opener.window.insert(highest);
+            for number in highest.saturating_sub(4000)..highest + 4000 {
+                assert_eq!(opener.number((number % SPACE) as u32), number, "after {highest}");
+            }
+        }
+    }
+
+    /// RFC 9001, section 6.6.
+    #[test]
+    fn w30_after_too_many_forgeries_nothing_opens() {
+        let mut opener = opener();
+        opener.forged = FORGED_MAX;
+        let header = petasos_wire::Header::for_session(1, 2).with_checksum();
+        let mut bytes = header.with_request(petasos_wire::Kind::Request, 8, 1).to_bytes().to_vec();
+        bytes.extend([0; SEAL_BYTES]);
+        let packet = Packet::parse(&bytes).unwrap();
+        assert_eq!(opener.open(&bytes, &packet, &mut [0; 64]), Err(OpenError::Worn));
+    }
+}

@@ -1,0 +1,90 @@
+//! What an end sends.
+
+use petasos_wire::{HEADER_BYTES, SEAL_BYTES, TRANSMISSION_NUMBERS};
+use petasos_wire::{set_key_phase, transmission_of};
+
+use crate::KeyLife;
+use crate::key::{Cipher, PacketKey, Secret};
+
+/// A packet whose number does not follow those before (W29): it was not sealed, and is to be
+/// dropped. The fault of whoever numbered it; sending it again under a fresh number is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the packet's number is not above the last one")]
+pub struct NotNewer;
+
+/// Seals the packets of one direction.
+#[derive(Debug)]
+pub struct Sealer {
+    key: PacketKey,
+    /// Numbers below this have been used, or never will be.
+    next: u64,
+    generation: u64,
+    life: KeyLife,
+    cipher: Cipher,
+    /// Of the key after this one.
+    secret: Secret,
+}
+
+impl Sealer {
+    pub(crate) fn new(cipher: Cipher, secret: Secret, life: KeyLife) -> Sealer {
+        let key = secret.key(cipher);
+        Sealer { key, next: 0, generation: 0, life, cipher, secret: secret.next() }
+    }
+
+    /// Seals a packet where it lies: a header, a payload, and room for the tag.
+    ///
+    /// # Errors
+    /// See [`NotNewer`]; the packet is as it was.
+    ///
+    /// # Panics
+    /// If `packet` is shorter than a header and a tag.
+    #[inline]
+    pub fn seal(&mut self, packet: &mut [u8]) -> Result<(), NotNewer> {
+        let (header, rest) = packet
+            .split_first_chunk_mut::<HEADER_BYTES>()
+            .expect("a packet to be sealed has a header");
+        let (payload, tag) = rest
+            .split_last_chunk_mut::<SEAL_BYTES>()
+            .expect("a packet to be sealed has room for the tag");
+        let number = self.number(transmission_of(header))?;
+        self.next = number + 1;
+        let generation = self.life.generation(number);
+        while self.generation < generation {
+            self.rotate();
+        }
+        set_key_phase(header, generation % 2 == 1);
+        self.key.seal(number, header, payload, tag);
+        Ok(())
+    }
+
+    /// The least number from `next` on that ends in `transmission`. (62 bits last for 14,000 years
+    /// at 10 M packets/s.)
+    #[inline]
+    fn number(&self, transmission: u32) -> Result<u64, NotNewer> {
+        let ahead = transmission.wrapping_sub(self.next as u32) % TRANSMISSION_NUMBERS;
+        if ahead < TRANSMISSION_NUMBERS / 2 {
+            Ok(self.next + u64::from(ahead))
+        } else {
+            Err(NotNewer)
+        }
+    }
+
+    /// Goes on with the next key.
+    #[cold]
+    fn rotate(&mut self) {
+        self.key = self.secret.key(self.cipher);
+        self.secret = self.secret.next();
+        self.generation += 1;
+    }
+
+    /// How many keys have been used before the present one.
+    pub fn rotations(&self) -> u64 {
+        self.generation
+    }
+}
+
+impl core::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Secret")
+    }
+}

@@ -1,0 +1,40 @@
+//! The two fields of a written header that sealing is concerned with.
+
+use crate::HEADER_BYTES;
+use crate::header::{FLAG_KEY_PHASE, TRANSMISSION_SHIFT, words_of};
+
+const KEY_PHASE_BYTE: usize = 1;
+
+const _: () = assert!(FLAG_KEY_PHASE == 1 << (8 * KEY_PHASE_BYTE));
+
+/// The transmission number in a header (W6), of which a sealed packet's number is made (W29).
+#[inline]
+pub fn transmission_of(header: &[u8; HEADER_BYTES]) -> u32 {
+    (words_of(header)[1] >> TRANSMISSION_SHIFT) as u32
+}
+
+/// Says in a header which of two keys seals the packet (W30).
+#[inline]
+pub fn set_key_phase(header: &mut [u8; HEADER_BYTES], odd: bool) {
+    header[KEY_PHASE_BYTE] = header[KEY_PHASE_BYTE] & !1 | u8::from(odd);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Header, Kind, Packet};
+
+    #[test]
+    fn w30_the_key_phase_is_one_bit_and_the_rest_stays() {
+        let header = Header::for_session(9, 10).with_checksum();
+        let header = header.with_request(Kind::Request, 11, 0xab_cdef).with_client(1, 2, 3);
+        let mut bytes = header.to_bytes();
+        assert_eq!(transmission_of(&bytes), 0xab_cdef);
+        set_key_phase(&mut bytes, true);
+        let packet = Packet::parse(&bytes).unwrap();
+        assert!(packet.key_phase() && packet.has_checksum());
+        assert_eq!((packet.session(), packet.tag(), packet.transmission()), (9, 10, 0xab_cdef));
+        set_key_phase(&mut bytes, false);
+        assert_eq!(bytes, header.to_bytes());
+    }
+}
