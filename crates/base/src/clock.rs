@@ -17,24 +17,36 @@ pub enum Clock {
 impl Clock {
     /// The system's monotonic clock. All system clocks of a process share one start.
     pub fn system() -> Clock {
-        Clock::System(SystemClock { clock: quanta::Clock::new() })
+        Clock::System(SystemClock::default())
     }
 
     /// The present time.
     pub fn now(&self) -> Time {
         match self {
-            Clock::System(system) => {
-                Time::from_nanos(system.clock.delta_as_nanos(0, system.clock.raw()))
-            }
+            Clock::System(system) => system.now(),
             Clock::Virtual(clock) => clock.now(),
         }
     }
 }
 
-/// The processor's monotonic counter, scaled to nanoseconds.
+/// The processor's monotonic counter, scaled to nanoseconds. All of a process share one start, and
+/// unlike a [`Clock`] each can be moved to another thread.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     clock: quanta::Clock,
+}
+
+impl SystemClock {
+    /// The present time.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(self.clock.delta_as_nanos(0, self.clock.raw()))
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock { clock: quanta::Clock::new() }
+    }
 }
 
 /// A clock that stands still until it is set.

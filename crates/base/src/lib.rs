@@ -1,16 +1,21 @@
-//! What every other crate may use: time, a timing wheel, random numbers, counters, the atomics
-//! seam.
+//! What every other crate may use: time, a timing wheel, random numbers, counters, prefetching, the
+//! atomics seam.
 //!
 //! Boundary rule: depends on no Petasos crate and performs no I/O but reading the clock.
 
+#![deny(unsafe_code)]
+
 mod clock;
 mod counters;
+#[allow(unsafe_code, reason = "the one seam: see the module")]
+mod prefetch;
 mod rng;
 pub mod sync;
 mod time;
 mod wheel;
 
-pub use clock::{Clock, VirtualClock};
+pub use clock::{Clock, SystemClock, VirtualClock};
+pub use prefetch::{prefetch, prefetch_head};
 pub use rng::{Rng, random_seed};
 pub use time::Time;
 pub use wheel::{SLOTS_MAX, Wheel};

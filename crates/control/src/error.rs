@@ -42,6 +42,9 @@ pub enum ProtocolError {
     /// It began with something other than a hello (C4): most likely not a Petasos process.
     #[error("it does not begin with a hello; is it a Petasos control port?")]
     HelloExpected,
+    /// It began with a record of TLS, which this connection is not wrapped in (C16).
+    #[error("it speaks TLS, and this process does not")]
+    SpeaksTls,
     /// It sent a second hello (C4).
     #[error("it sent a second hello")]
     HelloRepeated,

@@ -1,12 +1,15 @@
-//! The protocol's own cost: RPCs of 32 bytes between two endpoints in one thread's memory, on a
+//! The protocol's own cost: small RPCs between two endpoints in one thread's memory, on a
 //! virtual clock with fixed seeds, so that instruction counts repeat exactly.
 //!
-//! `icount N` completes N RPCs and prints one line of JSON. `cargo xtask icount` runs it under
-//! callgrind at two lengths and takes the slope.
+//! `icount N [virtual|real [BYTES [sealed]]]` completes N RPCs, of 32 bytes unless told, and prints
+//! one line of JSON. `cargo xtask icount` runs it under callgrind at two lengths and takes the
+//! slope.
+
+use std::sync::Arc;
 
 use petasos_endpoint::{
-    Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Request, SessionId, Time,
-    VirtualClock,
+    Cipher, Clock, Completion, Context, Endpoint, EndpointConfig, Identity, MsgBuf, Request,
+    SessionId, SessionSecret, SessionSecurity, Time, VirtualClock,
 };
 use petasos_netio::PacketIo;
 use petasos_netio::memory::{Hub, MemoryConfig};
@@ -21,6 +24,7 @@ struct Client {
     completed: u64,
     started: u64,
     goal: u64,
+    bytes: usize,
 }
 
 fn echo(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
@@ -28,7 +32,7 @@ fn echo(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
 }
 
 fn next(client: &mut Client, cx: &mut Context<Client>, completion: Completion<'_>) {
-    assert_eq!(completion.result.expect("loopback loses nothing").len(), 32);
+    assert_eq!(completion.result.expect("loopback loses nothing").len(), client.bytes);
     client.completed += 1;
     if client.started < client.goal {
         client.started += 1;
@@ -45,20 +49,23 @@ fn main() {
     let virtual_time = std::env::args().nth(2).as_deref() != Some("real");
     let time = VirtualClock::default();
     let clock = if virtual_time { Clock::Virtual(time.clone()) } else { Clock::system() };
+    let bytes: usize = std::env::args().nth(3).map_or(32, |n| n.parse().expect("a number"));
     let config = || EndpointConfig { seed: Some(1), ..EndpointConfig::default() };
     let hub = Hub::direct(MemoryConfig::default());
     let mut server = Endpoint::new(config(), hub.port(), clock.clone(), ());
     server.register(ECHO, echo);
-    let state = Client { goal, ..Client::default() };
+    let state = Client { goal, bytes, ..Client::default() };
     let mut client = Endpoint::new(config(), hub.port(), clock.clone(), state);
+    let sealed = std::env::args().nth(4).as_deref() == Some("sealed");
     for _ in 0..SESSIONS {
-        connect(&mut client, &mut server);
+        connect(&mut client, &mut server, sealed.then(security));
     }
     let (state, cx) = client.split();
     for session in state.sessions.clone() {
         for _ in 0..SLOTS {
             state.started += 1;
-            let call = cx.enqueue_request(session, ECHO, MsgBuf::from_slice(&[7; 32]), next, 0);
+            let request = MsgBuf::from_slice(&vec![7; bytes]);
+            let call = cx.enqueue_request(session, ECHO, request, next, 0);
             call.expect("the session is ready");
         }
     }
@@ -73,15 +80,30 @@ fn main() {
     report(&client, begin);
 }
 
-fn connect(client: &mut Endpoint<Client>, server: &mut Endpoint<()>) {
-    let offer = client.open_session(server.local_address(), None);
+fn connect(
+    client: &mut Endpoint<Client>,
+    server: &mut Endpoint<()>,
+    security: Option<SessionSecurity>,
+) {
+    let offer = match security {
+        None => client.open_session(server.local_address(), None),
+        Some(_) => client.open_secured(server.local_address(), None),
+    };
     let offer = offer.expect("the hub reaches every port").expect("there is room for sessions");
     let client_ip = client.local_address().ip();
-    let granted = server.accept_session(&offer.params, client_ip, None).expect("it is granted");
+    let granted = server.accept_secured(&offer.params, client_ip, None, security.clone());
+    let granted = granted.expect("it is granted");
     let server_ip = server.local_address().ip();
-    let ready = client.establish_session(&offer, &granted, server_ip);
+    let ready = client.establish_secured(&offer, &granted, server_ip, security);
     assert!(ready.expect("the hub reaches every port"));
     client.state_mut().sessions.push(offer.session);
+}
+
+/// What TLS would give both ends.
+fn security() -> SessionSecurity {
+    let identity = Identity { names: Vec::new(), certificate: Vec::new() };
+    let secret = SessionSecret::new(Cipher::Aes128Gcm, [1; 32]);
+    SessionSecurity { identity: Arc::new(identity), secret }
 }
 
 fn report(client: &Endpoint<Client>, begin: Time) {

@@ -179,14 +179,32 @@ impl Backend {
         }
     }
 
-    /// A route to a server that has granted a session at `peer`.
+    /// A route to a server that has granted a session at `peer`. The server has reached this end's
+    /// rings before it granted its own. If they do not stand all the same, the network is better
+    /// than to try from this end, where a refusal would show only after the first calls.
     pub(crate) fn route_granted(&mut self, peer: PeerAddress) -> Result<Route, RouteError> {
         match (self, peer.local) {
             (Backend::Shm(io), name) => io.route(name.ok_or_else(no_rings)?),
-            (Backend::Local(io), Some(name)) => io.local_route(name),
+            (Backend::Local(io), Some(name)) => io.local_route_met(name),
             (io, None) => io.route(peer.network),
             // It has offered no name, so that none was granted.
             (_, Some(_)) => Err(no_rings()),
+        }
+    }
+}
+
+impl Backend {
+    /// Whether a session that cannot have its rings can have the network instead.
+    pub(crate) fn has_network_beside_rings(&self) -> bool {
+        matches!(self, Backend::Local(_))
+    }
+
+    /// Has `tell` called with routes through rings that are lost: see [`ShmIo::on_lost`].
+    pub(crate) fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
+        match self {
+            Backend::Shm(io) => io.on_lost(tell),
+            Backend::Local(io) => io.on_lost(tell),
+            _ => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use petasos_buf::PoolConfig;
 use petasos_proto::{CongestionConfig, Recovery, TimerConfig};
+use petasos_seal::KeyLife;
 
 use crate::polling::Polling;
 
@@ -35,6 +36,9 @@ pub struct EndpointConfig {
     pub faults: Option<FaultConfig>,
     /// How the loop waits when there is nothing to do.
     pub polling: Polling,
+    /// How long a key of a sealed session lasts. The peers must have the same; there is no reason
+    /// to change it but tests of rotation.
+    pub key_life: KeyLife,
     /// The seed of session tags and injected faults; `None` takes one from the system.
     pub seed: Option<u64>,
 }
@@ -52,6 +56,7 @@ impl Default for EndpointConfig {
             optimisations: Optimisations::default(),
             faults: None,
             polling: Polling::default(),
+            key_life: KeyLife::default(),
             seed: None,
         }
     }
@@ -71,7 +76,8 @@ pub struct SessionConfig {
     /// How lost packets are recovered.
     pub recovery: Recovery,
     /// Whether packets carry a CRC32C beside UDP's 16-bit checksum, for sessions that this
-    /// endpoint opens. It costs zero-copy sending: every packet is copied once more.
+    /// endpoint opens. It costs zero-copy sending: every packet is copied once more. Packets of
+    /// sealed sessions have their tag instead.
     pub checksum: bool,
 }
 

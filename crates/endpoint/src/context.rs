@@ -13,6 +13,7 @@ use crate::call::{
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::RequestHandle;
 use crate::kept::SHORT_BYTES_MAX;
+use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId, SessionState};
 
 /// The endpoint as handlers, continuations and the application see it.
@@ -191,6 +192,9 @@ impl<S> Context<S> {
 
     #[inline(never)]
     fn respond_with_buffer(&mut self, handle: RequestHandle, bytes: &[u8]) {
+        if bytes.len() <= SHORT_BYTES_MAX && self.core.respond_sealed(&handle, bytes) {
+            return;
+        }
         match self.response_buffer(&handle, bytes.len()) {
             Ok(mut response) => {
                 response.as_mut_slice().copy_from_slice(bytes);
@@ -215,6 +219,21 @@ impl<S> Context<S> {
         entry.is_some_and(|entry| {
             entry.generation == handle.generation && entry.session.is_running(handle.request)
         })
+    }
+
+    /// Whether the endpoint drains: a handler sees that only after
+    /// [`Endpoint::let_handlers_drain`](crate::Endpoint::let_handlers_drain).
+    pub fn is_draining(&self) -> bool {
+        self.core.draining
+    }
+
+    /// How many calls `session` can have under way at once; 0 unless it is ready.
+    pub fn session_slots(&self, session: SessionId) -> u32 {
+        let entry = self.core.clients.get(session.index);
+        match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
+            Some(ClientState::Ready { session, .. }) => session.params().slots,
+            _ => 0,
+        }
     }
 
     /// How far `session` is.
@@ -262,6 +281,12 @@ impl<S> Core<S> {
         settings: Option<&CallSettings>,
     ) -> Result<CallId, Refused> {
         let (now, bytes) = (self.now, context.request.len());
+        if bytes <= SHORT_REQUEST_BYTES_MAX {
+            context = match self.start_sealed(session, method, context, settings) {
+                Ok(call) => return Ok(call),
+                Err(context) => context,
+            };
+        }
         let in_progress = self.request_bytes + counted_bytes(bytes);
         let within = in_progress <= self.config.request_bytes_in_flight_max;
         let entry = self.clients.get_mut(session.index);
@@ -310,17 +335,17 @@ impl<S> Core<S> {
 
     /// Arms the session's timer for a call that has just begun.
     #[cold]
-    fn arm_call(&mut self, session: SessionId, timeout_at: Time) {
+    pub(crate) fn arm_call(&mut self, session: SessionId, timeout_at: Time) {
         self.arm_retransmission(session.index);
         self.arm(session, timeout_at);
     }
 
     /// Queues a bare header to a client session's peer.
     pub(crate) fn push_to_peer(&mut self, session: SessionId, header: Header) {
-        if let Some(entry) = self.clients.get(session.index)
+        if let Some(entry) = self.clients.get_mut(session.index)
             && let ClientState::Ready { route, .. } = &entry.state
         {
-            self.tx.push_bare(*route, header, &[]);
+            self.tx.push_bare(*route, header, &[], sealer(&mut entry.secure));
         }
     }
 }

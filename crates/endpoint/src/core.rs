@@ -12,10 +12,12 @@ use petasos_buf::{MsgBuf, Pool};
 use petasos_netio::Route;
 use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
 
+use crate::ahead::{Hints, TIMERS_AHEAD};
 use crate::call::{CallContext, CallError};
 use crate::config::EndpointConfig;
 use crate::faults::Faults;
-use crate::handler::Handler;
+use crate::handler::{Handler, RequestKey};
+use crate::hooks::Hooks;
 use crate::node::Outside;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::share::Half;
@@ -71,14 +73,20 @@ pub(crate) struct Core<S> {
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) routes_released: Vec<Route>,
-    /// Whether requests are refused; there are no handlers then.
+    /// Whether requests are refused; there are no handlers then, unless they drain themselves.
     pub(crate) draining: bool,
+    pub(crate) hooks: Hooks<S>,
+    /// Requests whose sessions are gone, for the hook to be told.
+    pub(crate) abandoned: Vec<RequestKey>,
     pub(crate) rng: Rng,
     pub(crate) faults: Option<Faults>,
     pub(crate) stats: LoopStats,
     pub(crate) closed_clients: ClientStats,
     pub(crate) closed_servers: ServerStats,
     pub(crate) outside: Outside,
+    pub(crate) hints: Hints,
+    /// Where the packet at hand is opened (W27); empty until one is, and while one is handled.
+    pub(crate) opened: Vec<u8>,
 }
 
 impl<S> Core<S> {
@@ -104,14 +112,23 @@ impl<S> Core<S> {
             generation: 0,
             routes_released: Vec::new(),
             draining: false,
+            hooks: Hooks::default(),
+            abandoned: Vec::new(),
             faults: config.faults.map(|faults| Faults::new(faults, rng.next_u64())),
             rng,
             stats: LoopStats::default(),
             closed_clients: ClientStats::default(),
             closed_servers: ServerStats::default(),
             outside: Outside::default(),
+            hints: Hints::default(),
+            opened: Vec::new(),
             config,
         }
+    }
+
+    /// The loop's counters.
+    pub(crate) fn loop_stats(&self) -> LoopStats {
+        LoopStats { transmit_unsealed: self.tx.unsealed, ..self.stats }
     }
 
     pub(crate) fn next_generation(&mut self) -> u32 {
@@ -189,6 +206,14 @@ impl<S> Core<S> {
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
         self.tx.forget_session(index, true);
+        if self.hooks.on_abandoned.is_some() {
+            let (session, generation) = (index, entry.generation);
+            let name = |request| RequestKey { session, generation, request };
+            let slots = 0..entry.session.params().slots;
+            let latest = slots.map(|slot| entry.session.request_in(slot));
+            let running = latest.filter(|request| entry.session.is_running(*request));
+            self.abandoned.extend(running.map(name));
+        }
         self.closed_servers.add(entry.session.stats());
         self.routes_released.push(entry.route);
         for buf in entry.session.into_kept().filter_map(|mut kept| kept.take()) {
@@ -221,9 +246,13 @@ impl<S> Core<S> {
         }
         let mut due = core::mem::take(&mut self.due);
         self.timers.fire(self.now, &mut due);
-        for entry in due.drain(..) {
+        for (at, entry) in due.iter().enumerate() {
+            if let Some(ahead) = due.get(at + TIMERS_AHEAD) {
+                self.clients.prefetch(ahead.index as usize, ClientEntry::<S>::REST_BYTES);
+            }
             self.on_timer(SessionId { index: entry.index, generation: entry.generation });
         }
+        due.clear();
         self.due = due;
     }
 
@@ -265,18 +294,17 @@ impl<S> Core<S> {
             return;
         }
         entry.set_timer(Time::NEVER);
-        let ClientState::Ready { session, route } = &mut entry.state else { return };
+        let ClientState::Ready { session, .. } = &mut entry.state else { return };
         if session.is_at_rest() {
             // With thousands of sessions, most timers find nothing to do.
             return;
         }
-        let route = *route;
         session.handle_timeout(now);
         let expired: Vec<_> = core::iter::from_fn(|| session.poll_expired(now)).collect();
         let next = session.next_timeout();
         for expired in expired {
             if let Some(cancel) = expired.cancel {
-                self.tx.push_bare(route, cancel, &[]);
+                self.push_to_peer(id, cancel);
             }
             self.finish_later(id, expired.context, CallError::Timeout);
         }

@@ -1,5 +1,6 @@
 //! Requests as handlers see them.
 
+use petasos_base::Time;
 use petasos_buf::MsgBuf;
 
 use crate::context::Context;
@@ -29,6 +30,41 @@ pub struct RequestHandle {
     pub(crate) generation: u32,
     pub(crate) request: u64,
 }
+
+impl RequestHandle {
+    /// Names the request, for as long as there is none newer in its place.
+    #[inline]
+    pub fn key(&self) -> RequestKey {
+        let RequestHandle { session, generation, request } = *self;
+        RequestKey { session, generation, request }
+    }
+}
+
+/// Names a request at the server that it came to. It gives no right to answer, and is never used
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestKey {
+    pub(crate) session: u32,
+    pub(crate) generation: u32,
+    pub(crate) request: u64,
+}
+
+impl RequestKey {
+    /// The server's session that the request came in: its index and generation, which together no
+    /// other session of this endpoint ever has.
+    #[inline]
+    pub fn session(&self) -> (u32, u32) {
+        (self.session, self.generation)
+    }
+}
+
+/// What runs when a request whose handle is still out is not wanted any more: the client has
+/// cancelled it or sent a newer one in its slot, or its session is gone. An answer would be
+/// dropped.
+pub type AbandonedHook<S> = fn(&mut S, &mut Context<S>, RequestKey);
+
+/// What runs once a turn; it says when it needs a turn next even if nothing comes.
+pub type TurnHook<S> = fn(&mut S, &mut Context<S>) -> Time;
 
 /// Bytes of a message: where they were received, or assembled in a buffer.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 use petasos_buf::MsgBuf;
 
 /// The longest response that a slot keeps without a buffer.
-pub(crate) const SHORT_BYTES_MAX: usize = 63;
+pub(crate) const SHORT_BYTES_MAX: usize = 127;
 
 /// `len` when the message is in the buffer.
 const IN_BUFFER: u8 = u8::MAX;
@@ -84,13 +84,13 @@ mod tests {
         assert_eq!(kept.as_slice(), b"");
         kept.short_mut(SHORT_BYTES_MAX).fill(7);
         assert_eq!(kept.as_slice(), [7; SHORT_BYTES_MAX]);
-        assert!(kept.put(MsgBuf::from_slice(&[8; 100])).is_none());
-        assert_eq!(kept.as_slice(), [8; 100]);
+        assert!(kept.put(MsgBuf::from_slice(&[8; 200])).is_none());
+        assert_eq!(kept.as_slice(), [8; 200]);
         kept.short_mut(5).copy_from_slice(b"short");
         assert_eq!(kept.as_slice(), b"short");
         assert!(kept.buffer().is_none(), "the buffer is of earlier");
-        assert!(kept.take_roomy(101).is_none());
-        assert_eq!(kept.take_roomy(100).map(|buf| buf.capacity()), Some(100));
+        assert!(kept.take_roomy(201).is_none());
+        assert_eq!(kept.take_roomy(200).map(|buf| buf.capacity()), Some(200));
         assert!(kept.take().is_none());
     }
 }

@@ -11,8 +11,9 @@
 //! 1. read the clock once;
 //! 2. take mail from other threads, if the mailbox's flag is up;
 //! 3. receive one batch of frames; run handlers and continuations as they complete;
-//! 4. give every session that something happened to its chance to send; run due timers;
-//! 5. hand the transmit queue to the packet I/O as batches.
+//! 4. run due timers, then the application's own work ([`Endpoint::on_turn`]);
+//! 5. give every session that something happened to its chance to send;
+//! 6. hand the transmit queue to the packet I/O as batches.
 //!
 //! Other threads reach an endpoint through its mailbox only: the process's [`Node`], which sets
 //! sessions up and notices failed peers; worker threads ([`WorkerPool`]); and [`Client`]s. How the
@@ -25,6 +26,7 @@
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
+mod ahead;
 mod backend;
 mod call;
 mod client;
@@ -35,13 +37,18 @@ mod core;
 mod endpoint;
 mod faults;
 mod handler;
+mod hooks;
 mod kept;
 mod local;
 mod mailbox;
 mod node;
+mod parameters;
 mod polling;
+mod protected;
 mod receive;
+mod secure;
 mod sessions;
+mod setup;
 mod share;
 mod shut_down;
 mod stats;
@@ -56,10 +63,12 @@ pub use client::{CallFuture, Client, ClientError, LocalClient, SessionFuture};
 pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
 pub use context::Context;
 pub use endpoint::Endpoint;
-pub use handler::{Handler, Payload, Request, RequestHandle};
+pub use handler::{AbandonedHook, Handler, Payload, Request, RequestHandle, RequestKey, TurnHook};
+pub use hooks::Alarm;
 pub use local::{LocalConfig, LocalIo, LocalPolicy};
 pub use node::{
-    AttachError, ConnectAndWaitError, ConnectError, Node, NodeConfig, NodeError, SessionError,
+    AttachError, ConnectAndWaitError, ConnectError, Credentials, Node, NodeConfig, NodeError,
+    SessionError, TlsConfig,
 };
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
@@ -68,8 +77,11 @@ pub use petasos_proto::{
     AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SwiftConfig, TimelyConfig,
     TimerConfig,
 };
+pub use petasos_seal::{Cipher, KeyLife, SessionSecret};
+pub use petasos_tls::{CertificateFlaw, HandshakeFailure, Identity, Pem, PemFiles};
 pub use petasos_wire::{Encoding, RejectCode};
 pub use polling::Polling;
+pub use secure::SessionSecurity;
 pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use shut_down::Unfinished;
 pub use stats::{EndpointStats, MemoryStats};

@@ -127,10 +127,29 @@ impl LocalIo {
         }
     }
 
+    /// Has `tell` called with routes through the rings that are lost: see [`ShmIo::on_lost`].
+    pub(crate) fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
+        if let Some(shm) = &mut self.shm {
+            shm.on_lost(tell);
+        }
+    }
+
     /// A route through the rings to the process with this name.
     pub(crate) fn local_route(&mut self, name: SocketAddr) -> Result<Route, RouteError> {
+        self.with_rings(|shm| shm.route(name))
+    }
+
+    /// A route through the rings to the process with this name, which has met this one there.
+    pub(crate) fn local_route_met(&mut self, name: SocketAddr) -> Result<Route, RouteError> {
+        self.with_rings(|shm| shm.route_to_connected(name))
+    }
+
+    fn with_rings(
+        &mut self,
+        find: impl FnOnce(&mut ShmIo) -> Result<Route, RouteError>,
+    ) -> Result<Route, RouteError> {
         let unsupported = || RouteError::Unreachable(std::io::ErrorKind::Unsupported.into());
-        let route = self.shm.as_mut().ok_or_else(unsupported)?.route(name)?;
+        let route = find(self.shm.as_mut().ok_or_else(unsupported)?)?;
         assert!(!is_udp(route), "2^31 routes do not fit any memory");
         Ok(route)
     }

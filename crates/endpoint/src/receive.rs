@@ -3,12 +3,15 @@
 use petasos_base::Clock;
 use petasos_netio::{Ecn, Frame, Frames};
 use petasos_proto::{RequestAction, ResponseAction};
-use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, RawPacket, RejectCode};
+use petasos_wire::{Malformed, Packet, RawPacket, RejectCode};
 
+use crate::ahead::LookAhead;
 use crate::call::{CallContext, CallError, Completion};
 use crate::context::Context;
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
-use crate::handler::{Payload, Request, RequestHandle};
+use crate::handler::{Payload, Request, RequestHandle, RequestKey};
+use crate::protected::handle_protected;
+use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
 use crate::share::Half;
 
@@ -31,7 +34,20 @@ pub(crate) fn handle_frames<S>(
     if with.clock.is_some() || with.marked || !plain {
         return handle_frames_singly(state, cx, frames, with.clock);
     }
+    if cx.core.looks_ahead() {
+        return handle_frames_ahead(state, cx, frames);
+    }
     for Frame { bytes, .. } in frames {
+        handle_frame::<S, true>(state, cx, bytes);
+    }
+}
+
+/// With so many sessions that each packet meets one that is in no cache.
+#[inline(never)]
+fn handle_frames_ahead<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frames<'_>) {
+    let mut ahead = LookAhead::new(&cx.core, frames);
+    for Frame { bytes, .. } in frames {
+        ahead.step(&cx.core);
         handle_frame::<S, true>(state, cx, bytes);
     }
 }
@@ -109,14 +125,19 @@ fn handle_any<S>(state: &mut S, cx: &mut Context<S>, bytes: &[u8], marked: bool)
         Ok(packet) => packet,
         Err(malformed) => return count_malformed(core, malformed),
     };
-    let packet = if packet.has_checksum() {
-        match verified(bytes, packet) {
-            Ok(packet) => packet,
-            Err(malformed) => return count_malformed(core, malformed),
-        }
-    } else {
-        packet
-    };
+    match packet.has_checksum() {
+        true => handle_protected(state, cx, bytes, packet, marked),
+        false => handle_packet(state, cx, packet, marked),
+    }
+}
+
+/// A whole packet.
+pub(crate) fn handle_packet<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    packet: Packet<'_>,
+    marked: bool,
+) {
     if packet.from_server() {
         on_server_packet(state, cx, packet.response_without_padding(), marked);
     } else {
@@ -125,20 +146,8 @@ fn handle_any<S>(state: &mut S, cx: &mut Context<S>, bytes: &[u8], marked: bool)
     }
 }
 
-/// Checks the CRC32C at the end of `bytes` and cuts it off the packet's payload (W12).
-fn verified<'a>(bytes: &'a [u8], packet: Packet<'a>) -> Result<Packet<'a>, Malformed> {
-    let (Some((covered, trailer)), Some((payload, _))) = (
-        bytes.split_last_chunk::<CHECKSUM_BYTES>(),
-        packet.payload().split_last_chunk::<CHECKSUM_BYTES>(),
-    ) else {
-        return Err(Malformed::Short);
-    };
-    let matches = crc32c::crc32c(covered) == u32::from_le_bytes(*trailer);
-    if matches { Ok(packet.with_payload(payload)) } else { Err(Malformed::Checksum) }
-}
-
 #[cold]
-fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
+pub(crate) fn count_malformed<S>(core: &mut Core<S>, malformed: Malformed) {
     match malformed {
         Malformed::Short => core.stats.malformed_short += 1,
         Malformed::Version(_) => core.stats.malformed_version += 1,
@@ -156,7 +165,40 @@ fn on_client_packet<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, m
         core.stats.unknown_session += 1;
         return;
     };
-    match entry.session.handle_packet(&packet, marked) {
+    let latest = entry.session.request_in(entry.session.slot_of(packet.request()));
+    let was_running = entry.session.is_running(latest);
+    let action = entry.session.handle_packet(&packet, marked);
+    if was_running && !entry.session.is_running(latest) {
+        let key = RequestKey { session: index, generation: entry.generation, request: latest };
+        return on_abandoning_packet(state, cx, packet, action, key);
+    }
+    on_action(state, cx, index, packet, action);
+}
+
+/// A packet that ends, or replaces, the request that `key` names, which was running.
+fn on_abandoning_packet<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    packet: Packet<'_>,
+    action: RequestAction,
+    key: RequestKey,
+) {
+    if let Some(hook) = cx.core.hooks.on_abandoned {
+        hook(state, cx, key);
+    }
+    on_action(state, cx, key.session, packet, action);
+}
+
+fn on_action<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    index: u32,
+    packet: Packet<'_>,
+    action: RequestAction,
+) {
+    let core = &mut cx.core;
+    let Some(entry) = core.servers.get_mut(index) else { return };
+    match action {
         RequestAction::Deliver => {
             let (generation, request) = (entry.generation, packet.request());
             let handle = RequestHandle { session: index, generation, request };
@@ -210,8 +252,8 @@ fn on_request_action<S>(
         RequestAction::Repeat { slot } => core.send_response(index, slot, 0, 1),
         RequestAction::Pull { slot, start, end } => core.send_response(index, slot, start, end),
         RequestAction::Reject(transmit) => {
-            let entry = core.servers.get(index).expect("the session was just found");
-            core.tx.push_bare(entry.route, transmit.header, &[]);
+            let entry = core.servers.get_mut(index).expect("the session was just found");
+            core.tx.push_bare(entry.route, transmit.header, &[], sealer(&mut entry.secure));
         }
         RequestAction::Released { slot } => {
             let entry = core.servers.get_mut(index).expect("the session was just found");
@@ -236,7 +278,7 @@ fn store(buf: &mut [u8], offset: u32, payload: &[u8]) {
 }
 
 #[inline(always)]
-fn run_handler<S>(
+pub(crate) fn run_handler<S>(
     state: &mut S,
     cx: &mut Context<S>,
     handle: RequestHandle,
@@ -293,7 +335,7 @@ pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
 pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, request: u64, code: RejectCode) {
     let Some(entry) = core.servers.get_mut(index) else { return };
     if let Some(transmit) = entry.session.reject(request, code) {
-        core.tx.push_bare(entry.route, transmit.header, &[]);
+        core.tx.push_bare(entry.route, transmit.header, &[], sealer(&mut entry.secure));
     }
 }
 
@@ -390,7 +432,7 @@ fn finish_response<S>(state: &mut S, cx: &mut Context<S>, id: SessionId, slot: u
 
 /// Runs the continuation of a short call.
 #[inline(always)]
-fn complete_short<S>(
+pub(crate) fn complete_short<S>(
     state: &mut S,
     cx: &mut Context<S>,
     session: SessionId,

@@ -1,12 +1,13 @@
 //! The endpoint's tables of sessions.
 
-use petasos_base::Time;
+use petasos_base::{Time, prefetch_head};
 use petasos_control::ConnectParams;
 use petasos_netio::Route;
 use petasos_proto::{ClientSession, ServerSession};
 
 use crate::call::CallContext;
 use crate::kept::Kept;
+use crate::secure::Secure;
 
 /// Names a client session of an endpoint. A closed session's name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,24 +42,37 @@ pub enum SessionState {
 /// Which control connection a session hangs on: it fails when that does.
 pub(crate) type PeerId = u64;
 
+#[repr(C, align(64))]
 pub(crate) struct ClientEntry<S> {
     pub(crate) generation: u32,
     /// The tag that packets to this session carry.
     pub(crate) tag: u32,
-    pub(crate) state: ClientState<S>,
-    pub(crate) peer: Option<PeerId>,
     /// Whether the session is on the list of those that may have something to send.
     pub(crate) dirty: bool,
     /// Whether the session waits for its pace in the pacing wheel: once, or not at all.
     pub(crate) parked: bool,
-    /// When the session's live timer entry fires.
-    pub(crate) timer_at: Time,
     /// What leaves before this time has its retransmission timeout before `timer_at`: the timer
     /// has to be set anew for it.
     pub(crate) rearm_before: Time,
+    /// When the session's live timer entry fires.
+    pub(crate) timer_at: Time,
+    pub(crate) state: ClientState<S>,
+    pub(crate) peer: Option<PeerId>,
+    /// Who the server is, and the session's keys; `None` in plaintext.
+    pub(crate) secure: Option<Box<Secure>>,
 }
 
 impl<S> ClientEntry<S> {
+    /// Where the session of an established one begins, in bytes, or a little behind it: the state's
+    /// tag and the route stand before it. What is fetched is a hint, so nothing depends on it.
+    const SESSION_AT: usize = core::mem::offset_of!(ClientEntry<S>, state) + 16;
+    /// Bytes from the start that nearly every call touches.
+    pub(crate) const HOT_BYTES: usize =
+        Self::SESSION_AT + ClientSession::<CallContext<S>>::HOT_BYTES;
+    /// Bytes from the start that a timer touches that finds nothing to do.
+    pub(crate) const REST_BYTES: usize =
+        Self::SESSION_AT + ClientSession::<CallContext<S>>::REST_BYTES;
+
     /// Whether the timer has to be set anew for a packet that leaves now.
     #[inline(always)]
     pub(crate) fn needs_timer(&self, now: Time) -> bool {
@@ -82,9 +96,10 @@ impl<S> ClientEntry<S> {
     clippy::large_enum_variant,
     reason = "nearly every session is ready, and a box would cost each packet a cache miss"
 )]
+#[repr(C)]
 pub(crate) enum ClientState<S> {
     Connecting,
-    Ready { session: ClientSession<CallContext<S>>, route: Route },
+    Ready { route: Route, session: ClientSession<CallContext<S>> },
     Failed,
 }
 
@@ -98,13 +113,22 @@ impl<S> ClientState<S> {
     }
 }
 
+#[repr(C, align(64))]
 pub(crate) struct ServerEntry {
     pub(crate) generation: u32,
     pub(crate) tag: u32,
-    pub(crate) session: ServerSession<Kept>,
     pub(crate) route: Route,
-    pub(crate) peer: Option<PeerId>,
     pub(crate) dirty: bool,
+    pub(crate) session: ServerSession<Kept>,
+    pub(crate) peer: Option<PeerId>,
+    /// Who the client is, and the session's keys; `None` in plaintext.
+    pub(crate) secure: Option<Box<Secure>>,
+}
+
+impl ServerEntry {
+    /// Bytes from the start that nearly every request touches.
+    pub(crate) const HOT_BYTES: usize =
+        core::mem::offset_of!(ServerEntry, session) + ServerSession::<Kept>::HOT_BYTES;
 }
 
 /// Boxed entries by index. Freed indices are used again, oldest first, so that a late packet for
@@ -159,6 +183,24 @@ impl<T> Table<T> {
     #[inline(always)]
     pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut T> {
         self.entries.get_mut(at)?.as_deref_mut()
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(&self, at: usize) -> Option<&T> {
+        self.entries.get(at)?.as_deref()
+    }
+
+    /// Fetches the first `hot_bytes` of the entry for when it is needed.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: usize, hot_bytes: usize) {
+        if let Some(entry) = self.at(at) {
+            prefetch_head(entry, hot_bytes);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.len
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::endpoint::Endpoint;
-use crate::sessions::SessionId;
+use crate::sessions::{ClientState, SessionId};
 
 /// How long to look for unfinished work at a time.
 const SLICE: Duration = Duration::from_millis(1);
@@ -20,6 +20,25 @@ pub struct Unfinished {
 }
 
 impl<S> Endpoint<S> {
+    /// Stops taking requests: new ones are rejected as draining, those that run are finished.
+    /// Handlers that [drain themselves](Endpoint::let_handlers_drain) still get theirs.
+    pub fn drain(&mut self) {
+        self.cx.core.draining = true;
+        if !self.cx.core.hooks.handlers_drain {
+            self.cx.core.handlers.clear();
+        }
+    }
+
+    /// Requests whose handlers have not answered, and calls that have not ended.
+    pub fn unfinished(&self) -> (usize, usize) {
+        let running = self.cx.core.servers.iter().map(|(_, entry)| entry.session.running()).sum();
+        let calls = self.cx.core.clients.iter().map(|(_, entry)| match &entry.state {
+            ClientState::Ready { session, .. } => session.busy() as usize + session.backlog(),
+            _ => 0,
+        });
+        (running, calls.sum())
+    }
+
     /// Ends gracefully: rejects new requests as draining, turns the loop until all handlers
     /// (workers included) have answered and all calls have ended, or `timeout` has passed, then
     /// closes every session and leaves the node. Returns what was cut off.

@@ -23,6 +23,14 @@ petasos_base::counters! {
         malformed_other,
         /// Received packets whose CRC32C does not match (W12).
         malformed_checksum,
+        /// Received packets of sealed sessions that did not open (W27).
+        seals_broken,
+        /// Received packets of sealed sessions that had been opened before, or were too old to
+        /// tell (W31).
+        seals_replayed,
+        /// Packets not sent since their number was not above the last one's (W29): never, unless
+        /// the protocol machine is wrong.
+        transmit_unsealed,
         /// Received packets for a session that does not exist (W4).
         unknown_session,
         /// Received packets dropped on purpose.
@@ -37,6 +45,11 @@ petasos_base::counters! {
         unknown_methods,
         /// Messages for which no buffer could be had.
         out_of_memory,
+        /// Sessions whose granted rings could not be reached, so that they were asked for again
+        /// over the network (C17).
+        rings_unreachable,
+        /// Client sessions that ended because their rings broke and could not be made anew.
+        rings_lost,
     }
 }
 

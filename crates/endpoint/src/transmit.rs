@@ -7,6 +7,7 @@ use petasos_proto::Transmit;
 use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES};
 
 use crate::core::Core;
+use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
 use crate::tx_queue::{Kind, STAGED_PAYLOAD_BYTES_MAX, TxItem};
 
@@ -22,6 +23,7 @@ impl<S> Core<S> {
         let Some(entry) = self.clients.get_mut(index) else { return };
         entry.dirty = false;
         let ClientState::Ready { session, route } = &mut entry.state else { return };
+        let secure = &mut entry.secure;
         let (now, route) = (self.now, *route);
         session.start_queued(now);
         while let Some(transmit) = session.poll_transmit(now) {
@@ -30,13 +32,16 @@ impl<S> Core<S> {
                     let payload_bytes = session.params().payload_bytes as usize;
                     let buf = &mut session.context_mut(slot).request;
                     if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
-                        self.tx.push_part(route, header, buf, (packet, payload_bytes));
+                        let part = (packet, payload_bytes);
+                        self.tx.push_part(route, header, buf, part, sealer(secure));
                         continue;
                     }
                     buf.write_header(packet, &header.to_bytes());
                     self.tx.push_request(route, index, slot, request, packet);
                 }
-                Transmit::Bare(header) => self.tx.push_bare(route, header, &[]),
+                Transmit::Bare(header) => {
+                    self.tx.push_bare(route, header, &[], sealer(secure));
+                }
             }
         }
         let next_send = session.next_send();
@@ -68,7 +73,7 @@ impl<S> Core<S> {
         let mut bitmap = [0; BITMAP_WORDS_MAX];
         while let Some(ack) = entry.session.poll_ack(&mut bitmap) {
             let words = &bitmap[..ack.bitmap_words as usize];
-            self.tx.push_bare(entry.route, ack.header, words);
+            self.tx.push_bare(entry.route, ack.header, words, sealer(&mut entry.secure));
         }
     }
 
@@ -83,7 +88,8 @@ impl<S> Core<S> {
             let kept = entry.session.kept_mut(slot);
             let short = kept.as_slice().len() <= STAGED_PAYLOAD_BYTES_MAX;
             if short || header.has_checksum() {
-                self.tx.push_part(route, header, kept.as_slice(), (packet, payload_bytes));
+                let (message, part) = (kept.as_slice(), (packet, payload_bytes));
+                self.tx.push_part(route, header, message, part, sealer(&mut entry.secure));
                 continue;
             }
             let buf = kept.buffer_mut().expect("a long response is in a buffer");

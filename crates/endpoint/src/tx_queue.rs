@@ -4,7 +4,8 @@
 
 use petasos_buf::{copy_short, copy_short_twice};
 use petasos_netio::{Route, TX_BATCH_MAX};
-use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header};
+use petasos_seal::Sealer;
+use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header, SEAL_BYTES};
 
 /// Packets up to this length are put next to each other as they are made, so that a run of them
 /// is one train; the copy costs less than the reference. Longer ones are sent from their buffers.
@@ -85,12 +86,14 @@ pub(crate) struct TxQueue {
     open: OpenTrain,
     /// Items that have been taken by the packet I/O.
     pub(crate) sent: usize,
+    /// Packets dropped because their number was not above the last (W29).
+    pub(crate) unsealed: u64,
 }
 
 impl Default for TxQueue {
     fn default() -> TxQueue {
         let stage = vec![0; STAGE_BYTES_MIN];
-        TxQueue { items: Vec::new(), stage, staged: 0, open: CLOSED, sent: 0 }
+        TxQueue { items: Vec::new(), stage, staged: 0, open: CLOSED, sent: 0, unsealed: 0 }
     }
 }
 
@@ -113,16 +116,18 @@ impl TxQueue {
         self.push(TxItem { route, kind: Kind::Request, slot: slot as u8, session, index, request });
     }
 
-    /// Queues packet `index` of a message cut into `payload_bytes`, copying it.
+    /// Queues packet `index` of a message cut into `payload_bytes`, copying it. A session that is
+    /// sealed comes with its sealer.
     pub(crate) fn push_part(
         &mut self,
         route: Route,
         header: Header,
         message: &[u8],
         (index, payload_bytes): (u32, usize),
+        sealer: Option<&mut Sealer>,
     ) {
         let padded = message.len() <= payload_bytes;
-        self.push_copy(route, header, part(message, index, payload_bytes), padded);
+        self.push_copy(route, header, part(message, index, payload_bytes), padded, sealer);
     }
 
     /// Queues a message's only packet, in a session without checksums, copying its payload of at
@@ -160,23 +165,37 @@ impl TxQueue {
         }
     }
 
-    /// Queues a packet, copying it; long packets only where the copy is needed for their checksum.
-    /// `padded` says whether it may be padded: it is a message's only packet.
-    fn push_copy(&mut self, route: Route, header: Header, payload: &[u8], padded: bool) {
+    /// Queues a packet, copying it; long packets only where the copy is needed for their checksum
+    /// or seal. `padded` says whether it may be padded: it is a message's only packet.
+    fn push_copy(
+        &mut self,
+        route: Route,
+        header: Header,
+        payload: &[u8],
+        padded: bool,
+        sealer: Option<&mut Sealer>,
+    ) {
         let start = self.staged;
-        let trailer = if header.has_checksum() { CHECKSUM_BYTES } else { 0 };
+        let trailer = match sealer {
+            _ if !header.has_checksum() => 0,
+            None => CHECKSUM_BYTES,
+            Some(_) => SEAL_BYTES,
+        };
         let mut end = start + HEADER_BYTES + payload.len();
         self.reserve(end + PADDING_BYTES_MAX + trailer);
         self.stage[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
         self.stage[start + HEADER_BYTES..end].copy_from_slice(payload);
         if trailer != 0 {
-            // The padding comes before the checksum, which covers it (W12).
+            // The padding comes before what covers it (W12, W27).
             let padding = self.open.padding(route, end - start + trailer);
             let padding = padding.filter(|_| padded).unwrap_or(0);
             self.stage[end..end + padding].fill(0);
             end += padding;
-            let checksum = crc32c::crc32c(&self.stage[start..end]).to_le_bytes();
-            self.stage[end..end + CHECKSUM_BYTES].copy_from_slice(&checksum);
+            if !protect(&mut self.stage[start..end + trailer], sealer) {
+                // As if the network had lost it.
+                self.unsealed += 1;
+                return;
+            }
         }
         self.staged = end + trailer;
         self.join_or_open(route, start, padded && trailer == 0);
@@ -237,12 +256,18 @@ impl TxQueue {
 
     /// Queues a packet that is not part of a message: a header, and the bitmap of an
     /// acknowledgement.
-    pub(crate) fn push_bare(&mut self, route: Route, header: Header, bitmap: &[u64]) {
+    pub(crate) fn push_bare(
+        &mut self,
+        route: Route,
+        header: Header,
+        bitmap: &[u64],
+        sealer: Option<&mut Sealer>,
+    ) {
         let mut payload = [0; BITMAP_WORDS_MAX * 8];
         for (word, bytes) in bitmap.iter().zip(payload.chunks_exact_mut(8)) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        self.push_copy(route, header, &payload[..bitmap.len() * 8], false);
+        self.push_copy(route, header, &payload[..bitmap.len() * 8], false, sealer);
     }
 
     /// Makes every queued reference to a session's packets void: its index may soon name another.
@@ -275,6 +300,18 @@ const _: () =
     assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");
 const _: () = assert!(TRAIN_PACKETS_MAX as usize <= TX_BATCH_MAX);
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
+
+/// Fills the end of a packet: with its tag, or with a checksum. Returns whether it can be sent.
+fn protect(packet: &mut [u8], sealer: Option<&mut Sealer>) -> bool {
+    if let Some(sealer) = sealer {
+        return sealer.seal(packet).is_ok();
+    }
+    let (covered, trailer) = packet
+        .split_last_chunk_mut::<CHECKSUM_BYTES>()
+        .expect("a packet with a checksum has room for it");
+    *trailer = crc32c::crc32c(covered).to_le_bytes();
+    true
+}
 
 /// The bytes of packet `index` of a message.
 #[inline]

@@ -18,7 +18,8 @@
 //!   sides could change.
 //! - **Nothing hangs.** A full ring makes `transmit` take less for [`STALL_TURNS_MAX`] attempts in
 //!   a row; after that packets to this peer are dropped and counted until it reads again, so that
-//!   it cannot hold up the others. Packets to a peer that is gone are dropped and counted.
+//!   it cannot hold up the others. Packets to a peer that is gone are dropped and counted; a peer
+//!   that has no link for [`LINK_PATIENCE`] is told to the owner ([`ShmIo::on_lost`]).
 //! - **Idle costs nothing.** See [`PacketIo::prepare_to_sleep`] for how to wait. A spinning
 //!   [`ShmIo`] looks at its sockets once in [`LOOK_INTERVAL_TURNS`] receives.
 //!
@@ -42,5 +43,6 @@ mod stats;
 
 pub use config::ShmConfig;
 pub use link::STALL_TURNS_MAX;
+pub use service::LINK_PATIENCE;
 pub use shm::{LOOK_INTERVAL_TURNS, ShmIo};
 pub use stats::ShmStats;

@@ -149,6 +149,13 @@ impl Link {
         let _ = rustix::net::send(&self.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
+    /// Whether packets can take this link, as far as its socket tells now. A wake-up that this
+    /// takes is not missed: whoever asks has the rings looked at before it sleeps.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.read_socket();
+        !self.hung_up && !self.broken
+    }
+
     /// Takes wake-ups from the socket, and notes if the peer is gone.
     pub(crate) fn read_socket(&mut self) {
         for _ in 0..MESSAGES_MAX {

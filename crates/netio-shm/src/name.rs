@@ -11,7 +11,7 @@ use rustix::net::{
 };
 
 /// Connections that may wait to be accepted.
-const BACKLOG: i32 = 128;
+pub(crate) const BACKLOG: i32 = 128;
 /// Ports tried before giving up; far more than it takes unless nearly all are in use.
 const PORTS_TRIED_MAX: usize = 1000;
 

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use core::time::Duration;
+
+use petasos_base::Time;
 use petasos_netio::{Route, RouteError};
 
 /// Stands for "no link".
@@ -16,6 +19,26 @@ pub(crate) struct RouteEntry {
     /// The limit of the link there was last, in bytes; 0 once released.
     pub(crate) datagram_bytes_max: usize,
     pub(crate) holds: u32,
+    /// Since when no link has lasted; [`Time::NEVER`] while one does. A held route without a link
+    /// has a time here.
+    pub(crate) cut_since: Time,
+    /// When the route was last led over a link; only kept while `cut_since` is a time.
+    pub(crate) linked_at: Time,
+    /// The owner has been told that the route is lost.
+    pub(crate) told: bool,
+}
+
+impl RouteEntry {
+    /// Notes that the route's link is gone.
+    pub(crate) fn cut(&mut self, now: Time) {
+        self.link = NO_LINK;
+        self.cut_since = self.cut_since.min(now);
+    }
+
+    /// Whether no link has lasted lately.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut_since != Time::NEVER
+    }
 }
 
 /// Routes by index and by address. An address has at most one route.
@@ -39,7 +62,15 @@ impl RouteTable {
         link: u32,
         datagram_bytes_max: usize,
     ) -> Result<Route, RouteError> {
-        let entry = RouteEntry { peer, link, datagram_bytes_max, holds: 1 };
+        let entry = RouteEntry {
+            peer,
+            link,
+            datagram_bytes_max,
+            holds: 1,
+            cut_since: Time::NEVER,
+            linked_at: Time::ZERO,
+            told: false,
+        };
         let index = match self.free.pop() {
             Some(index) => {
                 self.entries[index as usize] = entry;
@@ -84,6 +115,20 @@ impl RouteTable {
     /// The routes in use.
     pub(crate) fn held(&mut self) -> impl Iterator<Item = &mut RouteEntry> {
         self.entries.iter_mut().filter(|entry| entry.holds > 0)
+    }
+
+    /// Those among them that have been cut for `patience`, have no link, and whose owner has not
+    /// been told; it counts as told from now on.
+    pub(crate) fn take_lost(&mut self, now: Time, patience: Duration) -> Vec<Route> {
+        let entries = self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.holds > 0);
+        let lost = entries.filter(|(_, entry)| {
+            entry.link == NO_LINK && entry.cut_since + patience <= now && !entry.told
+        });
+        let told = lost.map(|(index, entry)| {
+            entry.told = true;
+            Route(index as u32)
+        });
+        told.collect()
     }
 }
 

@@ -5,7 +5,10 @@
 
 use std::net::SocketAddr;
 
-use petasos_netio::{PacketIo, RouteError};
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_netio::{PacketIo, Route, RouteError};
 use rustix::event::{Timespec, epoll};
 
 use crate::ShmIo;
@@ -19,11 +22,23 @@ pub(crate) const LISTENER: u64 = u64::MAX;
 /// Events handled, and connections accepted, in one look; the rest waits for the next.
 const EVENTS_MAX: usize = 16;
 
+/// Looks after which all who wait in the listening socket's queue have been accepted or refused:
+/// one more finds their links.
+pub(crate) const LOOKS_FOR_CONNECTED: usize = crate::name::BACKLOG as usize / EVENTS_MAX + 2;
+
 /// When to try again to reach peers that are gone: after 1, 2, 4, … looks, at most this many.
 const LOOKS_BETWEEN_TRIES_MAX: u32 = 1024;
 
 /// Peers tried in one look.
 const TRIES_MAX: usize = 4;
+
+/// How long a route may be without a link that lasts before it counts as lost. A peer that stopped
+/// keeps its link: this is for those that do not listen, or refuse.
+pub const LINK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a new link must last to make good for one that was lost: a peer that refuses closes
+/// the socket at its next look.
+const SETTLED_AFTER: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 pub(crate) struct Retry {
@@ -32,6 +47,16 @@ pub(crate) struct Retry {
     /// How many to wait after a failure.
     interval: u32,
 }
+
+impl Retry {
+    fn back_off(&mut self) {
+        let interval = (2 * self.interval).clamp(1, LOOKS_BETWEEN_TRIES_MAX);
+        *self = Retry { wait: interval, interval };
+    }
+}
+
+/// Whom to tell of a lost route: see [`ShmIo::on_lost`].
+pub(crate) struct OnLost(pub(crate) Box<dyn FnMut(Route) + Send>);
 
 impl ShmIo {
     /// Looks at all sockets, without waiting.
@@ -50,9 +75,59 @@ impl ShmIo {
                 index => self.look_at(index as u32),
             }
         }
+        if self.routes.held().any(|entry| entry.is_cut()) {
+            self.mend();
+        }
+    }
+
+    /// Finds new links for routes whose link was lost, and tells of those that get none.
+    fn mend(&mut self) {
+        let now = self.clock.now();
+        let mut all = true;
+        for entry in self.routes.held().filter(|entry| entry.is_cut()) {
+            let lasts = entry.link != NO_LINK && now >= entry.linked_at + SETTLED_AFTER;
+            if lasts {
+                (entry.cut_since, entry.told) = (Time::NEVER, false);
+            }
+            all &= lasts;
+        }
+        if all {
+            self.retry = Retry::default();
+            return;
+        }
         if self.routes.held().any(|entry| entry.link == NO_LINK) {
             self.look_for_peers();
         }
+        let lost = self.routes.take_lost(now, LINK_PATIENCE);
+        if let Some(OnLost(tell)) = &mut self.on_lost {
+            lost.into_iter().for_each(tell);
+        }
+    }
+
+    /// Makes sure that packets on `route`, which is held, have a link to take.
+    pub(crate) fn renew(&mut self, route: Route) -> Result<(), RouteError> {
+        if self.is_linked(route) {
+            return Ok(());
+        }
+        self.look();
+        if self.is_linked(route) {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let entry = self.routes.get_mut(route).expect("a held route exists");
+        // A link whose peer has hung up stays until what is in it has been received.
+        entry.cut(now);
+        let peer = entry.peer;
+        let (index, limit) = self.link_to(peer)?;
+        self.lead_over(peer, index, limit);
+        Ok(())
+    }
+
+    /// Whether packets on `route` have a link, whose peer had not hung up until now.
+    fn is_linked(&mut self, route: Route) -> bool {
+        let entry = self.routes.get(route).expect("a held route exists");
+        let Some(link) = self.links.get_mut(entry.link) else { return false };
+        link.is_alive()
     }
 
     fn look_at(&mut self, index: u32) {
@@ -69,8 +144,10 @@ impl ShmIo {
             match accepted {
                 Ok(pending) if self.has_room() => {
                     let index = self.links.insert_pending(pending);
-                    self.watch(index);
-                    self.greet(index);
+                    match self.watch(index) {
+                        true => self.greet(index),
+                        false => self.link_stats.links_refused += 1,
+                    }
                 }
                 _ => self.link_stats.links_refused += 1,
             }
@@ -98,16 +175,18 @@ impl ShmIo {
     }
 
     /// Has the epoll descriptor tell of the socket at `index`. Without that, which takes a lack of
-    /// memory, its wake-ups and its end go unnoticed, so it is closed.
-    fn watch(&mut self, index: u32) {
+    /// memory, its wake-ups and its end go unnoticed, so it is closed. Returns whether it is open.
+    fn watch(&mut self, index: u32) -> bool {
         let data = epoll::EventData::new_u64(u64::from(index));
         let added = self
             .links
             .socket(index)
             .map(|socket| epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN));
-        if matches!(added, Some(Err(_))) {
+        let failed = matches!(added, Some(Err(_)));
+        if failed {
             self.links.remove(index);
         }
+        !failed
     }
 
     /// Whether another link may be made; closes one that nobody here holds a route to, if it must.
@@ -125,10 +204,21 @@ impl ShmIo {
         idle.is_some()
     }
 
+    /// A link to `peer` that exists, and its limit. A peer may have died right after it connected,
+    /// which its socket tells.
+    pub(crate) fn live_link(&mut self, peer: SocketAddr) -> Option<(u32, usize)> {
+        loop {
+            let (index, link) = self.links.find(peer)?;
+            if link.is_alive() {
+                return Some((index, link.datagram_bytes_max));
+            }
+        }
+    }
+
     /// A link to `peer`: one that exists, or a new one.
     pub(crate) fn link_to(&mut self, peer: SocketAddr) -> Result<(u32, usize), RouteError> {
-        if let Some((index, link)) = self.links.find(peer) {
-            return Ok((index, link.datagram_bytes_max));
+        if let Some(link) = self.live_link(peer) {
+            return Ok(link);
         }
         if !self.has_room() {
             return Err(RouteError::TableFull);
@@ -139,7 +229,9 @@ impl ShmIo {
         self.receiver.provide_for(connection.ends.consumer.record_bytes_max());
         let limit = connection.datagram_bytes_max;
         let index = self.links.insert_open(Link::new(connection));
-        self.watch(index);
+        if !self.watch(index) {
+            return Err(RouteError::TableFull);
+        }
         Ok((index, limit))
     }
 
@@ -163,20 +255,18 @@ impl ShmIo {
                 Err(_) => all = false,
             }
         }
-        self.retry = match all {
-            true => Retry::default(),
-            false => {
-                let interval = (2 * self.retry.interval).clamp(1, LOOKS_BETWEEN_TRIES_MAX);
-                Retry { wait: interval, interval }
-            }
-        };
+        if !all {
+            self.retry.back_off();
+        }
     }
 
     /// Has packets to `peer` take the link at `index` if they have none.
     pub(crate) fn lead_over(&mut self, peer: SocketAddr, index: u32, limit: usize) {
+        let now = self.clock.now();
         for entry in self.routes.held() {
             if entry.peer == peer && entry.link == NO_LINK {
                 (entry.link, entry.datagram_bytes_max) = (index, limit);
+                entry.linked_at = now;
             }
         }
     }
@@ -192,10 +282,14 @@ impl ShmIo {
             false => self.link_stats.links_lost += 1,
         }
         self.links.remove(index);
-        for entry in self.routes.held() {
-            if entry.link == index {
-                entry.link = NO_LINK;
-            }
+        let now = self.clock.now();
+        let mut fleeting = false;
+        for entry in self.routes.held().filter(|entry| entry.link == index) {
+            fleeting |= entry.is_cut();
+            entry.cut(now);
+        }
+        if fleeting {
+            self.retry.back_off();
         }
         if let Some((other, limit)) =
             self.links.find(peer).map(|(other, link)| (other, link.datagram_bytes_max))

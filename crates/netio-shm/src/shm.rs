@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use petasos_base::SystemClock;
 use petasos_netio::{IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
 use rustix::event::epoll;
 
@@ -11,7 +12,7 @@ use crate::links::Links;
 use crate::receive::Receiver;
 use crate::rendezvous::Listener;
 use crate::routes::RouteTable;
-use crate::service::{LISTENER, Retry};
+use crate::service::{LISTENER, LOOKS_FOR_CONNECTED, OnLost, Retry};
 use crate::{ShmConfig, ShmStats, name};
 
 /// A spinning backend looks at its sockets once in this many receives.
@@ -32,7 +33,8 @@ const CONFIRM_INTERVAL_TURNS: u32 = 64;
 /// is taken, unless the peer dies.
 ///
 /// Packets sent just before a process ends arrive. A route outlives its peer: packets to it are
-/// dropped until somebody listens at that address again.
+/// dropped until somebody listens at that address again, and [`ShmIo::on_lost`] tells if nobody
+/// does. Asking for such a route once more is an error.
 pub struct ShmIo {
     pub(crate) config: ShmConfig,
     pub(crate) listener: Listener,
@@ -41,6 +43,9 @@ pub struct ShmIo {
     pub(crate) routes: RouteTable,
     pub(crate) receiver: Receiver,
     pub(crate) retry: Retry,
+    /// Read only while a route is cut.
+    pub(crate) clock: SystemClock,
+    pub(crate) on_lost: Option<OnLost>,
     pub(crate) stats: IoStats,
     pub(crate) link_stats: ShmStats,
     /// Links on which something was published since the last look with a fence.
@@ -74,6 +79,8 @@ impl ShmIo {
             routes: RouteTable::default(),
             receiver: Receiver::new(),
             retry: Retry::default(),
+            clock: SystemClock::default(),
+            on_lost: None,
             stats: IoStats::default(),
             link_stats: ShmStats::default(),
             unconfirmed: Vec::new(),
@@ -96,6 +103,35 @@ impl ShmIo {
     /// Peers that are connected now.
     pub fn links(&self) -> usize {
         self.links.open_count()
+    }
+
+    /// A route to a peer that should have connected to this side. It is better than
+    /// [`PacketIo::route`] where that is so: who opens a link is not told if the other side refuses
+    /// it, while a link that the peer has opened stands at both ends.
+    ///
+    /// # Errors
+    /// `NotConnected` if there is no link to `peer`: it has not connected, is gone, or this side
+    /// has refused it.
+    pub fn route_to_connected(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
+        let found = (0..LOOKS_FOR_CONNECTED).any(|_| {
+            let found = self.live_link(peer).is_some();
+            if !found {
+                self.look();
+            }
+            found
+        });
+        if !found {
+            return Err(RouteError::Unreachable(std::io::ErrorKind::NotConnected.into()));
+        }
+        self.route(peer)
+    }
+
+    /// Has `tell` called, from within [`PacketIo::receive`] or [`PacketIo::route`], with every
+    /// route that has had no link that lasts for [`crate::LINK_PATIENCE`]: its peer lives but does
+    /// not listen or refuses, or is gone. It is told once, until a link lasts or the route is
+    /// asked for again.
+    pub fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
+        self.on_lost = Some(OnLost(Box::new(tell)));
     }
 
     /// Puts a packet into its peer's ring, unpublished; `false` if that is full.
@@ -294,8 +330,11 @@ impl PacketIo for ShmIo {
         }
         let peer = SocketAddr::new(peer.ip(), peer.port());
         if let Some(route) = self.routes.find(peer) {
+            self.renew(route)?;
             let entry = self.routes.get_mut(route).expect("a route that is found exists");
             entry.holds += 1;
+            // Whoever asks for it now has not been told.
+            entry.told = false;
             return Ok(route);
         }
         // What has happened meanwhile may have brought a link from there, or ended one.

@@ -205,3 +205,73 @@ fn a_listener_gives_up_its_name_when_dropped() {
     drop(bind_at(address));
     drop(bind_at(address));
 }
+
+#[test]
+fn a_route_asked_for_again_needs_a_peer_that_listens() {
+    let (mut io, peer) = (bind(), bind());
+    let address = peer.local_address();
+    let first = route(&mut io, &peer);
+    drop(peer);
+    // Nothing has been received since, so that nobody has noticed.
+    assert!(matches!(io.route(address), Err(RouteError::Unreachable(_))));
+    let mut again = bind_at(address);
+    assert_eq!(io.route(address).expect("it is back"), first);
+    assert_eq!(send(&mut io, first, &[1; 10]), 1);
+    receive_until(&mut again, |_, frames| frames == 1);
+    assert_eq!(io.link_stats().drops_unlinked, 0);
+}
+
+#[test]
+fn who_connects_and_dies_is_no_way() {
+    let (mut io, mut peer) = (bind(), bind());
+    let address = peer.local_address();
+    route(&mut peer, &io);
+    drop(peer);
+    match io.route(address) {
+        Err(RouteError::Unreachable(error)) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Collects the routes that `io` tells to be lost.
+fn lost_routes(io: &mut ShmIo) -> std::sync::mpsc::Receiver<Route> {
+    let (tell, told) = std::sync::mpsc::channel();
+    io.on_lost(move |route| tell.send(route).expect("the test listens"));
+    told
+}
+
+#[test]
+fn a_route_that_gets_no_lasting_link_is_told_once() {
+    let (mut io, silent, leaver) = (bind(), bind(), bind());
+    let told = lost_routes(&mut io);
+    let refuser = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &config());
+    let refuser = refuser.expect("a name is free");
+    let lost = io.route(refuser.local_address()).expect("it listens");
+    route(&mut io, &silent);
+    let left = route(&mut io, &leaver);
+    let address = leaver.local_address();
+    drop(leaver);
+    let mut refused = 0;
+    let mut await_told = |io: &mut ShmIo, mut expected: Vec<Route>| {
+        receive_until(io, |_, _| {
+            // Refuses whoever connects.
+            refused += usize::from(refuser.accept().expect("there are descriptors").is_some());
+            if let Ok(route) = told.try_recv() {
+                let at = expected.iter().position(|awaited| *awaited == route);
+                expected.remove(at.expect("the route is lost, and told once"));
+            }
+            expected.is_empty()
+        });
+    };
+    await_told(&mut io, vec![lost, left]);
+    let mut back = bind_at(address);
+    assert_eq!(io.route(address).expect("it is back"), left);
+    assert_eq!(send(&mut io, left, &[1; 10]), 1);
+    receive_until(&mut back, |_, frames| frames == 1);
+    // Whoever has asked for it again is told again, though no link has lasted.
+    drop(back);
+    await_told(&mut io, vec![left]);
+    assert!(refused > 1, "it was tried more than once");
+}

@@ -125,6 +125,8 @@ pub struct Connection {
     draining: bool,
     peer_draining: bool,
     deframer: Deframer,
+    /// Whether the peer's first bytes could be those of a TLS record (C16).
+    begins_like_tls: bool,
     output: Output,
     events: VecDeque<Event>,
     heartbeat: Heartbeat,
@@ -154,6 +156,7 @@ impl Connection {
             draining: false,
             peer_draining: false,
             deframer: Deframer::new(),
+            begins_like_tls: false,
             output: Output::default(),
             events: VecDeque::new(),
             heartbeat: Heartbeat::new(config, now),
@@ -273,6 +276,10 @@ impl Connection {
     /// Ends the connection with a word to the peer about what it did.
     fn fail_protocol(&mut self, error: ProtocolError) {
         let stranger = self.phase == Phase::Handshake;
+        let error = match error {
+            ProtocolError::HelloExpected if self.begins_like_tls => ProtocolError::SpeaksTls,
+            error => error,
+        };
         if stranger || error == ProtocolError::NotReading {
             return self.fail_silently(FailureReason::Protocol(error));
         }

@@ -14,11 +14,21 @@ use crate::{
     AcceptParams, ConnectParams, Hello, MAGIC, Malformed, SessionRef, SessionRole, Target, Text,
 };
 
+/// Whether these are the first bytes of a TLS record: its type, and the major version (RFC 8446,
+/// section 5.1). A hello's length is not among them.
+fn begins_like_tls(mut bytes: impl Iterator<Item = u8>) -> bool {
+    matches!((bytes.next(), bytes.next()), (Some(0x14..=0x17), Some(3)))
+}
+
 impl Connection {
     /// Bytes from the socket, cut anywhere. Input after the end of the connection is ignored.
     pub fn handle_bytes(&mut self, bytes: &[u8], now: Time) {
         let mut rest = bytes;
         let mut deframer = core::mem::take(&mut self.deframer);
+        if self.phase == Phase::Handshake {
+            let beginning = deframer.unfinished().iter().chain(bytes).copied();
+            self.begins_like_tls = begins_like_tls(beginning);
+        }
         while self.phase != Phase::Ended {
             match deframer.next_frame(&mut rest) {
                 Ok(Some(frame)) => self.handle_frame(frame, now),

@@ -62,18 +62,24 @@ fn c4_only_the_start_of_an_incompatible_hello_is_read() {
 
 #[test]
 fn c4_c16_strangers_are_told_by_their_first_bytes_and_not_answered() {
-    let strangers: [&[u8]; 5] = [
-        b"GET / HTTP/1.1\r\n",
-        b"SSH-2.0-OpenSSH",
+    let (unknown, tls) = (ProtocolError::HelloExpected, ProtocolError::SpeaksTls);
+    let strangers: [(&[u8], ProtocolError); 6] = [
+        (b"GET / HTTP/1.1\r\n", unknown),
+        (b"SSH-2.0-OpenSSH", unknown),
         // A TLS record of 200 bytes, whose start reads like the header of a hello.
-        &[0x16, 3, 1, 0, 200, 1],
-        &encoded(&Message::Ping { nonce: 1 }),
-        &[23, 0, 1, 0, b'P', b'T', b'S', b'X'],
+        (&[0x16, 3, 1, 0, 200, 1], tls),
+        // An alert: unexpected message.
+        (&[0x15, 3, 3, 0, 2, 2, 10], tls),
+        (&encoded(&Message::Ping { nonce: 1 }), unknown),
+        (&[23, 0, 1, 0, b'P', b'T', b'S', b'X'], unknown),
     ];
-    for bytes in strangers {
+    for (bytes, why) in strangers {
         let mut side = Side::new(Config::default(), Role::Acceptor, hello(ACCEPTOR));
-        side.connection.handle_bytes(bytes, Time::ZERO);
-        let reason = FailureReason::Protocol(ProtocolError::HelloExpected);
+        // It may come byte by byte.
+        let (first, rest) = bytes.split_at(1);
+        side.connection.handle_bytes(first, Time::ZERO);
+        side.connection.handle_bytes(rest, Time::ZERO);
+        let reason = FailureReason::Protocol(why);
         assert_eq!(side.take_events(), [Event::PeerFailed(reason)], "{bytes:?}");
         assert!(side.connection.is_finished(), "nothing is said to {bytes:?}");
     }

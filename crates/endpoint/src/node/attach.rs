@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use petasos_control::{SessionRef, SessionRole};
 
-use super::mail::Command;
+use super::mail::{Command, Mail};
 use super::outside::Attachment;
 use super::{AttachError, ConnectError, Member, Node, SessionError};
 use crate::call::CallError;
@@ -27,8 +27,12 @@ impl<S> Endpoint<S> {
         }
         let mailbox = outside.open_mailbox().map_err(AttachError::System)?;
         let shared = node.shared().clone();
-        let index = shared.members().join(Member { mailbox, serves })?;
+        let index = shared.members().join(Member { mailbox: mailbox.clone(), serves })?;
         outside.attachment = Some(Attachment { shared, index });
+        self.io_mut().on_lost(move |route| {
+            // An endpoint that is gone need not be told.
+            let _ = mailbox.post(Mail::RouteLost { route });
+        });
         Ok(())
     }
 
@@ -57,11 +61,25 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// See [`ConnectError`].
     pub fn connect(&mut self, server: SocketAddr) -> Result<SessionId, ConnectError> {
+        self.connect_with_slots(server, self.cx.core.config.session.slots)
+    }
+
+    /// [`Endpoint::connect`] for a session of `slots` concurrent requests, a power of two up to
+    /// 64, in place of [`crate::SessionConfig::slots`]. The server may grant fewer.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_with_slots(
+        &mut self,
+        server: SocketAddr,
+        slots: u32,
+    ) -> Result<SessionId, ConnectError> {
         let mailbox = self.cx.core.outside.mailbox().cloned();
         let attached = self.cx.core.outside.attachment.is_some();
         let from = mailbox.filter(|_| attached).ok_or(ConnectError::NotAttached)?;
         let offer = self.open_session(server, None).map_err(ConnectError::NoRoute)?;
-        let offer = Box::new(offer.ok_or(ConnectError::SessionsFull)?);
+        let mut offer = Box::new(offer.ok_or(ConnectError::SessionsFull)?);
+        offer.params.slots = slots as u8;
         let session = offer.session;
         if !self.cx.core.outside.command(Command::Connect { server, offer, from }) {
             self.close_session(session);

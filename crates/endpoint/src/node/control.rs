@@ -5,6 +5,8 @@
 //! whose connection has not ended. However the thread ends, also by a panic, every endpoint is
 //! told (`Drop`).
 
+mod outcomes;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,15 +15,15 @@ use core::time::Duration;
 
 use petasos_base::{Clock, Time};
 use petasos_control::{
-    AcceptParams, ByeReason, Config, ConnectError, ConnectFailure, ConnectParams, Connection,
-    DisconnectError, Event, Hello, RefuseCode, Role, Target,
+    AcceptParams, ByeReason, Config, ConnectError, Connection, DisconnectError, Event, Hello,
+    RefuseCode, Role,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
-use super::mail::{Command, Granted, Mail};
+use super::mail::{Command, Mail};
 use super::{NodeConfig, SessionError, Shared};
-use crate::mailbox::{Mailbox, PostError};
+use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
 
 /// How long the listener rests after the system could not give a descriptor.
@@ -146,7 +148,7 @@ impl Control {
                     if self.draining {
                         connection.drain();
                     }
-                    if let Ok(link) = Link::accepted(stream, peer, connection) {
+                    if let Ok(link) = Link::accepted(stream, peer, connection, &self.shared.guard) {
                         self.links.insert(self.next_link, link);
                         self.next_link += 1;
                         room -= 1;
@@ -178,6 +180,11 @@ impl Control {
                     link.disconnects.push_back(session);
                 }
             }
+            Command::AvoidRings { link, endpoint } => {
+                if let Some(link) = self.links.get_mut(&link) {
+                    link.without_rings.note(endpoint, self.now);
+                }
+            }
             Command::Drain => self.drain(),
             Command::Stop => self.stop(),
         }
@@ -189,6 +196,9 @@ impl Control {
         self.attempts.insert(id, Attempt { offer, from });
         if self.stop_at.is_some() {
             return self.fail_attempt(id, SessionError::NodeEnded);
+        }
+        if self.shared.guard.forbids(server.ip()) {
+            return self.fail_attempt(id, SessionError::Plaintext(server));
         }
         let number = match self.by_address.get(&server) {
             Some(&number) => number,
@@ -271,7 +281,7 @@ impl Control {
                     if draining {
                         connection.drain();
                     }
-                    link.stage = Stage::Talking(Box::new(connection));
+                    link.talk(connection, &self.shared.guard);
                 }
                 true
             }
@@ -316,7 +326,8 @@ impl Control {
                 self.post_to(session.endpoint, mail);
             }
             Event::PeerFailed(reason) => {
-                self.end_link(number, SessionError::from_failure(reason));
+                let error = self.failure(number, reason);
+                self.end_link(number, error);
             }
             Event::Closed { by_peer, .. } => {
                 let error = if by_peer { SessionError::PeerEnded } else { SessionError::NodeEnded };
@@ -324,66 +335,6 @@ impl Control {
             }
             // What these change is read off the connection in `send_waiting`.
             Event::PeerHello { .. } | Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
-        }
-    }
-
-    /// A peer wants a session: pass it on to an endpoint.
-    fn on_asked(&mut self, number: PeerId, id: u64, params: ConnectParams) {
-        let link = self.links.get_mut(&number).expect("an event's link exists");
-        let client_ip = link.peer_ip;
-        let params = Box::new(params);
-        let target = params.target;
-        let posted = {
-            let members = self.shared.members();
-            let index = match target {
-                Target::Any => members.next_serving(self.cursor),
-                Target::Index(index) => Some(index),
-            };
-            let member = index.and_then(|index| members.get(index)).filter(|m| m.serves);
-            let mail = Mail::Asked { link: number, id, params, client_ip };
-            index.filter(|_| member.is_some_and(|member| member.mailbox.post(mail).is_ok()))
-        };
-        match (posted, target) {
-            (Some(index), Target::Any) => self.cursor = usize::from(index) + 1,
-            (Some(_), Target::Index(_)) => {}
-            // The process may be about to attach an endpoint: a retry is of use.
-            (None, Target::Any) => self.refuse(number, id, RefuseCode::SessionsFull),
-            (None, Target::Index(_)) => self.refuse(number, id, RefuseCode::NoSuchEndpoint),
-        }
-    }
-
-    fn refuse(&mut self, number: PeerId, id: u64, code: RefuseCode) {
-        let link = self.links.get_mut(&number).expect("an event's link exists");
-        if let Some(connection) = link.connection() {
-            // If the connection has ended meanwhile, nobody waits for the refusal.
-            let _ = connection.reply(id, Err(code));
-        }
-    }
-
-    fn on_answered(
-        &mut self,
-        number: PeerId,
-        id: u64,
-        result: Result<AcceptParams, ConnectFailure>,
-    ) {
-        let link = self.links.get_mut(&number).expect("an event's link exists");
-        let error = match result {
-            Ok(params) => return self.on_granted(number, id, params),
-            Err(ConnectFailure::Refused(code)) => SessionError::RefusedBy(code),
-            Err(ConnectFailure::TimedOut) => SessionError::Timeout,
-            // The connection's last event says why.
-            Err(_) => return link.orphans.push(id),
-        };
-        self.fail_attempt(id, error);
-    }
-
-    fn on_granted(&mut self, number: PeerId, id: u64, params: AcceptParams) {
-        let Some(Attempt { offer, from }) = self.attempts.remove(&id) else { return };
-        let link = self.links.get_mut(&number).expect("an event's link exists");
-        let granted = Granted { link: number, server_ip: link.peer_ip, params };
-        let mail = Mail::Connected { offer, outcome: Ok(Box::new(granted)) };
-        if let Err(PostError::Closed(_) | PostError::Full(_)) = from.post(mail) {
-            link.disconnects.push_back(params.server_ref());
         }
     }
 
@@ -405,7 +356,8 @@ impl Control {
         }
         while let Some(&id) = link.waiting.front() {
             let attempt = self.attempts.get(&id).expect("a waiting id has an attempt");
-            match connection.connect(id, attempt.offer.params, now) {
+            let params = link.without_rings.apply(attempt.offer.params, now);
+            match connection.connect(id, params, now) {
                 Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => break,
                 Ok(()) => {}
                 Err(ConnectError::PeerDraining) => failed.push((id, RefuseCode::Draining)),

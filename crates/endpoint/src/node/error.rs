@@ -4,7 +4,8 @@ use core::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use petasos_control::{ConfigError, FailureReason, Fault, RefuseCode, VersionRange};
+use petasos_control::{ConfigError, FailureReason, Fault, ProtocolError, RefuseCode, VersionRange};
+use petasos_tls::{CredentialError, HandshakeFailure};
 
 /// Why a [`crate::Node`] did not start. The caller's to handle; nothing runs.
 #[derive(Debug)]
@@ -16,6 +17,11 @@ pub enum NodeError {
     AddressNotLocal(SocketAddr),
     /// The settings contradict each other.
     Config(ConfigError),
+    /// Certificates or keys cannot be used. The operator's fault.
+    Credentials(CredentialError),
+    /// The address can be reached from other hosts, and there is no TLS: everything would be in the
+    /// clear. Give certificates, or say that plaintext is wanted.
+    Plaintext(SocketAddr),
     /// The operating system refused for another reason.
     System {
         /// What was attempted.
@@ -35,6 +41,11 @@ impl fmt::Display for NodeError {
                 write!(f, "{address} is not an address of this host")
             }
             NodeError::Config(error) => write!(f, "the node's settings are unusable: {error}"),
+            NodeError::Credentials(error) => write!(f, "TLS cannot be set up: {error}"),
+            NodeError::Plaintext(address) => write!(
+                f,
+                "{address} can be reached from other hosts: without TLS that takes express consent"
+            ),
             NodeError::System { attempt, error } => write!(f, "cannot {attempt}: {error}"),
         }
     }
@@ -125,6 +136,16 @@ pub enum SessionError {
     /// The address that the server gave for its packets cannot be reached. The server's (or its
     /// network's) fault; a retry fails alike.
     NoRoute,
+    /// The TLS connection to the server failed: an end does not trust the other, or does not speak
+    /// TLS. A retry fails alike until files or settings have changed.
+    Tls(HandshakeFailure),
+    /// Packets or words to this address would leave the host in the clear, and nobody has said that
+    /// this is wanted. The caller's fault.
+    Plaintext(SocketAddr),
+    /// The shared memory that the session went through broke, and could not be made anew although
+    /// both processes live. Nobody's fault; the next session goes over the network, if there is
+    /// one.
+    RingsLost,
     /// This process's node has ended. The caller's fault.
     NodeEnded,
 }
@@ -133,7 +154,11 @@ impl SessionError {
     /// Who can do something about it: the client is this process.
     pub fn fault(&self) -> Fault {
         match self {
-            SessionError::Refused | SessionError::NodeEnded => Fault::Client,
+            SessionError::Refused
+            | SessionError::NodeEnded
+            | SessionError::Plaintext(_)
+            | SessionError::Tls(HandshakeFailure::Ours(_)) => Fault::Client,
+            SessionError::Tls(HandshakeFailure::Theirs(_)) => Fault::Server,
             SessionError::RefusedBy(code) => code.fault(),
             SessionError::NoRoute | SessionError::PeerFailed(_) => Fault::Server,
             _ => Fault::Nobody,
@@ -150,7 +175,10 @@ impl SessionError {
             }
             SessionError::VersionMismatch { .. }
             | SessionError::NoRoute
+            | SessionError::Plaintext(_)
             | SessionError::NodeEnded => false,
+            // The peer may have died within the handshake.
+            SessionError::Tls(failure) => *failure == HandshakeFailure::Ended,
             _ => true,
         }
     }
@@ -160,6 +188,9 @@ impl SessionError {
         match reason {
             FailureReason::Incompatible { ours, theirs } => {
                 SessionError::VersionMismatch { ours, theirs }
+            }
+            FailureReason::Protocol(ProtocolError::SpeaksTls) => {
+                SessionError::Tls(HandshakeFailure::Demanded)
             }
             reason => SessionError::PeerFailed(reason),
         }
@@ -181,6 +212,11 @@ impl fmt::Display for SessionError {
             SessionError::PeerEnded => f.write_str("the server's process has ended"),
             SessionError::ClosedByPeer => f.write_str("the server gave up the session"),
             SessionError::NoRoute => f.write_str("the server's data address cannot be reached"),
+            SessionError::Tls(failure) => failure.fmt(f),
+            SessionError::Plaintext(address) => {
+                write!(f, "{address} is not on this host: without TLS that takes express consent")
+            }
+            SessionError::RingsLost => f.write_str("the shared memory to the server broke"),
             SessionError::NodeEnded => f.write_str("this process's node has ended"),
         }
     }

@@ -12,11 +12,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_control::{Connection, SessionRef};
+use petasos_control::{ConnectParams, Connection, SessionRef};
+use petasos_tls::HandshakeFailure;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::SessionError;
+use super::guard::Guard;
+use super::tls::{Dialler, Tls};
+use super::without_rings::WithoutRings;
+use crate::secure::SessionSecurity;
 
 /// How long a link outlives its connection at most.
 const LINGER: Duration = Duration::from_millis(500);
@@ -33,6 +38,8 @@ pub(super) enum Stage {
 pub(super) struct Link {
     stream: TcpStream,
     pub(super) stage: Stage,
+    /// Between the stream and the connection; made with the latter.
+    pub(super) tls: Option<Box<Tls>>,
     /// The peer's IP address.
     pub(super) peer_ip: IpAddr,
     /// What this process dialled; `None` if the peer did.
@@ -43,6 +50,8 @@ pub(super) struct Link {
     pub(super) orphans: Vec<u64>,
     /// Disconnects that wait to be sent.
     pub(super) disconnects: VecDeque<SessionRef>,
+    /// Which endpoints ask for nothing local.
+    pub(super) without_rings: WithoutRings,
     /// Whether the end of the connection has been dealt with.
     pub(super) ended: bool,
     /// When to close, once the connection has ended.
@@ -57,9 +66,11 @@ impl Link {
         stream: TcpStream,
         peer: SocketAddr,
         connection: Connection,
+        guard: &Guard,
     ) -> io::Result<Link> {
         stream.set_nonblocking(true)?;
-        let link = Link::new(stream, Stage::Talking(Box::new(connection)), peer.ip(), None);
+        let mut link = Link::new(stream, Stage::Talking(Box::new(connection)), peer.ip(), None);
+        link.tls = guard.tls().map(|tls| Box::new(Tls::new(tls.accept())));
         link.set_options();
         Ok(link)
     }
@@ -82,11 +93,13 @@ impl Link {
         Link {
             stream,
             stage,
+            tls: None,
             peer_ip: peer_ip.to_canonical(),
             server,
             waiting: VecDeque::new(),
             orphans: Vec::new(),
             disconnects: VecDeque::new(),
+            without_rings: WithoutRings::default(),
             ended: false,
             close_at: Time::NEVER,
             at_end_of_stream: false,
@@ -112,6 +125,32 @@ impl Link {
         if until <= now { Err(SessionError::Timeout) } else { Ok(false) }
     }
 
+    /// Begins to talk, over the TCP connection that this process has made.
+    pub(super) fn talk(&mut self, connection: Connection, guard: &Guard) {
+        let tls = guard.tls().map(|tls| Tls::new(tls.dial(self.peer_ip)));
+        self.tls = tls.map(Box::new);
+        self.stage = Stage::Talking(Box::new(connection));
+    }
+
+    /// Why TLS has failed, if it has.
+    pub(super) fn tls_failure(&self) -> Option<&HandshakeFailure> {
+        self.tls.as_ref()?.failure()
+    }
+
+    /// What TLS gives a session that `client` asks for on this link; nothing without TLS.
+    ///
+    /// # Errors
+    /// If there is TLS and it gives nothing: no session must come of that.
+    pub(super) fn security(
+        &mut self,
+        id: u64,
+        client: &ConnectParams,
+        dialler: Dialler,
+    ) -> Result<Option<SessionSecurity>, Unsecured> {
+        let Some(tls) = &mut self.tls else { return Ok(None) };
+        tls.security(dialler, id, client.tag).map(Some).ok_or(Unsecured)
+    }
+
     pub(super) fn connection(&mut self) -> Option<&mut Connection> {
         match &mut self.stage {
             Stage::Talking(connection) => Some(connection),
@@ -124,7 +163,11 @@ impl Link {
         let Stage::Talking(connection) = &self.stage else { return PollFlags::OUT };
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, !self.at_end_of_stream);
-        interest.set(PollFlags::OUT, connection.poll_output().is_some());
+        let has_output = match &self.tls {
+            None => connection.poll_output().is_some(),
+            Some(tls) => tls.wants_write(),
+        };
+        interest.set(PollFlags::OUT, has_output);
         interest
     }
 
@@ -144,15 +187,12 @@ impl Link {
         let mut buffer = [0; 16 * 1024];
         let mut taken = 0;
         while taken < READ_BYTES_MAX && !self.at_end_of_stream {
-            match self.stream.read(&mut buffer) {
+            match hear(&mut self.stream, self.tls.as_deref_mut(), connection, &mut buffer, now) {
                 Ok(0) => {
                     self.at_end_of_stream = true;
                     connection.handle_eof(now);
                 }
-                Ok(count) => {
-                    connection.handle_bytes(&buffer[..count], now);
-                    taken += count;
-                }
+                Ok(count) => taken += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
@@ -169,19 +209,15 @@ impl Link {
     /// Writes what the connection has to say, and goes on with its end.
     pub(super) fn give_output(&mut self, now: Time) {
         let Stage::Talking(connection) = &mut self.stage else { return };
-        while let Some(output) = connection.poll_output() {
-            match self.stream.write(output) {
-                Ok(count) => connection.advance_output(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => {
-                    // Nobody reads what is left; the end of the connection clears it, or, if it
-                    // had ended before, the link closes with it unsent.
-                    self.at_end_of_stream = true;
-                    connection.handle_reset(now);
-                    break;
-                }
-            }
+        let written = match &mut self.tls {
+            None => say(&mut self.stream, connection),
+            Some(tls) => say_over(tls, &mut self.stream, connection),
+        };
+        if written.is_err() {
+            // Nobody reads what is left; the end of the connection clears it, or, if it had ended
+            // before, the link closes with it unsent.
+            self.at_end_of_stream = true;
+            connection.handle_reset(now);
         }
         if connection.poll_timeout().is_some() {
             return;
@@ -189,6 +225,11 @@ impl Link {
         self.close_at = self.close_at.min(now + LINGER);
         if connection.is_finished() && !self.write_shut {
             self.write_shut = true;
+            if let Some(tls) = &mut self.tls {
+                tls.close();
+                // A few bytes, behind a goodbye that has been written: best effort.
+                let _ = tls.write_to(&mut self.stream);
+            }
             // An error says that the stream is gone already.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
@@ -203,6 +244,62 @@ impl Link {
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+/// A link has TLS, which did not give what a session needs.
+#[derive(Debug)]
+pub(super) struct Unsecured;
+
+/// Lets the connection hear what the socket has, or a part of it. Returns how many bytes that were
+/// at the socket; 0 is the end of the stream.
+fn hear(
+    socket: &mut impl Read,
+    tls: Option<&mut Tls>,
+    connection: &mut Connection,
+    buffer: &mut [u8],
+    now: Time,
+) -> io::Result<usize> {
+    let Some(tls) = tls else {
+        let count = socket.read(buffer)?;
+        connection.handle_bytes(&buffer[..count], now);
+        return Ok(count);
+    };
+    let count = tls.read_from(socket)?;
+    loop {
+        match tls.take(buffer) {
+            0 => break,
+            plain => connection.handle_bytes(&buffer[..plain], now),
+        }
+    }
+    if tls.failure().is_some() {
+        connection.handle_reset(now);
+    }
+    Ok(count)
+}
+
+/// Writes what the connection has to say, as far as the socket takes it.
+fn say(socket: &mut impl Write, connection: &mut Connection) -> io::Result<()> {
+    while let Some(output) = connection.poll_output() {
+        match socket.write(output) {
+            Ok(count) => connection.advance_output(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// [`say`], through TLS, which has words of its own as well.
+fn say_over(tls: &mut Tls, socket: &mut impl Write, connection: &mut Connection) -> io::Result<()> {
+    loop {
+        let given = connection.poll_output().map_or(0, |output| tls.give(output));
+        connection.advance_output(given);
+        let all_taken = tls.write_to(socket)?;
+        if given == 0 || !all_taken {
+            return Ok(());
+        }
     }
 }
 

@@ -4,12 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
+use petasos_netio::Route;
 
 use super::ConnectAndWaitError;
 use super::SessionError;
 use crate::client::promise::Promise;
 use crate::client::remote::RemoteCall;
 use crate::mailbox::Mailbox;
+use crate::secure::SessionSecurity;
 use crate::sessions::{PeerId, SessionId, SessionOffer};
 use crate::workers::WorkerAnswer;
 
@@ -18,7 +20,13 @@ pub(crate) enum Mail {
     /// The outcome of a [`Command::Connect`].
     Connected { offer: Box<SessionOffer>, outcome: Result<Box<Granted>, SessionError> },
     /// A client asks for a session: answer with [`Command::Reply`].
-    Asked { link: PeerId, id: u64, params: Box<ConnectParams>, client_ip: IpAddr },
+    Asked {
+        link: PeerId,
+        id: u64,
+        params: Box<ConnectParams>,
+        client_ip: IpAddr,
+        security: Option<Box<SessionSecurity>>,
+    },
     /// The peer has given up a session; this endpoint's end is named.
     Disconnected { link: PeerId, session: SessionRef },
     /// A session that this endpoint granted was never heard of by its client.
@@ -27,6 +35,8 @@ pub(crate) enum Mail {
     PeerLost { link: PeerId, error: SessionError },
     /// The process shuts down gracefully.
     Drain,
+    /// A route of this endpoint leads nowhere any more: rings that broke were not made anew.
+    RouteLost { route: Route },
     /// The node is gone; there are no control connections any more.
     NodeEnded,
     /// A worker has finished.
@@ -45,8 +55,11 @@ pub(crate) enum Mail {
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) link: PeerId,
+    /// Where the server was asked.
+    pub(crate) server: SocketAddr,
     pub(crate) server_ip: IpAddr,
     pub(crate) params: AcceptParams,
+    pub(crate) security: Option<SessionSecurity>,
 }
 
 /// From an endpoint or the application to the control thread.
@@ -62,6 +75,8 @@ pub(crate) enum Command {
     },
     /// Tell the peer that a session is given up; the peer's end is named.
     Disconnect { link: PeerId, session: SessionRef },
+    /// Ask for nothing local for this endpoint on this link for a while.
+    AvoidRings { link: PeerId, endpoint: u16 },
     /// Take no new sessions.
     Drain,
     /// Say goodbye and end.

@@ -15,11 +15,14 @@
 mod attach;
 mod control;
 mod error;
+mod guard;
 mod host;
 mod link;
 pub(crate) mod mail;
 mod outside;
 mod sessions;
+mod tls;
+mod without_rings;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -35,6 +38,8 @@ use crate::mailbox::Mailbox;
 pub use attach::ConnectAndWaitError;
 use control::Control;
 pub use error::{AttachError, ConnectError, NodeError, SessionError};
+use guard::Guard;
+pub use guard::{Credentials, TlsConfig};
 use mail::{Command, Mail};
 pub(crate) use outside::Outside;
 
@@ -56,6 +61,12 @@ pub struct NodeConfig {
     pub connect_timeout: Duration,
     /// Connections from other processes at one time; more are closed at once.
     pub connections_max: usize,
+    /// TLS on every control connection, and sealed packets: see [`TlsConfig`]. The peers' nodes
+    /// must have it as well.
+    pub tls: Option<TlsConfig>,
+    /// Whether a node without TLS may listen at, and connect to, addresses beyond this host: then
+    /// whoever reaches the network can listen, call and forge.
+    pub plaintext: bool,
     /// What the process calls itself, for messages to people.
     pub name: String,
     /// The seed of the incarnation number; `None` takes one from the system. Two processes, or two
@@ -72,6 +83,8 @@ impl Default for NodeConfig {
             failure_timeout: control.failure_timeout,
             connect_timeout: control.connect_timeout,
             connections_max: 1024,
+            tls: None,
+            plaintext: false,
             name: String::new(),
             seed: None,
         }
@@ -93,6 +106,7 @@ struct Inner {
 /// What the node, its thread and its endpoints share.
 pub(crate) struct Shared {
     pub(crate) commands: Mailbox<Command>,
+    pub(crate) guard: Guard,
     members: Mutex<Members>,
 }
 
@@ -124,11 +138,15 @@ impl Node {
             ..Config::default()
         };
         control.validate().map_err(NodeError::Config)?;
+        let guard = Guard::new(&config).map_err(NodeError::Credentials)?;
+        if let Some(address) = config.listen.filter(|address| guard.forbids(address.ip())) {
+            return Err(NodeError::Plaintext(address));
+        }
         let listener = config.listen.map(listen).transpose()?;
         let local = listener.as_ref().map(TcpListener::local_addr).transpose();
         let local = local.map_err(|error| failed("read the local address", error))?;
         let commands = Mailbox::new().map_err(|error| failed("open an eventfd", error))?;
-        let shared = Arc::new(Shared { commands, members: Mutex::default() });
+        let shared = Arc::new(Shared { commands, guard, members: Mutex::default() });
         let hello = hello(&config, listener.is_some());
         let thread = {
             let shared = shared.clone();

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use petasos_control::{RefuseCode, SessionRef};
@@ -76,6 +77,16 @@ impl Outside {
     /// The endpoint's index in its process.
     pub(crate) fn index(&self) -> u16 {
         self.attachment.as_ref().map_or(0, |attachment| attachment.index)
+    }
+
+    /// Whether the node's control connections are over TLS, so that sessions are sealed.
+    pub(crate) fn is_secured(&self) -> bool {
+        self.attachment.as_ref().is_some_and(|attachment| attachment.shared.guard.is_secured())
+    }
+
+    /// Whether packets must not go to `ip`: in the clear, off this host, and nobody wants that.
+    pub(super) fn forbids(&self, ip: IpAddr) -> bool {
+        self.attachment.as_ref().is_some_and(|attachment| attachment.shared.guard.forbids(ip))
     }
 
     /// Tells the node that the endpoint has handlers.

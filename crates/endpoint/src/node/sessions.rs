@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use petasos_control::{ConnectParams, SessionRef, SessionRole};
+use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef, SessionRole};
+use petasos_netio::Route;
 
 use super::mail::{Command, Granted, Mail};
 use super::outside::{Opening, Remote};
@@ -10,6 +11,7 @@ use super::{ConnectAndWaitError, SessionError};
 use crate::call::CallError;
 use crate::context::Context;
 use crate::endpoint::Endpoint;
+use crate::secure::SessionSecurity;
 use crate::sessions::{ClientState, PeerId, SessionId, SessionOffer};
 
 impl<S> Context<S> {
@@ -39,11 +41,12 @@ impl<S> Endpoint<S> {
     fn on_mail(&mut self, mail: Mail) {
         match mail {
             Mail::Connected { offer, outcome } => match outcome {
-                Ok(granted) => self.on_granted(&offer, &granted),
+                Ok(granted) => self.on_granted(&offer, *granted),
                 Err(error) => self.fail_with(offer.session, CallError::PeerFailed, error),
             },
-            Mail::Asked { link, id, params, client_ip } => {
-                self.on_asked(link, id, &params, client_ip);
+            Mail::Asked { link, id, params, client_ip, security } => {
+                let result = self.grant(link, &params, client_ip, security.map(|boxed| *boxed));
+                self.answer_asked(link, id, &params, result);
             }
             Mail::Disconnected { link, session } => self.on_disconnected(link, session),
             Mail::Void { session } => {
@@ -51,6 +54,7 @@ impl<S> Endpoint<S> {
                 self.drop_server_session(session.session, session.tag);
             }
             Mail::PeerLost { link, error } => self.on_peer_lost(link, &error),
+            Mail::RouteLost { route } => self.on_route_lost(route),
             Mail::Drain => self.drain(),
             Mail::NodeEnded => self.on_node_ended(),
             Mail::Answer(answer) => self.on_answer(*answer),
@@ -62,18 +66,25 @@ impl<S> Endpoint<S> {
     }
 
     /// The server has granted a session; if it is not wanted any more, it is given back.
-    fn on_granted(&mut self, offer: &SessionOffer, granted: &Granted) {
-        let Granted { link, server_ip, params } = granted;
+    fn on_granted(&mut self, offer: &SessionOffer, granted: Granted) {
+        let Granted { link, server, server_ip, params, security } = granted;
         let (session, far) = (offer.session, params.server_ref());
         if self.cx.core.outside.attachment.is_none() {
             // The endpoint has left the node meanwhile.
             return self.fail_with(session, CallError::PeerFailed, SessionError::NodeEnded);
         }
-        match self.establish_session(offer, params, *server_ip) {
+        let data_ip = params.address.ip.unwrap_or(server_ip);
+        if params.local.is_none() && self.cx.core.outside.forbids(data_ip) {
+            let data = SocketAddr::new(data_ip, params.address.port);
+            self.fail_with(session, CallError::PeerFailed, SessionError::Plaintext(data));
+            self.cx.core.outside.command(Command::Disconnect { link, session: far });
+            return;
+        }
+        match self.establish_secured(offer, &params, server_ip, security) {
             Ok(true) => {
                 let entry = self.cx.core.client_mut(session);
-                entry.expect("the session was just established").peer = Some(*link);
-                let remote = Remote { link: *link, far };
+                entry.expect("the session was just established").peer = Some(link);
+                let remote = Remote { link, far };
                 self.cx.core.outside.remotes.insert(offer.params.client_ref(), remote);
                 if let Some(opening) = self.cx.core.outside.openings.remove(&session) {
                     opening.keep(Ok(session));
@@ -81,9 +92,57 @@ impl<S> Endpoint<S> {
                 return;
             }
             Ok(false) => {}
+            Err(_) if params.local.is_some() && self.ask_network(offer, link, server) => {}
             Err(_) => self.fail_with(session, CallError::PeerFailed, SessionError::NoRoute),
         }
-        self.cx.core.outside.command(Command::Disconnect { link: *link, session: far });
+        self.cx.core.outside.command(Command::Disconnect { link, session: far });
+    }
+
+    /// Asks again for a session whose granted rings cannot be reached, now over the network (C17).
+    /// No call has been made on it, so none can be lost or run twice. False if it cannot be asked
+    /// for.
+    fn ask_network(&mut self, offer: &SessionOffer, link: PeerId, server: SocketAddr) -> bool {
+        let Some(from) = self.cx.core.outside.mailbox().cloned() else { return false };
+        let Some(again) = self.offer_network(offer) else { return false };
+        let (endpoint, offer) = (again.params.endpoint, Box::new(again));
+        let outside = &self.cx.core.outside;
+        outside.command(Command::AvoidRings { link, endpoint });
+        outside.command(Command::Connect { server, offer, from })
+    }
+
+    /// `offer` with nothing local and another tag, so that nothing that concerns the first grant is
+    /// taken for the second's. `None` if there is no network to fall back to.
+    fn offer_network(&mut self, offer: &SessionOffer) -> Option<SessionOffer> {
+        let tag = self.cx.core.random_tag();
+        let has_network = self.io().has_network_beside_rings() && offer.params.local.is_some();
+        let entry = self.cx.core.client_mut(offer.session).filter(|_| has_network)?;
+        (entry.state, entry.tag) = (ClientState::Connecting, tag);
+        self.cx.core.stats.rings_unreachable += 1;
+        Some(SessionOffer { params: ConnectParams { tag, local: None, ..offer.params }, ..*offer })
+    }
+
+    /// Rings broke and were not made anew, although the control connection says nothing of the
+    /// peer's end. The sessions on them end, since nothing moves them elsewhere; their server ends
+    /// are given up with them.
+    fn on_route_lost(&mut self, route: Route) {
+        let on_route = |state: &ClientState<S>| match state {
+            ClientState::Ready { route: taken, .. } => *taken == route,
+            _ => false,
+        };
+        let lost = self.cx.core.clients.iter().filter(|(_, entry)| on_route(&entry.state));
+        let lost = lost.map(|(index, entry)| (index, entry.generation, entry.tag));
+        for (index, generation, tag) in lost.collect::<Vec<_>>() {
+            let (role, endpoint) = (SessionRole::Client, self.cx.core.outside.index());
+            let own = SessionRef { role, endpoint, session: index, tag };
+            let outside = &mut self.cx.core.outside;
+            if let Some(link) = outside.remotes.get(&own).map(|remote| remote.link) {
+                outside.command(Command::AvoidRings { link, endpoint });
+            }
+            outside.give_up(&own);
+            self.cx.core.stats.rings_lost += 1;
+            let session = SessionId { index, generation };
+            self.fail_with(session, CallError::PeerFailed, SessionError::RingsLost);
+        }
     }
 
     fn on_open(&mut self, server: SocketAddr, opening: Opening) {
@@ -95,9 +154,32 @@ impl<S> Endpoint<S> {
         }
     }
 
-    fn on_asked(&mut self, link: PeerId, id: u64, params: &ConnectParams, client_ip: IpAddr) {
+    /// A session for a client, unless its packets would leave this host in the clear although that
+    /// is not wanted.
+    fn grant(
+        &mut self,
+        link: PeerId,
+        params: &ConnectParams,
+        client_ip: IpAddr,
+        security: Option<SessionSecurity>,
+    ) -> Result<AcceptParams, RefuseCode> {
+        let granted = self.accept_secured(params, client_ip, Some(link), security)?;
+        let data_ip = params.address.ip.unwrap_or(client_ip);
+        if granted.local.is_none() && self.cx.core.outside.forbids(data_ip) {
+            self.drop_server_session(granted.session, granted.tag);
+            return Err(RefuseCode::NotAuthorised);
+        }
+        Ok(granted)
+    }
+
+    fn answer_asked(
+        &mut self,
+        link: PeerId,
+        id: u64,
+        params: &ConnectParams,
+        result: Result<AcceptParams, RefuseCode>,
+    ) {
         let Some(from) = self.cx.core.outside.mailbox().cloned() else { return };
-        let result = self.accept_session(params, client_ip, Some(link));
         if let Ok(granted) = &result {
             let remote = Remote { link, far: params.client_ref() };
             self.cx.core.outside.remotes.insert(granted.server_ref(), remote);

@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test helper fails its test")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::sync::Arc;
+
 use petasos_endpoint::{
-    CallError, CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Payload,
-    Request, RequestHandle, SessionId, Time, VirtualClock,
+    CallError, CallSettings, Cipher, Clock, Completion, Context, Endpoint, EndpointConfig,
+    Identity, MsgBuf, Payload, Request, RequestHandle, RequestKey, SessionId, SessionSecret,
+    SessionSecurity, Time, VirtualClock,
 };
 use petasos_netio::Ecn;
 use petasos_netio::memory::{Hub, MemoryConfig};
@@ -26,6 +29,10 @@ pub struct Client {
 pub struct Server {
     pub held: Vec<(RequestHandle, Vec<u8>)>,
     pub handled: u64,
+    pub abandoned: Vec<RequestKey>,
+    pub turns: u64,
+    /// When [`Server::turns`] is to be counted up next.
+    pub turn_at: Option<Time>,
 }
 
 pub struct Joined {
@@ -97,10 +104,36 @@ impl Joined {
         Joined::over(Hub::captured(MemoryConfig::default()), client, |_| {})
     }
 
+    /// A pair with a sealed session (W27).
+    pub fn sealed(change: impl Fn(&mut EndpointConfig)) -> Joined {
+        let hub = Hub::direct(MemoryConfig::default());
+        let ends = [security(1, "server.test"), security(1, "client.test")];
+        Joined::secured(hub, &change, &change, Some(ends))
+    }
+
+    /// The same, with packets that go nowhere unless a test takes them; and with what each end was
+    /// given: the client, then the server.
+    pub fn sealed_and_captured(
+        ends: [SessionSecurity; 2],
+        change: impl Fn(&mut EndpointConfig),
+    ) -> Joined {
+        let hub = Hub::captured(MemoryConfig::default());
+        Joined::secured(hub, &change, &change, Some(ends))
+    }
+
     fn over(
         hub: Hub,
         client: impl FnOnce(&mut EndpointConfig),
         server: impl FnOnce(&mut EndpointConfig),
+    ) -> Joined {
+        Joined::secured(hub, client, server, None)
+    }
+
+    fn secured(
+        hub: Hub,
+        client: impl FnOnce(&mut EndpointConfig),
+        server: impl FnOnce(&mut EndpointConfig),
+        ends: Option<[SessionSecurity; 2]>,
     ) -> Joined {
         let time = VirtualClock::default();
         let clock = Clock::Virtual(time.clone());
@@ -114,7 +147,10 @@ impl Joined {
         server.register(PANIC, panic);
         server.register(LONG, long);
         let mut client = Endpoint::new(client_config, hub.port(), clock, Client::default());
-        let session = connect(&mut client, &mut server);
+        let session = match ends {
+            None => connect(&mut client, &mut server),
+            Some(ends) => connect_secured(&mut client, &mut server, ends),
+        };
         Joined { hub, time, client, server, session }
     }
 
@@ -194,6 +230,27 @@ pub fn connect<C, S>(client: &mut Endpoint<C>, server: &mut Endpoint<S>) -> Sess
     let granted = server.accept_session(&offer.params, client_ip, Some(1)).unwrap();
     assert!(client.establish_session(&offer, &granted, address.ip()).unwrap());
     offer.session
+}
+
+/// Sets up one more session that is sealed.
+pub fn connect_secured<C, S>(
+    client: &mut Endpoint<C>,
+    server: &mut Endpoint<S>,
+    [near, far]: [SessionSecurity; 2],
+) -> SessionId {
+    let address = server.local_address();
+    let offer = client.open_secured(address, Some(1)).unwrap().expect("there is room");
+    let ip = client.local_address().ip();
+    let granted = server.accept_secured(&offer.params, ip, Some(1), Some(far)).unwrap();
+    assert!(client.establish_secured(&offer, &granted, address.ip(), Some(near)).unwrap());
+    offer.session
+}
+
+/// What TLS would give an end whose peer is called `name`.
+pub fn security(secret: u8, name: &str) -> SessionSecurity {
+    let identity = Identity { names: vec![name.to_owned()], certificate: Vec::new() };
+    let secret = SessionSecret::new(Cipher::Aes128Gcm, [secret; 32]);
+    SessionSecurity { identity: Arc::new(identity), secret }
 }
 
 /// Bytes that tell their place.

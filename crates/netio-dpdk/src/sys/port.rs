@@ -5,6 +5,7 @@
 
 use core::ptr::NonNull;
 use core::slice;
+use core::time::Duration;
 use std::ffi::CString;
 
 use arrayvec::ArrayVec;
@@ -71,11 +72,12 @@ impl Port {
             Ok(pool) => pool,
             Err(error) => return Err((claim, error)),
         };
-        // SAFETY: port and pool are live and ours; both are numbers and pointers from DPDK.
-        let code = unsafe {
-            let set_mac = config.mac.is_some().into();
-            ffi::pd_port_start(claim.port, mtu, pool.as_ptr(), &mut info, set_mac)
-        };
+        let set_mac = config.mac.is_some().into();
+        let code = patiently(&config.device, || {
+            // SAFETY: port and pool are live and ours; both are numbers and pointers from DPDK. A
+            // port that did not start may be set up again.
+            unsafe { ffi::pd_port_start(claim.port, mtu, pool.as_ptr(), &mut info, set_mac) }
+        });
         let setup = PortSetup {
             mac: info.mac,
             mtu: mtu.into(),
@@ -194,6 +196,21 @@ impl Drop for Port {
     }
 }
 
+/// Starts a device that is the client of another process again if that does not take it at once: it
+/// may be starting, too, or still be parting from its last client. Other devices get one attempt.
+fn patiently(device: &str, mut start: impl FnMut() -> i32) -> i32 {
+    let is_guest = device.starts_with("net_memif") && !device.contains("role=server");
+    let mut attempts = if is_guest { GUEST_ATTEMPTS } else { 1 };
+    loop {
+        let code = start();
+        attempts -= 1;
+        if code >= 0 || attempts == 0 {
+            return code;
+        }
+        std::thread::sleep(GUEST_PAUSE);
+    }
+}
+
 /// What device and caller agree upon: address, descriptors, MTU.
 fn agree(claim: &Claim, config: &DpdkConfig) -> Result<(ffi::pd_port, u16), DpdkError> {
     let mut info =
@@ -256,3 +273,6 @@ const FRAMES_MAX: u32 = 1 << 20;
 const LINK_BYTES: usize = 26;
 /// What drivers ask for at least.
 const ROOM_MIN: usize = 2048;
+/// How often, and how far apart, a client of another process is started before it is given up.
+const GUEST_ATTEMPTS: u32 = 40;
+const GUEST_PAUSE: Duration = Duration::from_millis(50);

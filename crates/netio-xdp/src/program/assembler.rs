@@ -3,7 +3,7 @@
 //! An instruction is 64 bits: code, destination and source register, offset, immediate (RFC 9669,
 //! section 3). Jumps go forward, to labels that are bound later.
 
-/// A register. `R10` is the read-only frame pointer; calls destroy `R1` to `R5`.
+/// A register. The tenth is the read-only frame pointer; calls destroy the first to the fifth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Reg {

@@ -17,17 +17,18 @@ use crate::SessionParams;
 use crate::congestion::{Congestion, CongestionConfig, Feedback, Pacer};
 
 /// What the session keeps for it.
+#[repr(C)]
 pub(super) struct Control {
-    pub(super) congestion: Congestion,
-    pacer: Pacer,
-    burst_ns: u64,
-    /// What the layers below add to a packet's payload, in bytes, the session's header included.
-    overhead_bytes: u32,
     /// Packets marked since the last round trip that was told.
     marked: u32,
+    /// What the layers below add to a packet's payload, in bytes, the session's header included.
+    overhead_bytes: u32,
     /// Packets that have returned and were told are this many, if those are counted that completed
     /// calls in one step. Each other packet that returns is counted back from it, so that it wraps.
     reported: u64,
+    pub(super) congestion: Congestion,
+    pacer: Pacer,
+    burst_ns: u64,
     /// Until when the pace holds packets back; [`Time::ZERO`] if it does not.
     held_until: Time,
 }
@@ -49,6 +50,9 @@ impl Answer {
 }
 
 impl Control {
+    /// Bytes from the start that each round trip touches.
+    pub(super) const HOT_BYTES: usize = core::mem::offset_of!(Control, congestion) + 24;
+
     pub(super) fn new(config: &CongestionConfig, params: &SessionParams) -> Control {
         Control {
             congestion: Congestion::new(config, params.credits_max),
@@ -71,10 +75,18 @@ impl Control {
         }
     }
 
-    /// Whether the round trip need not be told. See [`Congestion::is_clear`].
+    /// Packets that have returned and were not told yet.
     #[inline(always)]
-    pub(super) fn is_clear(&self, rtt_ns: u64) -> bool {
-        self.congestion.is_clear(rtt_ns, self.marked)
+    fn returned(&self, completed_short: u64) -> u32 {
+        u32::try_from(completed_short.wrapping_sub(self.reported)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the round trip need not be told, if so many packets are left in flight. See
+    /// [`Congestion::is_clear`].
+    #[inline(always)]
+    pub(super) fn is_clear(&self, rtt_ns: u64, left: u32, completed_short: u64) -> bool {
+        let used = left.saturating_add(self.returned(completed_short));
+        self.congestion.is_clear(rtt_ns, self.marked, used)
     }
 
     /// All packets that have returned so far are spoken for.
@@ -146,8 +158,7 @@ impl<C> ClientSession<C> {
     #[cold]
     #[inline(never)]
     pub(super) fn feed_back(&mut self, answer: Answer, rtt_ns: u64, now: Time) {
-        let returned = self.completed_short.wrapping_sub(self.control.reported);
-        let packets = u32::try_from(returned).unwrap_or(u32::MAX).max(1);
+        let packets = self.control.returned(self.completed_short).max(1);
         let feedback = Feedback {
             rtt_ns,
             packets,
@@ -155,9 +166,11 @@ impl<C> ClientSession<C> {
             in_flight: self.in_flight - answer.leaving,
             served: answer.served,
         };
-        self.control.congestion.on_sample(now, &feedback);
+        let news = self.control.congestion.on_sample(now, &feedback);
         self.control.reported(self.completed_short);
-        self.refresh_window();
+        if news {
+            self.refresh_window();
+        }
     }
 
     #[cold]

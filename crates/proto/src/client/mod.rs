@@ -22,7 +22,7 @@ mod types;
 
 use std::collections::VecDeque;
 
-use petasos_base::Time;
+use petasos_base::{Time, prefetch};
 use petasos_wire::{Header, Kind, SessionMark, Signature, TRANSMISSION_NUMBERS};
 
 use crate::congestion::CongestionConfig;
@@ -39,48 +39,52 @@ struct Queued<C> {
 }
 
 /// The client's half of one session. See the module's documentation.
+///
+/// In the order of use: with thousands of sessions every line of the cache that a call touches is
+/// waited for.
+#[repr(C)]
 pub struct ClientSession<C> {
-    params: SessionParams,
-    header: Header,
-    request_header: Header,
-    mark: SessionMark,
+    slots: Box<[Slot<C>]>,
+    /// A request's slot is in these bits of its number (W5).
+    slot_mask: u64,
     /// What the only packet of a response looks like, usually.
     signature: Signature,
+    busy: u64,
+    sendable: u64,
+    in_flight: u32,
+    /// The same, or 0 while packets have to keep a pace: the one limit of a call sent in one step.
+    window_unpaced: u32,
     /// Requests shorter than this, in bytes, may be sent in one step: none with checksums, which
     /// is the long way's business.
     short_requests_below: u32,
-    /// A request's slot is in these bits of its number (W5).
-    slot_mask: u64,
-    slots: Box<[Slot<C>]>,
-    busy: u64,
-    sendable: u64,
+    transmission: u32,
+    credits: u32,
+    /// How many request packets may be in flight: what credits and congestion control allow.
+    window: u32,
+    backlog: VecDeque<Queued<C>>,
+    params: SessionParams,
+    /// The next call's number: how many there have been.
+    call_next: u64,
+    /// Calls completed in one step; `stats` counts the others.
+    completed_short: u64,
+    /// When the last round trip was taken, [`Time::ZERO`] before the first.
+    sampled_at: Time,
+    request_header: Header,
+    rtt: RttEstimator,
+    control: Control,
+    header: Header,
+    mark: SessionMark,
     pulling: u64,
     /// Slots whose next packet is a probe, which may exceed the window.
     probes: u64,
     /// Where the search for the next slot to send from starts, for fairness among slots.
     cursor: u32,
-    in_flight: u32,
-    credits: u32,
     /// How many packets may be in flight towards us: our own credits, so to speak.
     pull_credits: Credits,
     membership: Membership,
-    /// How many request packets may be in flight: what credits and congestion control allow.
-    window: u32,
-    /// The same, or 0 while packets have to keep a pace: the one limit of a call sent in one step.
-    window_unpaced: u32,
-    transmission: u32,
-    /// The next call's number: how many there have been.
-    call_next: u64,
     /// How many of them were not sent in one step. The first packets of the others are not counted
     /// in `stats`.
     calls_long: u64,
-    /// Calls completed in one step; `stats` counts the others.
-    completed_short: u64,
-    rtt: RttEstimator,
-    /// When the last round trip was taken, [`Time::ZERO`] before the first.
-    sampled_at: Time,
-    control: Control,
-    backlog: VecDeque<Queued<C>>,
     backlog_max: u32,
     stats: ClientStats,
 }
@@ -166,10 +170,37 @@ impl<C> ClientSession<C> {
         context: C,
         now: Time,
     ) -> Result<Sent<'_, C>, C> {
+        self.send_below(self.short_requests_below, options, context, now)
+    }
+
+    /// [`ClientSession::send_short`] in a session with checksums or seals, where that gives every
+    /// call back. The caller adds what protects the packet.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(never)]
+    pub fn send_protected(
+        &mut self,
+        options: CallOptions,
+        context: C,
+        now: Time,
+    ) -> Result<Sent<'_, C>, C> {
+        let below = self.params.payload_bytes.min(self.params.request_bytes_max) + 1;
+        self.send_below(below, options, context, now)
+    }
+
+    #[inline(always)]
+    fn send_below(
+        &mut self,
+        below: u32,
+        options: CallOptions,
+        context: C,
+        now: Time,
+    ) -> Result<Sent<'_, C>, C> {
         let index = (!self.busy).trailing_zeros();
         let clear = self.sendable == 0
             && self.in_flight < self.window_unpaced
-            && options.request_bytes < self.short_requests_below
+            && options.request_bytes < below
             && self.backlog.is_empty();
         let (true, Some(slot)) = (clear, self.slots.get_mut(index as usize)) else {
             return Err(context);
@@ -189,6 +220,21 @@ impl<C> ClientSession<C> {
             .with_client(0, options.request_bytes, options.method)
             .with_encoding(options.encoding);
         Ok(Sent { call, slot: index, request, header, context: slot.put_context(context) })
+    }
+
+    /// Bytes from the start of a session that nearly every call touches; beyond them lies what is
+    /// for longer messages and for trouble.
+    pub const HOT_BYTES: usize = core::mem::offset_of!(Self, control) + Control::HOT_BYTES;
+
+    /// Bytes from the start that tell whether a session is at rest.
+    pub const REST_BYTES: usize = core::mem::offset_of!(Self, call_next);
+
+    /// Fetches what the next call will touch beyond the session itself, which should be at hand.
+    #[inline]
+    pub fn prefetch_next(&self) {
+        if let Some(slot) = self.slots.get((!self.busy).trailing_zeros() as usize) {
+            prefetch(slot);
+        }
     }
 
     #[cold]

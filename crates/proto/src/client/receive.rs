@@ -1,7 +1,7 @@
 //! Inputs of the client's half: what the server sent.
 
 use petasos_base::Time;
-use petasos_wire::{AckBitmap, Kind, Packet, RawPacket, RejectCode};
+use petasos_wire::{AckBitmap, Kind, Packet, RejectCode, Signed};
 
 use super::control::Answer;
 use super::slot::{Phase, Slot, UNTIMED};
@@ -18,7 +18,7 @@ impl<C> ClientSession<C> {
     /// `None` if it is not such a packet; nothing has changed then. Not for packets that the
     /// network marked: those are for [`ClientSession::handle_packet`].
     #[inline(always)]
-    pub fn take_short<'a>(&mut self, raw: &RawPacket<'a>, now: Time) -> Option<(C, &'a [u8])> {
+    pub fn take_short<'a>(&mut self, raw: &impl Signed<'a>, now: Time) -> Option<(C, &'a [u8])> {
         let packet = raw.signed(self.signature)?;
         let index = packet.request() & self.slot_mask;
         let slot = self.slots.get_mut(index as usize)?;
@@ -288,7 +288,8 @@ impl<C> ClientSession<C> {
         self.sampled_at = now;
         let rtt_ns = now.nanos_since(timed_at);
         self.rtt.sample(rtt_ns);
-        if !self.control.is_clear(rtt_ns) {
+        let left = self.in_flight - answer.leaving;
+        if !self.control.is_clear(rtt_ns, left, self.completed_short) {
             return self.feed_back(answer, rtt_ns, now);
         }
         self.control.reported(self.completed_short);

@@ -130,11 +130,14 @@ impl Controller for Dctcp {
 
     fn output(&self) -> Output {
         let clear = self.window.is_full() && self.alpha == 0.0 && !self.cut;
+        let clear_below_ns = if clear { u64::MAX } else { 0 };
         Output {
             window_packets: self.window.whole(),
             pace: self.window.pace(self.packet_bytes, self.rtt_ns),
-            clear_below_ns: if clear { u64::MAX } else { 0 },
+            clear_below_ns,
             clear_marks: 0,
+            // The share of marks is an average over all packets.
+            unused_below_ns: clear_below_ns,
         }
     }
 }

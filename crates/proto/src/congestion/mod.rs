@@ -75,14 +75,18 @@ struct Output {
     /// nothing: the session may do all it ever may.
     clear_below_ns: u64,
     clear_marks: u32,
+    /// The same as `clear_below_ns` for a session that uses a quarter of its window at most.
+    unused_below_ns: u64,
 }
 
 /// The congestion control of one session. See the module's documentation.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Congestion {
     clear_below_ns: u64,
     clear_marks: u32,
     window_packets: u32,
+    unused_below_ns: u64,
     pace: Option<Pace>,
     /// The pace of a session that its algorithm does not pace: `None` if that is bypassed.
     pace_least: Option<Pace>,
@@ -119,6 +123,7 @@ impl Congestion {
         let mut congestion = Congestion {
             clear_below_ns: u64::MAX,
             clear_marks: u32::MAX,
+            unused_below_ns: u64::MAX,
             window_packets: u32::MAX,
             pace: None,
             pace_least: (!config.pacing_bypass).then_some(link),
@@ -131,21 +136,27 @@ impl Congestion {
 
     /// Whether a round trip of `rtt_ns`, with `marked` packets, would change nothing: the session
     /// is not congested and the sample shows no congestion (the rate bypass). Such a sample need
-    /// not be given at all.
+    /// not be given. `used` packets were in flight.
+    ///
+    /// A session that uses no more than a quarter of its window does not widen it: it would stand
+    /// for nothing that is known of the path (RFC 7661, section 4.4). With thousands of sessions
+    /// most samples are of this kind, and their algorithms' state in no cache.
     #[inline(always)]
-    pub fn is_clear(&self, rtt_ns: u64, marked: u32) -> bool {
-        if rtt_ns >= self.clear_below_ns {
-            return false;
-        }
-        marked <= self.clear_marks
+    pub fn is_clear(&self, rtt_ns: u64, marked: u32, used: u32) -> bool {
+        let unused = used <= self.window_packets / 4;
+        let below_ns = if unused { self.unused_below_ns } else { self.clear_below_ns };
+        rtt_ns < below_ns && marked <= self.clear_marks
     }
 
-    /// Packets returned at `now`.
+    /// Packets returned at `now`. Returns whether window or pace may have changed.
     #[inline(always)]
-    pub fn on_sample(&mut self, now: Time, feedback: &Feedback) {
-        if !self.is_clear(feedback.rtt_ns, feedback.marked) {
+    pub fn on_sample(&mut self, now: Time, feedback: &Feedback) -> bool {
+        let Feedback { rtt_ns, packets, marked, in_flight, .. } = *feedback;
+        let news = !self.is_clear(rtt_ns, marked, in_flight.saturating_add(packets));
+        if news {
             self.update(now, Input::Sample(feedback));
         }
+        news
     }
 
     /// `packets` (from 1) were found lost at `now`, by what came back after them.
@@ -205,6 +216,7 @@ impl Congestion {
         };
         self.clear_below_ns = if self.rate_bypass { output.clear_below_ns } else { 0 };
         self.clear_marks = output.clear_marks;
+        self.unused_below_ns = if self.rate_bypass { output.unused_below_ns } else { 0 };
         self.window_packets = output.window_packets;
         self.pace = output.pace.or(self.pace_least);
     }
@@ -216,6 +228,7 @@ impl Output {
         pace: None,
         clear_below_ns: u64::MAX,
         clear_marks: u32::MAX,
+        unused_below_ns: u64::MAX,
     };
 }
 

@@ -200,12 +200,16 @@ impl Controller for Swift {
         let full = self.window.is_full();
         // A queue beyond the target is being cut down already: a pace after the round trip of a
         // burst that has passed would keep a small window silent for many round trips.
-        let rtt_ns = self.rtt_ns.min(self.target_ns(self.window.packets()));
+        let target_ns = self.target_ns(self.window.packets());
+        let rtt_ns = self.rtt_ns.min(target_ns);
+        // The next good sample ends a row of timeouts.
+        let unused_below_ns = if self.timeouts == 0 { target_ns } else { 0 };
         Output {
             window_packets: self.window.whole(),
             pace: self.window.pace(self.packet_bytes, rtt_ns),
             clear_below_ns: if full { self.target_ns(self.window.max()) } else { 0 },
             clear_marks: u32::MAX,
+            unused_below_ns,
         }
     }
 }

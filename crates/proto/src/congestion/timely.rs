@@ -161,11 +161,14 @@ impl Controller for Timely {
 
     fn output(&self) -> Output {
         let congested = self.rate < self.link;
+        let clear_below_ns = if congested { 0 } else { self.config.low_ns };
         Output {
             window_packets: u32::MAX,
             pace: congested.then(|| Pace::from_bytes_per_s(self.rate)),
-            clear_below_ns: if congested { 0 } else { self.config.low_ns },
+            clear_below_ns,
             clear_marks: u32::MAX,
+            // A rate, not a window: there is no telling how much of it is used.
+            unused_below_ns: clear_below_ns,
         }
     }
 }

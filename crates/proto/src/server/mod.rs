@@ -14,6 +14,7 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
+use petasos_base::prefetch;
 use petasos_wire::{
     BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, SessionMark, Signature,
     TRANSMISSION_NUMBERS,
@@ -133,26 +134,27 @@ impl<B> Slot<B> {
 }
 
 /// The server's half of one session. See the module's documentation.
+#[repr(C)]
 pub struct ServerSession<B> {
-    params: SessionParams,
-    header: Header,
-    response_header: Header,
-    mark: SessionMark,
-    /// What the only packet of a request looks like, usually.
-    signature: Signature,
+    slots: Box<[Slot<B>]>,
     /// A request's slot is in these bits of its number (W5).
     slot_mask: u64,
+    /// What the only packet of a request looks like, usually.
+    signature: Signature,
+    /// Slots that owe an acknowledgement.
+    acks: u64,
+    response_header: Header,
+    credits: Credits,
+    membership: Membership,
+    transmission: u32,
     /// The longest request in one packet, in bytes.
     short_request_bytes_max: u32,
     /// Responses shorter than this, in bytes, may be sent in one step: none with checksums.
     short_responses_below: u32,
-    slots: Box<[Slot<B>]>,
-    /// Slots that owe an acknowledgement.
-    acks: u64,
-    credits: Credits,
-    membership: Membership,
-    transmission: u32,
     stats: ServerStats,
+    params: SessionParams,
+    header: Header,
+    mark: SessionMark,
 }
 
 impl<B: Default> ServerSession<B> {
@@ -192,6 +194,9 @@ impl<B: Default> ServerSession<B> {
 }
 
 impl<B> ServerSession<B> {
+    /// Bytes from the start of a session that nearly every request touches.
+    pub const HOT_BYTES: usize = core::mem::offset_of!(Self, params);
+
     /// Never answers in one step: a measure of what that brings.
     pub fn without_short_responses(self) -> Self {
         ServerSession { short_responses_below: 0, ..self }
@@ -263,10 +268,23 @@ impl<B> ServerSession<B> {
     /// `None`, and nothing changed, if anything is out of the ordinary.
     #[inline(always)]
     pub fn respond_short(&mut self, request: u64, bytes: u32) -> Option<(Header, &mut B)> {
+        self.respond_below(self.short_responses_below, request, bytes)
+    }
+
+    /// [`ServerSession::respond_short`] in a session with checksums or seals, where that never
+    /// does. The caller adds what protects the packet.
+    #[inline(never)]
+    pub fn respond_protected(&mut self, request: u64, bytes: u32) -> Option<(Header, &mut B)> {
+        let below = self.params.payload_bytes.min(self.params.response_bytes_max) + 1;
+        self.respond_below(below, request, bytes)
+    }
+
+    #[inline(always)]
+    fn respond_below(&mut self, below: u32, request: u64, bytes: u32) -> Option<(Header, &mut B)> {
         let index = request & self.slot_mask;
         let slot = self.slots.get_mut(index as usize)?;
         let current = slot.request == request && slot.phase == Phase::Running;
-        if !current || bytes >= self.short_responses_below {
+        if !current || bytes >= below {
             return None;
         }
         let transmission = (self.transmission + 1) % TRANSMISSION_NUMBERS;
@@ -283,6 +301,14 @@ impl<B> ServerSession<B> {
             .with_server(slot.echo, bytes, self.credits.get())
             .with_ecn_echo(slot.ecn);
         Some((header, &mut slot.kept))
+    }
+
+    /// Fetches the slot of `request`, for when its packet is handled.
+    #[inline]
+    pub fn prefetch_slot(&self, request: u64) {
+        if let Some(slot) = self.slots.get((request & self.slot_mask) as usize) {
+            prefetch(slot);
+        }
     }
 
     /// Gives `request` up with a reason for the client; `None` if its call is over.

@@ -1,6 +1,6 @@
 //! Inputs of the server's half: what the client sent.
 
-use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RawPacket, RejectCode};
+use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RejectCode, Signed};
 
 use super::assembly::Assembly;
 use super::{Phase, RequestAction, ServerSession};
@@ -14,7 +14,7 @@ impl<B> ServerSession<B> {
     ///
     /// `None` if it is not such a packet; nothing has changed then.
     #[inline(always)]
-    pub fn take_short<'a>(&mut self, raw: &RawPacket<'a>, marked: bool) -> Option<Packet<'a>> {
+    pub fn take_short<'a>(&mut self, raw: &impl Signed<'a>, marked: bool) -> Option<Packet<'a>> {
         let packet = raw.signed(self.signature)?;
         let payload = packet.payload().get(..packet.message_bytes() as usize)?;
         let index = packet.request() & self.slot_mask;

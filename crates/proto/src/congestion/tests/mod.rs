@@ -12,8 +12,9 @@ use petasos_base::Time;
 use crate::{Congestion, Feedback};
 
 /// One packet's return after `rtt_ns`, with `in_flight` packets left behind.
+/// Of a session that uses its window.
 fn feedback(rtt_ns: u64) -> Feedback {
-    Feedback { rtt_ns, packets: 1, marked: 0, in_flight: 0, served: false }
+    Feedback { rtt_ns, packets: 1, marked: 0, in_flight: 64, served: false }
 }
 
 /// Gives `congestion` a sample at `now_ns`.

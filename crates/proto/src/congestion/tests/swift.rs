@@ -55,6 +55,32 @@ fn a_fresh_session_opens_fast_and_is_left_alone_once_open() {
 }
 
 #[test]
+fn a_window_of_which_a_quarter_is_used_stays() {
+    let few = Feedback { in_flight: 3, ..feedback(39_999) };
+    let more = Feedback { in_flight: 4, ..few };
+    let mut congestion = with(flat());
+    congestion.on_sample(Time::from_nanos(1_000_000), &few);
+    assert_eq!(window(&congestion), 16);
+    congestion.on_sample(Time::from_nanos(1_000_000), &more);
+    assert_eq!(window(&congestion), 17);
+    // Congestion counts whoever caused it.
+    let late = Feedback { rtt_ns: 80_000, in_flight: 0, ..few };
+    congestion.on_sample(Time::from_nanos(2_000_000), &late);
+    assert!(window(&congestion) < 17);
+}
+
+#[test]
+fn a_good_sample_ends_a_row_of_timeouts_in_an_unused_window_too() {
+    let few = Feedback { in_flight: 0, ..feedback(30_000) };
+    let mut congestion = with(SwiftConfig { timeouts_max: 2, ..flat() });
+    for _ in 0..2 {
+        congestion.on_timeout(Time::from_nanos(1_000_000_000));
+        assert_eq!(window(&congestion), 8, "cut once in a round trip, and not to the least");
+        congestion.on_sample(Time::from_nanos(1_000_000_000), &few);
+    }
+}
+
+#[test]
 fn after_the_first_congestion_the_window_grows_by_a_packet_per_round_trip() {
     let mut congestion = cut_once();
     for _ in 0..13 {

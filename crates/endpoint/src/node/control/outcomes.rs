@@ -1,0 +1,96 @@
+//! Sessions that peers ask for, and what became of those that this process asked for.
+
+use petasos_control::{
+    AcceptParams, ConnectFailure, ConnectParams, FailureReason, RefuseCode, Target,
+};
+
+use super::{Attempt, Control};
+use crate::mailbox::PostError;
+use crate::node::SessionError;
+use crate::node::mail::{Granted, Mail};
+use crate::node::tls::Dialler;
+use crate::sessions::PeerId;
+
+impl Control {
+    /// Why a link has failed, which TLS may know better than the control protocol.
+    pub(super) fn failure(&self, number: PeerId, reason: FailureReason) -> SessionError {
+        let link = &self.links[&number];
+        let Some(failure) = link.tls_failure() else { return SessionError::from_failure(reason) };
+        if link.server.is_none() {
+            tracing::warn!(peer = %link.peer_ip, %failure, "a peer was not let in");
+        }
+        SessionError::Tls(failure.clone())
+    }
+
+    /// A peer wants a session: pass it on to an endpoint.
+    pub(super) fn on_asked(&mut self, number: PeerId, id: u64, params: ConnectParams) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let client_ip = link.peer_ip;
+        let dialler = if link.server.is_none() { Dialler::Client } else { Dialler::Server };
+        let Ok(security) = link.security(id, &params, dialler) else {
+            return self.refuse(number, id, RefuseCode::Internal);
+        };
+        let (params, security) = (Box::new(params), security.map(Box::new));
+        let target = params.target;
+        let posted = {
+            let members = self.shared.members();
+            let index = match target {
+                Target::Any => members.next_serving(self.cursor),
+                Target::Index(index) => Some(index),
+            };
+            let member = index.and_then(|index| members.get(index)).filter(|m| m.serves);
+            let mail = Mail::Asked { link: number, id, params, client_ip, security };
+            index.filter(|_| member.is_some_and(|member| member.mailbox.post(mail).is_ok()))
+        };
+        match (posted, target) {
+            (Some(index), Target::Any) => self.cursor = usize::from(index) + 1,
+            (Some(_), Target::Index(_)) => {}
+            // The process may be about to attach an endpoint: a retry is of use.
+            (None, Target::Any) => self.refuse(number, id, RefuseCode::SessionsFull),
+            (None, Target::Index(_)) => self.refuse(number, id, RefuseCode::NoSuchEndpoint),
+        }
+    }
+
+    fn refuse(&mut self, number: PeerId, id: u64, code: RefuseCode) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        if let Some(connection) = link.connection() {
+            // If the connection has ended meanwhile, nobody waits for the refusal.
+            let _ = connection.reply(id, Err(code));
+        }
+    }
+
+    pub(super) fn on_answered(
+        &mut self,
+        number: PeerId,
+        id: u64,
+        result: Result<AcceptParams, ConnectFailure>,
+    ) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let error = match result {
+            Ok(params) => return self.on_granted(number, id, params),
+            Err(ConnectFailure::Refused(code)) => SessionError::RefusedBy(code),
+            Err(ConnectFailure::TimedOut) => SessionError::Timeout,
+            // The connection's last event says why.
+            Err(_) => return link.orphans.push(id),
+        };
+        self.fail_attempt(id, error);
+    }
+
+    fn on_granted(&mut self, number: PeerId, id: u64, params: AcceptParams) {
+        let Some(Attempt { offer, from }) = self.attempts.remove(&id) else { return };
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let server = link.server.expect("sessions are asked for where this process dialled");
+        let Ok(security) = link.security(id, &offer.params, Dialler::Client) else {
+            link.disconnects.push_back(params.server_ref());
+            let error = SessionError::PeerFailed(FailureReason::Reset);
+            let _ = from.post(Mail::Connected { offer, outcome: Err(error) });
+            return;
+        };
+        let server_ip = link.peer_ip;
+        let granted = Granted { link: number, server, server_ip, params, security };
+        let mail = Mail::Connected { offer, outcome: Ok(Box::new(granted)) };
+        if let Err(PostError::Closed(_) | PostError::Full(_)) = from.post(mail) {
+            link.disconnects.push_back(params.server_ref());
+        }
+    }
+}

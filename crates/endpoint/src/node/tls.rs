@@ -1,0 +1,131 @@
+//! TLS between a link's socket and its control connection (C16).
+//!
+//! [`Tls`] takes bytes from the socket and gives the connection's, and the other way round. What
+//! the connection hears has always come from a peer that has proved who it is: `rustls` gives out
+//! nothing before.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use petasos_seal::{Cipher, SECRET_BYTES, SessionSecret};
+use petasos_tls::{HandshakeFailure, Identity};
+use rustls::{CipherSuite, Connection};
+
+use crate::secure::SessionSecurity;
+
+/// See C19.
+const LABEL: &[u8] = b"EXPORTER-petasos-data";
+const CONTEXT_BYTES: usize = 1 + 8 + 4;
+
+/// Which process of a link opened it, seen from a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialler {
+    /// The one that holds the session's client end.
+    Client = 0,
+    /// The other one.
+    Server = 1,
+}
+
+pub(super) struct Tls {
+    connection: Connection,
+    /// Of the peer, once it has proved it.
+    identity: Option<Arc<Identity>>,
+    /// Once it is there, what comes is thrown away.
+    failure: Option<HandshakeFailure>,
+}
+
+impl Tls {
+    pub(super) fn new(connection: impl Into<Connection>) -> Tls {
+        Tls { connection: connection.into(), identity: None, failure: None }
+    }
+
+    /// Why TLS has failed, if it has.
+    pub(super) fn failure(&self) -> Option<&HandshakeFailure> {
+        self.failure.as_ref()
+    }
+
+    /// Reads from the socket what there is, up to some 16 KiB. Returns how many bytes; 0 is the end
+    /// of the stream.
+    pub(super) fn read_from(&mut self, socket: &mut impl Read) -> io::Result<usize> {
+        if self.failure.is_some() {
+            return socket.read(&mut [0; 4096]);
+        }
+        let count = self.connection.read_tls(socket)?;
+        if count == 0 {
+            if self.connection.is_handshaking() {
+                self.failure = Some(HandshakeFailure::Ended);
+            }
+            return Ok(0);
+        }
+        if let Err(error) = self.connection.process_new_packets() {
+            self.failure = Some(HandshakeFailure::from(&error));
+        }
+        Ok(count)
+    }
+
+    /// What the peer says to the control connection next; 0 if there is nothing at the moment.
+    pub(super) fn take(&mut self, plain: &mut [u8]) -> usize {
+        // The end of the stream shows at the socket as well.
+        self.connection.reader().read(plain).unwrap_or(0)
+    }
+
+    /// Takes what the control connection says. Returns how many bytes of it; the rest has to wait.
+    pub(super) fn give(&mut self, plain: &[u8]) -> usize {
+        // Writing to memory does not fail.
+        self.connection.writer().write(plain).unwrap_or(0)
+    }
+
+    /// Whether something waits for the socket.
+    pub(super) fn wants_write(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Writes to the socket what waits for it. Returns whether all of it was taken.
+    pub(super) fn write_to(&mut self, socket: &mut impl Write) -> io::Result<bool> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says goodbye: nothing follows.
+    pub(super) fn close(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    /// What a session gets whose connect had this id and tag (C19); `None` before the handshake's
+    /// end, when there are no sessions.
+    pub(super) fn security(
+        &mut self,
+        dialler: Dialler,
+        connect_id: u64,
+        client_tag: u32,
+    ) -> Option<SessionSecurity> {
+        let identity = self.identity()?;
+        let cipher = match self.connection.negotiated_cipher_suite()?.suite() {
+            CipherSuite::TLS13_AES_128_GCM_SHA256 => Cipher::Aes128Gcm,
+            CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => Cipher::ChaCha20Poly1305,
+            _ => return None,
+        };
+        let mut context = [0; CONTEXT_BYTES];
+        context[0] = dialler as u8;
+        context[1..9].copy_from_slice(&connect_id.to_le_bytes());
+        context[9..].copy_from_slice(&client_tag.to_le_bytes());
+        let exported = [0; SECRET_BYTES];
+        let exported = self.connection.export_keying_material(exported, LABEL, Some(&context));
+        Some(SessionSecurity { identity, secret: SessionSecret::new(cipher, exported.ok()?) })
+    }
+
+    fn identity(&mut self) -> Option<Arc<Identity>> {
+        if self.identity.is_none() && !self.connection.is_handshaking() {
+            let certificate = self.connection.peer_certificates()?.first()?;
+            self.identity = Some(Arc::new(Identity::of(certificate)));
+        }
+        self.identity.clone()
+    }
+}

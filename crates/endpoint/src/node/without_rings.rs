@@ -1,0 +1,85 @@
+//! Which endpoints of this process could not reach their rings to one peer lately.
+//!
+//! A session that is asked for over the network, because the rings that it was granted could not
+//! be reached, costs its set-up twice. The next ones should not: they ask for nothing local until
+//! some time has passed. This is kept per link, so that it ends with the peer's process, and per
+//! endpoint, since each has rings of its own. It has at most as many entries as the node has
+//! endpoints.
+
+use std::collections::HashMap;
+
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_control::ConnectParams;
+
+/// How long to ask for nothing local.
+const AVOIDED_FOR: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(super) struct WithoutRings {
+    /// Until when, by the endpoint's index.
+    until: HashMap<u16, Time>,
+}
+
+impl WithoutRings {
+    /// Notes that `endpoint` could not reach its rings.
+    pub(super) fn note(&mut self, endpoint: u16, now: Time) {
+        self.until.insert(endpoint, now + AVOIDED_FOR);
+    }
+
+    /// What to ask for instead of `params`.
+    pub(super) fn apply(&mut self, params: ConnectParams, now: Time) -> ConnectParams {
+        match self.until.get(&params.endpoint) {
+            Some(&until) if now < until => ConnectParams { local: None, ..params },
+            Some(_) => {
+                self.until.remove(&params.endpoint);
+                params
+            }
+            None => params,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::net::SocketAddr;
+
+    use petasos_control::{DataAddress, LocalOffer, Recovery, Target};
+
+    use super::*;
+
+    fn asks(endpoint: u16) -> ConnectParams {
+        let name = SocketAddr::from(([127, 0, 0, 1], 1));
+        ConnectParams {
+            target: Target::Any,
+            address: DataAddress { port: 1, ip: None },
+            endpoint,
+            session: 0,
+            tag: 0,
+            slots: 8,
+            credits: 32,
+            payload_bytes_max: 1448,
+            request_bytes_max: 1 << 20,
+            response_bytes_max: 1 << 20,
+            recovery: Recovery::Selective,
+            checksum: false,
+            local: Some(LocalOffer { name, credits: 32, payload_bytes_max: 1448 }),
+        }
+    }
+
+    #[test]
+    fn an_endpoint_asks_again_after_a_while_and_others_are_not_concerned() {
+        let begin = Time::from_nanos(5);
+        let mut without = WithoutRings::default();
+        assert_eq!(without.apply(asks(1), begin), asks(1));
+        without.note(1, begin);
+        let network = ConnectParams { local: None, ..asks(1) };
+        let end = begin + AVOIDED_FOR;
+        assert_eq!(without.apply(asks(1), begin), network);
+        assert_eq!(without.apply(asks(2), begin), asks(2));
+        assert_eq!(without.apply(asks(1), Time::from_nanos(end.as_nanos() - 1)), network);
+        assert_eq!(without.apply(asks(1), end), asks(1));
+        assert!(without.until.is_empty(), "nothing is kept for longer");
+    }
+}
