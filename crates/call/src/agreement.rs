@@ -1,0 +1,208 @@
+//! What a caller makes of a bind's answer (R3, R4).
+
+use std::fmt::Write;
+
+use crate::{BindResponse, CodecSet, Hash, Malformed, Status};
+
+/// What a caller knows of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallerSchema {
+    /// Version of the native layout that the caller speaks; 0: none.
+    pub layout: u16,
+    /// Of its schema of the service; zeros: it has none.
+    pub hash: Hash,
+    /// How many methods it knows.
+    pub methods: u16,
+}
+
+/// Where a method of the caller's is at a server whose schema differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodMatch {
+    /// Its index at the server.
+    pub index: u16,
+    /// The request's type has the same message hash in both schemas.
+    pub same_request: bool,
+    /// Likewise the response's.
+    pub same_response: bool,
+}
+
+/// How a method is called in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundMethod {
+    /// For the packet's header.
+    pub number: u16,
+    /// Requests may be native (R4).
+    pub native_request: bool,
+    /// Responses may be native; each request says so.
+    pub native_response: bool,
+    /// What the server takes compressed.
+    pub codecs: CodecSet,
+}
+
+/// The outcome of a bind, kept with its session.
+#[derive(Clone, Debug)]
+pub struct Agreement {
+    first: u16,
+    native: bool,
+    codecs: CodecSet,
+    methods: Methods,
+}
+
+#[derive(Clone, Debug)]
+enum Methods {
+    /// The schemas are equal, and so the methods.
+    Equal(u16),
+    /// One for each method of the caller's.
+    Matched(Vec<Option<MethodMatch>>),
+    Incompatible(Status),
+}
+
+impl Agreement {
+    /// R3: judges a bind's answer. `compare` is asked if the schemas differ: it is given the
+    /// server's in compact form and finds each of the caller's methods by name, or says what is
+    /// incompatible first.
+    ///
+    /// # Errors
+    /// An answer that contradicts itself: the bind fails, and so do the calls that wait for it.
+    pub fn judge(
+        caller: &CallerSchema,
+        answer: &BindResponse<'_>,
+        compare: impl FnOnce(&[u8]) -> Result<Vec<Option<MethodMatch>>, String>,
+    ) -> Result<Agreement, Malformed> {
+        let methods = if caller.hash == answer.hash && caller.hash != Hash::default() {
+            let as_many = caller.methods == answer.methods;
+            Methods::Equal(if as_many { caller.methods } else { return Err(Malformed::Bind) })
+        } else {
+            match compare(answer.schema) {
+                Ok(matched) => Methods::Matched(matched),
+                Err(what) => Methods::Incompatible(incompatible(caller, answer, &what)),
+            }
+        };
+        if let Methods::Matched(matched) = &methods
+            && matched.iter().flatten().any(|found| found.index >= answer.methods)
+        {
+            return Err(Malformed::Bind);
+        }
+        let native = caller.layout == answer.layout && caller.layout != 0;
+        Ok(Agreement { first: answer.first, native, codecs: answer.codecs, methods })
+    }
+
+    /// What the server takes compressed.
+    pub fn codecs(&self) -> CodecSet {
+        self.codecs
+    }
+
+    /// How the caller's method of this index is called.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` if the server lacks it, `FAILED_PRECONDITION` if the schemas are
+    /// incompatible. Nothing is sent then.
+    pub fn method(&self, index: u16) -> Result<BoundMethod, Status> {
+        let found = match &self.methods {
+            Methods::Equal(count) => (index < *count).then_some(MethodMatch {
+                index,
+                same_request: true,
+                same_response: true,
+            }),
+            Methods::Matched(matched) => matched.get(usize::from(index)).copied().flatten(),
+            Methods::Incompatible(status) => return Err(status.clone()),
+        };
+        let found = found.ok_or_else(|| Status::unimplemented("the server has no such method"))?;
+        Ok(BoundMethod {
+            number: self.first + found.index,
+            native_request: self.native && found.same_request,
+            native_response: self.native && found.same_response,
+            codecs: self.codecs,
+        })
+    }
+}
+
+fn incompatible(caller: &CallerSchema, answer: &BindResponse<'_>, what: &str) -> Status {
+    let mut text = String::from("schemas are incompatible: the caller's ");
+    for (hash, next) in [(caller.hash, ", the server's "), (answer.hash, ": ")] {
+        for byte in hash {
+            write!(text, "{byte:02x}").expect("a string takes what is written");
+        }
+        text.push_str(next);
+    }
+    Status::failed_precondition(text + what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Code;
+
+    const CALLER: CallerSchema = CallerSchema { layout: 1, hash: [1; 16], methods: 2 };
+
+    fn answer(layout: u16, hash: u8) -> BindResponse<'static> {
+        let codecs = CodecSet::from_bits(2);
+        BindResponse { layout, codecs, hash: [hash; 16], first: 10, methods: 3, schema: b"theirs" }
+    }
+
+    fn same(answer: &BindResponse<'_>) -> Result<Agreement, Malformed> {
+        Agreement::judge(&CALLER, answer, |_| panic!("equal schemas are not compared"))
+    }
+
+    #[test]
+    fn r3_equal_hashes_need_no_comparison() {
+        let equal = BindResponse { methods: 2, ..answer(1, 1) };
+        let agreement = same(&equal).unwrap();
+        let codecs = CodecSet::from_bits(3);
+        let expected =
+            BoundMethod { number: 11, native_request: true, native_response: true, codecs };
+        assert_eq!(agreement.method(1).unwrap(), expected);
+        assert_eq!(agreement.codecs(), CodecSet::from_bits(3));
+        assert_eq!(agreement.method(2).unwrap_err().code(), Code::Unimplemented);
+        assert_eq!(same(&answer(1, 1)).unwrap_err(), Malformed::Bind, "equal but for a method");
+    }
+
+    #[test]
+    fn r3_compatible_schemas_are_matched_by_name() {
+        let matched = |index| {
+            Agreement::judge(&CALLER, &answer(1, 2), |schema| {
+                assert_eq!(schema, b"theirs");
+                Ok(vec![
+                    None,
+                    Some(MethodMatch { index, same_request: true, same_response: false }),
+                ])
+            })
+        };
+        let agreement = matched(2).unwrap();
+        assert_eq!(agreement.method(0).unwrap_err().code(), Code::Unimplemented);
+        let codecs = CodecSet::from_bits(3);
+        let expected =
+            BoundMethod { number: 12, native_request: true, native_response: false, codecs };
+        assert_eq!(agreement.method(1).unwrap(), expected);
+        assert_eq!(agreement.method(2).unwrap_err().code(), Code::Unimplemented);
+        assert_eq!(matched(3).unwrap_err(), Malformed::Bind);
+    }
+
+    #[test]
+    fn r3_incompatible_schemas_fail_each_call_with_both_hashes() {
+        let agreement = Agreement::judge(&CALLER, &answer(1, 2), |_| Err("field a.B.c".into()));
+        let status = agreement.unwrap().method(0).unwrap_err();
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        for part in ["0101", "0202", "field a.B.c"] {
+            assert!(status.message().contains(part), "{status}");
+        }
+    }
+
+    #[test]
+    fn r3_a_caller_without_a_schema_compares() {
+        let caller = CallerSchema { hash: Hash::default(), ..CALLER };
+        let agreement = Agreement::judge(&caller, &answer(1, 0), |_| Ok(vec![None]));
+        assert!(agreement.unwrap().method(0).is_err());
+    }
+
+    #[test]
+    fn r4_native_needs_the_same_layout_on_both_ends() {
+        for (mine, theirs, native) in [(1, 1, true), (1, 2, false), (0, 0, false), (1, 0, false)] {
+            let caller = CallerSchema { layout: mine, ..CALLER };
+            let answer = BindResponse { methods: 2, ..answer(theirs, 1) };
+            let bound = Agreement::judge(&caller, &answer, |_| Ok(Vec::new())).unwrap();
+            let method = bound.method(0).unwrap();
+            assert_eq!((method.native_request, method.native_response), (native, native));
+        }
+    }
+}

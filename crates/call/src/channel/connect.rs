@@ -1,0 +1,268 @@
+//! Which servers are connected, how many sessions each has, and when names are looked up.
+
+use std::collections::HashSet;
+
+use petasos_base::{Rng, Time};
+
+use super::peer::{Backoff, Peer};
+use super::{Action, Address, ChannelCore, PeerIndex, PickError, SESSIONS_MAX, SessionIndex};
+use crate::balance::Balance;
+
+/// The first waiting call waits this long before another session is opened.
+pub(super) const GROW_NANOS: u64 = 1_000_000;
+/// A session beyond the first is closed after this long without a call, at most twice as long.
+const SHRINK_NANOS: u64 = 10_000_000_000;
+/// Slots of a server's first session, and of each other.
+const SLOTS_FIRST: u32 = 32;
+const SLOTS_MORE: u32 = 64;
+/// Names are looked up this often, and after failures no more often than that.
+const LOOKUP_NANOS: u64 = 30_000_000_000;
+const LOOKUP_GAP_NANOS: u64 = 1_000_000_000;
+
+/// When the channel's name is looked up.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    enabled: bool,
+    under_way: bool,
+    next_at: Time,
+    last: Option<Time>,
+    /// A lookup has ended, or addresses were given.
+    told: bool,
+    backoff: Backoff,
+}
+
+impl Lookups {
+    pub(super) fn new(enabled: bool) -> Lookups {
+        let (next_at, backoff) = (Time::ZERO, Backoff::default());
+        Lookups { enabled, under_way: false, next_at, last: None, told: false, backoff }
+    }
+
+    /// A server has failed: the name may have moved.
+    pub(super) fn on_failure(&mut self) {
+        let gap = self.last.map_or(Time::ZERO, |last| last.plus_nanos(LOOKUP_GAP_NANOS));
+        self.next_at = self.next_at.min(gap.max(self.backoff.next_at));
+    }
+
+    /// Whether to look up now; otherwise when, unless a lookup is under way.
+    fn poll(&mut self, now: Time) -> Result<(), Time> {
+        if !self.enabled || self.under_way {
+            return Err(Time::NEVER);
+        }
+        if now < self.next_at {
+            return Err(self.next_at);
+        }
+        (self.under_way, self.last) = (true, Some(now));
+        self.backoff.on_start(now);
+        Ok(())
+    }
+
+    fn on_success(&mut self, now: Time) {
+        (self.under_way, self.told) = (false, true);
+        self.next_at = now.plus_nanos(LOOKUP_NANOS);
+        self.backoff = Backoff::default();
+    }
+}
+
+impl ChannelCore {
+    /// The addresses of the channel's servers, in order of preference. Servers that are not on the
+    /// list any more get no more calls, and are closed when those that run have ended.
+    pub fn handle_addresses(&mut self, list: &[Address], now: Time) {
+        self.lookups.on_success(now);
+        let listed: HashSet<&Address> = list.iter().collect();
+        for number in core::mem::take(&mut self.order) {
+            if !listed.contains(&self.peers[number as usize].address) {
+                self.unlist(number);
+            }
+        }
+        let mut seen = HashSet::new();
+        for address in list.iter().filter(|address| seen.insert(**address)) {
+            let number = self.list(*address);
+            self.order.push(number);
+        }
+        self.dirty = true;
+        self.judge();
+    }
+
+    /// The channel's name could not be looked up. What is known of it stays.
+    pub fn handle_unresolved(&mut self, now: Time, rng: &mut Rng) {
+        (self.lookups.under_way, self.lookups.told) = (false, true);
+        self.lookups.backoff.on_failure(rng);
+        self.lookups.next_at = self.lookups.backoff.next_at.max(now);
+        self.dirty = true;
+        self.judge();
+    }
+
+    /// Finds what is to be done by now, and when there will be more.
+    pub(super) fn work(&mut self, now: Time) {
+        self.wake_at = Time::NEVER;
+        if !self.wanted {
+            return;
+        }
+        match self.lookups.poll(now) {
+            Ok(()) => self.actions.push_back(Action::Resolve),
+            Err(later) => self.wake(later),
+        }
+        self.connect_peers(now);
+        self.grow(now);
+        self.shrink(now);
+    }
+
+    /// Opens first sessions: with pick first to one server at a time, until one is connected;
+    /// otherwise to all.
+    fn connect_peers(&mut self, now: Time) {
+        let one = self.config.balance == Balance::PickFirst;
+        if one && (self.is_ready() || self.order.iter().any(|&n| self.peer_at(n).connecting)) {
+            return;
+        }
+        for at in 0..self.order.len() {
+            let number = self.order[at];
+            let peer = self.peer_at(number);
+            if peer.server.is_some() || peer.connecting {
+                continue;
+            }
+            if now < peer.backoff.next_at {
+                self.wake(self.peer_at(number).backoff.next_at);
+                continue;
+            }
+            self.open(number, SLOTS_FIRST, now);
+            if one {
+                return;
+            }
+        }
+    }
+
+    /// Opens another session if the first call has waited long enough, to the connected server
+    /// with the fewest.
+    fn grow(&mut self, now: Time) {
+        let Some(first) = self.waiting.first() else { return };
+        if self.growing.is_some() || !self.is_ready() {
+            return;
+        }
+        let due = first.since.plus_nanos(GROW_NANOS);
+        if now < due {
+            return self.wake(due);
+        }
+        let sessions = |number: u32| self.peer_at(number).sessions().count();
+        let numbers = self.servers.iter().map(|server| server.number);
+        let may =
+            |&number: &u32| !self.peer_at(number).connecting && sessions(number) < SESSIONS_MAX;
+        let candidates: Vec<u32> = numbers.filter(may).collect();
+        let due = |&&number: &&u32| self.peer_at(number).grow_at <= now;
+        if let Some(&number) = candidates.iter().filter(due).min_by_key(|&&n| sessions(n)) {
+            self.growing = Some(number);
+            self.open(number, SLOTS_MORE, now);
+        } else if let Some(later) = candidates.iter().map(|&n| self.peer_at(n).grow_at).min() {
+            self.wake(later);
+        }
+    }
+
+    /// Closes sessions that have been idle, but for each server's first.
+    fn shrink(&mut self, now: Time) {
+        let extra = |peer: &Peer| peer.server.is_some() && peer.sessions().nth(1).is_some();
+        let numbers = self.servers.iter().map(|server| server.number);
+        let grown: Vec<u32> = numbers.filter(|&number| extra(self.peer_at(number))).collect();
+        if grown.is_empty() {
+            self.shrink_at = Time::NEVER;
+            return;
+        }
+        if self.shrink_at == Time::NEVER {
+            self.shrink_at = now.plus_nanos(SHRINK_NANOS);
+        }
+        if now >= self.shrink_at {
+            self.shrink_at = now.plus_nanos(SHRINK_NANOS);
+            grown.into_iter().for_each(|number| self.close_idle(number, now));
+        }
+        self.wake(self.shrink_at);
+    }
+
+    fn close_idle(&mut self, number: u32, now: Time) {
+        let open = self.peer_at(number).sessions().filter(|(_, session)| !session.draining);
+        let idle = open.skip(1).filter(|(_, session)| {
+            session.running == 0 && now.nanos_since(session.idle_since) >= SHRINK_NANOS
+        });
+        let index = |place, generation| SessionIndex { peer: number, place, generation };
+        let idle: Vec<_> = idle.map(|(place, session)| index(place, session.generation)).collect();
+        idle.into_iter().for_each(|session| self.close(session));
+        self.update(number);
+    }
+
+    fn open(&mut self, number: u32, slots: u32, now: Time) {
+        let peer = &mut self.peers[number as usize];
+        peer.connecting = true;
+        peer.backoff.on_start(now);
+        let index = PeerIndex { number, generation: peer.generation };
+        self.actions.push_back(Action::Connect { peer: index, address: peer.address, slots });
+    }
+
+    /// Whether calls fail for want of a server: all have failed since they were last connected.
+    /// So it stays until one is connected, whatever attempts are under way (gRFC A62).
+    pub(super) fn judge(&mut self) {
+        let was = self.failing.is_some();
+        let all = self.order.iter().all(|&number| self.peer_at(number).failing);
+        self.failing = match (self.last_failed, self.order.len()) {
+            _ if self.is_ready() || !all => None,
+            (_, 0) => self.lookups.told.then_some(PickError::NoAddress),
+            (last, servers) => last.map(|last| PickError::Unreachable { servers, last }),
+        };
+        if self.failing.is_some() && !was {
+            self.waiting.on_failing();
+        }
+    }
+
+    fn list(&mut self, address: Address) -> u32 {
+        let Some(&number) = self.by_address.get(&address) else { return self.add(address) };
+        let peer = &mut self.peers[number as usize];
+        peer.listed = true;
+        if peer.is_open() {
+            self.enlist(number);
+        }
+        number
+    }
+
+    fn add(&mut self, address: Address) -> u32 {
+        let peer = Peer::new(address, self.next_generation());
+        let number = self.free.pop().unwrap_or_else(|| {
+            u32::try_from(self.peers.len()).expect("fewer addresses than bytes of memory")
+        });
+        match self.peers.get_mut(number as usize) {
+            Some(free) => *free = peer,
+            None => self.peers.push(peer),
+        }
+        self.by_address.insert(address, number);
+        number
+    }
+
+    fn unlist(&mut self, number: u32) {
+        self.delist(number);
+        let peer = &mut self.peers[number as usize];
+        peer.listed = false;
+        let idle = peer.sessions().filter(|(_, session)| session.running == 0);
+        let index = |place, generation| SessionIndex { peer: number, place, generation };
+        let idle: Vec<_> = idle.map(|(place, session)| index(place, session.generation)).collect();
+        idle.into_iter().for_each(|session| self.close(session));
+        self.free_if_gone(number);
+    }
+
+    /// A peer that is not listed and has neither sessions nor a connect is forgotten.
+    pub(super) fn free_if_gone(&mut self, number: u32) {
+        let peer = self.peer_at(number);
+        if peer.listed || peer.connecting || peer.sessions().next().is_some() {
+            return;
+        }
+        if self.by_address.get(&peer.address) == Some(&number) {
+            let address = peer.address;
+            self.by_address.remove(&address);
+            // Whoever still knows its number is not to find it.
+            self.peers[number as usize].generation = self.next_generation();
+            self.free.push(number);
+        }
+    }
+
+    fn wake(&mut self, at: Time) {
+        self.wake_at = self.wake_at.min(at);
+    }
+
+    fn peer_at(&self, number: u32) -> &Peer {
+        &self.peers[number as usize]
+    }
+}

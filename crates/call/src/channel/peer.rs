@@ -1,0 +1,198 @@
+//! One server: its connection's state and its sessions.
+
+use core::time::Duration;
+
+use petasos_base::{Rng, Time};
+
+use super::{Address, PeerState, SESSIONS_MAX, SessionIndex};
+use crate::policy::jittered;
+
+const _: () = assert!(SESSIONS_MAX == 64, "`room` has a bit for each session");
+
+/// The first wait between the starts of two attempts to connect (gRPC's connection backoff).
+pub(super) const BACKOFF_FIRST: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(120);
+const BACKOFF_MULTIPLIER: f64 = 1.6;
+
+/// When the next attempt may start: gRPC's connection backoff, counted from starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backoff {
+    /// Failures in a row.
+    failures: u32,
+    started: Time,
+    /// No attempt starts before.
+    pub next_at: Time,
+}
+
+impl Backoff {
+    pub(super) fn on_start(&mut self, now: Time) {
+        self.started = now;
+    }
+
+    pub(super) fn on_success(&mut self) {
+        self.failures = 0;
+        // A server that takes connections and loses them is not asked more often than this.
+        self.next_at = self.started + BACKOFF_FIRST;
+    }
+
+    pub(super) fn on_failure(&mut self, rng: &mut Rng) {
+        let exponent = i32::try_from(self.failures.min(32)).expect("at most 32");
+        let longer = BACKOFF_FIRST.mul_f64(BACKOFF_MULTIPLIER.powi(exponent));
+        self.next_at = self.started + jittered(longer.min(BACKOFF_MAX), rng);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub generation: u32,
+    pub address: Address,
+    /// On the latest list of addresses. Otherwise it takes no calls, and is gone when the last
+    /// of its calls and its connect have ended.
+    pub listed: bool,
+    /// A connect is under way.
+    pub connecting: bool,
+    /// Attempts have failed since it was last ready.
+    pub failing: bool,
+    pub backoff: Backoff,
+    /// No session beyond the first is asked for before.
+    pub grow_at: Time,
+    /// Its index in the channel's list of servers, if it is ready and listed.
+    pub server: Option<usize>,
+    /// By place; a bit of `room` for each that takes a call.
+    places: Vec<Option<Session>>,
+    room: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Session {
+    pub generation: u32,
+    /// Calls that it carries at most.
+    pub capacity: u32,
+    /// At most `capacity`.
+    pub running: u32,
+    /// Since when `running` is 0, if it is.
+    pub idle_since: Time,
+    /// The server takes no more calls in it.
+    pub draining: bool,
+}
+
+impl Peer {
+    pub(super) fn new(address: Address, generation: u32) -> Peer {
+        Peer {
+            generation,
+            address,
+            listed: true,
+            connecting: false,
+            failing: false,
+            backoff: Backoff::default(),
+            grow_at: Time::ZERO,
+            server: None,
+            places: Vec::new(),
+            room: 0,
+        }
+    }
+
+    pub(super) fn state(&self, now: Time) -> PeerState {
+        if self.server.is_some() {
+            PeerState::Ready
+        } else if self.connecting {
+            PeerState::Connecting
+        } else if now < self.backoff.next_at {
+            PeerState::BackingOff
+        } else {
+            PeerState::Idle
+        }
+    }
+
+    /// Whether a session takes calls, or would with a free slot.
+    pub(super) fn is_open(&self) -> bool {
+        self.sessions().any(|(_, session)| !session.draining)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.room != 0
+    }
+
+    pub(super) fn running(&self) -> u32 {
+        self.sessions().map(|(_, session)| session.running).sum()
+    }
+
+    /// Its sessions and their places.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = (u8, &Session)> {
+        let places = (0..).zip(&self.places);
+        places.filter_map(|(place, session)| session.as_ref().map(|session| (place, session)))
+    }
+
+    /// Adds a session; `None` if all places are taken.
+    pub(super) fn add(&mut self, session: Session) -> Option<u8> {
+        let free = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
+        if free == SESSIONS_MAX {
+            return None;
+        }
+        if free == self.places.len() {
+            self.places.push(None);
+        }
+        self.places[free] = Some(session);
+        self.room |= 1 << free;
+        Some(u8::try_from(free).expect("fewer than 64"))
+    }
+
+    pub(super) fn remove(&mut self, index: SessionIndex) -> Option<Session> {
+        self.session(index)?;
+        self.room &= !(1 << index.place);
+        self.places[usize::from(index.place)].take()
+    }
+
+    pub(super) fn session(&mut self, index: SessionIndex) -> Option<&mut Session> {
+        let session = self.places.get_mut(usize::from(index.place))?.as_mut()?;
+        (session.generation == index.generation).then_some(session)
+    }
+
+    /// Takes a slot of the first session with room, so that the later ones can fall idle.
+    pub(super) fn occupy(&mut self) -> Option<(u8, u32)> {
+        let place = u8::try_from(self.room.trailing_zeros()).ok()?;
+        let session = self.places.get_mut(usize::from(place))?.as_mut()?;
+        session.running += 1;
+        if session.running == session.capacity {
+            self.room &= !(1 << place);
+        }
+        Some((place, session.generation))
+    }
+
+    /// Takes all free slots of the first session, if that is this one.
+    pub(super) fn occupy_rest(&mut self, index: SessionIndex) -> u32 {
+        let is_first = self.sessions().next().is_some_and(|(place, _)| place == index.place);
+        let Some(session) = self.session(index).filter(|session| is_first && !session.draining)
+        else {
+            return 0;
+        };
+        let free = session.capacity - session.running;
+        session.running = session.capacity;
+        self.room &= !(1 << index.place);
+        free
+    }
+
+    /// Gives a slot back. The session as it is now, if it is still there.
+    pub(super) fn release(&mut self, index: SessionIndex, now: Time) -> Option<Session> {
+        let session = self.session(index)?;
+        session.running = session.running.checked_sub(1).expect("a call ends once");
+        if session.running == 0 {
+            session.idle_since = now;
+        }
+        let session = *session;
+        if !session.draining {
+            self.room |= 1 << index.place;
+        }
+        Some(session)
+    }
+
+    /// Stops calls to a session, and says whether it has none.
+    pub(super) fn drain(&mut self, index: SessionIndex) -> Option<bool> {
+        let session = self.session(index)?;
+        session.draining = true;
+        let is_idle = session.running == 0;
+        self.room &= !(1 << index.place);
+        Some(is_idle)
+    }
+}

@@ -1,0 +1,241 @@
+//! What becomes of sessions and calls: the inputs of [`ChannelCore`] that change counts.
+
+use petasos_base::{Rng, Time};
+
+use super::peer::Session;
+use super::{Action, ChannelCore, PeerIndex, SessionIndex};
+use crate::balance::{Report, Server};
+
+impl ChannelCore {
+    /// A session is open, with this many slots. `None`: it is not wanted; close it.
+    pub fn handle_connected(
+        &mut self,
+        peer: PeerIndex,
+        slots: u32,
+        now: Time,
+    ) -> Option<SessionIndex> {
+        let generation = self.next_generation();
+        let capacity = if self.config.streams { slots / 2 } else { slots };
+        let entry = self.peer_mut(peer)?;
+        entry.connecting = false;
+        entry.backoff.on_success();
+        self.on_connect_over(peer.number);
+        let entry = &mut self.peers[peer.number as usize];
+        if !entry.listed || capacity == 0 {
+            entry.failing = true;
+            self.last_failed = Some(entry.address);
+            self.free_if_gone(peer.number);
+            self.judge();
+            return None;
+        }
+        entry.failing = false;
+        let session =
+            Session { generation, capacity, running: 0, idle_since: now, draining: false };
+        let place = entry.add(session)?;
+        self.enlist(peer.number);
+        self.update(peer.number);
+        Some(SessionIndex { peer: peer.number, place, generation })
+    }
+
+    /// A session could not be opened.
+    pub fn handle_failed(&mut self, peer: PeerIndex, now: Time, rng: &mut Rng) {
+        let Some(entry) = self.peer_mut(peer) else { return };
+        entry.connecting = false;
+        entry.backoff.on_failure(rng);
+        entry.grow_at = entry.backoff.next_at.max(now);
+        entry.failing = entry.server.is_none();
+        if entry.failing {
+            let address = entry.address;
+            self.last_failed = Some(address);
+            self.lookups.on_failure();
+        }
+        self.on_connect_over(peer.number);
+        self.free_if_gone(peer.number);
+        self.judge();
+    }
+
+    /// A session has failed or was closed by its server, and its calls with it: their ends may
+    /// still be told, and are ignored.
+    pub fn handle_lost(&mut self, session: SessionIndex, now: Time) {
+        let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
+        if peer.remove(session).is_none() {
+            return;
+        }
+        self.lookups.on_failure();
+        self.on_fewer(session.peer, now);
+    }
+
+    /// A session's server drains (C13): no more calls go there, and it is closed when those that
+    /// run have ended.
+    pub fn handle_draining(&mut self, session: SessionIndex, now: Time) {
+        let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
+        let Some(is_idle) = peer.drain(session) else { return };
+        if is_idle {
+            self.close(session);
+        }
+        self.on_fewer(session.peer, now);
+    }
+
+    /// A call that was given this session has ended. `report`: what its response told. None if
+    /// it failed, also if the server failed it: a server that fails quickly must not seem quick.
+    pub fn handle_ended(&mut self, session: SessionIndex, report: Option<Report>, now: Time) {
+        if !self.release(session, now) {
+            return;
+        }
+        if let Some(report) = report {
+            self.balancer.handle_report(session.peer, report, now);
+        }
+    }
+
+    /// Takes all slots of `session` that are free, to be given to calls without a pick for each:
+    /// while there is one server, and this is its first session. Gives how many; 0 if there is a
+    /// choice to be made. [`ChannelCore::handle_ended`] gives each back, after its call or without
+    /// one, which the driver does with all when servers or their sessions change.
+    pub fn lease(&mut self, session: SessionIndex) -> u32 {
+        let [only] = self.servers[..] else { return 0 };
+        let peer = &mut self.peers[only.number as usize];
+        if session.peer != only.number || !self.waiting.is_empty() {
+            return 0;
+        }
+        let free = peer.occupy_rest(session);
+        let has_room = peer.has_room();
+        let server = &mut self.servers[0];
+        (server.running, server.has_room) = (server.running + free, has_room);
+        free
+    }
+
+    /// A probe of a session has ended; without a report, it failed.
+    pub fn handle_probed(
+        &mut self,
+        session: SessionIndex,
+        report: Option<Report>,
+        now: Time,
+        rng: &mut Rng,
+    ) {
+        if !self.release(session, now) {
+            return;
+        }
+        match report {
+            Some(report) => self.balancer.handle_probed(session.peer, report, now, rng),
+            None => self.balancer.handle_probe_failed(session.peer),
+        }
+    }
+
+    /// Gives a call a slot, as the balancer says.
+    pub(super) fn assign(
+        &mut self,
+        avoid: Option<SessionIndex>,
+        now: Time,
+        rng: &mut Rng,
+    ) -> Option<SessionIndex> {
+        // With one server there is nothing to balance, and nothing to probe.
+        if let [only] = self.servers[..] {
+            return self.occupy(only.number);
+        }
+        let avoid = avoid.map(|session| session.peer);
+        let at = self.balancer.pick(&self.servers, avoid, now, rng)?;
+        let number = self.servers[at].number;
+        Some(self.occupy(number).expect("a balancer picks servers with room"))
+    }
+
+    /// A probe that the balancer wants. Servers without room are busy enough to be passed over.
+    pub(super) fn probe(&mut self) -> Option<Action> {
+        while let Some(number) = self.balancer.poll_probe() {
+            if self.peers[number as usize].server.is_some()
+                && let Some(session) = self.occupy(number)
+            {
+                return Some(Action::Probe(session));
+            }
+            self.balancer.handle_probe_failed(number);
+        }
+        None
+    }
+
+    fn occupy(&mut self, number: u32) -> Option<SessionIndex> {
+        let peer = &mut self.peers[number as usize];
+        let (place, generation) = peer.occupy()?;
+        let has_room = peer.has_room();
+        if let Some(at) = peer.server {
+            let server = &mut self.servers[at];
+            server.running += 1;
+            server.has_room = has_room;
+        }
+        Some(SessionIndex { peer: number, place, generation })
+    }
+
+    /// False if the session is gone.
+    fn release(&mut self, index: SessionIndex, now: Time) -> bool {
+        let Some(peer) = self.peers.get_mut(index.peer as usize) else { return false };
+        let Some(session) = peer.release(index, now) else { return false };
+        if let Some(at) = peer.server {
+            let server = &mut self.servers[at];
+            server.running -= 1;
+            server.has_room = peer.has_room();
+        }
+        if session.running == 0 && (session.draining || !peer.listed) {
+            self.close(index);
+            self.free_if_gone(index.peer);
+        }
+        true
+    }
+
+    /// Closes a session that has no calls.
+    pub(super) fn close(&mut self, index: SessionIndex) {
+        let closed = self.peers[index.peer as usize].remove(index);
+        assert!(closed.is_some_and(|session| session.running == 0), "only idle sessions close");
+        self.actions.push_back(Action::Close(index));
+    }
+
+    /// A session is gone, or takes no more calls.
+    fn on_fewer(&mut self, number: u32, now: Time) {
+        let peer = &mut self.peers[number as usize];
+        if peer.is_open() {
+            self.update(number);
+        } else {
+            // What was connected a moment ago may be tried at once; what never lasts may not.
+            peer.failing |= now < peer.backoff.next_at;
+            self.last_failed = Some(peer.address);
+            self.delist(number);
+        }
+        self.dirty = true;
+        self.free_if_gone(number);
+        self.judge();
+    }
+
+    /// Puts a listed peer that is open on the list of servers.
+    pub(super) fn enlist(&mut self, number: u32) {
+        let peer = &mut self.peers[number as usize];
+        if peer.server.is_none() {
+            peer.server = Some(self.servers.len());
+            let (running, has_room) = (peer.running(), peer.has_room());
+            self.servers.push(Server { number, running, has_room });
+        }
+        self.judge();
+    }
+
+    pub(super) fn delist(&mut self, number: u32) {
+        let Some(at) = self.peers[number as usize].server.take() else { return };
+        self.servers.swap_remove(at);
+        if let Some(moved) = self.servers.get(at) {
+            self.peers[moved.number as usize].server = Some(at);
+        }
+        self.balancer.handle_gone(number);
+    }
+
+    /// Brings a server's entry in line with its sessions.
+    pub(super) fn update(&mut self, number: u32) {
+        let peer = &self.peers[number as usize];
+        if let Some(at) = peer.server {
+            let (running, has_room) = (peer.running(), peer.has_room());
+            self.servers[at] = Server { number, running, has_room };
+        }
+        self.dirty = true;
+    }
+
+    fn on_connect_over(&mut self, number: u32) {
+        if self.growing == Some(number) {
+            self.growing = None;
+        }
+        self.dirty = true;
+    }
+}

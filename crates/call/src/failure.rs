@@ -1,0 +1,175 @@
+//! What can go wrong with a call: what a peer did wrong, and what failed below.
+
+use crate::{Code, Status};
+
+/// Bytes that break a rule (R13): the peer's fault, and a retry meets it again. The call ends with
+/// `INTERNAL`; the peer's other calls go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Fewer bytes than a head, a fixed part, or a length that was announced.
+    #[error("too short")]
+    TooShort,
+    /// A reserved flag or field is set.
+    #[error("a reserved flag or field is set")]
+    Reserved,
+    /// An encoding that does not exist.
+    #[error("no such encoding")]
+    Encoding,
+    /// The tail's length exceeds what there is.
+    #[error("a tail longer than the message")]
+    Tail,
+    /// An entry of a tail overruns it, or is not what its kind must be.
+    #[error("a broken entry in a tail")]
+    Entry,
+    /// A metadata key or value with bytes that are not allowed.
+    #[error("a metadata key or value that is not allowed")]
+    Metadata,
+    /// Text that is not UTF-8.
+    #[error("text that is not UTF-8")]
+    Text,
+    /// A bind whose version or numbers cannot be.
+    #[error("a bind that cannot be")]
+    Bind,
+    /// A record of a segment that is unknown, or not where it may be.
+    #[error("a record that may not be here")]
+    Record,
+    /// A segment that cannot be the next one or the one after it.
+    #[error("a segment with a number that cannot be")]
+    Number,
+    /// Messages that the receiver has not allowed.
+    #[error("messages that were not allowed")]
+    Flow,
+}
+
+/// What can fail below a call, before or instead of its response (R12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// Not started: there is no session, or it has failed.
+    NotConnected,
+    /// Not started, or rejected: the request is too long.
+    RequestTooLarge,
+    /// The response is longer than this call takes. The handler has run.
+    ResponseTooLarge,
+    /// Not started: too many calls or bytes are under way here.
+    TooMuch,
+    /// The time was up.
+    Timeout,
+    /// The caller gave up.
+    Cancelled,
+    /// The peer failed, the session was closed, or the endpoint is gone.
+    Lost,
+    /// Rejected: no such method.
+    UnknownMethod,
+    /// Rejected: overloaded.
+    Overloaded,
+    /// Rejected: draining.
+    Draining,
+    /// Rejected: the handler failed.
+    HandlerFailed,
+    /// Rejected for a reason of the handler's own, or one that is not known here.
+    Declined,
+    /// This side had no memory for the response.
+    OutOfMemory,
+}
+
+/// Whether a call that failed may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// It would fail again, or is not wanted.
+    Never,
+    /// It may have run: as the method's policy says, and only if the method is idempotent or the
+    /// policy names the status.
+    Policy,
+    /// It certainly has not run. Such a retry does not count as an attempt.
+    Safe,
+    /// Likewise, and this server will not take it.
+    Elsewhere,
+}
+
+impl Failure {
+    /// The code that the application sees.
+    pub const fn code(self) -> Code {
+        match self {
+            Failure::NotConnected | Failure::Lost | Failure::Draining => Code::Unavailable,
+            Failure::RequestTooLarge
+            | Failure::ResponseTooLarge
+            | Failure::TooMuch
+            | Failure::Overloaded
+            | Failure::OutOfMemory => Code::ResourceExhausted,
+            Failure::Timeout => Code::DeadlineExceeded,
+            Failure::Cancelled => Code::Cancelled,
+            Failure::UnknownMethod => Code::Unimplemented,
+            Failure::HandlerFailed => Code::Internal,
+            Failure::Declined => Code::Unknown,
+        }
+    }
+
+    /// Whether the call may be sent again.
+    pub const fn retry(self) -> Retry {
+        match self {
+            Failure::RequestTooLarge
+            | Failure::ResponseTooLarge
+            | Failure::Cancelled
+            | Failure::UnknownMethod => Retry::Never,
+            Failure::NotConnected | Failure::TooMuch | Failure::Overloaded => Retry::Safe,
+            Failure::Draining => Retry::Elsewhere,
+            Failure::Timeout
+            | Failure::Lost
+            | Failure::HandlerFailed
+            | Failure::Declined
+            | Failure::OutOfMemory => Retry::Policy,
+        }
+    }
+
+    /// The status that the application sees.
+    pub fn status(self) -> Status {
+        Status::new(self.code(), self.text())
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Failure::NotConnected => "no session to the server",
+            Failure::RequestTooLarge => "the request is longer than the server takes",
+            Failure::ResponseTooLarge => "the response is longer than the call takes",
+            Failure::TooMuch => "too many calls or bytes are under way at the caller",
+            Failure::Timeout => "the time was up",
+            Failure::Cancelled => "the caller gave up",
+            Failure::Lost => "the server or the session is gone",
+            Failure::UnknownMethod => "the server has no such method",
+            Failure::Overloaded => "the server has no room for the request",
+            Failure::Draining => "the server is shutting down",
+            Failure::HandlerFailed => "the handler failed",
+            Failure::Declined => "the server rejected the request",
+            Failure::OutOfMemory => "no memory for the response",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r12_each_failure_has_the_status_and_the_retry_of_the_table() {
+        let table = [
+            (Failure::NotConnected, Code::Unavailable, Retry::Safe),
+            (Failure::RequestTooLarge, Code::ResourceExhausted, Retry::Never),
+            (Failure::ResponseTooLarge, Code::ResourceExhausted, Retry::Never),
+            (Failure::TooMuch, Code::ResourceExhausted, Retry::Safe),
+            (Failure::Timeout, Code::DeadlineExceeded, Retry::Policy),
+            (Failure::Cancelled, Code::Cancelled, Retry::Never),
+            (Failure::Lost, Code::Unavailable, Retry::Policy),
+            (Failure::UnknownMethod, Code::Unimplemented, Retry::Never),
+            (Failure::Overloaded, Code::ResourceExhausted, Retry::Safe),
+            (Failure::Draining, Code::Unavailable, Retry::Elsewhere),
+            (Failure::HandlerFailed, Code::Internal, Retry::Policy),
+            (Failure::Declined, Code::Unknown, Retry::Policy),
+            (Failure::OutOfMemory, Code::ResourceExhausted, Retry::Policy),
+        ];
+        for (failure, code, retry) in table {
+            assert_eq!((failure.status().code(), failure.retry()), (code, retry), "{failure:?}");
+            assert_ne!(failure.status().message(), "");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The eight bytes before a unary message, and where the tail behind it lies.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::{Code, Codec, Encoding, Malformed};
+
+/// Length of a head in bytes.
+pub const HEAD_BYTES: usize = 8;
+
+const ENCODING_MASK: u8 = 0b11;
+const ANSWER_NATIVE: u8 = 1 << 2;
+const TAIL: u8 = 1 << 3;
+const CODEC_MASK: u8 = 0x0f;
+const LENGTH_BYTES: usize = 4;
+const LOAD_UNIT_US: u32 = 16;
+
+/// How the response to a request may be (R6): the caller knows both schemas, the server does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The response may be native (R4).
+    pub native: bool,
+    /// The codec that it may have, beside the identity (R8).
+    pub codec: Codec,
+}
+
+/// R6: the head of a unary request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestHead {
+    /// Encoding of the body.
+    pub encoding: Encoding,
+    /// Codec of the body; at most 15.
+    pub codec: Codec,
+    /// How the response may be.
+    pub answer: Answer,
+    /// There is a tail.
+    pub has_tail: bool,
+    /// Until the deadline, in µs. 0 is no deadline, `u32::MAX` as much or more.
+    pub time_left_us: u32,
+}
+
+impl RequestHead {
+    /// Reads a head.
+    ///
+    /// # Errors
+    /// See [`Malformed`]. What is for streams only must not be set.
+    pub fn parse(head: [u8; HEAD_BYTES]) -> Result<RequestHead, Malformed> {
+        let [flags, codecs, reserved @ .., t0, t1, t2, t3] = head;
+        if flags & !(ENCODING_MASK | ANSWER_NATIVE | TAIL) != 0 || reserved != [0; 2] {
+            return Err(Malformed::Reserved);
+        }
+        Ok(RequestHead {
+            encoding: Encoding::from_number(flags & ENCODING_MASK)?,
+            codec: Codec::from_number(codecs & CODEC_MASK),
+            answer: Answer {
+                native: flags & ANSWER_NATIVE != 0,
+                codec: Codec::from_number(codecs >> 4),
+            },
+            has_tail: flags & TAIL != 0,
+            time_left_us: u32::from_le_bytes([t0, t1, t2, t3]),
+        })
+    }
+
+    /// The head as it is sent.
+    pub fn to_bytes(self) -> [u8; HEAD_BYTES] {
+        let native = if self.answer.native { ANSWER_NATIVE } else { 0 };
+        let codecs = self.codec.number() & CODEC_MASK | self.answer.codec.number() << 4;
+        let [t0, t1, t2, t3] = self.time_left_us.to_le_bytes();
+        [self.encoding.number() | native | tail_flag(self.has_tail), codecs, 0, 0, t0, t1, t2, t3]
+    }
+}
+
+/// What a server says about itself with each response, for balancing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Calls that run at the server.
+    pub running: u16,
+    /// Typical time in the server, in µs; sent in units of 16 µs, rounded down, up to 1,048,560.
+    pub time_us: u32,
+}
+
+impl Load {
+    /// Numbers beyond what can be said are said as the most that can be.
+    pub fn new(running: usize, time: Duration) -> Load {
+        Load {
+            running: u16::try_from(running).unwrap_or(u16::MAX),
+            time_us: u32::try_from(time.as_micros()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// R7: the head of a unary response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Encoding of the body.
+    pub encoding: Encoding,
+    /// Codec of the body; at most 15.
+    pub codec: Codec,
+    /// There is a tail.
+    pub has_tail: bool,
+    /// How the call ended. If not `Ok`, there is no body.
+    pub code: Code,
+    /// How busy the server is.
+    pub load: Load,
+}
+
+impl ResponseHead {
+    /// Reads a head.
+    ///
+    /// # Errors
+    /// See [`Malformed`]. What is for streams only must not be set.
+    pub fn parse(head: [u8; HEAD_BYTES]) -> Result<ResponseHead, Malformed> {
+        let [flags, codec, code, reserved, r0, r1, t0, t1] = head;
+        if flags & !(ENCODING_MASK | TAIL) != 0 || codec & !CODEC_MASK != 0 || reserved != 0 {
+            return Err(Malformed::Reserved);
+        }
+        Ok(ResponseHead {
+            encoding: Encoding::from_number(flags & ENCODING_MASK)?,
+            codec: Codec::from_number(codec),
+            has_tail: flags & TAIL != 0,
+            code: Code::from_number(u32::from(code)),
+            load: Load {
+                running: u16::from_le_bytes([r0, r1]),
+                time_us: u32::from(u16::from_le_bytes([t0, t1])) * LOAD_UNIT_US,
+            },
+        })
+    }
+
+    /// The head as it is sent.
+    pub fn to_bytes(self) -> [u8; HEAD_BYTES] {
+        let flags = self.encoding.number() | tail_flag(self.has_tail);
+        let codec = self.codec.number() & CODEC_MASK;
+        let [r0, r1] = self.load.running.to_le_bytes();
+        let units = u16::try_from(self.load.time_us / LOAD_UNIT_US).unwrap_or(u16::MAX);
+        let [t0, t1] = units.to_le_bytes();
+        [flags, codec, self.code.number(), 0, r0, r1, t0, t1]
+    }
+}
+
+fn tail_flag(has_tail: bool) -> u8 {
+    if has_tail { TAIL } else { 0 }
+}
+
+/// R5: where the body lies in `message`, which begins with its head, and the entries of its tail,
+/// for [`read_tail`](crate::read_tail).
+///
+/// # Errors
+/// [`Malformed::TooShort`] for less than a head, [`Malformed::Tail`] for a tail that does not fit.
+pub fn split(message: &[u8], has_tail: bool) -> Result<(Range<usize>, &[u8]), Malformed> {
+    let behind_head = message.get(HEAD_BYTES..).ok_or(Malformed::TooShort)?;
+    if !has_tail {
+        return Ok((HEAD_BYTES..message.len(), &[]));
+    }
+    let (rest, length) = behind_head.split_last_chunk::<LENGTH_BYTES>().ok_or(Malformed::Tail)?;
+    let tail_bytes = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| Malformed::Tail)?;
+    let body_bytes = rest.len().checked_sub(tail_bytes).ok_or(Malformed::Tail)?;
+    Ok((HEAD_BYTES..HEAD_BYTES + body_bytes, &rest[body_bytes..]))
+}
+
+#[cfg(test)]
+#[path = "head_tests.rs"]
+mod tests;

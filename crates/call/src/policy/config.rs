@@ -1,0 +1,117 @@
+//! The policies of a channel: per method, per service, and for all.
+
+use std::collections::HashMap;
+
+use super::{ConfigError, MethodPolicy, Throttling, json};
+use crate::balance::Balance;
+
+/// What a channel does with the calls of each method.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policies {
+    /// The balancing that was asked for; what a channel's builder says goes before it.
+    pub balance: Option<Balance>,
+    /// When the channel stops to retry and hedge.
+    pub throttling: Option<Throttling>,
+    general: MethodPolicy,
+    services: HashMap<String, Service>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Service {
+    general: Option<MethodPolicy>,
+    methods: HashMap<String, MethodPolicy>,
+}
+
+impl Policies {
+    /// Reads gRPC's service config. Fields that are not known are passed over, as gRPC does;
+    /// what is known is checked as gRFC A6 asks.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where. The text's author is at fault.
+    pub fn from_json(text: &str) -> Result<Policies, ConfigError> {
+        json::policies(text)
+    }
+
+    /// Policies made in code.
+    pub fn builder() -> PoliciesBuilder {
+        PoliciesBuilder { policies: Policies::default() }
+    }
+
+    /// The policy of a method: its own, else its service's, else the general one. `service` is the
+    /// full name, as in `routeguide.RouteGuide`. Meant for binding, not for each call.
+    pub fn method(&self, service: &str, method: &str) -> &MethodPolicy {
+        let Some(service) = self.services.get(service) else { return &self.general };
+        let own = service.methods.get(method).or(service.general.as_ref());
+        own.unwrap_or(&self.general)
+    }
+
+    pub(super) fn set(&mut self, scope: Scope<'_>, policy: MethodPolicy) {
+        match scope {
+            Scope::All => self.general = policy,
+            Scope::Service(name) => self.service(name).general = Some(policy),
+            Scope::Method(name, method) => {
+                self.service(name).methods.insert(method.to_owned(), policy);
+            }
+        }
+    }
+
+    fn service(&mut self, name: &str) -> &mut Service {
+        self.services.entry(name.to_owned()).or_default()
+    }
+}
+
+/// What a policy is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Scope<'a> {
+    All,
+    Service(&'a str),
+    Method(&'a str, &'a str),
+}
+
+/// Makes [`Policies`] in code. What is set last applies.
+#[derive(Clone, Debug)]
+pub struct PoliciesBuilder {
+    policies: Policies,
+}
+
+impl PoliciesBuilder {
+    /// For all methods that have no policy of their own or of their service.
+    #[must_use]
+    pub fn general(mut self, policy: MethodPolicy) -> Self {
+        self.policies.set(Scope::All, policy);
+        self
+    }
+
+    /// For all methods of `service` that have no policy of their own.
+    #[must_use]
+    pub fn service(mut self, service: &str, policy: MethodPolicy) -> Self {
+        self.policies.set(Scope::Service(service), policy);
+        self
+    }
+
+    /// For one method.
+    #[must_use]
+    pub fn method(mut self, service: &str, method: &str, policy: MethodPolicy) -> Self {
+        self.policies.set(Scope::Method(service, method), policy);
+        self
+    }
+
+    /// How calls are balanced.
+    #[must_use]
+    pub fn balance(mut self, balance: Balance) -> Self {
+        self.policies.balance = Some(balance);
+        self
+    }
+
+    /// When the channel stops to retry and hedge.
+    #[must_use]
+    pub fn throttling(mut self, throttling: Throttling) -> Self {
+        self.policies.throttling = Some(throttling);
+        self
+    }
+
+    /// The policies.
+    pub fn build(self) -> Policies {
+        self.policies
+    }
+}

@@ -1,0 +1,129 @@
+//! Queues between a stream's half and its application, and how much they hold (R17).
+
+use std::collections::VecDeque;
+
+use super::segment::{Body, Message, Messages};
+use super::write::record_bytes;
+use crate::HEAD_BYTES;
+
+/// With so many bytes that its application has not taken, an end says that no more messages are
+/// wanted; and so many are queued for sending before `can_send` is false.
+pub const FLOW_BYTES_MAX: usize = 128 << 10;
+/// Below this, messages are wanted again.
+const FLOW_BYTES_LOW: usize = 64 << 10;
+/// A segment has one message of any length, or as many as fit here.
+pub(super) const SEGMENT_BYTES: usize = 128 << 10;
+
+/// Messages that came and are not taken yet. Each counts with its record, so that empty ones count.
+#[derive(Debug)]
+pub(super) struct Inbox<B> {
+    queue: VecDeque<Message<B>>,
+    bytes: usize,
+    wants: bool,
+}
+
+impl<B: Body> Inbox<B> {
+    pub(super) fn new() -> Inbox<B> {
+        Inbox { queue: VecDeque::new(), bytes: 0, wants: true }
+    }
+
+    pub(super) fn extend(&mut self, messages: Messages<B>) {
+        for message in messages {
+            self.bytes += record_bytes(message.body.len());
+            self.queue.push_back(message);
+        }
+        self.wants &= self.bytes < FLOW_BYTES_MAX;
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Message<B>> {
+        let message = self.queue.pop_front()?;
+        self.bytes -= record_bytes(message.body.len());
+        self.wants |= self.bytes < FLOW_BYTES_LOW;
+        Some(message)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Inbox::new();
+    }
+
+    /// The bit *receive* of the caller, *send* of the server.
+    pub(super) fn wants(&self) -> bool {
+        self.wants
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Messages of the application that are not sent yet.
+#[derive(Debug)]
+pub(super) struct Outbox<B> {
+    queue: VecDeque<Message<B>>,
+    bytes: usize,
+}
+
+impl<B: Body> Outbox<B> {
+    pub(super) fn new() -> Outbox<B> {
+        Outbox { queue: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < FLOW_BYTES_MAX
+    }
+
+    pub(super) fn push(&mut self, message: Message<B>) {
+        self.bytes += record_bytes(message.body.len());
+        self.queue.push_back(message);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Outbox::new();
+    }
+
+    /// Moves messages into a segment, as many as fit: R16.
+    pub(super) fn fill(&mut self, messages: &mut Messages<B>, room: &mut Room) {
+        while let Some(front) = self.queue.front() {
+            let bytes = record_bytes(front.body.len());
+            let bytes_max = if messages.is_empty() { room.bytes_max } else { SEGMENT_BYTES };
+            if !room.take(bytes, bytes_max) {
+                break;
+            }
+            self.bytes -= bytes;
+            messages.extend(self.queue.pop_front());
+        }
+    }
+}
+
+/// What is left of a segment that is being made.
+pub(super) struct Room {
+    used: usize,
+    bytes_max: usize,
+}
+
+impl Room {
+    /// `bytes_max`: what the session takes in one message of its own.
+    pub(super) fn new(bytes_max: usize) -> Room {
+        Room { used: HEAD_BYTES, bytes_max }
+    }
+
+    /// Takes a record's bytes, if the segment then has at most `bytes_max`. The first record always
+    /// goes in: whether it is too long is not judged here.
+    pub(super) fn take(&mut self, record_bytes: usize, bytes_max: usize) -> bool {
+        let used = self.used + record_bytes;
+        let fits = self.used == HEAD_BYTES || used <= bytes_max.min(self.bytes_max);
+        if fits {
+            self.used = used;
+        }
+        fits
+    }
+
+    /// Takes a record other than a message.
+    pub(super) fn take_record(&mut self, content_bytes: usize) -> bool {
+        self.take(record_bytes(content_bytes), usize::MAX)
+    }
+}

@@ -1,0 +1,149 @@
+//! What a session of streams knows at its ends: which numbers are in use (R14, R15, R19, R21).
+
+use super::parse::SegmentError;
+use super::segment::{CallerSegment, ServerSegment};
+use crate::Status;
+
+/// The caller's end: numbers for streams.
+#[derive(Debug)]
+pub struct StreamNumbers {
+    /// The next number; 0 when all are used up.
+    next: u32,
+    open: u32,
+    open_max: u32,
+}
+
+impl StreamNumbers {
+    /// For a session of so many slots, of which a stream may need two.
+    pub fn new(slots: u32) -> StreamNumbers {
+        StreamNumbers { next: 1, open: 0, open_max: slots / 2 }
+    }
+
+    /// A number for another stream. None if the session has as many streams as it can, or has used
+    /// up its numbers: another session is needed.
+    pub fn open(&mut self) -> Option<u32> {
+        if self.open == self.open_max || self.next == 0 {
+            return None;
+        }
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.open += 1;
+        Some(number)
+    }
+
+    /// A stream is over.
+    ///
+    /// # Panics
+    /// If more streams are closed than were opened.
+    pub fn close(&mut self) {
+        self.open = self.open.checked_sub(1).expect("each stream is closed once");
+    }
+
+    /// Streams that are not over.
+    pub fn open_streams(&self) -> u32 {
+        self.open
+    }
+}
+
+/// The server's end: which streams there are, with what the driver keeps for each.
+///
+/// Nothing is kept of streams that are over; they are told from those that have not begun by their
+/// numbers. Exchanges may overtake each other, so a number may be passed over at first; it is
+/// remembered then. As many can be missing as the caller may have streams.
+#[derive(Debug)]
+pub struct SessionStreams<K> {
+    streams_max: usize,
+    live: Vec<(u32, K)>,
+    /// The greatest number that has begun.
+    latest: u32,
+    /// Lesser ones that have not, not more than `streams_max`.
+    missing: Vec<u32>,
+}
+
+/// What to do with an exchange that arrived.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Arrival<K, B> {
+    /// It belongs to this stream.
+    Stream(K),
+    /// It begins a stream, which is to be [inserted](SessionStreams::insert), or, if the server
+    /// takes none, answered with a [refusal](ServerSegment::refusal).
+    New,
+    /// It is answered with this at once, and nothing else is done with it.
+    Answer(ServerSegment<B>),
+}
+
+impl<K: Copy> SessionStreams<K> {
+    /// For a session of so many slots.
+    pub fn new(slots: u32) -> SessionStreams<K> {
+        let streams_max = usize::try_from(slots / 2).expect("slots are counted in memory");
+        SessionStreams { streams_max, live: Vec::new(), latest: 0, missing: Vec::new() }
+    }
+
+    fn find(&self, number: u32) -> Option<K> {
+        self.live.iter().find(|(live, _)| *live == number).map(|(_, key)| *key)
+    }
+
+    /// Judges an exchange that arrived.
+    pub fn judge<B>(&mut self, segment: &CallerSegment<B>) -> Arrival<K, B> {
+        if let Some(key) = self.find(segment.stream) {
+            return Arrival::Stream(key);
+        }
+        // A stream begins with segment 0, or with 1 if that one is overtaken, or never.
+        let begins = segment.reset
+            || (segment.number, segment.open.is_some()) == (0, true)
+            || (segment.number, segment.open.is_some()) == (1, false);
+        if !begins || !self.begin(segment.stream) || segment.reset {
+            return Arrival::Answer(ServerSegment::over(segment.number));
+        }
+        if self.live.len() == self.streams_max {
+            let status = Status::resource_exhausted("the session has as many streams as it can");
+            return Arrival::Answer(ServerSegment::refusal(segment.number, status));
+        }
+        Arrival::New
+    }
+
+    /// Likewise for one that could not be parsed: it belongs to a stream, for
+    /// [`handle_malformed`](super::ServerStream::handle_malformed), or its stream ends with it.
+    pub fn judge_malformed<B>(&mut self, error: &SegmentError) -> Arrival<K, B> {
+        if let Some(key) = self.find(error.stream) {
+            return Arrival::Stream(key);
+        }
+        self.begin(error.stream);
+        Arrival::Answer(ServerSegment::refusal(error.number, error.why.into()))
+    }
+
+    /// Keeps a new stream.
+    ///
+    /// # Panics
+    /// If there are as many as there can be: [`SessionStreams::judge`] was not asked.
+    pub fn insert(&mut self, number: u32, key: K) {
+        assert!(self.live.len() < self.streams_max, "new streams are judged first");
+        self.live.push((number, key));
+    }
+
+    /// Forgets a stream that is over.
+    pub fn remove(&mut self, number: u32) {
+        self.live.retain(|(live, _)| *live != number);
+    }
+
+    /// All streams, for the session's end.
+    pub fn keys(&self) -> impl Iterator<Item = K> {
+        self.live.iter().map(|(_, key)| *key)
+    }
+
+    /// Notes that a stream has begun; says whether it had not before.
+    fn begin(&mut self, number: u32) -> bool {
+        if number <= self.latest {
+            let place = self.missing.iter().position(|missing| *missing == number);
+            return place.map(|place| self.missing.swap_remove(place)).is_some();
+        }
+        let passed_over = usize::try_from(number - self.latest - 1).unwrap_or(usize::MAX);
+        // A caller that keeps to the rules never passes over so many.
+        if passed_over > self.streams_max - self.missing.len() {
+            return false;
+        }
+        self.missing.extend(self.latest + 1..number);
+        self.latest = number;
+        true
+    }
+}

@@ -1,0 +1,83 @@
+//! Peers that send anything in any order: nothing panics, nothing grows, everything is answered.
+
+use petasos_base::Rng;
+
+use super::super::*;
+use super::applications::Blob;
+use crate::{Codec, Encoding, Metadata, Status};
+
+const BYTES_MAX: usize = 1 << 20;
+/// The longest segment that is made here, with its record.
+const SEGMENT_BYTES_MAX: usize = 200_008;
+
+fn messages(rng: &mut Rng) -> Messages<Blob> {
+    let mut messages = Messages::new();
+    for _ in 0..rng.below(3) {
+        let body = Blob { stream: 1, index: 0, bytes: rng.below(100_000) as usize };
+        messages.push(Message { encoding: Encoding::None, codec: Codec::IDENTITY, body });
+    }
+    messages
+}
+
+#[test]
+fn r13_r15_r17_a_server_bears_any_caller() {
+    for seed in 0..3000 {
+        let mut rng = Rng::new(seed);
+        let mut server = ServerStream::<Blob, u64>::new(BYTES_MAX);
+        let (mut number, mut answered) = (0u16, 0);
+        let count = 40;
+        for handle in 0..count {
+            let wrong = rng.chance(0.05);
+            let segment = CallerSegment {
+                stream: 1,
+                number: if wrong { number.wrapping_sub(rng.below(4) as u16) } else { number },
+                receive: rng.chance(0.5),
+                open: (number == 0 || rng.chance(0.02)).then(Open::default),
+                messages: messages(&mut rng),
+                close: rng.chance(0.02),
+                reset: rng.chance(0.01),
+            };
+            number = number.wrapping_add(1);
+            // Whether it was against the rules is not asked: the stream ends if it was.
+            let _malformed = server.handle_exchange(segment, handle);
+            assert!(server.held_bytes() <= FLOW_BYTES_MAX + 2 * SEGMENT_BYTES_MAX, "seed {seed}");
+            while rng.chance(0.5) && server.poll_event().is_some() {}
+            if rng.chance(0.1) && server.can_send() {
+                server.head(Metadata::new());
+                messages(&mut rng).into_iter().for_each(|message| server.send(message));
+            }
+            answered += std::iter::from_fn(|| server.poll_answer()).count() as u64;
+        }
+        server.abort(Status::ok());
+        answered += std::iter::from_fn(|| server.poll_answer()).count() as u64;
+        assert_eq!(answered, count, "seed {seed}: every exchange is answered once");
+    }
+}
+
+#[test]
+fn r13_r15_r17_a_caller_bears_any_server() {
+    for seed in 0..3000 {
+        let mut rng = Rng::new(seed);
+        let mut caller = CallerStream::new(1, Open::default(), BYTES_MAX);
+        let mut number = 0u16;
+        for _ in 0..40 {
+            while caller.poll_exchange().is_some() {}
+            let segment = ServerSegment {
+                number: if rng.chance(0.05) { rng.below(4) as u16 } else { number },
+                send: rng.chance(0.5),
+                ended: rng.chance(0.02),
+                head: rng.chance(0.05).then(Metadata::new),
+                messages: messages(&mut rng),
+                end: rng.chance(0.02).then(Status::ok),
+            };
+            number = number.wrapping_add(1);
+            let _malformed = caller.handle_answer(segment);
+            assert!(caller.held_bytes() <= FLOW_BYTES_MAX + 2 * SEGMENT_BYTES_MAX, "seed {seed}");
+            while rng.chance(0.7) && caller.poll_event().is_some() {}
+        }
+        caller.reset(Status::cancelled(""));
+        let left: Vec<_> = std::iter::from_fn(|| caller.poll_event()).collect();
+        assert!(left.len() <= 1, "seed {seed}: an end, and no message after a reset");
+        assert!(left.iter().all(|event| matches!(event, CallerEvent::End(_))));
+    }
+}

@@ -1,0 +1,233 @@
+//! The tail behind a body: metadata, status text and details, trace context (R9).
+
+use crate::metadata::MetadataKind;
+use crate::{Code, Malformed, Metadata, Status};
+
+/// The longest tail that is taken unless a receiver is told otherwise, in bytes.
+pub const TAIL_BYTES_MAX: usize = 16 << 10;
+
+/// A status message is sent up to this many bytes, so that a long one leaves room for the rest.
+const MESSAGE_BYTES_MAX: usize = 8 << 10;
+const INITIAL: u8 = 1;
+const TRAILING: u8 = 2;
+const MESSAGE: u8 = 3;
+const DETAILS: u8 = 4;
+const TRACE: u8 = 5;
+const ENTRY_HEAD_BYTES: usize = 4;
+const TRACE_BYTES: usize = 25;
+
+/// Where a call belongs in a distributed trace (W3C Trace Context, `traceparent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// Of the whole trace.
+    pub trace_id: [u8; 16],
+    /// Of the span that is the call's parent.
+    pub span_id: [u8; 8],
+    /// Bit 0: the trace is recorded.
+    pub flags: u8,
+}
+
+/// Writes entries into a buffer that is used again and again.
+#[derive(Debug)]
+pub struct TailWriter<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> TailWriter<'a> {
+    /// Writes behind what `out` has.
+    pub fn new(out: &'a mut Vec<u8>) -> TailWriter<'a> {
+        let start = out.len();
+        TailWriter { out, start }
+    }
+
+    /// Entries of kind 1 or 2. A request's are initial.
+    pub fn metadata(&mut self, kind: MetadataKind, metadata: &Metadata) {
+        let kind = match kind {
+            MetadataKind::Initial => INITIAL,
+            MetadataKind::Trailing => TRAILING,
+        };
+        self.out.reserve(metadata.tail_bytes());
+        for entry in metadata.encoded() {
+            self.out.push(kind);
+            self.out.extend_from_slice(entry);
+        }
+    }
+
+    /// The status's message, details and trailing metadata, as far as there are any. The code is in
+    /// the head. A message of more than 8 KiB is cut off at a character's end; details that an
+    /// entry cannot hold are left out, since a part of them would mean nothing.
+    pub fn status(&mut self, status: &Status) {
+        let message = status.message();
+        let message = &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)];
+        self.entry(MESSAGE, message.as_bytes());
+        self.entry(DETAILS, status.details());
+        self.metadata(MetadataKind::Trailing, status.metadata());
+    }
+
+    /// The trace context.
+    pub fn trace(&mut self, trace: &TraceContext) {
+        let mut value = [0; TRACE_BYTES];
+        value[..16].copy_from_slice(&trace.trace_id);
+        value[16..24].copy_from_slice(&trace.span_id);
+        value[24] = trace.flags;
+        self.entry(TRACE, &value);
+    }
+
+    /// Bytes of the entries so far.
+    pub fn len(&self) -> usize {
+        self.out.len() - self.start
+    }
+
+    /// Whether there is nothing to say, and so no tail to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// R5: ends the tail of a unary message with its length. Entries of streams have no length
+    /// behind them and are not finished.
+    ///
+    /// # Panics
+    /// If the tail is longer than 4 GiB.
+    pub fn finish(self) {
+        let bytes = u32::try_from(self.len()).expect("a tail is shorter than 4 GiB");
+        self.out.extend_from_slice(&bytes.to_le_bytes());
+    }
+
+    fn entry(&mut self, kind: u8, value: &[u8]) {
+        let Ok(value_bytes) = u16::try_from(value.len()) else { return };
+        if value_bytes > 0 {
+            let [low, high] = value_bytes.to_le_bytes();
+            self.out.extend_from_slice(&[kind, 0, low, high]);
+            self.out.extend_from_slice(value);
+        }
+    }
+}
+
+/// Bytes of what [`TailWriter::status`] writes.
+pub(crate) fn status_bytes(status: &Status) -> usize {
+    let message = status.message().floor_char_boundary(MESSAGE_BYTES_MAX);
+    entry_bytes(message) + entry_bytes(status.details().len()) + status.metadata().tail_bytes()
+}
+
+/// Bytes of what [`TailWriter::trace`] writes.
+pub(crate) fn trace_bytes(_: &TraceContext) -> usize {
+    entry_bytes(TRACE_BYTES)
+}
+
+/// Empty values, and those that an entry cannot hold, are not written.
+fn entry_bytes(value_bytes: usize) -> usize {
+    let written = (1..=usize::from(u16::MAX)).contains(&value_bytes);
+    if written { ENTRY_HEAD_BYTES + value_bytes } else { 0 }
+}
+
+/// What a tail says. What its message cannot have is not looked at by who reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TailParts {
+    /// A request's metadata, or a response's initial ones.
+    pub initial: Metadata,
+    /// Trailing metadata.
+    pub trailing: Metadata,
+    /// The status message.
+    pub message: String,
+    /// The status details: a serialized `google.rpc.Status`, not looked into.
+    pub details: Vec<u8>,
+    /// The trace context.
+    pub trace: Option<TraceContext>,
+}
+
+impl TailParts {
+    /// The status of a response that has `code` in its head, with what the tail says of it, and
+    /// the initial metadata.
+    pub fn into_status(self, code: Code) -> (Status, Metadata) {
+        let status = Status::new(code, self.message).with_details(self.details);
+        (status.with_metadata(self.trailing), self.initial)
+    }
+}
+
+/// Why a tail is not taken. The peer's fault; a retry meets it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TailError {
+    /// Longer than this receiver takes.
+    #[error("more metadata than is taken here")]
+    TooLong,
+    /// Against the rules.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+/// R9, R13: too much is `RESOURCE_EXHAUSTED`, broken is `INTERNAL`.
+impl From<TailError> for Status {
+    fn from(error: TailError) -> Status {
+        match error {
+            TailError::TooLong => Status::resource_exhausted("more metadata than is taken here"),
+            TailError::Malformed(malformed) => malformed.into(),
+        }
+    }
+}
+
+/// Reads the entries of a tail of at most `limit` bytes.
+///
+/// # Errors
+/// See [`TailError`].
+pub fn read_tail(tail: &[u8], limit: usize) -> Result<TailParts, TailError> {
+    if tail.len() > limit {
+        return Err(TailError::TooLong);
+    }
+    let mut parts = TailParts::default();
+    let mut rest = tail;
+    while !rest.is_empty() {
+        let entry = first_entry(&mut rest).ok_or(Malformed::Entry)?;
+        take_entry(&mut parts, entry)?;
+    }
+    Ok(parts)
+}
+
+struct Entry<'a> {
+    kind: u8,
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+/// Takes the first entry off `rest`.
+fn first_entry<'a>(rest: &mut &'a [u8]) -> Option<Entry<'a>> {
+    let ([kind, key_bytes, low, high], behind) = rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+    let (key, behind) = behind.split_at_checked(usize::from(*key_bytes))?;
+    let value_bytes = usize::from(u16::from_le_bytes([*low, *high]));
+    let value;
+    (value, *rest) = behind.split_at_checked(value_bytes)?;
+    Some(Entry { kind: *kind, key, value })
+}
+
+fn take_entry(parts: &mut TailParts, entry: Entry<'_>) -> Result<(), Malformed> {
+    let Entry { kind, key, value } = entry;
+    if (MESSAGE..=TRACE).contains(&kind) && !key.is_empty() {
+        return Err(Malformed::Entry);
+    }
+    let bad_metadata = |_| Malformed::Metadata;
+    match kind {
+        INITIAL => parts.initial.append_bytes(key, value).map_err(bad_metadata)?,
+        TRAILING => parts.trailing.append_bytes(key, value).map_err(bad_metadata)?,
+        MESSAGE => {
+            let text = std::str::from_utf8(value).map_err(|_| Malformed::Text)?;
+            parts.message = text.to_owned();
+        }
+        DETAILS => parts.details = value.to_vec(),
+        TRACE => parts.trace = Some(trace(value)?),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn trace(value: &[u8]) -> Result<TraceContext, Malformed> {
+    let value: &[u8; TRACE_BYTES] = value.try_into().map_err(|_| Malformed::Entry)?;
+    let mut trace = TraceContext { trace_id: [0; 16], span_id: [0; 8], flags: value[24] };
+    trace.trace_id.copy_from_slice(&value[..16]);
+    trace.span_id.copy_from_slice(&value[16..24]);
+    Ok(trace)
+}
+
+#[cfg(test)]
+#[path = "tail_tests.rs"]
+mod tests;
