@@ -1,0 +1,131 @@
+//! Makes connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::uri::{Authority, Scheme};
+use petasos_call::Status;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{Connection, Shared};
+use crate::payload::Payload;
+use crate::{ClientConfig, keepalive};
+
+impl Connection {
+    /// Connects to `host:port`, with TLS if the configuration has it. The connection is driven by a
+    /// task of the Tokio runtime that polls this.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`: the server cannot be reached, does not speak HTTP/2, takes too long, or one
+    /// end does not trust the other's certificate. `INVALID_ARGUMENT`: `target` is no such thing.
+    pub async fn connect(target: &str, config: ClientConfig) -> Result<Connection, Status> {
+        let authority = parse(target)?;
+        Self::timed(TcpStream::connect(authority.to_string()), authority, config).await
+    }
+
+    /// Connects to an address, and calls it `target` (`host:port`) in calls; its certificate must
+    /// say so, too.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub async fn connect_to(
+        address: SocketAddr,
+        target: &str,
+        config: ClientConfig,
+    ) -> Result<Connection, Status> {
+        Self::timed(TcpStream::connect(address), parse(target)?, config).await
+    }
+
+    async fn timed(
+        stream: impl Future<Output = io::Result<TcpStream>>,
+        authority: Authority,
+        config: ClientConfig,
+    ) -> Result<Connection, Status> {
+        let late = Status::unavailable(format!("{authority} took too long"));
+        let made = timeout(config.connect_timeout, Self::reach(stream, authority, config));
+        made.await.unwrap_or(Err(late))
+    }
+
+    async fn reach(
+        stream: impl Future<Output = io::Result<TcpStream>>,
+        authority: Authority,
+        config: ClientConfig,
+    ) -> Result<Connection, Status> {
+        let failed = |error: io::Error| {
+            Status::unavailable(format!("{authority} cannot be reached: {error}"))
+        };
+        let stream = stream.await.map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &config.tls {
+            let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+            let stream = tls.connect(host, stream).await.map_err(|error| {
+                tracing::warn!(%authority, %error, "no TLS connection was made");
+                Status::unavailable(format!("no TLS connection to {authority}: {error}"))
+            })?;
+            return Self::over(stream, Scheme::HTTPS, authority, config).await;
+        }
+        Self::over(stream, Scheme::HTTP, authority, config).await
+    }
+
+    /// Speaks over a stream that exists.
+    async fn over<T>(
+        stream: T,
+        scheme: Scheme,
+        authority: Authority,
+        config: ClientConfig,
+    ) -> Result<Connection, Status>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let begun = settings(&config).handshake::<T, Payload>(stream).await;
+        let (requests, connection) = begun.map_err(|error| {
+            Status::unavailable(format!("{authority} does not speak HTTP/2: {error}"))
+        })?;
+        let (ended, alive) = watch::channel(());
+        tokio::spawn(drive(connection, config.keepalive, ended));
+        let shared = Arc::new(Shared { scheme, authority, config, alive });
+        Ok(Connection { requests, shared })
+    }
+}
+
+fn parse(target: &str) -> Result<Authority, Status> {
+    let authority = Authority::try_from(target).ok().filter(|a| a.port_u16().is_some());
+    authority.ok_or_else(|| Status::invalid_argument(format!("`{target}` is no host:port")))
+}
+
+fn settings(config: &ClientConfig) -> h2::client::Builder {
+    let mut settings = h2::client::Builder::new();
+    settings
+        .enable_push(false)
+        .max_header_list_size(config.header_bytes_max)
+        .initial_window_size(config.stream_window_bytes)
+        .initial_connection_window_size(config.connection_window_bytes)
+        .max_send_buffer_size(config.send_buffer_bytes);
+    settings
+}
+
+/// Moves bytes until the connection ends, or the server answers no more. Calls learn of it from
+/// their streams.
+async fn drive<T>(
+    mut connection: h2::client::Connection<T, Payload>,
+    times: Option<crate::Keepalive>,
+    ended: watch::Sender<()>,
+) where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let pings = connection.ping_pong();
+    tokio::select! {
+        outcome = connection => {
+            if let Err(error) = outcome {
+                tracing::debug!(%error, "a connection failed");
+            }
+        }
+        () = keepalive::watch(pings, times) => tracing::info!("a server answers no more"),
+    }
+    drop(ended);
+}

@@ -1,0 +1,180 @@
+//! A connection to a server, and its calls.
+
+mod connect;
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use h2::client::SendRequest;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE, USER_AGENT};
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{Method, Request};
+use petasos_call::{Metadata, Status};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use crate::compress::{ACCEPTED, Compression};
+use crate::outlet::Outlet;
+use crate::payload::Payload;
+use crate::{ClientConfig, FrameReader, FrameWriter, failure, headers, timeout};
+
+/// A connection to a gRPC server; clones share it. It ends when all clones and calls are gone.
+#[derive(Clone)]
+pub struct Connection {
+    requests: SendRequest<Payload>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    scheme: Scheme,
+    authority: Authority,
+    config: ClientConfig,
+    /// Nobody sends; it closes when the connection's task ends.
+    alive: watch::Receiver<()>,
+}
+
+/// The path of a method, such as `/routeguide.RouteGuide/GetFeature`. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct MethodPath(PathAndQuery);
+
+impl MethodPath {
+    /// The path in a text; none if it cannot be one.
+    pub fn new(path: &str) -> Option<MethodPath> {
+        PathAndQuery::try_from(path).ok().map(MethodPath)
+    }
+}
+
+/// What begins a call.
+#[derive(Clone, Debug, Default)]
+pub struct ClientHead {
+    /// Goes before the messages.
+    pub metadata: Metadata,
+    /// How long the call may take, from when [`Connection::call`] is polled.
+    pub timeout: Option<Duration>,
+    /// How requests are compressed; the server chooses for responses.
+    pub compression: Compression,
+    /// Longest response that is taken, in bytes, if it is not the connection's limit.
+    pub receive_bytes_max: Option<usize>,
+}
+
+impl Connection {
+    /// Begins a call of a method, on the Tokio runtime that the connection was made in. Beyond the
+    /// server's limit of calls it waits, as its messages do.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`: the connection is over, and the call has not begun; another connection may
+    /// carry it. `DEADLINE_EXCEEDED`: likewise, but no time is left.
+    pub async fn call(
+        &self,
+        path: &MethodPath,
+        head: &ClientHead,
+    ) -> Result<(FrameWriter, FrameReader), Status> {
+        let deadline = deadline(head);
+        let request = self.request(path, head);
+        let ready = self.requests.clone().ready();
+        let ready = match deadline {
+            None => ready.await,
+            Some(deadline) => timeout_at(deadline, ready)
+                .await
+                .map_err(|_| Status::deadline_exceeded("no time was left to begin the call"))?,
+        };
+        let requests = ready.map_err(|error| not_begun(&error))?;
+        self.begin(requests, request, head, deadline)
+    }
+
+    /// [`Connection::call`] without waiting, in the context of a Tokio runtime if the call has a
+    /// timeout. `None`: the server takes no more calls now.
+    ///
+    /// # Errors
+    /// As [`Connection::call`].
+    pub fn try_call(
+        &self,
+        path: &MethodPath,
+        head: &ClientHead,
+    ) -> Option<Result<(FrameWriter, FrameReader), Status>> {
+        let mut requests = self.requests.clone();
+        let begun = match requests.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => return None,
+            Poll::Ready(Err(error)) => Err(not_begun(&error)),
+            Poll::Ready(Ok(())) => {
+                self.begin(requests, self.request(path, head), head, deadline(head))
+            }
+        };
+        Some(begun)
+    }
+
+    fn begin(
+        &self,
+        mut requests: SendRequest<Payload>,
+        request: Request<()>,
+        head: &ClientHead,
+        deadline: Option<Instant>,
+    ) -> Result<(FrameWriter, FrameReader), Status> {
+        let begun = requests.send_request(request, false);
+        let (response, stream) = begun.map_err(|error| not_begun(&error))?;
+        let config = &self.shared.config;
+        let bytes_max = head.receive_bytes_max.unwrap_or(config.receive_bytes_max);
+        let outlet = Outlet::open(stream);
+        let reader = FrameReader::client(response, outlet.clone(), deadline, bytes_max);
+        let bytes_min = config.compress_bytes_min;
+        Ok((FrameWriter::client(outlet, deadline, head.compression, bytes_min), reader))
+    }
+
+    /// Whether the connection has ended, for calls that run as well.
+    pub fn is_closed(&self) -> bool {
+        self.shared.alive.has_changed().is_err()
+    }
+
+    /// Waits until the connection has ended, without keeping it.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut alive = self.shared.alive.clone();
+        async move {
+            // Nothing is ever sent, so what ends the wait is the end of the sender.
+            let _ = alive.changed().await;
+        }
+    }
+
+    fn request(&self, path: &MethodPath, head: &ClientHead) -> Request<()> {
+        let uri = Uri::builder()
+            .scheme(self.shared.scheme.clone())
+            .authority(self.shared.authority.clone())
+            .path_and_query(path.0.clone());
+        let mut request = Request::new(());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri.build().expect("its parts are right, and all are there");
+        *request.headers_mut() = fields(head);
+        request
+    }
+}
+
+fn deadline(head: &ClientHead) -> Option<Instant> {
+    head.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}
+
+fn fields(head: &ClientHead) -> HeaderMap {
+    const AGENT: HeaderValue =
+        HeaderValue::from_static(concat!("grpc-rust-petasos/", env!("CARGO_PKG_VERSION")));
+    let mut fields = HeaderMap::with_capacity(8);
+    fields.insert(TE, HeaderValue::from_static("trailers"));
+    fields.insert(CONTENT_TYPE, headers::CONTENT);
+    fields.insert(headers::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+    if head.compression != Compression::Identity {
+        fields.insert(headers::ENCODING, HeaderValue::from_static(head.compression.name()));
+    }
+    if let Some(timeout) = head.timeout {
+        let value = HeaderValue::try_from(timeout::format(timeout));
+        fields.insert(headers::TIMEOUT, value.expect("digits and a letter"));
+    }
+    headers::put_metadata(&mut fields, &head.metadata);
+    fields.entry(USER_AGENT).or_insert(AGENT);
+    fields
+}
+
+/// The status of a call that was not sent.
+fn not_begun(error: &h2::Error) -> Status {
+    match error.is_reset() {
+        true => failure::from_h2(error),
+        false => Status::unavailable(format!("the connection is over: {error}")),
+    }
+}

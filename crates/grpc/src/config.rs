@@ -1,0 +1,122 @@
+//! Limits and times of connections.
+
+use std::time::Duration;
+
+const KIB: u32 = 1 << 10;
+const MIB: u32 = 1 << 20;
+/// No limit of a connection's own: what one stream does not read must not stop the others, and
+/// each has its own window.
+const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
+
+/// When a connection without traffic is asked whether it still lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Between one ping's answer and the next ping.
+    pub interval: Duration,
+    /// How long an answer may take before the connection is given up.
+    pub timeout: Duration,
+}
+
+impl Default for Keepalive {
+    fn default() -> Keepalive {
+        Keepalive { interval: Duration::from_secs(60), timeout: Duration::from_secs(20) }
+    }
+}
+
+/// What a server grants to its peers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GrpcConfig {
+    /// Longest message that is taken, in bytes, before and after decompression.
+    pub receive_bytes_max: usize,
+    /// Calls at a time on one connection.
+    pub streams_max: u32,
+    /// Connections at a time; more wait to be accepted.
+    pub connections_max: usize,
+    /// Longest header list that is taken, in bytes as RFC 9113 counts them.
+    pub header_bytes_max: u32,
+    /// Bytes that a client may send on one stream before they are taken.
+    pub stream_window_bytes: u32,
+    /// The same for all streams of a connection. Less than all their windows together lets those
+    /// that are not read stop the others.
+    pub connection_window_bytes: u32,
+    /// Bytes that a stream keeps for a client that does not take them, a message apart.
+    pub send_buffer_bytes: usize,
+    /// Whether responses to compressed requests are compressed.
+    pub compress: bool,
+    /// Messages shorter than this are not compressed, in bytes.
+    pub compress_bytes_min: usize,
+    /// How long TLS and the beginning of HTTP/2 may take.
+    pub handshake_timeout: Duration,
+    /// Pings; none without it.
+    pub keepalive: Option<Keepalive>,
+    /// TLS; cleartext without it.
+    #[cfg(feature = "tls")]
+    pub tls: Option<crate::ServerTls>,
+}
+
+impl Default for GrpcConfig {
+    fn default() -> GrpcConfig {
+        GrpcConfig {
+            receive_bytes_max: 4 * MIB as usize,
+            streams_max: 256,
+            connections_max: 16_384,
+            header_bytes_max: 32 * KIB,
+            stream_window_bytes: 256 * KIB,
+            connection_window_bytes: WINDOW_BYTES_MAX,
+            send_buffer_bytes: 256 * KIB as usize,
+            compress: true,
+            compress_bytes_min: petasos_call::Codec::BODY_BYTES_MIN,
+            handshake_timeout: Duration::from_secs(10),
+            keepalive: Some(Keepalive::default()),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+/// What a client grants to its server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ClientConfig {
+    /// Longest message that is taken, in bytes, before and after decompression.
+    pub receive_bytes_max: usize,
+    /// Longest header list that is taken, in bytes as RFC 9113 counts them.
+    pub header_bytes_max: u32,
+    /// Bytes that the server may send on one stream before they are taken.
+    pub stream_window_bytes: u32,
+    /// The same for all streams of the connection; see [`GrpcConfig::connection_window_bytes`].
+    pub connection_window_bytes: u32,
+    /// Bytes that a stream keeps for a server that does not take them, a message apart.
+    pub send_buffer_bytes: usize,
+    /// How requests are compressed, for who calls by generated clients.
+    pub compression: crate::Compression,
+    /// Messages shorter than this are not compressed, in bytes.
+    pub compress_bytes_min: usize,
+    /// How long connecting may take, TLS and the beginning of HTTP/2 included.
+    pub connect_timeout: Duration,
+    /// Pings; none without it, as some servers end connections that ping often.
+    pub keepalive: Option<Keepalive>,
+    /// TLS; cleartext without it.
+    #[cfg(feature = "tls")]
+    pub tls: Option<crate::ClientTls>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> ClientConfig {
+        let server = GrpcConfig::default();
+        ClientConfig {
+            receive_bytes_max: server.receive_bytes_max,
+            header_bytes_max: server.header_bytes_max,
+            stream_window_bytes: MIB,
+            connection_window_bytes: server.connection_window_bytes,
+            send_buffer_bytes: server.send_buffer_bytes,
+            compression: crate::Compression::Identity,
+            compress_bytes_min: server.compress_bytes_min,
+            connect_timeout: Duration::from_secs(20),
+            keepalive: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Messages out of the bytes of a stream, without I/O.
+//!
+//! gRPC puts five bytes before a message: a flag (1: compressed) and the length. A message that
+//! lies in one DATA frame is not copied. One that does not is gathered in memory that grows with
+//! what has arrived, not with what the length promises.
+
+use bytes::{Buf, Bytes, BytesMut};
+use petasos_call::{Code, Codec, Status};
+use petasos_compress::{DecompressError, decompress};
+
+use crate::compress::Compression;
+
+/// Bytes before each message.
+pub(crate) const PREFIX_BYTES: usize = 5;
+
+/// Why a message cannot be read. The sender's fault; the rest of the stream cannot be read either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameError {
+    /// It is longer than the limit, compressed or not.
+    TooLong { limit: usize },
+    /// Its flag is neither 0 nor 1.
+    Flag(u8),
+    /// It is compressed, and the stream names no compression.
+    NotAgreed,
+    /// It does not decompress.
+    Corrupt,
+    /// The stream ended within it.
+    CutOff,
+}
+
+impl From<FrameError> for Status {
+    fn from(error: FrameError) -> Status {
+        let (code, text) = match error {
+            FrameError::TooLong { limit } => {
+                let text = format!("a message is longer than the {limit} bytes that are taken");
+                (Code::ResourceExhausted, text)
+            }
+            FrameError::Flag(flag) => (Code::Internal, format!("a message has the flag {flag}")),
+            FrameError::NotAgreed => {
+                (Code::Internal, "a message is compressed, but no compression was named".into())
+            }
+            FrameError::Corrupt => (Code::Internal, "a message does not decompress".into()),
+            FrameError::CutOff => (Code::Internal, "the stream ended within a message".into()),
+        };
+        Status::new(code, text)
+    }
+}
+
+/// Invariant: `partial` is shorter than `left` was, and empty unless a prefix was read.
+pub(crate) struct Deframer {
+    compression: Compression,
+    limit: usize,
+    /// What has arrived and was not looked at.
+    chunk: Bytes,
+    prefix: [u8; PREFIX_BYTES],
+    prefix_bytes: usize,
+    /// What has arrived of a message, if it does not lie in one chunk.
+    partial: BytesMut,
+    /// Whether the latest message was compressed.
+    compressed: bool,
+}
+
+impl Deframer {
+    /// For messages of at most `limit` bytes.
+    pub(crate) fn new(compression: Compression, limit: usize) -> Deframer {
+        let (prefix, partial) = ([0; PREFIX_BYTES], BytesMut::new());
+        Deframer {
+            compression,
+            limit,
+            chunk: Bytes::new(),
+            prefix,
+            prefix_bytes: 0,
+            partial,
+            compressed: false,
+        }
+    }
+
+    /// How the latest message came.
+    pub(crate) fn compression(&self) -> Compression {
+        if self.compressed { self.compression } else { Compression::Identity }
+    }
+
+    pub(crate) fn set_compression(&mut self, compression: Compression) {
+        self.compression = compression;
+    }
+
+    /// Takes what arrived. To be called only when [`Deframer::next`] has nothing.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        debug_assert!(self.chunk.is_empty(), "the last chunk was used up");
+        self.chunk = chunk;
+    }
+
+    /// The next message, decompressed, if it has arrived whole.
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
+        if !self.read_prefix()? {
+            return Ok(None);
+        }
+        let [flag, length @ ..] = self.prefix;
+        let length = u32::from_be_bytes(length) as usize;
+        self.compressed = flag == 1;
+        let Some(message) = self.read_body(length) else { return Ok(None) };
+        self.prefix_bytes = 0;
+        match flag {
+            0 => Ok(Some(message)),
+            _ => self.decompress(&message).map(Some),
+        }
+    }
+
+    /// To be called when the stream has ended.
+    pub(crate) fn finish(&self) -> Result<(), FrameError> {
+        if self.prefix_bytes == 0 { Ok(()) } else { Err(FrameError::CutOff) }
+    }
+
+    /// Whether the prefix is there. It is judged once, when it becomes so.
+    fn read_prefix(&mut self) -> Result<bool, FrameError> {
+        if self.prefix_bytes == PREFIX_BYTES {
+            return Ok(true);
+        }
+        let count = self.chunk.len().min(PREFIX_BYTES - self.prefix_bytes);
+        self.chunk.copy_to_slice(&mut self.prefix[self.prefix_bytes..][..count]);
+        self.prefix_bytes += count;
+        if self.prefix_bytes < PREFIX_BYTES {
+            return Ok(false);
+        }
+        self.judge_prefix().map(|()| true)
+    }
+
+    fn judge_prefix(&self) -> Result<(), FrameError> {
+        let [flag, length @ ..] = self.prefix;
+        match flag {
+            0 => {}
+            1 if self.compression != Compression::Identity => {}
+            1 => return Err(FrameError::NotAgreed),
+            _ => return Err(FrameError::Flag(flag)),
+        }
+        if u32::from_be_bytes(length) as usize > self.limit {
+            return Err(FrameError::TooLong { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    fn read_body(&mut self, length: usize) -> Option<Bytes> {
+        if self.partial.is_empty() && self.chunk.len() >= length {
+            return Some(self.chunk.split_to(length));
+        }
+        let count = self.chunk.len().min(length - self.partial.len());
+        self.partial.extend_from_slice(&self.chunk.split_to(count));
+        (self.partial.len() == length).then(|| self.partial.split().freeze())
+    }
+
+    fn decompress(&self, message: &[u8]) -> Result<Bytes, FrameError> {
+        match decompress(Codec::GZIP, message, self.limit) {
+            Ok(message) => Ok(message.into()),
+            Err(DecompressError::TooLong) => Err(FrameError::TooLong { limit: self.limit }),
+            Err(_) => Err(FrameError::Corrupt),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! The sending half of a stream, shared by the writer and by whoever may end the call.
+//!
+//! `h2` keeps one waker for a stream's sending half, and two may wait: the writer for capacity, the
+//! call's task for a reset. So both lie in [`Wakers`], which is what `h2` is given. It refers to
+//! no stream: a stream that is never woken again must not keep itself alive.
+//!
+//! Invariant: once the half is `Over` it stays so, with the code that ended it first.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use petasos_call::{Code, Metadata, Status};
+
+use crate::compress::Compression;
+use crate::failure;
+use crate::headers::{self, put_status};
+use crate::payload::Payload;
+
+pub(crate) struct Outlet {
+    half: Mutex<Half>,
+    wakers: Arc<Wakers>,
+}
+
+struct Half {
+    state: State,
+    /// A writer waits for capacity, so what was sent has not left.
+    is_blocked: bool,
+    /// A server's: goes with the end.
+    trailers: Metadata,
+}
+
+enum State {
+    /// A server's that has sent no headers, with those that every response has.
+    Unanswered(SendResponse<Payload>, HeaderMap),
+    Open(SendStream<Payload>),
+    /// A client's that has sent all, kept to be reset.
+    Closed(SendStream<Payload>),
+    Over(Code),
+}
+
+/// Who waits.
+#[derive(Clone, Copy)]
+pub(crate) enum Waiter {
+    Writer = 0,
+    Task = 1,
+}
+
+#[derive(Default)]
+struct Wakers(Mutex<[Option<Waker>; 2]>);
+
+impl Wake for Wakers {
+    fn wake(self: Arc<Self>) {
+        let wakers = std::mem::take(&mut *lock(&self.0));
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+/// Nothing panics while it holds one of these locks, `h2`'s own bugs apart.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Outlet {
+    /// A server's; `headers` go before all others of the response.
+    pub(crate) fn unanswered(respond: SendResponse<Payload>, headers: HeaderMap) -> Arc<Outlet> {
+        Outlet::new(State::Unanswered(respond, headers))
+    }
+
+    /// A client's, whose headers are sent.
+    pub(crate) fn open(stream: SendStream<Payload>) -> Arc<Outlet> {
+        Outlet::new(State::Open(stream))
+    }
+
+    fn new(state: State) -> Arc<Outlet> {
+        let half = Mutex::new(Half { state, is_blocked: false, trailers: Metadata::new() });
+        Arc::new(Outlet { half, wakers: Arc::default() })
+    }
+
+    /// Sends a response's headers, unless they are sent.
+    pub(crate) fn head(&self, metadata: &Metadata) {
+        lock(&self.half).head(metadata);
+    }
+
+    /// Waits until less is kept for the peer than may be.
+    pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let waker = self.waker(Waiter::Writer, cx);
+        let mut half = lock(&self.half);
+        half.head(&Metadata::new());
+        let poll = half.poll_capacity(&mut Context::from_waker(&waker));
+        half.is_blocked = poll.is_pending();
+        poll
+    }
+
+    /// Queues a message, for which there was capacity.
+    pub(crate) fn send(&self, payload: Payload) -> Result<(), Status> {
+        let mut half = lock(&self.half);
+        let State::Open(stream) = &mut half.state else { return Err(half.refusal()) };
+        stream.send_data(payload, false).map_err(|error| half.fail(&error))
+    }
+
+    /// Adds to a response's headers how its messages are compressed. False if they are sent.
+    pub(crate) fn name_compression(&self, compression: Compression) -> bool {
+        let mut half = lock(&self.half);
+        let State::Unanswered(_, headers) = &mut half.state else { return false };
+        let name = HeaderValue::from_static(compression.name());
+        headers.insert(headers::ENCODING, name);
+        true
+    }
+
+    /// A client's: this is the last of it.
+    pub(crate) fn close(&self, last: Payload) {
+        let mut half = lock(&self.half);
+        let state = std::mem::replace(&mut half.state, State::Over(Code::Internal));
+        half.state = match state {
+            State::Open(mut stream) => {
+                // Fails if the stream is over, which its reader finds out.
+                let _ = stream.send_data(last, true);
+                State::Closed(stream)
+            }
+            other => other,
+        };
+    }
+
+    /// A server's: ends the call with a status, behind what was sent.
+    pub(crate) fn end(&self, status: &Status, trailers: &Metadata) {
+        lock(&self.half).end(status, trailers);
+        self.wakers.clone().wake();
+    }
+
+    /// A server's: metadata that go with the end.
+    pub(crate) fn keep_trailers(&self, trailers: Metadata) {
+        lock(&self.half).trailers = trailers;
+    }
+
+    /// [`Outlet::end`], with a status that is made if the call is not over.
+    pub(crate) fn end_unless_over(&self, status: impl FnOnce() -> Status) {
+        let is_over = matches!(lock(&self.half).state, State::Over(_));
+        if !is_over {
+            self.end(&status(), &Metadata::new());
+        }
+    }
+
+    /// A server's: answers with one message and OK, without waiting for capacity.
+    pub(crate) fn finish(&self, metadata: &Metadata, payload: Payload, trailers: &Metadata) {
+        let mut half = lock(&self.half);
+        half.head(metadata);
+        // What fails here is a stream that is over.
+        if let State::Open(mut stream) = half.take(Code::Ok) {
+            let mut headers = HeaderMap::new();
+            put_status(&mut headers, &Status::ok(), trailers);
+            let _ = stream.send_data(payload, false);
+            let _ = stream.send_trailers(headers);
+        }
+        drop(half);
+        self.wakers.clone().wake();
+    }
+
+    /// A server's: ends the call with a status now. What waits to be sent is dropped if the client
+    /// does not take it, and so is the status.
+    pub(crate) fn end_now(&self, status: &Status) {
+        let is_blocked = lock(&self.half).is_blocked;
+        match is_blocked {
+            true => self.reset(Reason::CANCEL, status.code()),
+            false => self.end(status, &Metadata::new()),
+        }
+    }
+
+    /// Gives the stream up.
+    pub(crate) fn reset(&self, reason: Reason, code: Code) {
+        let mut half = lock(&self.half);
+        match half.take(code) {
+            State::Unanswered(mut respond, _) => respond.send_reset(reason),
+            State::Open(mut stream) | State::Closed(mut stream) => stream.send_reset(reason),
+            State::Over(_) => return,
+        }
+        drop(half);
+        self.wakers.clone().wake();
+    }
+
+    /// Ready when the peer has given the stream up, or the connection has failed.
+    pub(crate) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = self.waker(Waiter::Task, cx);
+        let mut cx = Context::from_waker(&waker);
+        let mut half = lock(&self.half);
+        let poll = match &mut half.state {
+            State::Unanswered(respond, _) => respond.poll_reset(&mut cx),
+            State::Open(stream) | State::Closed(stream) => stream.poll_reset(&mut cx),
+            State::Over(_) => return Poll::Pending,
+        };
+        let Poll::Ready(outcome) = poll else { return Poll::Pending };
+        half.state = State::Over(outcome.map_or(Code::Unavailable, |_| Code::Cancelled));
+        drop(half);
+        self.wakers.clone().wake();
+        Poll::Ready(())
+    }
+
+    /// Notes who waits, and gives what `h2` is to wake.
+    fn waker(&self, waiter: Waiter, cx: &Context<'_>) -> Waker {
+        let slot = &mut lock(&self.wakers.0)[waiter as usize];
+        match slot {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => *slot = Some(cx.waker().clone()),
+        }
+        Waker::from(self.wakers.clone())
+    }
+}
+
+impl Half {
+    fn take(&mut self, code: Code) -> State {
+        match self.state {
+            State::Over(first) => State::Over(first),
+            _ => std::mem::replace(&mut self.state, State::Over(code)),
+        }
+    }
+
+    fn head(&mut self, metadata: &Metadata) {
+        let State::Unanswered(respond, headers) = &mut self.state else { return };
+        let mut headers = std::mem::take(headers);
+        headers::put_metadata(&mut headers, metadata);
+        self.state = match respond.send_response(response(headers), false) {
+            Ok(stream) => State::Open(stream),
+            Err(error) => State::Over(failure::from_h2(&error).code()),
+        };
+    }
+
+    fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let State::Open(stream) = &mut self.state else { return Poll::Ready(Err(self.refusal())) };
+        stream.reserve_capacity(1);
+        while stream.capacity() == 0 {
+            let error = match stream.poll_capacity(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Ok(_))) => continue,
+                Poll::Ready(Some(Err(error))) => error,
+                Poll::Ready(None) => Reason::CANCEL.into(),
+            };
+            return Poll::Ready(Err(self.fail(&error)));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn end(&mut self, status: &Status, trailers: &Metadata) {
+        // What fails here is a stream that is over.
+        match self.take(status.code()) {
+            State::Unanswered(mut respond, mut headers) => {
+                headers::put_metadata(&mut headers, &self.trailers);
+                put_status(&mut headers, status, trailers);
+                let _ = respond.send_response(response(headers), true);
+            }
+            State::Open(mut stream) => {
+                let mut headers = HeaderMap::new();
+                headers::put_metadata(&mut headers, &self.trailers);
+                put_status(&mut headers, status, trailers);
+                let _ = stream.send_trailers(headers);
+            }
+            State::Closed(_) | State::Over(_) => {}
+        }
+    }
+
+    fn fail(&mut self, error: &h2::Error) -> Status {
+        let status = failure::from_h2(error);
+        self.state = State::Over(status.code());
+        status
+    }
+
+    /// Why nothing can be sent.
+    fn refusal(&self) -> Status {
+        match self.state {
+            State::Over(Code::Ok) => Status::internal("nothing can be sent behind a status"),
+            State::Over(code) => Status::new(code, "the call is over"),
+            _ => Status::internal("nothing can be sent behind the end"),
+        }
+    }
+}
+
+fn response(headers: HeaderMap) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::OK;
+    *response.headers_mut() = headers;
+    response
+}

@@ -1,0 +1,303 @@
+//! Receives a call's messages, and a client's status.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, Response, StatusCode};
+use petasos_call::{Code, Metadata, Status};
+use tokio::time::{Instant, Sleep};
+
+use crate::compress::Compression;
+use crate::deframe::Deframer;
+use crate::failure;
+use crate::headers::{self, Content};
+use crate::outlet::Outlet;
+
+/// Receives a call's messages.
+///
+/// Dropping a client's before its end gives the call up.
+pub struct FrameReader {
+    source: Source,
+    deframer: Deframer,
+    head: Metadata,
+    trailers: Metadata,
+    client: Option<Client>,
+}
+
+enum Source {
+    /// A client's whose response has not begun.
+    Response(ResponseFuture),
+    Body(RecvStream),
+    Over(Result<(), Status>),
+}
+
+/// What only a client's reader has.
+struct Client {
+    outlet: Arc<Outlet>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    /// What the response's headers say of a status: it counts if nothing follows them.
+    early: Option<Status>,
+}
+
+impl FrameReader {
+    pub(crate) fn server(body: RecvStream, compression: Compression, bytes_max: usize) -> Self {
+        let deframer = Deframer::new(compression, bytes_max);
+        let (head, trailers) = (Metadata::new(), Metadata::new());
+        FrameReader { source: Source::Body(body), deframer, head, trailers, client: None }
+    }
+
+    pub(crate) fn client(
+        response: ResponseFuture,
+        outlet: Arc<Outlet>,
+        deadline: Option<Instant>,
+        bytes_max: usize,
+    ) -> Self {
+        let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
+        let client = Client { outlet, deadline, early: None };
+        FrameReader {
+            source: Source::Response(response),
+            deframer: Deframer::new(Compression::Identity, bytes_max),
+            head: Metadata::new(),
+            trailers: Metadata::new(),
+            client: Some(client),
+        }
+    }
+
+    /// The next message, decompressed; none behind the last. At a client that means that the call
+    /// went well. A future that is dropped while it waits has lost nothing.
+    ///
+    /// # Errors
+    /// At a client the call's status, with the trailing metadata in it, or what failed: the
+    /// connection, the server (it breaks the protocol), the deadline. At a server: the client gave
+    /// the call up, or breaks the protocol, or a message is too long; the handler can pass the
+    /// status on. All later calls give the same.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// The only message of a side that does not stream.
+    ///
+    /// # Errors
+    /// As [`FrameReader::next`]; `UNIMPLEMENTED` if the peer sends none or a second.
+    pub async fn single(&mut self) -> Result<Bytes, Status> {
+        let message = self.next().await?;
+        let message = message.ok_or_else(|| Status::unimplemented("there is no message"))?;
+        match self.next().await? {
+            None => Ok(message),
+            Some(_) => Err(self.fail(Status::unimplemented("there is more than one message"))),
+        }
+    }
+
+    /// A client's: waits for the response to begin and gives the initial metadata, which are empty
+    /// if it is nothing but a status. A server's come with the call.
+    ///
+    /// # Errors
+    /// As [`FrameReader::next`], if the response does not begin.
+    pub async fn head(&mut self) -> Result<&Metadata, Status> {
+        std::future::poll_fn(|cx| self.poll_head(cx)).await?;
+        Ok(&self.head)
+    }
+
+    /// How the latest message was compressed.
+    pub fn compression(&self) -> Compression {
+        self.deframer.compression()
+    }
+
+    /// A client's: takes the initial metadata, which are there once [`FrameReader::poll_head`] was
+    /// ready.
+    pub fn take_head(&mut self) -> Metadata {
+        std::mem::take(&mut self.head)
+    }
+
+    /// A client's: takes the trailing metadata, which are there once [`FrameReader::next`] has
+    /// given none or the status.
+    pub fn trailers(&mut self) -> Metadata {
+        std::mem::take(&mut self.trailers)
+    }
+
+    /// A client's: gives the call up. What follows is `CANCELLED`, unless the call has ended.
+    pub fn cancel(&mut self) {
+        if self.client.is_some() && !matches!(self.source, Source::Over(_)) {
+            self.finish(Err(Status::cancelled("the call was given up")));
+        }
+    }
+
+    /// [`FrameReader::next`], for who polls by hand.
+    ///
+    /// # Errors
+    /// As [`FrameReader::next`].
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
+        ready!(self.poll_head(cx))?;
+        // A response may be nothing but a status.
+        if let Source::Over(outcome) = &self.source {
+            return Poll::Ready(outcome.clone().map(|()| None));
+        }
+        if let Err(status) = self.check_deadline(cx) {
+            return Poll::Ready(Err(status));
+        }
+        loop {
+            match self.deframer.next() {
+                Ok(None) => {}
+                Ok(message) => return Poll::Ready(Ok(message)),
+                Err(error) => return Poll::Ready(Err(self.fail(error.into()))),
+            }
+            match ready!(self.poll_chunk(cx)) {
+                Ok(true) => {}
+                Ok(false) => return self.poll_end(cx).map_ok(|()| None),
+                Err(status) => return Poll::Ready(Err(status)),
+            }
+        }
+    }
+
+    /// [`FrameReader::head`], for who polls by hand.
+    ///
+    /// # Errors
+    /// As [`FrameReader::head`].
+    pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Source::Response(response) = &mut self.source else { return Poll::Ready(Ok(())) };
+        match Pin::new(response).poll(cx) {
+            Poll::Ready(Ok(response)) => Poll::Ready(self.begin(response)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(self.fail_below(&error))),
+            Poll::Pending => match self.check_deadline(cx) {
+                Ok(()) => Poll::Pending,
+                Err(status) => Poll::Ready(Err(status)),
+            },
+        }
+    }
+
+    /// Judges a response's headers.
+    fn begin(&mut self, response: Response<RecvStream>) -> Result<(), Status> {
+        let (parts, body) = response.into_parts();
+        let status = headers::status(&parts.headers);
+        if body.is_end_stream() {
+            return self.end(status.unwrap_or_else(|| failure::from_http(parts.status)));
+        }
+        match headers::content(&parts.headers) {
+            _ if parts.status != StatusCode::OK => {
+                return Err(self.fail(failure::from_http(parts.status)));
+            }
+            Content::Other => return Err(self.fail(failure::from_http(parts.status))),
+            Content::OtherCodec => {
+                return Err(self.fail(Status::internal("the response is not protobuf")));
+            }
+            Content::Grpc => {}
+        }
+        match compression(&parts.headers) {
+            Some(compression) => self.deframer.set_compression(compression),
+            None => {
+                let text = "the response is compressed in a way that was not offered";
+                return Err(self.fail(Status::internal(text)));
+            }
+        }
+        self.head = headers::metadata(&parts.headers);
+        let client = self.client.as_mut().expect("only a client's reader waits for a response");
+        client.early = status;
+        self.source = Source::Body(body);
+        Ok(())
+    }
+
+    /// Takes bytes that arrived, for which the peer may then send others; false at their end.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Status>> {
+        let Source::Body(body) = &mut self.source else {
+            unreachable!("the response has begun and is not over")
+        };
+        let chunk = match ready!(body.poll_data(cx)) {
+            None => return Poll::Ready(Ok(false)),
+            Some(Err(error)) => return Poll::Ready(Err(self.fail_below(&error))),
+            Some(Ok(chunk)) => chunk,
+        };
+        // Fails if the stream is over, which the next poll finds out.
+        let _ = body.flow_control().release_capacity(chunk.len());
+        if let Some(client) = &mut self.client
+            && !chunk.is_empty()
+        {
+            client.early = None;
+        }
+        self.deframer.push(chunk);
+        Poll::Ready(Ok(true))
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Source::Body(body) = &mut self.source else {
+            unreachable!("the response has begun and is not over")
+        };
+        let trailers = match ready!(body.poll_trailers(cx)) {
+            Ok(trailers) => trailers,
+            Err(error) => return Poll::Ready(Err(self.fail_below(&error))),
+        };
+        if let Err(error) = self.deframer.finish() {
+            return Poll::Ready(Err(self.fail(error.into())));
+        }
+        let Some(client) = &mut self.client else {
+            self.source = Source::Over(Ok(()));
+            return Poll::Ready(Ok(()));
+        };
+        let status = trailers.as_ref().and_then(headers::status);
+        let status = status.or_else(|| client.early.take().filter(|_| trailers.is_none()));
+        let missing = || Status::unknown("the response ended without a status");
+        Poll::Ready(self.end(status.unwrap_or_else(missing)))
+    }
+
+    /// The call has a status.
+    fn end(&mut self, status: Status) -> Result<(), Status> {
+        self.trailers = status.metadata().clone();
+        let outcome = if status.code() == Code::Ok { Ok(()) } else { Err(status) };
+        self.finish(outcome.clone());
+        outcome
+    }
+
+    /// Something below failed. A server that keeps deadlines may be first to end a call at one.
+    fn fail_below(&mut self, error: &h2::Error) -> Status {
+        let deadline = self.client.as_ref().and_then(|client| client.deadline.as_ref());
+        let is_late = deadline.is_some_and(|timer| timer.deadline() <= Instant::now());
+        let status = match is_late {
+            true => Status::deadline_exceeded("the deadline has passed"),
+            false => failure::from_h2(error),
+        };
+        self.fail(status)
+    }
+
+    fn fail(&mut self, status: Status) -> Status {
+        self.finish(Err(status.clone()));
+        status
+    }
+
+    fn check_deadline(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        let deadline = self.client.as_mut().and_then(|client| client.deadline.as_mut());
+        match deadline.map(|timer| timer.as_mut().poll(cx)) {
+            Some(Poll::Ready(())) => {
+                Err(self.fail(Status::deadline_exceeded("the deadline has passed")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing more is read. A client's stream that is not over both ways is given up.
+    fn finish(&mut self, outcome: Result<(), Status>) {
+        let code = outcome.as_ref().err().map_or(Code::Cancelled, Status::code);
+        self.source = Source::Over(outcome);
+        if let Some(client) = &self.client {
+            client.outlet.reset(Reason::CANCEL, code);
+        }
+    }
+}
+
+impl Drop for FrameReader {
+    fn drop(&mut self) {
+        if let Some(client) = &self.client {
+            client.outlet.reset(Reason::CANCEL, Code::Cancelled);
+        }
+    }
+}
+
+/// The compression that headers name; none if it is not known.
+pub(crate) fn compression(headers: &HeaderMap) -> Option<Compression> {
+    match headers.get(headers::ENCODING) {
+        None => Some(Compression::Identity),
+        Some(name) => Compression::from_name(name.as_bytes()),
+    }
+}

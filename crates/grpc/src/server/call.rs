@@ -1,0 +1,187 @@
+//! One call at a server: what is refused at once, and the handler's future.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, request};
+use petasos_call::{Metadata, Status};
+use tokio::time::{Instant, Sleep};
+
+use crate::compress::{ACCEPTED, Compression};
+use crate::headers::{self, Content};
+use crate::outlet::Outlet;
+use crate::payload::Payload;
+use crate::server::{Peer, Routes, ServerCall};
+use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
+
+/// Handles a request: refuses it, or polls its handler and, if that waits, gives it a task.
+pub(super) fn begin(
+    routes: &dyn Routes,
+    config: &GrpcConfig,
+    peer: &Peer,
+    request: Request<RecvStream>,
+    respond: SendResponse<Payload>,
+) {
+    let (parts, body) = request.into_parts();
+    if let Some(refusal) = refusal(&parts) {
+        return refuse(respond, refusal);
+    }
+    let mut fields = HeaderMap::new();
+    fields.insert(CONTENT_TYPE, headers::CONTENT);
+    fields.insert(headers::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+    let terms = match terms(&parts.headers, config) {
+        Ok(terms) => terms,
+        Err(status) => {
+            return Outlet::unanswered(respond, fields).end(&status, &Metadata::new());
+        }
+    };
+    if terms.responses != Compression::Identity {
+        fields.insert(headers::ENCODING, HeaderValue::from_static(terms.responses.name()));
+    }
+    let outlet = Outlet::unanswered(respond, fields);
+    let bytes_min = config.compress_bytes_min;
+    let call = ServerCall {
+        metadata: headers::metadata(&parts.headers),
+        timeout: terms.timeout,
+        peer: peer.clone(),
+        requests: FrameReader::server(body, terms.requests, config.receive_bytes_max),
+        responses: FrameWriter::server(outlet.clone(), terms.responses, terms.accepted, bytes_min),
+    };
+    run(routes, parts.uri.path(), call, outlet);
+}
+
+fn run(routes: &dyn Routes, path: &str, call: ServerCall, outlet: Arc<Outlet>) {
+    let deadline = call.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let handler = match catch_unwind(AssertUnwindSafe(|| routes.serve(path, call))) {
+        Ok(handler) => Some(handler),
+        Err(_) => return panicked(&outlet, path),
+    };
+    let mut task = CallTask { handler, path: path.into(), outlet, deadline, timer: None };
+    // A task of its own is polled again, and then with its own waker.
+    if Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        tokio::spawn(task);
+    }
+}
+
+/// The HTTP status of what is no gRPC request.
+fn refusal(parts: &request::Parts) -> Option<StatusCode> {
+    if parts.method != Method::POST {
+        return Some(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    match headers::content(&parts.headers) {
+        Content::Grpc => None,
+        Content::OtherCodec | Content::Other => Some(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    }
+}
+
+fn refuse(mut respond: SendResponse<Payload>, status: StatusCode) {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    // Fails if the stream is over, and then nobody waits for it.
+    let _ = respond.send_response(response, true);
+}
+
+/// What a request's fields ask for.
+struct Terms {
+    timeout: Option<Duration>,
+    requests: Compression,
+    responses: Compression,
+    /// What the client takes, beside the identity.
+    accepted: Compression,
+}
+
+fn terms(fields: &HeaderMap, config: &GrpcConfig) -> Result<Terms, Status> {
+    let requests = reader::compression(fields)
+        .ok_or_else(|| Status::unimplemented("the compression of the requests is not known"))?;
+    let timeout = match fields.get(headers::TIMEOUT) {
+        None => None,
+        Some(value) => Some(
+            timeout::parse(value.as_bytes())
+                .ok_or_else(|| Status::internal("grpc-timeout is no time"))?,
+        ),
+    };
+    let accepted = accepted(fields, requests);
+    let wanted = config.compress && requests == accepted;
+    let responses = if wanted { requests } else { Compression::Identity };
+    Ok(Terms { timeout, requests, responses, accepted })
+}
+
+/// What the client takes, beside the identity; one that does not say takes what it sends.
+fn accepted(fields: &HeaderMap, requests: Compression) -> Compression {
+    let mut lists = fields.get_all(headers::ACCEPT_ENCODING).iter().peekable();
+    if lists.peek().is_none() {
+        return requests;
+    }
+    let mut names = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b','));
+    let gzip = Compression::Gzip.name().as_bytes();
+    match names.any(|name| name.trim_ascii() == gzip) {
+        true => Compression::Gzip,
+        false => Compression::Identity,
+    }
+}
+
+/// A handler that runs, until it is done, or nobody waits for it any more.
+struct CallTask {
+    /// Taken out to be dropped.
+    handler: Option<BoxFuture<'static, ()>>,
+    path: Box<str>,
+    outlet: Arc<Outlet>,
+    deadline: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Future for CallTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let handler = self.handler.as_mut().expect("a future that is done is not polled");
+        match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) => return self.discard(),
+            Err(_) => {
+                panicked(&self.outlet, &self.path);
+                return self.discard();
+            }
+        }
+        if self.is_late(cx) {
+            let status = Status::deadline_exceeded("the handler was not done at the deadline");
+            self.outlet.end_now(&status);
+            return self.discard();
+        }
+        if self.outlet.poll_reset(cx).is_ready() {
+            return self.discard();
+        }
+        Poll::Pending
+    }
+}
+
+impl CallTask {
+    fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = self.deadline else { return false };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        timer.as_mut().poll(cx).is_ready()
+    }
+
+    /// Drops the handler, which may panic in that too.
+    fn discard(&mut self) -> Poll<()> {
+        let handler = self.handler.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
+            panicked(&self.outlet, &self.path);
+        }
+        Poll::Ready(())
+    }
+}
+
+fn panicked(outlet: &Outlet, path: &str) {
+    tracing::error!(path, "a handler panicked");
+    outlet.end(&Status::internal("the handler panicked"), &Metadata::new());
+}

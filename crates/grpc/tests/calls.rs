@@ -1,0 +1,276 @@
+//! Calls between our own two ends.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::{Server, Service, at, head, message, open, run, unary};
+use petasos_call::{Code, Metadata, Status};
+use petasos_grpc::{ClientConfig, ClientHead, Compression, Connection, GrpcConfig};
+use tokio::sync::{Notify, mpsc};
+
+/// Far longer than any test.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Sends when it is dropped.
+struct Dropped(mpsc::UnboundedSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// A service with `/wait`, whose handlers wait for ever and say when they are dropped.
+fn waiting() -> (Service, mpsc::UnboundedReceiver<()>) {
+    let (sender, dropped) = mpsc::unbounded_channel();
+    let service = Service::new().with("/wait", move |mut call| {
+        let dropped = Dropped(sender.clone());
+        async move {
+            call.responses.head(Metadata::new());
+            std::future::pending::<()>().await;
+            drop((call, dropped));
+        }
+    });
+    (service, dropped)
+}
+
+#[test]
+fn messages_of_all_sizes_come_back() {
+    run(async {
+        let server = Server::start(Service::new(), GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        for compression in [Compression::Identity, Compression::Gzip] {
+            for bytes in [0, 1, 1023, 1024, 70_000, 4 << 20] {
+                let sent: Vec<u8> = (0..bytes).map(|index| (index / 7) as u8).collect();
+                let head = ClientHead { compression, ..ClientHead::default() };
+                let (mut writer, mut reader) = connection.call(&at("/echo"), &head).await.unwrap();
+                writer.send(message(&sent)).await.unwrap();
+                writer.close();
+                assert!(reader.single().await.unwrap() == sent, "{bytes} bytes");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_conversation_goes_in_turns_over_many_calls_at_once() {
+    run(async {
+        let server = Server::start(Service::new(), GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let mut calls = Vec::new();
+        for _ in 0..300 {
+            calls.push(open(&connection, "/echo").await);
+        }
+        // More than the server takes at a time, so some wait; those come to their turn.
+        let turns = calls.into_iter().map(|(mut writer, mut reader)| {
+            tokio::spawn(async move {
+                for turn in 0..3_u8 {
+                    writer.send(message(&[turn])).await.unwrap();
+                    assert_eq!(reader.next().await.unwrap().as_deref(), Some(&[turn][..]));
+                }
+                writer.close();
+                assert_eq!(reader.next().await.unwrap(), None);
+            })
+        });
+        for turn in turns.collect::<Vec<_>>() {
+            turn.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn metadata_and_status_arrive() {
+    run(async {
+        let service = Service::new().with("/fail", |mut call| async move {
+            let mut trailers = Metadata::new();
+            let text = call.metadata.get("key").unwrap_or("none").to_owned();
+            trailers.append("trailing", &text).unwrap();
+            call.responses.head(call.metadata.clone());
+            let status = Status::aborted("tränen").with_details(vec![8, 10]);
+            call.responses.end(status, trailers);
+        });
+        let server = Server::start(service, GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let mut metadata = Metadata::new();
+        metadata.append("key", "value").unwrap();
+        metadata.append_bin("raw-bin", &[0, 255]).unwrap();
+        let head = ClientHead { metadata, ..ClientHead::default() };
+        let (_writer, mut reader) = connection.call(&at("/fail"), &head).await.unwrap();
+        let initial = reader.head().await.unwrap();
+        assert_eq!(
+            (initial.get("key"), initial.get_bin("raw-bin")),
+            (Some("value"), Some(&[0, 255][..]))
+        );
+        let status = reader.next().await.unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::Aborted, "tränen"));
+        assert_eq!(status.details(), [8, 10]);
+        assert_eq!(reader.trailers().get("trailing"), Some("value"));
+        assert_eq!(reader.next().await.unwrap_err(), status);
+    });
+}
+
+#[test]
+fn handlers_that_fail_end_their_own_call_only() {
+    run(async {
+        let service = Service::new()
+            .with("/panic", |_| async { panic!("on purpose") })
+            .with("/late-panic", |_call| async {
+                tokio::task::yield_now().await;
+                panic!("on purpose")
+            })
+            .with("/silent", |_| async {});
+        let server = Server::start(service, GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        for path in ["/panic", "/late-panic", "/silent"] {
+            assert_eq!(unary(&connection, path, b"").await.unwrap_err().code(), Code::Internal);
+        }
+        let unknown = unary(&connection, "/unknown", b"").await.unwrap_err();
+        assert_eq!(unknown.code(), Code::Unimplemented);
+        assert_eq!(unary(&connection, "/echo", b"still").await.unwrap(), "still");
+    });
+}
+
+#[test]
+fn one_message_means_one() {
+    run(async {
+        let server = Server::start(Service::new(), GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        for requests in [0, 2] {
+            let (mut writer, mut reader) = open(&connection, "/echo").await;
+            for _ in 0..requests {
+                writer.send(message(b"m")).await.unwrap();
+            }
+            writer.close();
+            assert_eq!(reader.single().await.unwrap_err().code(), Code::Unimplemented);
+        }
+    });
+}
+
+#[test]
+fn messages_that_are_too_long_are_refused_by_either_end() {
+    run(async {
+        let mut config = GrpcConfig::default();
+        config.receive_bytes_max = 1000;
+        let server = Server::start(Service::new(), config).await;
+        let connection = server.connect().await;
+        assert_eq!(unary(&connection, "/echo", &[0; 1000]).await.unwrap().len(), 1000);
+        let status = unary(&connection, "/echo", &[0; 1001]).await.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        let head = ClientHead { receive_bytes_max: Some(10), ..ClientHead::default() };
+        let (mut writer, mut reader) = connection.call(&at("/echo"), &head).await.unwrap();
+        writer.send(message(&[0; 11])).await.unwrap();
+        assert_eq!(reader.next().await.unwrap_err().code(), Code::ResourceExhausted);
+    });
+}
+
+#[test]
+fn a_deadline_ends_both_ends() {
+    run(async {
+        let (service, mut dropped) = waiting();
+        let server = Server::start(service, GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let call = connection.call(&at("/wait"), &head(Some(Duration::from_millis(50)))).await;
+        let (mut writer, mut reader) = call.unwrap();
+        assert_eq!(reader.next().await.unwrap_err().code(), Code::DeadlineExceeded);
+        dropped.recv().await.unwrap();
+        let refused = writer.send(message(b"late")).await.unwrap_err();
+        assert_eq!(refused.code(), Code::DeadlineExceeded);
+    });
+}
+
+#[test]
+fn giving_up_reaches_the_handler() {
+    run(async {
+        let (service, mut dropped) = waiting();
+        let server = Server::start(service, GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let (_writer, mut reader) = open(&connection, "/wait").await;
+        reader.head().await.unwrap();
+        reader.cancel();
+        assert_eq!(reader.next().await.unwrap_err().code(), Code::Cancelled);
+        dropped.recv().await.unwrap();
+        let (_writer, mut reader) = open(&connection, "/wait").await;
+        reader.head().await.unwrap();
+        drop(reader);
+        dropped.recv().await.unwrap();
+        let (_writer, mut reader) = open(&connection, "/wait").await;
+        reader.head().await.unwrap();
+        drop((connection, reader, _writer));
+        dropped.recv().await.unwrap();
+    });
+}
+
+#[test]
+fn draining_lets_calls_end_and_takes_no_others() {
+    run(async {
+        let go = Arc::new(Notify::new());
+        let waits = go.clone();
+        let service = Service::new().with("/slow", move |mut call| {
+            let go = waits.clone();
+            async move {
+                call.responses.head(Metadata::new());
+                go.notified().await;
+                let _ = call.responses.send(message(b"done")).await;
+                call.responses.end(Status::ok(), Metadata::new());
+            }
+        });
+        let server = Server::start(service, GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let (_writer, mut reader) = open(&connection, "/slow").await;
+        reader.head().await.unwrap();
+        server.drain.start(LONG);
+        assert!(server.drain.is_started());
+        while unary(&connection, "/echo", b"").await.is_ok() {}
+        let refused = unary(&connection, "/echo", b"").await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unavailable);
+        go.notify_one();
+        assert_eq!(reader.single().await.unwrap(), "done");
+        drop((_writer, reader));
+        server.task.await.unwrap();
+        connection.closed().await;
+        assert!(connection.is_closed());
+        let target = server.address.to_string();
+        let gone = Connection::connect(&target, ClientConfig::default()).await;
+        assert_eq!(gone.err().unwrap().code(), Code::Unavailable);
+    });
+}
+
+#[test]
+fn when_the_grace_is_over_calls_end_as_unavailable() {
+    run(async {
+        let (service, mut dropped) = waiting();
+        let server = Server::start(service, GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let (_writer, mut reader) = open(&connection, "/wait").await;
+        reader.head().await.unwrap();
+        server.drain.start(Duration::ZERO);
+        assert_eq!(reader.next().await.unwrap_err().code(), Code::Unavailable);
+        dropped.recv().await.unwrap();
+        server.task.await.unwrap();
+    });
+}
+
+#[test]
+fn a_writer_waits_for_a_reader_and_goes_on_with_it() {
+    run(async {
+        let server = Server::start(Service::new(), GrpcConfig::default()).await;
+        let connection = server.connect().await;
+        let (mut writer, mut reader) = open(&connection, "/echo").await;
+        let sent = tokio::spawn(async move {
+            for index in 0..64_u8 {
+                writer.send(message(&[index; 1 << 17])).await.unwrap();
+            }
+            writer.close();
+        });
+        for index in 0..64_u8 {
+            let echo = reader.next().await.unwrap();
+            assert!(echo == Some(Bytes::from(vec![index; 1 << 17])), "message {index}");
+        }
+        assert_eq!(reader.next().await.unwrap(), None);
+        sent.await.unwrap();
+    });
+}
