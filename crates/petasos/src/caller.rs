@@ -1,0 +1,357 @@
+//! Services bound to channels, and unary calls.
+
+use core::fmt;
+use core::future::Future;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_call::policy::MethodPolicy;
+use petasos_call::{
+    Answer, Code, Codec, CodecSet, Encoding, Failure, Malformed, Metadata, RequestHead,
+    ResponseHead, Status, read_tail, split,
+};
+use petasos_message::{Message, Msg};
+
+use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
+use crate::codec::{decode_in, framed, unencodable};
+use crate::home::away::{At, Away};
+use crate::home::calls::{CallHead, NewCall};
+use crate::home::local::{Local, at_home, here};
+use crate::home::post;
+use crate::home::shared::{FarCall, Letter};
+use crate::recode::Recode;
+use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of};
+#[cfg(feature = "grpc")]
+use crate::rt::{MethodInfo, ServiceInfo};
+use crate::server::workers;
+
+/// A service on a channel: what clients of generated code hold.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    channel: Channel,
+    service: u32,
+    defaults: Option<Arc<ServiceDefaults>>,
+    /// Over gRPC: the methods' paths, by index.
+    #[cfg(feature = "grpc")]
+    paths: Option<Arc<[petasos_grpc::MethodPath]>>,
+}
+
+impl Bound {
+    pub(crate) fn new(
+        channel: Channel,
+        service: u32,
+        defaults: Option<Arc<ServiceDefaults>>,
+    ) -> Bound {
+        Bound {
+            channel,
+            service,
+            defaults,
+            #[cfg(feature = "grpc")]
+            paths: None,
+        }
+    }
+
+    /// A service on a gRPC channel.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn over_grpc(
+        channel: Channel,
+        info: &'static ServiceInfo,
+        defaults: Option<Arc<ServiceDefaults>>,
+    ) -> Bound {
+        let path = |method: &MethodInfo| {
+            let path = petasos_grpc::MethodPath::new(&format!("/{}/{}", info.name, method.name));
+            path.expect("protobuf's names can stand in a path")
+        };
+        let paths = Some(info.methods.iter().map(path).collect());
+        Bound { channel, service: 0, defaults, paths }
+    }
+
+    /// Over gRPC: what a call of a method begins with, and its path.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn grpc_call(
+        &self,
+        method: u16,
+        mut metadata: Metadata,
+        timeout: Option<Duration>,
+    ) -> Result<(&petasos_grpc::MethodPath, crate::channel::grpc::GrpcHead), Status> {
+        let mut timeout = timeout.or_else(inherited);
+        let mut wait_for_ready = false;
+        if let Some(defaults) = &self.defaults {
+            let policy = defaults.apply(method, &mut metadata);
+            wait_for_ready = policy.wait_for_ready;
+            timeout = policy.timeout(timeout);
+        }
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Failure::Timeout.status());
+        }
+        let paths = self.paths.as_ref().expect("services on gRPC channels have paths");
+        let Transport::Grpc(channel) = &self.channel.transport else {
+            unreachable!("only services on gRPC channels are called so")
+        };
+        let compression = channel.compression();
+        let client =
+            petasos_grpc::ClientHead { metadata, timeout, compression, ..Default::default() };
+        let head = crate::channel::grpc::GrpcHead { client, wait_for_ready };
+        Ok((&paths[usize::from(method)], head))
+    }
+
+    /// Begins a call over gRPC.
+    #[cfg(feature = "grpc")]
+    fn begin_grpc<Q: Message>(
+        &self,
+        channel: &crate::channel::grpc::GrpcChannel,
+        method: u16,
+        request: Request<Q>,
+    ) -> Result<Stage, Status> {
+        let (message, metadata, timeout) = request.into_parts();
+        let (path, head) = self.grpc_call(method, metadata, timeout)?;
+        let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
+        let call = crate::channel::grpc::GrpcUnary::new(channel, path, head, image.into_buf())?;
+        Ok(Stage::Grpc(call))
+    }
+
+    /// What it is called over.
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.channel.transport
+    }
+
+    /// The service's place in its channel.
+    pub(crate) fn service(&self) -> u32 {
+        self.service
+    }
+
+    /// What applies to a call of a method, with the metadata of all calls added to its own.
+    pub(crate) fn apply(&self, method: u16, metadata: &mut Metadata) -> Option<&MethodPolicy> {
+        let defaults = self.defaults.as_ref()?;
+        Some(defaults.apply(method, metadata))
+    }
+
+    /// Calls the unary method with this index. The call is under way when this returns.
+    #[inline]
+    pub fn unary<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+        let shared = match &self.channel.transport {
+            Transport::Datagrams(shared) => shared,
+            #[cfg(feature = "grpc")]
+            Transport::Grpc(channel) => {
+                let begun = self.begin_grpc(channel, index, request);
+                let stage = begun.unwrap_or_else(Stage::Failed);
+                return Unary { home: 0, stage, response: PhantomData };
+            }
+        };
+        let home = shared.home.home;
+        let begun = match at_home(home) {
+            Some(local) => self.begin(local, shared.channel, index, request),
+            None => self.begin_far(shared, index, request),
+        };
+        let stage = begun.unwrap_or_else(Stage::Failed);
+        Unary { home, stage, response: PhantomData }
+    }
+
+    #[inline]
+    fn begin<Q: Message>(
+        &self,
+        local: &Local,
+        channel: u32,
+        method: u16,
+        request: Request<Q>,
+    ) -> Result<Stage, Status> {
+        let (message, mut metadata, timeout) = request.into_parts();
+        let mut deadline = match timeout {
+            Some(timeout) => local.now() + timeout,
+            None => local.deadline(),
+        };
+        let (mut wait_for_ready, mut codec) = (false, Codec::IDENTITY);
+        if let Some(defaults) = &self.defaults {
+            let policy = defaults.apply(method, &mut metadata);
+            (wait_for_ready, codec) = (policy.wait_for_ready, defaults.codec);
+            deadline = sooner(deadline, local.now(), policy.timeout);
+        }
+        if deadline != Time::NEVER && deadline <= local.now() {
+            return Err(Failure::Timeout.status());
+        }
+        let request = request_bytes(message, &metadata)?;
+        let (service, recode) = (self.service, Recode::of::<Q>(codec));
+        let head = CallHead { channel, service, method, wait_for_ready, deadline, recode };
+        Ok(Stage::Begun(local.begin(NewCall { head, request })))
+    }
+
+    /// Begins a call whose loop is on another thread.
+    #[cold]
+    fn begin_far<Q: Message>(
+        &self,
+        shared: &ChannelShared,
+        method: u16,
+        request: Request<Q>,
+    ) -> Result<Stage, Status> {
+        let (message, mut metadata, timeout) = request.into_parts();
+        let mut timeout = timeout.or_else(inherited);
+        let (mut wait_for_ready, mut codec) = (false, Codec::IDENTITY);
+        if let Some(defaults) = &self.defaults {
+            let policy = defaults.apply(method, &mut metadata);
+            (wait_for_ready, codec) = (policy.wait_for_ready, defaults.codec);
+            timeout = policy.timeout(timeout);
+        }
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Failure::Timeout.status());
+        }
+        let request = request_bytes(message, &metadata)?;
+        let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
+        let recode = Recode::of::<Q>(codec);
+        let head = CallHead { channel, service, method, wait_for_ready, deadline, recode };
+        let away = Arc::new(Away::default());
+        let call = FarCall { call: NewCall { head, request }, timeout, away: away.clone() };
+        shared.home.post(Letter::Begin(Box::new(call)));
+        Ok(Stage::Away(away))
+    }
+}
+
+/// What is left of the call in whose handler this runs (R10), on another loop or a worker.
+pub(crate) fn inherited() -> Option<Duration> {
+    let Some(local) = here() else { return workers::time_left() };
+    let deadline = local.deadline();
+    (deadline != Time::NEVER).then(|| deadline - local.now())
+}
+
+/// R5, R6: a request with its head; the time left is put in when it is sent.
+#[inline]
+fn request_bytes<Q: Message>(message: Msg<Q>, metadata: &Metadata) -> Result<MsgBuf, Status> {
+    let image = Msg::into_native(message).map_err(unencodable)?;
+    let tail = tail_of(metadata, &Metadata::new());
+    let head = RequestHead {
+        encoding: Encoding::Native,
+        codec: Codec::IDENTITY,
+        answer: Answer { native: true, codec: Codec::IDENTITY },
+        has_tail: !tail.is_empty(),
+        time_left_us: 0,
+    };
+    Ok(framed(image, head.to_bytes(), &tail))
+}
+
+/// A unary call. It runs whether or not it is polled; dropping it cancels it (R11).
+#[must_use = "a call whose future is dropped is cancelled"]
+pub struct Unary<P> {
+    home: u32,
+    stage: Stage,
+    response: PhantomData<fn() -> P>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// In its loop's table.
+    Begun(At),
+    /// Its outcome comes to a cell, since it was begun or polled on another thread.
+    Away(Arc<Away>),
+    /// A stream of HTTP/2.
+    #[cfg(feature = "grpc")]
+    Grpc(crate::channel::grpc::GrpcUnary),
+    Failed(Status),
+    Over,
+}
+
+impl<P: Message> Future for Unary<P> {
+    type Output = Result<Response<P>, Status>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Stage::Begun(at) = self.stage
+            && let Some(local) = at_home(self.home)
+        {
+            let Some(outcome) = local.poll_call(at, cx.waker()) else { return Poll::Pending };
+            self.stage = Stage::Over;
+            return Poll::Ready(outcome.and_then(read_response));
+        }
+        self.poll_away(cx)
+    }
+}
+
+impl<P: Message> Unary<P> {
+    /// Polls what is not in this thread's loop.
+    #[cold]
+    fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
+        if let Stage::Begun(at) = self.stage {
+            let away = Arc::new(Away::default());
+            post(self.home, Letter::Move { at, away: away.clone() });
+            self.stage = Stage::Away(away);
+        }
+        let outcome = match &mut self.stage {
+            Stage::Away(away) => match away.poll(cx.waker()) {
+                Some(outcome) => outcome,
+                None => return Poll::Pending,
+            },
+            #[cfg(feature = "grpc")]
+            Stage::Grpc(call) => {
+                let outcome = core::task::ready!(call.poll(cx));
+                self.stage = Stage::Over;
+                return Poll::Ready(outcome);
+            }
+            Stage::Failed(status) => Err(status.clone()),
+            Stage::Begun(_) | Stage::Over => panic!("a call is not polled once it is over"),
+        };
+        self.stage = Stage::Over;
+        Poll::Ready(outcome.and_then(read_response))
+    }
+}
+
+impl<P> Unary<P> {
+    fn give_up(&mut self) {
+        let at = match core::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Begun(at) => at,
+            Stage::Away(away) => match away.give_up() {
+                Some(at) => at,
+                None => return,
+            },
+            // Dropping it gives it up.
+            #[cfg(feature = "grpc")]
+            Stage::Grpc(_) => return,
+            Stage::Failed(_) | Stage::Over => return,
+        };
+        match at_home(self.home) {
+            Some(local) => local.give_up(at),
+            None => post(self.home, Letter::GiveUp(at)),
+        }
+    }
+}
+
+impl<P> Drop for Unary<P> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Stage::Begun(_) | Stage::Away(_) = self.stage {
+            self.give_up();
+        }
+    }
+}
+
+impl<P> fmt::Debug for Unary<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unary").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
+/// R5, R7: what a response says.
+#[inline]
+fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
+    let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
+    let head = ResponseHead::parse(*head)?;
+    let (body, tail) = split(&bytes, head.has_tail)?;
+    let (metadata, trailers) = match head.has_tail {
+        false if head.code == Code::Ok => (Metadata::new(), Metadata::new()),
+        _ => {
+            let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+            if head.code != Code::Ok {
+                return Err(parts.into_status(head.code).0);
+            }
+            (parts.initial, parts.trailing)
+        }
+    };
+    if head.codec != Codec::IDENTITY {
+        // The loop has unpacked what it could.
+        head.codec.check(CodecSet::IDENTITY)?;
+    }
+    let message = decode_in(head.encoding, bytes, body)?;
+    Ok(Response::received(message, metadata, trailers))
+}

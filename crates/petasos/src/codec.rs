@@ -1,0 +1,85 @@
+//! From bodies to messages and back, for both ends.
+
+use core::ops::Range;
+
+use petasos_buf::{MsgBuf, copy_short};
+use petasos_call::{Encoding, HEAD_BYTES, Status};
+use petasos_message::{
+    DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, recycle,
+};
+
+/// The message in `body`, as a copy of its own.
+///
+/// # Errors
+/// R13: the sender's fault.
+#[inline]
+pub(crate) fn decode<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, Status> {
+    match encoding {
+        Encoding::Native => Msg::copy_native(body).map_err(undecodable),
+        _ => decode_other(encoding, body),
+    }
+}
+
+/// The message at `body` in a buffer of its own: a native one is read there.
+///
+/// # Errors
+/// R13: the sender's fault.
+#[inline]
+pub(crate) fn decode_in<T: Message>(
+    encoding: Encoding,
+    bytes: MsgBuf,
+    body: Range<usize>,
+) -> Result<Msg<T>, Status> {
+    if encoding == Encoding::Native {
+        return Msg::from_native(bytes, body).map_err(undecodable);
+    }
+    let message = decode_other(encoding, &bytes[body]);
+    recycle(bytes);
+    message
+}
+
+#[inline(never)]
+fn decode_other<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, Status> {
+    if encoding == Encoding::None {
+        return Err(Status::internal("a message without an encoding"));
+    }
+    let limits = DecodeLimits::for_input(body.len());
+    Msg::from_protobuf(Input::Borrowed(body), &limits).map_err(undecodable)
+}
+
+/// R5: a message behind its head, with a tail that may be empty behind it.
+#[inline]
+pub(crate) fn framed(image: Image, head: [u8; HEAD_BYTES], tail: &[u8]) -> MsgBuf {
+    let mut buf = image.into_buf_with(tail.len());
+    buf.skip(ROOM_BYTES - HEAD_BYTES);
+    copy_short(&mut buf.as_mut_slice()[..HEAD_BYTES], &head);
+    if !tail.is_empty() {
+        let start = buf.len() - tail.len();
+        buf.as_mut_slice()[start..].copy_from_slice(tail);
+    }
+    buf
+}
+
+/// The message in what came over gRPC, which long fields of it keep.
+///
+/// # Errors
+/// The sender's fault.
+#[cfg(feature = "grpc")]
+pub(crate) fn decode_protobuf<T: Message>(body: bytes::Bytes) -> Result<Msg<T>, Status> {
+    let limits = DecodeLimits::for_input(body.len());
+    Msg::from_protobuf(Input::Owned(body), &limits).map_err(undecodable)
+}
+
+#[cold]
+pub(crate) fn undecodable(error: DecodeError) -> Status {
+    match error {
+        DecodeError::TooLarge => Status::resource_exhausted(error.to_string()),
+        error => Status::internal(error.to_string()),
+    }
+}
+
+/// What a message that cannot be encoded means for its call.
+#[cold]
+pub(crate) fn unencodable(error: EncodeError) -> Status {
+    Status::resource_exhausted(error.to_string())
+}

@@ -1,0 +1,59 @@
+//! What a bind's answer means: whether the ends understand each other, and in which encoding (R3,
+//! R4).
+//!
+//! The answer comes from the network: it is bounded by a message's size, and the schema in it by
+//! the limits of schemas.
+
+use petasos_call::{
+    Agreement, BindResponse, Code, Malformed, MethodMatch, ResponseHead, Status, read_tail, split,
+};
+use petasos_schema::{Compatibility, Limits, Schema};
+
+use crate::channel::schema_of;
+use crate::request::TAIL_BYTES_LIMIT;
+use crate::rt::ServiceInfo;
+use crate::untyped;
+
+/// R3: what a bind's answer means for the methods of `info`.
+pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, Status> {
+    let head = answer.first_chunk().ok_or(Malformed::TooShort)?;
+    let head = ResponseHead::parse(*head)?;
+    let (body, tail) = split(answer, head.has_tail)?;
+    if head.code != Code::Ok {
+        return Err(read_tail(tail, TAIL_BYTES_LIMIT)?.into_status(head.code).0);
+    }
+    let answer = BindResponse::parse(&answer[body])?;
+    Ok(Agreement::judge(&schema_of(info), &answer, |theirs| compare(info, theirs))?)
+}
+
+/// Where the server's schema, in compact form, has our methods; or why there is no understanding.
+fn compare(info: &ServiceInfo, theirs: &[u8]) -> Result<Vec<Option<MethodMatch>>, String> {
+    let ours = info.module.schema();
+    let theirs = Schema::decode(theirs, &Limits::default())
+        .map_err(|error| format!("the server's schema cannot be read: {error}"))?;
+    if let Some(found) = untyped::find_by_name(info, &theirs) {
+        return found;
+    }
+    let (id, here) = ours
+        .service_by_name(info.name)
+        .ok_or_else(|| format!("the caller's schema has no service `{}`", info.name))?;
+    let there = theirs.service_by_name(info.name);
+    let (there, service) =
+        there.ok_or_else(|| format!("the server's schema has no service `{}`", info.name))?;
+    if let Compatibility::Incompatible(mismatch) = ours.compare_services(id, &theirs, there) {
+        return Err(mismatch.to_string());
+    }
+    let methods = service.methods();
+    let found = |name: &str| methods.binary_search_by(|method| method.name().cmp(name)).ok();
+    let matched = here.methods().iter().map(|here| {
+        let index = found(here.name())?;
+        let there = &methods[index];
+        let same = |a, b| ours.message(a).hash() == theirs.message(b).hash();
+        Some(MethodMatch {
+            index: u16::try_from(index).ok()?,
+            same_request: same(here.input(), there.input()),
+            same_response: same(here.output(), there.output()),
+        })
+    });
+    Ok(matched.collect())
+}

@@ -1,0 +1,332 @@
+//! The table of a loop's calls.
+//!
+//! A place is free, or *queued* (it is in the outbox), or *waiting* (its channel has no slot for
+//! it), or *unbound* (it has a slot, in a session that is asked about the service), or *sent* (the
+//! endpoint has it and its continuation will run), or done. A place that was given up while it was
+//! sent is free once its continuation has run. Numbers of places in outbox and lists may be stale:
+//! who takes one looks how it stands with the place.
+
+use core::task::Waker;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_call::Status;
+use petasos_call::channel::Ticket;
+use petasos_endpoint::CallId;
+
+use super::away::{At, Away, Outcome};
+use super::local::Task;
+use crate::recode::Recode;
+
+/// Messages of more bytes than this are read where they lie rather than copied.
+pub(crate) const SPARE_BYTES_MAX: usize = 4096;
+
+/// What is called, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallHead {
+    pub(crate) channel: u32,
+    pub(crate) service: u32,
+    pub(crate) method: u16,
+    /// The call waits while no server can be reached.
+    pub(crate) wait_for_ready: bool,
+    pub(crate) deadline: Time,
+    /// How the request changes if its server takes another form than the usual one.
+    pub(crate) recode: Recode,
+}
+
+/// What is known of a call when it begins.
+#[derive(Debug)]
+pub(crate) struct NewCall {
+    pub(crate) head: CallHead,
+    pub(crate) request: MsgBuf,
+}
+
+/// Who awaits a call.
+#[derive(Default)]
+pub(crate) enum Waiter {
+    #[default]
+    Nobody,
+    Task(Task),
+    Waker(Waker),
+    /// A future on another thread.
+    Away(Arc<Away>),
+}
+
+/// Where a call is.
+enum Stage {
+    Free,
+    Queued(MsgBuf),
+    Waiting(MsgBuf, Ticket),
+    Unbound(MsgBuf),
+    /// Being handed to the endpoint.
+    Starting,
+    Sent(CallId),
+    /// Sent, and nobody waits for it.
+    GivenUp,
+    Done(Outcome),
+}
+
+struct Place {
+    generation: u32,
+    head: CallHead,
+    /// The number of its session in its channel, once it has a slot.
+    session: u32,
+    /// When it was sent.
+    since: Time,
+    waiter: Waiter,
+    stage: Stage,
+}
+
+/// The table of calls.
+#[derive(Default)]
+pub(crate) struct Calls {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// Places with calls to be started.
+    pub(crate) outbox: Vec<u32>,
+    /// Calls whose futures are gone.
+    pub(crate) cancels: Vec<CallId>,
+    /// Calls that waited in their channels, whose futures are gone.
+    pub(crate) abandoned: Vec<(u32, Ticket)>,
+    /// Calls that could not be sent, to be ended.
+    pub(crate) failed: Vec<(u32, Status)>,
+}
+
+impl Calls {
+    /// What tells the calls in a place apart.
+    pub(crate) fn generation(&self, index: u32) -> u32 {
+        self.places[index as usize].generation
+    }
+
+    /// Whether this call has a slot, and waits for a bind.
+    pub(crate) fn is_unbound(&self, (index, generation): At) -> bool {
+        let place = &self.places[index as usize];
+        place.generation == generation && matches!(place.stage, Stage::Unbound(_))
+    }
+
+    /// Whether this call waits for a slot, or for a bind.
+    pub(crate) fn is_waiting(&self, (index, generation): At) -> bool {
+        let place = &self.places[index as usize];
+        let waits = matches!(place.stage, Stage::Unbound(_) | Stage::Waiting(..));
+        place.generation == generation && waits
+    }
+
+    /// Whether a channel has calls that are not over.
+    pub(crate) fn has_any_of(&self, channel: u32) -> bool {
+        let of_it = self.places.iter().filter(|place| place.head.channel == channel);
+        of_it.into_iter().any(|place| !matches!(place.stage, Stage::Free | Stage::Done(_)))
+    }
+
+    /// Whether nothing was asked for since the last turn.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let Calls { outbox, cancels, abandoned, failed, .. } = self;
+        outbox.is_empty() && cancels.is_empty() && abandoned.is_empty() && failed.is_empty()
+    }
+
+    /// A buffer with room for `bytes`; its contents are unspecified. It is of the thread's pool, as
+    /// those are that messages are built and read in.
+    #[inline]
+    pub(crate) fn buffer(&mut self, bytes: usize) -> MsgBuf {
+        petasos_message::buffer(bytes)
+    }
+
+    /// Keeps a buffer for the next call.
+    #[inline]
+    pub(crate) fn give_buffer(&mut self, buf: MsgBuf) {
+        petasos_message::recycle(buf);
+    }
+
+    #[inline]
+    pub(crate) fn begin(&mut self, call: NewCall) -> At {
+        let NewCall { head, request } = call;
+        let (stage, waiter) = (Stage::Queued(request), Waiter::Nobody);
+        let (session, since) = (0, Time::ZERO);
+        let index = self.free.pop().unwrap_or(self.places.len() as u32);
+        let generation = match self.places.get_mut(index as usize) {
+            Some(place) => {
+                let generation = place.generation;
+                *place = Place { generation, head, session, since, waiter, stage };
+                generation
+            }
+            None => {
+                let generation = 0;
+                self.places.push(Place { generation, head, session, since, waiter, stage });
+                0
+            }
+        };
+        self.outbox.push(index);
+        (index, generation)
+    }
+
+    /// The call in a place, if it is to be started.
+    #[inline]
+    pub(crate) fn queued(&self, index: u32) -> Option<CallHead> {
+        let place = &self.places[index as usize];
+        matches!(place.stage, Stage::Queued(_)).then_some(place.head)
+    }
+
+    /// The channel of a call, and its session there.
+    #[inline]
+    pub(crate) fn session_of(&self, index: u32) -> (u32, u32) {
+        let place = &self.places[index as usize];
+        (place.head.channel, place.session)
+    }
+
+    /// What is called in a place.
+    pub(crate) fn head(&self, index: u32) -> CallHead {
+        self.places[index as usize].head
+    }
+
+    /// The request of a call, which is being sent in a session of its channel: [`Calls::sent`],
+    /// [`Calls::requeue`] or [`Calls::finish`] follow.
+    #[inline]
+    pub(crate) fn take_request(&mut self, index: u32, session: u32) -> MsgBuf {
+        let place = &mut self.places[index as usize];
+        place.session = session;
+        match core::mem::replace(&mut place.stage, Stage::Starting) {
+            Stage::Queued(request) | Stage::Waiting(request, _) | Stage::Unbound(request) => {
+                request
+            }
+            _ => unreachable!("only calls that are to be started are sent"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, index: u32, call: CallId, now: Time) {
+        let place = &mut self.places[index as usize];
+        (place.stage, place.since) = (Stage::Sent(call), now);
+    }
+
+    /// When the call in a place was sent.
+    pub(crate) fn since(&self, index: u32) -> Time {
+        self.places[index as usize].since
+    }
+
+    /// Has a call that was sent start anew, with its request. False if nobody wants it any more.
+    pub(crate) fn restart(&mut self, index: u32, request: MsgBuf) -> bool {
+        let is_wanted = matches!(self.places[index as usize].stage, Stage::Sent(_));
+        if is_wanted {
+            self.requeue(index, request);
+        }
+        is_wanted
+    }
+
+    /// The call in a place waits for a slot.
+    pub(crate) fn wait(&mut self, index: u32, ticket: Ticket) {
+        let request = self.take_request(index, 0);
+        self.places[index as usize].stage = Stage::Waiting(request, ticket);
+    }
+
+    /// The call in a place has a slot, and waits for a bind.
+    pub(crate) fn unbind(&mut self, index: u32, session: u32) {
+        let request = self.take_request(index, session);
+        self.places[index as usize].stage = Stage::Unbound(request);
+    }
+
+    /// The call in a place is to be started anew.
+    pub(crate) fn start_anew(&mut self, index: u32) {
+        let request = self.take_request(index, 0);
+        self.requeue(index, request);
+    }
+
+    pub(crate) fn requeue(&mut self, index: u32, request: MsgBuf) {
+        self.places[index as usize].stage = Stage::Queued(request);
+        self.outbox.push(index);
+    }
+
+    fn place(&mut self, (index, generation): At) -> Option<&mut Place> {
+        let place = self.places.get_mut(index as usize)?;
+        (place.generation == generation).then_some(place)
+    }
+
+    pub(crate) fn take_outcome(&mut self, at: At) -> Option<Outcome> {
+        let place = self.place(at)?;
+        match core::mem::replace(&mut place.stage, Stage::Free) {
+            Stage::Done(outcome) => {
+                self.release(at.0);
+                Some(outcome)
+            }
+            other => {
+                place.stage = other;
+                None
+            }
+        }
+    }
+
+    /// The outcome of a call that is done.
+    pub(crate) fn take_done(&mut self, index: u32) -> Option<Outcome> {
+        let generation = self.generation(index);
+        self.take_outcome((index, generation))
+    }
+
+    pub(crate) fn set_waiter(&mut self, index: u32, waiter: Waiter) -> Waiter {
+        core::mem::replace(&mut self.places[index as usize].waiter, waiter)
+    }
+
+    fn release(&mut self, index: u32) -> Waiter {
+        let place = &mut self.places[index as usize];
+        place.generation = place.generation.wrapping_add(1);
+        place.stage = Stage::Free;
+        self.free.push(index);
+        core::mem::take(&mut place.waiter)
+    }
+
+    pub(crate) fn give_up(&mut self, at: At) -> Waiter {
+        let Some(place) = self.place(at) else { return Waiter::Nobody };
+        let channel = place.head.channel;
+        match core::mem::replace(&mut place.stage, Stage::GivenUp) {
+            Stage::Sent(call) => {
+                self.cancels.push(call);
+                self.set_waiter(at.0, Waiter::Nobody)
+            }
+            Stage::Waiting(buf, ticket) => {
+                self.abandoned.push((channel, ticket));
+                self.give_buffer(buf);
+                self.release(at.0)
+            }
+            Stage::Queued(buf) | Stage::Unbound(buf) | Stage::Done(Ok(buf)) => {
+                self.give_buffer(buf);
+                self.release(at.0)
+            }
+            Stage::Done(Err(_)) => self.release(at.0),
+            other => {
+                place.stage = other;
+                Waiter::Nobody
+            }
+        }
+    }
+
+    /// Ends a call; gives who is to be woken.
+    #[inline]
+    pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) -> Waiter {
+        let place = &mut self.places[index as usize];
+        match core::mem::replace(&mut place.stage, Stage::Free) {
+            Stage::Sent(_) | Stage::Starting => {
+                place.stage = Stage::Done(outcome);
+                core::mem::take(&mut place.waiter)
+            }
+            Stage::Queued(request) | Stage::Waiting(request, _) | Stage::Unbound(request) => {
+                place.stage = Stage::Done(outcome);
+                let waiter = core::mem::take(&mut place.waiter);
+                self.give_buffer(request);
+                waiter
+            }
+            Stage::GivenUp => {
+                if let Ok(buf) = outcome {
+                    self.give_buffer(buf);
+                }
+                self.release(index)
+            }
+            over => {
+                place.stage = over;
+                Waiter::Nobody
+            }
+        }
+    }
+
+    /// The loop ends: whoever waits is to be told.
+    pub(crate) fn take_waiters(&mut self) -> Vec<Waiter> {
+        self.places.iter_mut().map(|place| core::mem::take(&mut place.waiter)).collect()
+    }
+}

@@ -1,0 +1,387 @@
+//! A loop's channels: their servers, their sessions, and the calls that wait for a slot.
+//!
+//! `petasos_call`'s [`ChannelCore`] decides; here is what it needs of an endpoint. The invariants:
+//! a call has a slot in a session from [`ChannelEntry::take_slot`] until [`Channels::ended`] or
+//! [`Channels::release`], so that nothing waits in the endpoint's backlog; a bind goes in the slot
+//! of the first call that needs it. What happened to a channel makes it *stirred*, and the turn
+//! asks the core of each stirred channel what follows (`settle`).
+//!
+//! While a channel has one server, its first session is *at hand*: the core has lent all of its
+//! free slots ([`ChannelCore::lease`]), and a call takes one without asking. They are given back
+//! before anything changes what there is to choose from.
+
+mod asks;
+mod binds;
+mod connect;
+mod settle;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use petasos_base::{Rng, Time};
+use petasos_call::balance::Report;
+use petasos_call::channel::{
+    CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
+};
+use petasos_call::{Agreement, BoundMethod, Status};
+use petasos_endpoint::SessionId;
+
+use super::away::{At, Outcome};
+use super::shared::{Letter, Shared, loop_gone};
+use crate::channel::ChannelInfo;
+use asks::Ask;
+pub(crate) use asks::{Asker, Granted, Lease};
+pub(crate) use binds::Way;
+pub(crate) use connect::open_to_itself;
+
+/// What a session knows of a service.
+pub(crate) enum Bind {
+    Unasked,
+    Asked,
+    Known(Result<Agreement, Status>),
+}
+
+/// Who waits for a slot, or has one and waits for a bind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Who {
+    /// A call in the loop's table.
+    Call(At),
+    /// Somebody who asks for a session: a number in [`Channels::asks`].
+    Ask(u32),
+}
+
+/// A session of a channel.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    index: SessionIndex,
+    /// Slots that the core has lent and no call has.
+    free: u32,
+    /// By the service's place in the channel.
+    binds: Vec<Bind>,
+    /// Those that have a slot here and wait for the bind of a service.
+    unbound: Vec<(u32, Who)>,
+}
+
+/// A channel in its loop.
+pub(crate) struct ChannelEntry {
+    pub(crate) info: Arc<ChannelInfo>,
+    pub(crate) core: ChannelCore,
+    /// By [`SessionIndex::number`].
+    sessions: Vec<Option<Session>>,
+    /// The session with slots to be had without asking, or [`NONE`].
+    at_hand: u32,
+    waiting: HashMap<Ticket, Who>,
+    /// Why the last session failed, for people.
+    last_error: String,
+    /// Slots that streams have.
+    leases: u32,
+    /// The channel of the same servers for streams (R14), once there is one.
+    streams: Option<u32>,
+    is_stirred: bool,
+    /// When the turn looks at the channel again.
+    timer_at: Time,
+    /// Nobody has the channel any more: it goes when its calls are over.
+    orphaned: bool,
+}
+
+/// No session.
+const NONE: u32 = u32::MAX;
+
+/// What a pick gives.
+pub(crate) enum Slot {
+    /// In the session of this number.
+    Taken(u32),
+    Wait(Ticket),
+    Fail(Status),
+}
+
+impl ChannelEntry {
+    fn new(info: Arc<ChannelInfo>, config: ChannelConfig) -> ChannelEntry {
+        ChannelEntry {
+            core: ChannelCore::new(config),
+            info,
+            sessions: Vec::new(),
+            at_hand: NONE,
+            waiting: HashMap::new(),
+            last_error: String::new(),
+            leases: 0,
+            streams: None,
+            is_stirred: false,
+            timer_at: Time::NEVER,
+            orphaned: false,
+        }
+    }
+
+    /// A slot for a call in the session at hand, if there is one and it knows the method.
+    #[inline]
+    pub(crate) fn take_at_hand(
+        &mut self,
+        service: u32,
+        method: u16,
+    ) -> Option<(u32, SessionId, BoundMethod)> {
+        let session = self.sessions.get_mut(self.at_hand as usize)?.as_mut()?;
+        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
+            return None;
+        };
+        let method = agreement.method(method).ok()?;
+        session.free = session.free.checked_sub(1)?;
+        Some((self.at_hand, session.id, method))
+    }
+
+    /// A slot for a call in the session at hand, if there is one; the session's number.
+    fn take_lent(&mut self) -> Option<u32> {
+        let session = self.sessions.get_mut(self.at_hand as usize)?.as_mut()?;
+        session.free = session.free.checked_sub(1)?;
+        Some(self.at_hand)
+    }
+
+    /// Borrows the free slots of a session, unless there is one at hand.
+    fn keep_at_hand(&mut self, number: u32) {
+        if self.at_hand != NONE || self.orphaned {
+            return;
+        }
+        let session = self.sessions[number as usize].as_mut().expect("the core picks sessions");
+        session.free = self.core.lease(session.index);
+        if session.free > 0 {
+            self.at_hand = number;
+        }
+    }
+
+    /// Gives lent slots back: what there is to choose from is about to change.
+    fn return_lease(&mut self, now: Time) {
+        let number = core::mem::replace(&mut self.at_hand, NONE);
+        let session = self.sessions.get_mut(number as usize).and_then(Option::as_mut);
+        let Some(session) = session else { return };
+        for _ in 0..core::mem::take(&mut session.free) {
+            self.core.handle_ended(session.index, None, now);
+        }
+    }
+
+    /// The session of a number, if it is still that one.
+    fn session(&mut self, number: u32, id: SessionId) -> Option<&mut Session> {
+        let session = self.sessions.get_mut(number as usize)?.as_mut()?;
+        (session.id == id).then_some(session)
+    }
+
+    /// The session of a number that somebody has a slot in.
+    pub(crate) fn session_id(&self, number: u32) -> SessionId {
+        let session = self.sessions[number as usize].as_ref();
+        session.expect("who has a slot knows it").id
+    }
+
+    /// What a call that goes nowhere fails with.
+    fn status(&self, error: PickError) -> Status {
+        let status = Status::from(error);
+        match error {
+            PickError::Unreachable { .. } if !self.last_error.is_empty() => {
+                Status::new(status.code(), format!("{}: {}", status.message(), self.last_error))
+            }
+            _ => status,
+        }
+    }
+}
+
+/// The channels of a loop.
+pub(crate) struct Channels {
+    list: Vec<Option<Box<ChannelEntry>>>,
+    shared: Arc<Shared>,
+    rng: Rng,
+    /// Sessions to be closed.
+    pub(crate) closing: Vec<SessionId>,
+    opening: Vec<connect::Opening>,
+    /// Channels that something has happened to, each once.
+    stirred: Vec<u32>,
+    /// Sessions that turned out to be gone.
+    losing: Vec<(u32, u32, SessionId)>,
+    asks: HashMap<u32, Ask>,
+    next_ask: u32,
+    /// Asks that have no session and do not wait for one.
+    new_asks: Vec<u32>,
+    /// Who waited for a connection, and is to be told.
+    pub(crate) told: Vec<(Asker, Outcome)>,
+    /// What became of asks for streams, for whoever drives these. Taken each turn.
+    pub(crate) granted: Vec<(u32, Result<Granted, Status>)>,
+    /// Sessions of streams that are gone. Taken each turn.
+    pub(crate) lost: Vec<SessionId>,
+    /// Binds and probes under way, by their tags.
+    asked: HashMap<u64, binds::Asked>,
+    next_tag: u64,
+}
+
+impl Channels {
+    pub(crate) fn new(shared: Arc<Shared>) -> Channels {
+        Channels {
+            list: Vec::new(),
+            shared,
+            rng: Rng::new(petasos_base::random_seed()),
+            closing: Vec::new(),
+            opening: Vec::new(),
+            stirred: Vec::new(),
+            losing: Vec::new(),
+            asks: HashMap::new(),
+            next_ask: 0,
+            new_asks: Vec::new(),
+            told: Vec::new(),
+            granted: Vec::new(),
+            lost: Vec::new(),
+            asked: HashMap::new(),
+            next_tag: 0,
+        }
+    }
+
+    /// Adds a channel under a number of the loop's.
+    pub(crate) fn add(&mut self, channel: u32, info: Arc<ChannelInfo>, now: Time) {
+        self.add_with(channel, info, false, now);
+    }
+
+    fn add_with(&mut self, channel: u32, info: Arc<ChannelInfo>, streams: bool, now: Time) {
+        let config = ChannelConfig { streams, ..info.config.clone() };
+        let mut entry = ChannelEntry::new(info, config);
+        if let Some(addresses) = entry.info.servers.addresses() {
+            entry.core.handle_addresses(addresses, now);
+        }
+        let at = channel as usize;
+        if self.list.len() <= at {
+            self.list.resize_with(at + 1, || None);
+        }
+        let earlier = self.list[at].replace(Box::new(entry));
+        assert!(earlier.is_none(), "a number is given to one channel at a time");
+    }
+
+    /// What another thread asks about a channel.
+    pub(crate) fn read(&mut self, letter: Letter, now: Time) {
+        match letter {
+            Letter::Open { channel, info } => self.add(channel, info, now),
+            Letter::Connect { channel, timeout, away } => {
+                self.connect(channel, now + timeout, away);
+            }
+            Letter::Close { channel } => {
+                let streams = self.entry(channel).and_then(|entry| entry.streams);
+                for channel in [Some(channel), streams].into_iter().flatten() {
+                    let entry = self.entry(channel).expect("a channel is closed once");
+                    entry.orphaned = true;
+                    self.stir(channel);
+                }
+            }
+            Letter::Resolved { channel, info, found } => {
+                self.resolved(channel, &info, found, now);
+            }
+            _ => unreachable!("the loop reads all other letters"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn entry(&mut self, channel: u32) -> Option<&mut ChannelEntry> {
+        self.list.get_mut(channel as usize)?.as_deref_mut()
+    }
+
+    /// A slot for somebody, as the core of the channel says, or a place among those who wait.
+    #[inline(never)]
+    pub(crate) fn pick(&mut self, channel: u32, options: CallOptions, who: Who, now: Time) -> Slot {
+        let Channels { list, rng, .. } = self;
+        let entry = list.get_mut(channel as usize).and_then(Option::as_mut);
+        let Some(entry) = entry else { return Slot::Fail(loop_gone()) };
+        if let Some(number) = entry.take_lent() {
+            return Slot::Taken(number);
+        }
+        let slot = match entry.core.pick(options, now, rng) {
+            Pick::Session(index) => {
+                let number = index.number() as u32;
+                entry.keep_at_hand(number);
+                if !entry.info.wants_reports {
+                    return Slot::Taken(number);
+                }
+                Slot::Taken(number)
+            }
+            Pick::Wait(ticket) => {
+                entry.waiting.insert(ticket, who);
+                Slot::Wait(ticket)
+            }
+            Pick::Fail(error) => Slot::Fail(entry.status(error)),
+        };
+        self.stir(channel);
+        slot
+    }
+
+    /// Who waited for a slot does not want it any more.
+    pub(crate) fn abandon(&mut self, channel: u32, ticket: Ticket) {
+        let Some(entry) = self.entry(channel) else { return };
+        entry.waiting.remove(&ticket);
+        entry.core.handle_abandoned(ticket);
+        self.stir(channel);
+    }
+
+    /// Something has happened to a channel: its core is to be asked.
+    pub(crate) fn stir(&mut self, channel: u32) {
+        let Some(entry) = self.entry(channel) else { return };
+        if !core::mem::replace(&mut entry.is_stirred, true) {
+            self.stirred.push(channel);
+        }
+    }
+
+    /// Whether the turn has something to do for channels beside calls.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        !(self.stirred.is_empty() && self.new_asks.is_empty() && self.losing.is_empty())
+    }
+
+    /// Whether sessions are being opened.
+    #[inline]
+    pub(crate) fn is_any_opening(&self) -> bool {
+        !self.opening.is_empty()
+    }
+
+    /// Whether somebody outside of the turn has something to do for it.
+    #[inline]
+    pub(crate) fn needs_endpoint(&self) -> bool {
+        !self.closing.is_empty() || self.opening.iter().any(|opening| opening.session.is_none())
+    }
+
+    /// A call's slot in a session is free again. `report` is asked if the balancer learns from it.
+    #[inline]
+    pub(crate) fn ended(
+        &mut self,
+        channel: u32,
+        number: u32,
+        id: SessionId,
+        now: Time,
+        report: impl FnOnce() -> Option<Report>,
+    ) {
+        let Some(entry) = self.entry(channel) else { return };
+        if entry.at_hand == number
+            && entry.waiting.is_empty()
+            && let Some(session) = entry.session(number, id)
+        {
+            session.free += 1;
+            return;
+        }
+        let report = if entry.info.wants_reports { report() } else { None };
+        self.release(channel, number, id, report, now);
+    }
+
+    /// [`Channels::ended`], by way of the core.
+    #[inline(never)]
+    pub(crate) fn release(
+        &mut self,
+        channel: u32,
+        number: u32,
+        id: SessionId,
+        report: Option<Report>,
+        now: Time,
+    ) {
+        let Some(entry) = self.entry(channel) else { return };
+        if let Some(index) = entry.session(number, id).map(|session| session.index) {
+            entry.core.handle_ended(index, report, now);
+            self.stir(channel);
+        }
+    }
+
+    /// Nobody has the channel, and its calls are over.
+    fn remove(&mut self, channel: u32) {
+        let Some(mut entry) = self.list[channel as usize].take() else { return };
+        self.closing.extend(entry.sessions.drain(..).flatten().map(|session| session.id));
+        let of_it = self.opening.extract_if(.., |opening| opening.channel == channel);
+        self.closing.extend(of_it.filter_map(|opening| opening.session));
+        self.shared.give_channel_number(channel);
+    }
+}

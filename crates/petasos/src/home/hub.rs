@@ -1,0 +1,292 @@
+//! The endpoint's state: the methods that the loop serves, and what their handlers share.
+
+use std::collections::HashMap;
+
+use petasos_base::{Time, Wheel};
+use petasos_call::{
+    BindRequest, Code, HEAD_BYTES, Load, Malformed, RequestHead, ResponseHead, Services, Status,
+    TailWriter, split,
+};
+use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_schema::LAYOUT_VERSION;
+
+use super::away::At;
+use super::local::{Local, Task};
+use super::streams::{self, Key};
+use crate::recode::SPOKEN;
+use crate::serve::LocalMethod;
+
+/// Handlers that may wait at once; more requests are rejected.
+pub(crate) const WAITING_MAX: u32 = 65_536;
+/// Deadlines are kept to a millisecond. Those farther away are looked at again each second.
+const DEADLINE_SLOT_NS: u64 = 1 << 20;
+const DEADLINE_REACH_NS: u64 = 1 << 30;
+
+pub(crate) struct Hub {
+    /// Method numbers count from 1 here (R1).
+    pub(crate) methods: Vec<Box<dyn LocalMethod>>,
+    pub(crate) parts: HubParts,
+}
+
+/// All of the hub but the methods, so that one of them can be lent the rest.
+pub(crate) struct HubParts {
+    pub(crate) local: &'static Local,
+    pub(crate) services: Services,
+    /// Handlers that have not answered: by request, and their deadlines.
+    waiting: HashMap<RequestKey, Task>,
+    pub(crate) deadlines: Wheel<Due>,
+    due: Vec<Due>,
+    /// The typical time in handlers, and what became of their requests.
+    typical_ns: u64,
+    pub(crate) panics: u64,
+    pub(crate) malformed: u64,
+    /// Lists that are exchanged for those of `Local`, once a turn.
+    pub(crate) polled: Vec<Task>,
+    pub(crate) sent: Vec<u32>,
+}
+
+/// What is over at some time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Due {
+    Handler {
+        task: Task,
+        generation: u32,
+        at: Time,
+    },
+    /// A call that waits for a bind.
+    Call {
+        call: At,
+        at: Time,
+    },
+    Channel {
+        channel: u32,
+        at: Time,
+    },
+    Stream {
+        key: Key,
+        at: Time,
+    },
+    /// Streams of sessions that are gone.
+    Sweep {
+        at: Time,
+    },
+}
+
+impl Due {
+    fn at(self) -> Time {
+        match self {
+            Due::Handler { at, .. } | Due::Call { at, .. } | Due::Channel { at, .. } => at,
+            Due::Stream { at, .. } | Due::Sweep { at } => at,
+        }
+    }
+}
+
+impl Hub {
+    pub(crate) fn new(local: &'static Local) -> Hub {
+        let parts = HubParts {
+            local,
+            services: Services::new(LAYOUT_VERSION as u16, SPOKEN),
+            waiting: HashMap::new(),
+            deadlines: Wheel::new(DEADLINE_SLOT_NS, DEADLINE_REACH_NS),
+            due: Vec::new(),
+            typical_ns: 0,
+            panics: 0,
+            malformed: 0,
+            polled: Vec::new(),
+            sent: Vec::new(),
+        };
+        Hub { methods: Vec::new(), parts }
+    }
+
+    /// R10: ends what is due.
+    #[cold]
+    pub(crate) fn expire(&mut self, cx: &mut Context<Hub>) {
+        let (now, parts) = (cx.now(), &mut self.parts);
+        let mut due = core::mem::take(&mut parts.due);
+        parts.deadlines.advance(now, |item| due.push(item));
+        for item in due.drain(..) {
+            if item.at() > now {
+                self.parts.deadlines.insert(now, item.at(), item);
+                continue;
+            }
+            match item {
+                Due::Handler { task, generation, .. } => {
+                    let method = &mut self.methods[task.kind as usize];
+                    method.expire(&mut self.parts, cx, task.slot, generation);
+                }
+                Due::Call { call, .. } => {
+                    let local = self.parts.local;
+                    if local.calls.borrow().is_unbound(call) {
+                        let late = Status::deadline_exceeded("no session took the call in time");
+                        local.finish(call.0, Err(late));
+                    }
+                }
+                Due::Stream { key, .. } => streams::expire(self.parts.local, key),
+                Due::Sweep { .. } => streams::sweep(self, cx),
+                Due::Channel { channel, at } => {
+                    self.parts.local.channels.borrow_mut().is_due(channel, at);
+                }
+            }
+        }
+        self.parts.due = due;
+    }
+}
+
+impl Hub {
+    /// Ends all handlers that wait, since the server does. How many there were.
+    pub(crate) fn cut_off(&mut self, cx: &mut Context<Hub>) -> usize {
+        let tasks: Vec<Task> = self.parts.waiting.values().copied().collect();
+        for task in &tasks {
+            self.methods[task.kind as usize].cut_off(&mut self.parts, cx, task.slot);
+        }
+        tasks.len() + streams::cut_off(self, cx)
+    }
+}
+
+impl HubParts {
+    /// Notes a handler that waits, until [`HubParts::answered`].
+    #[inline]
+    pub(crate) fn wait(
+        &mut self,
+        now: Time,
+        key: RequestKey,
+        task: Task,
+        generation: u32,
+        deadline: Time,
+    ) {
+        self.waiting.insert(key, task);
+        if deadline != Time::NEVER {
+            let due = Due::Handler { task, generation, at: deadline };
+            self.deadlines.insert(now, deadline, due);
+        }
+    }
+
+    /// A handler that has waited since `since` is over.
+    #[inline]
+    pub(crate) fn answered(&mut self, key: RequestKey, since: Time, now: Time) {
+        self.waiting.remove(&key);
+        self.took(now.nanos_since(since));
+    }
+
+    /// A handler took so long.
+    #[inline]
+    pub(crate) fn took(&mut self, ns: u64) {
+        self.typical_ns = self.typical_ns - self.typical_ns / 8 + ns / 8;
+    }
+
+    /// Whether no handler waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.local.streams.borrow().is_idle()
+    }
+
+    /// Whether another handler may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX as usize
+    }
+
+    /// What responses tell of this server (R7).
+    #[inline]
+    pub(crate) fn load(&self) -> Load {
+        let time_us = u32::try_from(self.typical_ns / 1000).unwrap_or(u32::MAX);
+        Load { running: u16::try_from(self.waiting.len()).unwrap_or(u16::MAX), time_us }
+    }
+
+    /// Answers with a status other than OK (R7, R9).
+    #[cold]
+    pub(crate) fn refuse(&self, cx: &mut Context<Hub>, handle: RequestHandle, status: &Status) {
+        let mut bytes = vec![0; HEAD_BYTES];
+        let mut tail = TailWriter::new(&mut bytes);
+        tail.status(status);
+        let has_tail = !tail.is_empty();
+        if has_tail {
+            tail.finish();
+        }
+        // An error that says OK is the handler's mistake, and must not look like a response.
+        let code = if status.code() == Code::Ok { Code::Unknown } else { status.code() };
+        let (encoding, codec) = Default::default();
+        let head = ResponseHead { encoding, codec, has_tail, code, load: self.load() };
+        bytes[..HEAD_BYTES].copy_from_slice(&head.to_bytes());
+        cx.respond_with(handle, &bytes);
+    }
+
+    /// R13: the request breaks a rule.
+    #[cold]
+    pub(crate) fn refuse_malformed(
+        &mut self,
+        cx: &mut Context<Hub>,
+        handle: RequestHandle,
+        malformed: Malformed,
+    ) {
+        self.malformed += 1;
+        self.refuse(cx, handle, &malformed.into());
+    }
+}
+
+/// The endpoint's handler of all methods.
+pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_>) {
+    let Hub { methods, parts } = hub;
+    parts.local.set_turn(Some(cx.now()));
+    let head = request.payload.first_chunk().ok_or(Malformed::TooShort);
+    match head.and_then(|head| RequestHead::parse(*head)) {
+        Ok(head) => {
+            let at = usize::from(request.method).wrapping_sub(1);
+            let method = methods.get_mut(at).expect("numbers are registered with their methods");
+            method.start(parts, cx, request, head);
+        }
+        Err(malformed) => {
+            parts.refuse_malformed(cx, request.handle, malformed);
+            free(cx, request.payload);
+        }
+    }
+}
+
+/// R2: the handler of method 0.
+pub(crate) fn bind(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_>) {
+    let parts = &mut hub.parts;
+    if cx.is_draining() {
+        cx.reject(request.handle, RejectCode::Draining);
+    } else {
+        match bound(&parts.services, parts.load(), &request.payload) {
+            Ok(Ok(answer)) => cx.respond_with(request.handle, &answer),
+            Ok(Err(status)) => parts.refuse(cx, request.handle, &status),
+            Err(malformed) => parts.refuse_malformed(cx, request.handle, malformed),
+        }
+    }
+    free(cx, request.payload);
+}
+
+/// R2: the answer to a bind; with the load, since a bind is also a probe (R7).
+fn bound(
+    services: &Services,
+    load: Load,
+    bytes: &[u8],
+) -> Result<Result<Vec<u8>, Status>, Malformed> {
+    let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
+    let head = RequestHead::parse(*head)?;
+    let (body, _) = split(bytes, head.has_tail)?;
+    let request = BindRequest::parse(&bytes[body])?;
+    Ok(services.answer(&request).map(|answer| {
+        let (encoding, codec) = Default::default();
+        let head = ResponseHead { encoding, codec, has_tail: false, code: Code::Ok, load };
+        let mut bytes = head.to_bytes().to_vec();
+        answer.write(&mut bytes);
+        bytes
+    }))
+}
+
+/// R11: a request that waits is not wanted any more.
+pub(crate) fn abandon(hub: &mut Hub, cx: &mut Context<Hub>, key: RequestKey) {
+    let Hub { methods, parts } = hub;
+    if let Some(task) = parts.waiting.get(&key) {
+        let task = *task;
+        return methods[task.kind as usize].abandon(parts, cx, task.slot);
+    }
+    streams::abandon(hub, cx, key);
+}
+
+/// Gives a request's buffer back.
+pub(crate) fn free(cx: &mut Context<Hub>, payload: Payload<'_>) {
+    if let Payload::Buffer(buf) = payload {
+        cx.free(buf);
+    }
+}

@@ -1,0 +1,290 @@
+//! What futures at home touch: the table of calls, the outbox, the ready list.
+
+use core::cell::{Cell, RefCell};
+use core::task::Waker;
+use core::time::Duration;
+
+use petasos_base::{Clock, Time};
+use petasos_buf::MsgBuf;
+use petasos_call::Status;
+use std::sync::Arc;
+
+use super::away::{At, Away, Outcome};
+pub(crate) use super::calls::SPARE_BYTES_MAX;
+pub(crate) use super::calls::Waiter;
+use super::calls::{Calls, NewCall};
+use super::channels::Channels;
+use super::shared::{FarCall, Letter, Shared, loop_gone};
+use super::streams::Streams;
+use super::tasks::Tasks;
+
+thread_local! {
+    static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
+}
+
+/// The loop of this thread, if it has one.
+#[inline(always)]
+pub(crate) fn here() -> Option<&'static Local> {
+    HERE.get()
+}
+
+/// The loop of this number, if it is this thread's.
+#[inline(always)]
+pub(crate) fn at_home(home: u32) -> Option<&'static Local> {
+    here().filter(|local| local.shared.home == home)
+}
+
+/// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The method's index in the loop, or one of the constants.
+    pub(crate) kind: u32,
+    pub(crate) slot: u32,
+}
+
+impl Task {
+    pub(crate) const SPAWNED: u32 = u32::MAX;
+    pub(crate) const MAIN: Task = Task { kind: u32::MAX - 1, slot: 0 };
+    const NONE: Task = Task { kind: u32::MAX - 2, slot: 0 };
+}
+
+/// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
+pub(crate) struct Local {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) clock: Clock,
+    pub(crate) calls: RefCell<Calls>,
+    pub(crate) channels: RefCell<Channels>,
+    pub(crate) tasks: RefCell<Tasks>,
+    pub(crate) streams: RefCell<Streams>,
+    pub(crate) ready: RefCell<Vec<Task>>,
+    /// What is being polled, and the data of its waker: an awaited call knows its task by it.
+    polling: Cell<(Task, *const ())>,
+    /// The deadline of the handler that is being polled: its calls inherit it (R10).
+    deadline: Cell<Time>,
+    /// The time of the turn, while one runs.
+    now: Cell<Option<Time>>,
+    pub(crate) main_woken: Cell<bool>,
+    /// Somebody has asked the loop to end, and its handlers to do so within this time.
+    pub(crate) stopped: Cell<Option<Duration>>,
+    /// Who drives the loop, if it waits for more than the endpoint's descriptor.
+    pub(crate) driver: RefCell<Option<Waker>>,
+}
+
+impl Local {
+    pub(crate) fn new(shared: Arc<Shared>, clock: Clock) -> Local {
+        let channels = RefCell::new(Channels::new(shared.clone()));
+        Local {
+            shared,
+            clock,
+            calls: RefCell::default(),
+            channels,
+            tasks: RefCell::default(),
+            streams: RefCell::default(),
+            ready: RefCell::default(),
+            polling: Cell::new((Task::NONE, core::ptr::null())),
+            deadline: Cell::new(Time::NEVER),
+            now: Cell::new(None),
+            main_woken: Cell::new(true),
+            stopped: Cell::new(None),
+            driver: RefCell::default(),
+        }
+    }
+
+    /// Makes this the loop of its thread. False if there is another.
+    pub(crate) fn settle(&'static self) -> bool {
+        let free = HERE.get().is_none();
+        if free {
+            HERE.set(Some(self));
+        }
+        free
+    }
+
+    /// The thread has no loop any more.
+    pub(crate) fn leave(&self) {
+        HERE.set(None);
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        self.now.get().unwrap_or_else(|| self.clock.now())
+    }
+
+    /// Says that a turn runs, at the time given, or that it has ended.
+    pub(crate) fn set_turn(&self, now: Option<Time>) {
+        self.now.set(now);
+    }
+
+    /// The deadline that calls inherit.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        self.deadline.get()
+    }
+
+    /// Runs `poll` as the poll of `task`, whose waker is given.
+    #[inline(always)]
+    pub(crate) fn polling<R>(
+        &self,
+        task: Task,
+        waker: &Waker,
+        deadline: Time,
+        poll: impl FnOnce() -> R,
+    ) -> R {
+        let outer = self.polling.replace((task, waker.data()));
+        let outer_deadline = self.deadline.replace(deadline);
+        let result = poll();
+        self.polling.set(outer);
+        self.deadline.set(outer_deadline);
+        result
+    }
+
+    /// How to wake who polls with `waker`: without a clone, if the loop does.
+    #[inline]
+    pub(crate) fn waiter(&self, waker: &Waker) -> Waiter {
+        let (task, data) = self.polling.get();
+        if core::ptr::eq(data, waker.data()) && !data.is_null() {
+            return Waiter::Task(task);
+        }
+        Waiter::Waker(waker.clone())
+    }
+
+    #[inline]
+    pub(crate) fn make_ready(&self, task: Task) {
+        self.ready.borrow_mut().push(task);
+        self.kick();
+    }
+
+    /// Makes sure that a turn follows.
+    #[inline]
+    pub(crate) fn kick(&self) {
+        if self.now.get().is_none() {
+            self.kick_driver();
+        }
+    }
+
+    #[cold]
+    fn kick_driver(&self) {
+        let driver = self.driver.borrow().clone();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Queues a call; gives its place and the place's generation.
+    #[inline]
+    pub(crate) fn begin(&self, call: NewCall) -> At {
+        let at = self.calls.borrow_mut().begin(call);
+        self.kick();
+        at
+    }
+
+    /// The outcome of a call; otherwise its task is woken when there is one.
+    #[inline]
+    pub(crate) fn poll_call(&self, at: At, waker: &Waker) -> Option<Outcome> {
+        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
+        if let Some(outcome) = self.calls.borrow_mut().take_outcome(at) {
+            return Some(outcome);
+        }
+        let waiter = self.waiter(waker);
+        let earlier = self.calls.borrow_mut().set_waiter(at.0, waiter);
+        drop(earlier);
+        None
+    }
+
+    /// The future of a call is gone.
+    pub(crate) fn give_up(&self, at: At) {
+        let dropped = self.calls.borrow_mut().give_up(at);
+        drop(dropped);
+        self.kick();
+    }
+
+    /// Ends a call.
+    #[inline]
+    pub(crate) fn finish(&self, place: u32, outcome: Result<MsgBuf, Status>) {
+        let waiter = self.calls.borrow_mut().finish(place, outcome);
+        if let Waiter::Away(away) = waiter {
+            let outcome = self.calls.borrow_mut().take_done(place);
+            return away.finish(outcome.expect("the call has just ended"));
+        }
+        self.wake(waiter);
+    }
+
+    /// Wakes who waits in this thread.
+    #[inline]
+    pub(crate) fn wake(&self, waiter: Waiter) {
+        match waiter {
+            Waiter::Nobody | Waiter::Away(_) => {}
+            Waiter::Task(Task::MAIN) => self.main_woken.set(true),
+            Waiter::Task(task) => self.ready.borrow_mut().push(task),
+            Waiter::Waker(waker) => waker.wake(),
+        }
+    }
+
+    /// Ends the calls that could not be sent.
+    pub(crate) fn finish_failed(&self) {
+        loop {
+            let failed = self.calls.borrow_mut().failed.pop();
+            let Some((place, status)) = failed else { break };
+            self.finish(place, Err(status));
+        }
+        let told = core::mem::take(&mut self.channels.borrow_mut().told);
+        told.into_iter().for_each(|(asker, outcome)| asker.finish(outcome));
+    }
+
+    /// What other threads have asked for.
+    #[cold]
+    pub(crate) fn read_letters(&self) {
+        for letter in self.shared.take_letters() {
+            match letter {
+                Letter::Wake(Task::MAIN) => self.main_woken.set(true),
+                Letter::Wake(task) => self.ready.borrow_mut().push(task),
+                Letter::GiveUp(at) => self.give_up(at),
+                Letter::LeaveStream { key, side } => self.leave_stream(key, side),
+                Letter::Stream(away) => self.read_stream_letter(&away),
+                Letter::Begin(call) => self.begin_far(*call),
+                Letter::Move { at, away } => self.move_away(at, away),
+                Letter::Stop { grace } => {
+                    self.stopped.set(Some(grace));
+                    self.main_woken.set(true);
+                }
+                letter => self.channels.borrow_mut().read(letter, self.now()),
+            }
+        }
+    }
+
+    /// Begins a call of another thread's.
+    fn begin_far(&self, call: FarCall) {
+        let FarCall { mut call, timeout, away } = call;
+        call.head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
+        let at = self.calls.borrow_mut().begin(call);
+        self.move_away(at, away);
+    }
+
+    /// The future of a call is elsewhere.
+    fn move_away(&self, at: At, away: Arc<Away>) {
+        if !away.settle(at) {
+            return self.give_up(at);
+        }
+        let done = self.calls.borrow_mut().take_outcome(at);
+        if let Some(outcome) = done {
+            return away.finish(outcome);
+        }
+        let earlier = self.calls.borrow_mut().set_waiter(at.0, Waiter::Away(away));
+        drop(earlier);
+    }
+
+    /// The loop has ended: tells whoever waits for it.
+    pub(crate) fn tell_end(&self) {
+        self.shared.close();
+        let waiters = self.calls.borrow_mut().take_waiters();
+        for waiter in waiters {
+            match waiter {
+                Waiter::Waker(waker) => waker.wake(),
+                Waiter::Away(away) => away.finish(Err(loop_gone())),
+                Waiter::Nobody | Waiter::Task(_) => {}
+            }
+        }
+        self.end_streams();
+        let askers = self.channels.borrow_mut().take_askers();
+        askers.into_iter().for_each(|asker| asker.finish(Err(loop_gone())));
+    }
+}

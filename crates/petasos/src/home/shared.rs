@@ -1,0 +1,206 @@
+//! What other threads touch of a loop: its letterbox, and the wakers of its tasks.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::task::Wake;
+
+use core::time::Duration;
+
+use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_call::Status;
+use petasos_endpoint::Alarm;
+
+use super::away::{At, Away};
+use super::calls::NewCall;
+use super::local::{Task, at_home};
+use super::streams::{self, Key, Side};
+use crate::channel::ChannelInfo;
+
+/// What another thread asks of a loop.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    /// To poll a task.
+    Wake(Task),
+    /// To forget a call whose future was dropped there.
+    GiveUp(At),
+    /// Nothing more is done there with a direction of a stream.
+    LeaveStream { key: Key, side: Side },
+    /// A direction of a stream that is used there has something for the loop.
+    Stream(Arc<streams::Away>),
+    /// To begin a call.
+    Begin(Box<FarCall>),
+    /// To leave the outcome of a call where its future has gone.
+    Move { at: At, away: Arc<Away> },
+    /// To add a channel under its number.
+    Open { channel: u32, info: Arc<ChannelInfo> },
+    /// To connect a channel, and to tell when that has succeeded or failed.
+    Connect { channel: u32, timeout: Duration, away: Arc<Away> },
+    /// Nobody has the channel any more.
+    Close { channel: u32 },
+    /// A channel's name has been looked up.
+    Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
+    /// To end, and to give handlers this time for it.
+    Stop { grace: Duration },
+}
+
+/// A call that begins on another thread.
+#[derive(Debug)]
+pub(crate) struct FarCall {
+    /// Without a deadline yet.
+    pub(crate) call: NewCall,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) away: Arc<Away>,
+}
+
+impl Letter {
+    /// Answers a letter that its loop will never read.
+    pub(crate) fn decline(self) {
+        let away = match self {
+            Letter::Begin(call) => call.away,
+            Letter::Move { away, .. } | Letter::Connect { away, .. } => away,
+            Letter::Stream(away) => return away.end(),
+            _ => return,
+        };
+        away.finish(Err(loop_gone()));
+    }
+}
+
+/// What calls of a loop that has ended fail with.
+#[cold]
+pub(crate) fn loop_gone() -> Status {
+    Status::unavailable("the channel's loop has ended")
+}
+
+pub(crate) struct Shared {
+    /// The loop's number, which no other loop of the process has.
+    pub(crate) home: u32,
+    /// Set before anybody else knows of the loop.
+    alarm: OnceLock<Alarm>,
+    has_letters: AtomicBool,
+    /// `None` once the loop has ended.
+    letters: Mutex<Option<Vec<Letter>>>,
+    channels: Mutex<Numbers>,
+}
+
+/// The numbers of a loop's channels.
+#[derive(Default)]
+struct Numbers {
+    next: u32,
+    free: Vec<u32>,
+}
+
+impl Shared {
+    pub(crate) fn new(home: u32) -> Shared {
+        Shared {
+            home,
+            alarm: OnceLock::new(),
+            has_letters: AtomicBool::new(false),
+            letters: Mutex::new(Some(Vec::new())),
+            channels: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn set_alarm(&self, alarm: Alarm) {
+        let is_first = self.alarm.set(alarm).is_ok();
+        assert!(is_first, "a loop has one alarm");
+    }
+
+    fn letters(&self) -> MutexGuard<'_, Option<Vec<Letter>>> {
+        self.letters.lock().expect("nothing panics under the lock")
+    }
+
+    /// Posts a letter. One that the loop will never read is declined.
+    pub(crate) fn post(&self, letter: Letter) {
+        let posted = match &mut *self.letters() {
+            Some(letters) => {
+                letters.push(letter);
+                Ok(())
+            }
+            None => Err(letter),
+        };
+        if let Err(letter) = posted {
+            return letter.decline();
+        }
+        // Release: pairs with the acquire in `has_letters`, though the lock alone would do.
+        self.has_letters.store(true, Ordering::Release);
+        if let Some(alarm) = self.alarm.get() {
+            alarm.ring();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_letters(&self) -> bool {
+        self.has_letters.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take_letters(&self) -> Vec<Letter> {
+        // Cleared before the letters are taken: one that is posted in between is seen again.
+        self.has_letters.store(false, Ordering::Relaxed);
+        self.letters().as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// The loop has ended: letters that it has not read, and later ones, are declined.
+    pub(crate) fn close(&self) {
+        let letters = self.letters().take();
+        letters.unwrap_or_default().into_iter().for_each(Letter::decline);
+    }
+
+    /// Whether the loop has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.letters().is_none()
+    }
+
+    /// A number for a channel.
+    pub(crate) fn take_channel_number(&self) -> u32 {
+        let mut numbers = self.channels.lock().expect("nothing panics under the lock");
+        numbers.free.pop().unwrap_or_else(|| {
+            numbers.next += 1;
+            numbers.next - 1
+        })
+    }
+
+    /// The number can be given to another channel: the loop knows of none with it.
+    pub(crate) fn give_channel_number(&self, number: u32) {
+        self.channels.lock().expect("nothing panics under the lock").free.push(number);
+    }
+}
+
+/// The waker of one task.
+pub(crate) struct TaskWaker {
+    shared: Arc<Shared>,
+    task: Task,
+    /// Whether the task is on a list already.
+    woken: AtomicBool,
+}
+
+impl TaskWaker {
+    pub(crate) fn new(shared: &Arc<Shared>, task: Task) -> Arc<TaskWaker> {
+        Arc::new(TaskWaker { shared: shared.clone(), task, woken: AtomicBool::new(false) })
+    }
+
+    /// The task is about to be polled: whoever wakes it from now on means another poll.
+    #[inline]
+    pub(crate) fn polled(&self) {
+        // Acquire: pairs with the release of `wake_by_ref`, so that the poll sees why it was woken.
+        self.woken.swap(false, Ordering::Acquire);
+    }
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release: pairs with the acquire in `polled`.
+        if self.woken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match at_home(self.shared.home) {
+            Some(local) if self.task == Task::MAIN => local.main_woken.set(true),
+            Some(local) => local.make_ready(self.task),
+            None => self.shared.post(Letter::Wake(self.task)),
+        }
+    }
+}

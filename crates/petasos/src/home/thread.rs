@@ -1,0 +1,72 @@
+//! Loops on threads of their own.
+
+use core::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, Weak, mpsc};
+
+use super::shared::{Letter, Shared};
+use super::{Loop, LoopConfig, LoopError, Security};
+
+/// A thread that turns a loop for as long as somebody has this.
+pub(crate) struct LoopThread {
+    home: Arc<Shared>,
+}
+
+/// The threads that channels of the process share, by the family of their addresses.
+static SHARED: Mutex<[Weak<LoopThread>; 2]> = Mutex::new([Weak::new(), Weak::new()]);
+
+impl LoopThread {
+    /// The thread of channels that are made where there is no loop, over IPv4 or IPv6.
+    pub(crate) fn shared(is_ipv6: bool) -> Result<Arc<LoopThread>, LoopError> {
+        let mut threads = SHARED.lock().expect("nothing panics under the lock");
+        let slot = &mut threads[usize::from(is_ipv6)];
+        if let Some(thread) = slot.upgrade().filter(|thread| !thread.home.is_closed()) {
+            return Ok(thread);
+        }
+        let thread = Arc::new(LoopThread::start(ip_of(is_ipv6), Security::default())?);
+        *slot = Arc::downgrade(&thread);
+        Ok(thread)
+    }
+
+    /// A thread of one channel's own, which is secured in a way of its own.
+    pub(crate) fn own(is_ipv6: bool, security: Security) -> Result<Arc<LoopThread>, LoopError> {
+        Ok(Arc::new(LoopThread::start(ip_of(is_ipv6), security)?))
+    }
+
+    fn start(ip: IpAddr, security: Security) -> Result<LoopThread, LoopError> {
+        let (tell, told) = mpsc::channel();
+        let config = LoopConfig { ip: Some(ip), security, ..LoopConfig::default() };
+        let run = move || match Loop::new(config) {
+            Ok(home) => {
+                // Whoever started the thread waits for this.
+                let _ = tell.send(Ok(home.shared().clone()));
+                home.block_on(home.stopped());
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        };
+        let thread = std::thread::Builder::new().name("petasos-calls".into());
+        thread.spawn(run).map_err(LoopError::Thread)?;
+        let home = told.recv().expect("the thread says how it begins")?;
+        Ok(LoopThread { home })
+    }
+
+    /// Its loop.
+    pub(crate) fn home(&self) -> &Arc<Shared> {
+        &self.home
+    }
+}
+
+impl Drop for LoopThread {
+    fn drop(&mut self) {
+        // Not waited for: this may be the thread itself, or one that must not block.
+        self.home.post(Letter::Stop { grace: Duration::ZERO });
+    }
+}
+
+/// Any address of a family.
+fn ip_of(is_ipv6: bool) -> IpAddr {
+    match is_ipv6 {
+        true => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        false => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
+}

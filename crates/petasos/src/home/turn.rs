@@ -1,0 +1,363 @@
+//! The loop's work in a turn: from the outbox to the endpoint, and from the ready list to futures.
+
+use petasos_base::{Time, Wheel};
+use petasos_call::balance::Report;
+use petasos_call::channel::CallOptions;
+use petasos_call::{BoundMethod, Failure, ResponseHead, Status};
+use petasos_endpoint::{
+    CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
+};
+
+use super::calls::{CallHead, Calls};
+use super::channels::{Channels, Slot, Way, Who};
+use super::hub::{Due, Hub};
+use super::local::{Local, Task};
+use super::streams;
+use crate::recode::unpacked_response;
+
+/// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
+/// several turns otherwise.
+const ROUNDS: u32 = 16;
+/// R6, R7: where heads have what is put in, or looked at, here.
+const TIME_LEFT_AT: usize = 4;
+const CODEC_AT: usize = 1;
+
+/// The work of a turn.
+pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
+    let local = hub.parts.local;
+    let now = cx.now();
+    local.set_turn(Some(now));
+    if local.shared.has_letters() {
+        local.read_letters();
+    }
+    if hub.parts.deadlines.is_due(now) {
+        hub.expire(cx);
+    }
+    if local.channels.borrow().is_any_opening() {
+        local.channels.borrow_mut().check_opening(cx);
+    }
+    for _ in 0..ROUNDS {
+        local.wake_streams();
+        if !local.ready.borrow().is_empty() {
+            poll_ready(hub, cx);
+        }
+        send_outbox(hub, cx);
+        streams::turn(hub, cx);
+        if local.is_at_rest() {
+            break;
+        }
+    }
+    cancel(local, cx);
+    let waits = !local.is_at_rest() || local.channels.borrow().needs_endpoint();
+    if waits { now } else { hub.parts.deadlines.next_due() }
+}
+
+impl Local {
+    /// Whether nothing has been asked for that the turn has not done.
+    fn is_at_rest(&self) -> bool {
+        self.ready.borrow().is_empty()
+            && !self.channels.borrow().has_work()
+            && !self.streams.borrow().has_news()
+    }
+}
+
+fn poll_ready(hub: &mut Hub, cx: &mut Context<Hub>) {
+    let local = hub.parts.local;
+    let mut ready = core::mem::take(&mut hub.parts.polled);
+    core::mem::swap(&mut ready, &mut local.ready.borrow_mut());
+    for task in ready.drain(..) {
+        match task.kind {
+            Task::SPAWNED => local.poll_spawned(task.slot),
+            kind => {
+                let Some(method) = hub.methods.get_mut(kind as usize) else { continue };
+                method.poll(&mut hub.parts, cx, task.slot);
+            }
+        }
+    }
+    hub.parts.polled = ready;
+}
+
+/// Starts what is in the outbox, and does what follows for channels.
+fn send_outbox(hub: &mut Hub, cx: &mut Context<Hub>) {
+    let local = hub.parts.local;
+    let is_any_over = {
+        let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
+        let mut work = Work { calls, channels, deadlines: &mut hub.parts.deadlines };
+        loop {
+            work.send_all(cx, &mut hub.parts.sent);
+            if work.channels.has_work() {
+                work.settle(cx);
+            }
+            if work.calls.outbox.is_empty() {
+                break;
+            }
+        }
+        !work.calls.failed.is_empty() || !work.channels.told.is_empty()
+    };
+    if is_any_over {
+        local.finish_failed();
+    }
+}
+
+/// What starting calls needs of the loop. No code of the application's runs while it is held.
+pub(crate) struct Work<'a> {
+    pub(crate) calls: &'a mut Calls,
+    pub(crate) channels: &'a mut Channels,
+    pub(crate) deadlines: &'a mut Wheel<Due>,
+}
+
+impl Work<'_> {
+    #[inline]
+    fn send_all(&mut self, cx: &mut Context<Hub>, spare: &mut Vec<u32>) {
+        let mut outbox = core::mem::take(spare);
+        core::mem::swap(&mut outbox, &mut self.calls.outbox);
+        for place in outbox.drain(..) {
+            if let Some(head) = self.calls.queued(place) {
+                self.send(cx, place, &head);
+            }
+        }
+        *spare = outbox;
+        while let Some((channel, ticket)) = self.calls.abandoned.pop() {
+            self.channels.abandon(channel, ticket);
+        }
+    }
+
+    /// Sends the call in `place`, or lets it wait.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
+        if head.deadline <= cx.now() {
+            // R10: not sent.
+            return self.calls.failed.push((place, Failure::Timeout.status()));
+        }
+        let entry = self.channels.entry(head.channel);
+        match entry.and_then(|entry| entry.take_at_hand(head.service, head.method)) {
+            Some(taken) => self.start(cx, place, head, taken),
+            None => self.pick(cx, place, head),
+        }
+    }
+
+    /// Asks the channel where the call in `place` goes.
+    #[inline(never)]
+    fn pick(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
+        let &CallHead { wait_for_ready, deadline, .. } = head;
+        let options = CallOptions { wait_for_ready, deadline, avoid: None };
+        let who = Who::Call((place, self.calls.generation(place)));
+        match self.channels.pick(head.channel, options, who, cx.now()) {
+            Slot::Taken(number) => self.dispatch(cx, place, head, number),
+            Slot::Wait(ticket) => self.calls.wait(place, ticket),
+            Slot::Fail(status) => self.calls.failed.push((place, status)),
+        }
+    }
+
+    /// What becomes of a call with a slot in a session.
+    fn dispatch(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead, number: u32) {
+        let entry = self.channels.entry(head.channel).expect("who has a slot has a channel");
+        match entry.way(number, head.service, head.method) {
+            Way::Send(session, method) => self.start(cx, place, head, (number, session, method)),
+            Way::Bind => self.bind_first(cx, place, head, number),
+            Way::Fail(status) => {
+                let id = entry.session_id(number);
+                self.channels.release(head.channel, number, id, None, cx.now());
+                self.calls.failed.push((place, status));
+            }
+        }
+    }
+
+    #[cold]
+    fn bind_first(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead, number: u32) {
+        self.calls.unbind(place, number);
+        let at = (place, self.calls.generation(place));
+        if head.deadline != Time::NEVER {
+            let due = Due::Call { call: at, at: head.deadline };
+            self.deadlines.insert(cx.now(), head.deadline, due);
+        }
+        let session = (head.channel, number);
+        self.channels.wait_for_bind(cx, session, head.service, Who::Call(at));
+    }
+
+    #[inline]
+    fn start(
+        &mut self,
+        cx: &mut Context<Hub>,
+        place: u32,
+        head: &CallHead,
+        (number, session, method): (u32, SessionId, BoundMethod),
+    ) {
+        let mut request = self.calls.take_request(place, number);
+        if head.recode.is_needed(&method) {
+            request = match head.recode.request(&request, &method) {
+                Ok(request) => request,
+                Err(status) => {
+                    self.channels.release(head.channel, number, session, None, cx.now());
+                    return self.calls.failed.push((place, status));
+                }
+            };
+        }
+        let (now, tag) = (cx.now(), u64::from(place));
+        let started = if head.deadline == Time::NEVER {
+            cx.enqueue_request(session, method.number, request, on_done, tag)
+        } else {
+            let left = head.deadline - now;
+            let left_us = left.as_nanos().div_ceil(1000);
+            let left_us = u32::try_from(left_us).unwrap_or(u32::MAX);
+            request.as_mut_slice()[TIME_LEFT_AT..TIME_LEFT_AT + 4]
+                .copy_from_slice(&left_us.to_le_bytes());
+            let settings = CallSettings { timeout: Some(left), ..CallSettings::default() };
+            cx.enqueue_with(session, method.number, request, on_done, tag, &settings)
+        };
+        match started {
+            Ok(call) => self.calls.sent(place, call, now),
+            Err(refused) => self.refused(cx, place, session, refused),
+        }
+    }
+
+    /// The endpoint has not taken a call.
+    #[cold]
+    fn refused(&mut self, cx: &Context<Hub>, place: u32, id: SessionId, refused: Refused) {
+        let (channel, number) = self.calls.session_of(place);
+        let failure = match refused.error {
+            EnqueueError::NoSuchSession | EnqueueError::SessionFailed => {
+                self.lose(channel, number, id, cx.now());
+                // It has not been sent: another session may take it.
+                return self.calls.requeue(place, refused.request);
+            }
+            EnqueueError::TooLarge { .. } => Failure::RequestTooLarge,
+            EnqueueError::BacklogFull { .. } | EnqueueError::TooManyBytes { .. } => {
+                Failure::TooMuch
+            }
+            _ => Failure::NotConnected,
+        };
+        self.channels.release(channel, number, id, None, cx.now());
+        self.calls.give_buffer(refused.request);
+        self.calls.failed.push((place, failure.status()));
+    }
+
+    /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
+    #[cold]
+    pub(crate) fn go(&mut self, cx: &mut Context<Hub>, (channel, number): (u32, u32), who: Who) {
+        match who {
+            Who::Call(at) if self.calls.is_waiting(at) => {
+                let head = self.calls.head(at.0);
+                self.dispatch(cx, at.0, &head, number);
+            }
+            Who::Ask(ask) if self.channels.is_asked(ask) => {
+                self.channels.answer(cx, (channel, number), ask);
+            }
+            _ => {
+                let entry = self.channels.entry(channel).expect("who has a slot has a channel");
+                let id = entry.session_id(number);
+                self.channels.release(channel, number, id, None, cx.now());
+            }
+        }
+    }
+
+    /// Somebody who has waited goes nowhere.
+    #[cold]
+    pub(crate) fn fail(&mut self, who: Who, status: Status) {
+        match who {
+            Who::Call(at) if self.calls.is_waiting(at) => self.calls.failed.push((at.0, status)),
+            Who::Call(_) => {}
+            Who::Ask(ask) => self.channels.refuse_ask(ask, status),
+        }
+    }
+
+    /// Somebody whose session is gone asks for another.
+    #[cold]
+    pub(crate) fn start_anew(&mut self, who: Who) {
+        match who {
+            Who::Call(at) if self.calls.is_waiting(at) => self.calls.start_anew(at.0),
+            Who::Call(_) => {}
+            Who::Ask(ask) => self.channels.ask_again(ask),
+        }
+    }
+}
+
+/// The continuation of calls.
+fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
+    let local = hub.parts.local;
+    let place = done.tag as u32;
+    let outcome = match done.result {
+        Ok(payload) => {
+            let calls = &mut *local.calls.borrow_mut();
+            calls.give_buffer(done.request);
+            let (channel, number) = calls.session_of(place);
+            let channels = &mut *local.channels.borrow_mut();
+            let report = || report_of(&payload, calls.since(place), cx.now());
+            channels.ended(channel, number, done.session, cx.now(), report);
+            let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
+                let limit = cx.session_params(done.session).map(|it| it.response_bytes_max);
+                unpacked_response(&payload, limit.unwrap_or(0) as usize)
+            } else {
+                let mut buf = calls.buffer(payload.len());
+                petasos_buf::copy_short(buf.as_mut_slice(), &payload);
+                Ok(buf)
+            };
+            if let Payload::Buffer(received) = payload {
+                cx.free(received);
+            }
+            outcome
+        }
+        Err(error) => {
+            let (calls, channels) =
+                (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
+            let mut work = Work { calls, channels, deadlines: &mut hub.parts.deadlines };
+            work.call_failed(cx, place, done.session, error);
+            if error == CallError::Draining && work.calls.restart(place, done.request) {
+                // R12: it has certainly not run, and no more calls go to this session.
+                return;
+            }
+            Err(failure_of(error).status())
+        }
+    };
+    local.finish(place, outcome);
+}
+
+/// What a response tells the balancer (R7).
+#[cold]
+fn report_of(response: &[u8], since: Time, now: Time) -> Option<Report> {
+    let head = ResponseHead::parse(*response.first_chunk()?).ok()?;
+    // A server that fails quickly must not seem quick.
+    let is_ok = head.code == petasos_call::Code::Ok;
+    is_ok.then_some(Report { latency: now - since, load: Some(head.load) })
+}
+
+impl Work<'_> {
+    /// What a call's failure means for its session.
+    #[cold]
+    fn call_failed(&mut self, cx: &Context<Hub>, place: u32, id: SessionId, error: CallError) {
+        let (channel, number) = self.calls.session_of(place);
+        match error {
+            CallError::PeerFailed | CallError::SessionClosed => {
+                return self.lose(channel, number, id, cx.now());
+            }
+            CallError::Draining => self.channels.drained(channel, number, id, cx.now()),
+            _ => {}
+        }
+        self.channels.ended(channel, number, id, cx.now(), || None);
+    }
+}
+
+/// R12: what failed below.
+pub(crate) fn failure_of(error: CallError) -> Failure {
+    match error {
+        CallError::Timeout => Failure::Timeout,
+        CallError::Cancelled => Failure::Cancelled,
+        CallError::PeerFailed | CallError::SessionClosed => Failure::Lost,
+        CallError::UnknownMethod => Failure::UnknownMethod,
+        CallError::RequestTooLarge => Failure::RequestTooLarge,
+        CallError::ResponseTooLarge => Failure::ResponseTooLarge,
+        CallError::Overloaded => Failure::Overloaded,
+        CallError::Draining => Failure::Draining,
+        CallError::HandlerFailed => Failure::HandlerFailed,
+        CallError::OutOfMemory => Failure::OutOfMemory,
+        _ => Failure::Declined,
+    }
+}
+
+/// R11: cancels calls whose futures are gone.
+fn cancel(local: &Local, cx: &mut Context<Hub>) {
+    loop {
+        let Some(call) = local.calls.borrow_mut().cancels.pop() else { return };
+        cx.cancel(call);
+    }
+}

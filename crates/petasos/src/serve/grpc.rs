@@ -1,0 +1,136 @@
+//! Methods as a gRPC port serves them: what HTTP/2 brings, to the same handlers.
+//!
+//! A handler's future is boxed and polled by the connection that brought the call, or by a task of
+//! its own once it waits. `petasos-grpc` drops it at its deadline, when the client gives the call
+//! up, or when the connection ends, and answers for one that panics.
+
+use core::future::Future;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
+use petasos_grpc::{BoxFuture, CallEnd, Routes, ServerCall};
+use petasos_message::{Message, Msg};
+
+use super::{AnyMethod, Placed, Prepared};
+use crate::codec::{decode_protobuf, unencodable};
+use crate::request::{Request, Response};
+use crate::server::workers::{self, Workers};
+use crate::stream::grpc::{GrpcSink, GrpcSource};
+use crate::stream::{Sender, Sink, Source, Streaming};
+
+/// The methods of a port, by path.
+pub(crate) struct Router {
+    methods: HashMap<String, Route>,
+}
+
+struct Route {
+    method: Arc<dyn AnyMethod>,
+    workers: Option<Arc<Workers>>,
+}
+
+impl Router {
+    /// All methods of these services.
+    pub(crate) fn new(services: &[Prepared], placed: &Placed) -> Router {
+        let mut methods = HashMap::new();
+        for Prepared { info, methods: calls } in services {
+            for (of, method) in info.methods.iter().zip(calls) {
+                let workers = placed.workers(info.name, of.name).cloned();
+                let route = Route { method: method.clone(), workers };
+                methods.insert(format!("/{}/{}", info.name, of.name), route);
+            }
+        }
+        Router { methods }
+    }
+}
+
+impl Routes for Router {
+    fn serve(&self, path: &str, call: ServerCall) -> BoxFuture<'static, ()> {
+        let Some(Route { method, workers }) = self.methods.get(path) else {
+            let status = Status::unimplemented("no such method is served here");
+            call.responses.end(status, Metadata::new());
+            return Box::pin(core::future::ready(()));
+        };
+        let timeout = call.timeout;
+        let Some(workers) = workers else {
+            let handler = method.serve(call);
+            return match timeout {
+                None => handler,
+                Some(timeout) => Box::pin(workers::with_time_left(timeout, handler)),
+            };
+        };
+        let mut call = call;
+        let end = call.responses.split();
+        match workers.run(timeout, method.serve(call)) {
+            Ok(running) => Box::pin(async move {
+                running.await;
+                drop(end);
+            }),
+            Err(full) => {
+                end.end(&full.into());
+                Box::pin(core::future::ready(()))
+            }
+        }
+    }
+}
+
+/// Serves a call of a unary method.
+pub(super) async fn unary<T, Q, P, F>(
+    call: ServerCall,
+    service: Arc<T>,
+    run: impl Fn(Arc<T>, Request<Q>) -> F,
+) where
+    Q: Message,
+    P: Message,
+    F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
+{
+    let ServerCall { metadata, timeout, mut requests, responses, .. } = call;
+    let message = requests.single().await.and_then(decode_protobuf);
+    let served = match message {
+        Ok(message) => run(service, Request::received(message, metadata, timeout)).await.1,
+        Err(status) => Err(status),
+    };
+    let answer = served.and_then(|response| {
+        let (message, metadata, trailers) = response.into_parts();
+        let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
+        Ok((metadata, image.into_buf(), trailers))
+    });
+    match answer {
+        Ok((metadata, message, trailers)) => responses.finish(&metadata, message, &trailers),
+        Err(status) => responses.end(failure(status), Metadata::new()),
+    }
+}
+
+/// Serves a call of a method with streams.
+pub(super) fn streams<T, Q, P, F>(
+    call: ServerCall,
+    service: Arc<T>,
+    run: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F,
+) -> BoxFuture<'static, ()>
+where
+    T: Send + Sync + 'static,
+    Q: Message,
+    P: Message,
+    F: Future<Output = (Arc<T>, Result<(), Status>)> + Send + 'static,
+{
+    let ServerCall { metadata, timeout, requests, mut responses, .. } = call;
+    let end = responses.split();
+    let source = Source::Grpc(Box::new(GrpcSource::of_handler(requests)));
+    let requests = Streaming::of_handler(source, metadata, timeout);
+    let responses = Sender::new(Sink::Grpc(GrpcSink::of_handler(responses)));
+    Box::pin(end_with(run(service, requests, responses), end))
+}
+
+/// Ends the call when its handler is done.
+async fn end_with<T>(handler: impl Future<Output = (Arc<T>, Result<(), Status>)>, end: CallEnd) {
+    let (_, served) = handler.await;
+    end.end(&served.map_or_else(failure, |()| Status::ok()));
+}
+
+/// An error that says OK is the handler's mistake, and must not look like a response.
+fn failure(status: Status) -> Status {
+    match status.code() {
+        Code::Ok => Status::unknown("the handler failed with OK"),
+        _ => status,
+    }
+}

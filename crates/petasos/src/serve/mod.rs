@@ -1,0 +1,142 @@
+//! Methods as a loop serves them.
+
+#[cfg(feature = "grpc")]
+pub(crate) mod grpc;
+mod streams;
+mod streams_here;
+mod unary;
+
+use core::future::Future;
+use std::sync::Arc;
+
+use petasos_call::{RequestHead, Status};
+use petasos_endpoint::{Context, Request as RawRequest};
+use petasos_message::Message;
+
+use crate::home::ServeError;
+use crate::home::hub::{Hub, HubParts};
+use crate::home::shared::Shared;
+use crate::home::streams::Handling;
+use crate::request::{Request, Response};
+use crate::rt::{Service, ServiceInfo};
+use crate::server::workers::Workers;
+
+/// A method in a loop: the one virtual call of a request.
+pub(crate) trait LocalMethod {
+    /// Runs the handler of a request as far as it goes.
+    fn start(
+        &mut self,
+        parts: &mut HubParts,
+        cx: &mut Context<Hub>,
+        request: RawRequest<'_>,
+        head: RequestHead,
+    );
+    /// Starts the handler of a stream.
+    fn open(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: Handling) {
+        unreachable!("streams begin in methods with streams");
+    }
+    /// Goes on with the handler in `slot`, if there is one.
+    fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32);
+    /// Drops the handler in `slot`: nobody wants its answer (R11).
+    fn abandon(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32);
+    /// Drops the handler in `slot`, if it is still that of this generation: its time is up (R10).
+    fn expire(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32, generation: u32);
+    /// Drops the handler in `slot`, whose server ends, and answers so if that is possible.
+    fn cut_off(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+        self.abandon(parts, cx, slot);
+    }
+}
+
+/// A method, for any number of loops.
+pub(crate) trait AnyMethod: Send + Sync {
+    /// For the loop that `shared` belongs to, as its method with this index.
+    fn local(&self, shared: &Arc<Shared>, kind: u32) -> Box<dyn LocalMethod>;
+    /// Whether its requests are exchanges of streams.
+    fn is_stream(&self) -> bool {
+        false
+    }
+    /// Likewise, with its handlers on workers, if it can have them there.
+    fn on_workers(
+        &self,
+        shared: &Arc<Shared>,
+        kind: u32,
+        workers: &Arc<Workers>,
+    ) -> Box<dyn LocalMethod> {
+        let _ = workers;
+        self.local(shared, kind)
+    }
+    /// Handles a call that came over gRPC.
+    #[cfg(feature = "grpc")]
+    fn serve(&self, call: petasos_grpc::ServerCall) -> petasos_grpc::BoxFuture<'static, ()>;
+}
+
+/// A service, for any number of loops.
+pub(crate) struct Prepared {
+    pub(crate) info: &'static ServiceInfo,
+    /// By index.
+    pub(crate) methods: Vec<Arc<dyn AnyMethod>>,
+}
+
+impl Prepared {
+    pub(crate) fn new(service: impl Service) -> Result<Prepared, ServeError> {
+        let info = service.info();
+        let mut methods = Methods::default();
+        service.methods(&mut methods);
+        let methods = methods.into_ordered(info.methods.len()).ok_or(ServeError::Methods)?;
+        Ok(Prepared { info, methods })
+    }
+}
+
+/// Which methods have their handlers on workers.
+#[derive(Default)]
+pub(crate) struct Placed {
+    pub(crate) workers: Option<Arc<Workers>>,
+    /// As `pkg.Service/Method`.
+    pub(crate) on_workers: Vec<String>,
+}
+
+impl Placed {
+    /// The workers of a method, if it is on some.
+    pub(crate) fn workers(&self, service: &str, method: &str) -> Option<&Arc<Workers>> {
+        let is_it = |path: &String| path.split_once('/') == Some((service, method));
+        self.workers.as_ref().filter(|_| self.on_workers.iter().any(is_it))
+    }
+}
+
+/// The methods of a service, as generated code adds them.
+#[derive(Default)]
+pub struct Methods {
+    list: Vec<(u16, Box<dyn AnyMethod>)>,
+}
+
+impl Methods {
+    /// Adds the unary method with an index: `call` runs it, and gives the service back.
+    pub fn unary<T, Q, P, F>(
+        &mut self,
+        index: u16,
+        service: &Arc<T>,
+        call: impl Fn(Arc<T>, Request<Q>) -> F + Clone + Send + Sync + 'static,
+    ) where
+        T: Send + Sync + 'static,
+        Q: Message,
+        P: Message,
+        F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
+    {
+        self.list.push((index, Box::new(unary::Unary::new(service.clone(), call))));
+    }
+
+    /// All methods in order of their indices, if there is one for each up to `count`.
+    pub(crate) fn into_ordered(mut self, count: usize) -> Option<Vec<Arc<dyn AnyMethod>>> {
+        self.list.sort_by_key(|(index, _)| *index);
+        let each_once =
+            self.list.iter().enumerate().all(|(at, (index, _))| at == usize::from(*index));
+        (each_once && self.list.len() == count)
+            .then(|| self.list.into_iter().map(|(_, method)| method.into()).collect())
+    }
+}
+
+impl core::fmt::Debug for Methods {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Methods").field("count", &self.list.len()).finish()
+    }
+}

@@ -1,0 +1,125 @@
+//! Methods with streams: whatever their shape, a handler that is given both directions.
+
+use core::future::Future;
+use core::marker::PhantomData;
+use std::sync::Arc;
+
+use petasos_call::Status;
+use petasos_message::Message;
+
+use super::streams_here::Here;
+use super::{AnyMethod, LocalMethod, Methods};
+use crate::home::shared::Shared;
+use crate::request::{Request, Response};
+use crate::stream::{Sender, Streaming};
+
+/// What a handler gives back, with the service.
+pub(super) type Served<T, R> = (Arc<T>, Result<R, Status>);
+
+impl Methods {
+    /// Adds the method with an index whose requests are a stream: `call` runs it, and gives the
+    /// service back.
+    pub fn client_streaming<T, Q, P, F>(
+        &mut self,
+        index: u16,
+        service: &Arc<T>,
+        call: impl Fn(Arc<T>, Streaming<Q>) -> F + Clone + Send + Sync + 'static,
+    ) where
+        T: Send + Sync + 'static,
+        Q: Message,
+        P: Message,
+        F: Future<Output = Served<T, Response<P>>> + Send + 'static,
+    {
+        let call = move |service, requests, responses| {
+            let served = call(service, requests);
+            async move {
+                match served.await {
+                    (service, Ok(response)) => (service, respond(response, responses).await),
+                    (service, Err(status)) => (service, Err(status)),
+                }
+            }
+        };
+        self.bidirectional(index, service, call);
+    }
+
+    /// Adds the method with an index whose responses are a stream.
+    pub fn server_streaming<T, Q, P, F>(
+        &mut self,
+        index: u16,
+        service: &Arc<T>,
+        call: impl Fn(Arc<T>, Request<Q>, Sender<P>) -> F + Clone + Send + Sync + 'static,
+    ) where
+        T: Send + Sync + 'static,
+        Q: Message,
+        P: Message,
+        F: Future<Output = Served<T, ()>> + Send + 'static,
+    {
+        let call = move |service, mut requests: Streaming<Q>, responses| {
+            let call = call.clone();
+            async move {
+                let message = match requests.single().await {
+                    Ok(message) => message,
+                    Err(status) => return (service, Err(status)),
+                };
+                let timeout = requests.timeout();
+                let (metadata, _) = requests.take_metadata();
+                call(service, Request::received(message, metadata, timeout), responses).await
+            }
+        };
+        self.bidirectional(index, service, call);
+    }
+
+    /// Adds the method with an index both of whose sides are streams.
+    pub fn bidirectional<T, Q, P, F>(
+        &mut self,
+        index: u16,
+        service: &Arc<T>,
+        call: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Clone + Send + Sync + 'static,
+    ) where
+        T: Send + Sync + 'static,
+        Q: Message,
+        P: Message,
+        F: Future<Output = Served<T, ()>> + Send + 'static,
+    {
+        let service = service.clone();
+        self.list.push((index, Box::new(Streams { service, call, types: PhantomData })));
+    }
+}
+
+/// Answers with the only message of a method.
+async fn respond<P: Message>(response: Response<P>, mut to: Sender<P>) -> Result<(), Status> {
+    let (message, metadata, trailers) = response.into_parts();
+    *to.metadata_mut() = metadata;
+    *to.trailers_mut() = trailers;
+    to.send(message).await
+}
+
+/// A method with streams, for any loop.
+struct Streams<T, Q, P, F, C> {
+    service: Arc<T>,
+    call: C,
+    types: PhantomData<fn(Q) -> (P, F)>,
+}
+
+impl<T, Q, P, F, C> AnyMethod for Streams<T, Q, P, F, C>
+where
+    T: Send + Sync + 'static,
+    Q: Message,
+    P: Message,
+    F: Future<Output = Served<T, ()>> + Send + 'static,
+    C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Clone + Send + Sync + 'static,
+{
+    fn local(&self, shared: &Arc<Shared>, kind: u32) -> Box<dyn LocalMethod> {
+        let (service, call) = (self.service.clone(), self.call.clone());
+        Box::new(Here::<T, Q, P, F, C>::new(service, call, shared.clone(), kind))
+    }
+
+    fn is_stream(&self) -> bool {
+        true
+    }
+
+    #[cfg(feature = "grpc")]
+    fn serve(&self, call: petasos_grpc::ServerCall) -> petasos_grpc::BoxFuture<'static, ()> {
+        super::grpc::streams(call, self.service.clone(), &self.call)
+    }
+}

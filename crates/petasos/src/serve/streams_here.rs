@@ -1,0 +1,184 @@
+//! A method with streams in a loop: each stream's handler is a future in a slot, started by the
+//! first exchange.
+//!
+//! Invariants: a slot's future is `Some` exactly while its handler runs; a slot is on the free list
+//! exactly if it is `None`, polls apart. The slab only grows. The stream knows its handler's slot
+//! while that waits.
+
+use core::future::Future;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context as TaskContext, Poll, Waker};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::{RequestHead, Status};
+use petasos_endpoint::{Context, Request as RawRequest};
+use petasos_message::Message;
+
+use super::LocalMethod;
+use super::streams::Served;
+use crate::home::hub::{Due, Hub, HubParts};
+use crate::home::local::Task;
+use crate::home::shared::{Shared, TaskWaker};
+use crate::home::streams::{Handling, Key};
+use crate::stream::{Sender, Streaming};
+
+/// A method in a loop.
+pub(super) struct Here<T, Q, P, F, C> {
+    service: Arc<T>,
+    /// A reference that the last handler gave back, for the next.
+    spare: Option<Arc<T>>,
+    call: C,
+    shared: Arc<Shared>,
+    kind: u32,
+    slots: Vec<Slot<F>>,
+    free: Vec<u32>,
+    types: PhantomData<fn(Q) -> P>,
+}
+
+struct Slot<F> {
+    future: Pin<Box<Option<F>>>,
+    stream: Key,
+    deadline: Time,
+    generation: u32,
+    alarm: Arc<TaskWaker>,
+    waker: Waker,
+}
+
+impl<T, Q, P, F, C> Here<T, Q, P, F, C>
+where
+    F: Future<Output = Served<T, ()>>,
+{
+    pub(super) fn new(service: Arc<T>, call: C, shared: Arc<Shared>, kind: u32) -> Self {
+        let (slots, free) = (Vec::new(), Vec::new());
+        Here { service, spare: None, call, shared, kind, slots, free, types: PhantomData }
+    }
+
+    fn task(&self, slot: u32) -> Task {
+        Task { kind: self.kind, slot }
+    }
+
+    fn take_slot(&mut self, stream: Key, deadline: Time) -> u32 {
+        if let Some(index) = self.free.pop() {
+            let slot = &mut self.slots[index as usize];
+            (slot.stream, slot.deadline) = (stream, deadline);
+            slot.alarm.polled();
+            return index;
+        }
+        let index = self.slots.len() as u32;
+        let alarm = TaskWaker::new(&self.shared, self.task(index));
+        let waker = Waker::from(alarm.clone());
+        let future = Box::pin(None);
+        self.slots.push(Slot { future, stream, deadline, generation: 0, alarm, waker });
+        index
+    }
+
+    /// Polls the handler in a slot. Unless it waits on, the slot is empty then, and its stream
+    /// ended.
+    fn poll_slot(&mut self, parts: &mut HubParts, index: u32) -> Poll<()> {
+        let task = self.task(index);
+        let Slot { future, waker, deadline, stream, .. } = &mut self.slots[index as usize];
+        let stream = *stream;
+        let poll = || {
+            let future = future.as_mut().as_pin_mut().expect("the slot has a future");
+            let mut context = TaskContext::from_waker(waker);
+            parts.local.polling(task, waker, *deadline, || future.poll(&mut context))
+        };
+        let result = match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready((service, result))) => {
+                self.spare = Some(service);
+                Some(result)
+            }
+            Err(_) => None,
+        };
+        // What the handler leaves behind comes before the end.
+        self.release(index);
+        let streams = &mut *parts.local.streams.borrow_mut();
+        match result {
+            Some(result) => streams.handler_ended(stream, result),
+            None => {
+                parts.panics += 1;
+                streams.handler_dropped(stream, Status::internal("the handler panicked"));
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Empties a slot.
+    fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        let future = &mut slot.future;
+        // A future whose drop panics is gone all the same.
+        let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
+        self.free.push(index);
+    }
+}
+
+impl<T, Q, P, F, C> LocalMethod for Here<T, Q, P, F, C>
+where
+    T: Send + Sync + 'static,
+    Q: Message,
+    P: Message,
+    F: Future<Output = Served<T, ()>> + Send + 'static,
+    C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Send + Sync + 'static,
+{
+    fn start(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: RawRequest<'_>, _: RequestHead) {
+        unreachable!("requests of streams are exchanges");
+    }
+
+    fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {
+        let Handling { key, requests, responses, metadata, timeout } = handling;
+        let now = cx.now();
+        let deadline = timeout.map_or(Time::NEVER, |left| now + left);
+        let requests = Streaming::of_handler(requests, metadata, timeout);
+        let responses = Sender::new(responses);
+        let service = self.spare.take().unwrap_or_else(|| self.service.clone());
+        let index = self.take_slot(key, deadline);
+        let slot = &mut self.slots[index as usize];
+        // The closure of generated code makes a future and runs nothing.
+        slot.future.set(Some((self.call)(service, requests, responses)));
+        if self.poll_slot(parts, index).is_ready() {
+            return;
+        }
+        parts.local.streams.borrow_mut().handler_waits(key, index);
+        if deadline != Time::NEVER {
+            let generation = self.slots[index as usize].generation;
+            let due = Due::Handler { task: self.task(index), generation, at: deadline };
+            parts.deadlines.insert(now, deadline, due);
+        }
+    }
+
+    fn poll(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot as usize) else { return };
+        entry.alarm.polled();
+        if entry.future.is_some() {
+            let _ = self.poll_slot(parts, slot);
+        }
+    }
+
+    fn abandon(&mut self, _: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+        self.release(slot);
+    }
+
+    fn expire(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32, generation: u32) {
+        let entry = &self.slots[slot as usize];
+        if entry.generation != generation {
+            return;
+        }
+        let stream = entry.stream;
+        self.release(slot);
+        let late = Status::deadline_exceeded("the handler was not done in time");
+        parts.local.streams.borrow_mut().handler_dropped(stream, late);
+    }
+
+    fn cut_off(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+        let stream = self.slots[slot as usize].stream;
+        self.release(slot);
+        let ended = Status::unavailable("the server has ended");
+        parts.local.streams.borrow_mut().handler_dropped(stream, ended);
+    }
+}

@@ -1,0 +1,118 @@
+//! A server's gRPC port: the same services over HTTP/2.
+//!
+//! Connections are tasks of the Tokio runtime that the server was started in, or of threads of the
+//! port's own, each with a runtime of one thread.
+
+use core::time::Duration;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use petasos_grpc::{Drain, GrpcConfig};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::builder::{StartError, find};
+use super::ended::{Ending, ThreadGuard};
+use crate::serve::grpc::Router;
+
+/// What a server is to listen for.
+pub(super) struct Asked {
+    pub(super) address: String,
+    pub(super) config: GrpcConfig,
+}
+
+/// A port that is bound and does not serve yet.
+pub(super) struct Bound {
+    listener: TcpListener,
+    config: GrpcConfig,
+    place: Place,
+}
+
+enum Place {
+    Here(Handle),
+    /// One per thread.
+    Own(Vec<Runtime>),
+}
+
+/// A port that serves.
+pub(super) struct Port {
+    pub(super) address: SocketAddr,
+    drain: Drain,
+}
+
+impl Bound {
+    /// Binds; on `threads` threads unless there is a runtime.
+    pub(super) fn new(asked: Asked, threads: usize) -> Result<Bound, StartError> {
+        let listener = TcpListener::bind(find(&asked.address)?);
+        let listener = listener.and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        let listener =
+            listener.map_err(|error| StartError::Address(asked.address.clone(), error))?;
+        let place = match Handle::try_current() {
+            Ok(runtime) => Place::Here(runtime),
+            Err(_) => {
+                let new = |_| Builder::new_current_thread().enable_io().enable_time().build();
+                Place::Own((0..threads.max(1)).map(new).collect::<io::Result<_>>()?)
+            }
+        };
+        Ok(Bound { listener, config: asked.config, place })
+    }
+
+    /// Threads, or tasks, whose end is awaited.
+    pub(super) fn count(&self) -> usize {
+        match &self.place {
+            Place::Here(_) => 1,
+            Place::Own(runtimes) => runtimes.len(),
+        }
+    }
+
+    /// Serves until the port is told to end.
+    pub(super) fn serve(self, router: Router, ending: &Arc<Ending>) -> io::Result<Port> {
+        let address = self.listener.local_addr()?;
+        let (router, drain) = (Arc::new(router), Drain::new());
+        let Bound { listener, config, place } = self;
+        let run = |listener: TcpListener| {
+            let (router, config, drain) = (router.clone(), config.clone(), drain.clone());
+            let ending = ending.clone();
+            async move {
+                let mut guard = ThreadGuard { ending: &ending, calls: None };
+                match tokio::net::TcpListener::from_std(listener) {
+                    Ok(listener) => petasos_grpc::serve(listener, router, config, drain).await,
+                    Err(error) => tracing::error!(%error, "the gRPC port cannot be served"),
+                }
+                guard.calls = Some(0);
+            }
+        };
+        match place {
+            Place::Here(runtime) => drop(runtime.spawn(run(listener))),
+            Place::Own(runtimes) => {
+                for (number, runtime) in runtimes.into_iter().enumerate() {
+                    let thread = std::thread::Builder::new().name(format!("petasos-grpc-{number}"));
+                    let spawned = listener.try_clone().map(&run).and_then(|serving| {
+                        thread.spawn(move || runtime.block_on(serving)).map(drop)
+                    });
+                    if let Err(error) = spawned {
+                        drain.start(Duration::ZERO);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(Port { address, drain })
+    }
+}
+
+impl Port {
+    /// Takes no more calls, and ends those that run after `grace`.
+    pub(super) fn end(&self, grace: Duration) {
+        self.drain.start(grace);
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! Streams over gRPC.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+
+use petasos_call::{HEAD_BYTES, Metadata, Status};
+use petasos_grpc::{FrameReader, FrameWriter};
+use petasos_message::{Message, Msg};
+use tokio::runtime::Handle;
+
+use super::{CallHead, Ends, First, Incoming, Sink, Source};
+use crate::caller::Bound;
+use crate::channel::grpc::{Begun, GrpcChannel, Lease};
+use crate::codec::{decode_protobuf, unencodable};
+
+/// A call on its way to a server.
+pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> + Send>>;
+
+/// Begins a call when what this gives is polled, by whoever does.
+pub(crate) fn open(
+    channel: &GrpcChannel,
+    service: &Bound,
+    method: u16,
+    head: CallHead,
+    first: Option<First>,
+) -> Result<GrpcOpening, Status> {
+    let (path, head) = service.grpc_call(method, head.metadata, head.timeout)?;
+    let first = first.map(|encode| encode(false, HEAD_BYTES)).transpose()?;
+    let first = first.map(|encoded| encoded.buf);
+    let runtime = channel.runtime().clone();
+    let begun = channel.clone().begin(path.clone(), head, first);
+    let opening = async move {
+        let Begun { reader, writer, lease } = InRuntime(runtime.clone(), Box::pin(begun)).await?;
+        let sink = Sink::Grpc(GrpcSink::of_call(writer, runtime));
+        let source = Source::Grpc(Box::new(GrpcSource::of_call(reader, lease)));
+        Ok(Ends { sink, source })
+    };
+    Ok(Box::pin(opening))
+}
+
+/// Polls a future as a task of a runtime would, for its timers.
+struct InRuntime<F>(Handle, Pin<Box<F>>);
+
+impl<F: Future> Future for InRuntime<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let InRuntime(runtime, future) = &mut *self;
+        let _context = runtime.enter();
+        future.as_mut().poll(cx)
+    }
+}
+
+/// Receives.
+pub(crate) struct GrpcSource {
+    reader: FrameReader,
+    /// A client's whose response has not begun.
+    awaits_head: bool,
+    /// A client's, for as long as the call counts.
+    _lease: Option<Lease>,
+}
+
+impl GrpcSource {
+    pub(crate) fn of_handler(reader: FrameReader) -> GrpcSource {
+        GrpcSource { reader, awaits_head: false, _lease: None }
+    }
+
+    pub(crate) fn of_call(reader: FrameReader, lease: Lease) -> GrpcSource {
+        GrpcSource { reader, awaits_head: true, _lease: Some(lease) }
+    }
+
+    /// What comes next; see [`Source::poll_next`](super::Source::poll_next).
+    pub(crate) fn poll_next<T: Message>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming<T>, Status>> {
+        if self.awaits_head {
+            ready!(self.reader.poll_head(cx))?;
+            self.awaits_head = false;
+            return Poll::Ready(Ok(Incoming::Head(self.reader.take_head())));
+        }
+        let incoming = match ready!(self.reader.poll_next(cx))? {
+            Some(message) => decode_protobuf(message).map(Incoming::Message),
+            None => Ok(Incoming::End(self.reader.trailers())),
+        };
+        // What cannot be read ends the call, for a client's server as well.
+        Poll::Ready(incoming.inspect_err(|_| self.reader.cancel()))
+    }
+}
+
+/// Sends.
+pub(crate) struct GrpcSink {
+    /// Until the sender is gone.
+    writer: Option<FrameWriter>,
+    /// A client's, whose deadline is a timer there.
+    runtime: Option<Handle>,
+}
+
+impl GrpcSink {
+    pub(crate) fn of_handler(writer: FrameWriter) -> GrpcSink {
+        GrpcSink { writer: Some(writer), runtime: None }
+    }
+
+    pub(crate) fn of_call(writer: Option<FrameWriter>, runtime: Handle) -> Self {
+        GrpcSink { writer, runtime: Some(runtime) }
+    }
+
+    /// Sends a message, after waiting for room.
+    pub(crate) async fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
+        let closed = || Status::internal("nothing can be sent behind the end");
+        let writer = self.writer.as_mut().ok_or_else(closed)?;
+        core::future::poll_fn(|cx| {
+            let _context = self.runtime.as_ref().map(Handle::enter);
+            writer.poll_ready(cx)
+        })
+        .await?;
+        let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
+        writer.send_now(image.into_buf())
+    }
+
+    /// A server's: sends the initial metadata.
+    pub(crate) fn head(&mut self, metadata: Metadata) {
+        if let Some(writer) = &mut self.writer {
+            writer.head(metadata);
+        }
+    }
+
+    /// The sender is gone.
+    pub(crate) fn finish(&mut self, trailers: Metadata) {
+        if let Some(mut writer) = self.writer.take() {
+            writer.keep_trailers(trailers);
+        }
+    }
+}

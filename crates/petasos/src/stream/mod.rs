@@ -1,0 +1,142 @@
+//! Streams of messages as programs see them, over any transport.
+//!
+//! [`Streaming`] receives and [`Sender`] sends, at both ends. A client gets them from an
+//! [`Opening`], or both in one as an [`Upload`] if there is one response; a server's handler is
+//! given them. All are `Send`.
+//!
+//! What a transport does is behind two closed enums, matched once per message: [`Source`] receives
+//! and [`Sink`] sends. All else here is the same for each.
+//!
+//! Who may touch what: programs see the four types above; a transport makes [`Ends`] and nothing
+//! else of them. A sink ends when its `Sender` is dropped: a client's closes its half of the call,
+//! a server's leaves what goes with the end, which itself comes when the handler is done.
+
+#[cfg(feature = "grpc")]
+pub(crate) mod grpc;
+mod opening;
+mod sender;
+mod streaming;
+mod upload;
+
+use core::task::{Context, Poll};
+
+use petasos_buf::MsgBuf;
+use petasos_call::{Encoding, Metadata, Status};
+use petasos_message::{Message, Msg};
+
+use crate::codec::unencodable;
+use crate::home::streams::Port;
+pub use opening::Opening;
+pub(crate) use opening::{CallHead, First};
+pub use sender::Sender;
+pub use streaming::Streaming;
+pub use upload::Upload;
+#[cfg(feature = "grpc")]
+pub(crate) use upload::all_in_status;
+
+/// Where messages come from.
+pub(crate) enum Source {
+    /// A stream of requests (R14).
+    Datagrams(Port),
+    /// A stream of HTTP/2.
+    #[cfg(feature = "grpc")]
+    Grpc(Box<grpc::GrpcSource>),
+}
+
+/// Where messages go.
+pub(crate) enum Sink {
+    /// A stream of requests (R14).
+    Datagrams(Port),
+    /// A stream of HTTP/2.
+    #[cfg(feature = "grpc")]
+    Grpc(grpc::GrpcSink),
+}
+
+/// Both directions of a call.
+pub(crate) struct Ends {
+    pub(crate) sink: Sink,
+    pub(crate) source: Source,
+}
+
+/// What comes of a stream, in order.
+pub(crate) enum Incoming<T> {
+    /// A client's: the initial metadata. At most once, before messages.
+    Head(Metadata),
+    /// A message.
+    Message(Msg<T>),
+    /// No more follow. At a client the call went well, with these trailing metadata.
+    End(Metadata),
+}
+
+impl Source {
+    /// What comes next. An error is the end, too: at a client the call's status with the trailing
+    /// metadata in it. Nothing is asked behind the end.
+    pub(crate) fn poll_next<T: Message>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming<T>, Status>> {
+        match self {
+            Source::Datagrams(port) => port.poll_next(cx),
+            #[cfg(feature = "grpc")]
+            Source::Grpc(source) => source.poll_next(cx),
+        }
+    }
+}
+
+impl Sink {
+    /// Sends a message, after waiting for room. A future that is dropped while it waits has sent
+    /// nothing.
+    pub(crate) async fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
+        match self {
+            Sink::Datagrams(port) => {
+                core::future::poll_fn(|cx| port.poll_room(cx)).await?;
+                port.send(message)
+            }
+            #[cfg(feature = "grpc")]
+            Sink::Grpc(sink) => sink.send(message).await,
+        }
+    }
+
+    /// A server's: sends the initial metadata. At most once, before messages.
+    pub(crate) fn head(&mut self, metadata: Metadata) {
+        match self {
+            Sink::Datagrams(port) => port.head(metadata),
+            #[cfg(feature = "grpc")]
+            Sink::Grpc(sink) => sink.head(metadata),
+        }
+    }
+
+    /// The sender is gone. A client closes its half of the call; a server keeps `trailers` for the
+    /// end.
+    pub(crate) fn finish(&mut self, trailers: Metadata) {
+        match self {
+            Sink::Datagrams(port) => port.finish(trailers),
+            #[cfg(feature = "grpc")]
+            Sink::Grpc(sink) => sink.finish(trailers),
+        }
+    }
+}
+
+/// A message in an encoding, behind room for heads: as many bytes as asked for, or more.
+pub(crate) struct Encoded {
+    pub(crate) buf: MsgBuf,
+    /// Where the message begins in `buf`.
+    pub(crate) start: usize,
+    pub(crate) encoding: Encoding,
+}
+
+impl Encoded {
+    /// Encodes a message, natively if the peer takes that.
+    pub(crate) fn new<T: Message>(
+        message: Msg<T>,
+        native: bool,
+        room_bytes: usize,
+    ) -> Result<Encoded, Status> {
+        let (encoding, start, image) = match native {
+            true => (Encoding::Native, petasos_message::ROOM_BYTES, Msg::into_native(message)),
+            false => (Encoding::Protobuf, room_bytes, Msg::to_protobuf(&message, room_bytes)),
+        };
+        let buf = image.map_err(unencodable)?.into_buf();
+        Ok(Encoded { buf, start, encoding })
+    }
+}

@@ -1,0 +1,80 @@
+//! Sends the messages of a stream.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use petasos_call::{Metadata, Status};
+use petasos_message::{Message, Msg};
+
+use super::Sink;
+
+/// Sends the messages of one direction of a call.
+///
+/// A client's closes its half when it is dropped: no more messages follow. A server's need not be
+/// kept; the call ends when the handler does.
+pub struct Sender<T> {
+    sink: Sink,
+    head: Metadata,
+    head_is_sent: bool,
+    trailers: Metadata,
+    message: PhantomData<fn(T)>,
+}
+
+impl<T: Message> Sender<T> {
+    pub(crate) fn new(sink: Sink) -> Sender<T> {
+        let (head, trailers) = Default::default();
+        Sender { sink, head, head_is_sent: false, trailers, message: PhantomData }
+    }
+
+    /// Sends a message, after waiting until those before it have mostly left: a sender is never far
+    /// ahead of who reads (R17). A future that is dropped while it waits has sent nothing.
+    ///
+    /// # Errors
+    /// The call is over, or the message cannot be encoded. At a client the [`Streaming`] has the
+    /// call's whole status; a call that the server ended well, too, takes no more messages
+    /// (`CANCELLED`). What was sent before may or may not have been handled.
+    ///
+    /// [`Streaming`]: super::Streaming
+    pub async fn send(&mut self, message: impl Into<Msg<T>>) -> Result<(), Status> {
+        self.send_metadata();
+        self.sink.send(message.into()).await
+    }
+
+    /// A server's initial metadata. They go with the first message, or with the end.
+    pub fn metadata_mut(&mut self) -> &mut Metadata {
+        &mut self.head
+    }
+
+    /// A server's: sends the initial metadata now. Later changes to them are not sent.
+    pub fn send_metadata(&mut self) {
+        if !core::mem::replace(&mut self.head_is_sent, true) && !self.head.is_empty() {
+            self.sink.head(core::mem::take(&mut self.head));
+        }
+    }
+
+    /// A server's trailing metadata. They go with the end of the call if the sender has been
+    /// dropped by then, as it is with a handler that owns it.
+    pub fn trailers_mut(&mut self) -> &mut Metadata {
+        &mut self.trailers
+    }
+
+    /// No more messages follow; the same as dropping it.
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        if !self.head_is_sent && !self.head.is_empty() {
+            self.sink.head(core::mem::take(&mut self.head));
+        }
+        self.sink.finish(core::mem::take(&mut self.trailers));
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("metadata", &self.head).finish_non_exhaustive()
+    }
+}

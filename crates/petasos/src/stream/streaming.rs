@@ -1,0 +1,166 @@
+//! Receives the messages of a stream.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use petasos_call::{Metadata, Status};
+use petasos_message::{Message, Msg};
+
+use super::{Incoming, Source};
+
+/// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
+///
+/// What has come and is not taken is bounded: who does not read stops the sender (R17). A client
+/// that drops it before its end gives the call up, and the server's handler is dropped.
+pub struct Streaming<T> {
+    source: Source,
+    head: Metadata,
+    has_head: bool,
+    timeout: Option<Duration>,
+    /// A message that came while the initial metadata were waited for.
+    ahead: Option<Msg<T>>,
+    end: Option<End>,
+    message: PhantomData<fn() -> T>,
+}
+
+struct End {
+    trailers: Metadata,
+    outcome: Result<(), Status>,
+}
+
+impl<T: Message> Streaming<T> {
+    /// A client's.
+    pub(crate) fn of_call(source: Source) -> Streaming<T> {
+        let (head, has_head, timeout) = (Metadata::new(), false, None);
+        Streaming { source, head, has_head, timeout, ahead: None, end: None, message: PhantomData }
+    }
+
+    /// A server's, with what came with the call.
+    pub(crate) fn of_handler(
+        source: Source,
+        head: Metadata,
+        timeout: Option<Duration>,
+    ) -> Streaming<T> {
+        let has_head = true;
+        Streaming { source, head, has_head, timeout, ahead: None, end: None, message: PhantomData }
+    }
+
+    /// The next message; `None` behind the last, which at a client means that the call went well.
+    /// A future that is dropped while it waits has lost nothing.
+    ///
+    /// # Errors
+    /// At a client the call's status, or what failed on the way. At a server: the caller gave the
+    /// call up, or broke a rule; the handler can pass the status on. All later calls give the same.
+    pub async fn message(&mut self) -> Result<Option<Msg<T>>, Status> {
+        core::future::poll_fn(|cx| self.poll_message(cx)).await
+    }
+
+    /// [`Streaming::message`] for those who poll by hand.
+    pub fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Msg<T>>, Status>> {
+        if let Some(message) = self.ahead.take() {
+            return Poll::Ready(Ok(Some(message)));
+        }
+        loop {
+            if let Some(end) = &self.end {
+                return Poll::Ready(end.outcome.clone().map(|()| None));
+            }
+            if let Some(message) = ready!(self.poll_incoming(cx)) {
+                return Poll::Ready(Ok(Some(message)));
+            }
+        }
+    }
+
+    /// A client's: waits until the server's initial metadata are there. They come with the first
+    /// message at the latest, and are empty if the server sends none.
+    ///
+    /// # Errors
+    /// As [`Streaming::message`], if the call failed before.
+    pub async fn head(&mut self) -> Result<&Metadata, Status> {
+        core::future::poll_fn(|cx| self.poll_head(cx)).await?;
+        Ok(&self.head)
+    }
+
+    /// The metadata: at a server, those of the caller; at a client, the server's initial ones as
+    /// far as they have come ([`Streaming::head`] waits for them).
+    pub fn metadata(&self) -> &Metadata {
+        &self.head
+    }
+
+    /// At a client, once the stream has ended: the trailing metadata.
+    pub fn trailers(&self) -> Option<&Metadata> {
+        self.end.as_ref().map(|end| &end.trailers)
+    }
+
+    /// At a server: what was left of the caller's timeout when the call arrived.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// The only message of a side that does not stream.
+    pub(crate) async fn single(&mut self) -> Result<Msg<T>, Status> {
+        let message = self.message().await?;
+        let message = message.ok_or_else(|| Status::unimplemented("there is no message"))?;
+        match self.message().await? {
+            None => Ok(message),
+            Some(_) => Err(Status::unimplemented("there is more than one message")),
+        }
+    }
+
+    /// The metadata, taken out.
+    pub(crate) fn take_metadata(&mut self) -> (Metadata, Metadata) {
+        let trailers = self.end.as_mut().map(|end| core::mem::take(&mut end.trailers));
+        (core::mem::take(&mut self.head), trailers.unwrap_or_default())
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        while !self.has_head {
+            if let Some(end) = &self.end {
+                return Poll::Ready(end.outcome.clone());
+            }
+            self.ahead = ready!(self.poll_incoming(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what comes next, which may be a message.
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Msg<T>>> {
+        let incoming = ready!(self.source.poll_next(cx));
+        let end = match incoming {
+            Ok(Incoming::Head(head)) => {
+                (self.head, self.has_head) = (head, true);
+                return Poll::Ready(None);
+            }
+            Ok(Incoming::Message(message)) => {
+                self.has_head = true;
+                return Poll::Ready(Some(message));
+            }
+            Ok(Incoming::End(trailers)) => End { trailers, outcome: Ok(()) },
+            Err(status) => End { trailers: status.metadata().clone(), outcome: Err(status) },
+        };
+        self.end = Some(end);
+        Poll::Ready(None)
+    }
+}
+
+impl<T: Message> futures_core::Stream for Streaming<T> {
+    type Item = Result<Msg<T>, Status>;
+
+    /// Messages, and an error at most once, as the last.
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.end.as_ref().is_some_and(|end| end.outcome.is_err()) {
+            return Poll::Ready(None);
+        }
+        self.poll_message(cx).map(Result::transpose)
+    }
+}
+
+impl<T> fmt::Debug for Streaming<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Streaming");
+        debug.field("metadata", &self.head).field("over", &self.end.is_some());
+        debug.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! Calls whose requests are a stream, with one response.
+
+use core::fmt;
+use core::time::Duration;
+
+use petasos_call::{Metadata, MetadataError, Status};
+use petasos_message::{Message, Msg};
+
+use super::{Opening, Sender, Streaming};
+use crate::request::Response;
+
+/// A call whose requests are a stream. It begins with the first [`Upload::send`], or with
+/// [`Upload::finish`]; one that is dropped before it is finished is given up.
+#[must_use = "a call does not begin before something is sent"]
+pub struct Upload<Q, P> {
+    stage: Stage<Q, P>,
+}
+
+enum Stage<Q, P> {
+    Opening(Opening<(Sender<Q>, Streaming<P>)>),
+    /// Dropped in this order: who gives an upload up does not seem to have finished it.
+    Open(Streaming<P>, Sender<Q>),
+    Failed(Status),
+}
+
+impl<Q: Message, P: Message> Upload<Q, P> {
+    pub(crate) fn new(opening: Opening<(Sender<Q>, Streaming<P>)>) -> Upload<Q, P> {
+        Upload { stage: Stage::Opening(opening) }
+    }
+
+    /// Lets the call take no longer than `timeout`; see [`Opening::with_timeout`].
+    pub fn with_timeout(self, timeout: Duration) -> Upload<Q, P> {
+        match self.stage {
+            Stage::Opening(opening) => Upload::new(opening.with_timeout(timeout)),
+            stage => Upload { stage },
+        }
+    }
+
+    /// Adds an entry to the metadata; see [`Opening::with_metadata`].
+    ///
+    /// # Errors
+    /// If key or value may not be; see [`MetadataError`].
+    pub fn with_metadata(self, key: &str, value: &str) -> Result<Upload<Q, P>, MetadataError> {
+        match self.stage {
+            Stage::Opening(opening) => Ok(Upload::new(opening.with_metadata(key, value)?)),
+            stage => Ok(Upload { stage }),
+        }
+    }
+
+    /// Gives the call these metadata; see [`Opening::with_all_metadata`].
+    pub fn with_all_metadata(self, metadata: Metadata) -> Upload<Q, P> {
+        match self.stage {
+            Stage::Opening(opening) => Upload::new(opening.with_all_metadata(metadata)),
+            stage => Upload { stage },
+        }
+    }
+
+    /// Sends a message; see [`Sender::send`].
+    ///
+    /// # Errors
+    /// As [`Sender::send`]. The server may have answered already: [`Upload::finish`] tells.
+    pub async fn send(&mut self, message: impl Into<Msg<Q>>) -> Result<(), Status> {
+        let requests = self.open().await?;
+        requests.send(message).await
+    }
+
+    /// Sends no more, and waits for the response.
+    ///
+    /// # Errors
+    /// The call's status, with all metadata in it, or what failed on the way; `UNIMPLEMENTED` if
+    /// the server answers with no message or with several.
+    pub async fn finish(mut self) -> Result<Response<P>, Status> {
+        self.open().await?;
+        let Stage::Open(mut responses, requests) = self.stage else {
+            unreachable!("it has just been opened")
+        };
+        requests.close();
+        let message = responses.single().await;
+        let (metadata, trailers) = responses.take_metadata();
+        let message = message.map_err(|status| all_in_status(metadata.clone(), status))?;
+        Ok(Response::received(message, metadata, trailers))
+    }
+
+    async fn open(&mut self) -> Result<&mut Sender<Q>, Status> {
+        if let Stage::Opening(opening) = &mut self.stage {
+            self.stage = match opening.await {
+                Ok((requests, responses)) => Stage::Open(responses, requests),
+                Err(status) => Stage::Failed(status),
+            };
+        }
+        match &mut self.stage {
+            Stage::Open(_, requests) => Ok(requests),
+            Stage::Failed(status) => Err(status.clone()),
+            Stage::Opening(_) => unreachable!("it has just been awaited"),
+        }
+    }
+}
+
+/// A status with the initial metadata before its own: who has no response has no other place.
+pub(crate) fn all_in_status(mut initial: Metadata, mut status: Status) -> Status {
+    if initial.is_empty() {
+        return status;
+    }
+    for (key, value) in status.metadata().iter() {
+        initial.append_bytes(key.as_bytes(), value).expect("it was metadata before");
+    }
+    *status.metadata_mut() = initial;
+    status
+}
+
+impl<Q, P> fmt::Debug for Upload<Q, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_begun = !matches!(self.stage, Stage::Opening(_));
+        f.debug_struct("Upload").field("begun", &has_begun).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls of services that are known at run time.
+
+use super::{Payload, Service};
+use crate::caller::{Bound, Unary};
+use crate::channel::Channel;
+use crate::request::Request;
+use crate::rt::{MethodInfo, MethodKind};
+use crate::stream::{Opening, Sender, Streaming, Upload};
+
+/// Calls a service through a channel. Cheap to clone, and as `Send` as the channel.
+#[derive(Clone, Debug)]
+pub struct Client {
+    service: Service,
+    bound: Bound,
+}
+
+/// The service is not known to have such a method, or only one of another kind. The program's
+/// fault; nothing was called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the service has no {kind:?} method `{name}`")]
+pub struct NoSuchMethod {
+    /// The name that was asked for.
+    pub name: String,
+    /// The kind that was asked for.
+    pub kind: MethodKind,
+}
+
+/// The two directions of a call that is a stream both ways.
+pub type Both = (Sender<Payload>, Streaming<Payload>);
+
+impl Client {
+    /// Calls of `service` over `channel`.
+    pub fn new(channel: &Channel, service: Service) -> Client {
+        Client { service, bound: channel.bind(service.info()) }
+    }
+
+    /// The method of this name.
+    pub fn method(&self, name: &str) -> Option<&'static MethodInfo> {
+        let methods = self.service.info().methods;
+        let at = methods.binary_search_by(|method| method.name.cmp(name)).ok()?;
+        Some(&methods[at])
+    }
+
+    /// Calls a method with one request and one response. The call is under way when this returns.
+    ///
+    /// # Errors
+    /// See [`NoSuchMethod`].
+    pub fn unary(
+        &self,
+        method: &str,
+        request: impl Into<Request<Payload>>,
+    ) -> Result<Unary<Payload>, NoSuchMethod> {
+        let index = self.index(method, MethodKind::Unary)?;
+        Ok(self.bound.unary(index, request.into()))
+    }
+
+    /// Calls a method whose responses are a stream.
+    ///
+    /// # Errors
+    /// See [`NoSuchMethod`].
+    pub fn server_streaming(
+        &self,
+        method: &str,
+        request: impl Into<Request<Payload>>,
+    ) -> Result<Opening<Streaming<Payload>>, NoSuchMethod> {
+        let index = self.index(method, MethodKind::ServerStreaming)?;
+        Ok(self.bound.server_streaming(index, request.into()))
+    }
+
+    /// Calls a method whose requests are a stream.
+    ///
+    /// # Errors
+    /// See [`NoSuchMethod`].
+    pub fn client_streaming(&self, method: &str) -> Result<Upload<Payload, Payload>, NoSuchMethod> {
+        let index = self.index(method, MethodKind::ClientStreaming)?;
+        Ok(self.bound.client_streaming(index))
+    }
+
+    /// Calls a method both of whose sides are streams.
+    ///
+    /// # Errors
+    /// See [`NoSuchMethod`].
+    pub fn bidirectional(&self, method: &str) -> Result<Opening<Both>, NoSuchMethod> {
+        let index = self.index(method, MethodKind::Bidirectional)?;
+        Ok(self.bound.bidirectional(index))
+    }
+
+    /// Calls a method whose requests are a stream, of one response or of many: all that comes back
+    /// is taken as a stream.
+    ///
+    /// # Errors
+    /// See [`NoSuchMethod`].
+    pub fn open(&self, method: &str) -> Result<Opening<Both>, NoSuchMethod> {
+        let index = self.index(method, MethodKind::ClientStreaming);
+        let index = index.or_else(|_| self.index(method, MethodKind::Bidirectional))?;
+        Ok(self.bound.bidirectional(index))
+    }
+
+    fn index(&self, name: &str, kind: MethodKind) -> Result<u16, NoSuchMethod> {
+        let found = self.method(name).filter(|method| method.kind == kind);
+        found.map(|found| found.index).ok_or_else(|| NoSuchMethod { name: name.to_owned(), kind })
+    }
+}

@@ -1,0 +1,141 @@
+//! Messages in other forms than the native one: between versions of a schema, and compressed.
+
+#[path = "greeter/generated.rs"]
+#[allow(missing_docs, dead_code, reason = "the test uses its part")]
+#[rustfmt::skip]
+mod older;
+mod versions;
+
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use petasos::rt::Service;
+use petasos::{Channel, Code, Codec, Loop, LoopConfig, Msg, Request, Response, Status};
+use versions::{newer, other};
+
+/// The service in both versions that understand each other.
+struct Friendly;
+
+impl older::Greeter for Friendly {
+    async fn greet(
+        &self,
+        request: Request<older::Name>,
+    ) -> Result<Response<older::Greeting>, Status> {
+        let mut greeting = older::Greeting::new();
+        greeting.edit().set_text(format!("hello, {}", request.name()));
+        Ok(Response::new(greeting))
+    }
+
+    async fn echo(&self, request: Request<older::Blob>) -> Result<Response<older::Blob>, Status> {
+        Ok(Response::new(request.into_message()))
+    }
+}
+
+impl newer::Greeter for Friendly {
+    async fn greet(
+        &self,
+        request: Request<newer::Name>,
+    ) -> Result<Response<newer::Greeting>, Status> {
+        let mut greeting = newer::Greeting::new();
+        let name = [request.title(), request.name()].join(" ");
+        greeting.edit().set_text(format!("hello, {}", name.trim())).set_words(2);
+        Ok(Response::new(greeting))
+    }
+
+    async fn echo(&self, request: Request<newer::Blob>) -> Result<Response<newer::Blob>, Status> {
+        Ok(Response::new(request.into_message()))
+    }
+
+    async fn anew(
+        &self,
+        request: Request<newer::Name>,
+    ) -> Result<Response<newer::Greeting>, Status> {
+        newer::Greeter::greet(self, request).await
+    }
+}
+
+/// Runs `calls` in a loop that serves `service`, over a channel to it.
+fn with<F: Future>(service: impl Service, calls: impl FnOnce(Channel) -> F) -> F::Output {
+    with_codec(service, Codec::IDENTITY, calls)
+}
+
+fn with_codec<F: Future>(
+    service: impl Service,
+    codec: Codec,
+    calls: impl FnOnce(Channel) -> F,
+) -> F::Output {
+    let listen = Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0));
+    let home = Loop::new(LoopConfig { listen, ..LoopConfig::default() }).expect("loopback works");
+    home.serve(service).expect("the service is right");
+    let target = format!("petasos://{}", home.local_address().expect("the loop listens"));
+    let channel = Channel::builder(&target).compress(codec).connect_lazily();
+    home.block_on(calls(channel.expect("the target is right")))
+}
+
+fn older_name(text: &str) -> Msg<older::Name> {
+    let mut name = older::Name::new();
+    name.edit().set_name(text);
+    name
+}
+
+#[test]
+fn r3_an_old_client_calls_a_new_server() {
+    with(newer::GreeterServer::new(Friendly), async |channel| {
+        let client = older::GreeterClient::new(channel);
+        let greeting = client.greet(older_name("Ada")).await.expect("they understand each other");
+        assert_eq!(greeting.text(), "hello, Ada");
+        // What is the same in both still travels as it lies.
+        let mut blob = older::Blob::new();
+        blob.edit().set_bytes(vec![7; 5000]);
+        let echo = client.echo(blob).await.expect("the same message in both");
+        assert_eq!(echo.bytes(), [7; 5000]);
+    });
+}
+
+#[test]
+fn r3_a_new_client_calls_an_old_server() {
+    with(older::GreeterServer::new(Friendly), async |channel| {
+        let client = newer::GreeterClient::new(channel);
+        let mut name = newer::Name::new();
+        name.edit().set_name("Ada").set_title("Countess");
+        let greeting = client.greet(name.clone()).await.expect("they understand each other");
+        assert_eq!((greeting.text(), greeting.words()), ("hello, Ada", 0));
+        let status = client.anew(name).await.expect_err("the old server lacks it");
+        assert_eq!(status.code(), Code::Unimplemented);
+    });
+}
+
+#[test]
+fn r3_who_does_not_understand_is_told_why() {
+    with(older::GreeterServer::new(Friendly), async |channel| {
+        let client = other::GreeterClient::new(channel);
+        let status = client.greet(other::Name::new()).await.expect_err("a name is no number");
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert!(status.message().contains("hello.Name.name (field 1)"), "{status}");
+    });
+}
+
+#[test]
+fn r8_long_bodies_are_compressed_both_ways_and_come_back() {
+    for codec in [Codec::GZIP, Codec::LZ4] {
+        for bytes in [0, 10, 1500, 300_000] {
+            with_codec(older::GreeterServer::new(Friendly), codec, async |channel| {
+                let mut blob = older::Blob::new();
+                blob.edit().set_bytes(vec![9; bytes]);
+                let echo = older::GreeterClient::new(channel).echo(blob).await;
+                assert_eq!(echo.expect("both speak it").bytes(), vec![9; bytes]);
+            });
+        }
+    }
+}
+
+#[test]
+fn r8_between_versions_too_and_with_metadata() {
+    with_codec(newer::GreeterServer::new(Friendly), Codec::LZ4, async |channel| {
+        let client = older::GreeterClient::new(channel);
+        let long = "Ada".repeat(1000);
+        let request = Request::new(older_name(&long)).with_metadata("user", "ada");
+        let greeting = client.greet(request.expect("a fine key")).await.expect("both speak it");
+        assert_eq!(greeting.text(), format!("hello, {long}"));
+    });
+}

@@ -1,0 +1,59 @@
+//! Servers of the tests' service, and waiting for what other threads do.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::time::Duration;
+
+use petasos::{Channel, Server, ServerBuilder, block_on};
+
+use crate::greeter::Service;
+use crate::greeter::generated::{GreeterClient, GreeterServer};
+
+/// How long anything may take before a test gives up.
+pub const PATIENCE: Duration = Duration::from_secs(50);
+
+pub fn builder(service: &Service) -> ServerBuilder {
+    Server::builder().add(GreeterServer::new(service.clone())).listen("127.0.0.1:0")
+}
+
+pub fn start(service: &Service) -> Server {
+    builder(service).start().expect("loopback has ports")
+}
+
+pub fn target(server: &Server) -> String {
+    format!("petasos://{}", server.local_address().expect("it listens"))
+}
+
+pub fn connect(target: &str) -> Channel {
+    block_on(Channel::connect(target)).expect("the server is up")
+}
+
+pub fn client(server: &Server) -> GreeterClient {
+    GreeterClient::new(connect(&target(server)))
+}
+
+/// Waits until something that other threads do has happened.
+pub fn until(mut happened: impl FnMut() -> bool) {
+    let tick = Duration::from_millis(1);
+    let mut ticks = PATIENCE.as_millis();
+    while !happened() {
+        assert!(ticks > 0, "it does not happen");
+        ticks -= 1;
+        std::thread::sleep(tick);
+    }
+}
+
+/// Lets held handlers go on.
+pub fn release(service: &Service) {
+    let held = {
+        let mut seen = service.seen();
+        seen.release = true;
+        std::mem::take(&mut seen.held)
+    };
+    held.into_iter().for_each(std::task::Waker::wake);
+}
+
+/// A Tokio runtime with so many threads.
+pub fn runtime(threads: usize) -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(threads).enable_all().build().expect("a runtime starts")
+}
