@@ -1,0 +1,143 @@
+//! The service.
+
+use std::time::Duration;
+
+use petasos::{Code, Metadata, Msg, Request, Response, Sender, Status, Streaming};
+
+use crate::service::{
+    EchoStatus, Empty, SimpleRequest, SimpleResponse, StreamingInputCallRequest,
+    StreamingInputCallResponse, StreamingOutputCallRequest, StreamingOutputCallResponse,
+    TestService,
+};
+use crate::{ECHO_INITIAL, ECHO_TRAILING, payload};
+
+/// The largest payload that is sent, in bytes.
+const PAYLOAD_BYTES_MAX: usize = 1 << 26;
+
+/// The service that all cases are run against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interop;
+
+impl TestService for Interop {
+    async fn empty_call(&self, _: Request<Empty>) -> Result<Response<Empty>, Status> {
+        Ok(Response::new(Empty::new()))
+    }
+
+    async fn unary_call(
+        &self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<SimpleResponse>, Status> {
+        check_status(request.response_status())?;
+        let mut message = SimpleResponse::new();
+        let size = size(request.response_size())?;
+        message.edit().set_payload(&payload(size));
+        let mut response = Response::new(message);
+        *response.metadata_mut() = echo(request.metadata(), ECHO_INITIAL);
+        *response.trailers_mut() = echo(request.metadata(), ECHO_TRAILING);
+        Ok(response)
+    }
+
+    async fn cacheable_unary_call(
+        &self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<SimpleResponse>, Status> {
+        self.unary_call(request).await
+    }
+
+    async fn streaming_output_call(
+        &self,
+        request: Request<StreamingOutputCallRequest>,
+        mut responses: Sender<StreamingOutputCallResponse>,
+    ) -> Result<(), Status> {
+        answer(&request, &mut responses).await
+    }
+
+    async fn streaming_input_call(
+        &self,
+        mut requests: Streaming<StreamingInputCallRequest>,
+    ) -> Result<Response<StreamingInputCallResponse>, Status> {
+        let mut sum = 0_usize;
+        while let Some(request) = requests.message().await? {
+            sum += request.payload().map_or(0, |payload| payload.body().len());
+        }
+        let mut message = StreamingInputCallResponse::new();
+        message.edit().set_aggregated_payload_size(i32::try_from(sum).unwrap_or(i32::MAX));
+        Ok(Response::new(message))
+    }
+
+    async fn full_duplex_call(
+        &self,
+        mut requests: Streaming<StreamingOutputCallRequest>,
+        mut responses: Sender<StreamingOutputCallResponse>,
+    ) -> Result<(), Status> {
+        *responses.metadata_mut() = echo(requests.metadata(), ECHO_INITIAL);
+        *responses.trailers_mut() = echo(requests.metadata(), ECHO_TRAILING);
+        responses.send_metadata();
+        while let Some(request) = requests.message().await? {
+            answer(&request, &mut responses).await?;
+        }
+        Ok(())
+    }
+
+    async fn half_duplex_call(
+        &self,
+        mut requests: Streaming<StreamingOutputCallRequest>,
+        mut responses: Sender<StreamingOutputCallResponse>,
+    ) -> Result<(), Status> {
+        let mut all: Vec<Msg<StreamingOutputCallRequest>> = Vec::new();
+        while let Some(request) = requests.message().await? {
+            all.push(request);
+        }
+        for request in &all {
+            answer(request, &mut responses).await?;
+        }
+        Ok(())
+    }
+
+    async fn unimplemented_call(&self, _: Request<Empty>) -> Result<Response<Empty>, Status> {
+        Err(Status::unimplemented("as the test wants it"))
+    }
+}
+
+/// Sends what a request asks for.
+async fn answer(
+    request: &StreamingOutputCallRequest,
+    responses: &mut Sender<StreamingOutputCallResponse>,
+) -> Result<(), Status> {
+    check_status(request.response_status())?;
+    for wanted in request.response_parameters() {
+        if let Ok(us @ 1..) = u64::try_from(wanted.interval_us()) {
+            tokio::time::sleep(Duration::from_micros(us)).await;
+        }
+        let size = size(wanted.size())?;
+        let mut response = StreamingOutputCallResponse::new();
+        response.edit().set_payload(&payload(size));
+        responses.send(response).await?;
+    }
+    Ok(())
+}
+
+/// The status that is asked for, unless that is OK.
+fn check_status(wanted: Option<&EchoStatus>) -> Result<(), Status> {
+    match wanted.filter(|wanted| wanted.code() != 0) {
+        None => Ok(()),
+        Some(wanted) => {
+            let code = Code::from_number(wanted.code().unsigned_abs());
+            Err(Status::new(code, wanted.message().to_owned()))
+        }
+    }
+}
+
+fn size(wanted: i32) -> Result<usize, Status> {
+    let size = usize::try_from(wanted).ok().filter(|size| *size <= PAYLOAD_BYTES_MAX);
+    size.ok_or_else(|| Status::invalid_argument(format!("no payload has {wanted} bytes")))
+}
+
+/// The entries of one key.
+fn echo(metadata: &Metadata, key: &str) -> Metadata {
+    let mut echo = Metadata::new();
+    for (_, value) in metadata.iter().filter(|(known, _)| *known == key) {
+        echo.append_bytes(key.as_bytes(), value).expect("it was metadata before");
+    }
+    echo
+}
