@@ -1,0 +1,146 @@
+//! Calls that wait to be taken by the program.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use petasos::rt::{self, MethodKind, ServiceInfo};
+use petasos::untyped::{Payload, Service};
+use petasos::{Metadata, Request, Response, Sender, Status, Streaming};
+
+use crate::bell::Bell;
+use crate::call::petasos_call;
+use crate::failure::{PETASOS_END, PETASOS_OK, petasos_code};
+use crate::handler::{Asked, Handling, Outcome};
+use crate::parts::{Parts, Receiving, Sending};
+use crate::pointer;
+
+/// What handlers put calls into, and the program takes them from.
+pub(crate) struct Accepting {
+    state: Mutex<State>,
+    pub(crate) bell: Arc<Bell>,
+    calls_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    calls: VecDeque<petasos_call>,
+    is_closed: bool,
+}
+
+impl Accepting {
+    pub(crate) fn new(calls_max: usize) -> Accepting {
+        Accepting { state: Mutex::default(), bell: Arc::default(), calls_max }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives no more calls, and forgets those that wait.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let calls = core::mem::take(&mut state.calls);
+        drop(state);
+        drop(calls);
+        self.bell.ring();
+    }
+
+    fn put(&self, call: petasos_call) -> Result<(), Status> {
+        let mut state = self.state();
+        let full = state.calls.len() >= self.calls_max;
+        if full || state.is_closed {
+            drop(state);
+            return Err(match full {
+                true => Status::resource_exhausted("too many calls wait for the server's program"),
+                false => Status::unavailable("the server has ended"),
+            });
+        }
+        state.calls.push_back(call);
+        drop(state);
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// The next call that anybody still waits for.
+    pub(crate) fn look(&self, to: &mut *mut petasos_call) -> Poll<Result<petasos_code, Status>> {
+        loop {
+            let mut state = self.state();
+            let Some(call) = state.calls.pop_front() else {
+                let is_closed = state.is_closed;
+                return if is_closed { Poll::Ready(Ok(PETASOS_END)) } else { Poll::Pending };
+            };
+            drop(state);
+            if call.handling().is_ok_and(|handling| !handling.is_cancelled()) {
+                *to = pointer::give(call);
+                return Poll::Ready(Ok(PETASOS_OK));
+            }
+        }
+    }
+
+    /// Has the program handle a call.
+    async fn handle(&self, asked: Asked, metadata: Metadata, mut parts: Parts) -> Outcome {
+        parts.metadata = metadata;
+        let bell = Arc::<Bell>::default();
+        let (handling, waiting) = Handling::new(asked, bell.clone());
+        self.put(petasos_call::new(parts, bell, Some(handling)))?;
+        waiting.await
+    }
+
+    async fn unary(
+        &self,
+        mut asked: Asked,
+        request: Request<Payload>,
+    ) -> Result<Response<Payload>, Status> {
+        asked.timeout = request.timeout();
+        let metadata = request.metadata().clone();
+        let parts = Parts::new(Receiving::One(request.into_message()), Sending::One(None));
+        let response = self.handle(asked, metadata, parts).await?;
+        response.ok_or_else(|| Status::internal("the handler gave no response"))
+    }
+
+    async fn streams(
+        &self,
+        mut asked: Asked,
+        requests: Streaming<Payload>,
+        responses: Sender<Payload>,
+    ) -> Result<(), Status> {
+        asked.timeout = requests.timeout();
+        let metadata = requests.metadata().clone();
+        let parts = Parts::new(Receiving::Stream(requests), Sending::Idle(responses));
+        self.handle(asked, metadata, parts).await.map(|_| ())
+    }
+}
+
+/// A service whose calls the program takes.
+pub(crate) struct Foreign {
+    pub(crate) service: Service,
+    pub(crate) accepting: Arc<Accepting>,
+}
+
+impl rt::Service for Foreign {
+    fn info(&self) -> &'static ServiceInfo {
+        self.service.info()
+    }
+
+    fn methods(self, methods: &mut rt::Methods) {
+        let info = self.service.info();
+        for method in info.methods {
+            let asked = Asked { service: info.name, method: method.name, timeout: None };
+            if method.kind == MethodKind::Unary {
+                let call = move |accepting: Arc<Accepting>, request| async move {
+                    let response = accepting.unary(asked, request).await;
+                    (accepting, response)
+                };
+                methods.unary(method.index, &self.accepting, call);
+            } else {
+                let call = move |accepting: Arc<Accepting>, requests, responses| async move {
+                    let done = accepting.streams(asked, requests, responses).await;
+                    (accepting, done)
+                };
+                methods.bidirectional(method.index, &self.accepting, call);
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Channels, and services that are called over them.
+
+use std::ffi::c_char;
+use std::time::Duration;
+
+use petasos::untyped::Client;
+use petasos::{Channel, ChannelBuilder, ConnectError, Status, block_on};
+
+use crate::failure::{PETASOS_OK, guarded, petasos_code};
+use crate::pointer;
+use crate::service::petasos_service;
+
+/// A way to servers. Any number of threads may use it.
+#[derive(Debug)]
+pub struct petasos_channel(Channel);
+
+/// A service that is called over a channel. Any number of threads may use it.
+#[derive(Debug)]
+pub struct petasos_client(Client);
+
+impl petasos_client {
+    pub(crate) fn get(&self) -> &Client {
+        &self.0
+    }
+}
+
+/// How channels are made. All zeros but `struct_bytes` are the defaults.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct petasos_channel_options {
+    /// `sizeof(petasos_channel_options)`: later versions may have more fields.
+    pub struct_bytes: usize,
+    /// Lets each call take no longer, unless it asks for less; 0 sets no limit.
+    pub timeout_us: u64,
+    /// Lets connecting take no longer; 0 for 20 s.
+    pub connect_timeout_us: u64,
+    /// Has calls wait while no server can be reached, in place of failing with
+    /// PETASOS_UNAVAILABLE.
+    pub wait_for_ready: bool,
+    /// gRPC's service config as JSON, or null.
+    pub service_config: *const c_char,
+}
+
+/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]` or `grpc://HOST:PORT[,…]`, which connects
+/// when the first call needs it; to be freed with petasos_channel_free. `options` may be null.
+///
+/// # Safety
+/// Texts end with zeros; `options` is null or valid; `channel` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_channel_open(
+    target: *const c_char,
+    options: *const petasos_channel_options,
+    channel: *mut *mut petasos_channel,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promises.
+        let (to, builder) = unsafe { (pointer::out(channel)?, builder(target, options)?) };
+        *to = pointer::give(petasos_channel(builder.connect_lazily().map_err(wrong)?));
+        Ok(PETASOS_OK)
+    })
+}
+
+/// As petasos_channel_open, but waits until a server is connected. PETASOS_UNAVAILABLE if none is
+/// in time.
+///
+/// # Safety
+/// As of petasos_channel_open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_channel_connect(
+    target: *const c_char,
+    options: *const petasos_channel_options,
+    channel: *mut *mut petasos_channel,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promises.
+        let (to, builder) = unsafe { (pointer::out(channel)?, builder(target, options)?) };
+        *to = pointer::give(petasos_channel(block_on(builder.connect()).map_err(wrong)?));
+        Ok(PETASOS_OK)
+    })
+}
+
+/// Frees a channel's handle; nothing if it is null. Clients of it go on.
+///
+/// # Safety
+/// It is null, or belongs to the program and is used by nobody.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_channel_free(channel: *mut petasos_channel) {
+    // SAFETY: the caller's promise.
+    unsafe { pointer::free(channel) }
+}
+
+/// A service, called over a channel; to be freed with petasos_client_free. The handles of channel
+/// and service may be freed before.
+///
+/// # Safety
+/// The handles are valid, and `client` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_client_new(
+    channel: *const petasos_channel,
+    service: *const petasos_service,
+    client: *mut *mut petasos_client,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promises.
+        let (to, channel, service) = unsafe {
+            (
+                pointer::out(client)?,
+                pointer::shared(channel, "the channel")?,
+                pointer::shared(service, "the service")?,
+            )
+        };
+        *to = pointer::give(petasos_client(Client::new(&channel.0, service.get())));
+        Ok(PETASOS_OK)
+    })
+}
+
+/// Frees a client; nothing if it is null. Calls of it go on.
+///
+/// # Safety
+/// It is null, or belongs to the program and is used by nobody.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_client_free(client: *mut petasos_client) {
+    // SAFETY: the caller's promise.
+    unsafe { pointer::free(client) }
+}
+
+/// # Safety
+/// As of [`petasos_channel_open`].
+unsafe fn builder(
+    target: *const c_char,
+    options: *const petasos_channel_options,
+) -> Result<ChannelBuilder, Status> {
+    // SAFETY: the caller's promises.
+    let (target, options) = unsafe { (pointer::text(target, "the target")?, options.as_ref()) };
+    let mut builder = Channel::builder(target);
+    let Some(options) = options else { return Ok(builder) };
+    if options.struct_bytes < size_of::<petasos_channel_options>() {
+        return Err(Status::invalid_argument("struct_bytes is not set"));
+    }
+    if options.timeout_us > 0 {
+        builder = builder.timeout(Duration::from_micros(options.timeout_us));
+    }
+    if options.connect_timeout_us > 0 {
+        builder = builder.connect_timeout(Duration::from_micros(options.connect_timeout_us));
+    }
+    // SAFETY: the caller's promise.
+    if let Some(json) = unsafe { pointer::some_text(options.service_config, "the config")? } {
+        builder = builder.service_config(json);
+    }
+    Ok(builder.wait_for_ready(options.wait_for_ready))
+}
+
+fn wrong(error: ConnectError) -> Status {
+    match error {
+        ConnectError::Unreachable(status) => status,
+        ConnectError::Loop(error) => Status::resource_exhausted(error.to_string()),
+        error => Status::invalid_argument(error.to_string()),
+    }
+}

@@ -1,0 +1,298 @@
+//! Calls to be handled: between a handler's future, which the server polls, and the program that
+//! answers from wherever it likes.
+//!
+//! The future only waits for the outcome. If it is dropped, the server does not want the answer any
+//! more: the call was given up, or its time is over.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use petasos::untyped::Payload;
+use petasos::{Code, Metadata, Response, Status};
+
+use crate::bell::{Bell, For, petasos_waker};
+use crate::bytes::petasos_slice;
+use crate::call::petasos_call;
+use crate::failure::{PETASOS_OK, guarded, guarded_or, petasos_code};
+use crate::metadata::{copied, petasos_metadata};
+use crate::parts::{Parts, Receiving, Sending};
+use crate::{pointer, wait};
+
+/// How a handler's call ends; with the response, if it has only one.
+pub(crate) type Outcome = Result<Option<Response<Payload>>, Status>;
+
+/// Which method is called, and in what time.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) service: &'static str,
+    pub(crate) method: &'static str,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What a call has besides its directions if it is to be handled.
+pub(crate) struct Handling {
+    asked: Asked,
+    answer: Arc<Answer>,
+}
+
+impl Handling {
+    /// With the future that the server polls.
+    pub(crate) fn new(asked: Asked, bell: Arc<Bell>) -> (Handling, Waiting) {
+        let answer = Arc::new(Answer { state: Mutex::default(), bell });
+        (Handling { asked, answer: answer.clone() }, Waiting(answer))
+    }
+
+    /// Ends the call; whether anybody wants to know.
+    pub(crate) fn finish(&self, outcome: Outcome) -> bool {
+        self.answer.finish(outcome)
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.answer.state().is_over
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        self.answer.finish(Err(Status::internal("the handler gave no answer")));
+    }
+}
+
+/// What both sides know.
+struct Answer {
+    state: Mutex<State>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Default)]
+struct State {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+    /// The outcome was given, or is not wanted any more.
+    is_over: bool,
+}
+
+impl Answer {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finish(&self, outcome: Outcome) -> bool {
+        let mut state = self.state();
+        if core::mem::replace(&mut state.is_over, true) {
+            drop(state);
+            return false;
+        }
+        state.outcome = Some(outcome);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+}
+
+/// The handler's future.
+pub(crate) struct Waiting(Arc<Answer>);
+
+impl Future for Waiting {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let waker = cx.waker().clone();
+        let mut state = self.0.state();
+        if let Some(outcome) = state.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        let earlier = state.waker.replace(waker);
+        drop(state);
+        drop(earlier);
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.is_over = true;
+        let rest = (state.outcome.take(), state.waker.take());
+        drop(state);
+        drop(rest);
+        self.0.bell.ring();
+    }
+}
+
+fn look_cancelled(handling: &Handling) -> Poll<Result<petasos_code, Status>> {
+    match handling.is_cancelled() {
+        true => Poll::Ready(Ok(PETASOS_OK)),
+        false => Poll::Pending,
+    }
+}
+
+/// A handler's: which service is called. Valid for good; empty for a caller's.
+///
+/// # Safety
+/// The call is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_service(call: *const petasos_call) -> petasos_slice {
+    // SAFETY: the caller's promise.
+    let call = unsafe { call.as_ref() };
+    let handling = call.and_then(|call| call.handling().ok());
+    petasos_slice::of(handling.map_or(&[], |known| known.asked.service.as_bytes()))
+}
+
+/// A handler's: which method is called, without its service. Valid for good.
+///
+/// # Safety
+/// The call is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_method(call: *const petasos_call) -> petasos_slice {
+    // SAFETY: the caller's promise.
+    let call = unsafe { call.as_ref() };
+    let handling = call.and_then(|call| call.handling().ok());
+    petasos_slice::of(handling.map_or(&[], |known| known.asked.method.as_bytes()))
+}
+
+/// A handler's: what was left of the caller's time when the call arrived, in microseconds; 0 for no
+/// limit.
+///
+/// # Safety
+/// The call is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_timeout_us(call: *const petasos_call) -> u64 {
+    // SAFETY: the caller's promise.
+    let call = unsafe { call.as_ref() };
+    let timeout = call.and_then(|call| call.handling().ok()?.asked.timeout);
+    timeout.map_or(0, |timeout| u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX).max(1))
+}
+
+/// A handler's: sends the initial metadata, which go with the first message otherwise. At most
+/// once, before messages.
+///
+/// # Safety
+/// The call is valid, and so are the metadata.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_send_metadata(
+    call: *const petasos_call,
+    metadata: *const petasos_metadata,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promises.
+        let (call, metadata) = unsafe { (pointer::shared(call, "the call")?, copied(metadata)) };
+        call.handling()?;
+        let mut parts = call.parts();
+        match &mut parts.sending {
+            Sending::Idle(sender) => {
+                *sender.metadata_mut() = metadata;
+                sender.send_metadata();
+            }
+            Sending::One(_) => parts.head = metadata,
+            Sending::Over(Err(status)) => return Err(status.clone()),
+            _ => return Err(Status::failed_precondition("messages were sent already")),
+        }
+        Ok(PETASOS_OK)
+    })
+}
+
+/// A handler's: ends the call, with PETASOS_OK or another of gRPC's codes. For others, `message` is
+/// a text for people of `message_length` bytes, and `details` a serialized `google.rpc.Status`;
+/// both may be empty. The trailing metadata may be null. PETASOS_CANCELLED if nobody waits for it
+/// any more. The call is still to be freed.
+///
+/// # Safety
+/// The call is valid, so many bytes are at `message` and `details`, and the metadata are null or
+/// valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_finish(
+    call: *const petasos_call,
+    code: petasos_code,
+    message: *const u8,
+    message_length: usize,
+    details: *const u8,
+    details_length: usize,
+    trailers: *const petasos_metadata,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promises.
+        let (call, message, details, trailers) = unsafe {
+            (
+                pointer::shared(call, "the call")?,
+                pointer::slice(message, message_length)?,
+                pointer::slice(details, details_length)?,
+                copied(trailers),
+            )
+        };
+        let handling = call.handling()?;
+        let mut parts = call.parts();
+        if parts.is_sending() {
+            return Err(Status::failed_precondition("a message is still under way"));
+        }
+        let outcome = match u32::try_from(code).map(Code::from_number) {
+            Ok(Code::Ok) => well(&mut parts, trailers),
+            Ok(code) => {
+                let text = String::from_utf8_lossy(message).into_owned();
+                let status = Status::new(code, text).with_details(details.to_vec());
+                Err(status.with_metadata(trailers))
+            }
+            Err(_) => return Err(Status::invalid_argument(format!("{code} ends no call"))),
+        };
+        parts.receiving = Receiving::Over(Ok(()));
+        parts.sending = Sending::Over(Ok(()));
+        drop(parts);
+        match handling.finish(outcome) {
+            true => Ok(PETASOS_OK),
+            false => Err(Status::cancelled("nobody waits for the answer")),
+        }
+    })
+}
+
+/// The outcome of a call that went well.
+fn well(parts: &mut Parts, trailers: Metadata) -> Outcome {
+    match &mut parts.sending {
+        Sending::One(message) => {
+            let none = || Status::internal("the handler gave no response");
+            let mut response = Response::new(message.take().ok_or_else(none)?);
+            *response.metadata_mut() = core::mem::take(&mut parts.head);
+            *response.trailers_mut() = trailers;
+            return Ok(Some(response));
+        }
+        Sending::Idle(sender) => *sender.trailers_mut() = trailers,
+        // The call is over, and nobody will hear of it.
+        _ => {}
+    }
+    Ok(None)
+}
+
+/// A handler's: whether nobody waits for its end any more, or it has ended.
+///
+/// # Safety
+/// The call is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_is_cancelled(call: *const petasos_call) -> bool {
+    guarded_or(false, || {
+        // SAFETY: the caller's promise.
+        let call = unsafe { call.as_ref() };
+        call.and_then(|call| call.handling().ok()).is_some_and(Handling::is_cancelled)
+    })
+}
+
+/// A handler's: waits until petasos_call_is_cancelled, which PETASOS_OK says.
+///
+/// # Safety
+/// The call is valid, and the waker is as it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_call_poll_cancelled(
+    call: *const petasos_call,
+    waker: petasos_waker,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let call = unsafe { pointer::shared(call, "the call")? };
+        let handling = call.handling()?;
+        wait::poll(call.bell(), For::Cancelling, waker, |_| look_cancelled(handling))
+    })
+}

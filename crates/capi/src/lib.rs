@@ -1,0 +1,56 @@
+//! The C ABI: calls and services whose messages are bytes in protobuf's encoding.
+//!
+//! `include/petasos.h` is generated from this crate (`tests/header.rs`) and says what programs have
+//! to know. How it is made:
+//!
+//! - **Handles** are opaque boxes. Whoever gets one frees it, with the function of its type.
+//! - **Nothing waits by itself.** A call is futures of the facade in a box, polled on the thread
+//!   that asks; what ends a wait rings a *bell* ([`bell`]): it unparks a thread that blocks, or
+//!   calls back into the program. So there is no executor and no thread of the ABI's own.
+//! - **Errors** are codes; what else there is to say is kept per thread ([`failure`]).
+//! - **No panic leaves**: every function runs within [`failure::guarded`].
+//!
+//! Who may touch what: only functions that C calls see raw pointers, and turn them into references
+//! at once ([`pointer`]). No lock is held while code of the program runs, but for a bell's own, so
+//! that a bell that was silenced is silent.
+//!
+//! Boundary rule: adds no mechanism of calls; knows no more than the facade offers to anyone.
+
+#![allow(non_camel_case_types, reason = "types are named as C names them")]
+
+mod accept;
+mod bell;
+mod bytes;
+mod call;
+mod channel;
+mod failure;
+mod handler;
+mod metadata;
+mod parts;
+mod pointer;
+mod queue;
+mod server;
+mod service;
+mod wait;
+
+pub use bell::{petasos_wake, petasos_waker};
+pub use bytes::{petasos_bytes, petasos_bytes_free, petasos_slice};
+pub use call::*;
+pub use channel::*;
+pub use failure::*;
+pub use handler::*;
+pub use metadata::*;
+pub use queue::*;
+pub use server::*;
+pub use service::*;
+
+/// The version of this interface. It grows with each change that programs can notice; a program
+/// that was built for a smaller number goes on working.
+pub const PETASOS_ABI_VERSION: u32 = 1;
+
+/// The version of the interface that the library has: PETASOS_ABI_VERSION or more.
+// SAFETY: nothing else has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn petasos_abi_version() -> u32 {
+    PETASOS_ABI_VERSION
+}

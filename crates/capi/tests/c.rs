@@ -1,0 +1,117 @@
+//! The examples in C, compiled as strictly as C allows, call each other.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+
+/// The crate is linked so that cargo makes the shared library, too.
+#[test]
+fn the_version_is_that_of_the_header() {
+    assert_eq!(petasos_capi::petasos_abi_version(), petasos_capi::PETASOS_ABI_VERSION);
+    let header = std::fs::read_to_string(crate_folder().join("include/petasos.h"));
+    let line = format!("#define PETASOS_ABI_VERSION {}\n", petasos_capi::PETASOS_ABI_VERSION);
+    assert!(header.expect("the header is there").contains(&line));
+}
+
+fn crate_folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether there is a compiler for C; says so if not.
+fn has_compiler() -> bool {
+    let found = Command::new("cc").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: no C compiler `cc`");
+    }
+    found
+}
+
+/// A folder with the library under the names that linkers and loaders look for.
+fn library_folder(test: &str) -> PathBuf {
+    let executable = std::env::current_exe().expect("the test has a path");
+    let built = executable.with_file_name("libpetasos_capi.so");
+    assert!(built.exists(), "cargo has not made {}", built.display());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    for name in ["libpetasos.so", "libpetasos.so.1"] {
+        let link = folder.join(name);
+        let _ = std::fs::remove_file(&link);
+        symlink(&built, link).expect("a link can be made");
+    }
+    folder
+}
+
+/// Compiles an example.
+fn compile(folder: &Path, name: &str) -> PathBuf {
+    let (program, sources) = (folder.join(name), crate_folder().join("examples/c"));
+    let output = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-pthread", "-I"])
+        .arg(crate_folder().join("include"))
+        .arg(sources.join(name).with_extension("c"))
+        .arg("-L")
+        .arg(folder)
+        .arg(format!("-Wl,-rpath,{}", folder.display()))
+        .args(["-lpetasos", "-o"])
+        .arg(&program)
+        .output()
+        .expect("the compiler runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// The server, which ends with its standard input.
+struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    ports: Vec<String>,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Server {
+        let mut child = Command::new(compile(folder, "greeter_server"))
+            .arg(crate_folder().join("examples/c/greeter.proto"))
+            .args(["127.0.0.1:0", "127.0.0.1:0"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("it was piped");
+        BufReader::new(output).read_line(&mut line).expect("it is text");
+        let ports = line.split_whitespace().map(str::to_owned).collect();
+        Server { input: child.stdin.take(), child, ports }
+    }
+
+    fn end(mut self) {
+        drop(self.input.take());
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+fn run(client: &Path, target: &str, names: &[&str]) -> Output {
+    Command::new(client).arg(target).args(names).output().expect("the client runs")
+}
+
+#[test]
+fn a_client_and_a_server_in_c_understand_each_other() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = library_folder("c");
+    let (client, server) = (compile(&folder, "greeter_client"), Server::start(&folder));
+    assert_eq!(server.ports.len(), 2, "the server did not start");
+    for (scheme, port) in ["petasos", "grpc"].iter().zip(&server.ports) {
+        let target = format!("{scheme}://127.0.0.1:{port}");
+        let output = run(&client, &target, &["Ada", "Grace"]);
+        let (out, err) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{target}: {err}");
+        assert_eq!(out, "Hello, Ada\nHello, Ada\nHello, Grace\n", "{target}: {err}");
+        let output = run(&client, &target, &[""]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(err, "Greet: code 3: nobody is named\n", "{target}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+    server.end();
+}

@@ -1,0 +1,11 @@
+"""Petasos: remote procedure calls in microseconds.
+
+`python -m petasos.compile` makes stubs and servicers of .proto files; `petasos.aio` has channels
+and servers for asyncio.
+"""
+
+from ._service import Service
+from ._status import Metadata, RpcError, StatusCode
+
+__all__ = ["Metadata", "RpcError", "Service", "StatusCode"]
+__version__ = "0.1.0"

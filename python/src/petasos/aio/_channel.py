@@ -1,0 +1,100 @@
+"""Channels."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_void_p, sizeof
+from typing import Callable, Optional
+
+from .._library import ChannelOptions, check, lib, microseconds
+from .._service import Service
+from ._call import StreamStream, StreamUnary, UnaryStream, UnaryUnary
+
+
+class Channel:
+    """A way to servers: `petasos://HOST:PORT[,HOST:PORT…]` or `grpc://HOST:PORT[,…]`.
+
+    It connects when the first call needs it. Any number of event loops may use it.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        timeout: Optional[float] = None,
+        connect_timeout: Optional[float] = None,
+        wait_for_ready: bool = False,
+        service_config: Optional[str] = None,
+    ) -> None:
+        """Times are in seconds; `timeout` is what each call may take, unless it asks for less.
+
+        `service_config` is gRPC's, as JSON.
+        """
+        options = ChannelOptions(
+            sizeof(ChannelOptions),
+            microseconds(timeout),
+            microseconds(connect_timeout),
+            wait_for_ready,
+            None if service_config is None else service_config.encode(),
+        )
+        self._handle = c_void_p()
+        self.target = target
+        check(lib.channel_open(target.encode(), byref(options), byref(self._handle)))
+
+    def client(self, service: Service) -> "Client":
+        """A service, called over this channel: what stubs are made of."""
+        return Client(self._handle, service)
+
+    async def close(self) -> None:
+        """Makes no more calls with this channel; clients that there are go on."""
+        self._free()
+
+    async def __aenter__(self) -> "Channel":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _free(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), c_void_p()
+        if handle:
+            lib.channel_free(handle)
+
+    def __del__(self) -> None:
+        self._free()
+
+    def __repr__(self) -> str:
+        return f"Channel({self.target!r})"
+
+
+class Client:
+    """The methods of a service, by name."""
+
+    def __init__(self, channel: c_void_p, service: Service) -> None:
+        self._handle = c_void_p()
+        check(lib.client_new(channel, service.handle, byref(self._handle)))
+
+    @property
+    def handle(self) -> c_void_p:
+        """The library's."""
+        return self._handle
+
+    def unary_unary(self, method: str, parse: Callable) -> UnaryUnary:
+        """A method of one request and one response, which `parse` makes of bytes."""
+        return UnaryUnary(self, method, parse)
+
+    def unary_stream(self, method: str, parse: Callable) -> UnaryStream:
+        """A method of one request and many responses."""
+        return UnaryStream(self, method, parse)
+
+    def stream_unary(self, method: str, parse: Callable) -> StreamUnary:
+        """A method of many requests and one response."""
+        return StreamUnary(self, method, parse)
+
+    def stream_stream(self, method: str, parse: Callable) -> StreamStream:
+        """A method of many requests and many responses."""
+        return StreamStream(self, method, parse)
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), c_void_p()
+        if handle:
+            lib.client_free(handle)

@@ -1,0 +1,361 @@
+"""Calls of every kind, over datagrams and over gRPC, between servers and clients in Python."""
+
+import asyncio
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import petasos
+import petasos.aio
+from petasos import RpcError, StatusCode
+from petasos import compile as compiler
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent / "examples"
+
+PROTO = """
+syntax = "proto3";
+package flow;
+import "google/protobuf/timestamp.proto";
+import "parts/part.proto";
+
+// Streams of every "shape".
+service Flow {
+  // Returns what it gets.
+  rpc Echo(Chunk) returns (Chunk);
+  rpc Produce(Chunk) returns (stream Chunk);
+  rpc Collect(stream Chunk) returns (Chunk);
+  rpc Chat(stream Chunk) returns (stream Chunk);
+}
+
+message Chunk {
+  enum Kind { PLAIN = 0; FANCY = 1; }
+  int64 number = 1;
+  string text = 2;
+  bytes data = 3;
+  Kind kind = 4;
+  map<string, parts.Part> parts = 5;
+  google.protobuf.Timestamp at = 6;
+  repeated parts.Part list = 7;
+}
+"""
+
+PART = 'syntax = "proto3"; package parts; message Part { double weight = 1; }'
+
+_folder = tempfile.TemporaryDirectory()
+
+
+def setUpModule():
+    """Compiles the file and imports what was made of it."""
+    global pb, flow
+    root = Path(_folder.name)
+    (root / "protos" / "parts").mkdir(parents=True)
+    (root / "protos" / "flow.proto").write_text(PROTO)
+    (root / "protos" / "parts" / "part.proto").write_text(PART)
+    code = compiler.main(
+        ["-I", str(root / "protos"), "--out", str(root / "made"), str(root / "protos/flow.proto")]
+    )
+    assert code == 0
+    sys.path.insert(0, str(root / "made"))
+    pb = importlib.import_module("flow_pb2")
+    flow = importlib.import_module("flow_petasos")
+
+
+def tearDownModule():
+    _folder.cleanup()
+
+
+def servicer():
+    """Does what the text of chunks asks for."""
+
+    class Flow(flow.FlowServicer):
+        def __init__(self):
+            self.cancelled = asyncio.Event()
+            self.started = asyncio.Event()
+
+        async def Echo(self, request, context):
+            if request.text == "fail":
+                trailers = (("why", "asked"), ("why-bin", b"\0\xff"))
+                await context.abort(StatusCode.NOT_FOUND, "no such thing", trailers)
+            if request.text == "break":
+                raise ValueError("broken")
+            if request.text == "wait":
+                self.started.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    self.cancelled.set()
+            if request.text == "time":
+                return pb.Chunk(number=int(context.time_remaining() is not None))
+            if request.text == "metadata":
+                await context.send_initial_metadata(context.invocation_metadata())
+                context.set_trailing_metadata((("end", "here"),))
+            return request
+
+        async def Produce(self, request, context):
+            if request.text == "endless":
+                try:
+                    while True:
+                        yield request
+                finally:
+                    self.cancelled.set()
+            for number in range(request.number):
+                yield pb.Chunk(number=number, data=request.data)
+            if request.text == "fail":
+                raise RpcError(StatusCode.ABORTED, "that was all")
+
+        async def Collect(self, requests, context):
+            numbers = [chunk.number async for chunk in requests]
+            return pb.Chunk(number=sum(numbers), text=str(len(numbers)))
+
+        async def Chat(self, requests, context):
+            async for chunk in requests:
+                yield chunk
+
+    return Flow()
+
+
+class Calls:
+    """Cases for any transport."""
+
+    async def asyncSetUp(self):
+        self.servicer = servicer()
+        self.server = petasos.aio.Server()
+        self.server.listen("127.0.0.1:0")
+        self.server.listen_grpc("127.0.0.1:0")
+        flow.add_FlowServicer_to_server(self.servicer, self.server)
+        await self.server.start()
+        self.channel = petasos.aio.Channel(self.target())
+        self.stub = flow.FlowStub(self.channel)
+
+    async def asyncTearDown(self):
+        await self.channel.close()
+        await self.server.stop()
+
+    async def fails(self, awaitable):
+        """The error of a call that fails."""
+        with self.assertRaises(RpcError) as caught:
+            await asyncio.wait_for(awaitable, 30)
+        return caught.exception
+
+    async def test_messages_arrive_as_they_were_sent(self):
+        chunk = pb.Chunk(number=-5, text="ä", data=bytes(range(256)), kind=pb.Chunk.FANCY)
+        chunk.parts["one"].weight = 1.5
+        chunk.list.add(weight=2)
+        chunk.at.seconds = 7
+        self.assertEqual(await self.stub.Echo(chunk), chunk)
+        self.assertEqual(await self.stub.Echo(pb.Chunk()), pb.Chunk())
+        large = pb.Chunk(data=b"x" * 1_000_000)
+        self.assertEqual(await self.stub.Echo(large), large)
+
+    async def test_many_calls_at_once(self):
+        calls = [self.stub.Echo(pb.Chunk(number=number)) for number in range(500)]
+        answers = await asyncio.gather(*calls)
+        self.assertEqual([answer.number for answer in answers], list(range(500)))
+
+    async def test_failures_tell_code_details_and_metadata(self):
+        error = await self.fails(self.stub.Echo(pb.Chunk(text="fail")))
+        self.assertEqual((error.code(), error.details()), (StatusCode.NOT_FOUND, "no such thing"))
+        self.assertEqual(error.trailing_metadata(), (("why", "asked"), ("why-bin", b"\0\xff")))
+        with self.assertLogs("petasos", "ERROR"):
+            error = await self.fails(self.stub.Echo(pb.Chunk(text="break")))
+        self.assertEqual(error.code(), StatusCode.UNKNOWN)
+        self.assertIn("broken", error.details())
+
+    async def test_metadata_travel_both_ways(self):
+        given = (("key", "value"), ("key", "again"), ("blob-bin", b"\x01\x00"))
+        call = self.stub.Echo(pb.Chunk(text="metadata"), metadata=given)
+        await call
+        there = await call.initial_metadata()
+        self.assertEqual([entry for entry in there if entry in given], list(given))
+        self.assertIn(("end", "here"), call.trailing_metadata())
+        error = await self.fails(self.refused((("Bad key", "value"),)))
+        self.assertEqual(error.code(), StatusCode.INVALID_ARGUMENT)
+
+    async def refused(self, metadata):
+        return await self.stub.Echo(pb.Chunk(), metadata=metadata)
+
+    async def test_deadlines_reach_the_handler_and_end_it(self):
+        self.assertEqual((await self.stub.Echo(pb.Chunk(text="time"))).number, 0)
+        self.assertEqual((await self.stub.Echo(pb.Chunk(text="time"), timeout=60)).number, 1)
+        error = await self.fails(self.stub.Echo(pb.Chunk(text="wait"), timeout=0.2))
+        self.assertEqual(error.code(), StatusCode.DEADLINE_EXCEEDED)
+        await asyncio.wait_for(self.servicer.cancelled.wait(), 30)
+
+    async def test_cancelling_a_task_cancels_its_handler(self):
+        async def wait():
+            await self.stub.Echo(pb.Chunk(text="wait"))
+
+        task = asyncio.ensure_future(wait())
+        await asyncio.wait_for(self.servicer.started.wait(), 30)
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(self.servicer.cancelled.wait(), 30)
+
+    async def test_a_call_that_is_cancelled_says_so(self):
+        call = self.stub.Echo(pb.Chunk(text="wait"))
+        reading = asyncio.ensure_future(call.read())
+        await asyncio.wait_for(self.servicer.started.wait(), 30)
+        call.cancel()
+        self.assertEqual((await self.fails(reading)).code(), StatusCode.CANCELLED)
+        await asyncio.wait_for(self.servicer.cancelled.wait(), 30)
+
+    async def test_responses_are_a_stream(self):
+        chunks = [chunk async for chunk in self.stub.Produce(pb.Chunk(number=100, data=b"ab"))]
+        self.assertEqual([chunk.number for chunk in chunks], list(range(100)))
+        self.assertEqual({chunk.data for chunk in chunks}, {b"ab"})
+        self.assertEqual([chunk async for chunk in self.stub.Produce(pb.Chunk())], [])
+        call, got = self.stub.Produce(pb.Chunk(number=2, text="fail")), []
+        with self.assertRaises(RpcError) as caught:
+            async for chunk in call:
+                got.append(chunk.number)
+        self.assertEqual((got, caught.exception.code()), ([0, 1], StatusCode.ABORTED))
+
+    async def test_who_stops_reading_ends_the_handler(self):
+        stream = self.stub.Produce(pb.Chunk(text="endless")).__aiter__()
+        for _ in range(10):
+            await stream.__anext__()
+        await stream.aclose()
+        await asyncio.wait_for(self.servicer.cancelled.wait(), 30)
+
+    async def test_requests_are_a_stream(self):
+        def numbers():
+            for number in range(50):
+                yield pb.Chunk(number=number)
+
+        answer = await self.stub.Collect(numbers())
+        self.assertEqual((answer.number, answer.text), (sum(range(50)), "50"))
+        call = self.stub.Collect()
+        await call.write(pb.Chunk(number=7))
+        await call.done_writing()
+        self.assertEqual((await call).number, 7)
+        self.assertEqual((await self.stub.Collect([])).text, "0")
+
+    async def test_both_sides_are_streams(self):
+        call = self.stub.Chat(timeout=60)
+        for number in range(20):
+            await call.write(pb.Chunk(number=number))
+            self.assertEqual((await call.read()).number, number)
+        await call.done_writing()
+        self.assertIsNone(await call.read())
+        self.assertIsNone(await call.read(), "and again")
+
+        async def numbers():
+            for number in range(200):
+                yield pb.Chunk(number=number)
+
+        answers = [chunk.number async for chunk in self.stub.Chat(numbers())]
+        self.assertEqual(answers, list(range(200)))
+
+    async def test_handlers_that_are_missing_are_unimplemented(self):
+        server = petasos.aio.Server()
+        server.listen("127.0.0.1:0")
+        server.listen_grpc("127.0.0.1:0")
+        flow.add_FlowServicer_to_server(flow.FlowServicer(), server)
+        async with server:
+            stub = flow.FlowStub(petasos.aio.Channel(self.target(server)))
+            error = await self.fails(stub.Echo(pb.Chunk()))
+            self.assertEqual(error.code(), StatusCode.UNIMPLEMENTED)
+            error = await self.fails(stub.Produce(pb.Chunk()).read())
+            self.assertEqual(error.code(), StatusCode.UNIMPLEMENTED)
+
+    async def test_a_server_that_stops_lets_calls_finish(self):
+        waiting = asyncio.ensure_future(self.stub.Echo(pb.Chunk(text="wait")).read())
+        await asyncio.wait_for(self.servicer.started.wait(), 30)
+        await self.server.stop(grace=0.1)
+        self.assertEqual((await self.fails(waiting)).code(), StatusCode.UNAVAILABLE)
+        self.assertTrue(self.servicer.cancelled.is_set())
+
+
+class Datagrams(Calls, unittest.IsolatedAsyncioTestCase):
+    """Over Petasos' own protocol."""
+
+    def target(self, server=None):
+        return f"petasos://127.0.0.1:{(server or self.server).port}"
+
+
+class Grpc(Calls, unittest.IsolatedAsyncioTestCase):
+    """Over gRPC."""
+
+    def target(self, server=None):
+        return f"grpc://127.0.0.1:{(server or self.server).grpc_port}"
+
+
+class Compiler(unittest.TestCase):
+    """What is wrong in files is told with its place."""
+
+    def test_errors_say_where(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "bad.proto").write_text('syntax = "proto3";\nmessage A { Nope a = 1; }\n')
+            with self.assertRaises(RpcError) as caught:
+                compiler.generate(["bad.proto"], [folder])
+        self.assertEqual(caught.exception.code(), StatusCode.INVALID_ARGUMENT)
+        self.assertIn("bad.proto:2:", caught.exception.details())
+
+    def test_comments_become_documentation(self):
+        self.assertEqual(flow.FlowStub.__doc__, 'Streams of every "shape".')
+        self.assertEqual(flow.FlowServicer.Echo.__doc__, "Returns what it gets.")
+
+
+class Examples(unittest.TestCase):
+    """The examples do what they say."""
+
+    def made(self, folder):
+        protos = [str(path) for path in sorted((EXAMPLES / "protos").glob("*.proto"))]
+        self.assertEqual(compiler.main(["--out", folder, *protos]), 0)
+        path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+        return {**os.environ, "PYTHONPATH": path}
+
+    def run_example(self, environment, *arguments):
+        command = [sys.executable, *arguments]
+        done = subprocess.run(
+            command, env=environment, cwd=EXAMPLES, capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.returncode, 0)
+        return done.stdout
+
+    def test_route_guide(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = self.run_example(self.made(folder), "route_guide.py")
+        expected = [
+            "here is a lighthouse",
+            "elsewhere: NOT_FOUND: nothing is there",
+            "in the area: a lighthouse",
+            "in the area: a windmill",
+            "a route of 3 points, 3 features",
+            "was there before: first",
+            "was there before: first",
+            "was there before: second",
+        ]
+        self.assertEqual(out.splitlines(), expected)
+
+    def test_greeter(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = self.made(folder)
+            command = [sys.executable, "greeter.py", "serve"]
+            command += ["--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+            with subprocess.Popen(
+                command,
+                env=environment,
+                cwd=EXAMPLES,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as server:
+                ports = server.stdout.readline().split()
+                for scheme, port in zip(["petasos", "grpc"], ports):
+                    target = f"{scheme}://127.0.0.1:{port}"
+                    out = self.run_example(environment, "greeter.py", "call", target, "Ada", "Bo")
+                    self.assertEqual(out, "Hello, Ada\nHello, Ada\nHello, Bo\n")
+                server.stdin.close()
+                self.assertEqual(server.wait(60), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
