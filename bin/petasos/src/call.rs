@@ -1,4 +1,4 @@
-//! `petasos call`: one call, its answer, and how long it took.
+//! `petasos raw`: one call of plain bytes, its answer, and how long it took.
 
 use std::io::{self, Read};
 
@@ -10,10 +10,11 @@ use petasos_report::duration_us;
 use crate::client::{Client, resolve};
 use crate::failure::Failure;
 use crate::output;
+use crate::security::SecurityArgs;
 use crate::service::{self, Query, Status};
 use crate::transport::TransportArgs;
 
-/// What `petasos call` can be told.
+/// What `petasos raw` can be told.
 #[derive(Args)]
 pub struct CallArgs {
     /// The server, as HOST:PORT.
@@ -23,6 +24,8 @@ pub struct CallArgs {
     what: What,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
     /// How long to wait, for the session and for the answer.
     #[arg(long, value_name = "MS", default_value_t = 5000, global = true,
           value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
@@ -73,7 +76,7 @@ pub fn run(args: &CallArgs) -> Result<(), Failure> {
     let timeout = Duration::from_millis(args.timeout);
     let servers = resolve(&args.server)?;
     let (method, request) = request_of(&args.what)?;
-    let mut client = Client::connect(&args.transport, &servers, timeout)?;
+    let mut client = Client::connect(&args.transport, &args.security, &servers, timeout)?;
     let (response, took) = client.call(method, &request, timeout)?;
     let answer = read_answer(&args.what, &response)?;
     let took_us = took.as_nanos() as f64 / 1000.0;

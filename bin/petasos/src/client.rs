@@ -12,6 +12,7 @@ use petasos_endpoint::{
 };
 
 use crate::failure::Failure;
+use crate::security::SecurityArgs;
 use crate::transport::TransportArgs;
 
 /// How long an adaptive loop spins before it sleeps.
@@ -37,12 +38,13 @@ pub fn open_endpoint<S>(
 /// If sockets or threads cannot be had.
 pub fn open_client<S>(
     transport: &TransportArgs,
-    server: SocketAddr,
-    connect_timeout: Duration,
+    security: &SecurityArgs,
+    (server, connect_timeout): (SocketAddr, Duration),
     state: S,
 ) -> Result<(Node, Endpoint<S>), Failure> {
     let name = format!("petasos, process {}", std::process::id());
-    let node = Node::start(NodeConfig { connect_timeout, name, ..NodeConfig::default() })?;
+    let config = NodeConfig { connect_timeout, name, ..NodeConfig::default() };
+    let node = Node::start(security.apply(config)?)?;
     let at = (transport.ip_towards(server), 0);
     let mut endpoint = open_endpoint(transport, at, EndpointConfig::default(), state)?;
     endpoint.attach(&node)?;
@@ -91,12 +93,13 @@ impl Client {
     /// Why the last of them did not.
     pub fn connect(
         transport: &TransportArgs,
+        security: &SecurityArgs,
         servers: &[SocketAddr],
         timeout: Duration,
     ) -> Result<Client, Failure> {
         let mut last = Failure::new("there is no address to connect to");
         for server in servers {
-            match Client::connect_to(transport, *server, timeout) {
+            match Client::connect_to(transport, security, *server, timeout) {
                 Ok(client) => return Ok(client),
                 Err(failure) => last = failure,
             }
@@ -106,10 +109,11 @@ impl Client {
 
     fn connect_to(
         transport: &TransportArgs,
+        security: &SecurityArgs,
         server: SocketAddr,
         timeout: Duration,
     ) -> Result<Client, Failure> {
-        let (node, mut endpoint) = open_client(transport, server, timeout, None)?;
+        let (node, mut endpoint) = open_client(transport, security, (server, timeout), None)?;
         let session = endpoint.connect_and_wait(server, timeout);
         let session = session.map_err(|error| Failure::of_connect(server, &error, transport))?;
         Ok(Client { endpoint, session, server, _node: node })

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use petasos_endpoint::{
-    AttachError, CallError, ConnectAndWaitError, EnqueueError, FailureReason, NodeError,
-    RefuseCode, SessionError,
+    AttachError, CallError, CertificateFlaw, ConnectAndWaitError, EnqueueError, FailureReason,
+    HandshakeFailure, NodeError, RefuseCode, SessionError,
 };
 use petasos_netio::SetupError;
 use petasos_report::WriteError;
@@ -80,6 +80,10 @@ impl Failure {
                 "restart the server and try again".into()
             }
             SessionError::ClosedByPeer => "try again".into(),
+            SessionError::Plaintext(_) => {
+                "give --tls-cert, --tls-key and --tls-ca, or --plaintext".into()
+            }
+            SessionError::Tls(failure) => advice_on_tls(failure).into(),
             SessionError::NoRoute => {
                 "start the server with --listen and an address of its own".into()
             }
@@ -94,9 +98,10 @@ impl Failure {
             error => error.to_string(),
         };
         let attempt = match error {
-            SessionError::PeerFailed(_) | SessionError::PeerEnded | SessionError::ClosedByPeer => {
-                "lost the server at"
-            }
+            SessionError::PeerFailed(_)
+            | SessionError::PeerEnded
+            | SessionError::ClosedByPeer
+            | SessionError::RingsLost => "lost the server at",
             _ => "cannot connect to",
         };
         Failure::with_advice(format_args!("{attempt} {server}: {what}"), advice)
@@ -200,8 +205,35 @@ impl From<NodeError> for Failure {
             NodeError::AddressInUse(address) => in_use(address),
             NodeError::AddressNotLocal(address) => not_local(address),
             NodeError::System { attempt, error } => of_system(attempt, &error),
+            NodeError::Plaintext(address) => Failure::with_advice(
+                format_args!("{address} can be reached from other hosts, and there is no TLS"),
+                "give --tls-cert, --tls-key and --tls-ca, or --plaintext",
+            ),
+            NodeError::Credentials(error) => Failure::with_advice(
+                format_args!("TLS cannot be set up: {error}"),
+                "check the files of --tls-cert, --tls-key and --tls-ca",
+            ),
             error => Failure::new(error.to_string()),
         }
+    }
+}
+
+/// What to do about a TLS connection that failed.
+fn advice_on_tls(failure: &HandshakeFailure) -> &'static str {
+    match failure {
+        HandshakeFailure::Theirs(CertificateFlaw::WrongAddress) => {
+            "name the server with --allow, or give it a certificate for its address"
+        }
+        HandshakeFailure::Theirs(CertificateFlaw::NotAllowed) => {
+            "check --allow against the names in the server's certificate"
+        }
+        HandshakeFailure::Theirs(_) => "check --tls-ca, and the server's certificate",
+        HandshakeFailure::Ours(CertificateFlaw::NotAllowed) => {
+            "start the server with --allow and a name of this process's certificate"
+        }
+        HandshakeFailure::Ours(_) => "check --tls-cert, and the server's --tls-ca",
+        HandshakeFailure::Demanded => "give --tls-cert, --tls-key and --tls-ca",
+        _ => "check that the server has --tls-cert",
     }
 }
 

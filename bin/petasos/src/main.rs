@@ -1,7 +1,9 @@
-//! The command line: `serve`, `call`, `demo`, `bench`, `doctor`.
+//! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench` and
+//! `doctor`.
 //!
 //! Exit status: 0 if everything asked for was done, 1 if it failed (with one line on standard
-//! error that says why and what to do), 2 if the command line itself is wrong.
+//! error that says why and what to do), 2 if the command line itself is wrong; 64 and more for the
+//! statuses of typed calls.
 //!
 //! Boundary rule: joins endpoint, packet I/O and report; has no mechanism of its own.
 
@@ -12,11 +14,14 @@ mod demo;
 mod doctor;
 mod failure;
 mod output;
+mod security;
 mod serve;
 mod service;
 mod size;
 mod transport;
+mod typed;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -33,8 +38,16 @@ struct Cli {
 enum Command {
     /// Run a server with the demonstration services: echo and a key-value store.
     Serve(serve::ServeArgs),
-    /// Make one call to a server and print the answer.
-    Call(call::CallArgs),
+    /// Call a method of a typed service with JSON, over datagrams or gRPC.
+    Call(Box<typed::CallArgs>),
+    /// List a server's typed services, or the methods of one.
+    List(typed::ListArgs),
+    /// Show a server's services, methods and messages as .proto files declare them.
+    Describe(typed::DescribeArgs),
+    /// Ask whether a server, or one of its services, takes calls.
+    Health(typed::HealthArgs),
+    /// Call the demonstration services of `serve`, or any method by its number, with plain bytes.
+    Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
     Demo(demo::DemoArgs),
     /// Say what this host supports, and why not.
@@ -44,9 +57,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let outcome = match Cli::parse_from(with_raw(std::env::args_os().collect())).command {
         Command::Serve(args) => serve::run(&args),
-        Command::Call(args) => call::run(&args),
+        Command::Call(args) => return typed::call(&args),
+        Command::List(args) => return typed::list(&args),
+        Command::Describe(args) => return typed::describe(&args),
+        Command::Health(args) => return typed::health(&args),
+        Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => return bench::run(*args),
@@ -58,4 +75,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// `petasos call ADDR echo …` and the like are raw calls, too: none is a method's name, which has a
+/// slash.
+fn with_raw(mut args: Vec<OsString>) -> Vec<OsString> {
+    let is = |at: usize, words: &[&str]| {
+        let arg = args.get(at).and_then(|arg| arg.to_str());
+        arg.is_some_and(|arg| words.contains(&arg))
+    };
+    if is(1, &["call"]) && is(3, &["echo", "put", "get", "stats", "method"]) {
+        args[1] = "raw".into();
+    }
+    args
 }

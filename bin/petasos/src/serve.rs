@@ -21,6 +21,7 @@ use signal_hook::iterator::Signals;
 use crate::client::{SPIN, open_endpoint};
 use crate::failure::Failure;
 use crate::output;
+use crate::security::SecurityArgs;
 use crate::service::handlers::answer_waiting;
 use crate::service::{Server, Shared, register};
 use crate::size::parse_bytes;
@@ -42,6 +43,8 @@ pub struct ServeArgs {
     endpoints: u16,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
     /// Memory for stored values; more are refused.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     memory_max: usize,
@@ -83,7 +86,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         name: format!("petasos serve, process {}", std::process::id()),
         ..NodeConfig::default()
     };
-    let node = Node::start(config)?;
+    let node = Node::start(args.security.apply(config)?)?;
     let address = node.local_address().expect("a node that was told to listen does");
     let (ends, end) = channel();
     watch_signals(ends.clone())?;

@@ -16,7 +16,7 @@ fn a_port_in_use_is_named_with_advice() {
 
 #[test]
 fn an_address_of_another_host_is_named_with_advice() {
-    let finished = petasos(&["serve", "--listen", "192.0.2.1:7411"]);
+    let finished = petasos(&["serve", "--plaintext", "--listen", "192.0.2.1:7411"]);
     assert!(finished.failure().contains("is not an address of this host"), "{finished:?}");
 }
 

@@ -60,7 +60,7 @@ fn an_interface_without_af_xdp_is_named_with_advice() {
     let line = finished.failure();
     assert!(line.contains("interface lo is not Ethernet"), "{line}");
     let wanting = ["serve", "--transport", "xdp", "--interface", "none0", "--listen", "0.0.0.0:0"];
-    let finished = petasos(&wanting);
+    let finished = petasos(&[&wanting[..], &["--plaintext"]].concat());
     assert!(finished.failure().contains("no interface none0"), "{finished:?}");
     let finished = petasos(&["demo", "--transport", "xdp"]);
     assert!(finished.failure().contains("--connect"), "{finished:?}");
@@ -74,7 +74,7 @@ fn without_privileges_af_xdp_is_refused_with_advice() {
     let script = "ip link add v0 type veth peer name v1 && ip addr add 10.9.9.1/24 dev v0 && \
                   ip link set v0 up && ip link set v1 up && exec setpriv --bounding-set=-all \
                   --inh-caps=-all --reuid=65534 --clear-groups \"$0\" serve --transport xdp \
-                  --listen 10.9.9.1:0";
+                  --plaintext --listen 10.9.9.1:0";
     let line = apart(script);
     assert!(line.contains("no permission to") && line.contains("CAP_NET_ADMIN"), "{line}");
 }
@@ -85,7 +85,8 @@ fn an_interface_that_is_down_is_named_with_advice() {
         return;
     }
     let script = "ip link add v0 type veth peer name v1 && ip addr add 10.9.9.1/24 dev v0 && \
-                  exec \"$0\" serve --transport xdp --interface v0 --listen 10.9.9.1:0";
+                  exec \"$0\" serve --plaintext --transport xdp --interface v0 \
+                  --listen 10.9.9.1:0";
     let line = apart(script);
     assert!(line.contains("interface v0 is down: `ip link set v0 up`"), "{line}");
 }

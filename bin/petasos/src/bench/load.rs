@@ -10,11 +10,14 @@ use super::BenchError;
 use super::contention::Timeline;
 use crate::service::SIZED;
 
+/// How many calls before they are needed sessions are picked.
+const PICKED_AHEAD: usize = 8;
+
 /// The client's state.
 pub struct Load {
     pub sessions: Vec<SessionId>,
     /// Whence the next call's session is picked; without it, a call follows one on its session.
-    pick: Option<Rng>,
+    pick: Option<Pick>,
     request_bytes: u32,
     response_bytes: u32,
     batch: usize,
@@ -60,6 +63,23 @@ impl LoadTurn {
     }
 }
 
+/// Sessions picked at random, a few calls before they are needed: so the endpoint can be told.
+struct Pick {
+    rng: Rng,
+    ahead: [SessionId; PICKED_AHEAD],
+    next: usize,
+}
+
+impl Pick {
+    fn next(&mut self, sessions: &[SessionId], cx: &mut Context<Load>) -> SessionId {
+        let later = sessions[self.rng.below(sessions.len() as u64) as usize];
+        cx.will_call(later);
+        let at = self.next % PICKED_AHEAD;
+        self.next = at + 1;
+        std::mem::replace(&mut self.ahead[at], later)
+    }
+}
+
 impl Load {
     pub fn new(request_bytes: u32, response_bytes: u32, batch: usize, exact: bool) -> Load {
         Load {
@@ -85,12 +105,15 @@ impl Load {
 
     /// Makes every call go to a session picked at random.
     pub fn pick_sessions(&mut self) {
-        self.pick = Some(Rng::new(1));
+        let mut rng = Rng::new(1);
+        let sessions = &self.sessions;
+        let ahead = std::array::from_fn(|_| sessions[rng.below(sessions.len() as u64) as usize]);
+        self.pick = Some(Pick { rng, ahead, next: 0 });
     }
 
-    fn next_session(&mut self, last: SessionId) -> SessionId {
+    fn next_session(&mut self, cx: &mut Context<Load>, last: SessionId) -> SessionId {
         match &mut self.pick {
-            Some(rng) => self.sessions[rng.below(self.sessions.len() as u64) as usize],
+            Some(pick) => pick.next(&self.sessions, cx),
             None => last,
         }
     }
@@ -132,7 +155,7 @@ fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
     }
     if load.running && load.enqueued_this_turn < load.batch {
         load.enqueued_this_turn += 1;
-        let session = load.next_session(completion.session);
+        let session = load.next_session(cx, completion.session);
         load.send(cx, session, completion.request);
     } else {
         load.ready.push((completion.session, completion.request));

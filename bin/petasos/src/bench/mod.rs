@@ -22,6 +22,7 @@ mod publish;
 mod remote;
 mod resources;
 mod result;
+mod rpc;
 mod server;
 mod turns;
 
@@ -57,6 +58,7 @@ enum Apart {
     Bottleneck(bottleneck::BottleneckArgs),
     Loss(loss::LossArgs),
     Lab(lab::LabArgs),
+    Rpc(rpc::RpcArgs),
 }
 
 /// Runs one experiment and prints its outcome.
@@ -66,6 +68,7 @@ pub fn run(command: BenchCommand) -> ExitCode {
         (Some(Apart::Bottleneck(args)), _) => bottleneck::run(&args),
         (Some(Apart::Loss(args)), _) => loss::run(&args),
         (Some(Apart::Lab(args)), _) => lab::run(&args),
+        (Some(Apart::Rpc(args)), _) => rpc::run(&args),
         (None, Some(args)) => measure(&args, &command.contention),
         (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
     };

@@ -20,19 +20,19 @@ pub fn open_client(
     local: SocketAddr,
     server: SocketAddr,
 ) -> Result<(Node, Endpoint<Load>), BenchError> {
-    let node = Node::start(NodeConfig::default())?;
+    let node = Node::start(NodeConfig { plaintext: true, ..NodeConfig::default() })?;
     let io = args.open(local)?;
     let exact = args.experiment == Experiment::Latency;
     let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
-    if args.sessions.is_some() {
-        load.pick_sessions();
-    }
     load.adaptive = args.polling == PollingArg::Adaptive;
     let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
     client.attach(&node)?;
     for _ in 0..args.sessions() {
         let session = client.connect_and_wait(server, Duration::from_secs(5))?;
         client.state_mut().sessions.push(session);
+    }
+    if args.sessions.is_some() {
+        client.state_mut().pick_sessions();
     }
     load::prepare(&mut client, args.window())?;
     Ok((node, client))

@@ -28,7 +28,8 @@ const CORE: usize = 1;
 /// Serves turns until the input ends.
 pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let any = place(args)?;
-    let node = Node::start(NodeConfig { listen: Some(any), ..NodeConfig::default() })?;
+    let node =
+        Node::start(NodeConfig { listen: Some(any), plaintext: true, ..NodeConfig::default() })?;
     pin(CORE);
     let io = args.open(any)?;
     let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());

@@ -16,6 +16,7 @@ use super::Measured;
 use super::plan::{Ask, Call, Phase};
 use crate::client::open_client;
 use crate::failure::Failure;
+use crate::security::SecurityArgs;
 use crate::service::{KEY_BYTES, QUERY_BYTES_MAX, Status};
 use crate::transport::TransportArgs;
 
@@ -78,7 +79,8 @@ impl<'t> Driver<'t> {
             latency: Histogram::new(),
             failure: None,
         };
-        let (node, mut endpoint) = open_client(transport, server, CONNECT_TIMEOUT, state)?;
+        let (security, to) = (SecurityArgs::plaintext(), (server, CONNECT_TIMEOUT));
+        let (node, mut endpoint) = open_client(transport, &security, to, state)?;
         for _ in 0..SESSIONS {
             let session = endpoint.connect_and_wait(server, CONNECT_TIMEOUT);
             let session =

@@ -90,6 +90,13 @@ impl Petasos {
         }
     }
 
+    /// Waits for the next line on standard output.
+    pub fn line(&mut self) -> String {
+        let line = self.stdout.recv_timeout(WATCHDOG);
+        let line = line.unwrap_or_else(|_| panic!("no more lines: {}", self.heard));
+        line.trim_end().to_owned()
+    }
+
     /// Waits for its end.
     pub fn finish(self) -> Finished {
         self.finish_within(WATCHDOG)

@@ -106,7 +106,7 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     let words = host::join()?;
     let [own, server] = &words[..] else { return Err("no two addresses".into()) };
     let (own, server): (IpAddr, SocketAddr) = (own.parse()?, server.parse()?);
-    let node = Node::start(NodeConfig::default())?;
+    let node = Node::start(NodeConfig { plaintext: true, ..NodeConfig::default() })?;
     let io = UdpIo::bind(SocketAddr::new(own, 0), args.udp())?;
     let load = Load::new(args.window.into());
     let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);

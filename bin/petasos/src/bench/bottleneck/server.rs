@@ -19,7 +19,8 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     let words = host::join()?;
     let own: IpAddr = words.first().ok_or("no address")?.parse()?;
     let any = SocketAddr::new(own, 0);
-    let node = Node::start(NodeConfig { listen: Some(any), ..NodeConfig::default() })?;
+    let node =
+        Node::start(NodeConfig { listen: Some(any), plaintext: true, ..NodeConfig::default() })?;
     let io = UdpIo::bind(any, args.udp())?;
     let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());
     endpoint.register(CHECK, check);

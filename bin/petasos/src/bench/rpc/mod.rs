@@ -1,0 +1,44 @@
+//! `petasos bench rpc`: typed calls against another RPC system, in the same run.
+//!
+//! A contender is a pair of processes, client and server, pinned to a core each: Petasos, the peer,
+//! and the floor. They take turns of 100 ms, one contender at a time; whoever has no turn sleeps.
+//! Each round measures every phase with every contender, and the ratios reported are medians of
+//! the rounds' ratios. The parent only says whose turn it is (`process`, `child`).
+
+mod args;
+mod blocking;
+mod child;
+mod direct;
+mod floor;
+mod grpc;
+mod outcome;
+mod pace;
+mod phase;
+mod process;
+mod role;
+mod rounds;
+mod stop;
+mod tonic;
+mod tonic_streams;
+mod typed;
+mod typed_streams;
+
+pub use args::RpcArgs;
+
+use super::{BenchError, publish};
+use args::Peer;
+use outcome::Outcome;
+
+/// Runs the measurement, or one process of it.
+pub fn run(args: &RpcArgs) -> Result<(), BenchError> {
+    if let Some(role) = args.role {
+        return child::run(args, role);
+    }
+    if args.streaming && args.peer == Peer::PetasosDirect {
+        return Err("the raw endpoint has no streams; compare with tonic or petasos-grpc".into());
+    }
+    let rounds = rounds::run(args)?;
+    let outcome = Outcome::new(args, &rounds);
+    let to = (args.json.as_deref(), args.print_json);
+    publish::publish(to, &outcome.json(), || outcome.print())
+}

@@ -1,0 +1,50 @@
+//! What is measured, and what a turn of it brings.
+
+use clap::ValueEnum;
+use petasos_report::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Phase {
+    /// Latency of one call at a time, both sides spinning
+    Spinning,
+    /// Latency of one call at a time, both sides asleep between packets
+    Sleeping,
+    /// Rate, or goodput, and processor time of a window of calls
+    Window,
+}
+
+impl Phase {
+    /// All, in the order of a round.
+    pub const ALL: [Phase; 3] = [Phase::Spinning, Phase::Sleeping, Phase::Window];
+
+    /// The name on the command line and in the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Spinning => "spinning",
+            Phase::Sleeping => "sleeping",
+            Phase::Window => "window",
+        }
+    }
+
+    /// The phase with this name.
+    pub fn named(name: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+}
+
+/// What one side did in a turn. What a side does not count is 0.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Turn {
+    /// Calls completed.
+    pub completed: u64,
+    /// Payload bytes, for floors that have no calls.
+    pub bytes: u64,
+    /// Seconds that these are to be divided by.
+    pub elapsed_s: f64,
+    /// Processor time, user and system, of the whole process in seconds.
+    pub cpu_s: f64,
+    /// Round trips: all of them, or a sample.
+    pub latency: Histogram,
+}

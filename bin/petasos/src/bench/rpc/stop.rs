@@ -1,0 +1,44 @@
+//! A flag that ends a server's turn, for loops that look and for tasks that wait.
+
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::task::{Poll, Waker};
+
+use petasos_base::sync::{AtomicBool, Ordering};
+
+/// Raised by the thread that reads the commands, taken by the one that serves.
+#[derive(Debug, Default)]
+pub struct Stop {
+    raised: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Stop {
+    /// Ends the turn.
+    pub fn raise(&self) {
+        self.raised.store(true, Ordering::Release);
+        if let Some(waker) = self.waker.lock().expect("nothing panics under the lock").take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether the turn is over; asked again, it is the next turn's answer.
+    pub fn take(&self) -> bool {
+        self.raised.load(Ordering::Acquire) && self.raised.swap(false, Ordering::AcqRel)
+    }
+
+    /// Waits for the end of the turn.
+    pub async fn raised(&self) {
+        poll_fn(|cx| {
+            if self.take() {
+                return Poll::Ready(());
+            }
+            // Stored before the flag is looked at again: whoever raises it in between wakes.
+            let mut waker = self.waker.lock().expect("nothing panics under the lock");
+            *waker = Some(cx.waker().clone());
+            drop(waker);
+            if self.take() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,85 @@
+//! A stream of messages each way, over tonic: one message at a time, or as many as its flow control
+//! lets through.
+
+use std::iter;
+
+use tokio::sync::mpsc::unbounded_channel;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::codegen::tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::codegen::tokio_stream::{self, Stream, StreamExt};
+use tonic::codegen::{BoxFuture, BoxStream};
+use tonic::server::StreamingService;
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::pace::{Count, Meter};
+use super::tonic::{Answers, GrpcClient, Payload};
+
+/// The path of the method.
+pub const FLOW: &str = "/petasos.bench.Bench/Flow";
+
+impl StreamingService<Payload> for Answers {
+    type Response = Payload;
+    type ResponseStream = BoxStream<Payload>;
+    type Future = BoxFuture<Response<BoxStream<Payload>>, Status>;
+
+    fn call(&mut self, requests: Request<Streaming<Payload>>) -> Self::Future {
+        let answers = self.clone();
+        Box::pin(async move {
+            let responses = requests.into_inner();
+            let responses = responses.map(move |request| answers.answer(&request?));
+            Ok(Response::new(Box::pin(responses) as BoxStream<Payload>))
+        })
+    }
+}
+
+async fn open(
+    client: &mut GrpcClient<Channel>,
+    requests: impl Stream<Item = Payload> + Send + 'static,
+) -> Result<Streaming<Payload>, String> {
+    client.ready().await.map_err(|error| error.to_string())?;
+    let (path, codec) = (PathAndQuery::from_static(FLOW), ProstCodec::default());
+    let opened = client.streaming(Request::new(requests), path, codec).await;
+    Ok(opened.map_err(text)?.into_inner())
+}
+
+fn text(status: Status) -> String {
+    status.to_string()
+}
+
+/// Each message after the answer to the one before.
+pub async fn ping(
+    mut client: GrpcClient<Channel>,
+    mut meter: Meter,
+    sent: Payload,
+) -> Result<Count, String> {
+    let (out, requests) = unbounded_channel();
+    let mut answers = open(&mut client, UnboundedReceiverStream::new(requests)).await?;
+    while meter.goes_on() {
+        out.send(sent.clone()).map_err(|_| "the stream has ended")?;
+        let answer = answers.message().await.map_err(text)?.ok_or("the stream has ended")?;
+        meter.ended(answer.data.len(), sent.wanted_bytes)?;
+    }
+    Ok(meter.count())
+}
+
+/// As many messages as go, until the turn is over and all are answered.
+pub async fn flood(
+    mut client: GrpcClient<Channel>,
+    (mut begun, mut answered): (Meter, Meter),
+    sent: Payload,
+) -> Result<Count, String> {
+    let wanted_bytes = sent.wanted_bytes;
+    // Taken by the connection as its windows allow.
+    let requests = iter::from_fn(move || {
+        let more = begun.goes_on();
+        begun.passed();
+        more.then(|| sent.clone())
+    });
+    let mut answers = open(&mut client, tokio_stream::iter(requests)).await?;
+    while let Some(answer) = answers.message().await.map_err(text)? {
+        answered.ended(answer.data.len(), wanted_bytes)?;
+    }
+    Ok(answered.count())
+}

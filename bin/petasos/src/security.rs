@@ -1,0 +1,101 @@
+//! `--tls-cert` and its company: how `serve` and `call` guard what they say.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use petasos_endpoint::{Credentials, NodeConfig, PemFiles, TlsConfig};
+
+use crate::failure::Failure;
+
+/// Options about encryption and identity.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecurityArgs {
+    /// This process's certificate, in PEM: connections are TLS, packets are sealed. Files are read
+    /// again when they change.
+    #[arg(long, value_name = "FILE", global = true)]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM.
+    #[arg(long, value_name = "FILE", global = true)]
+    tls_key: Option<PathBuf>,
+    /// The authorities that vouch for peers, in PEM.
+    #[arg(long, value_name = "FILE", global = true)]
+    tls_ca: Option<PathBuf>,
+    /// A name that a peer may have in its certificate: of DNS, or a URI such as a SPIFFE id; may be
+    /// given several times [default: any peer, but servers need the address that is called].
+    #[arg(long, value_name = "NAME", global = true)]
+    allow: Vec<String>,
+    /// Talk in the clear beyond this host, where whoever reaches the network can listen and call.
+    #[arg(long, global = true)]
+    plaintext: bool,
+}
+
+impl SecurityArgs {
+    /// In the clear, wherever that leads: both processes are this program's own.
+    pub fn plaintext() -> SecurityArgs {
+        SecurityArgs { plaintext: true, ..SecurityArgs::default() }
+    }
+
+    /// Adds the settings to a node's.
+    ///
+    /// # Errors
+    /// If an option lacks its company.
+    pub fn apply(&self, config: NodeConfig) -> Result<NodeConfig, Failure> {
+        let files = PemFiles {
+            certificate: self.tls_cert.clone(),
+            key: self.tls_key.clone(),
+            authorities: self.tls_ca.clone(),
+        };
+        let (plaintext, credentials) = (self.plaintext, Credentials::Files(files.clone()));
+        let allow = (!self.allow.is_empty()).then(|| self.allow.clone());
+        let given = [files.certificate, files.key, files.authorities].map(|file| file.is_some());
+        match given {
+            [false, false, false] if allow.is_some() => Err(Failure::with_advice(
+                "--allow names nobody without certificates",
+                "add --tls-cert, --tls-key and --tls-ca, or leave it away",
+            )),
+            [false, false, false] => Ok(NodeConfig { plaintext, ..config }),
+            [true, true, true] if plaintext => Err(Failure::with_advice(
+                "--plaintext and --tls-cert contradict each other",
+                "leave one of them away",
+            )),
+            [true, true, true] => {
+                Ok(NodeConfig { tls: Some(TlsConfig { credentials, allow }), ..config })
+            }
+            _ => Err(Failure::with_advice(
+                "TLS takes a certificate, its key and the authorities that vouch for peers",
+                "give --tls-cert, --tls-key and --tls-ca together",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(args: &SecurityArgs) -> Result<NodeConfig, String> {
+        args.apply(NodeConfig::default()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn plaintext_takes_consent_and_tls_takes_three_files() {
+        assert!(!applied(&SecurityArgs::default()).unwrap().plaintext);
+        assert!(applied(&SecurityArgs::plaintext()).unwrap().plaintext);
+        let file = || Some(PathBuf::from("f"));
+        let all = SecurityArgs {
+            tls_cert: file(),
+            tls_key: file(),
+            tls_ca: file(),
+            allow: vec!["a".to_owned()],
+            plaintext: false,
+        };
+        let tls = applied(&all).unwrap().tls.expect("it was asked for");
+        assert_eq!(tls.allow.as_deref(), Some(&["a".to_owned()][..]));
+        let wanting = SecurityArgs { tls_key: None, ..all.clone() };
+        assert!(applied(&wanting).unwrap_err().contains("--tls-cert, --tls-key and --tls-ca"));
+        let both = SecurityArgs { plaintext: true, ..all };
+        assert!(applied(&both).unwrap_err().contains("contradict"));
+        let alone = SecurityArgs { allow: vec!["a".to_owned()], ..SecurityArgs::default() };
+        assert!(applied(&alone).unwrap_err().starts_with("--allow"));
+    }
+}

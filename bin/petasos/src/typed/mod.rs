@@ -1,0 +1,55 @@
+//! Calls of typed services by their schemas, which the server tells or files do: `call`, `list`,
+//! `describe` and `health`, over datagrams and gRPC alike.
+//!
+//! Exit status: 0 if all went well; 64 + N if a call ended with status code N; 1 for all other
+//! failures; 2 if the command line itself is wrong.
+
+mod call;
+mod data;
+mod describe;
+mod failed;
+mod health;
+mod list;
+mod schema;
+mod server;
+mod table;
+
+pub use call::CallArgs;
+pub use describe::DescribeArgs;
+pub use health::HealthArgs;
+pub use list::ListArgs;
+
+use std::process::ExitCode;
+
+use crate::output;
+use failed::Failed;
+
+/// Calls a method.
+pub fn call(args: &CallArgs) -> ExitCode {
+    ended(call::run(args), args.server.json)
+}
+
+/// Lists services or methods.
+pub fn list(args: &ListArgs) -> ExitCode {
+    ended(list::run(args), args.server.json)
+}
+
+/// Shows declarations.
+pub fn describe(args: &DescribeArgs) -> ExitCode {
+    ended(describe::run(args), args.server.json)
+}
+
+/// Asks whether a server or a service is well.
+pub fn health(args: &HealthArgs) -> ExitCode {
+    ended(health::run(args), args.server.json)
+}
+
+/// Says how a command ended.
+fn ended(result: Result<(), Failed>, json: bool) -> ExitCode {
+    let Err(failed) = result else { return ExitCode::SUCCESS };
+    match json {
+        true => output::note(&failed.to_json().to_string()),
+        false => output::note(&format!("petasos: {failed}")),
+    }
+    ExitCode::from(failed.exit_code())
+}

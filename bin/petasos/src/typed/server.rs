@@ -1,0 +1,103 @@
+//! The server that a typed command speaks with, and what goes with each call.
+
+use core::time::Duration;
+
+use clap::Args;
+use petasos::{Channel, Code, ConnectError, block_on};
+
+use super::failed::Failed;
+
+/// Which server, and how.
+#[derive(Args)]
+pub struct ServerArgs {
+    /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; grpc://HOST:PORT over HTTP/2.
+    #[arg(value_name = "ADDRESS")]
+    pub address: String,
+    /// Send this with each call; may be repeated.
+    #[arg(short = 'H', long = "header", value_name = "KEY:VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// The longest that a call may take, such as 500ms or 2s.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+    /// The longest to wait for a connection.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s")]
+    connect_timeout: Duration,
+    /// Print tables and failures as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ServerArgs {
+    /// A channel to the server, connected.
+    pub fn connect(&self) -> Result<Channel, Failed> {
+        let mut builder = Channel::builder(&self.address).connect_timeout(self.connect_timeout);
+        for (key, value) in &self.headers {
+            builder = builder.metadata(key, value);
+        }
+        if let Some(timeout) = self.timeout {
+            builder = builder.timeout(timeout);
+        }
+        block_on(builder.connect()).map_err(|error| self.unconnected(&error))
+    }
+
+    fn unconnected(&self, error: &ConnectError) -> Failed {
+        let address = &self.address;
+        match error {
+            ConnectError::Unreachable(status) => {
+                let what = format!("cannot connect to {address}: {}", status.message());
+                let advice = "check the address, and that a server runs there";
+                let code =
+                    if status.code() == Code::Ok { Code::Unavailable } else { status.code() };
+                Failed::new(what).with_advice(advice).with_status(code)
+            }
+            ConnectError::Target(error) => {
+                let advice = "give HOST:PORT, such as 127.0.0.1:7411, or grpc://HOST:PORT";
+                Failed::new(error.to_string()).with_advice(advice)
+            }
+            ConnectError::Metadata(error) => {
+                Failed::new(error.to_string()).with_advice("change what -H gives")
+            }
+            error => Failed::new(format!("cannot connect to {address}: {error}")),
+        }
+    }
+}
+
+/// `KEY:VALUE`, with blanks around the value.
+fn header(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once(':').ok_or("give it as KEY:VALUE")?;
+    Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned()))
+}
+
+/// A number with `ms`, `s` or `m` behind it; milliseconds without.
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0)];
+    let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let (number, seconds) = found.unwrap_or((text, 0.001));
+    let number: f64 = number.trim().parse().map_err(|_| "give it as 500ms, 2s or 1m")?;
+    let seconds = number * seconds;
+    match seconds > 0.0 && seconds <= 86_400.0 {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err("give more than nothing, and at most a day".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, ms) in [("250", 250), ("1.5s", 1500), ("20ms", 20), ("2m", 120_000)] {
+            assert_eq!(time(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "-1s", "0", "1h", "inf", "2d", "90000s"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_are_keys_and_values() {
+        assert_eq!(header("Key: a:b "), Ok(("key".to_owned(), "a:b".to_owned())));
+        assert!(header("key").is_err());
+    }
+}

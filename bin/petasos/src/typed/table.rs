@@ -1,0 +1,18 @@
+//! Printing of names.
+
+use serde_json::Value;
+
+use super::failed::Failed;
+use crate::output;
+
+/// Prints one line for each, or all as one JSON array.
+pub fn print(lines: &[String], json: bool) -> Result<(), Failed> {
+    let text = match json {
+        true => Value::from(lines.to_vec()).to_string(),
+        false => lines.join("\n"),
+    };
+    if text.is_empty() {
+        return Ok(());
+    }
+    Ok(output::answer(text.as_bytes())?)
+}

@@ -1,0 +1,98 @@
+//! `serve` and `call` with certificates, and in the clear beyond this host.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod support;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+use support::{Folder, Server, petasos};
+
+const UDP: [&str; 2] = ["--transport", "udp"];
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// The options of a process called `name`, at loopback, whose files are in `folder`.
+    fn options(&self, folder: &Folder, name: &str) -> Vec<String> {
+        let mut params = CertificateParams::default();
+        let here = SanType::IpAddress([127, 0, 0, 1].into());
+        params.subject_alt_names = vec![SanType::DnsName(name.try_into().unwrap()), here];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let files = [
+            ("--tls-cert", certificate.pem()),
+            ("--tls-key", key.serialize_pem()),
+            ("--tls-ca", self.0.pem()),
+        ];
+        let option = |(option, pem): (&str, String)| {
+            [option.to_owned(), folder.file(&format!("{name}{option}"), pem.as_bytes())]
+        };
+        files.into_iter().flat_map(option).collect()
+    }
+}
+
+fn words<'a>(options: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
+    options.iter().map(String::as_str).chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn certificates_let_in_and_keep_out_with_advice() {
+    let (folder, authority) = (Folder::new("security"), Authority::new("one"));
+    let own = authority.options(&folder, "server.test");
+    let server = Server::start(&words(&own, &["--allow", "client.test", "--transport", "udp"]));
+    let client = authority.options(&folder, "client.test");
+    let echo = |options: &[String], more: &[&str]| {
+        server.call(&[&["echo", "sealed"], &words(options, more)[..], &UDP].concat())
+    };
+    assert_eq!(echo(&client, &[]).success(), "sealed\n");
+    assert_eq!(echo(&client, &["--allow", "server.test"]).success(), "sealed\n");
+    let line = |options: &[String], more: &[&str]| echo(options, more).failure().to_owned();
+    let unlisted = line(&authority.options(&folder, "other.test"), &[]);
+    assert!(unlisted.contains("allow-list; start the server with --allow"), "{unlisted}");
+    let stranger = line(&Authority::new("other").options(&folder, "client.test"), &[]);
+    assert!(stranger.contains("no trusted authority vouches for it; check --tls-ca"), "{stranger}");
+    let client = authority.options(&folder, "client.test");
+    let wrong = line(&client, &["--allow", "elsewhere.test"]);
+    assert!(wrong.contains("check --allow against the names"), "{wrong}");
+    let plain = line(&[], &[]);
+    assert!(plain.contains("demands TLS") && plain.contains("give --tls-cert"), "{plain}");
+    assert_eq!(echo(&client, &[]).success(), "sealed\n");
+}
+
+#[test]
+fn a_plaintext_server_is_told_from_one_with_tls() {
+    let (folder, authority) = (Folder::new("plain-server"), Authority::new("one"));
+    let server = Server::start(&UDP);
+    let client = authority.options(&folder, "client.test");
+    let finished = server.call(&[&["echo", "x"], &words(&client, &[])[..], &UDP].concat());
+    let line = finished.failure();
+    assert!(line.contains("check that the server has --tls-cert"), "{line}");
+    assert_eq!(server.call(&["echo", "x"]).success(), "x\n");
+}
+
+#[test]
+fn plaintext_beyond_this_host_takes_consent() {
+    let finished = petasos(&["serve", "--listen", "0.0.0.0:0"]);
+    let line = finished.failure();
+    assert!(line.contains("there is no TLS; give --tls-cert") && line.contains("--plaintext"));
+    // An address for documentation, to which nothing is sent.
+    let finished = petasos(&["call", "192.0.2.1:7411", "echo", "x"]);
+    let line = finished.failure();
+    assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
+}
+
+#[test]
+fn options_that_lack_their_company_are_named() {
+    let finished = petasos(&["serve", "--tls-cert", "/nonexistent"]);
+    assert!(finished.failure().contains("give --tls-cert, --tls-key and --tls-ca together"));
+    let missing = ["--tls-cert", "/nonexistent", "--tls-key", "/nonexistent", "--tls-ca", "/x"];
+    let finished = petasos(&[&["serve"], &missing[..]].concat());
+    let line = finished.failure();
+    assert!(line.contains("TLS cannot be set up: /nonexistent: "), "{line}");
+}
