@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{TaskResult, deny, icount, readme, target_folder, tidy, tools};
+use crate::{TaskResult, conformance, deny, icount, readme, target_folder, tidy, tools};
 
 /// One step: what `cargo xtask ci NAME` runs.
 struct Step {
@@ -14,7 +14,7 @@ struct Step {
 }
 
 /// Cheap steps stand first, so that small slips are found in seconds.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
@@ -25,6 +25,7 @@ const STEPS: [Step; 13] = [
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
     Step { name: "simulate", what: "clusters under faults, fixed and fresh seeds", run: simulate },
     Step { name: "icount", what: "instructions, packets, system calls per RPC", run: icount },
+    Step { name: "conformance", what: "public suites, where they can be fetched", run: conform },
     Step { name: "dissector", what: "the Wireshark dissector on known packets", run: dissector },
     Step { name: "deny", what: "licences, sources, duplicates", run: deny::run },
     Step { name: "readme", what: "the commands that the README shows", run: readme::run },
@@ -151,6 +152,13 @@ fn icount(root: &Path) -> TaskResult {
     }
     println!("skipped: the program to be measured is not written yet");
     Ok(())
+}
+
+/// The suites of protobuf and of gRPC; both say so where they cannot be fetched.
+fn conform(root: &Path) -> TaskResult {
+    conformance::protobuf(root)?;
+    conformance::grpc(root)?;
+    conformance::interop(root)
 }
 
 fn dissector(root: &Path) -> TaskResult {

@@ -6,6 +6,7 @@
 //! the checks of it.
 
 mod ci;
+mod conformance;
 mod deny;
 mod icount;
 mod readme;
@@ -25,6 +26,11 @@ tasks:
   icount              measure instructions per RPC under callgrind
   icount --check      the same, and fail if they exceed what xtask/icount.toml allows
   icount --update     the same, and write xtask/icount.toml
+  icount --typed      what typed calls cost beside raw ones and their messages
+  conformance protobuf
+                      run protobuf's own conformance suite, which is fetched where it can be
+  conformance grpc    run the connect project's suite on our gRPC client and server, likewise
+  conformance interop run gRPC's interoperability tests with grpc-go at the other end, likewise
 ";
 
 /// Why a task failed, in words for the person at the terminal.
@@ -51,8 +57,12 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["ci", steps @ ..] => ci::run(&root(), steps),
         ["tidy"] => tidy::run(&root()),
         ["icount"] => icount::run(&root(), icount::Mode::Report),
+        ["icount", "--typed"] => icount::run_typed(&root()),
         ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
         ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),
+        ["conformance", "protobuf"] => conformance::protobuf(&root()),
+        ["conformance", "grpc"] => conformance::grpc(&root()),
+        ["conformance", "interop"] => conformance::interop(&root()),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

@@ -6,6 +6,7 @@
 //! depend on the machine's speed or load, so that a small growth is a fact, and CI can refuse it.
 
 mod record;
+mod typed;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +16,25 @@ use serde_json::Value;
 
 use crate::{TaskResult, target_folder, tools};
 use record::Record;
+pub use typed::run as run_typed;
 
-const PACKAGE: &str = "petasos-endpoint";
-const EXAMPLE: &str = "icount";
+/// A program that does as many RPCs as its first argument says.
+#[derive(Clone, Copy, Debug)]
+struct Program {
+    package: &'static str,
+    example: &'static str,
+}
+
+const RAW: Program = Program { package: "petasos-endpoint", example: "icount" };
 const EXAMPLE_FILE: &str = "crates/endpoint/examples/icount.rs";
 const RECORD_FILE: &str = "xtask/icount.toml";
 /// The lengths of the two runs, in RPCs.
 const RUNS: [u64; 2] = [20_000, 120_000];
+
+/// What an RPC of 72 bytes may cost in instructions: as long as a typed echo of 32, whose answer
+/// must still lie in its slot.
+const TYPED_BYTES_CEILING: f64 = 600.0;
+const TYPED_BYTES: &str = "72";
 
 /// What to do with the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +93,20 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
             "no {RECORD_FILE} to check against: run `cargo xtask icount --update`"
         ));
     }
-    let measured = measure(root)?;
+    if !root.join(EXAMPLE_FILE).exists() {
+        return Err(format!("there is no {EXAMPLE_FILE} to measure"));
+    }
+    let built = Built::new(root, RAW)?;
+    let measured = built.measure(&[])?;
     println!(
         "per RPC, both sides: {:.1} instructions, {:.3} packets, {:.3} system calls",
         measured.instructions, measured.packets, measured.syscalls
     );
+    let longer = built.measure(&["virtual", TYPED_BYTES])?.instructions;
+    println!("with {TYPED_BYTES} bytes: {longer:.1} instructions, at most {TYPED_BYTES_CEILING}");
+    if mode == Mode::Check && longer > TYPED_BYTES_CEILING {
+        return Err(format!("{longer:.1} instructions per RPC of {TYPED_BYTES} bytes"));
+    }
     match (mode, committed) {
         (Mode::Check, Some(committed)) => committed.check(measured),
         (Mode::Update, committed) => {
@@ -98,52 +120,62 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
     }
 }
 
-fn measure(root: &Path) -> Result<PerRpc, String> {
-    if !root.join(EXAMPLE_FILE).exists() {
-        return Err(format!("there is no {EXAMPLE_FILE} to measure"));
-    }
-    if !tools::is_installed("valgrind") {
-        return Err("callgrind is missing: apt-get install valgrind".into());
-    }
-    let target = target_folder(root, "icount");
-    let program = build(root, &target)?;
-    let [short, long] = RUNS.map(|rpcs| run_once(&program, rpcs, &target));
-    Ok(PerRpc::slope(short?, long?))
+/// A program that has been built, and where its profiles go.
+struct Built {
+    example: &'static str,
+    path: PathBuf,
+    folder: PathBuf,
 }
 
-/// Builds the program for the baseline processor, whatever the user's flags say.
-fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
-    let baseline = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };
-    let mut command = tools::cargo();
-    command.args(["build", "--release", "--package", PACKAGE, "--example", EXAMPLE]);
-    command.env("RUSTFLAGS", format!("-Ctarget-cpu={baseline}"));
-    command.env("CARGO_TARGET_DIR", target).current_dir(root);
-    tools::run(&mut command)?;
-    Ok(target.join("release/examples").join(EXAMPLE))
-}
+impl Built {
+    /// Builds the program for the baseline processor, whatever the user's flags say.
+    fn new(root: &Path, program: Program) -> Result<Built, String> {
+        if !tools::is_installed("valgrind") {
+            return Err("callgrind is missing: apt-get install valgrind".into());
+        }
+        let Program { package, example } = program;
+        let folder = target_folder(root, "icount");
+        let baseline = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };
+        let mut command = tools::cargo();
+        command.args(["build", "--release", "--package", package, "--example", example]);
+        command.env("RUSTFLAGS", format!("-Ctarget-cpu={baseline}"));
+        command.env("CARGO_TARGET_DIR", &folder).current_dir(root);
+        tools::run(&mut command)?;
+        let path = folder.join("release/examples").join(example);
+        Ok(Built { example, path, folder })
+    }
 
-fn run_once(program: &Path, rpcs: u64, folder: &Path) -> Result<Totals, String> {
-    let profile = folder.join(format!("callgrind.{rpcs}.out"));
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--quiet"])
-        .arg(format!("--callgrind-out-file={}", profile.display()))
-        .arg(program)
-        .arg(rpcs.to_string())
-        .output()
-        .map_err(|error| format!("cannot run valgrind: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{EXAMPLE} {rpcs} failed under valgrind: {said}"));
+    /// What one RPC costs, with `arguments` after their number.
+    fn measure(&self, arguments: &[&str]) -> Result<PerRpc, String> {
+        let [short, long] = RUNS.map(|rpcs| self.run_once(rpcs, arguments));
+        Ok(PerRpc::slope(short?, long?))
     }
-    let text = fs::read_to_string(&profile)
-        .map_err(|error| format!("cannot read {}: {error}", profile.display()))?;
-    let instructions = instructions(&text)?;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let totals = totals(&printed, instructions)?;
-    if totals.rpcs != rpcs {
-        return Err(format!("{EXAMPLE} was asked for {rpcs} RPCs and did {}", totals.rpcs));
+
+    fn run_once(&self, rpcs: u64, arguments: &[&str]) -> Result<Totals, String> {
+        let Built { example, path, folder } = self;
+        let profile = folder.join(format!("callgrind.{example}.{rpcs}.out"));
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--quiet"])
+            .arg(format!("--callgrind-out-file={}", profile.display()))
+            .arg(path)
+            .arg(rpcs.to_string())
+            .args(arguments)
+            .output()
+            .map_err(|error| format!("cannot run valgrind: {error}"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{example} {rpcs} failed under valgrind: {said}"));
+        }
+        let text = fs::read_to_string(&profile)
+            .map_err(|error| format!("cannot read {}: {error}", profile.display()))?;
+        let instructions = instructions(&text)?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let totals = totals(&printed, instructions)?;
+        if totals.rpcs != rpcs {
+            return Err(format!("{example} was asked for {rpcs} RPCs and did {}", totals.rpcs));
+        }
+        Ok(totals)
     }
-    Ok(totals)
 }
 
 /// The instruction total in a callgrind profile.
@@ -160,11 +192,11 @@ fn instructions(profile: &str) -> Result<u64, String> {
 fn totals(printed: &str, instructions: u64) -> Result<Totals, String> {
     let line = printed.lines().find(|line| line.trim_start().starts_with('{'));
     let json: Value = serde_json::from_str(line.unwrap_or_default())
-        .map_err(|error| format!("{EXAMPLE} printed no line of JSON ({error}): {printed}"))?;
+        .map_err(|error| format!("the program printed no line of JSON ({error}): {printed}"))?;
     let field = |name: &str| {
         json[name]
             .as_u64()
-            .ok_or_else(|| format!("{EXAMPLE} printed no count of {name}: {printed}"))
+            .ok_or_else(|| format!("the program printed no count of {name}: {printed}"))
     };
     Ok(Totals {
         rpcs: field("rpcs")?,
