@@ -27,6 +27,7 @@ pub fn run(root: &Path) -> TaskResult {
     let text = fs::read_to_string(root.join(CONFIGURATION))
         .map_err(|error| format!("cannot read {CONFIGURATION}: {error}"))?;
     let allowed = strings(&text, "licenses", "allow");
+    let excepted = strings(&text, "licenses", "exceptions");
     let skipped = strings(&text, "bans", "skip");
     if allowed.is_empty() {
         return Err(format!("{CONFIGURATION} allows no licence under [licenses]"));
@@ -34,7 +35,7 @@ pub fn run(root: &Path) -> TaskResult {
     let filter = format!("--filter-platform={}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = tools::cargo_metadata(root, &["--all-features", "--locked", &filter])?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata has no packages")?;
-    let complaints = complaints(packages, &allowed, &skipped);
+    let complaints = complaints(packages, &allowed, &excepted, &skipped);
     for complaint in &complaints {
         eprintln!("{complaint}");
     }
@@ -56,14 +57,20 @@ fn strings<'a>(configuration: &'a str, section: &str, key: &str) -> Vec<&'a str>
     list.take_while(|line| *line != "]").filter_map(|line| line.split('"').nth(1)).collect()
 }
 
-/// `skipped` has the packages, `name` or `name@version`, that may come in several versions.
-fn complaints(packages: &[Value], allowed: &[&str], skipped: &[&str]) -> Vec<String> {
+/// `excepted` has the packages whose licences are accepted one by one, `skipped` those, `name` or
+/// `name@version`, that may come in several versions.
+fn complaints(
+    packages: &[Value],
+    allowed: &[&str],
+    excepted: &[&str],
+    skipped: &[&str],
+) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         let licence = package["license"].as_str().unwrap_or_default();
-        if !is_allowed(licence, allowed) {
+        if !is_allowed(licence, allowed) && !excepted.contains(&name) {
             complaints.push(format!("{name}: licence `{licence}` is not in {CONFIGURATION}"));
         }
         if package["source"].as_str().is_some_and(|source| source != REGISTRY) {
@@ -167,12 +174,13 @@ mod tests {
             package("good", "1.0.0", "MIT", REGISTRY),
             json!({"name": "ours", "version": "0.1.0", "license": "MIT", "source": null}),
         ];
-        assert!(complaints(&packages, &ALLOWED, &[]).is_empty());
+        assert!(complaints(&packages, &ALLOWED, &[], &[]).is_empty());
         packages.push(package("good", "2.0.0", "MIT", REGISTRY));
         packages.push(package("far", "1.0.0", "MIT", "git+https://example.org/far"));
         packages.push(package("copyleft", "1.0.0", "GPL-3.0", REGISTRY));
-        assert_eq!(complaints(&packages, &ALLOWED, &["good@1.0.0"]).len(), 2);
-        let complaints = complaints(&packages, &ALLOWED, &[]);
+        assert_eq!(complaints(&packages, &ALLOWED, &[], &["good@1.0.0"]).len(), 2);
+        assert_eq!(complaints(&packages, &ALLOWED, &["copyleft"], &["good"]).len(), 1);
+        let complaints = complaints(&packages, &ALLOWED, &[], &[]);
         assert_eq!(complaints.len(), 3, "{complaints:?}");
         assert!(complaints[2].contains("1.0.0 and 2.0.0"));
     }

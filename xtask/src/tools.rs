@@ -20,6 +20,10 @@ const TOOLS: [Tool; 3] = [
     Tool { program: "tshark", package: "tshark" },
 ];
 
+/// A file of a Debian package, and the package: the tests of the Python package run where it is.
+const FILES: [(&str, &str); 1] =
+    [("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf")];
+
 /// Packages that make the `backends` step run, and the library by which they are recognised, as
 /// pkg-config calls it.
 const LIBRARIES: [(&str, &[&str]); 2] = [
@@ -45,7 +49,9 @@ pub fn install_missing() -> TaskResult {
     let tools = TOOLS.iter().filter(|tool| !is_installed(tool.program)).map(|tool| tool.package);
     let libraries = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
     let packages = libraries.flat_map(|(_, packages)| packages.iter().copied());
-    let missing: Vec<&str> = tools.chain(packages).collect();
+    let files = FILES.iter().filter(|(file, _)| !Path::new(file).exists());
+    let files = files.map(|(_, package)| *package);
+    let missing: Vec<&str> = tools.chain(packages).chain(files).collect();
     if missing.is_empty() {
         println!("nothing is missing");
         return Ok(());

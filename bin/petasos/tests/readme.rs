@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+/// What the README quotes from.
+const EXAMPLES: [&str; 2] = ["examples/hello/src/main.rs", "crates/endpoint/examples/hello.rs"];
+
 /// The fenced Rust blocks of the README.
 fn rust_blocks(readme: &str) -> Vec<&str> {
     let blocks = readme.split("```rust\n").skip(1);
@@ -10,13 +13,15 @@ fn rust_blocks(readme: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_quick_start_is_part_of_an_example() {
+fn quoted_code_is_part_of_an_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is in the repository");
-    let (readme, example) = (read("README.md"), read("crates/endpoint/examples/hello.rs"));
+    let (readme, examples) = (read("README.md"), EXAMPLES.map(read));
     let blocks = rust_blocks(&readme);
-    assert!(!blocks.is_empty(), "the README has a quick start");
-    for piece in blocks.iter().flat_map(|block| block.split("\n// …\n")) {
-        assert!(example.contains(piece.trim_matches('\n')), "not in hello.rs:\n{piece}");
+    assert_eq!(blocks.len(), EXAMPLES.len(), "one block from each");
+    for (block, (example, path)) in blocks.iter().zip(examples.iter().zip(EXAMPLES)) {
+        for piece in block.split("\n// …\n") {
+            assert!(example.contains(piece.trim_matches('\n')), "not in {path}:\n{piece}");
+        }
     }
 }

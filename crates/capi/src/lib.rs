@@ -5,13 +5,13 @@
 //!
 //! - **Handles** are opaque boxes. Whoever gets one frees it, with the function of its type.
 //! - **Nothing waits by itself.** A call is futures of the facade in a box, polled on the thread
-//!   that asks; what ends a wait rings a *bell* ([`bell`]): it unparks a thread that blocks, or
+//!   that asks; what ends a wait rings a *bell* (`bell`): it unparks a thread that blocks, or
 //!   calls back into the program. So there is no executor and no thread of the ABI's own.
-//! - **Errors** are codes; what else there is to say is kept per thread ([`failure`]).
-//! - **No panic leaves**: every function runs within [`failure::guarded`].
+//! - **Errors** are codes; what else there is to say is kept per thread (`failure`).
+//! - **No panic leaves**: every function runs within `failure::guarded`.
 //!
 //! Who may touch what: only functions that C calls see raw pointers, and turn them into references
-//! at once ([`pointer`]). No lock is held while code of the program runs, but for a bell's own, so
+//! at once (`pointer`). No lock is held while code of the program runs, but for a bell's own, so
 //! that a bell that was silenced is silent.
 //!
 //! Boundary rule: adds no mechanism of calls; knows no more than the facade offers to anyone.

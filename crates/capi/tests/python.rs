@@ -3,28 +3,28 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What is missing for them, if something is.
-fn missing() -> Option<&'static str> {
-    let runs = |code: &str| {
-        let output = Command::new("python3").args(["-c", code]).output();
+/// The path's Python, and the system's: packages of the system are known to that one only.
+const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
+
+/// The first Python that has what the package needs, which is version 3.9 and `protobuf`.
+fn python() -> Option<&'static str> {
+    let needs = "import sys, google.protobuf; sys.exit(sys.version_info < (3, 9))";
+    PYTHONS.into_iter().find(|python| {
+        let output = Command::new(python).args(["-c", needs]).output();
         output.is_ok_and(|output| output.status.success())
-    };
-    if !runs("import sys; sys.exit(sys.version_info < (3, 9))") {
-        return Some("no python3 of version 3.9 or later");
-    }
-    (!runs("import google.protobuf")).then_some("no Python package `protobuf`")
+    })
 }
 
 /// The crate is linked so that cargo makes the shared library, too.
 #[test]
 fn the_python_package_passes_its_tests() {
     assert!(petasos_capi::petasos_abi_version() > 0);
-    if let Some(what) = missing() {
-        return println!("skipped: {what}");
-    }
+    let Some(python) = python() else {
+        return println!("skipped: no python3 of version 3.9 or later with the package `protobuf`");
+    };
     let executable = std::env::current_exe().expect("the test has a path");
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
-    let output = Command::new("python3")
+    let output = Command::new(python)
         .arg("tests/test_calls.py")
         .env("PETASOS_LIBRARY", executable.with_file_name("libpetasos_capi.so"))
         .env("PYTHONPATH", package.join("src"))
