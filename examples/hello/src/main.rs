@@ -5,7 +5,8 @@
 
 use std::error::Error;
 
-use petasos::{Channel, GrpcConfig, Request, Response, Server, Status};
+use petasos::grpc::GrpcConfig;
+use petasos::{Channel, Request, Response, Server, Status};
 
 use hello::{Greeter, GreeterClient, GreeterServer, Greeting, Name};
 
