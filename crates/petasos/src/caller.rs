@@ -4,7 +4,7 @@ use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use crate::home::calls::{CallHead, NewCall};
 use crate::home::local::{Local, at_home, here};
 use crate::home::post;
 use crate::home::shared::{FarCall, Letter};
+use crate::intercept::{Around, Beside, BoxFuture, Scope, Side, around_call};
 use crate::recode::Recode;
 use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of};
 #[cfg(feature = "grpc")]
@@ -36,6 +37,8 @@ pub struct Bound {
     channel: Channel,
     service: u32,
     defaults: Option<Arc<ServiceDefaults>>,
+    /// Interceptors, if there are any.
+    around: Option<Arc<Around>>,
     /// Over gRPC: the methods' paths, by index.
     #[cfg(feature = "grpc")]
     paths: Option<Arc<[petasos_grpc::MethodPath]>>,
@@ -46,11 +49,13 @@ impl Bound {
         channel: Channel,
         service: u32,
         defaults: Option<Arc<ServiceDefaults>>,
+        around: Option<Arc<Around>>,
     ) -> Bound {
         Bound {
             channel,
             service,
             defaults,
+            around,
             #[cfg(feature = "grpc")]
             paths: None,
         }
@@ -62,13 +67,14 @@ impl Bound {
         channel: Channel,
         info: &'static ServiceInfo,
         defaults: Option<Arc<ServiceDefaults>>,
+        around: Option<Arc<Around>>,
     ) -> Bound {
         let path = |method: &MethodInfo| {
             let path = petasos_grpc::MethodPath::new(&format!("/{}/{}", info.name, method.name));
             path.expect("protobuf's names can stand in a path")
         };
         let paths = Some(info.methods.iter().map(path).collect());
-        Bound { channel, service: 0, defaults, paths }
+        Bound { channel, service: 0, defaults, around, paths }
     }
 
     /// Over gRPC: what a call of a method begins with, and its path.
@@ -102,12 +108,12 @@ impl Bound {
 
     /// Begins a call over gRPC.
     #[cfg(feature = "grpc")]
-    fn begin_grpc<Q: Message>(
+    fn begin_grpc<Q: Message, P: Message>(
         &self,
         channel: &crate::channel::grpc::GrpcChannel,
         method: u16,
         request: Request<Q>,
-    ) -> Result<Stage, Status> {
+    ) -> Result<Stage<P>, Status> {
         let (message, metadata, timeout) = request.into_parts();
         let (path, head) = self.grpc_call(method, metadata, timeout)?;
         let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
@@ -131,9 +137,51 @@ impl Bound {
         Some(defaults.apply(method, metadata))
     }
 
-    /// Calls the unary method with this index. The call is under way when this returns.
+    /// The time that a call has, if its request says so much.
+    fn time_of(&self, method: u16, asked: Option<Duration>) -> Option<Duration> {
+        let timeout = asked.or_else(inherited);
+        let policy = self.defaults.as_ref().map(|defaults| defaults.policy(method));
+        policy.map_or(timeout, |policy| policy.timeout(timeout))
+    }
+
+    /// Whether there are interceptors.
+    pub(crate) fn is_intercepted(&self) -> bool {
+        self.around.is_some()
+    }
+
+    /// What goes around a call, if anything does.
+    pub(crate) fn scope(&self, method: u16, mut beside: Beside) -> Result<Scope, Beside> {
+        let Some(around) = &self.around else { return Err(beside) };
+        beside.timeout = self.time_of(method, beside.timeout);
+        Ok(Scope::new(around, method, Side::Client, beside))
+    }
+
+    /// Calls the unary method with this index. The call is under way when this returns, unless an
+    /// interceptor waits: then it begins when it is polled.
     #[inline]
     pub fn unary<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+        match self.around {
+            None => self.unary_alone(index, request),
+            Some(_) => self.unary_around(index, request),
+        }
+    }
+
+    /// Calls a unary method by way of interceptors.
+    #[cold]
+    fn unary_around<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+        let (message, beside) = request.apart();
+        let scope = self.scope(index, beside);
+        let scope = scope.expect("there are interceptors");
+        let bound = self.clone();
+        let call = async move {
+            around_call(scope, message, |request| bound.unary_alone(index, request)).await
+        };
+        let stage = Stage::Around(Box::new(Intercepted::begin(Box::pin(call))));
+        Unary { home: 0, stage, response: PhantomData }
+    }
+
+    #[inline]
+    fn unary_alone<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         let shared = match &self.channel.transport {
             Transport::Datagrams(shared) => shared,
             #[cfg(feature = "grpc")]
@@ -153,13 +201,13 @@ impl Bound {
     }
 
     #[inline]
-    fn begin<Q: Message>(
+    fn begin<Q: Message, P: Message>(
         &self,
         local: &Local,
         channel: u32,
         method: u16,
         request: Request<Q>,
-    ) -> Result<Stage, Status> {
+    ) -> Result<Stage<P>, Status> {
         let (message, mut metadata, timeout) = request.into_parts();
         let mut deadline = match timeout {
             Some(timeout) => local.now() + timeout,
@@ -182,12 +230,12 @@ impl Bound {
 
     /// Begins a call whose loop is on another thread.
     #[cold]
-    fn begin_far<Q: Message>(
+    fn begin_far<Q: Message, P: Message>(
         &self,
         shared: &ChannelShared,
         method: u16,
         request: Request<Q>,
-    ) -> Result<Stage, Status> {
+    ) -> Result<Stage<P>, Status> {
         let (message, mut metadata, timeout) = request.into_parts();
         let mut timeout = timeout.or_else(inherited);
         let (mut wait_for_ready, mut codec) = (false, Codec::IDENTITY);
@@ -236,12 +284,11 @@ fn request_bytes<Q: Message>(message: Msg<Q>, metadata: &Metadata) -> Result<Msg
 #[must_use = "a call whose future is dropped is cancelled"]
 pub struct Unary<P> {
     home: u32,
-    stage: Stage,
+    stage: Stage<P>,
     response: PhantomData<fn() -> P>,
 }
 
-#[derive(Debug)]
-enum Stage {
+enum Stage<P> {
     /// In its loop's table.
     Begun(At),
     /// Its outcome comes to a cell, since it was begun or polled on another thread.
@@ -249,8 +296,35 @@ enum Stage {
     /// A stream of HTTP/2.
     #[cfg(feature = "grpc")]
     Grpc(crate::channel::grpc::GrpcUnary),
+    /// Within interceptors.
+    Around(Box<Intercepted<P>>),
     Failed(Status),
     Over,
+}
+
+/// A call that goes through interceptors.
+struct Intercepted<P> {
+    call: BoxFuture<'static, Result<Response<P>, Status>>,
+    /// What came of it at once.
+    outcome: Option<Result<Response<P>, Status>>,
+}
+
+impl<P: Message> Intercepted<P> {
+    /// Goes as far as that is possible without waiting.
+    fn begin(mut call: BoxFuture<'static, Result<Response<P>, Status>>) -> Intercepted<P> {
+        let outcome = match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        };
+        Intercepted { call, outcome }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
+        match self.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => self.call.as_mut().poll(cx),
+        }
+    }
 }
 
 impl<P: Message> Future for Unary<P> {
@@ -289,6 +363,11 @@ impl<P: Message> Unary<P> {
                 self.stage = Stage::Over;
                 return Poll::Ready(outcome);
             }
+            Stage::Around(call) => {
+                let outcome = core::task::ready!(call.poll(cx));
+                self.stage = Stage::Over;
+                return Poll::Ready(outcome);
+            }
             Stage::Failed(status) => Err(status.clone()),
             Stage::Begun(_) | Stage::Over => panic!("a call is not polled once it is over"),
         };
@@ -308,7 +387,7 @@ impl<P> Unary<P> {
             // Dropping it gives it up.
             #[cfg(feature = "grpc")]
             Stage::Grpc(_) => return,
-            Stage::Failed(_) | Stage::Over => return,
+            Stage::Around(_) | Stage::Failed(_) | Stage::Over => return,
         };
         match at_home(self.home) {
             Some(local) => local.give_up(at),
@@ -328,7 +407,8 @@ impl<P> Drop for Unary<P> {
 
 impl<P> fmt::Debug for Unary<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unary").field("stage", &self.stage).finish_non_exhaustive()
+        let is_over = matches!(self.stage, Stage::Over);
+        f.debug_struct("Unary").field("over", &is_over).finish_non_exhaustive()
     }
 }
 

@@ -7,6 +7,8 @@ use core::time::Duration;
 use petasos_call::{Metadata, MetadataError, MetadataKind, TAIL_BYTES_MAX, TailWriter};
 use petasos_message::{Message, Msg};
 
+use crate::intercept::{Beside, Extensions};
+
 /// The longest tail that is taken, in bytes (R9).
 pub(crate) const TAIL_BYTES_LIMIT: usize = TAIL_BYTES_MAX;
 
@@ -15,12 +17,14 @@ pub struct Request<T> {
     message: Msg<T>,
     metadata: Metadata,
     timeout: Option<Duration>,
+    extensions: Extensions,
 }
 
 impl<T: Message> Request<T> {
     /// A request with nothing beside its message.
     pub fn new(message: impl Into<Msg<T>>) -> Request<T> {
-        Request { message: message.into(), metadata: Metadata::new(), timeout: None }
+        let (metadata, extensions) = (Metadata::new(), Extensions::new());
+        Request { message: message.into(), metadata, timeout: None, extensions }
     }
 
     pub(crate) fn received(
@@ -28,7 +32,19 @@ impl<T: Message> Request<T> {
         metadata: Metadata,
         timeout: Option<Duration>,
     ) -> Request<T> {
-        Request { message, metadata, timeout }
+        Request { message, metadata, timeout, extensions: Extensions::new() }
+    }
+
+    /// A message with what goes with it.
+    pub(crate) fn with(message: Msg<T>, beside: Beside) -> Request<T> {
+        let Beside { metadata, timeout, extensions } = beside;
+        Request { message, metadata, timeout, extensions }
+    }
+
+    /// The message, and what goes with it.
+    pub(crate) fn apart(self) -> (Msg<T>, Beside) {
+        let Request { message, metadata, timeout, extensions } = self;
+        (message, Beside { metadata, timeout, extensions })
     }
 
     /// Lets the call take no longer than `timeout`, in place of what is left of the call in whose
@@ -61,6 +77,17 @@ impl<T: Message> Request<T> {
     /// The caller's timeout; at the server, what was left of it when the request arrived.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// What interceptors of this end have put beside the call, or the caller for them. Nothing of
+    /// it is sent.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// What is put beside the call for this end's interceptors.
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
     }
 
     /// The message alone.
@@ -110,6 +137,10 @@ impl<T: Message> Response<T> {
 
     pub(crate) fn received(message: Msg<T>, metadata: Metadata, trailers: Metadata) -> Response<T> {
         Response { message, metadata, trailers }
+    }
+
+    pub(crate) fn message(&self) -> &Msg<T> {
+        &self.message
     }
 
     /// The initial metadata.

@@ -16,6 +16,7 @@ use crate::home::local::here;
 use crate::home::shared::Letter;
 use crate::home::thread::LoopThread;
 use crate::home::{LoopError, Security};
+use crate::intercept::{Chain, Interceptor};
 use crate::rt::ServiceInfo;
 
 /// Time for connecting unless told otherwise.
@@ -63,6 +64,7 @@ pub struct ChannelBuilder {
     codec: Codec,
     security: Security,
     policies: Option<Policies>,
+    chain: Chain,
     #[cfg(feature = "grpc")]
     grpc: petasos_grpc::ClientConfig,
     /// The first thing that was wrong.
@@ -91,6 +93,7 @@ impl Channel {
             codec: Codec::IDENTITY,
             security: Security::default(),
             policies: None,
+            chain: Chain::default(),
             #[cfg(feature = "grpc")]
             grpc: petasos_grpc::ClientConfig::default(),
             error: None,
@@ -165,6 +168,13 @@ impl ChannelBuilder {
         self
     }
 
+    /// Has calls go through an interceptor, within those that were added before: once per call,
+    /// whatever is sent again.
+    pub fn intercept(mut self, interceptor: impl Interceptor) -> ChannelBuilder {
+        self.chain.push(interceptor);
+        self
+    }
+
     /// Settings of connections to `grpc://` and `grpcs://`.
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, config: petasos_grpc::ClientConfig) -> ChannelBuilder {
@@ -202,7 +212,14 @@ impl ChannelBuilder {
     ///
     /// # Errors
     /// See [`ConnectError`]; not `Unreachable`, which calls tell instead.
-    pub fn connect_lazily(self) -> Result<Channel, ConnectError> {
+    pub fn connect_lazily(mut self) -> Result<Channel, ConnectError> {
+        let chain = core::mem::take(&mut self.chain);
+        let channel = self.connect_alone()?;
+        Ok(Channel { chain, ..channel })
+    }
+
+    /// The channel without interceptors.
+    fn connect_alone(self) -> Result<Channel, ConnectError> {
         #[cfg(feature = "grpc")]
         if let Some((scheme, list)) = self.target.split_once("://")
             && matches!(scheme, "grpc" | "grpcs")
@@ -250,7 +267,7 @@ impl ChannelBuilder {
         let balance = self.balance.take().or(asked).unwrap_or_default();
         let channel = super::grpc::GrpcChannel::new(targets, config, balance, self.defaults()?);
         let channel = channel.map_err(ConnectError::Thread)?;
-        Ok(Channel { transport: Transport::Grpc(channel) })
+        Ok(Channel { transport: Transport::Grpc(channel), chain: Chain::default() })
     }
 
     fn defaults(self) -> Result<Option<Defaults>, ConnectError> {
@@ -306,6 +323,11 @@ impl ServiceDefaults {
             let appended = metadata.append_bytes(key.as_bytes(), value);
             appended.expect("it was allowed before");
         }
+        self.policy(method)
+    }
+
+    /// What applies to a method.
+    pub(crate) fn policy(&self, method: u16) -> &MethodPolicy {
         &self.methods[usize::from(method)]
     }
 }

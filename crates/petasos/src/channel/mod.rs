@@ -22,6 +22,7 @@ use petasos_schema::LAYOUT_VERSION;
 use crate::caller::Bound;
 use crate::home::shared::{Letter, Shared};
 use crate::home::thread::LoopThread;
+use crate::intercept::{Chain, Interceptor};
 use crate::rt::ServiceInfo;
 use crate::untyped::is_untyped;
 pub use builder::{ChannelBuilder, ConnectError};
@@ -34,6 +35,7 @@ pub(crate) use target::{Servers, resolve};
 #[derive(Clone)]
 pub struct Channel {
     pub(crate) transport: Transport,
+    pub(crate) chain: Chain,
 }
 
 /// What a channel is over.
@@ -127,21 +129,31 @@ impl Channel {
         thread: Option<Arc<LoopThread>>,
     ) -> Channel {
         let shared = ChannelShared { home, channel, info, _thread: thread };
-        Channel { transport: Transport::Datagrams(Arc::new(shared)) }
+        Channel { transport: Transport::Datagrams(Arc::new(shared)), chain: Chain::default() }
+    }
+
+    /// The same channel, with one more interceptor around the calls that are made through what is
+    /// bound to this clone: within those that it has.
+    #[must_use]
+    pub fn intercept(mut self, interceptor: impl Interceptor) -> Channel {
+        self.chain.push(interceptor);
+        self
     }
 
     /// The service, called over this channel.
     pub fn bind(&self, service: &'static ServiceInfo) -> Bound {
+        let around = self.chain.around(service);
         match &self.transport {
             Transport::Datagrams(shared) => {
                 let place = shared.info.place(service);
                 let defaults = shared.info.defaults.as_ref();
-                Bound::new(self.clone(), place, defaults.map(|defaults| defaults.of(service)))
+                let defaults = defaults.map(|defaults| defaults.of(service));
+                Bound::new(self.clone(), place, defaults, around)
             }
             #[cfg(feature = "grpc")]
             Transport::Grpc(channel) => {
                 let defaults = channel.defaults().map(|defaults| defaults.of(service));
-                Bound::over_grpc(self.clone(), service, defaults)
+                Bound::over_grpc(self.clone(), service, defaults, around)
             }
         }
     }

@@ -31,8 +31,9 @@ use petasos_call::balance::Balance;
 use petasos_endpoint::{Backend, Endpoint, EndpointConfig, Node};
 
 use crate::channel::{Channel, ChannelInfo, Servers, Transport};
+use crate::intercept::{Chain, Interceptor};
 use crate::rt::Service;
-use crate::serve::{Placed, Prepared};
+use crate::serve::{Placed, Prepared, Serving};
 use crate::server::StartError;
 use crate::untyped::is_untyped;
 pub use config::{LoopConfig, LoopError, Security, ServeError};
@@ -58,6 +59,8 @@ struct Home {
     endpoint: RefCell<Endpoint<Hub>>,
     local: &'static Local,
     node: Option<Node>,
+    /// Around services that are served from now on.
+    chain: RefCell<Chain>,
 }
 
 impl Loop {
@@ -112,7 +115,14 @@ impl Loop {
     /// # Errors
     /// See [`ServeError`].
     pub fn serve(&self, service: impl Service) -> Result<(), ServeError> {
-        self.home.serve(&Prepared::new(service)?, &Placed::default())
+        let placed = Placed { chain: self.home.chain.borrow().clone(), ..Placed::default() };
+        self.home.serve(&Prepared::new(service)?, &placed)
+    }
+
+    /// Has calls go through an interceptor, within those that were added before: calls of services
+    /// that are served from now on.
+    pub fn intercept(&self, interceptor: impl Interceptor) {
+        self.home.chain.borrow_mut().push(interceptor);
     }
 
     /// A channel to the process whose node is at `server`, in this loop. Its first session is
@@ -225,7 +235,8 @@ impl Home {
         endpoint.let_handlers_drain();
         local.settle();
         registry::add(shared);
-        Ok(Home { endpoint: RefCell::new(endpoint), local, node: None })
+        let (endpoint, chain) = (RefCell::new(endpoint), RefCell::default());
+        Ok(Home { endpoint, local, node: None, chain })
     }
 
     fn attach(&self, node: &Node) -> Result<(), LoopError> {
@@ -244,13 +255,12 @@ impl Home {
             hub.parts.services.without_layout();
         }
         let shared = &self.local.shared;
-        for (method, name) in service.methods.iter().zip(&names) {
+        let around = placed.chain.around(info);
+        for (method, of) in service.methods.iter().zip(info.methods) {
             let kind = hub.methods.len() as u32;
-            let method = match placed.workers(info.name, name) {
-                Some(workers) => method.on_workers(shared, kind, workers),
-                None => method.local(shared, kind),
-            };
-            hub.methods.push(method);
+            let workers = placed.workers(info.name, of.name);
+            let hooks = around.clone().map(|around| (around, of.index));
+            hub.methods.push(method.local(Serving { shared, kind, workers, hooks }));
         }
         endpoint.register(BIND, hub::bind);
         for (number, method) in (first..).zip(&service.methods) {

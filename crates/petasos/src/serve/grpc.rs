@@ -14,6 +14,7 @@ use petasos_message::{Message, Msg};
 
 use super::{AnyMethod, Placed, Prepared};
 use crate::codec::{decode_protobuf, unencodable};
+use crate::intercept::{Beside, Extensions, Hooks, around_handler, around_streams};
 use crate::request::{Request, Response};
 use crate::server::workers::{self, Workers};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
@@ -27,6 +28,7 @@ pub(crate) struct Router {
 struct Route {
     method: Arc<dyn AnyMethod>,
     workers: Option<Arc<Workers>>,
+    hooks: Option<Hooks>,
 }
 
 impl Router {
@@ -34,9 +36,11 @@ impl Router {
     pub(crate) fn new(services: &[Prepared], placed: &Placed) -> Router {
         let mut methods = HashMap::new();
         for Prepared { info, methods: calls } in services {
+            let around = placed.chain.around(info);
             for (of, method) in info.methods.iter().zip(calls) {
                 let workers = placed.workers(info.name, of.name).cloned();
-                let route = Route { method: method.clone(), workers };
+                let hooks = around.clone().map(|around| (around, of.index));
+                let route = Route { method: method.clone(), workers, hooks };
                 methods.insert(format!("/{}/{}", info.name, of.name), route);
             }
         }
@@ -46,14 +50,14 @@ impl Router {
 
 impl Routes for Router {
     fn serve(&self, path: &str, call: ServerCall) -> BoxFuture<'static, ()> {
-        let Some(Route { method, workers }) = self.methods.get(path) else {
+        let Some(Route { method, workers, hooks }) = self.methods.get(path) else {
             let status = Status::unimplemented("no such method is served here");
             call.responses.end(status, Metadata::new());
             return Box::pin(core::future::ready(()));
         };
         let timeout = call.timeout;
         let Some(workers) = workers else {
-            let handler = method.serve(call);
+            let handler = method.serve(call, hooks.clone());
             return match timeout {
                 None => handler,
                 Some(timeout) => Box::pin(workers::with_time_left(timeout, handler)),
@@ -61,7 +65,7 @@ impl Routes for Router {
         };
         let mut call = call;
         let end = call.responses.split();
-        match workers.run(timeout, method.serve(call)) {
+        match workers.run(timeout, method.serve(call, hooks.clone())) {
             Ok(running) => Box::pin(async move {
                 running.await;
                 drop(end);
@@ -79,6 +83,7 @@ pub(super) async fn unary<T, Q, P, F>(
     call: ServerCall,
     service: Arc<T>,
     run: impl Fn(Arc<T>, Request<Q>) -> F,
+    hooks: Option<Hooks>,
 ) where
     Q: Message,
     P: Message,
@@ -87,7 +92,13 @@ pub(super) async fn unary<T, Q, P, F>(
     let ServerCall { metadata, timeout, mut requests, responses, .. } = call;
     let message = requests.single().await.and_then(decode_protobuf);
     let served = match message {
-        Ok(message) => run(service, Request::received(message, metadata, timeout)).await.1,
+        Ok(message) => {
+            let request = Request::received(message, metadata, timeout);
+            match hooks {
+                None => run(service, request).await.1,
+                Some(hooks) => around_handler(hooks, service, request, run).await.1,
+            }
+        }
         Err(status) => Err(status),
     };
     let answer = served.and_then(|response| {
@@ -105,7 +116,8 @@ pub(super) async fn unary<T, Q, P, F>(
 pub(super) fn streams<T, Q, P, F>(
     call: ServerCall,
     service: Arc<T>,
-    run: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F,
+    run: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Send + Sync + 'static,
+    hooks: Option<Hooks>,
 ) -> BoxFuture<'static, ()>
 where
     T: Send + Sync + 'static,
@@ -116,9 +128,15 @@ where
     let ServerCall { metadata, timeout, requests, mut responses, .. } = call;
     let end = responses.split();
     let source = Source::Grpc(Box::new(GrpcSource::of_handler(requests)));
-    let requests = Streaming::of_handler(source, metadata, timeout);
+    let beside = Beside { metadata, timeout, extensions: Extensions::new() };
+    let requests = Streaming::of_handler(source, beside);
     let responses = Sender::new(Sink::Grpc(GrpcSink::of_handler(responses)));
-    Box::pin(end_with(run(service, requests, responses), end))
+    match hooks {
+        None => Box::pin(end_with(run(service, requests, responses), end)),
+        Some(hooks) => {
+            Box::pin(end_with(around_streams(hooks, service, requests, responses, run), end))
+        }
+    }
 }
 
 /// Ends the call when its handler is done.

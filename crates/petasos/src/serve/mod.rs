@@ -17,6 +17,7 @@ use crate::home::ServeError;
 use crate::home::hub::{Hub, HubParts};
 use crate::home::shared::Shared;
 use crate::home::streams::Handling;
+use crate::intercept::{Chain, Hooks};
 use crate::request::{Request, Response};
 use crate::rt::{Service, ServiceInfo};
 use crate::server::workers::Workers;
@@ -49,25 +50,29 @@ pub(crate) trait LocalMethod {
 
 /// A method, for any number of loops.
 pub(crate) trait AnyMethod: Send + Sync {
-    /// For the loop that `shared` belongs to, as its method with this index.
-    fn local(&self, shared: &Arc<Shared>, kind: u32) -> Box<dyn LocalMethod>;
+    /// For a loop.
+    fn local(&self, serving: Serving<'_>) -> Box<dyn LocalMethod>;
     /// Whether its requests are exchanges of streams.
     fn is_stream(&self) -> bool {
         false
     }
-    /// Likewise, with its handlers on workers, if it can have them there.
-    fn on_workers(
-        &self,
-        shared: &Arc<Shared>,
-        kind: u32,
-        workers: &Arc<Workers>,
-    ) -> Box<dyn LocalMethod> {
-        let _ = workers;
-        self.local(shared, kind)
-    }
     /// Handles a call that came over gRPC.
     #[cfg(feature = "grpc")]
-    fn serve(&self, call: petasos_grpc::ServerCall) -> petasos_grpc::BoxFuture<'static, ()>;
+    fn serve(
+        &self,
+        call: petasos_grpc::ServerCall,
+        hooks: Option<Hooks>,
+    ) -> petasos_grpc::BoxFuture<'static, ()>;
+}
+
+/// How a loop serves a method.
+pub(crate) struct Serving<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    /// The method's index in the loop.
+    pub(crate) kind: u32,
+    /// Where its handlers run, if it can have them there, and if not in the loop.
+    pub(crate) workers: Option<&'a Arc<Workers>>,
+    pub(crate) hooks: Option<Hooks>,
 }
 
 /// A service, for any number of loops.
@@ -87,12 +92,13 @@ impl Prepared {
     }
 }
 
-/// Which methods have their handlers on workers.
+/// Which methods have their handlers on workers, and what is around all of them.
 #[derive(Default)]
 pub(crate) struct Placed {
     pub(crate) workers: Option<Arc<Workers>>,
     /// As `pkg.Service/Method`.
     pub(crate) on_workers: Vec<String>,
+    pub(crate) chain: Chain,
 }
 
 impl Placed {

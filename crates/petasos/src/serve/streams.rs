@@ -8,8 +8,10 @@ use petasos_call::Status;
 use petasos_message::Message;
 
 use super::streams_here::Here;
-use super::{AnyMethod, LocalMethod, Methods};
-use crate::home::shared::Shared;
+use super::{AnyMethod, LocalMethod, Methods, Serving};
+#[cfg(feature = "grpc")]
+use crate::intercept::Hooks;
+use crate::intercept::around_streams;
 use crate::request::{Request, Response};
 use crate::stream::{Sender, Streaming};
 
@@ -61,9 +63,7 @@ impl Methods {
                     Ok(message) => message,
                     Err(status) => return (service, Err(status)),
                 };
-                let timeout = requests.timeout();
-                let (metadata, _) = requests.take_metadata();
-                call(service, Request::received(message, metadata, timeout), responses).await
+                call(service, Request::with(message, requests.take_beside()), responses).await
             }
         };
         self.bidirectional(index, service, call);
@@ -109,9 +109,16 @@ where
     F: Future<Output = Served<T, ()>> + Send + 'static,
     C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Clone + Send + Sync + 'static,
 {
-    fn local(&self, shared: &Arc<Shared>, kind: u32) -> Box<dyn LocalMethod> {
-        let (service, call) = (self.service.clone(), self.call.clone());
-        Box::new(Here::<T, Q, P, F, C>::new(service, call, shared.clone(), kind))
+    fn local(&self, serving: Serving<'_>) -> Box<dyn LocalMethod> {
+        let Serving { shared, kind, hooks, .. } = serving;
+        let (service, call, shared) = (self.service.clone(), self.call.clone(), shared.clone());
+        let Some(hooks) = hooks else {
+            return Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind));
+        };
+        let call = move |service, requests, responses| {
+            around_streams(hooks.clone(), service, requests, responses, call.clone())
+        };
+        Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
     }
 
     fn is_stream(&self) -> bool {
@@ -119,7 +126,11 @@ where
     }
 
     #[cfg(feature = "grpc")]
-    fn serve(&self, call: petasos_grpc::ServerCall) -> petasos_grpc::BoxFuture<'static, ()> {
-        super::grpc::streams(call, self.service.clone(), &self.call)
+    fn serve(
+        &self,
+        call: petasos_grpc::ServerCall,
+        hooks: Option<Hooks>,
+    ) -> petasos_grpc::BoxFuture<'static, ()> {
+        super::grpc::streams(call, self.service.clone(), self.call.clone(), hooks)
     }
 }

@@ -23,6 +23,7 @@ use crate::home::hub::{Due, Hub, HubParts};
 use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
 use crate::home::streams::{Handling, Key};
+use crate::intercept::{Beside, Extensions};
 use crate::stream::{Sender, Streaming};
 
 /// A method in a loop.
@@ -134,7 +135,8 @@ where
         let Handling { key, requests, responses, metadata, timeout } = handling;
         let now = cx.now();
         let deadline = timeout.map_or(Time::NEVER, |left| now + left);
-        let requests = Streaming::of_handler(requests, metadata, timeout);
+        let beside = Beside { metadata, timeout, extensions: Extensions::new() };
+        let requests = Streaming::of_handler(requests, beside);
         let responses = Sender::new(responses);
         let service = self.spare.take().unwrap_or_else(|| self.service.clone());
         let index = self.take_slot(key, deadline);

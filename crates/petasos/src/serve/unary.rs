@@ -20,14 +20,17 @@ use petasos_call::{
 use petasos_endpoint::{Context, RejectCode, Request as RawRequest, RequestHandle};
 use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
 
-use super::{AnyMethod, LocalMethod};
+use super::{AnyMethod, LocalMethod, Serving};
 use crate::codec::{decode, framed, unencodable};
 use crate::home::hub::{Hub, HubParts, free};
 use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
+#[cfg(feature = "grpc")]
+use crate::intercept::Hooks;
+use crate::intercept::around_handler;
 use crate::recode::{compressed_response, unpacked};
 use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of};
-use crate::server::workers::Workers;
+use crate::server::workers::{Full, Running, Workers};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
 
@@ -52,33 +55,73 @@ where
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
     C: Fn(Arc<T>, Request<Q>) -> F + Clone + Send + Sync + 'static,
 {
-    fn local(&self, shared: &Arc<Shared>, kind: u32) -> Box<dyn LocalMethod> {
-        Box::new(Here::<T, Q, P, F, C>::new(&self.service, self.call.clone(), shared, kind))
-    }
-
-    fn on_workers(
-        &self,
-        shared: &Arc<Shared>,
-        kind: u32,
-        workers: &Arc<Workers>,
-    ) -> Box<dyn LocalMethod> {
-        let (workers, call) = (workers.clone(), self.call.clone());
-        let call = move |service: Arc<T>, request: Request<Q>| {
-            let timeout = request.timeout();
-            let running = workers.run(timeout, call(service.clone(), request));
-            async move {
-                match running {
-                    Ok(running) => running.await,
-                    Err(full) => (service, Err(full.into())),
-                }
+    fn local(&self, serving: Serving<'_>) -> Box<dyn LocalMethod> {
+        let Serving { shared, kind, workers, hooks } = serving;
+        let (service, call) = (&self.service, self.call.clone());
+        let workers = workers.cloned();
+        // Each is a method of its own, so that none pays for the others.
+        match (hooks, workers) {
+            (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
+            (None, Some(workers)) => {
+                let call = move |service, request| {
+                    let running = run_on(&workers, &call, &service, request);
+                    finish(service, running)
+                };
+                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
-        };
-        Box::new(Here::<T, Q, P, _, _>::new(&self.service, call, shared, kind))
+            (Some(hooks), workers) => {
+                let call = move |service, request| {
+                    let (workers, call) = (workers.clone(), call.clone());
+                    around_handler(
+                        hooks.clone(),
+                        service,
+                        request,
+                        async move |service, request| {
+                            let Some(workers) = &workers else {
+                                return call(service, request).await;
+                            };
+                            let running = run_on(workers, &call, &service, request);
+                            finish(service, running).await
+                        },
+                    )
+                };
+                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+            }
+        }
     }
 
     #[cfg(feature = "grpc")]
-    fn serve(&self, call: petasos_grpc::ServerCall) -> petasos_grpc::BoxFuture<'static, ()> {
-        Box::pin(super::grpc::unary(call, self.service.clone(), self.call.clone()))
+    fn serve(
+        &self,
+        call: petasos_grpc::ServerCall,
+        hooks: Option<Hooks>,
+    ) -> petasos_grpc::BoxFuture<'static, ()> {
+        Box::pin(super::grpc::unary(call, self.service.clone(), self.call.clone(), hooks))
+    }
+}
+
+/// Starts a handler on workers, with a reference of its own to the service.
+fn run_on<T, Q: Message, F>(
+    workers: &Workers,
+    call: impl Fn(Arc<T>, Request<Q>) -> F,
+    service: &Arc<T>,
+    request: Request<Q>,
+) -> Result<Running<F>, Full>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let timeout = request.timeout();
+    workers.run(timeout, call(service.clone(), request))
+}
+
+/// What a handler on workers comes to.
+async fn finish<T, P, F>(service: Arc<T>, running: Result<Running<F>, Full>) -> F::Output
+where
+    F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
+{
+    match running {
+        Ok(running) => running.await,
+        Err(full) => (service, Err(full.into())),
     }
 }
 

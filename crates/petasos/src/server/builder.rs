@@ -12,6 +12,7 @@ use super::ended::{Ending, ThreadGuard};
 use super::workers::Workers;
 use crate::home::shared::Shared;
 use crate::home::{Loop, LoopConfig, LoopError, Security, ServeError};
+use crate::intercept::{Chain, Interceptor};
 use crate::rt::Service;
 use crate::serve::{Placed, Prepared};
 
@@ -65,6 +66,7 @@ pub struct ServerBuilder {
     listen: Option<String>,
     loops: usize,
     on_workers: Vec<String>,
+    chain: Chain,
     worker_threads: usize,
     worker_calls_max: usize,
     grace: Duration,
@@ -84,6 +86,7 @@ impl Default for ServerBuilder {
             listen: None,
             loops: 1,
             on_workers: Vec::new(),
+            chain: Chain::default(),
             worker_threads: WORKER_THREADS,
             worker_calls_max: WORKER_CALLS_MAX,
             grace: GRACE,
@@ -150,6 +153,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Has all calls go through an interceptor, within those that were added before.
+    pub fn intercept(mut self, interceptor: impl Interceptor) -> ServerBuilder {
+        self.chain.push(interceptor);
+        self
+    }
+
     /// Threads for [`Placement::Worker`], if there is no Tokio runtime; 4 unless told otherwise.
     pub fn worker_threads(mut self, threads: usize) -> ServerBuilder {
         self.worker_threads = threads;
@@ -196,7 +205,7 @@ impl ServerBuilder {
             true => None,
             false => Some(Arc::new(Workers::start(self.worker_threads, self.worker_calls_max)?)),
         };
-        let placed = Placed { workers, on_workers: self.on_workers };
+        let placed = Placed { workers, on_workers: self.on_workers, chain: self.chain };
         let setup = Setup { node: node.clone(), services: self.services, placed, config };
         #[cfg(feature = "grpc")]
         let port = self.grpc.map(|asked| super::grpc::Bound::new(asked, self.grpc_threads));

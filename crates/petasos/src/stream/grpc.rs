@@ -9,10 +9,11 @@ use petasos_grpc::{FrameReader, FrameWriter};
 use petasos_message::{Message, Msg};
 use tokio::runtime::Handle;
 
-use super::{CallHead, Ends, First, Incoming, Sink, Source};
+use super::{Ends, First, Incoming, Sink, Source};
 use crate::caller::Bound;
 use crate::channel::grpc::{Begun, GrpcChannel, Lease};
 use crate::codec::{decode_protobuf, unencodable};
+use crate::intercept::Beside;
 
 /// A call on its way to a server.
 pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> + Send>>;
@@ -22,7 +23,7 @@ pub(crate) fn open(
     channel: &GrpcChannel,
     service: &Bound,
     method: u16,
-    head: CallHead,
+    head: Beside,
     first: Option<First>,
 ) -> Result<GrpcOpening, Status> {
     let (path, head) = service.grpc_call(method, head.metadata, head.timeout)?;
@@ -34,7 +35,7 @@ pub(crate) fn open(
         let Begun { reader, writer, lease } = InRuntime(runtime.clone(), Box::pin(begun)).await?;
         let sink = Sink::Grpc(GrpcSink::of_call(writer, runtime));
         let source = Source::Grpc(Box::new(GrpcSource::of_call(reader, lease)));
-        Ok(Ends { sink, source })
+        Ok(Ends::new(sink, source))
     };
     Ok(Box::pin(opening))
 }
@@ -87,6 +88,11 @@ impl GrpcSource {
         // What cannot be read ends the call, for a client's server as well.
         Poll::Ready(incoming.inspect_err(|_| self.reader.cancel()))
     }
+
+    /// A client's: gives the call up.
+    pub(crate) fn give_up(&mut self) {
+        self.reader.cancel();
+    }
 }
 
 /// Sends.
@@ -106,15 +112,18 @@ impl GrpcSink {
         GrpcSink { writer, runtime: Some(runtime) }
     }
 
-    /// Sends a message, after waiting for room.
-    pub(crate) async fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
-        let closed = || Status::internal("nothing can be sent behind the end");
+    /// Waits until a message may be sent.
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let _context = self.runtime.as_ref().map(Handle::enter);
+        match &mut self.writer {
+            Some(writer) => writer.poll_ready(cx),
+            None => Poll::Ready(Err(closed())),
+        }
+    }
+
+    /// Sends a message, for which there was room.
+    pub(crate) fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
         let writer = self.writer.as_mut().ok_or_else(closed)?;
-        core::future::poll_fn(|cx| {
-            let _context = self.runtime.as_ref().map(Handle::enter);
-            writer.poll_ready(cx)
-        })
-        .await?;
         let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
         writer.send_now(image.into_buf())
     }
@@ -132,4 +141,9 @@ impl GrpcSink {
             writer.keep_trailers(trailers);
         }
     }
+}
+
+#[cold]
+fn closed() -> Status {
+    Status::internal("nothing can be sent behind the end")
 }

@@ -26,8 +26,9 @@ use petasos_message::{Message, Msg};
 
 use crate::codec::unencodable;
 use crate::home::streams::Port;
+use crate::intercept::Watched;
+pub(crate) use opening::First;
 pub use opening::Opening;
-pub(crate) use opening::{CallHead, First};
 pub use sender::Sender;
 pub use streaming::Streaming;
 pub use upload::Upload;
@@ -56,6 +57,25 @@ pub(crate) enum Sink {
 pub(crate) struct Ends {
     pub(crate) sink: Sink,
     pub(crate) source: Source,
+    /// Interceptors around the call.
+    pub(crate) watched: Option<Watched>,
+}
+
+impl Ends {
+    pub(crate) fn new(sink: Sink, source: Source) -> Ends {
+        Ends { sink, source, watched: None }
+    }
+
+    /// As a program sees them.
+    fn split<Q: Message, P: Message>(self) -> (Sender<Q>, Streaming<P>) {
+        let (mut sender, mut streaming) = (Sender::new(self.sink), Streaming::of_call(self.source));
+        if let Some(Watched { scope, reader, writer }) = self.watched {
+            streaming.end_to(scope);
+            streaming.tap(reader);
+            sender.tap(writer);
+        }
+        (sender, streaming)
+    }
 }
 
 /// What comes of a stream, in order.
@@ -81,19 +101,33 @@ impl Source {
             Source::Grpc(source) => source.poll_next(cx),
         }
     }
+
+    /// A client's: gives the call up, whose end is not asked for any more.
+    pub(crate) fn give_up(&mut self) {
+        match self {
+            Source::Datagrams(port) => port.give_up(),
+            #[cfg(feature = "grpc")]
+            Source::Grpc(source) => source.give_up(),
+        }
+    }
 }
 
 impl Sink {
-    /// Sends a message, after waiting for room. A future that is dropped while it waits has sent
-    /// nothing.
-    pub(crate) async fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
+    /// Waits until a message may be sent.
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         match self {
-            Sink::Datagrams(port) => {
-                core::future::poll_fn(|cx| port.poll_room(cx)).await?;
-                port.send(message)
-            }
+            Sink::Datagrams(port) => port.poll_room(cx),
             #[cfg(feature = "grpc")]
-            Sink::Grpc(sink) => sink.send(message).await,
+            Sink::Grpc(sink) => sink.poll_room(cx),
+        }
+    }
+
+    /// Sends a message, for which there was room.
+    pub(crate) fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
+        match self {
+            Sink::Datagrams(port) => port.send(message),
+            #[cfg(feature = "grpc")]
+            Sink::Grpc(sink) => sink.send(message),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Calls with streams, before they have begun.
 
 use core::fmt;
-use core::future::Future;
+use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
@@ -13,25 +13,21 @@ use super::{Encoded, Ends, Sender, Streaming};
 use crate::caller::Bound;
 use crate::channel::Transport;
 use crate::home::streams::Opened;
+use crate::intercept::{Beside, BoxFuture, Later, around_opening};
 use crate::request::Request;
 
 /// Encodes the only request of a call: natively or not, behind so many bytes of room.
 pub(crate) type First = Box<dyn FnOnce(bool, usize) -> Result<Encoded, Status> + Send>;
 
-/// What goes with a call beside its messages.
-#[derive(Debug, Default)]
-pub(crate) struct CallHead {
-    pub(crate) metadata: Metadata,
-    pub(crate) timeout: Option<Duration>,
-}
-
 /// What is to be called.
 struct Plan {
     service: Bound,
     method: u16,
-    head: CallHead,
+    head: Beside,
     /// The only request, after which the caller's half closes.
     first: Option<First>,
+    /// Where that looks for interceptors, if there are any.
+    hooks: Option<Later>,
 }
 
 /// A call with streams that begins when this is awaited: it gives them once a session has taken the
@@ -49,6 +45,8 @@ enum Stage {
     /// On the way over HTTP/2.
     #[cfg(feature = "grpc")]
     Grpc(super::grpc::GrpcOpening),
+    /// Within interceptors.
+    Around(BoxFuture<'static, Result<Ends, Status>>),
     Over,
 }
 
@@ -84,10 +82,31 @@ impl<O> Opening<O> {
         }
         self
     }
+}
 
-    /// Begins the call.
-    fn begin(plan: Plan) -> Result<Stage, Status> {
-        let Plan { service, method, head, first } = plan;
+impl Stage {
+    /// Begins a call.
+    fn begin(mut plan: Plan) -> Result<Stage, Status> {
+        let head = core::mem::take(&mut plan.head);
+        match plan.service.scope(plan.method, head) {
+            Ok(scope) => {
+                let hooks = plan.hooks.take();
+                let opening = around_opening(scope, hooks, move |head| async move {
+                    let mut stage = Stage::begin_alone(Plan { head, ..plan })?;
+                    poll_fn(|cx| stage.poll(cx)).await
+                });
+                Ok(Stage::Around(Box::pin(async {
+                    let (ends, watched) = opening.await?;
+                    Ok(Ends { watched: Some(watched), ..ends })
+                })))
+            }
+            Err(head) => Stage::begin_alone(Plan { head, ..plan }),
+        }
+    }
+
+    /// Begins a call within its interceptors.
+    fn begin_alone(plan: Plan) -> Result<Stage, Status> {
+        let Plan { service, method, head, first, .. } = plan;
         match service.transport() {
             Transport::Datagrams(shared) => {
                 Opened::begin(&service, shared, method, head, first).map(Stage::Datagrams)
@@ -98,6 +117,17 @@ impl<O> Opening<O> {
             }
         }
     }
+
+    /// The ends of a call that has begun.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ends, Status>> {
+        match self {
+            Stage::Datagrams(opened) => opened.poll(cx),
+            #[cfg(feature = "grpc")]
+            Stage::Grpc(opening) => opening.as_mut().poll(cx),
+            Stage::Around(opening) => opening.as_mut().poll(cx),
+            Stage::Planned(_) | Stage::Over => panic!("a call is not polled once it has begun"),
+        }
+    }
 }
 
 impl<O> Future for Opening<O> {
@@ -105,24 +135,14 @@ impl<O> Future for Opening<O> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        loop {
-            let ends = match &mut this.stage {
-                Stage::Planned(_) => {
-                    let Stage::Planned(plan) = core::mem::replace(&mut this.stage, Stage::Over)
-                    else {
-                        unreachable!("it was just looked at")
-                    };
-                    this.stage = Opening::<O>::begin(*plan)?;
-                    continue;
-                }
-                Stage::Datagrams(opened) => ready!(opened.poll(cx)),
-                #[cfg(feature = "grpc")]
-                Stage::Grpc(opening) => ready!(opening.as_mut().poll(cx)),
-                Stage::Over => panic!("a call is not polled once it has begun"),
-            };
-            this.stage = Stage::Over;
-            return Poll::Ready(ends.map(this.make));
+        if matches!(this.stage, Stage::Planned(_))
+            && let Stage::Planned(plan) = core::mem::replace(&mut this.stage, Stage::Over)
+        {
+            this.stage = Stage::begin(*plan)?;
         }
+        let ends = ready!(this.stage.poll(cx));
+        this.stage = Stage::Over;
+        Poll::Ready(ends.map(this.make))
     }
 }
 
@@ -140,12 +160,17 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Opening<Streaming<P>> {
-        let (message, metadata, timeout) = request.into_parts();
-        let first: First =
-            Box::new(move |native, room_bytes| Encoded::new(message, native, room_bytes));
-        let head = CallHead { metadata, timeout };
-        let plan = Plan { service: self.clone(), method, head, first: Some(first) };
-        Opening::new(plan, |ends| Streaming::of_call(ends.source))
+        let (message, head) = request.apart();
+        let hooks = self.is_intercepted().then(Later::default);
+        let seen = hooks.clone();
+        let first: First = Box::new(move |native, room_bytes| {
+            if let Some(tap) = seen.as_ref().and_then(|seen| seen.get()) {
+                tap.message(&message)?;
+            }
+            Encoded::new(message, native, room_bytes)
+        });
+        let plan = Plan { service: self.clone(), method, head, first: Some(first), hooks };
+        Opening::new(plan, |ends| ends.split::<Q, P>().1)
     }
 
     /// Calls the method with this index, whose requests are a stream.
@@ -158,8 +183,8 @@ impl Bound {
         &self,
         method: u16,
     ) -> Opening<(Sender<Q>, Streaming<P>)> {
-        let head = CallHead::default();
-        let plan = Plan { service: self.clone(), method, head, first: None };
-        Opening::new(plan, |ends| (Sender::new(ends.sink), Streaming::of_call(ends.source)))
+        let head = Beside::default();
+        let plan = Plan { service: self.clone(), method, head, first: None, hooks: None };
+        Opening::new(plan, Ends::split)
     }
 }

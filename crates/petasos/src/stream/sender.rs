@@ -7,6 +7,7 @@ use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
 use super::Sink;
+use crate::intercept::Tap;
 
 /// Sends the messages of one direction of a call.
 ///
@@ -17,13 +18,15 @@ pub struct Sender<T> {
     head: Metadata,
     head_is_sent: bool,
     trailers: Metadata,
+    /// Interceptors that see the messages.
+    tap: Option<Tap>,
     message: PhantomData<fn(T)>,
 }
 
 impl<T: Message> Sender<T> {
     pub(crate) fn new(sink: Sink) -> Sender<T> {
         let (head, trailers) = Default::default();
-        Sender { sink, head, head_is_sent: false, trailers, message: PhantomData }
+        Sender { sink, head, head_is_sent: false, trailers, tap: None, message: PhantomData }
     }
 
     /// Sends a message, after waiting until those before it have mostly left: a sender is never far
@@ -37,7 +40,17 @@ impl<T: Message> Sender<T> {
     /// [`Streaming`]: super::Streaming
     pub async fn send(&mut self, message: impl Into<Msg<T>>) -> Result<(), Status> {
         self.send_metadata();
-        self.sink.send(message.into()).await
+        core::future::poll_fn(|cx| self.sink.poll_room(cx)).await?;
+        let message = message.into();
+        if let Some(tap) = &self.tap {
+            tap.message(&message)?;
+        }
+        self.sink.send(message)
+    }
+
+    /// Shows the messages that are sent from now on.
+    pub(crate) fn tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
     }
 
     /// A server's initial metadata. They go with the first message, or with the end.
@@ -48,7 +61,7 @@ impl<T: Message> Sender<T> {
     /// A server's: sends the initial metadata now. Later changes to them are not sent.
     pub fn send_metadata(&mut self) {
         if !core::mem::replace(&mut self.head_is_sent, true) && !self.head.is_empty() {
-            self.sink.head(core::mem::take(&mut self.head));
+            self.send_head();
         }
     }
 
@@ -64,10 +77,22 @@ impl<T: Message> Sender<T> {
     }
 }
 
+impl<T> Sender<T> {
+    fn send_head(&mut self) {
+        if let Some(tap) = &self.tap {
+            tap.keep(Some(&self.head), None);
+        }
+        self.sink.head(core::mem::take(&mut self.head));
+    }
+}
+
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         if !self.head_is_sent && !self.head.is_empty() {
-            self.sink.head(core::mem::take(&mut self.head));
+            self.send_head();
+        }
+        if let Some(tap) = &self.tap {
+            tap.keep(None, Some(&self.trailers));
         }
         self.sink.finish(core::mem::take(&mut self.trailers));
     }

@@ -10,6 +10,7 @@ use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
 use super::{Incoming, Source};
+use crate::intercept::{Beside, Extensions, ReaderScope, Tap};
 
 /// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
 ///
@@ -20,6 +21,11 @@ pub struct Streaming<T> {
     head: Metadata,
     has_head: bool,
     timeout: Option<Duration>,
+    extensions: Extensions,
+    /// Interceptors that see the messages.
+    tap: Option<Tap>,
+    /// A client's: interceptors that are told of the end.
+    scope: Option<ReaderScope>,
     /// A message that came while the initial metadata were waited for.
     ahead: Option<Msg<T>>,
     end: Option<End>,
@@ -34,18 +40,38 @@ struct End {
 impl<T: Message> Streaming<T> {
     /// A client's.
     pub(crate) fn of_call(source: Source) -> Streaming<T> {
-        let (head, has_head, timeout) = (Metadata::new(), false, None);
-        Streaming { source, head, has_head, timeout, ahead: None, end: None, message: PhantomData }
+        let beside = Beside::default();
+        Streaming { has_head: false, ..Streaming::of_handler(source, beside) }
     }
 
     /// A server's, with what came with the call.
-    pub(crate) fn of_handler(
-        source: Source,
-        head: Metadata,
-        timeout: Option<Duration>,
-    ) -> Streaming<T> {
-        let has_head = true;
-        Streaming { source, head, has_head, timeout, ahead: None, end: None, message: PhantomData }
+    pub(crate) fn of_handler(source: Source, beside: Beside) -> Streaming<T> {
+        let Beside { metadata: head, timeout, extensions } = beside;
+        let (has_head, message) = (true, PhantomData);
+        let (tap, scope, ahead, end) = (None, None, None, None);
+        Streaming { source, head, has_head, timeout, extensions, tap, scope, ahead, end, message }
+    }
+
+    /// Shows the messages that are read from now on.
+    pub(crate) fn tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
+    }
+
+    /// A client's: tells of the end.
+    pub(crate) fn end_to(&mut self, scope: ReaderScope) {
+        self.scope = Some(scope);
+    }
+
+    /// A server's: what goes with the call, taken out.
+    pub(crate) fn take_beside(&mut self) -> Beside {
+        let metadata = core::mem::take(&mut self.head);
+        let extensions = core::mem::take(&mut self.extensions);
+        Beside { metadata, timeout: self.timeout, extensions }
+    }
+
+    /// A server's: what goes with the call.
+    pub(crate) fn put_beside(&mut self, beside: Beside) {
+        Beside { metadata: self.head, timeout: self.timeout, extensions: self.extensions } = beside;
     }
 
     /// The next message; `None` behind the last, which at a client means that the call went well.
@@ -99,6 +125,11 @@ impl<T: Message> Streaming<T> {
         self.timeout
     }
 
+    /// At a server: what interceptors have put beside the call.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
     /// The only message of a side that does not stream.
     pub(crate) async fn single(&mut self) -> Result<Msg<T>, Status> {
         let message = self.message().await?;
@@ -127,8 +158,11 @@ impl<T: Message> Streaming<T> {
 
     /// Takes what comes next, which may be a message.
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Msg<T>>> {
-        let incoming = ready!(self.source.poll_next(cx));
-        let end = match incoming {
+        let incoming = match self.source.poll_next(cx) {
+            Poll::Ready(incoming) => incoming,
+            Poll::Pending => Err(ready!(self.poll_refusal(cx))),
+        };
+        let end = match incoming.and_then(|incoming| self.show(incoming)) {
             Ok(Incoming::Head(head)) => {
                 (self.head, self.has_head) = (head, true);
                 return Poll::Ready(None);
@@ -140,8 +174,37 @@ impl<T: Message> Streaming<T> {
             Ok(Incoming::End(trailers)) => End { trailers, outcome: Ok(()) },
             Err(status) => End { trailers: status.metadata().clone(), outcome: Err(status) },
         };
+        if let Some(scope) = self.scope.take() {
+            scope.ended(&self.head, &end.trailers, &end.outcome);
+        }
         self.end = Some(end);
         Poll::Ready(None)
+    }
+
+    /// Shows a message to interceptors.
+    #[inline]
+    fn show(&mut self, incoming: Incoming<T>) -> Result<Incoming<T>, Status> {
+        let (Some(tap), Incoming::Message(message)) = (&self.tap, &incoming) else {
+            return Ok(incoming);
+        };
+        let shown = tap.message(message);
+        shown.inspect_err(|_| self.give_up()).map(|()| incoming)
+    }
+
+    /// Whether a message of the other direction was refused: nothing comes then.
+    fn poll_refusal(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
+        let Some(tap) = &self.tap else { return Poll::Pending };
+        let refusal = ready!(tap.poll_refusal(cx));
+        self.give_up();
+        Poll::Ready(refusal)
+    }
+
+    /// A client gives the call up. At a server, whoever runs the handler ends it.
+    #[cold]
+    fn give_up(&mut self) {
+        if self.scope.is_some() {
+            self.source.give_up();
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! Servers of the tests' service, and waiting for what other threads do.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+mod until;
+
 use std::time::Duration;
 
 use petasos::{Channel, Server, ServerBuilder, block_on};
+
+pub use until::until;
 
 use crate::greeter::Service;
 use crate::greeter::generated::{GreeterClient, GreeterServer};
@@ -29,17 +33,6 @@ pub fn connect(target: &str) -> Channel {
 
 pub fn client(server: &Server) -> GreeterClient {
     GreeterClient::new(connect(&target(server)))
-}
-
-/// Waits until something that other threads do has happened.
-pub fn until(mut happened: impl FnMut() -> bool) {
-    let tick = Duration::from_millis(1);
-    let mut ticks = PATIENCE.as_millis();
-    while !happened() {
-        assert!(ticks > 0, "it does not happen");
-        ticks -= 1;
-        std::thread::sleep(tick);
-    }
 }
 
 /// Lets held handlers go on.

@@ -14,7 +14,8 @@ use crate::caller::{Bound, inherited};
 use crate::channel::ChannelShared;
 use crate::home::local::{Local, at_home};
 use crate::home::shared::Letter;
-use crate::stream::{CallHead, Encoded, Ends, First, Incoming, Sink, Source};
+use crate::intercept::Beside;
+use crate::stream::{Encoded, Ends, First, Incoming, Sink, Source};
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
@@ -90,9 +91,18 @@ impl Port {
     #[cold]
     fn refuse(&mut self, status: &Status) {
         match self.way() {
-            Way::Here(local, key) => local.streams.borrow_mut().refuse(key, status),
+            Way::Here(local, key) => {
+                local.streams.borrow_mut().refuse(key, status);
+                local.kick();
+            }
             Way::Away(away) => away.refuse(status.clone()),
         }
+    }
+
+    /// A client's: gives the call up.
+    #[cold]
+    pub(crate) fn give_up(&mut self) {
+        self.refuse(&Status::cancelled("the call was given up"));
     }
 
     /// Waits until a message may be sent.
@@ -183,10 +193,10 @@ impl Opened {
         service: &Bound,
         shared: &ChannelShared,
         method: u16,
-        head: CallHead,
+        head: Beside,
         first: Option<First>,
     ) -> Result<Opened, Status> {
-        let CallHead { mut metadata, timeout } = head;
+        let Beside { mut metadata, timeout, .. } = head;
         let mut timeout = timeout.or_else(inherited);
         let mut wait_for_ready = false;
         if let Some(policy) = service.apply(method, &mut metadata) {
@@ -226,7 +236,7 @@ impl Opened {
         if let Some(first) = self.first.take() {
             writer.send_encoded(first(form.native, ROOM_BYTES)?)?;
         }
-        Poll::Ready(Ok(Ends { sink: Sink::Datagrams(writer), source: Source::Datagrams(reader) }))
+        Poll::Ready(Ok(Ends::new(Sink::Datagrams(writer), Source::Datagrams(reader))))
     }
 
     fn poll_form(&mut self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {

@@ -1,0 +1,163 @@
+//! What interceptors know of a call, and how it ended.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use petasos_base::{Clock, Time};
+use petasos_call::{Code, Metadata, Status};
+
+use super::{Around, Extensions};
+use crate::home::local::here;
+use crate::rt::MethodInfo;
+
+/// Which end of a call this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// It makes the call.
+    Client,
+    /// It answers.
+    Server,
+}
+
+/// A call, as its interceptors see it.
+///
+/// Times are those of this end's clock. What is changed of it after [`Interceptor::call`] is not
+/// possible: the call has left, or its handler runs.
+///
+/// [`Interceptor::call`]: super::Interceptor::call
+#[derive(Debug)]
+pub struct CallInfo {
+    around: Arc<Around>,
+    method: u16,
+    side: Side,
+    metadata: Metadata,
+    timeout: Option<Duration>,
+    began: Time,
+    extensions: Extensions,
+}
+
+impl CallInfo {
+    pub(super) fn new(around: &Arc<Around>, method: u16, side: Side, beside: Beside) -> CallInfo {
+        let Beside { metadata, timeout, extensions } = beside;
+        let (around, began) = (around.clone(), now());
+        CallInfo { around, method, side, metadata, timeout, began, extensions }
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The service's full name, `package.Service`.
+    pub fn service(&self) -> &'static str {
+        self.around.service.name
+    }
+
+    /// The method.
+    pub fn method(&self) -> &'static MethodInfo {
+        &self.around.service.methods[usize::from(self.method)]
+    }
+
+    /// What the client sends with the call.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// What the client sends with the call, to be changed: at the client it is sent so, at the
+    /// server the handler finds it so. Metadata for all calls of a channel are added later, and not
+    /// here.
+    pub fn metadata_mut(&mut self) -> &mut Metadata {
+        &mut self.metadata
+    }
+
+    /// The time that the call had when it began here, if it has a deadline.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// What is left of it.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.timeout.map(|timeout| timeout.saturating_sub(self.elapsed()))
+    }
+
+    /// Gives the call less time; more than it has is not given. At a server, this is told to the
+    /// handler, and nothing else of it.
+    pub fn limit_timeout(&mut self, timeout: Duration) {
+        self.timeout = Some(self.timeout.map_or(timeout, |had| had.min(timeout)));
+    }
+
+    /// How long the call has been going on here.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(now().nanos_since(self.began))
+    }
+
+    /// What was put beside the call at this end.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// What is put beside the call at this end, for other interceptors and, at a server, for the
+    /// handler ([`Request::extensions`](crate::Request::extensions)).
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
+    }
+
+    /// What its caller or handler is given of it now.
+    pub(super) fn beside(&self) -> Beside {
+        Beside {
+            metadata: self.metadata.clone(),
+            timeout: self.timeout,
+            extensions: self.extensions.clone(),
+        }
+    }
+}
+
+/// What goes with a call beside its messages.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) metadata: Metadata,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) extensions: Extensions,
+}
+
+fn now() -> Time {
+    match here() {
+        Some(local) => local.clock.now(),
+        None => Clock::system().now(),
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    pub(super) result: Result<(), &'a Status>,
+    pub(super) metadata: &'a Metadata,
+    pub(super) trailers: &'a Metadata,
+}
+
+impl<'a> Outcome<'a> {
+    /// The code.
+    pub fn code(&self) -> Code {
+        match self.result {
+            Ok(()) => Code::Ok,
+            // A server's handler that fails with OK is told as this.
+            Err(status) if status.code() == Code::Ok => Code::Unknown,
+            Err(status) => status.code(),
+        }
+    }
+
+    /// What it failed with.
+    pub fn status(&self) -> Option<&'a Status> {
+        self.result.err()
+    }
+
+    /// The server's initial metadata, as far as this end knows them.
+    pub fn metadata(&self) -> &'a Metadata {
+        self.metadata
+    }
+
+    /// The server's trailing metadata; those of its status, if the call failed.
+    pub fn trailers(&self) -> &'a Metadata {
+        self.trailers
+    }
+}

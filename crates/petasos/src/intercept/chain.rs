@@ -1,0 +1,44 @@
+//! Lists of interceptors, and what is around a service's methods.
+
+use core::fmt;
+use std::sync::Arc;
+
+use super::Interceptor;
+use crate::rt::ServiceInfo;
+
+/// Interceptors, the outermost first. Nothing is allocated if there are none.
+#[derive(Clone, Default)]
+pub(crate) struct Chain(Option<Arc<[Arc<dyn Interceptor>]>>);
+
+impl Chain {
+    /// Adds one within those that there are.
+    pub(crate) fn push(&mut self, interceptor: impl Interceptor) {
+        let inner: Arc<dyn Interceptor> = Arc::new(interceptor);
+        self.0 = Some(self.list().iter().cloned().chain([inner]).collect());
+    }
+
+    pub(crate) fn list(&self) -> &[Arc<dyn Interceptor>] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// What is around the methods of a service, unless it is nothing.
+    pub(crate) fn around(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
+        self.0.is_some().then(|| Arc::new(Around { chain: self.clone(), service }))
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("count", &self.list().len()).finish_non_exhaustive()
+    }
+}
+
+/// Interceptors around the methods of a service.
+#[derive(Debug)]
+pub(crate) struct Around {
+    pub(crate) chain: Chain,
+    pub(crate) service: &'static ServiceInfo,
+}
+
+/// Interceptors, and the index of the method that they are around.
+pub(crate) type Hooks = (Arc<Around>, u16);

@@ -1,0 +1,141 @@
+//! Interceptors: what runs around calls, at servers and clients, over any transport.
+//!
+//! An [`Interceptor`] sees each call before it leaves or before its handler runs, each message in
+//! either direction, and how the call ended. A server's are given with
+//! [`ServerBuilder::intercept`](crate::ServerBuilder::intercept), a client's with
+//! [`ChannelBuilder::intercept`](crate::ChannelBuilder::intercept) or
+//! [`Channel::intercept`](crate::Channel::intercept). All methods of all services run through them,
+//! health and reflection too; [`CallInfo`] says which one it is.
+//!
+//! **Order.** The first that was added is the outermost. `call` runs from the outermost to the
+//! innermost until one refuses; so do the hooks of requests. Those of responses, and `ended`, run
+//! from the innermost to the outermost, so what one has put in order is found by it as it left it.
+//!
+//! **How often.** Once per call. A client's run above everything that repeats: however often a call
+//! is sent again or elsewhere, they see one call, its last outcome, and each message once.
+//!
+//! **The end.** `ended` runs exactly once for each interceptor whose `call` has run, the one that
+//! has refused included, and for no other: when the call is done, has failed, was refused, was
+//! given up by either side, or ran out of time.
+//!
+//! **Panics.** A hook that panics refuses its call with `INTERNAL`; in `ended` it changes nothing.
+//! No other call notices.
+//!
+//! **What it costs.** Nothing at a server without interceptors: its methods are made without them.
+//! A client compares one word per call. With interceptors a call costs two allocations or three.
+//!
+//! How it works: `chain` is the list, and what is around a service's methods. `scope` is one call's
+//! hooks: it makes sure that they run once and in order. A server's handlers are wrapped in a
+//! future that goes through them (`unary`, `streams`); a client's calls become such a future
+//! instead of being begun by the stub. Streams carry a `Tap` in each direction.
+//!
+//! Boundary rule: stands on requests, streams and handlers as the facade has them; knows nothing of
+//! packets, segments or HTTP/2.
+
+mod call;
+mod chain;
+mod extensions;
+mod message;
+mod scope;
+mod streams;
+mod unary;
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use std::sync::Arc;
+
+use petasos_call::Status;
+
+pub(crate) use call::Beside;
+pub use call::{CallInfo, Outcome, Side};
+pub(crate) use chain::{Around, Chain, Hooks};
+pub use extensions::Extensions;
+pub use message::AnyMessage;
+pub(crate) use scope::Scope;
+pub(crate) use streams::{Later, ReaderScope, Tap, Watched, around_opening, around_streams};
+pub(crate) use unary::{around_call, around_handler};
+
+/// What runs around calls. All hooks do nothing unless they are written.
+///
+/// Hooks run where calls do: a server's on the loop that received the request, or on the gRPC
+/// connection's task. None may block; what takes time is awaited in [`Step::Wait`].
+pub trait Interceptor: Send + Sync + 'static {
+    /// Before the call leaves, or before its handler runs. What it changes in `call` is what is
+    /// sent, or what the handler finds.
+    fn call<'a>(&'a self, call: &'a mut CallInfo) -> Step<'a> {
+        let _ = call;
+        Step::Continue
+    }
+
+    /// Each message, before it is sent or after it was received.
+    ///
+    /// # Errors
+    /// The call ends with this status, and the message goes no farther.
+    fn message(&self, call: &CallInfo, way: Way, message: AnyMessage<'_>) -> Result<(), Status> {
+        let _ = (call, way, message);
+        Ok(())
+    }
+
+    /// When the call is over, at this end. Exactly once.
+    fn ended(&self, call: &CallInfo, outcome: &Outcome<'_>) {
+        let _ = (call, outcome);
+    }
+}
+
+/// One that several channels or servers share, or that the program asks later.
+impl<T: Interceptor + ?Sized> Interceptor for Arc<T> {
+    fn call<'a>(&'a self, call: &'a mut CallInfo) -> Step<'a> {
+        (**self).call(call)
+    }
+
+    fn message(&self, call: &CallInfo, way: Way, message: AnyMessage<'_>) -> Result<(), Status> {
+        (**self).message(call, way, message)
+    }
+
+    fn ended(&self, call: &CallInfo, outcome: &Outcome<'_>) {
+        (**self).ended(call, outcome);
+    }
+}
+
+/// What an interceptor waits for.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How a call goes on.
+#[must_use = "a step that is not returned changes nothing"]
+pub enum Step<'a> {
+    /// At once.
+    Continue,
+    /// It ends with this status, and no handler sees it.
+    Refuse(Status),
+    /// It goes on, or ends, as this future says. A server drops it at the call's deadline. A client
+    /// looks at the deadline when the future is done, so one that may take long has a limit of its
+    /// own.
+    Wait(BoxFuture<'a, Result<(), Status>>),
+}
+
+impl<'a> Step<'a> {
+    /// Waits for `future`.
+    pub fn wait(future: impl Future<Output = Result<(), Status>> + Send + 'a) -> Step<'a> {
+        Step::Wait(Box::pin(future))
+    }
+}
+
+impl fmt::Debug for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Continue => f.write_str("Continue"),
+            Step::Refuse(status) => f.debug_tuple("Refuse").field(status).finish(),
+            Step::Wait(_) => f.write_str("Wait"),
+        }
+    }
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the server.
+    Request,
+    /// To the client.
+    Response,
+}

@@ -1,0 +1,136 @@
+//! Interceptors around streams.
+//!
+//! A client's call is over when its reader has seen the end, or is gone; a server's when its
+//! handler is. Each direction has a [`Tap`], which shows messages to the interceptors. What they
+//! refuse ends the call in both directions.
+
+use core::future::Future;
+use core::task::{Context, Poll};
+use std::sync::{Arc, OnceLock};
+
+use petasos_call::{Metadata, Status};
+use petasos_message::{Message, Msg};
+
+use super::call::Beside;
+use super::chain::Hooks;
+use super::scope::{Scope, Watch};
+use super::{Outcome, Side, Way};
+use crate::stream::{Sender, Streaming};
+
+/// Shows the messages of one direction.
+pub(crate) struct Tap {
+    watch: Arc<Watch>,
+    way: Way,
+}
+
+impl Tap {
+    /// A message on its way.
+    ///
+    /// # Errors
+    /// The call is refused, by this message or by one before it, in whichever direction.
+    pub(crate) fn message<T: Message>(&self, message: &Msg<T>) -> Result<(), Status> {
+        if let Some(refusal) = self.watch.refusal() {
+            return Err(refusal);
+        }
+        let shown = self.watch.message(self.way, message);
+        shown.inspect_err(|refusal| self.watch.refuse(refusal))
+    }
+
+    /// What a message was refused with; otherwise who polls is woken when one is.
+    pub(crate) fn poll_refusal(&self, cx: &mut Context<'_>) -> Poll<Status> {
+        self.watch.poll_refusal(cx)
+    }
+
+    /// A server's: what the sender has sent beside messages.
+    pub(crate) fn keep(&self, metadata: Option<&Metadata>, trailers: Option<&Metadata>) {
+        self.watch.keep(metadata, trailers);
+    }
+}
+
+/// The hooks of a client's stream, with its reader.
+pub(crate) struct ReaderScope(Scope);
+
+impl ReaderScope {
+    /// The call is over.
+    pub(crate) fn ended(&self, metadata: &Metadata, trailers: &Metadata, end: &Result<(), Status>) {
+        let result = end.as_ref().copied();
+        self.0.watch.ended(&Outcome { result, metadata, trailers });
+    }
+}
+
+/// A client's stream within interceptors.
+pub(crate) struct Watched {
+    pub(crate) scope: ReaderScope,
+    pub(crate) reader: Tap,
+    pub(crate) writer: Tap,
+}
+
+/// Where the hooks of a call are found that has not begun when its only request is there.
+pub(crate) type Later = Arc<OnceLock<Tap>>;
+
+/// Opens a client's stream: `open` begins what is around nothing. `first` is told of the hooks that
+/// the only request has to go through.
+pub(crate) async fn around_opening<E, F>(
+    mut scope: Scope,
+    first: Option<Later>,
+    open: impl FnOnce(Beside) -> F,
+) -> Result<(E, Watched), Status>
+where
+    F: Future<Output = Result<E, Status>>,
+{
+    let entered = scope.enter().await;
+    let tap = |way| Tap { watch: scope.watch.clone(), way };
+    let opened = match entered {
+        Ok(beside) => {
+            if let Some(first) = first {
+                let _ = first.set(tap(Way::Request));
+            }
+            open(beside).await
+        }
+        Err(refused) => Err(refused),
+    };
+    match opened {
+        Ok(ends) => {
+            let (reader, writer) = (tap(Way::Response), tap(Way::Request));
+            Ok((ends, Watched { scope: ReaderScope(scope), reader, writer }))
+        }
+        Err(status) => {
+            scope.watch.failed(&status, &Metadata::new());
+            Err(status)
+        }
+    }
+}
+
+/// A server's handler of streams.
+pub(crate) async fn around_streams<T, Q, P, F>(
+    (around, method): Hooks,
+    service: Arc<T>,
+    mut requests: Streaming<Q>,
+    mut responses: Sender<P>,
+    handle: impl FnOnce(Arc<T>, Streaming<Q>, Sender<P>) -> F,
+) -> (Arc<T>, Result<(), Status>)
+where
+    Q: Message,
+    P: Message,
+    F: Future<Output = (Arc<T>, Result<(), Status>)>,
+{
+    let mut scope = Scope::new(&around, method, Side::Server, requests.take_beside());
+    let entered = scope.enter().await;
+    let tap = |way| Tap { watch: scope.watch.clone(), way };
+    let (service, result) = match entered {
+        Ok(beside) => {
+            requests.put_beside(beside);
+            requests.tap(tap(Way::Request));
+            responses.tap(tap(Way::Response));
+            handle(service, requests, responses).await
+        }
+        Err(refused) => {
+            drop((requests, responses));
+            (service, Err(refused))
+        }
+    };
+    // Whatever the handler makes of a message that was refused, the call fails with it.
+    let result = scope.watch.refusal().map_or(result, Err);
+    scope.watch.handled(&result);
+    (service, result)
+}
