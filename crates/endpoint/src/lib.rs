@@ -74,8 +74,8 @@ pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
 pub use petasos_proto::{
-    AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SwiftConfig, TimelyConfig,
-    TimerConfig,
+    AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SessionParams, SwiftConfig,
+    TimelyConfig, TimerConfig,
 };
 pub use petasos_seal::{Cipher, KeyLife, SessionSecret};
 pub use petasos_tls::{CertificateFlaw, HandshakeFailure, Identity, Pem, PemFiles};

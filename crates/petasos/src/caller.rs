@@ -131,10 +131,15 @@ impl Bound {
         self.service
     }
 
-    /// What applies to a call of a method, with the metadata of all calls added to its own.
-    pub(crate) fn apply(&self, method: u16, metadata: &mut Metadata) -> Option<&MethodPolicy> {
+    /// What applies to a call of a method, with the metadata of all calls added to its own, and
+    /// what its messages are to be compressed with.
+    pub(crate) fn apply(
+        &self,
+        method: u16,
+        metadata: &mut Metadata,
+    ) -> Option<(&MethodPolicy, Codec)> {
         let defaults = self.defaults.as_ref()?;
-        Some(defaults.apply(method, metadata))
+        Some((defaults.apply(method, metadata), defaults.codec))
     }
 
     /// The time that a call has, if its request says so much.

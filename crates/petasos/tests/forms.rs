@@ -4,11 +4,13 @@
 #[allow(missing_docs, dead_code, reason = "the test uses its part")]
 #[rustfmt::skip]
 mod older;
+mod flow;
 mod versions;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use flow::generated::{FlowClient, FlowServer};
 use petasos::rt::Service;
 use petasos::{Channel, Code, Codec, Loop, LoopConfig, Msg, Request, Response, Status};
 use versions::{newer, other};
@@ -138,4 +140,21 @@ fn r8_between_versions_too_and_with_metadata() {
         let greeting = client.greet(request.expect("a fine key")).await.expect("both speak it");
         assert_eq!(greeting.text(), format!("hello, {long}"));
     });
+}
+
+#[test]
+fn r8_streams_are_compressed_both_ways_and_come_back() {
+    for codec in [Codec::GZIP, Codec::LZ4] {
+        with_codec(FlowServer::new(flow::Service::default()), codec, async |channel| {
+            let client = FlowClient::new(channel);
+            let mut chunks = client.produce(flow::plan("", 3, 50_000)).await.expect("it begins");
+            assert_eq!(flow::drain(&mut chunks, 50_000).await, Ok(3));
+            let (mut out, mut back) = client.chat().await.expect("it begins");
+            for (number, bytes) in [(0, 90_000), (1, 10), (2, 2000)] {
+                out.send(flow::chunk(number, bytes)).await.expect("it is taken");
+                let chunk = back.message().await.expect("it goes on").expect("there is one");
+                flow::check(&chunk, number, bytes);
+            }
+        });
+    }
 }

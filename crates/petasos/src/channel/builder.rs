@@ -145,7 +145,7 @@ impl ChannelBuilder {
     }
 
     /// Compresses requests of at least a kilobyte, and lets servers do so with responses, where
-    /// they speak the codec, [`Codec::GZIP`] or [`Codec::LZ4`]: in unary calls over datagrams.
+    /// they speak the codec, [`Codec::GZIP`] or [`Codec::LZ4`]: over datagrams.
     pub fn compress(mut self, codec: Codec) -> ChannelBuilder {
         self.codec = codec;
         self

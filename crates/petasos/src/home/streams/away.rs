@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use petasos_base::Time;
 use petasos_call::stream::{Body, Message as Coded};
-use petasos_call::{Metadata, Status};
+use petasos_call::{Codec, Metadata, Status};
 
 use super::piece::Piece;
 use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
@@ -71,6 +71,7 @@ pub(super) struct Call {
     pub(super) metadata: Metadata,
     pub(super) timeout: Option<Duration>,
     pub(super) wait_for_ready: bool,
+    pub(super) codec: Codec,
 }
 
 impl Away {
@@ -302,9 +303,10 @@ impl Local {
     }
 
     fn begin_call(&self, call: Call) -> Key {
-        let Call { channel, method, metadata, timeout, wait_for_ready } = call;
+        let Call { channel, method, metadata, timeout, wait_for_ready, codec } = call;
         let deadline = timeout.map_or(Time::NEVER, |left| self.now() + left);
-        self.begin_stream(channel, method, Queued::new(metadata, deadline), wait_for_ready)
+        let queued = Queued::new(metadata, deadline, codec);
+        self.begin_stream(channel, method, queued, wait_for_ready)
     }
 
     /// Moves messages between a mailbox and its half, and wakes who waits for them.

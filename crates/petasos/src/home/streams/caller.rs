@@ -3,7 +3,9 @@
 use petasos_base::Time;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
 use petasos_call::{Answer, Codec, Failure, Status};
-use petasos_endpoint::{CallError, Completion, Context, EnqueueError, Payload, Refused};
+use petasos_endpoint::{
+    CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
+};
 
 use super::piece::Keeper;
 use super::table::{Caller, Form, Half, Key, Queued, Streams};
@@ -27,17 +29,22 @@ pub(super) fn begin(
     queued: Queued,
     granted: Granted,
     (number, epoch): (u32, u32),
-    bytes_max: u32,
+    params: &SessionParams,
 ) -> Caller {
-    let Queued { metadata, deadline, .. } = queued;
+    let Queued { metadata, deadline, codec, .. } = queued;
     let Granted { session, method, lease } = granted;
     let time_left_us = match deadline {
         Time::NEVER => 0,
         deadline => deadline.nanos_since(cx.now()).div_ceil(1000).max(1),
     };
-    let answer = Answer { native: method.native_response, codec: Codec::IDENTITY };
+    let answer = Answer { native: method.native_response, codec };
     let open = Open { time_left_us, answer, metadata, trace: None };
-    let form = Form { native: method.native_request, bytes_max: bytes_max as usize };
+    let form = Form {
+        native: method.native_request,
+        codec: if method.codecs.contains(codec) { codec } else { Codec::IDENTITY },
+        bytes_max: params.request_bytes_max as usize,
+        unpacked_bytes_max: params.response_bytes_max as usize,
+    };
     Caller {
         stream: CallerStream::new(number, open, form.bytes_max),
         session,

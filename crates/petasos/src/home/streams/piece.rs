@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use petasos_buf::{MsgBuf, copy_short};
 use petasos_call::stream::{Body, Message as Coded};
-use petasos_call::{Codec, CodecSet, Encoding, Status};
+use petasos_call::{Codec, Encoding, Status};
 use petasos_message::{DecodeLimits, Input, Message, Msg, is_aligned, view_native};
 
 use crate::codec::undecodable;
 use crate::home::local::{Local, SPARE_BYTES_MAX};
+use crate::recode::{SPOKEN, unpacked};
 use crate::stream::Encoded;
 
 /// A message's bytes.
@@ -36,8 +37,16 @@ impl Body for Piece {
     }
 }
 
-/// A message to be sent.
-pub(super) fn outgoing(Encoded { buf, start, encoding }: Encoded) -> Coded<Piece> {
+/// A message to be sent: compressed, if the receiver takes that and it becomes shorter (R8).
+pub(super) fn outgoing(Encoded { buf, start, encoding }: Encoded, codec: Codec) -> Coded<Piece> {
+    let plain = &buf[start..];
+    let codec = codec.for_body(plain.len(), SPOKEN);
+    if codec != Codec::IDENTITY {
+        let packed = petasos_compress::compress(codec, plain, Vec::new());
+        if packed.len() < plain.len() {
+            return Coded { encoding, codec, body: Piece::Own(MsgBuf::from_slice(&packed), 0) };
+        }
+    }
     Coded { encoding, codec: Codec::IDENTITY, body: Piece::Own(buf, start) }
 }
 
@@ -65,16 +74,19 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// The message in a piece. `local` is the loop of this thread, which takes buffers back.
+/// The message in a piece. `local` is the loop of this thread, which takes buffers back. One that
+/// is compressed may become as long as `unpacked_bytes_max`.
 ///
 /// # Errors
 /// R13: the sender's fault.
 pub(super) fn decode<T: Message>(
     local: Option<&Local>,
-    Coded { encoding, codec, body }: Coded<Piece>,
+    Coded { encoding, codec, mut body }: Coded<Piece>,
+    unpacked_bytes_max: usize,
 ) -> Result<Msg<T>, Status> {
     if codec != Codec::IDENTITY {
-        codec.check(CodecSet::IDENTITY)?;
+        let plain = unpacked(codec, body.as_slice(), unpacked_bytes_max)?;
+        body = Piece::Own(MsgBuf::from_slice(&plain), 0);
     }
     let bytes = body.as_slice();
     let is_short = bytes.len() <= SPARE_BYTES_MAX;
@@ -107,5 +119,55 @@ pub(super) fn decode<T: Message>(
 fn recycle(local: Option<&Local>, body: Piece) {
     if let (Some(local), Piece::Own(buf, _)) = (local, body) {
         local.calls.borrow_mut().give_buffer(buf);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::untyped::Payload;
+    use petasos_call::Code;
+
+    fn encoded(bytes: &[u8]) -> Encoded {
+        Encoded { buf: MsgBuf::from_slice(bytes), start: 0, encoding: Encoding::Protobuf }
+    }
+
+    #[test]
+    fn r8_what_is_long_and_becomes_shorter_is_compressed() {
+        for codec in [Codec::GZIP, Codec::LZ4] {
+            let message = outgoing(encoded(&[7; 4000]), codec);
+            assert_eq!(message.codec, codec);
+            assert!(message.body.len() < 400);
+            assert_eq!(outgoing(encoded(&[7; 1000]), codec).codec, Codec::IDENTITY, "short");
+            let mut state = 1_u32;
+            let noise = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            });
+            let noise: Vec<u8> = noise.take(4000).collect();
+            let message = outgoing(encoded(&noise), codec);
+            assert_eq!((message.codec, message.body.len()), (Codec::IDENTITY, 4000), "noise");
+        }
+        assert_eq!(
+            outgoing(encoded(&[7; 4000]), Codec::from_number(9)).codec,
+            Codec::IDENTITY,
+            "not spoken"
+        );
+    }
+
+    #[test]
+    fn r8_what_was_compressed_comes_back_within_its_limit() {
+        // Field 1 with 4000 bytes.
+        let plain = [&[0x0a, 0xa0, 0x1f][..], &[7; 4000]].concat();
+        let packed = |codec| outgoing(encoded(&plain), codec);
+        for codec in [Codec::IDENTITY, Codec::GZIP, Codec::LZ4] {
+            let message = decode::<Payload>(None, packed(codec), plain.len());
+            assert_eq!(message.and_then(|message| message.to_bytes()), Ok(plain.clone()));
+        }
+        let long = decode::<Payload>(None, packed(Codec::GZIP), plain.len() - 1);
+        assert_eq!(long.map(|_| ()).map_err(|s| s.code()), Err(Code::ResourceExhausted));
+        let unknown = Coded { codec: Codec::from_number(9), ..packed(Codec::IDENTITY) };
+        let unknown = decode::<Payload>(None, unknown, plain.len());
+        assert_eq!(unknown.map(|_| ()).map_err(|s| s.code()), Err(Code::Unimplemented));
     }
 }

@@ -4,7 +4,7 @@ use core::task::{Context, Poll, Waker, ready};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{Failure, Metadata, Status};
+use petasos_call::{Codec, Failure, Metadata, Status};
 use petasos_message::{Message, Msg, ROOM_BYTES};
 
 use super::away::{Away, Call};
@@ -81,7 +81,8 @@ impl Port {
             Event::Head(metadata) => Ok(Incoming::Head(metadata)),
             Event::End(end) => end.map(Incoming::End),
             Event::Message(message) => {
-                let decoded = piece::decode(at_home(self.home), message);
+                let decoded =
+                    piece::decode(at_home(self.home), message, self.form.unpacked_bytes_max);
                 decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
             }
         })
@@ -131,7 +132,7 @@ impl Port {
             let text = "the message is longer than the session takes";
             return Err(Status::resource_exhausted(text));
         }
-        let message = piece::outgoing(encoded);
+        let message = piece::outgoing(encoded, self.form.codec);
         match self.way() {
             Way::Away(away) => away.send(message),
             Way::Here(local, key) => {
@@ -199,8 +200,9 @@ impl Opened {
         let Beside { mut metadata, timeout, .. } = head;
         let mut timeout = timeout.or_else(inherited);
         let mut wait_for_ready = false;
-        if let Some(policy) = service.apply(method, &mut metadata) {
-            wait_for_ready = policy.wait_for_ready;
+        let mut codec = Codec::IDENTITY;
+        if let Some((policy, wanted)) = service.apply(method, &mut metadata) {
+            (wait_for_ready, codec) = (policy.wait_for_ready, wanted);
             timeout = policy.timeout(timeout);
         }
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -212,12 +214,12 @@ impl Opened {
         let at = match at_home(home) {
             Some(local) => {
                 let deadline = timeout.map_or(Time::NEVER, |left| local.now() + left);
-                let queued = Queued::new(metadata, deadline);
+                let queued = Queued::new(metadata, deadline, codec);
                 let key = local.begin_stream(channel, method, queued, wait_for_ready);
                 [At::Table(key), At::Table(key)]
             }
             None => {
-                let call = Call { channel, method, metadata, timeout, wait_for_ready };
+                let call = Call { channel, method, metadata, timeout, wait_for_ready, codec };
                 Away::open(home, call).map(At::Away)
             }
         };

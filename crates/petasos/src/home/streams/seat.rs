@@ -121,7 +121,7 @@ fn seat(
     match (number, params) {
         (Some(number), Some(params)) => {
             let epoch = streams.next_epoch();
-            Ok(caller::begin(cx, queued, granted, (number, epoch), params.request_bytes_max))
+            Ok(caller::begin(cx, queued, granted, (number, epoch), &params))
         }
         _ => Err(granted.lease),
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use petasos_call::stream::{
     Arrival, CallerSegment, Open, ServerEvent, ServerSegment, ServerStream, SessionStreams,
 };
-use petasos_call::{Code, Metadata, Status};
+use petasos_call::{Code, Codec, Metadata, Status};
 use petasos_endpoint::{Context, RejectCode, Request, RequestHandle, RequestKey};
 
 use super::piece::{Keeper, Piece};
@@ -107,8 +107,13 @@ fn add(
     session: (u32, u32),
     number: u32,
 ) -> u32 {
-    let bytes_max = cx.served_params(session).map_or(0, |params| params.response_bytes_max);
-    let form = Form { native: false, bytes_max: bytes_max as usize };
+    let params = cx.served_params(session);
+    let form = Form {
+        native: false,
+        codec: Codec::IDENTITY,
+        bytes_max: params.map_or(0, |params| params.response_bytes_max as usize),
+        unpacked_bytes_max: params.map_or(0, |params| params.request_bytes_max as usize),
+    };
     let half = Half::Server(Box::new(Server {
         stream: ServerStream::new(form.bytes_max),
         session,
@@ -148,7 +153,7 @@ fn advance(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
             && let Some(ServerEvent::Open(open)) = server.stream.poll_event()
         {
             server.has_begun = true;
-            server.form.native = open.answer.native;
+            (server.form.native, server.form.codec) = (open.answer.native, open.answer.codec);
             (entry.reader.is_held, entry.writer.is_held) = (true, true);
             begun = Some((server.kind, server.form, open));
         }

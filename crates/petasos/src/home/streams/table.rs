@@ -7,7 +7,7 @@ use petasos_base::Time;
 use petasos_call::stream::{
     CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
 };
-use petasos_call::{Code, Metadata, Status};
+use petasos_call::{Code, Codec, Metadata, Status};
 use petasos_endpoint::{CallId, RequestHandle, SessionId};
 
 use super::away::Away;
@@ -34,8 +34,12 @@ pub(crate) enum Side {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(super) native: bool,
+    /// What long messages are compressed with (R8).
+    pub(super) codec: Codec,
     /// What a segment may have, its head and its record's head included.
     pub(super) bytes_max: usize,
+    /// What a received message may become when it is unpacked.
+    pub(super) unpacked_bytes_max: usize,
 }
 
 /// What an application is told.
@@ -58,16 +62,18 @@ pub(super) struct End {
 pub(super) struct Queued {
     pub(super) metadata: Metadata,
     pub(super) deadline: Time,
+    /// What its messages are to be compressed with, if the server speaks it.
+    pub(super) codec: Codec,
     /// What it has asked its channel for, and under which tag.
     pub(super) ask: u32,
     tag: u32,
 }
 
 impl Queued {
-    pub(super) const NONE: Queued = Queued::new(Metadata::new(), Time::NEVER);
+    pub(super) const NONE: Queued = Queued::new(Metadata::new(), Time::NEVER, Codec::IDENTITY);
 
-    pub(super) const fn new(metadata: Metadata, deadline: Time) -> Queued {
-        Queued { metadata, deadline, ask: 0, tag: 0 }
+    pub(super) const fn new(metadata: Metadata, deadline: Time, codec: Codec) -> Queued {
+        Queued { metadata, deadline, codec, ask: 0, tag: 0 }
     }
 }
 
