@@ -121,7 +121,7 @@ fn doc(root: &Path) -> TaskResult {
 }
 
 /// The lock-free parts: package, and which of its unit tests are written for the model checker.
-const LOOM_TESTS: [(&str, &str); 2] = [("petasos-endpoint", "doorbell"), ("petasos-shm", "ring")];
+const LOOM_TESTS: [(&str, &str); 2] = [("petasos-base", "doorbell"), ("petasos-shm", "ring")];
 
 /// Runs them with the atomics seam leading to the model checker.
 fn loom(root: &Path) -> TaskResult {

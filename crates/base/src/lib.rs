@@ -1,5 +1,5 @@
 //! What every other crate may use: time, a timing wheel, random numbers, counters, prefetching, the
-//! atomics seam.
+//! atomics seam, a doorbell.
 //!
 //! Boundary rule: depends on no Petasos crate and performs no I/O but reading the clock.
 
@@ -7,6 +7,7 @@
 
 mod clock;
 mod counters;
+mod doorbell;
 #[allow(unsafe_code, reason = "the one seam: see the module")]
 mod prefetch;
 mod rng;
@@ -15,6 +16,7 @@ mod time;
 mod wheel;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
+pub use doorbell::Doorbell;
 pub use prefetch::{prefetch, prefetch_head};
 pub use rng::{Rng, random_seed};
 pub use time::Time;

@@ -335,7 +335,7 @@ fn transmit_udp(udp: &mut UdpIo, packets: &[TxPacket<'_>]) -> usize {
     taken
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use petasos_conformance::{BackendFactory, conformance_tests};
     use std::net::Ipv6Addr;

@@ -9,17 +9,14 @@
 //! back to its sender, or returned by [`Mailbox::close`]; none is lost in between. The lock is
 //! never held while code of the application runs, so that it is never poisoned.
 
-mod doorbell;
-
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard};
 
+use petasos_base::Doorbell;
 use petasos_base::sync::{AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
-
-use doorbell::Doorbell;
 
 /// Why a message was not posted; it comes back.
 #[derive(Debug)]
@@ -145,7 +142,7 @@ impl<T> AsFd for Mailbox<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,5 +1,4 @@
 //! Sessions beside the network: shared memory chosen by itself, by force, or not at all.
-#![cfg(not(loom))]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! Async clients on the loop's thread and on others, over real sockets.
-#![cfg(not(loom))]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! An endpoint driven by a Tokio runtime, through its descriptor.
-#![cfg(not(loom))]
 
 mod common;
 

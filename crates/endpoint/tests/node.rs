@@ -1,5 +1,4 @@
 //! Two processes' worth of nodes and endpoints over real sockets, in one process.
-#![cfg(not(loom))]
 
 mod common;
 

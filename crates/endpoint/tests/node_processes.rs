@@ -1,5 +1,4 @@
 //! A server in a process of its own that is killed: the client learns of it, and of its return.
-#![cfg(not(loom))]
 
 mod common;
 

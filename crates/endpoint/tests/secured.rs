@@ -1,6 +1,5 @@
 //! Nodes with TLS over real sockets: who is let in, what the others are told, and what is sealed
 //! (C16, C18, C19).
-#![cfg(not(loom))]
 
 mod certificates;
 mod common;

@@ -1,5 +1,4 @@
 //! Rings that were granted but that the system denies: another user's, or for want of memory.
-#![cfg(not(loom))]
 
 mod common;
 

@@ -3,7 +3,6 @@
 //! The server here is a real endpoint over UDP behind a control connection that the test drives
 //! itself, so that it can lie about its rings. Nothing here may start a process: until its `exec`,
 //! a child keeps the sockets of all tests open.
-#![cfg(not(loom))]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! Handlers on worker threads, over real sockets.
-#![cfg(not(loom))]
 
 mod common;
 

@@ -41,7 +41,7 @@ impl WithoutRings {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
 

@@ -13,15 +13,16 @@
 //!
 //! No wake-up is lost: of a sender's `MAIL` and the loop's `ASLEEP`, one comes second and sees the
 //! other. The model checker goes through the orders below; run it with
-//! `RUSTFLAGS="--cfg loom" cargo test -p petasos-endpoint --lib doorbell`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p petasos-base --lib doorbell`.
 
-use petasos_base::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering};
 
 const MAIL: u32 = 1;
 const ASLEEP: u32 = 2;
 
+/// One loop's flag; senders share it.
 #[derive(Debug)]
-pub(crate) struct Doorbell {
+pub struct Doorbell {
     bits: AtomicU32,
 }
 
@@ -34,7 +35,7 @@ impl Default for Doorbell {
 impl Doorbell {
     /// Says that something is queued. True if the caller has to wake the loop.
     #[must_use]
-    pub(crate) fn ring(&self) -> bool {
+    pub fn ring(&self) -> bool {
         // Release: pairs with the acquire of `answer`, so that the loop finds what was queued.
         let before = self.bits.fetch_or(MAIL, Ordering::AcqRel);
         before & (MAIL | ASLEEP) == ASLEEP
@@ -43,19 +44,19 @@ impl Doorbell {
     /// Whether something may be queued. The loop's once-per-turn look; [`Doorbell::answer`]
     /// orders what follows, so this one need not.
     #[inline]
-    pub(crate) fn has_rung(&self) -> bool {
+    pub fn has_rung(&self) -> bool {
         self.bits.load(Ordering::Relaxed) & MAIL != 0
     }
 
     /// The loop is about to take what is queued.
-    pub(crate) fn answer(&self) {
+    pub fn answer(&self) {
         // Acquire: pairs with the release of `ring`.
         self.bits.fetch_and(!MAIL, Ordering::AcqRel);
     }
 
     /// The loop wants to sleep; it may if this returns true.
     #[must_use]
-    pub(crate) fn doze(&self) -> bool {
+    pub fn doze(&self) -> bool {
         let may = self.bits.fetch_or(ASLEEP, Ordering::AcqRel) & MAIL == 0;
         if !may {
             self.rise();
@@ -66,12 +67,12 @@ impl Doorbell {
     /// The loop sleeps from now on whatever comes. True if something has come already, for which
     /// no sender will wake it.
     #[must_use]
-    pub(crate) fn sleep_always(&self) -> bool {
+    pub fn sleep_always(&self) -> bool {
         self.bits.fetch_or(ASLEEP, Ordering::AcqRel) & MAIL != 0
     }
 
     /// The loop is awake.
-    pub(crate) fn rise(&self) {
+    pub fn rise(&self) {
         self.bits.fetch_and(!ASLEEP, Ordering::AcqRel);
     }
 }
