@@ -4,57 +4,20 @@
 //! beyond the last byte are not looked at, as no implementation does. Public for whoever shows or
 //! reads such metadata as text.
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{Engine, alphabet};
 
-/// The six bits of each character; [`NONE`] for others.
-const VALUES: [u8; 256] = values();
-const NONE: u8 = 0xff;
-
-const fn values() -> [u8; 256] {
-    let mut values = [NONE; 256];
-    let mut value = 0;
-    while value < 64 {
-        values[ALPHABET[value] as usize] = value as u8;
-        value += 1;
-    }
-    values
-}
+const PLAIN: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// The text of `bytes`, without padding.
 pub fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity((bytes.len() * 4).div_ceil(3));
-    for group in bytes.chunks(3) {
-        let mut bits = 0;
-        for (index, byte) in group.iter().enumerate() {
-            bits |= u32::from(*byte) << (16 - 8 * index);
-        }
-        for index in 0..=group.len() {
-            let value = bits >> (18 - 6 * index) & 0x3f;
-            text.push(char::from(ALPHABET[value as usize]));
-        }
-    }
-    text
+    PLAIN.encode(bytes)
 }
 
 /// The bytes of `text`, padded or not; none if it is not base64.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    let text = without_padding(text)?;
-    if text.len() % 4 == 1 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for group in text.chunks(4) {
-        let mut bits = 0;
-        for (index, character) in group.iter().enumerate() {
-            let value = VALUES[usize::from(*character)];
-            if value == NONE {
-                return None;
-            }
-            bits |= u32::from(value) << (18 - 6 * index);
-        }
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    Some(bytes)
+    PLAIN.decode(without_padding(text)?).ok()
 }
 
 /// Padding is whole or absent.
