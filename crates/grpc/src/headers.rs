@@ -107,7 +107,7 @@ fn is_forbidden(name: &HeaderName) -> bool {
 pub(crate) fn put_status(headers: &mut HeaderMap, status: &Status, trailers: &Metadata) {
     put_metadata(headers, status.metadata());
     put_metadata(headers, trailers);
-    headers.insert(STATUS, u16::from(status.code().number()).into());
+    headers.insert(STATUS, number(status.code()));
     if !status.message().is_empty() {
         let mut text = percent::encode(status.message());
         percent::truncate(&mut text, MESSAGE_BYTES_MAX);
@@ -117,6 +117,14 @@ pub(crate) fn put_status(headers: &mut HeaderMap, status: &Status, trailers: &Me
         let details = base64::encode(status.details());
         headers.insert(DETAILS, HeaderValue::try_from(details).expect("it is printable ASCII"));
     }
+}
+
+/// A code as fields have it.
+fn number(code: Code) -> HeaderValue {
+    const NUMBERS: [&str; 17] = [
+        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
+    ];
+    HeaderValue::from_static(NUMBERS[usize::from(code.number())])
 }
 
 /// The status that fields say, with all metadata among them; none if they say none.
@@ -185,6 +193,13 @@ mod tests {
         assert_eq!(headers["grpc-status"], "5");
         assert_eq!(headers["grpc-message"], "not h%C3%B6re");
         assert_eq!(status(&headers), Some(sent.with_metadata(trailers)));
+    }
+
+    #[test]
+    fn all_codes_have_their_numbers() {
+        for code in 0..=16 {
+            assert_eq!(number(Code::from_number(code)), code.to_string());
+        }
     }
 
     #[test]

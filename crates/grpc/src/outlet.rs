@@ -6,7 +6,7 @@
 //!
 //! Invariant: once the half is `Over` it stays so, with the code that ended it first.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use h2::server::SendResponse;
@@ -21,7 +21,8 @@ use crate::payload::Payload;
 
 pub(crate) struct Outlet {
     half: Mutex<Half>,
-    wakers: Arc<Wakers>,
+    /// Made for the first who waits: most calls are answered before anybody does.
+    wakers: OnceLock<Arc<Wakers>>,
 }
 
 struct Half {
@@ -76,7 +77,7 @@ impl Outlet {
 
     fn new(state: State) -> Arc<Outlet> {
         let half = Mutex::new(Half { state, is_blocked: false, trailers: Metadata::new() });
-        Arc::new(Outlet { half, wakers: Arc::default() })
+        Arc::new(Outlet { half, wakers: OnceLock::new() })
     }
 
     /// Sends a response's headers, unless they are sent.
@@ -127,7 +128,7 @@ impl Outlet {
     /// A server's: ends the call with a status, behind what was sent.
     pub(crate) fn end(&self, status: &Status, trailers: &Metadata) {
         lock(&self.half).end(status, trailers);
-        self.wakers.clone().wake();
+        self.wake();
     }
 
     /// A server's: metadata that go with the end.
@@ -155,7 +156,7 @@ impl Outlet {
             let _ = stream.send_trailers(headers);
         }
         drop(half);
-        self.wakers.clone().wake();
+        self.wake();
     }
 
     /// A server's: ends the call with a status now. What waits to be sent is dropped if the client
@@ -177,7 +178,7 @@ impl Outlet {
             State::Over(_) => return,
         }
         drop(half);
-        self.wakers.clone().wake();
+        self.wake();
     }
 
     /// Ready when the peer has given the stream up, or the connection has failed.
@@ -193,18 +194,26 @@ impl Outlet {
         let Poll::Ready(outcome) = poll else { return Poll::Pending };
         half.state = State::Over(outcome.map_or(Code::Unavailable, |_| Code::Cancelled));
         drop(half);
-        self.wakers.clone().wake();
+        self.wake();
         Poll::Ready(())
     }
 
     /// Notes who waits, and gives what `h2` is to wake.
     fn waker(&self, waiter: Waiter, cx: &Context<'_>) -> Waker {
-        let slot = &mut lock(&self.wakers.0)[waiter as usize];
+        let wakers = self.wakers.get_or_init(Arc::default);
+        let slot = &mut lock(&wakers.0)[waiter as usize];
         match slot {
             Some(waker) => waker.clone_from(cx.waker()),
             None => *slot = Some(cx.waker().clone()),
         }
-        Waker::from(self.wakers.clone())
+        Waker::from(wakers.clone())
+    }
+
+    /// Wakes all who wait.
+    fn wake(&self) {
+        if let Some(wakers) = self.wakers.get() {
+            wakers.clone().wake();
+        }
     }
 }
 

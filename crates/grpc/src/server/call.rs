@@ -9,7 +9,7 @@ use std::time::Duration;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode, request};
+use http::{Method, Request, Response, StatusCode, Uri, request};
 use petasos_call::{Metadata, Status};
 use tokio::time::{Instant, Sleep};
 
@@ -53,16 +53,16 @@ pub(super) fn begin(
         requests: FrameReader::server(body, terms.requests, config.receive_bytes_max),
         responses: FrameWriter::server(outlet.clone(), terms.responses, terms.accepted, bytes_min),
     };
-    run(routes, parts.uri.path(), call, outlet);
+    run(routes, parts.uri, call, outlet);
 }
 
-fn run(routes: &dyn Routes, path: &str, call: ServerCall, outlet: Arc<Outlet>) {
+fn run(routes: &dyn Routes, uri: Uri, call: ServerCall, outlet: Arc<Outlet>) {
     let deadline = call.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let handler = match catch_unwind(AssertUnwindSafe(|| routes.serve(path, call))) {
+    let handler = match catch_unwind(AssertUnwindSafe(|| routes.serve(uri.path(), call))) {
         Ok(handler) => Some(handler),
-        Err(_) => return panicked(&outlet, path),
+        Err(_) => return panicked(&outlet, &uri),
     };
-    let mut task = CallTask { handler, path: path.into(), outlet, deadline, timer: None };
+    let mut task = CallTask { handler, uri, outlet, deadline, timer: None };
     // A task of its own is polled again, and then with its own waker.
     if Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         tokio::spawn(task);
@@ -133,7 +133,7 @@ fn accepted(fields: &HeaderMap, requests: Compression) -> Compression {
 struct CallTask {
     /// Taken out to be dropped.
     handler: Option<BoxFuture<'static, ()>>,
-    path: Box<str>,
+    uri: Uri,
     outlet: Arc<Outlet>,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -148,7 +148,7 @@ impl Future for CallTask {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(())) => return self.discard(),
             Err(_) => {
-                panicked(&self.outlet, &self.path);
+                panicked(&self.outlet, &self.uri);
                 return self.discard();
             }
         }
@@ -175,13 +175,13 @@ impl CallTask {
     fn discard(&mut self) -> Poll<()> {
         let handler = self.handler.take();
         if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
-            panicked(&self.outlet, &self.path);
+            panicked(&self.outlet, &self.uri);
         }
         Poll::Ready(())
     }
 }
 
-fn panicked(outlet: &Outlet, path: &str) {
-    tracing::error!(path, "a handler panicked");
+fn panicked(outlet: &Outlet, uri: &Uri) {
+    tracing::error!(path = uri.path(), "a handler panicked");
     outlet.end(&Status::internal("the handler panicked"), &Metadata::new());
 }
