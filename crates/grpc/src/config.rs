@@ -15,11 +15,30 @@ pub struct Keepalive {
     pub interval: Duration,
     /// How long an answer may take before the connection is given up.
     pub timeout: Duration,
+    /// A client's: whether it pings while it has no calls, which servers may forbid.
+    pub without_calls: bool,
 }
 
 impl Default for Keepalive {
     fn default() -> Keepalive {
-        Keepalive { interval: Duration::from_secs(60), timeout: Duration::from_secs(20) }
+        let (interval, timeout) = (Duration::from_secs(60), Duration::from_secs(20));
+        Keepalive { interval, timeout, without_calls: false }
+    }
+}
+
+/// How often clients may ping (gRPC's proposal A8). A client that does so more often, three times
+/// without having been sent anything, is told `too_many_pings`, and its connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingLimit {
+    /// Between two pings.
+    pub interval_min: Duration,
+    /// Whether clients may ping so often without calls; otherwise it is once in two hours.
+    pub without_calls: bool,
+}
+
+impl Default for PingLimit {
+    fn default() -> PingLimit {
+        PingLimit { interval_min: Duration::from_secs(5 * 60), without_calls: false }
     }
 }
 
@@ -50,6 +69,16 @@ pub struct GrpcConfig {
     pub handshake_timeout: Duration,
     /// Pings; none without it.
     pub keepalive: Option<Keepalive>,
+    /// How often clients may ping; as they like without it.
+    pub ping_limit: Option<PingLimit>,
+    /// How long a connection may have no calls before its client is told to leave it; for ever
+    /// without it.
+    pub idle_timeout: Option<Duration>,
+    /// How long a connection lives, a tenth more or less, before its client is told to leave it
+    /// for another; for ever without it. It spreads clients over servers that are new.
+    pub age_max: Option<Duration>,
+    /// How long the calls of such a connection may run on; for ever without it.
+    pub age_grace: Option<Duration>,
     /// TLS; cleartext without it.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::ServerTls>,
@@ -69,6 +98,10 @@ impl Default for GrpcConfig {
             compress_bytes_min: petasos_call::Codec::BODY_BYTES_MIN,
             handshake_timeout: Duration::from_secs(10),
             keepalive: Some(Keepalive::default()),
+            ping_limit: Some(PingLimit::default()),
+            idle_timeout: None,
+            age_max: None,
+            age_grace: None,
             #[cfg(feature = "tls")]
             tls: None,
         }

@@ -45,7 +45,7 @@ use std::pin::Pin;
 
 pub use client::{ClientHead, Connection, MethodPath};
 pub use compress::Compression;
-pub use config::{ClientConfig, GrpcConfig, Keepalive};
+pub use config::{ClientConfig, GrpcConfig, Keepalive, PingLimit};
 pub use drain::Drain;
 pub use reader::FrameReader;
 pub use server::{Identity, Peer, Routes, ServerCall, serve};

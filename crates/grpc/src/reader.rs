@@ -41,6 +41,8 @@ struct Client {
     deadline: Option<Pin<Box<Sleep>>>,
     /// What the response's headers say of a status: it counts if nothing follows them.
     early: Option<Status>,
+    /// One of the calls that its connection counts.
+    _running: Arc<()>,
 }
 
 impl FrameReader {
@@ -55,9 +57,10 @@ impl FrameReader {
         outlet: Arc<Outlet>,
         deadline: Option<Instant>,
         bytes_max: usize,
+        running: Arc<()>,
     ) -> Self {
         let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
-        let client = Client { outlet, deadline, early: None };
+        let client = Client { outlet, deadline, early: None, _running: running };
         FrameReader {
             source: Source::Response(response),
             deframer: Deframer::new(Compression::Identity, bytes_max),

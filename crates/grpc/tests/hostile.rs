@@ -6,6 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::frames::{DATA, GOAWAY, HEADERS, RST_STREAM, begin, frame};
 use common::{Server, Service, at, head, message, open, run, unary};
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_call::{Code, Metadata, Status};
@@ -13,25 +14,9 @@ use petasos_grpc::{ClientConfig, ClientHead, GrpcConfig, Keepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ENHANCE_YOUR_CALM: u8 = 11;
 
-/// Types of frames.
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-
 const END_HEADERS: u8 = 4;
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    bytes.extend([kind, flags]);
-    bytes.extend(stream.to_be_bytes());
-    bytes.extend(payload);
-    bytes
-}
 
 /// The headers of a call of `/wait`, as HPACK has them without its tables' dynamic part.
 fn headers(stream: u32) -> Vec<u8> {
@@ -54,14 +39,6 @@ async fn server(config: GrpcConfig) -> Server {
         drop(call);
     });
     Server::start(service, config).await
-}
-
-/// A connection that has begun, by hand.
-async fn begin(server: &Server) -> TcpStream {
-    let mut stream = TcpStream::connect(server.address).await.unwrap();
-    stream.write_all(PREFACE).await.unwrap();
-    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
-    stream
 }
 
 /// Sends what the function makes for one number after the other, until the server ends the
@@ -221,10 +198,9 @@ fn a_deadline_passes_for_clients_that_never_read() {
 #[test]
 fn a_client_that_answers_no_ping_is_given_up() {
     run(async {
-        let times =
-            Keepalive { interval: Duration::from_millis(20), timeout: Duration::from_millis(20) };
+        let (interval, timeout) = (Duration::from_millis(20), Duration::from_millis(20));
         let mut config = GrpcConfig::default();
-        config.keepalive = Some(times);
+        config.keepalive = Some(Keepalive { interval, timeout, without_calls: false });
         let server = server(config).await;
         let mut stream = begin(&server).await;
         stream.read_to_end(&mut Vec::new()).await.unwrap();

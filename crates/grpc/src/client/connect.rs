@@ -87,8 +87,14 @@ impl Connection {
             Status::unavailable(format!("{authority} does not speak HTTP/2: {error}"))
         })?;
         let (ended, alive) = watch::channel(());
-        tokio::spawn(drive(connection, config.keepalive, ended));
-        let shared = Arc::new(Shared { scheme, authority, config, alive });
+        let (calls, keepalive) = (Arc::new(()), config.keepalive);
+        let shared = Arc::new(Shared { scheme, authority, config, alive, calls: calls.clone() });
+        let users = Arc::downgrade(&shared);
+        let has_calls = move || {
+            // One is held here, and one by those who can begin calls.
+            Arc::strong_count(&calls) > 1 + usize::from(users.strong_count() > 0)
+        };
+        tokio::spawn(drive(connection, keepalive, has_calls, ended));
         Ok(Connection { requests, shared })
     }
 }
@@ -114,18 +120,23 @@ fn settings(config: &ClientConfig) -> h2::client::Builder {
 async fn drive<T>(
     mut connection: h2::client::Connection<T, Payload>,
     times: Option<crate::Keepalive>,
+    has_calls: impl Fn() -> bool,
     ended: watch::Sender<()>,
 ) where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let pings = connection.ping_pong();
+    let always = times.is_some_and(|times| times.without_calls);
+    let is_wanted = || always || has_calls();
     tokio::select! {
         outcome = connection => {
             if let Err(error) = outcome {
                 tracing::debug!(%error, "a connection failed");
             }
         }
-        () = keepalive::watch(pings, times) => tracing::info!("a server answers no more"),
+        () = keepalive::watch(pings, times, is_wanted) => {
+            tracing::info!("a server answers no more");
+        }
     }
     drop(ended);
 }

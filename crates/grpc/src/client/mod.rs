@@ -32,6 +32,8 @@ struct Shared {
     config: ClientConfig,
     /// Nobody sends; it closes when the connection's task ends.
     alive: watch::Receiver<()>,
+    /// Each call has another.
+    calls: Arc<()>,
 }
 
 /// The path of a method, such as `/routeguide.RouteGuide/GetFeature`. Cheap to clone.
@@ -116,7 +118,8 @@ impl Connection {
         let config = &self.shared.config;
         let bytes_max = head.receive_bytes_max.unwrap_or(config.receive_bytes_max);
         let outlet = Outlet::open(stream);
-        let reader = FrameReader::client(response, outlet.clone(), deadline, bytes_max);
+        let running = self.shared.calls.clone();
+        let reader = FrameReader::client(response, outlet.clone(), deadline, bytes_max, running);
         let bytes_min = config.compress_bytes_min;
         Ok((FrameWriter::client(outlet, deadline, head.compression, bytes_min), reader))
     }

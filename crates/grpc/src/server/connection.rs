@@ -1,7 +1,6 @@
 //! One connection of a server.
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +8,13 @@ use h2::Reason;
 use h2::server::Connection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::timeout;
 
+use super::life::{Event, Life};
+use super::pings::{Seen, Watched};
 use crate::payload::Payload;
 use crate::server::{Peer, Routes, call};
-use crate::{Drain, GrpcConfig, keepalive};
+use crate::{Drain, GrpcConfig};
 
 /// How long a peer may take to read that its connection ends.
 pub(super) const FAREWELL: Duration = Duration::from_secs(1);
@@ -33,13 +34,12 @@ impl Server {
         }
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.config.tls {
-            let accepted = timeout(self.config.handshake_timeout, tls.accept(stream)).await;
-            match accepted {
-                Ok(Ok((stream, identity))) => {
+            match self.begun(tls.accept(stream)).await {
+                Some(Ok((stream, identity))) => {
                     self.speak(stream, Peer { address, identity }).await;
                 }
-                Ok(Err(error)) => tracing::warn!(%address, %error, "a client was refused"),
-                Err(_) => tracing::warn!(%address, "a client took too long over TLS"),
+                Some(Err(error)) => tracing::warn!(%address, %error, "a client was refused"),
+                None => tracing::warn!(%address, "a client took too long over TLS"),
             }
             return;
         }
@@ -48,11 +48,21 @@ impl Server {
 
     async fn speak<T: AsyncRead + AsyncWrite + Unpin>(&self, stream: T, peer: Peer) {
         let address = peer.address;
-        let begun = self.settings().handshake::<T, Payload>(stream);
-        match timeout(self.config.handshake_timeout, begun).await {
-            Ok(Ok(connection)) => self.drive(connection, peer).await,
-            Ok(Err(error)) => tracing::debug!(%address, %error, "a client speaks no HTTP/2"),
-            Err(_) => tracing::debug!(%address, "a client took too long over HTTP/2"),
+        let seen = Seen::default();
+        let stream = Watched::new(stream, seen.clone());
+        match self.begun(self.settings().handshake(stream)).await {
+            Some(Ok(connection)) => self.drive(connection, seen, peer).await,
+            Some(Err(error)) => tracing::debug!(%address, %error, "a client speaks no HTTP/2"),
+            None => tracing::debug!(%address, "a client took too long over HTTP/2"),
+        }
+    }
+
+    /// What a client has begun in time, which is over when the server is to end.
+    async fn begun<R>(&self, beginning: impl Future<Output = R>) -> Option<R> {
+        tokio::select! {
+            biased;
+            begun = timeout(self.config.handshake_timeout, beginning) => begun.ok(),
+            _ = self.drain.clone().started() => None,
         }
     }
 
@@ -69,49 +79,41 @@ impl Server {
     }
 
     /// Accepts calls until the connection ends, or the server does.
-    async fn drive<T>(&self, mut connection: Connection<T, Payload>, peer: Peer)
-    where
+    async fn drive<T>(
+        &self,
+        mut connection: Connection<Watched<T>, Payload>,
+        seen: Seen,
+        peer: Peer,
+    ) where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let address = peer.address;
-        let mut gone = pin!(keepalive::watch(connection.ping_pong(), self.config.keepalive));
-        let mut drained = pin!(self.drain.clone().started());
-        let mut end = None;
+        let mut life = Life::new(&self.config, &self.drain, seen, &mut connection);
         loop {
-            tokio::select! {
-                biased;
-                () = &mut gone => {
-                    tracing::info!(%address, "a client answers no more");
+            match std::future::poll_fn(|cx| life.poll(cx, &mut connection)).await {
+                Event::Call(request, respond) => {
+                    call::begin(&*self.routes, &self.config, &peer, request, respond);
+                }
+                Event::Part(reason) => {
+                    tracing::info!(%address, %reason, "a connection is ended");
+                    return part(connection, reason).await;
+                }
+                Event::Over(None) => return,
+                Event::Over(Some(error)) => {
+                    tracing::debug!(%address, %error, "a connection failed");
                     return;
                 }
-                at = &mut drained, if end.is_none() => {
-                    connection.graceful_shutdown();
-                    end = Some(Box::pin(sleep_until(at)));
-                }
-                () = async { end.as_mut().expect("checked").await }, if end.is_some() => {
-                    return part(connection).await;
-                }
-                accepted = connection.accept() => match accepted {
-                    Some(Ok((request, respond))) => {
-                        call::begin(&*self.routes, &self.config, &peer, request, respond);
-                    }
-                    Some(Err(error)) => {
-                        tracing::debug!(%address, %error, "a connection failed");
-                        return;
-                    }
-                    None => return,
-                },
             }
         }
     }
 }
 
 /// Ends a connection with whatever still runs on it.
-async fn part<T>(mut connection: Connection<T, Payload>)
+async fn part<T>(mut connection: Connection<T, Payload>, reason: Reason)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    connection.abrupt_shutdown(Reason::NO_ERROR);
+    connection.abrupt_shutdown(reason);
     let closed = std::future::poll_fn(|cx| connection.poll_closed(cx));
     // Whether the peer heard of it or not, the connection is over.
     let _ = timeout(FAREWELL, closed).await;

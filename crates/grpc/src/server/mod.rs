@@ -1,10 +1,12 @@
 //! Accepts connections and calls.
 //!
 //! Each connection has a task, in which its calls' handlers are polled first; [`call`] judges a
-//! request and runs its handler, [`connection`] drives HTTP/2.
+//! request and runs its handler, [`connection`] drives HTTP/2, [`life`] knows when that ends.
 
 mod call;
 mod connection;
+mod life;
+mod pings;
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,8 @@
 //! A server whose methods are functions, and what calls it.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod frames;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

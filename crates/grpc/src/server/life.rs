@@ -1,0 +1,194 @@
+//! When a connection ends: by order, of age, for want of calls, or for its client's pings.
+//!
+//! A connection that is to end *leaves*: its client is told to begin no calls (GOAWAY), and it
+//! ends with the last of them. `h2` waits for the client's word that it has heard, which a client
+//! that is alive gives at once; one that does not is left [`FAREWELL`] after its last call.
+
+use std::hash::BuildHasher;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use h2::server::{Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::Request;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Duration, Instant, Sleep, sleep_until};
+
+use super::connection::FAREWELL;
+use super::pings::{Seen, Strikes};
+use crate::payload::Payload;
+use crate::{BoxFuture, Drain, GrpcConfig, keepalive};
+
+/// What comes of a connection.
+#[allow(clippy::large_enum_variant, reason = "a call is the common one, and is moved only once")]
+pub(super) enum Event {
+    Call(Request<RecvStream>, SendResponse<Payload>),
+    /// It is to be ended with whatever runs on it.
+    Part(Reason),
+    /// It has ended, or nobody is at its other end.
+    Over(Option<h2::Error>),
+}
+
+/// A connection's times.
+pub(super) struct Life {
+    gone: BoxFuture<'static, ()>,
+    drained: Option<BoxFuture<'static, Instant>>,
+    idle_timeout: Option<Duration>,
+    age_grace: Option<Duration>,
+    /// When it is told to end; none once it was.
+    age_end: Option<Instant>,
+    /// Once it leaves: when what still runs is ended, if ever.
+    leaving: Option<Option<Instant>>,
+    /// Since when there are no calls, if anybody wants to know.
+    idle_since: Option<Instant>,
+    /// Never later than anything is due; early is harmless.
+    timer: Option<Pin<Box<Sleep>>>,
+    seen: Seen,
+    strikes: Option<Strikes>,
+}
+
+impl Life {
+    /// Of a connection that has begun.
+    pub(super) fn new<T>(
+        config: &GrpcConfig,
+        drain: &Drain,
+        seen: Seen,
+        connection: &mut Connection<T, Payload>,
+    ) -> Life
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let always = || true;
+        let gone = keepalive::watch(connection.ping_pong(), config.keepalive, always);
+        let age_end = config.age_max.and_then(|age| Instant::now().checked_add(spread(age)));
+        Life {
+            gone: Box::pin(gone),
+            drained: Some(Box::pin(drain.clone().started())),
+            idle_timeout: config.idle_timeout,
+            age_grace: config.age_grace,
+            age_end,
+            leaving: None,
+            idle_since: None,
+            timer: None,
+            seen,
+            strikes: config.ping_limit.map(Strikes::new),
+        }
+    }
+
+    /// Waits for the next event.
+    pub(super) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &mut Connection<T, Payload>,
+    ) -> Poll<Event>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.gone.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Event::Over(None));
+        }
+        if let Some(drained) = &mut self.drained
+            && let Poll::Ready(end) = drained.as_mut().poll(cx)
+        {
+            self.drained = None;
+            self.leave(connection, Some(end));
+        }
+        match connection.poll_accept(cx) {
+            Poll::Ready(Some(Ok((request, respond)))) => {
+                return Poll::Ready(Event::Call(request, respond));
+            }
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Event::Over(Some(error))),
+            Poll::Ready(None) => return Poll::Ready(Event::Over(None)),
+            Poll::Pending => {}
+        }
+        if let Some(strikes) = &mut self.strikes
+            && strikes.are_too_many(&self.seen, || connection.has_streams())
+        {
+            self.seen.end();
+            return Poll::Ready(Event::Part(Reason::ENHANCE_YOUR_CALM));
+        }
+        self.poll_times(cx, connection)
+    }
+
+    fn poll_times<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &mut Connection<T, Payload>,
+    ) -> Poll<Event>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.note_idle(connection);
+        while let Some(due) = self.due() {
+            if due > Instant::now() {
+                if self.wait_for(due, cx).is_pending() {
+                    return Poll::Pending;
+                }
+                continue;
+            }
+            if self.leaving.is_some() {
+                return Poll::Ready(Event::Part(Reason::NO_ERROR));
+            }
+            let is_old = self.age_end.is_some_and(|end| end <= due);
+            let grace = self.age_grace.filter(|_| is_old);
+            self.leave(connection, grace.and_then(|grace| Instant::now().checked_add(grace)));
+            self.note_idle(connection);
+            // What `h2` has to say is said when it is polled, which nothing else asks for.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Tells the client to begin no calls; what runs at `end` is ended.
+    fn leave<T>(&mut self, connection: &mut Connection<T, Payload>, end: Option<Instant>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.age_end = None;
+        let earlier = self.leaving.flatten();
+        let end = earlier.into_iter().chain(end).min();
+        if self.leaving.replace(end).is_none() {
+            connection.graceful_shutdown();
+        }
+    }
+
+    fn note_idle<T>(&mut self, connection: &Connection<T, Payload>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.idle_timeout.is_none() && self.leaving.is_none() {
+            return;
+        }
+        match connection.has_streams() {
+            true => self.idle_since = None,
+            false => drop(self.idle_since.get_or_insert_with(Instant::now)),
+        }
+    }
+
+    /// When something is to be done.
+    fn due(&self) -> Option<Instant> {
+        let (patience, end) = match self.leaving {
+            None => (self.idle_timeout, self.age_end),
+            Some(end) => (Some(FAREWELL), end),
+        };
+        let idle = self.idle_since.zip(patience);
+        let idle = idle.and_then(|(since, patience)| since.checked_add(patience));
+        idle.into_iter().chain(end).min()
+    }
+
+    /// Ready at `due` or before.
+    fn wait_for(&mut self, due: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        // A timer that is too early is left alone: calls come and go more often.
+        if timer.deadline() > due || timer.is_elapsed() {
+            timer.as_mut().reset(due);
+        }
+        timer.as_mut().poll(cx)
+    }
+}
+
+/// A tenth more or less, so that connections that began together do not end together.
+fn spread(age: Duration) -> Duration {
+    let random = std::hash::RandomState::new().hash_one(age) as f64 / u64::MAX as f64;
+    Duration::try_from_secs_f64(age.as_secs_f64() * (0.9 + 0.2 * random)).unwrap_or(age)
+}

@@ -1,0 +1,328 @@
+//! Clients that ping too often (gRPC's proposal A8), found where their bytes pass.
+//!
+//! `h2` answers pings by itself and tells nobody. So [`Watched`] lies between it and the stream,
+//! and looks at the heads of the frames that pass either way; [`Strikes`] judges what it saw.
+//!
+//! A client whose connection ends for that is told so in words (`too_many_pings`), after which
+//! gRPC's clients ping less often. `h2` has no words for its GOAWAY, so once [`Seen::end`] was
+//! called its frames are dropped, and its end of the stream is preceded by a GOAWAY made here.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Duration, Instant};
+
+use crate::config::PingLimit;
+
+/// Pings for nothing that a client may send.
+const STRIKES_MAX: u32 = 2;
+/// Between pings of a client that has no calls, if it must not ping then: what TCP's own probes
+/// wait.
+const WITHOUT_CALLS: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Bytes of a client's first words, before its frames.
+const PREFACE_BYTES: usize = 24;
+const HEAD_BYTES: usize = 9;
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const ACK: u8 = 1;
+const ENHANCE_YOUR_CALM: u32 = 11;
+const WHY: &[u8] = b"too_many_pings";
+
+/// What has passed since it was last asked for.
+#[derive(Default)]
+struct Passed {
+    pings: u32,
+    /// Whether the client was sent headers or data.
+    has_answered: bool,
+    stream_last: u32,
+    is_ending: bool,
+}
+
+/// What a [`Watched`] stream has seen, for whoever drives the connection.
+#[derive(Clone, Default)]
+pub(super) struct Seen(Arc<Mutex<Passed>>);
+
+impl Seen {
+    /// The client's pings, and whether it was sent anything, since this was last asked.
+    fn take(&self) -> (u32, bool) {
+        let passed = &mut *self.lock();
+        match core::mem::take(&mut passed.pings) {
+            0 => (0, false),
+            pings => (pings, core::mem::take(&mut passed.has_answered)),
+        }
+    }
+
+    /// The connection ends because of the client's pings.
+    pub(super) fn end(&self) {
+        self.lock().is_ending = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Passed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Judges a client's pings.
+pub(super) struct Strikes {
+    limit: PingLimit,
+    last: Option<Instant>,
+    strikes: u32,
+}
+
+impl Strikes {
+    pub(super) fn new(limit: PingLimit) -> Strikes {
+        Strikes { limit, last: None, strikes: 0 }
+    }
+
+    /// Whether the client has gone too far. To be asked whenever something may have passed.
+    pub(super) fn are_too_many(&mut self, seen: &Seen, has_calls: impl Fn() -> bool) -> bool {
+        let (pings, has_answered) = seen.take();
+        if pings == 0 {
+            return false;
+        }
+        let may = has_calls() || self.limit.without_calls;
+        self.judge(pings, has_answered, may, Instant::now())
+    }
+
+    fn judge(&mut self, pings: u32, has_answered: bool, may: bool, now: Instant) -> bool {
+        let interval = if may { self.limit.interval_min } else { WITHOUT_CALLS };
+        let earlier = self.last.replace(now);
+        // Clients measure their bandwidth with a ping after data, which harms nobody.
+        let mut free = u32::from(has_answered);
+        if has_answered {
+            self.strikes = 0;
+        } else if earlier.is_none_or(|last| now.duration_since(last) >= interval) {
+            free = 1;
+        }
+        self.strikes = self.strikes.saturating_add(pings.saturating_sub(free));
+        self.strikes > STRIKES_MAX
+    }
+}
+
+/// Finds the heads of frames in the bytes of one direction.
+struct Frames {
+    head: [u8; HEAD_BYTES],
+    /// Of the head, that have passed.
+    head_bytes: usize,
+    /// That pass before the next head.
+    skip: usize,
+}
+
+struct Head {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+impl Frames {
+    fn new(skip: usize) -> Frames {
+        Frames { head: [0; HEAD_BYTES], head_bytes: 0, skip }
+    }
+
+    fn pass(&mut self, mut bytes: &[u8], mut found: impl FnMut(Head)) {
+        while !bytes.is_empty() {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            let count = bytes.len().min(HEAD_BYTES - self.head_bytes);
+            self.head[self.head_bytes..][..count].copy_from_slice(&bytes[..count]);
+            self.head_bytes += count;
+            bytes = &bytes[count..];
+            if self.head_bytes == HEAD_BYTES {
+                self.head_bytes = 0;
+                let [a, b, c, kind, flags, stream @ ..] = self.head;
+                self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
+                found(Head { kind, flags, stream: u32::from_be_bytes(stream) & (u32::MAX >> 1) });
+            }
+        }
+    }
+
+    /// Bytes that the frame which passes is known to lack.
+    fn missing(&self) -> usize {
+        match self.head_bytes {
+            0 => self.skip,
+            begun => HEAD_BYTES - begun,
+        }
+    }
+}
+
+/// A stream whose frames are looked at.
+pub(super) struct Watched<T> {
+    stream: T,
+    seen: Seen,
+    input: Frames,
+    output: Frames,
+    /// The last words, and how much of them is written.
+    farewell: Option<(Vec<u8>, usize)>,
+}
+
+impl<T> Watched<T> {
+    pub(super) fn new(stream: T, seen: Seen) -> Watched<T> {
+        let (input, output) = (Frames::new(PREFACE_BYTES), Frames::new(0));
+        Watched { stream, seen, input, output, farewell: None }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        let (mut pings, mut stream_last) = (0, 0);
+        self.input.pass(bytes, |head| match head.kind {
+            PING if head.flags & ACK == 0 => pings += 1,
+            HEADERS => stream_last = head.stream.max(stream_last),
+            _ => {}
+        });
+        if (pings, stream_last) != (0, 0) {
+            let passed = &mut *self.seen.lock();
+            passed.pings += pings;
+            passed.stream_last = stream_last.max(passed.stream_last);
+        }
+    }
+
+    fn wrote(&mut self, bytes: &[u8]) {
+        let mut has_answered = false;
+        self.output.pass(bytes, |head| has_answered |= matches!(head.kind, DATA | HEADERS));
+        if has_answered {
+            self.seen.lock().has_answered = true;
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        self.read(&buf.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.seen.lock().is_ending {
+            match self.output.missing() {
+                0 => return Poll::Ready(Ok(buf.len())),
+                missing => buf = &buf[..missing.min(buf.len())],
+            }
+        }
+        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
+        self.wrote(&buf[..count]);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.seen.lock().is_ending {
+            let first = bufs.iter().find(|buf| !buf.is_empty());
+            return self.poll_write(cx, first.map_or(&[], |buf| buf));
+        }
+        let count = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bufs))?;
+        let mut left = count;
+        for buf in bufs {
+            let written = left.min(buf.len());
+            self.wrote(&buf[..written]);
+            left -= written;
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let (is_ending, stream_last) = {
+            let passed = this.seen.lock();
+            (passed.is_ending, passed.stream_last)
+        };
+        if is_ending && this.output.missing() == 0 {
+            let (words, written) = this.farewell.get_or_insert_with(|| (go_away(stream_last), 0));
+            while *written < words.len() {
+                let writing = Pin::new(&mut this.stream).poll_write(cx, &words[*written..]);
+                match ready!(writing)? {
+                    0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    count => *written += count,
+                }
+            }
+        }
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// A GOAWAY that says why.
+fn go_away(stream_last: u32) -> Vec<u8> {
+    let mut frame = vec![0, 0, (8 + WHY.len()) as u8, GOAWAY, 0, 0, 0, 0, 0];
+    frame.extend(stream_last.to_be_bytes());
+    frame.extend(ENHANCE_YOUR_CALM.to_be_bytes());
+    frame.extend(WHY);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_found_however_the_bytes_are_cut() {
+        let mut bytes = vec![7; PREFACE_BYTES];
+        bytes.extend([0, 0, 3, HEADERS, 5, 0x80, 0, 0, 9, 1, 2, 3]);
+        bytes.extend([0, 0, 8, PING, ACK, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        bytes.extend([0, 0, 0, DATA, 1, 0, 0, 0, 9]);
+        for size in 1..bytes.len() {
+            let mut frames = Frames::new(PREFACE_BYTES);
+            let mut found = Vec::new();
+            for piece in bytes.chunks(size) {
+                frames.pass(piece, |head| found.push((head.kind, head.flags, head.stream)));
+            }
+            assert_eq!(found, [(HEADERS, 5, 9), (PING, ACK, 0), (DATA, 1, 9)], "{size}");
+            assert_eq!(frames.missing(), 0);
+        }
+    }
+
+    #[test]
+    fn what_a_frame_lacks_is_known() {
+        let mut frames = Frames::new(0);
+        for (byte, missing) in [(0, 8), (0, 7), (2, 6)] {
+            frames.pass(&[byte], |_| {});
+            assert_eq!(frames.missing(), missing);
+        }
+        frames.pass(&[DATA, 0, 0, 0, 0, 1, 77], |_| {});
+        assert_eq!(frames.missing(), 1);
+    }
+
+    #[test]
+    fn only_needless_pings_count() {
+        let interval_min = Duration::from_secs(10);
+        let mut strikes = Strikes::new(PingLimit { interval_min, without_calls: false });
+        let mut now = Instant::now();
+        let mut judge = |after: u64, pings, has_answered, may| {
+            now += Duration::from_secs(after);
+            strikes.judge(pings, has_answered, may, now)
+        };
+        assert!(!judge(0, 1, false, true), "the first");
+        assert!(!judge(10, 1, false, true), "in time");
+        assert!(!judge(9, 1, false, true) && !judge(10, 1, false, false), "two strikes");
+        assert!(!judge(0, 1, true, true), "data have been sent, and all is forgiven");
+        assert!(!judge(7200, 1, false, false), "a client without calls, in time");
+        assert!(!judge(7199, 2, false, false) && judge(1, 1, false, false), "three strikes");
+    }
+}
