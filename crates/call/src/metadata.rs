@@ -5,8 +5,9 @@ use std::fmt;
 /// Keys with values, in the order in which they were appended; a key may occur more than once.
 ///
 /// One word; empty it owns nothing. Keys and values are valid by R9 whichever way they came in:
-/// keys are `[0-9a-z_.-]+` of at most 255 bytes and do not begin with `grpc-`; values have at most
-/// 65,535 bytes, which are 0x20 to 0x7e unless the key ends in `-bin`.
+/// keys are `[0-9a-z_.-]+` of at most 255 bytes and do not begin with `grpc-`, except
+/// [`PREVIOUS_ATTEMPTS`] and [`RETRY_PUSHBACK`]; values have at most 65,535 bytes, which are 0x20
+/// to 0x7e unless the key ends in `-bin`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Metadata(Option<Box<MetadataMap>>);
 
@@ -34,7 +35,7 @@ pub enum MetadataError {
     /// The key is empty, too long, or has other bytes than `0-9a-z_.-`.
     #[error("a key must be [0-9a-z_.-]+ of at most 255 bytes")]
     Key,
-    /// The key begins with `grpc-`.
+    /// The key begins with `grpc-`, and is not one of the two about retries.
     #[error("keys that begin with grpc- are reserved")]
     Reserved,
     /// The key's end says binary and the value is text, or the other way round.
@@ -44,6 +45,14 @@ pub enum MetadataError {
     #[error("a value must be printable ASCII, or binary, of at most 65535 bytes")]
     Value,
 }
+
+/// How many attempts of a call went before this one: in the request of each but the first, as a
+/// decimal number (gRFC A6).
+pub const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
+
+/// What a server wishes about the next attempt, with a status: milliseconds to wait, or a negative
+/// number for no attempt (gRFC A6).
+pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 const BINARY: &str = "-bin";
 const LENGTHS_BYTES: usize = 3;
@@ -179,7 +188,8 @@ fn check_key(key: &[u8]) -> Result<u8, MetadataError> {
     if key.is_empty() || !key.iter().all(allowed) {
         return Err(MetadataError::Key);
     }
-    if key.starts_with(b"grpc-") {
+    let is_of_retries = [PREVIOUS_ATTEMPTS, RETRY_PUSHBACK].iter().any(|it| it.as_bytes() == key);
+    if key.starts_with(b"grpc-") && !is_of_retries {
         return Err(MetadataError::Reserved);
     }
     u8::try_from(key.len()).map_err(|_| MetadataError::Key)
@@ -218,6 +228,10 @@ mod tests {
             assert_eq!(metadata.append(key, "v"), Err(MetadataError::Key), "{key}");
         }
         assert_eq!(metadata.append("grpc-timeout", "v"), Err(MetadataError::Reserved));
+        for key in [PREVIOUS_ATTEMPTS, RETRY_PUSHBACK] {
+            assert_eq!(metadata.append(key, "1"), Ok(()));
+            assert_eq!(metadata.remove(key), 1);
+        }
         assert_eq!(metadata.append("k-bin", "v"), Err(MetadataError::Kind));
         assert_eq!(metadata.append_bin("k", b"v"), Err(MetadataError::Kind));
         for value in ["\n", "\u{7f}", "ü", &"v".repeat(65_536)] {

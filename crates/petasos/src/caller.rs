@@ -88,7 +88,7 @@ impl Bound {
         let mut timeout = timeout.or_else(inherited);
         let mut wait_for_ready = false;
         if let Some(defaults) = &self.defaults {
-            let policy = defaults.apply(method, &mut metadata);
+            let policy = &defaults.apply(method, &mut metadata).policy;
             wait_for_ready = policy.wait_for_ready;
             timeout = policy.timeout(timeout);
         }
@@ -139,7 +139,7 @@ impl Bound {
         metadata: &mut Metadata,
     ) -> Option<(&MethodPolicy, Codec)> {
         let defaults = self.defaults.as_ref()?;
-        Some((defaults.apply(method, metadata), defaults.codec))
+        Some((&defaults.apply(method, metadata).policy, defaults.codec))
     }
 
     /// The time that a call has, if its request says so much.
@@ -218,10 +218,11 @@ impl Bound {
             Some(timeout) => local.now() + timeout,
             None => local.deadline(),
         };
-        let (mut wait_for_ready, mut codec) = (false, Codec::IDENTITY);
+        let (mut wait_for_ready, mut codec, mut tries) = Default::default();
         if let Some(defaults) = &self.defaults {
-            let policy = defaults.apply(method, &mut metadata);
-            (wait_for_ready, codec) = (policy.wait_for_ready, defaults.codec);
+            let applied = defaults.apply(method, &mut metadata);
+            let policy = &applied.policy;
+            (wait_for_ready, codec, tries) = (policy.wait_for_ready, defaults.codec, applied.tries);
             deadline = sooner(deadline, local.now(), policy.timeout);
         }
         if deadline != Time::NEVER && deadline <= local.now() {
@@ -229,7 +230,7 @@ impl Bound {
         }
         let request = request_bytes(message, &metadata)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
-        let head = CallHead { channel, service, method, wait_for_ready, deadline, recode };
+        let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
         Ok(Stage::Begun(local.begin(NewCall { head, request })))
     }
 
@@ -243,10 +244,11 @@ impl Bound {
     ) -> Result<Stage<P>, Status> {
         let (message, mut metadata, timeout) = request.into_parts();
         let mut timeout = timeout.or_else(inherited);
-        let (mut wait_for_ready, mut codec) = (false, Codec::IDENTITY);
+        let (mut wait_for_ready, mut codec, mut tries) = Default::default();
         if let Some(defaults) = &self.defaults {
-            let policy = defaults.apply(method, &mut metadata);
-            (wait_for_ready, codec) = (policy.wait_for_ready, defaults.codec);
+            let applied = defaults.apply(method, &mut metadata);
+            let policy = &applied.policy;
+            (wait_for_ready, codec, tries) = (policy.wait_for_ready, defaults.codec, applied.tries);
             timeout = policy.timeout(timeout);
         }
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -255,7 +257,7 @@ impl Bound {
         let request = request_bytes(message, &metadata)?;
         let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
         let recode = Recode::of::<Q>(codec);
-        let head = CallHead { channel, service, method, wait_for_ready, deadline, recode };
+        let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
         let away = Arc::new(Away::default());
         let call = FarCall { call: NewCall { head, request }, timeout, away: away.clone() };
         shared.home.post(Letter::Begin(Box::new(call)));

@@ -45,6 +45,12 @@ impl Policies {
         own.unwrap_or(&self.general)
     }
 
+    /// Whether a method has a policy of its own, under its name.
+    pub fn names(&self, service: &str, method: &str) -> bool {
+        let service = self.services.get(service);
+        service.is_some_and(|service| service.methods.contains_key(method))
+    }
+
     pub(super) fn set(&mut self, scope: Scope<'_>, policy: MethodPolicy) {
         match scope {
             Scope::All => self.general = policy,

@@ -7,17 +7,18 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use petasos_call::balance::Balance;
-use petasos_call::policy::{ConfigError, MethodPolicy, Policies};
+use petasos_call::policy::{Attempts, ConfigError, MethodPolicy, Policies, Throttling};
 use petasos_call::{Codec, Metadata, MetadataError, Status};
 
 use super::{Channel, ChannelInfo, Servers, TargetError, Transport};
 use crate::home::away::Away;
+use crate::home::calls::Tries;
 use crate::home::local::here;
 use crate::home::shared::Letter;
 use crate::home::thread::LoopThread;
 use crate::home::{LoopError, Security};
 use crate::intercept::{Chain, Interceptor};
-use crate::rt::ServiceInfo;
+use crate::rt::{Idempotency, MethodInfo, ServiceInfo};
 
 /// Time for connecting unless told otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -296,38 +297,66 @@ pub(crate) struct Defaults {
 pub(crate) struct ServiceDefaults {
     pub(crate) metadata: Metadata,
     /// By the method's index.
-    pub(crate) methods: Vec<MethodPolicy>,
+    methods: Vec<MethodDefaults>,
     pub(crate) codec: Codec,
+}
+
+/// What applies to a method.
+#[derive(Debug)]
+pub(crate) struct MethodDefaults {
+    pub(crate) policy: MethodPolicy,
+    /// It may run more than once: its schema says so, or a policy of its own hedges it.
+    pub(crate) is_idempotent: bool,
+    pub(crate) tries: Tries,
 }
 
 impl Defaults {
     /// What applies to a service.
     pub(crate) fn of(&self, service: &ServiceInfo) -> Arc<ServiceDefaults> {
-        let methods = service.methods.iter().map(|method| {
-            let policy = self.policies.as_ref();
-            let policy = policy.map(|policies| policies.method(service.name, method.name));
-            let mut policy = policy.cloned().unwrap_or_default();
-            policy.timeout = policy.timeout(self.timeout);
-            policy.wait_for_ready |= self.wait_for_ready;
-            policy
-        });
+        let methods = service.methods.iter().map(|method| self.of_method(service.name, method));
         let methods = methods.collect();
         Arc::new(ServiceDefaults { metadata: self.metadata.clone(), methods, codec: self.codec })
+    }
+
+    fn of_method(&self, service: &str, method: &MethodInfo) -> MethodDefaults {
+        let policies = self.policies.as_ref();
+        let policy = policies.map(|policies| policies.method(service, method.name));
+        let mut policy = policy.cloned().unwrap_or_default();
+        policy.timeout = policy.timeout(self.timeout);
+        policy.wait_for_ready |= self.wait_for_ready;
+        let is_idempotent = method.idempotency != Idempotency::Unknown;
+        // A success fills the budget again, whatever the method's own policy.
+        let is_judged = self.throttling().is_some();
+        let tries = match &policy.attempts {
+            Attempts::Retry(retry) if retry.attempts_max > 1 => Tries::Judged,
+            _ if is_judged => Tries::Judged,
+            _ => Tries::Plain,
+        };
+        MethodDefaults { policy, is_idempotent, tries }
+    }
+
+    pub(crate) fn throttling(&self) -> Option<Throttling> {
+        self.policies.as_ref().and_then(|policies| policies.throttling)
     }
 }
 
 impl ServiceDefaults {
     /// Adds what all calls have to a call's metadata, and gives what applies to its method.
-    pub(crate) fn apply(&self, method: u16, metadata: &mut Metadata) -> &MethodPolicy {
+    pub(crate) fn apply(&self, method: u16, metadata: &mut Metadata) -> &MethodDefaults {
         for (key, value) in self.metadata.iter() {
             let appended = metadata.append_bytes(key.as_bytes(), value);
             appended.expect("it was allowed before");
         }
-        self.policy(method)
+        self.method(method)
+    }
+
+    /// The policy of a method.
+    pub(crate) fn policy(&self, method: u16) -> &MethodPolicy {
+        &self.method(method).policy
     }
 
     /// What applies to a method.
-    pub(crate) fn policy(&self, method: u16) -> &MethodPolicy {
+    pub(crate) fn method(&self, method: u16) -> &MethodDefaults {
         &self.methods[usize::from(method)]
     }
 }

@@ -17,6 +17,7 @@ use petasos_base::Time;
 use petasos_call::CallerSchema;
 use petasos_call::balance::Balance;
 use petasos_call::channel::ChannelConfig;
+use petasos_call::policy::Throttling;
 use petasos_schema::LAYOUT_VERSION;
 
 use crate::caller::Bound;
@@ -72,7 +73,13 @@ pub(crate) struct ChannelInfo {
     pub(crate) wants_reports: bool,
     pub(crate) defaults: Option<Defaults>,
     /// What is called through it; a service's place in the channel is its index here.
-    services: Mutex<Vec<&'static ServiceInfo>>,
+    services: Mutex<Vec<Known>>,
+}
+
+/// A service that is called through a channel.
+struct Known {
+    info: &'static ServiceInfo,
+    defaults: Option<Arc<ServiceDefaults>>,
 }
 
 impl ChannelInfo {
@@ -88,29 +95,40 @@ impl ChannelInfo {
         Arc::new(ChannelInfo { servers, config, wants_reports, defaults, services })
     }
 
-    fn services(&self) -> MutexGuard<'_, Vec<&'static ServiceInfo>> {
+    fn services(&self) -> MutexGuard<'_, Vec<Known>> {
         self.services.lock().expect("nothing panics under the lock")
     }
 
     /// The service at a place.
     pub(crate) fn service(&self, service: u32) -> &'static ServiceInfo {
-        self.services()[service as usize]
+        self.services()[service as usize].info
+    }
+
+    /// What applies to the methods of the service at a place.
+    pub(crate) fn service_defaults(&self, service: u32) -> Option<Arc<ServiceDefaults>> {
+        self.services()[service as usize].defaults.clone()
+    }
+
+    /// When calls are not tried again.
+    pub(crate) fn throttling(&self) -> Option<Throttling> {
+        self.defaults.as_ref().and_then(Defaults::throttling)
     }
 
     /// The first service that was bound, if one was.
     pub(crate) fn first_service(&self) -> Option<&'static ServiceInfo> {
-        self.services().first().copied()
+        self.services().first().map(|known| known.info)
     }
 
-    /// The place of a service.
-    fn place(&self, service: &'static ServiceInfo) -> u32 {
+    /// The place of a service, and what applies to its methods.
+    fn place(&self, service: &'static ServiceInfo) -> (u32, Option<Arc<ServiceDefaults>>) {
         let mut services = self.services();
-        let known = services.iter().position(|known| core::ptr::eq(*known, service));
+        let known = services.iter().position(|known| core::ptr::eq(known.info, service));
         let at = known.unwrap_or_else(|| {
-            services.push(service);
+            let defaults = self.defaults.as_ref().map(|defaults| defaults.of(service));
+            services.push(Known { info: service, defaults });
             services.len() - 1
         });
-        at as u32
+        (at as u32, services[at].defaults.clone())
     }
 }
 
@@ -145,9 +163,7 @@ impl Channel {
         let around = self.chain.around(service);
         match &self.transport {
             Transport::Datagrams(shared) => {
-                let place = shared.info.place(service);
-                let defaults = shared.info.defaults.as_ref();
-                let defaults = defaults.map(|defaults| defaults.of(service));
+                let (place, defaults) = shared.info.place(service);
                 Bound::new(self.clone(), place, defaults, around)
             }
             #[cfg(feature = "grpc")]

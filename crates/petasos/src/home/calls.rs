@@ -2,7 +2,8 @@
 //!
 //! A place is free, or *queued* (it is in the outbox), or *waiting* (its channel has no slot for
 //! it), or *unbound* (it has a slot, in a session that is asked about the service), or *sent* (the
-//! endpoint has it and its continuation will run), or done. A place that was given up while it was
+//! endpoint has it and its continuation will run), or *paused* (it has failed, and will be sent
+//! again), or done. A place that was given up while it was
 //! sent is free once its continuation has run. Numbers of places in outbox and lists may be stale:
 //! who takes one looks how it stands with the place.
 
@@ -17,10 +18,21 @@ use petasos_endpoint::CallId;
 
 use super::away::{At, Away, Outcome};
 use super::local::Task;
+use super::tries::Trials;
 use crate::recode::Recode;
 
 /// Messages of more bytes than this are read where they lie rather than copied.
 pub(crate) const SPARE_BYTES_MAX: usize = 4096;
+
+/// Who judges how an attempt of a call has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tries {
+    /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
+    #[default]
+    Plain,
+    /// Its trial (`tries`).
+    Judged,
+}
 
 /// What is called, and how.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +42,7 @@ pub(crate) struct CallHead {
     pub(crate) method: u16,
     /// The call waits while no server can be reached.
     pub(crate) wait_for_ready: bool,
+    pub(crate) tries: Tries,
     pub(crate) deadline: Time,
     /// How the request changes if its server takes another form than the usual one.
     pub(crate) recode: Recode,
@@ -62,6 +75,8 @@ enum Stage {
     /// Being handed to the endpoint.
     Starting,
     Sent(CallId),
+    /// To be sent again at some time.
+    Paused(MsgBuf),
     /// Sent, and nobody waits for it.
     GivenUp,
     Done(Outcome),
@@ -91,6 +106,9 @@ pub(crate) struct Calls {
     pub(crate) abandoned: Vec<(u32, Ticket)>,
     /// Calls that could not be sent, to be ended.
     pub(crate) failed: Vec<(u32, Status)>,
+    /// Calls that were judged, to be ended.
+    pub(crate) over: Vec<(u32, Outcome)>,
+    pub(crate) trials: Trials,
 }
 
 impl Calls {
@@ -112,6 +130,18 @@ impl Calls {
         place.generation == generation && waits
     }
 
+    /// Whether this call is paused.
+    pub(crate) fn is_paused(&self, (index, generation): At) -> bool {
+        let place = &self.places[index as usize];
+        place.generation == generation && matches!(place.stage, Stage::Paused(_))
+    }
+
+    /// Whether somebody waits for the outcome of the call in a place, which is not over.
+    pub(crate) fn is_wanted(&self, index: u32) -> bool {
+        let stage = &self.places[index as usize].stage;
+        !matches!(stage, Stage::Free | Stage::GivenUp | Stage::Done(_))
+    }
+
     /// Whether a channel has calls that are not over.
     pub(crate) fn has_any_of(&self, channel: u32) -> bool {
         let of_it = self.places.iter().filter(|place| place.head.channel == channel);
@@ -120,8 +150,24 @@ impl Calls {
 
     /// Whether nothing was asked for since the last turn.
     pub(crate) fn is_quiet(&self) -> bool {
-        let Calls { outbox, cancels, abandoned, failed, .. } = self;
-        outbox.is_empty() && cancels.is_empty() && abandoned.is_empty() && failed.is_empty()
+        let Calls { outbox, cancels, abandoned, .. } = self;
+        outbox.is_empty() && cancels.is_empty() && abandoned.is_empty() && !self.is_any_over()
+    }
+
+    /// Whether calls are to be ended.
+    #[inline]
+    pub(crate) fn is_any_over(&self) -> bool {
+        !(self.failed.is_empty() && self.over.is_empty())
+    }
+
+    /// Who judges the attempts of the call in a place.
+    #[inline]
+    pub(crate) fn tries(&self, index: u32) -> Tries {
+        self.places[index as usize].head.tries
+    }
+
+    pub(crate) fn set_tries(&mut self, index: u32, tries: Tries) {
+        self.places[index as usize].head.tries = tries;
     }
 
     /// A buffer with room for `bytes`; its contents are unspecified. It is of the thread's pool, as
@@ -192,6 +238,26 @@ impl Calls {
         }
     }
 
+    /// The request of a call that could not be sent, or was paused.
+    pub(crate) fn take_back(&mut self, index: u32) -> Option<MsgBuf> {
+        let place = &mut self.places[index as usize];
+        match core::mem::replace(&mut place.stage, Stage::Starting) {
+            Stage::Queued(request)
+            | Stage::Waiting(request, _)
+            | Stage::Unbound(request)
+            | Stage::Paused(request) => Some(request),
+            other => {
+                place.stage = other;
+                None
+            }
+        }
+    }
+
+    /// The call in a place is sent again later.
+    pub(crate) fn pause(&mut self, index: u32, request: MsgBuf) {
+        self.places[index as usize].stage = Stage::Paused(request);
+    }
+
     #[inline]
     pub(crate) fn sent(&mut self, index: u32, call: CallId, now: Time) {
         let place = &mut self.places[index as usize];
@@ -201,15 +267,6 @@ impl Calls {
     /// When the call in a place was sent.
     pub(crate) fn since(&self, index: u32) -> Time {
         self.places[index as usize].since
-    }
-
-    /// Has a call that was sent start anew, with its request. False if nobody wants it any more.
-    pub(crate) fn restart(&mut self, index: u32, request: MsgBuf) -> bool {
-        let is_wanted = matches!(self.places[index as usize].stage, Stage::Sent(_));
-        if is_wanted {
-            self.requeue(index, request);
-        }
-        is_wanted
     }
 
     /// The call in a place waits for a slot.
@@ -274,8 +331,12 @@ impl Calls {
 
     pub(crate) fn give_up(&mut self, at: At) -> Waiter {
         let Some(place) = self.place(at) else { return Waiter::Nobody };
-        let channel = place.head.channel;
-        match core::mem::replace(&mut place.stage, Stage::GivenUp) {
+        let (channel, tries) = (place.head.channel, place.head.tries);
+        let stage = core::mem::replace(&mut place.stage, Stage::GivenUp);
+        if tries != Tries::Plain {
+            self.trials.remove(at.0);
+        }
+        match stage {
             Stage::Sent(call) => {
                 self.cancels.push(call);
                 self.set_waiter(at.0, Waiter::Nobody)
@@ -285,13 +346,16 @@ impl Calls {
                 self.give_buffer(buf);
                 self.release(at.0)
             }
-            Stage::Queued(buf) | Stage::Unbound(buf) | Stage::Done(Ok(buf)) => {
+            Stage::Queued(buf)
+            | Stage::Unbound(buf)
+            | Stage::Paused(buf)
+            | Stage::Done(Ok(buf)) => {
                 self.give_buffer(buf);
                 self.release(at.0)
             }
             Stage::Done(Err(_)) => self.release(at.0),
             other => {
-                place.stage = other;
+                self.places[at.0 as usize].stage = other;
                 Waiter::Nobody
             }
         }
@@ -306,7 +370,10 @@ impl Calls {
                 place.stage = Stage::Done(outcome);
                 core::mem::take(&mut place.waiter)
             }
-            Stage::Queued(request) | Stage::Waiting(request, _) | Stage::Unbound(request) => {
+            Stage::Queued(request)
+            | Stage::Waiting(request, _)
+            | Stage::Unbound(request)
+            | Stage::Paused(request) => {
                 place.stage = Stage::Done(outcome);
                 let waiter = core::mem::take(&mut place.waiter);
                 self.give_buffer(request);

@@ -13,6 +13,7 @@ use petasos_schema::LAYOUT_VERSION;
 use super::away::At;
 use super::local::{Local, Task};
 use super::streams::{self, Key};
+use super::tries;
 use crate::recode::SPOKEN;
 use crate::serve::LocalMethod;
 
@@ -53,7 +54,7 @@ pub(crate) enum Due {
         generation: u32,
         at: Time,
     },
-    /// A call that waits for a bind.
+    /// A call that waits for a bind, or to be sent again.
     Call {
         call: At,
         at: Time,
@@ -114,13 +115,7 @@ impl Hub {
                     let method = &mut self.methods[task.kind as usize];
                     method.expire(&mut self.parts, cx, task.slot, generation);
                 }
-                Due::Call { call, .. } => {
-                    let local = self.parts.local;
-                    if local.calls.borrow().is_unbound(call) {
-                        let late = Status::deadline_exceeded("no session took the call in time");
-                        local.finish(call.0, Err(late));
-                    }
-                }
+                Due::Call { call, .. } => tries::expire(&mut self.parts, cx, call),
                 Due::Stream { key, .. } => streams::expire(self.parts.local, key),
                 Due::Sweep { .. } => streams::sweep(self, cx),
                 Due::Channel { channel, at } => {

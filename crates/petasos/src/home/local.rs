@@ -219,12 +219,17 @@ impl Local {
         }
     }
 
-    /// Ends the calls that could not be sent.
+    /// Ends the calls that could not be sent, and those that were judged.
     pub(crate) fn finish_failed(&self) {
         loop {
             let failed = self.calls.borrow_mut().failed.pop();
             let Some((place, status)) = failed else { break };
             self.finish(place, Err(status));
+        }
+        loop {
+            let over = self.calls.borrow_mut().over.pop();
+            let Some((place, outcome)) = over else { break };
+            self.finish(place, outcome);
         }
         let told = core::mem::take(&mut self.channels.borrow_mut().told);
         told.into_iter().for_each(|(asker, outcome)| asker.finish(outcome));

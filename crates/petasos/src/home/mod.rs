@@ -15,6 +15,7 @@ pub(crate) mod shared;
 pub(crate) mod streams;
 mod tasks;
 pub(crate) mod thread;
+pub(crate) mod tries;
 mod turn;
 
 use core::cell::RefCell;

@@ -8,11 +8,12 @@ use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
 };
 
-use super::calls::{CallHead, Calls};
+use super::calls::{CallHead, Calls, Tries};
 use super::channels::{Channels, Slot, Way, Who};
 use super::hub::{Due, Hub};
 use super::local::{Local, Task};
 use super::streams;
+use super::tries::{self, Ended};
 use crate::recode::unpacked_response;
 
 /// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
@@ -88,11 +89,14 @@ fn send_outbox(hub: &mut Hub, cx: &mut Context<Hub>) {
             if work.channels.has_work() {
                 work.settle(cx);
             }
+            if !work.calls.failed.is_empty() {
+                work.judge_failed(cx);
+            }
             if work.calls.outbox.is_empty() {
                 break;
             }
         }
-        !work.calls.failed.is_empty() || !work.channels.told.is_empty()
+        work.calls.is_any_over() || !work.channels.told.is_empty()
     };
     if is_any_over {
         local.finish_failed();
@@ -140,7 +144,11 @@ impl Work<'_> {
     #[inline(never)]
     fn pick(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
         let &CallHead { wait_for_ready, deadline, .. } = head;
-        let options = CallOptions { wait_for_ready, deadline, avoid: None };
+        let avoid = match head.tries {
+            Tries::Plain => None,
+            Tries::Judged => self.calls.trials.avoid(place),
+        };
+        let options = CallOptions { wait_for_ready, deadline, avoid };
         let who = Who::Call((place, self.calls.generation(place)));
         match self.channels.pick(head.channel, options, who, cx.now()) {
             Slot::Taken(number) => self.dispatch(cx, place, head, number),
@@ -228,8 +236,7 @@ impl Work<'_> {
             _ => Failure::NotConnected,
         };
         self.channels.release(channel, number, id, None, cx.now());
-        self.calls.give_buffer(refused.request);
-        self.calls.failed.push((place, failure.status()));
+        self.judge(cx, place, Ended::below(failure, Some(refused.request), None));
     }
 
     /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
@@ -275,41 +282,45 @@ impl Work<'_> {
 /// The continuation of calls.
 fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
     let local = hub.parts.local;
-    let place = done.tag as u32;
-    let outcome = match done.result {
-        Ok(payload) => {
-            let calls = &mut *local.calls.borrow_mut();
-            calls.give_buffer(done.request);
-            let (channel, number) = calls.session_of(place);
-            let channels = &mut *local.channels.borrow_mut();
-            let report = || report_of(&payload, calls.since(place), cx.now());
-            channels.ended(channel, number, done.session, cx.now(), report);
-            let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
-                let limit = cx.session_params(done.session).map(|it| it.response_bytes_max);
-                unpacked_response(&payload, limit.unwrap_or(0) as usize)
-            } else {
-                let mut buf = calls.buffer(payload.len());
-                petasos_buf::copy_short(buf.as_mut_slice(), &payload);
-                Ok(buf)
-            };
-            if let Payload::Buffer(received) = payload {
-                cx.free(received);
-            }
-            outcome
-        }
+    let (place, session) = (done.tag as u32, done.session);
+    let payload = match done.result {
+        Ok(payload) => payload,
         Err(error) => {
-            let (calls, channels) =
-                (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-            let mut work = Work { calls, channels, deadlines: &mut hub.parts.deadlines };
-            work.call_failed(cx, place, done.session, error);
-            if error == CallError::Draining && work.calls.restart(place, done.request) {
-                // R12: it has certainly not run, and no more calls go to this session.
-                return;
-            }
-            Err(failure_of(error).status())
+            return tries::on_failed(&mut hub.parts, cx, (place, session), done.request, error);
         }
     };
-    local.finish(place, outcome);
+    let (request, outcome) = {
+        let calls = &mut *local.calls.borrow_mut();
+        let request = match calls.tries(place) {
+            Tries::Plain => {
+                calls.give_buffer(done.request);
+                None
+            }
+            Tries::Judged => Some(done.request),
+        };
+        let (channel, number) = calls.session_of(place);
+        let channels = &mut *local.channels.borrow_mut();
+        let report = || report_of(&payload, calls.since(place), cx.now());
+        channels.ended(channel, number, session, cx.now(), report);
+        let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
+            let limit = cx.session_params(session).map(|it| it.response_bytes_max);
+            unpacked_response(&payload, limit.unwrap_or(0) as usize)
+        } else {
+            let mut buf = calls.buffer(payload.len());
+            petasos_buf::copy_short(buf.as_mut_slice(), &payload);
+            Ok(buf)
+        };
+        (request, outcome)
+    };
+    if let Payload::Buffer(received) = payload {
+        cx.free(received);
+    }
+    match request {
+        None => local.finish(place, outcome),
+        Some(request) => {
+            tries::on_answered(&mut hub.parts, cx, (place, session), request, outcome);
+        }
+    }
 }
 
 /// What a response tells the balancer (R7).
@@ -324,7 +335,13 @@ fn report_of(response: &[u8], since: Time, now: Time) -> Option<Report> {
 impl Work<'_> {
     /// What a call's failure means for its session.
     #[cold]
-    fn call_failed(&mut self, cx: &Context<Hub>, place: u32, id: SessionId, error: CallError) {
+    pub(crate) fn call_failed(
+        &mut self,
+        cx: &Context<Hub>,
+        place: u32,
+        id: SessionId,
+        error: CallError,
+    ) {
         let (channel, number) = self.calls.session_of(place);
         match error {
             CallError::PeerFailed | CallError::SessionClosed => {

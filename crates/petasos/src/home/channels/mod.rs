@@ -23,6 +23,7 @@ use petasos_call::balance::Report;
 use petasos_call::channel::{
     CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
 };
+use petasos_call::policy::RetryBudget;
 use petasos_call::{Agreement, BoundMethod, Status};
 use petasos_endpoint::SessionId;
 
@@ -71,6 +72,8 @@ pub(crate) struct ChannelEntry {
     /// The session with slots to be had without asking, or [`NONE`].
     at_hand: u32,
     waiting: HashMap<Ticket, Who>,
+    /// What its calls may be tried again by.
+    budget: RetryBudget,
     /// Why the last session failed, for people.
     last_error: String,
     /// Slots that streams have.
@@ -99,6 +102,7 @@ impl ChannelEntry {
     fn new(info: Arc<ChannelInfo>, config: ChannelConfig) -> ChannelEntry {
         ChannelEntry {
             core: ChannelCore::new(config),
+            budget: RetryBudget::new(info.throttling()),
             info,
             sessions: Vec::new(),
             at_hand: NONE,
@@ -167,6 +171,11 @@ impl ChannelEntry {
     pub(crate) fn session_id(&self, number: u32) -> SessionId {
         let session = self.sessions[number as usize].as_ref();
         session.expect("who has a slot knows it").id
+    }
+
+    /// The session of a number, for the core.
+    pub(crate) fn index_of(&mut self, number: u32, id: SessionId) -> Option<SessionIndex> {
+        self.session(number, id).map(|session| session.index)
     }
 
     /// What a call that goes nowhere fails with.
@@ -273,6 +282,13 @@ impl Channels {
     #[inline]
     pub(crate) fn entry(&mut self, channel: u32) -> Option<&mut ChannelEntry> {
         self.list.get_mut(channel as usize)?.as_deref_mut()
+    }
+
+    /// A channel's budget for trying calls again, and what jitter is made from.
+    pub(crate) fn budget(&mut self, channel: u32) -> Option<(&mut RetryBudget, &mut Rng)> {
+        let Channels { list, rng, .. } = self;
+        let entry = list.get_mut(channel as usize)?.as_mut()?;
+        Some((&mut entry.budget, rng))
     }
 
     /// A slot for somebody, as the core of the channel says, or a place among those who wait.

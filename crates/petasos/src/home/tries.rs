@@ -1,0 +1,329 @@
+//! Calls that are sent more than once.
+//!
+//! How an attempt has ended is for a [`Trial`] to judge, which asks `petasos_call`'s [`CallPlan`].
+//! A call that no policy tries again has one only if its request has certainly not run and is sent
+//! again, so answers of such calls are not looked at here. The trial of a call is keyed by the
+//! call's place. It exists from the first end of an attempt that is not the call's outcome until
+//! the call is over or given up; the place then is `Judged`, and its number means nothing else.
+//!
+//! A request is not encoded again: its buffer comes back with the completion. Only the attempts
+//! that went before are noted in its tail (`grpc-previous-rpc-attempts`).
+//!
+//! Invariants: the call's deadline is that of all attempts; what may have run is sent again only
+//! if the policy says so (R12), and within the channel's budget.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_call::channel::SessionIndex;
+use petasos_call::policy::{AttemptEnd, Attempts, CallPlan, Fate, MethodPolicy, Pushback};
+use petasos_call::policy::{RetryBudget, Step, Verdict};
+use petasos_call::{
+    Code, Failure, HEAD_BYTES, Malformed, MetadataKind, PREVIOUS_ATTEMPTS, RETRY_PUSHBACK,
+    RequestHead, ResponseHead, Status, TailWriter, read_tail, split,
+};
+use petasos_endpoint::{CallError, Context, SessionId};
+
+use super::away::{At, Outcome};
+use super::calls::{CallHead, Tries};
+use super::hub::{Due, Hub, HubParts};
+use super::turn::{Work, failure_of};
+use crate::channel::{ChannelInfo, ServiceDefaults};
+use crate::request::TAIL_BYTES_LIMIT;
+
+/// How an attempt has ended.
+pub(crate) struct Ended {
+    outcome: Outcome,
+    /// What failed, if not the application.
+    failure: Option<Failure>,
+    request: Option<MsgBuf>,
+    /// Where it was.
+    session: Option<SessionIndex>,
+}
+
+impl Ended {
+    /// Below the application.
+    pub(crate) fn below(
+        failure: Failure,
+        request: Option<MsgBuf>,
+        session: Option<SessionIndex>,
+    ) -> Ended {
+        Ended { outcome: Err(failure.status()), failure: Some(failure), request, session }
+    }
+
+    /// The status, and what the server wishes.
+    fn status(&self) -> (Code, Pushback) {
+        match &self.outcome {
+            Ok(response) => read_status(response).unwrap_or((Code::Internal, Pushback::Unsaid)),
+            Err(status) => (status.code(), pushback_of(status)),
+        }
+    }
+}
+
+/// A call that is tried again.
+struct Trial {
+    plan: CallPlan,
+    defaults: Option<Arc<ServiceDefaults>>,
+    method: u16,
+    /// Where the last attempt was.
+    avoid: Option<SessionIndex>,
+    /// A server has rejected it as overloaded before.
+    overloaded: bool,
+}
+
+/// What calls have without a policy.
+static PLAIN: MethodPolicy = MethodPolicy {
+    timeout: None,
+    wait_for_ready: false,
+    request_bytes_max: None,
+    response_bytes_max: None,
+    attempts: Attempts::Once,
+};
+
+impl Trial {
+    /// The trial of a call whose first attempt was sent.
+    fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> Trial {
+        let (defaults, method) = (info.service_defaults(head.service), head.method);
+        let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
+        let is_idempotent = match of_method {
+            Some(of_method) => of_method.is_idempotent,
+            None => false,
+        };
+        let plan = CallPlan::new(is_idempotent, head.deadline, now);
+        Trial { plan, defaults, method, avoid: None, overloaded: false }
+    }
+
+    fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
+        let (plan, policy) = self.plan();
+        plan.poll(policy, budget, now)
+    }
+
+    fn plan(&mut self) -> (&mut CallPlan, &MethodPolicy) {
+        let defaults = self.defaults.as_ref();
+        let policy = defaults.map(|defaults| &defaults.method(self.method).policy);
+        (&mut self.plan, policy.unwrap_or(&PLAIN))
+    }
+
+    /// R12: what an attempt's end says about the request.
+    fn fate(&mut self, failure: Option<Failure>) -> Fate {
+        match failure {
+            None => Fate::Answered,
+            // Once elsewhere, at once; a server that stays overloaded is spared.
+            Some(Failure::Overloaded) if self.overloaded => Fate::Unknown,
+            Some(failure) => {
+                self.overloaded |= failure == Failure::Overloaded;
+                failure.retry().into()
+            }
+        }
+    }
+}
+
+/// The trials of a loop's calls, by their places.
+#[derive(Default)]
+pub(crate) struct Trials(HashMap<u32, Box<Trial>>);
+
+impl Trials {
+    #[cold]
+    pub(crate) fn remove(&mut self, place: u32) {
+        self.0.remove(&place);
+    }
+
+    /// The session that the next attempt of a call should not be in.
+    #[cold]
+    pub(crate) fn avoid(&self, place: u32) -> Option<SessionIndex> {
+        self.0.get(&place)?.avoid
+    }
+}
+
+/// An attempt failed below the application.
+#[cold]
+pub(crate) fn on_failed(
+    parts: &mut HubParts,
+    cx: &Context<Hub>,
+    (place, id): (u32, SessionId),
+    request: MsgBuf,
+    error: CallError,
+) {
+    work(parts, |work| {
+        let session = work.session_of(place, id);
+        work.call_failed(cx, place, id, error);
+        work.judge(cx, place, Ended::below(failure_of(error), Some(request), session));
+    });
+}
+
+/// An attempt that is judged was answered.
+#[cold]
+pub(crate) fn on_answered(
+    parts: &mut HubParts,
+    cx: &Context<Hub>,
+    (place, id): (u32, SessionId),
+    request: MsgBuf,
+    outcome: Outcome,
+) {
+    work(parts, |work| {
+        let session = work.session_of(place, id);
+        let ended = Ended { outcome, failure: None, request: Some(request), session };
+        work.judge(cx, place, ended);
+    });
+}
+
+/// The time has come at which a call is to be sent again, or is late.
+#[cold]
+pub(crate) fn expire(parts: &mut HubParts, cx: &Context<Hub>, call: At) {
+    work(parts, |work| {
+        if work.calls.is_unbound(call) {
+            let late = Status::deadline_exceeded("no session took the call in time");
+            work.calls.failed.push((call.0, late));
+        } else if work.calls.is_paused(call) {
+            work.go_on(cx, call.0);
+        }
+    });
+}
+
+fn work(parts: &mut HubParts, run: impl FnOnce(&mut Work<'_>)) {
+    let local = parts.local;
+    let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
+    run(&mut Work { calls, channels, deadlines: &mut parts.deadlines });
+}
+
+impl Work<'_> {
+    fn session_of(&mut self, place: u32, id: SessionId) -> Option<SessionIndex> {
+        let (channel, number) = self.calls.session_of(place);
+        self.channels.entry(channel)?.index_of(number, id)
+    }
+
+    /// Calls that could not be sent: to the retry policy this is an answer, since a channel that
+    /// fails would fail a transparent retry as well.
+    #[cold]
+    pub(crate) fn judge_failed(&mut self, cx: &Context<Hub>) {
+        for (place, status) in core::mem::take(&mut self.calls.failed) {
+            if self.calls.tries(place) == Tries::Plain {
+                self.calls.over.push((place, Err(status)));
+                continue;
+            }
+            let request = self.calls.take_back(place);
+            let ended = Ended { outcome: Err(status), failure: None, request, session: None };
+            self.judge(cx, place, ended);
+        }
+    }
+
+    /// An attempt of the call in `place` has ended: that is the call's outcome, or the call is sent
+    /// again.
+    #[cold]
+    pub(crate) fn judge(&mut self, cx: &Context<Hub>, place: u32, mut ended: Ended) {
+        let (head, now) = (self.calls.head(place), cx.now());
+        let may_go_on = match (head.tries, ended.failure) {
+            (Tries::Plain, Some(failure)) => Fate::from(failure.retry()) == Fate::NotRun,
+            (tries, _) => tries != Tries::Plain,
+        };
+        if !may_go_on || !self.calls.is_wanted(place) || head.deadline <= now {
+            return self.conclude(place, ended);
+        }
+        let (code, pushback) = ended.status();
+        let trial = self.calls.trials.0.remove(&place);
+        let Some(entry) = self.channels.entry(head.channel) else {
+            return self.conclude(place, ended);
+        };
+        let info = entry.info.clone();
+        let (budget, rng) = self.channels.budget(head.channel).expect("it was just there");
+        if trial.is_none() && code == Code::Ok {
+            budget.on_success();
+            return self.conclude(place, ended);
+        }
+        let mut trial = trial.unwrap_or_else(|| {
+            let mut trial = Trial::new(&info, &head, now);
+            let sent = trial.poll(budget, now);
+            assert_eq!(sent, Step::Send, "the first attempt may be sent before the deadline");
+            Box::new(trial)
+        });
+        let end = AttemptEnd { code, fate: trial.fate(ended.failure), pushback };
+        let (plan, policy) = trial.plan();
+        if plan.handle_end(policy, end, budget, now, rng) == Verdict::Deliver {
+            return self.conclude(place, ended);
+        }
+        let Some(request) = ended.request.take() else { return self.conclude(place, ended) };
+        trial.avoid = ended.session.or(trial.avoid);
+        self.calls.set_tries(place, Tries::Judged);
+        self.calls.trials.0.insert(place, trial);
+        self.calls.pause(place, request);
+        self.go_on(cx, place);
+    }
+
+    /// Sends a paused call again, if its time has come.
+    fn go_on(&mut self, cx: &Context<Hub>, place: u32) {
+        let (head, now) = (self.calls.head(place), cx.now());
+        let Some(trial) = self.calls.trials.0.get_mut(&place) else { return };
+        let Some((budget, _)) = self.channels.budget(head.channel) else { return };
+        match trial.poll(budget, now) {
+            Step::Send => {
+                let previous = trial.plan.attempts() - 1;
+                let request = self.calls.take_back(place).expect("it is paused");
+                let noted = (previous > 0).then(|| with_previous(&request, previous).ok());
+                self.calls.requeue(place, noted.flatten().unwrap_or(request));
+            }
+            Step::Wait(at) => {
+                let call = (place, self.calls.generation(place));
+                self.deadlines.insert(now, at, Due::Call { call, at });
+            }
+            Step::GiveUp | Step::Expired => {
+                let failure = Failure::Timeout;
+                self.conclude(place, Ended::below(failure, None, None));
+            }
+        }
+    }
+
+    /// The call in `place` is over.
+    fn conclude(&mut self, place: u32, ended: Ended) {
+        if let Some(request) = ended.request {
+            self.calls.give_buffer(request);
+        }
+        if self.calls.tries(place) != Tries::Plain {
+            self.calls.trials.remove(place);
+            self.calls.set_tries(place, Tries::Plain);
+        }
+        self.calls.over.push((place, ended.outcome));
+    }
+}
+
+/// What a response says beside its message.
+fn read_status(response: &[u8]) -> Result<(Code, Pushback), Malformed> {
+    let head = response.first_chunk().ok_or(Malformed::TooShort)?;
+    let head = ResponseHead::parse(*head)?;
+    let (_, tail) = split(response, head.has_tail)?;
+    if head.code == Code::Ok || !head.has_tail {
+        return Ok((head.code, Pushback::Unsaid));
+    }
+    let parts = read_tail(tail, TAIL_BYTES_LIMIT).map_err(|_| Malformed::Tail)?;
+    Ok((head.code, parts.trailing.get(RETRY_PUSHBACK).map_or(Pushback::Unsaid, Pushback::parse)))
+}
+
+/// What a status says about retries.
+fn pushback_of(status: &Status) -> Pushback {
+    status.metadata().get(RETRY_PUSHBACK).map_or(Pushback::Unsaid, Pushback::parse)
+}
+
+/// A request that says how many attempts went before it.
+fn with_previous(request: &[u8], previous: u32) -> Result<MsgBuf, Status> {
+    let head = request.first_chunk().ok_or(Malformed::TooShort)?;
+    let mut head = RequestHead::parse(*head)?;
+    let (body, tail) = split(request, head.has_tail)?;
+    let mut parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+    parts.initial.remove(PREVIOUS_ATTEMPTS);
+    parts.initial.append(PREVIOUS_ATTEMPTS, &previous.to_string()).expect("it may be");
+    head.has_tail = true;
+    let mut bytes = Vec::new();
+    let mut writer = TailWriter::new(&mut bytes);
+    writer.metadata(MetadataKind::Initial, &parts.initial);
+    if let Some(trace) = &parts.trace {
+        writer.trace(trace);
+    }
+    writer.finish();
+    let mut noted = petasos_message::buffer(body.end + bytes.len());
+    let (start, end) = noted.as_mut_slice().split_at_mut(body.end);
+    start[..HEAD_BYTES].copy_from_slice(&head.to_bytes());
+    start[HEAD_BYTES..].copy_from_slice(&request[HEAD_BYTES..body.end]);
+    end.copy_from_slice(&bytes);
+    Ok(noted)
+}
