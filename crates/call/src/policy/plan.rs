@@ -5,7 +5,7 @@ use core::time::Duration;
 use petasos_base::{Rng, Time};
 
 use super::{Attempts, CodeSet, MethodPolicy, RetryBudget, RetryPolicy};
-use crate::{Code, Failure, Retry};
+use crate::{Code, Failure, Metadata, RETRY_PUSHBACK, Retry};
 
 /// How often one call is sent again because it certainly has not run. A6 sets no bound; this one
 /// ends calls without a deadline to a server that rejects everything.
@@ -47,6 +47,11 @@ pub enum Pushback {
 }
 
 impl Pushback {
+    /// What a status's metadata say.
+    pub fn of(metadata: &Metadata) -> Pushback {
+        metadata.get(RETRY_PUSHBACK).map_or(Pushback::Unsaid, Pushback::parse)
+    }
+
     /// Reads the metadata's value: milliseconds in 32 bits, signed. All else means "never" (A6).
     pub fn parse(value: &str) -> Pushback {
         let plain = value == "0" || !value.starts_with(['0', '+']);

@@ -324,10 +324,14 @@ impl Defaults {
         let mut policy = policy.cloned().unwrap_or_default();
         policy.timeout = policy.timeout(self.timeout);
         policy.wait_for_ready |= self.wait_for_ready;
-        let is_idempotent = method.idempotency != Idempotency::Unknown;
+        let is_hedged = matches!(&policy.attempts, Attempts::Hedge(it) if it.attempts_max > 1);
+        // Who hedges a method by its name says that it may run more than once.
+        let is_named = policies.is_some_and(|policies| policies.names(service, method.name));
+        let is_idempotent = method.idempotency != Idempotency::Unknown || is_hedged && is_named;
         // A success fills the budget again, whatever the method's own policy.
         let is_judged = self.throttling().is_some();
         let tries = match &policy.attempts {
+            _ if is_hedged && is_idempotent => Tries::Hedged,
             Attempts::Retry(retry) if retry.attempts_max > 1 => Tries::Judged,
             _ if is_judged => Tries::Judged,
             _ => Tries::Plain,
@@ -359,6 +363,18 @@ impl ServiceDefaults {
     pub(crate) fn method(&self, method: u16) -> &MethodDefaults {
         &self.methods[usize::from(method)]
     }
+}
+
+/// The policy of a method.
+pub(crate) fn policy_of(defaults: Option<&ServiceDefaults>, method: u16) -> &MethodPolicy {
+    static PLAIN: MethodPolicy = MethodPolicy {
+        timeout: None,
+        wait_for_ready: false,
+        request_bytes_max: None,
+        response_bytes_max: None,
+        attempts: Attempts::Once,
+    };
+    defaults.map_or(&PLAIN, |defaults| &defaults.method(method).policy)
 }
 
 impl fmt::Debug for ServiceDefaults {

@@ -27,7 +27,7 @@ use crate::intercept::{Chain, Interceptor};
 use crate::rt::ServiceInfo;
 use crate::untyped::is_untyped;
 pub use builder::{ChannelBuilder, ConnectError};
-pub(crate) use builder::{Defaults, ServiceDefaults};
+pub(crate) use builder::{Defaults, ServiceDefaults, policy_of};
 pub use target::TargetError;
 pub(crate) use target::{Servers, resolve};
 

@@ -3,9 +3,9 @@
 //! A place is free, or *queued* (it is in the outbox), or *waiting* (its channel has no slot for
 //! it), or *unbound* (it has a slot, in a session that is asked about the service), or *sent* (the
 //! endpoint has it and its continuation will run), or *paused* (it has failed, and will be sent
-//! again), or done. A place that was given up while it was
-//! sent is free once its continuation has run. Numbers of places in outbox and lists may be stale:
-//! who takes one looks how it stands with the place.
+//! again), or *hedged* (its attempts have places of their own), or done. A place that was given up
+//! while it was sent is free once its continuation has run. Numbers of places in outbox and lists
+//! may be stale: who takes one looks how it stands with the place.
 
 use core::task::Waker;
 use std::sync::Arc;
@@ -32,6 +32,10 @@ pub(crate) enum Tries {
     Plain,
     /// Its trial (`tries`).
     Judged,
+    /// Its trial, since its attempts are calls of their own (`hedges`).
+    Hedged,
+    /// It is such an attempt: the hedged call's trial.
+    Attempt,
 }
 
 /// What is called, and how.
@@ -77,6 +81,8 @@ enum Stage {
     Sent(CallId),
     /// To be sent again at some time.
     Paused(MsgBuf),
+    /// Its attempts are under way, or will be.
+    Hedged,
     /// Sent, and nobody waits for it.
     GivenUp,
     Done(Outcome),
@@ -130,10 +136,17 @@ impl Calls {
         place.generation == generation && waits
     }
 
-    /// Whether this call is paused.
-    pub(crate) fn is_paused(&self, (index, generation): At) -> bool {
+    /// Whether this call is sent again at some time.
+    pub(crate) fn is_to_go_on(&self, (index, generation): At) -> bool {
         let place = &self.places[index as usize];
-        place.generation == generation && matches!(place.stage, Stage::Paused(_))
+        let goes_on = matches!(place.stage, Stage::Paused(_) | Stage::Hedged);
+        place.generation == generation && goes_on
+    }
+
+    /// The number of the session that a call has a slot in, once it has one.
+    pub(crate) fn session_number(&self, index: u32) -> Option<u32> {
+        let place = &self.places[index as usize];
+        matches!(place.stage, Stage::Sent(_) | Stage::Unbound(_)).then_some(place.session)
     }
 
     /// Whether somebody waits for the outcome of the call in a place, which is not over.
@@ -258,6 +271,22 @@ impl Calls {
         self.places[index as usize].stage = Stage::Paused(request);
     }
 
+    /// The attempts of the call in a place are calls of their own. Gives its request.
+    pub(crate) fn hedge(&mut self, index: u32) -> MsgBuf {
+        let request = self.take_request(index, 0);
+        self.places[index as usize].stage = Stage::Hedged;
+        request
+    }
+
+    /// An attempt of a hedged call is over, and its place free.
+    pub(crate) fn end_attempt(&mut self, index: u32) {
+        if let Some(request) = self.take_back(index) {
+            self.give_buffer(request);
+        }
+        let waiter = self.release(index);
+        debug_assert!(matches!(waiter, Waiter::Nobody), "only its hedged call waits for it");
+    }
+
     #[inline]
     pub(crate) fn sent(&mut self, index: u32, call: CallId, now: Time) {
         let place = &mut self.places[index as usize];
@@ -334,7 +363,7 @@ impl Calls {
         let (channel, tries) = (place.head.channel, place.head.tries);
         let stage = core::mem::replace(&mut place.stage, Stage::GivenUp);
         if tries != Tries::Plain {
-            self.trials.remove(at.0);
+            self.forget(at.0);
         }
         match stage {
             Stage::Sent(call) => {
@@ -353,7 +382,7 @@ impl Calls {
                 self.give_buffer(buf);
                 self.release(at.0)
             }
-            Stage::Done(Err(_)) => self.release(at.0),
+            Stage::Done(Err(_)) | Stage::Hedged => self.release(at.0),
             other => {
                 self.places[at.0 as usize].stage = other;
                 Waiter::Nobody
@@ -366,7 +395,7 @@ impl Calls {
     pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) -> Waiter {
         let place = &mut self.places[index as usize];
         match core::mem::replace(&mut place.stage, Stage::Free) {
-            Stage::Sent(_) | Stage::Starting => {
+            Stage::Sent(_) | Stage::Starting | Stage::Hedged => {
                 place.stage = Stage::Done(outcome);
                 core::mem::take(&mut place.waiter)
             }

@@ -8,6 +8,7 @@ mod config;
 #[cfg(feature = "tokio")]
 mod drive;
 mod ending;
+mod hedges;
 pub(crate) mod hub;
 pub(crate) mod local;
 mod registry;

@@ -18,29 +18,30 @@ use std::sync::Arc;
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::channel::SessionIndex;
-use petasos_call::policy::{AttemptEnd, Attempts, CallPlan, Fate, MethodPolicy, Pushback};
+use petasos_call::policy::{AttemptEnd, CallPlan, Fate, MethodPolicy, Pushback};
 use petasos_call::policy::{RetryBudget, Step, Verdict};
 use petasos_call::{
-    Code, Failure, HEAD_BYTES, Malformed, MetadataKind, PREVIOUS_ATTEMPTS, RETRY_PUSHBACK,
-    RequestHead, ResponseHead, Status, TailWriter, read_tail, split,
+    Code, Failure, HEAD_BYTES, Malformed, MetadataKind, PREVIOUS_ATTEMPTS, RequestHead,
+    ResponseHead, Status, TailWriter, read_tail, split,
 };
 use petasos_endpoint::{CallError, Context, SessionId};
 
 use super::away::{At, Outcome};
 use super::calls::{CallHead, Tries};
+use super::hedges::Hedge;
 use super::hub::{Due, Hub, HubParts};
 use super::turn::{Work, failure_of};
-use crate::channel::{ChannelInfo, ServiceDefaults};
+use crate::channel::{ChannelInfo, ServiceDefaults, policy_of};
 use crate::request::TAIL_BYTES_LIMIT;
 
 /// How an attempt has ended.
 pub(crate) struct Ended {
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     /// What failed, if not the application.
-    failure: Option<Failure>,
-    request: Option<MsgBuf>,
+    pub(super) failure: Option<Failure>,
+    pub(super) request: Option<MsgBuf>,
     /// Where it was.
-    session: Option<SessionIndex>,
+    pub(super) session: Option<SessionIndex>,
 }
 
 impl Ended {
@@ -54,60 +55,48 @@ impl Ended {
     }
 
     /// The status, and what the server wishes.
-    fn status(&self) -> (Code, Pushback) {
+    pub(super) fn status(&self) -> (Code, Pushback) {
         match &self.outcome {
             Ok(response) => read_status(response).unwrap_or((Code::Internal, Pushback::Unsaid)),
-            Err(status) => (status.code(), pushback_of(status)),
+            Err(status) => (status.code(), Pushback::of(status.metadata())),
         }
     }
 }
 
 /// A call that is tried again.
-struct Trial {
-    plan: CallPlan,
+pub(super) struct Trial {
+    pub(super) plan: CallPlan,
     defaults: Option<Arc<ServiceDefaults>>,
     method: u16,
-    /// Where the last attempt was.
-    avoid: Option<SessionIndex>,
+    /// Where the last attempt was that has ended.
+    pub(super) avoid: Option<SessionIndex>,
     /// A server has rejected it as overloaded before.
     overloaded: bool,
+    /// Of a hedged call.
+    pub(super) hedge: Option<Hedge>,
 }
-
-/// What calls have without a policy.
-static PLAIN: MethodPolicy = MethodPolicy {
-    timeout: None,
-    wait_for_ready: false,
-    request_bytes_max: None,
-    response_bytes_max: None,
-    attempts: Attempts::Once,
-};
 
 impl Trial {
     /// The trial of a call whose first attempt was sent.
-    fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> Trial {
+    pub(super) fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> Trial {
         let (defaults, method) = (info.service_defaults(head.service), head.method);
         let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
-        let is_idempotent = match of_method {
-            Some(of_method) => of_method.is_idempotent,
-            None => false,
-        };
+        let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
         let plan = CallPlan::new(is_idempotent, head.deadline, now);
-        Trial { plan, defaults, method, avoid: None, overloaded: false }
+        Trial { plan, defaults, method, avoid: None, overloaded: false, hedge: None }
     }
 
-    fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
+    pub(super) fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
         let (plan, policy) = self.plan();
         plan.poll(policy, budget, now)
     }
 
-    fn plan(&mut self) -> (&mut CallPlan, &MethodPolicy) {
-        let defaults = self.defaults.as_ref();
-        let policy = defaults.map(|defaults| &defaults.method(self.method).policy);
-        (&mut self.plan, policy.unwrap_or(&PLAIN))
+    pub(super) fn plan(&mut self) -> (&mut CallPlan, &MethodPolicy) {
+        (&mut self.plan, policy_of(self.defaults.as_deref(), self.method))
     }
 
     /// R12: what an attempt's end says about the request.
-    fn fate(&mut self, failure: Option<Failure>) -> Fate {
+    pub(super) fn fate(&mut self, failure: Option<Failure>) -> Fate {
         match failure {
             None => Fate::Answered,
             // Once elsewhere, at once; a server that stays overloaded is spared.
@@ -122,19 +111,10 @@ impl Trial {
 
 /// The trials of a loop's calls, by their places.
 #[derive(Default)]
-pub(crate) struct Trials(HashMap<u32, Box<Trial>>);
-
-impl Trials {
-    #[cold]
-    pub(crate) fn remove(&mut self, place: u32) {
-        self.0.remove(&place);
-    }
-
-    /// The session that the next attempt of a call should not be in.
-    #[cold]
-    pub(crate) fn avoid(&self, place: u32) -> Option<SessionIndex> {
-        self.0.get(&place)?.avoid
-    }
+pub(crate) struct Trials {
+    pub(super) list: HashMap<u32, Box<Trial>>,
+    /// Whose attempt is in a place.
+    pub(super) attempts: HashMap<u32, u32>,
 }
 
 /// An attempt failed below the application.
@@ -176,7 +156,7 @@ pub(crate) fn expire(parts: &mut HubParts, cx: &Context<Hub>, call: At) {
         if work.calls.is_unbound(call) {
             let late = Status::deadline_exceeded("no session took the call in time");
             work.calls.failed.push((call.0, late));
-        } else if work.calls.is_paused(call) {
+        } else if work.calls.is_to_go_on(call) {
             work.go_on(cx, call.0);
         }
     });
@@ -214,6 +194,9 @@ impl Work<'_> {
     #[cold]
     pub(crate) fn judge(&mut self, cx: &Context<Hub>, place: u32, mut ended: Ended) {
         let (head, now) = (self.calls.head(place), cx.now());
+        if head.tries == Tries::Attempt {
+            return self.judge_attempt(cx, place, ended);
+        }
         let may_go_on = match (head.tries, ended.failure) {
             (Tries::Plain, Some(failure)) => Fate::from(failure.retry()) == Fate::NotRun,
             (tries, _) => tries != Tries::Plain,
@@ -222,7 +205,7 @@ impl Work<'_> {
             return self.conclude(place, ended);
         }
         let (code, pushback) = ended.status();
-        let trial = self.calls.trials.0.remove(&place);
+        let trial = self.calls.trials.list.remove(&place);
         let Some(entry) = self.channels.entry(head.channel) else {
             return self.conclude(place, ended);
         };
@@ -246,15 +229,18 @@ impl Work<'_> {
         let Some(request) = ended.request.take() else { return self.conclude(place, ended) };
         trial.avoid = ended.session.or(trial.avoid);
         self.calls.set_tries(place, Tries::Judged);
-        self.calls.trials.0.insert(place, trial);
+        self.calls.trials.list.insert(place, trial);
         self.calls.pause(place, request);
         self.go_on(cx, place);
     }
 
-    /// Sends a paused call again, if its time has come.
+    /// Sends a call again, if its time has come.
     fn go_on(&mut self, cx: &Context<Hub>, place: u32) {
         let (head, now) = (self.calls.head(place), cx.now());
-        let Some(trial) = self.calls.trials.0.get_mut(&place) else { return };
+        if head.tries == Tries::Hedged {
+            return self.go_on_hedged(cx, place);
+        }
+        let Some(trial) = self.calls.trials.list.get_mut(&place) else { return };
         let Some((budget, _)) = self.channels.budget(head.channel) else { return };
         match trial.poll(budget, now) {
             Step::Send => {
@@ -263,10 +249,7 @@ impl Work<'_> {
                 let noted = (previous > 0).then(|| with_previous(&request, previous).ok());
                 self.calls.requeue(place, noted.flatten().unwrap_or(request));
             }
-            Step::Wait(at) => {
-                let call = (place, self.calls.generation(place));
-                self.deadlines.insert(now, at, Due::Call { call, at });
-            }
+            Step::Wait(at) => self.come_back(place, now, at),
             Step::GiveUp | Step::Expired => {
                 let failure = Failure::Timeout;
                 self.conclude(place, Ended::below(failure, None, None));
@@ -274,13 +257,21 @@ impl Work<'_> {
         }
     }
 
+    /// The call in `place` is looked at again at this time.
+    pub(super) fn come_back(&mut self, place: u32, now: Time, at: Time) {
+        if at != Time::NEVER {
+            let call = (place, self.calls.generation(place));
+            self.deadlines.insert(now, at, Due::Call { call, at });
+        }
+    }
+
     /// The call in `place` is over.
-    fn conclude(&mut self, place: u32, ended: Ended) {
+    pub(super) fn conclude(&mut self, place: u32, ended: Ended) {
         if let Some(request) = ended.request {
             self.calls.give_buffer(request);
         }
         if self.calls.tries(place) != Tries::Plain {
-            self.calls.trials.remove(place);
+            self.calls.forget(place);
             self.calls.set_tries(place, Tries::Plain);
         }
         self.calls.over.push((place, ended.outcome));
@@ -296,16 +287,11 @@ fn read_status(response: &[u8]) -> Result<(Code, Pushback), Malformed> {
         return Ok((head.code, Pushback::Unsaid));
     }
     let parts = read_tail(tail, TAIL_BYTES_LIMIT).map_err(|_| Malformed::Tail)?;
-    Ok((head.code, parts.trailing.get(RETRY_PUSHBACK).map_or(Pushback::Unsaid, Pushback::parse)))
-}
-
-/// What a status says about retries.
-fn pushback_of(status: &Status) -> Pushback {
-    status.metadata().get(RETRY_PUSHBACK).map_or(Pushback::Unsaid, Pushback::parse)
+    Ok((head.code, Pushback::of(&parts.trailing)))
 }
 
 /// A request that says how many attempts went before it.
-fn with_previous(request: &[u8], previous: u32) -> Result<MsgBuf, Status> {
+pub(super) fn with_previous(request: &[u8], previous: u32) -> Result<MsgBuf, Status> {
     let head = request.first_chunk().ok_or(Malformed::TooShort)?;
     let mut head = RequestHead::parse(*head)?;
     let (body, tail) = split(request, head.has_tail)?;

@@ -133,6 +133,9 @@ impl Work<'_> {
             // R10: not sent.
             return self.calls.failed.push((place, Failure::Timeout.status()));
         }
+        if head.tries == Tries::Hedged {
+            return self.hedge(cx, place, head);
+        }
         let entry = self.channels.entry(head.channel);
         match entry.and_then(|entry| entry.take_at_hand(head.service, head.method)) {
             Some(taken) => self.start(cx, place, head, taken),
@@ -146,7 +149,7 @@ impl Work<'_> {
         let &CallHead { wait_for_ready, deadline, .. } = head;
         let avoid = match head.tries {
             Tries::Plain => None,
-            Tries::Judged => self.calls.trials.avoid(place),
+            _ => self.avoided(head.channel, place),
         };
         let options = CallOptions { wait_for_ready, deadline, avoid };
         let who = Who::Call((place, self.calls.generation(place)));
@@ -296,7 +299,7 @@ fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
                 calls.give_buffer(done.request);
                 None
             }
-            Tries::Judged => Some(done.request),
+            _ => Some(done.request),
         };
         let (channel, number) = calls.session_of(place);
         let channels = &mut *local.channels.borrow_mut();

@@ -33,6 +33,7 @@ pub struct State {
     pub next: VecDeque<Act>,
     pub always: Option<Act>,
     pub reached: Vec<Reached>,
+    pub running: u64,
     /// Handlers that were dropped before they were done.
     pub dropped: u64,
 }
@@ -45,7 +46,9 @@ struct Running<'a>(&'a Flaky, bool);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.state().dropped += u64::from(!self.1);
+        let mut state = self.0.state();
+        state.running -= 1;
+        state.dropped += u64::from(!self.1);
     }
 }
 
@@ -89,6 +92,7 @@ impl Flaky {
         let (previous, from) = (text("grpc-previous-rpc-attempts"), text("from"));
         let act = {
             let mut state = self.state();
+            state.running += 1;
             state.reached.push(Reached { previous, from, timeout });
             state.next.pop_front().or_else(|| state.always.clone())
         };

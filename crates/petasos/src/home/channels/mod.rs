@@ -178,6 +178,12 @@ impl ChannelEntry {
         self.session(number, id).map(|session| session.index)
     }
 
+    /// The session of a number, whichever that is now.
+    pub(crate) fn index_at(&self, number: u32) -> Option<SessionIndex> {
+        let session = self.sessions.get(number as usize)?.as_ref();
+        session.map(|session| session.index)
+    }
+
     /// What a call that goes nowhere fails with.
     fn status(&self, error: PickError) -> Status {
         let status = Status::from(error);

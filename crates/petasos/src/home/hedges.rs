@@ -1,0 +1,146 @@
+//! Hedged calls: sent again while there is no answer (gRFC A6).
+//!
+//! The place of a hedged call has no session. Each attempt is a call of its own, with a copy of the
+//! request, in a place that nobody waits for: how it ends is for the hedged call's trial. The first
+//! outcome that the policy takes ends the call, and the other attempts are given up (R11).
+//!
+//! Invariant: an attempt's place is in [`Trials::attempts`](super::tries::Trials) exactly while its
+//! hedged call is not over, and then in its [`Hedge::attempts`].
+
+use petasos_buf::MsgBuf;
+use petasos_call::channel::SessionIndex;
+use petasos_call::policy::{AttemptEnd, Step, Verdict};
+use petasos_call::{Failure, Status};
+use petasos_endpoint::Context;
+
+use super::away::{At, Outcome};
+use super::calls::{CallHead, Calls, NewCall, Tries};
+use super::hub::Hub;
+use super::tries::{Ended, Trial, with_previous};
+use super::turn::Work;
+
+/// What a hedged call has beside its plan.
+pub(super) struct Hedge {
+    request: MsgBuf,
+    /// Those under way, in the order in which they began.
+    attempts: Vec<At>,
+    /// What the last attempt that failed has brought.
+    held: Option<Outcome>,
+}
+
+impl Work<'_> {
+    /// Begins the attempts of the call in `place`.
+    #[cold]
+    pub(crate) fn hedge(&mut self, cx: &Context<Hub>, place: u32, head: &CallHead) {
+        let Some(entry) = self.channels.entry(head.channel) else {
+            let gone = Status::unavailable("the channel is gone");
+            return self.calls.over.push((place, Err(gone)));
+        };
+        let mut trial = Trial::new(&entry.info, head, cx.now());
+        let request = self.calls.hedge(place);
+        trial.hedge = Some(Hedge { request, attempts: Vec::new(), held: None });
+        self.calls.trials.list.insert(place, Box::new(trial));
+        self.go_on_hedged(cx, place);
+    }
+
+    /// Sends the attempts of a hedged call that are due.
+    pub(super) fn go_on_hedged(&mut self, cx: &Context<Hub>, place: u32) {
+        let (head, now) = (self.calls.head(place), cx.now());
+        loop {
+            let Calls { trials, .. } = &mut *self.calls;
+            let Some(trial) = trials.list.get_mut(&place) else { return };
+            let Some((budget, _)) = self.channels.budget(head.channel) else { return };
+            match trial.poll(budget, now) {
+                Step::Send => self.send_attempt(place, &head),
+                Step::Wait(at) => return self.come_back(place, now, at),
+                Step::GiveUp => {
+                    let held = trial.hedge.as_mut().and_then(|hedge| hedge.held.take());
+                    let outcome = held.expect("an attempt has failed before");
+                    let (failure, request, session) = (None, None, None);
+                    return self.conclude(place, Ended { outcome, failure, request, session });
+                }
+                Step::Expired => {
+                    return self.conclude(place, Ended::below(Failure::Timeout, None, None));
+                }
+            }
+        }
+    }
+
+    fn send_attempt(&mut self, place: u32, head: &CallHead) {
+        let trial = self.calls.trials.list.get_mut(&place).expect("it was just polled");
+        let previous = trial.plan.attempts() - 1;
+        let hedge = trial.hedge.as_mut().expect("the call is hedged");
+        let noted = (previous > 0).then(|| with_previous(&hedge.request, previous).ok());
+        let request = noted.flatten().unwrap_or_else(|| copy(&hedge.request));
+        let head = CallHead { tries: Tries::Attempt, ..*head };
+        let at = self.calls.begin(NewCall { head, request });
+        self.calls.trials.attempts.insert(at.0, place);
+        let trial = self.calls.trials.list.get_mut(&place).expect("it was just there");
+        trial.hedge.as_mut().expect("the call is hedged").attempts.push(at);
+    }
+
+    /// An attempt of a hedged call has ended.
+    pub(super) fn judge_attempt(&mut self, cx: &Context<Hub>, place: u32, ended: Ended) {
+        let (head, now) = (self.calls.head(place), cx.now());
+        let call = self.calls.trials.attempts.remove(&place);
+        self.calls.end_attempt(place);
+        let (code, pushback) = ended.status();
+        let Ended { outcome, failure, request, session } = ended;
+        if let Some(request) = request {
+            self.calls.give_buffer(request);
+        }
+        let trial = call.and_then(|call| self.calls.trials.list.get_mut(&call));
+        let (Some(call), Some(trial)) = (call, trial) else { return };
+        trial.avoid = session.or(trial.avoid);
+        let end = AttemptEnd { code, fate: trial.fate(failure), pushback };
+        let hedge = trial.hedge.as_mut().expect("the call is hedged");
+        hedge.attempts.retain(|(attempt, _)| *attempt != place);
+        let budget = self.channels.budget(head.channel);
+        let verdict = budget.map(|(budget, rng)| {
+            let (plan, policy) = trial.plan();
+            plan.handle_end(policy, end, budget, now, rng)
+        });
+        if verdict == Some(Verdict::Hold) {
+            trial.hedge.as_mut().expect("the call is hedged").held = Some(outcome);
+            return self.go_on_hedged(cx, call);
+        }
+        let (failure, request, session) = (None, None, None);
+        self.conclude(call, Ended { outcome, failure, request, session });
+    }
+
+    /// The session that the next attempt of a call should not be in: that of the last one.
+    #[cold]
+    pub(crate) fn avoided(&mut self, channel: u32, place: u32) -> Option<SessionIndex> {
+        let call = self.calls.trials.attempts.get(&place).copied().unwrap_or(place);
+        let trial = self.calls.trials.list.get(&call)?;
+        let attempts = trial.hedge.iter().flat_map(|hedge| hedge.attempts.iter().rev());
+        let mut numbers = attempts.filter_map(|(attempt, _)| self.calls.session_number(*attempt));
+        match numbers.next() {
+            Some(number) => self.channels.entry(channel)?.index_at(number),
+            None => trial.avoid,
+        }
+    }
+}
+
+impl Calls {
+    /// Nothing more is tried of the call in a place, which is over or was given up.
+    #[cold]
+    pub(super) fn forget(&mut self, place: u32) {
+        self.trials.attempts.remove(&place);
+        let hedge = self.trials.list.remove(&place).and_then(|trial| trial.hedge);
+        let Some(Hedge { request, attempts, held }) = hedge else { return };
+        self.give_buffer(request);
+        if let Some(Ok(response)) = held {
+            self.give_buffer(response);
+        }
+        for attempt in attempts {
+            self.give_up(attempt);
+        }
+    }
+}
+
+fn copy(request: &[u8]) -> MsgBuf {
+    let mut copy = petasos_message::buffer(request.len());
+    copy.as_mut_slice().copy_from_slice(request);
+    copy
+}
