@@ -3,7 +3,7 @@
 
 use h2::Reason;
 use http::StatusCode;
-use petasos_call::{Code, Status};
+use petasos_call::{Code, Retry, Status};
 
 /// The status of a response that is not gRPC's, by its HTTP status.
 pub(crate) fn from_http(http: StatusCode) -> Status {
@@ -31,6 +31,16 @@ pub(crate) fn from_h2(error: &h2::Error) -> Status {
         None => Code::Unavailable,
     };
     Status::new(code, error.to_string())
+}
+
+/// Whether a call that failed so may be sent again. A server that goes away names the last stream
+/// that it takes; those above it fail with that, the others go on (RFC 9113, 6.8 and 8.7).
+pub(crate) fn retry(error: &h2::Error) -> Retry {
+    let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+    if error.is_remote() && (is_refused || error.is_go_away()) {
+        return Retry::Elsewhere;
+    }
+    Retry::Policy
 }
 
 fn from_reason(reason: Reason) -> Code {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Response, StatusCode};
-use petasos_call::{Code, Metadata, Status};
+use petasos_call::{Code, Metadata, Retry, Status};
 use tokio::time::{Instant, Sleep};
 
 use crate::compress::Compression;
@@ -41,6 +41,8 @@ struct Client {
     deadline: Option<Pin<Box<Sleep>>>,
     /// What the response's headers say of a status: it counts if nothing follows them.
     early: Option<Status>,
+    /// What failed below says of the request.
+    below: Option<Retry>,
     /// One of the calls that its connection counts.
     _running: Arc<()>,
 }
@@ -60,7 +62,8 @@ impl FrameReader {
         running: Arc<()>,
     ) -> Self {
         let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
-        let client = Client { outlet, deadline, early: None, _running: running };
+        let (early, below) = (None, None);
+        let client = Client { outlet, deadline, early, below, _running: running };
         FrameReader {
             source: Source::Response(response),
             deframer: Deframer::new(Compression::Identity, bytes_max),
@@ -120,6 +123,13 @@ impl FrameReader {
     /// given none or the status.
     pub fn trailers(&mut self) -> Metadata {
         std::mem::take(&mut self.trailers)
+    }
+
+    /// A client's, once the call is over: whether it may be sent again, if the server has not
+    /// answered it. A request that was refused, or that came after the server had said it takes no
+    /// more, has certainly not run.
+    pub fn failed_below(&self) -> Option<Retry> {
+        self.client.as_ref().and_then(|client| client.below)
     }
 
     /// A client's: gives the call up. What follows is `CANCELLED`, unless the call has ended.
@@ -261,6 +271,9 @@ impl FrameReader {
             true => Status::deadline_exceeded("the deadline has passed"),
             false => failure::from_h2(error),
         };
+        if let Some(client) = &mut self.client {
+            client.below = Some(failure::retry(error));
+        }
         self.fail(status)
     }
 

@@ -117,7 +117,8 @@ impl Bound {
         let (message, metadata, timeout) = request.into_parts();
         let (path, head) = self.grpc_call(method, metadata, timeout)?;
         let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
-        let call = crate::channel::grpc::GrpcUnary::new(channel, path, head, image.into_buf())?;
+        let of = (self.defaults.as_ref(), method);
+        let call = crate::channel::grpc::GrpcUnary::new(channel, path, head, image.into_buf(), of)?;
         Ok(Stage::Grpc(call))
     }
 

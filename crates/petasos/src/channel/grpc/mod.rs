@@ -11,6 +11,7 @@
 
 mod driver;
 mod runtime;
+mod tries;
 mod unary;
 
 use core::time::Duration;
@@ -24,6 +25,7 @@ use petasos_call::balance::{Balance, Report};
 use petasos_call::channel::{
     Action, CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
 };
+use petasos_call::policy::RetryBudget;
 use petasos_call::{Code, Status};
 use petasos_grpc::{
     ClientConfig, ClientHead, Compression, Connection, FrameReader, FrameWriter, MethodPath,
@@ -61,6 +63,8 @@ pub(super) struct Inner {
 pub(super) struct State {
     pub(super) core: ChannelCore,
     pub(super) rng: Rng,
+    /// What calls may be tried again by.
+    pub(super) budget: RetryBudget,
     /// By the session's number.
     pub(super) connections: Vec<Option<(SessionIndex, Connection)>>,
     pub(super) waiting: HashMap<Ticket, oneshot::Sender<Result<SessionIndex, PickError>>>,
@@ -112,9 +116,11 @@ impl GrpcChannel {
             core = ChannelCore::new(config);
             core.handle_addresses(&addresses, clock.now());
         }
+        let throttling = defaults.as_ref().and_then(Defaults::throttling);
         let state = State {
             core,
             rng: Rng::new(random_seed()),
+            budget: RetryBudget::new(throttling),
             connections: Vec::new(),
             waiting: HashMap::new(),
             actions: Vec::new(),
@@ -187,6 +193,17 @@ impl GrpcChannel {
         head: GrpcHead,
         last: Option<MsgBuf>,
     ) -> Result<Begun, Status> {
+        self.begin_at(None, path, head, last).await
+    }
+
+    /// [`GrpcChannel::begin`], on a connection that may have been chosen before.
+    async fn begin_at(
+        self,
+        mut picked: Option<(Connection, Lease)>,
+        path: MethodPath,
+        head: GrpcHead,
+        last: Option<MsgBuf>,
+    ) -> Result<Begun, Status> {
         let deadline = head.client.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let options = options(&head, self.inner.now());
         if options.deadline <= self.inner.now() {
@@ -195,7 +212,10 @@ impl GrpcChannel {
         let mut head = head.client;
         let mut attempts = 0;
         loop {
-            let (connection, lease) = self.pick(options).await?;
+            let (connection, lease) = match picked.take() {
+                Some(picked) => picked,
+                None => self.pick(options).await?,
+            };
             head.timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             attempts += 1;
             match connection.call(&path, &head).await {
@@ -354,6 +374,10 @@ pub(crate) struct Lease {
 impl Lease {
     fn new(inner: &Arc<Inner>, session: SessionIndex) -> Lease {
         Lease { inner: inner.clone(), session, since: inner.now(), report: None }
+    }
+
+    fn session(&self) -> SessionIndex {
+        self.session
     }
 
     /// The call was answered.

@@ -2,6 +2,7 @@
 
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use petasos_buf::MsgBuf;
@@ -10,7 +11,9 @@ use petasos_grpc::MethodPath;
 use petasos_message::Message;
 use tokio::task::JoinHandle;
 
+use super::tries::{Answer, Tried, has_not_run};
 use super::{Begun, GrpcChannel, GrpcHead};
+use crate::channel::ServiceDefaults;
 use crate::codec::decode_protobuf;
 use crate::request::Response;
 use crate::stream::all_in_status;
@@ -18,6 +21,8 @@ use crate::stream::all_in_status;
 /// A unary call. It runs whether or not it is polled; dropping it gives it up.
 pub(crate) struct GrpcUnary {
     stage: Stage,
+    /// To send it elsewhere with, if it turns out not to have run.
+    again: Option<Box<Tried>>,
     /// The response, until nothing follows it.
     message: Option<Bytes>,
 }
@@ -26,17 +31,27 @@ enum Stage {
     /// A task of the runtime waits for a server that takes it.
     Beginning(JoinHandle<Result<Begun, Status>>),
     Begun(Box<Begun>),
+    /// A task of the runtime sends it, perhaps more than once.
+    Tried(JoinHandle<Result<Answer, Status>>),
     Over,
 }
 
 impl GrpcUnary {
-    /// Begins a call with this request.
+    /// Begins a call with this request, of a method that is called so.
     pub(crate) fn new(
         channel: &GrpcChannel,
         path: &MethodPath,
         head: GrpcHead,
         request: MsgBuf,
+        (defaults, method): (Option<&Arc<ServiceDefaults>>, u16),
     ) -> Result<GrpcUnary, Status> {
+        let of =
+            |request, head| Tried::new(channel, path, head, request, (defaults.cloned(), method));
+        if Tried::is_needed(defaults.map(|defaults| &**defaults), method) {
+            let running = channel.runtime().spawn(of(request, head).run());
+            return Ok(GrpcUnary { stage: Stage::Tried(running), again: None, message: None });
+        }
+        let again = Tried::spare(&request).map(|spare| Box::new(of(spare, head.clone())));
         let stage = match channel.try_begin(path, head, request) {
             Ok(begun) => Stage::Begun(Box::new(begun?)),
             Err((head, request)) => {
@@ -44,7 +59,7 @@ impl GrpcUnary {
                 Stage::Beginning(channel.runtime().spawn(begun))
             }
         };
-        Ok(GrpcUnary { stage, message: None })
+        Ok(GrpcUnary { stage, again, message: None })
     }
 
     /// The call's outcome.
@@ -52,7 +67,20 @@ impl GrpcUnary {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<P>, Status>> {
-        let outcome = ready!(self.poll_bytes(cx));
+        let outcome = match self.poll_tried(cx) {
+            None => ready!(self.poll_bytes(cx)),
+            Some(tried) => return tried.map(read),
+        };
+        if let (Err(status), Stage::Begun(begun)) = (&outcome, &self.stage)
+            && has_not_run(begun.reader.failed_below())
+            && let Some(again) = self.again.take()
+        {
+            let at = begun.lease.session();
+            let runtime = again.runtime();
+            self.stage = Stage::Tried(runtime.spawn(again.run_after(status.clone(), at)));
+            let tried = self.poll_tried(cx).expect("it has just begun");
+            return tried.map(read);
+        }
         let stage = core::mem::replace(&mut self.stage, Stage::Over);
         let Stage::Begun(mut begun) = stage else {
             return Poll::Ready(Err(outcome.expect_err("only calls that begin are answered")));
@@ -65,6 +93,17 @@ impl GrpcUnary {
             }
             Err(status) => Err(all_in_status(head, status)),
         })
+    }
+
+    /// The outcome of a call that a task sends; none if it is not such a call.
+    fn poll_tried(&mut self, cx: &mut Context<'_>) -> Option<Poll<Result<Answer, Status>>> {
+        let Stage::Tried(task) = &mut self.stage else { return None };
+        let ended = |_| Err(Status::unavailable("the channel's runtime has ended"));
+        let outcome = Pin::new(task).poll(cx).map(|outcome| outcome.unwrap_or_else(ended));
+        if outcome.is_ready() {
+            self.stage = Stage::Over;
+        }
+        Some(outcome)
     }
 
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Status>> {
@@ -82,7 +121,7 @@ impl GrpcUnary {
                     }
                     continue;
                 }
-                Stage::Over => panic!("a call is not polled once it is over"),
+                Stage::Tried(_) | Stage::Over => panic!("a call is not polled once it is over"),
             };
             let next = ready!(begun.reader.poll_next(cx))?;
             let text = match (next, self.message.take()) {
@@ -99,6 +138,11 @@ impl GrpcUnary {
     }
 }
 
+fn read<P: Message>(outcome: Result<Answer, Status>) -> Result<Response<P>, Status> {
+    let Answer { message, head, trailers } = outcome?;
+    decode_protobuf(message).map(|message| Response::received(message, head, trailers))
+}
+
 impl core::fmt::Debug for GrpcUnary {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("GrpcUnary").finish_non_exhaustive()
@@ -107,8 +151,10 @@ impl core::fmt::Debug for GrpcUnary {
 
 impl Drop for GrpcUnary {
     fn drop(&mut self) {
-        if let Stage::Beginning(task) = &self.stage {
-            task.abort();
+        match &self.stage {
+            Stage::Beginning(task) => task.abort(),
+            Stage::Tried(task) => task.abort(),
+            Stage::Begun(_) | Stage::Over => {}
         }
     }
 }
