@@ -19,5 +19,5 @@ fn check(proto: &str, checked_in: &str) {
 #[test]
 fn the_generated_code_is_up_to_date() {
     check("protos/flow.proto", "tests/flow/generated.rs");
-    check("protos/route_guide.proto", "examples/route_guide/generated.rs");
+    check("protos/route_guide.proto", "examples/route_guide_rates/generated.rs");
 }

@@ -1,20 +1,23 @@
 //! gRPC's route guide: calls of all four shapes, a server on threads of its own and a client on
 //! this one.
 //!
-//! `cargo run -p petasos --example route_guide` runs both; with `serve ADDRESS` or `call ADDRESS`
-//! it is one of them.
-
-mod generated;
+//! `cargo run -p route-guide` runs both; with `serve ADDRESS` or `call ADDRESS` it is one of them.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Mutex;
 
-use generated::{
+use petasos::{Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on};
+
+use routeguide::{
     Feature, Point, Rectangle, RouteGuide, RouteGuideClient, RouteGuideServer, RouteNote,
     RouteSummary,
 };
-use petasos::{Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on};
+
+#[allow(missing_docs, reason = "the .proto file has them")]
+mod routeguide {
+    petasos::include_proto!("routeguide");
+}
 
 /// A position, as a map's key.
 type Place = (i32, i32);
@@ -167,7 +170,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", address] => {
-            block_on(serve(address)?.until_signal())?;
+            let server = serve(address)?;
+            println!("listening on {}", server.local_address().ok_or("the server listens")?);
+            block_on(server.until_signal())?;
             Ok(())
         }
         ["call", address] => block_on(call(address)),

@@ -3,7 +3,6 @@
 //!
 //! `cargo run --release -p petasos --example route_guide_rates`
 
-#[path = "route_guide/generated.rs"]
 mod generated;
 
 use std::error::Error;

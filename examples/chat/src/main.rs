@@ -1,0 +1,126 @@
+//! A room for talk: the server, and a member that reads lines from standard input.
+//!
+//! `cargo run -p chat -- serve 127.0.0.1:7200`, and elsewhere `cargo run -p chat -- join
+//! 127.0.0.1:7200 ada`. With `--deaf` a member reads nothing before its input has ended, which
+//! shows what becomes of those: they are dropped when they are too far behind.
+
+mod room;
+
+use std::error::Error;
+use std::io::BufRead;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use petasos::grpc::GrpcConfig;
+use petasos::{Channel, Sender, Server, Streaming};
+use tokio::sync::mpsc;
+
+use chat::heard::What;
+use chat::{Coming, Heard, RoomClient, RoomServer, Said};
+use room::Hall;
+
+#[allow(missing_docs, reason = "the .proto file has them")]
+mod chat {
+    petasos::include_proto!("chat");
+}
+
+const USAGE: &str = "usage: chat serve ADDRESS [GRPC_ADDRESS]
+       chat join [--deaf] SERVER NAME";
+
+/// Members stay as long as they like, but no longer than this when the server ends.
+const GRACE: Duration = Duration::from_secs(1);
+
+async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let server = Server::builder().add(RoomServer::new(Hall::default()));
+    let server = server.listen(address).grace(GRACE);
+    let server = match grpc {
+        Some(grpc) => server.grpc(grpc, GrpcConfig::default()).start()?,
+        None => server.start()?,
+    };
+    if let Some(address) = server.local_address() {
+        println!("listening on {address}");
+    }
+    if let Some(address) = server.grpc_address() {
+        println!("listening on grpc://{address}");
+    }
+    server.until_signal().await?;
+    Ok(())
+}
+
+/// Lines of standard input, read by a thread that may block for ever.
+fn input() -> mpsc::Receiver<String> {
+    let (tell, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if tell.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// Says what is typed. If the call is over it cannot, and the other direction knows why.
+async fn talk(mut out: Sender<Said>) {
+    let mut lines = input();
+    while let Some(line) = lines.recv().await {
+        let mut said = Said::new();
+        said.edit().set_text(line);
+        if out.send(said).await.is_err() {
+            return;
+        }
+    }
+    out.close();
+}
+
+async fn listen(mut heard: Streaming<Heard>) -> Result<(), Box<dyn Error>> {
+    while let Some(line) = heard.message().await? {
+        match line.what() {
+            Some(What::Text(text)) => println!("{}: {text}", line.who()),
+            Some(What::Coming(Coming::JOINED)) => println!("* {} is here", line.who()),
+            Some(What::Coming(Coming::LEFT)) => println!("* {} has left", line.who()),
+            Some(What::Coming(Coming::DROPPED)) => println!("* {} was dropped", line.who()),
+            // Of a newer server.
+            Some(What::Coming(_)) | None => {}
+        }
+    }
+    Ok(())
+}
+
+async fn join(server: &str, name: &str, is_deaf: bool) -> Result<(), Box<dyn Error>> {
+    let room = RoomClient::new(Channel::connect(server).await?);
+    let (out, mut heard) = room.join().with_metadata("name", name)?.await?;
+    let others = heard.head().await?.get("others").unwrap_or("?").to_owned();
+    println!("* you are here, with {others} others");
+    if is_deaf {
+        talk(out).await;
+        return listen(heard).await;
+    }
+    let talking = tokio::spawn(talk(out));
+    let ended = listen(heard).await;
+    talking.abort();
+    ended
+}
+
+async fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+    match arguments {
+        ["serve", address] => serve(address, None).await,
+        ["serve", address, grpc] => serve(address, Some(grpc)).await,
+        ["join", "--deaf", server, name] => join(server, name, true).await,
+        ["join", server, name] => join(server, name, false).await,
+        _ => Err(USAGE.into()),
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("chat: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The guide by itself, and as two processes.
+
+#[path = "../../kv/tests/support/mod.rs"]
+mod support;
+
+use support::{Process, run};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_route-guide");
+
+const SAID: &str = "\
+there is Berkshire Valley Road
+in the area: Berkshire Valley Road
+in the area: Wharton
+3 points, 2 features
+left before: first
+left before: first
+left before: second
+";
+
+#[test]
+fn one_process_calls_itself() {
+    assert_eq!(run(&[]).success(), SAID);
+}
+
+#[test]
+fn two_processes_call_each_other() {
+    let mut server = Process::start(&["serve", "127.0.0.1:0"]);
+    let address = server.address();
+    assert_eq!(run(&["call", &address]).success(), SAID);
+}
