@@ -67,6 +67,8 @@ impl<S> Endpoint<S> {
         mut until: impl FnMut(&mut S, &mut Context<S>) -> bool,
     ) -> bool {
         let mut idle_since = Time::NEVER;
+        let at_once = self.cx.core.config.polling == Polling::Adaptive { spin: Duration::ZERO };
+        let mut frames = if at_once { self.io().stats().rx_frames } else { 0 };
         loop {
             let busy = self.run_once();
             let (state, context) = self.split();
@@ -77,10 +79,22 @@ impl<S> Endpoint<S> {
                 return reached;
             }
             idle_since = if busy { Time::NEVER } else { idle_since.min(now) };
-            if !busy && self.has_spun(idle_since) && self.sleep(deadline) {
+            let sleepy = match busy {
+                true => at_once && self.had_one(&mut frames),
+                false => self.has_spun(idle_since),
+            };
+            if sleepy && self.sleep(deadline) {
                 idle_since = Time::NEVER;
             }
         }
+    }
+
+    /// Whether one frame has come since `frames` were counted. It was probably alone: for a loop
+    /// that does not spin, to ask for others is a system call in vain, and its sleep ends at once
+    /// if there are any.
+    fn had_one(&self, frames: &mut u64) -> bool {
+        let received = self.io().stats().rx_frames;
+        received - core::mem::replace(frames, received) == 1
     }
 
     /// Whether the loop has spun for as long as it should since `idle_since`.

@@ -2,7 +2,7 @@
 //!
 //! A call that asks for several datagrams pays for one fruitless try when fewer have arrived. So a
 //! quiet socket is asked for one; the number doubles while every buffer asked for was filled and
-//! falls back to one when not.
+//! falls back to one when not, and when the loop sleeps.
 
 use std::io;
 
@@ -38,6 +38,11 @@ impl Receiver {
             asked: 1,
             drops: 0,
         }
+    }
+
+    /// Nothing is known of what comes next.
+    pub(crate) fn expect_few(&mut self) {
+        self.asked = 1;
     }
 
     /// One system call's worth of datagrams.

@@ -190,6 +190,11 @@ impl PacketIo for UdpIo {
         Some(self.socket.as_fd())
     }
 
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.receiver.expect_few();
+        true
+    }
+
     fn stats(&self) -> IoStats {
         self.stats
     }
