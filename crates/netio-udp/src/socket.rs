@@ -48,9 +48,29 @@ impl GsoSocket {
     /// # Errors
     /// See [`SetupError`].
     pub fn bind(address: SocketAddr, receive_buffer_bytes: usize) -> Result<GsoSocket, SetupError> {
+        GsoSocket::open(address, receive_buffer_bytes, false)
+    }
+
+    /// [`GsoSocket::bind`], but an IPv6 socket takes IPv4 as well, with addresses mapped into
+    /// IPv6's (RFC 4291, 2.5.5.2). Of these the ECN bits are neither sent nor told.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    pub fn bind_dual(
+        address: SocketAddr,
+        receive_buffer_bytes: usize,
+    ) -> Result<GsoSocket, SetupError> {
+        GsoSocket::open(address, receive_buffer_bytes, true)
+    }
+
+    fn open(
+        address: SocketAddr,
+        receive_buffer_bytes: usize,
+        dual: bool,
+    ) -> Result<GsoSocket, SetupError> {
         let (family, _) = family_of(address);
         let fd = sys::open(family).map_err(|error| failed("open a UDP socket", error))?;
-        configure(fd.as_fd(), address)?;
+        configure(fd.as_fd(), address, dual)?;
         set_buffer_sizes(fd.as_fd(), receive_buffer_bytes);
         sys::bind(fd.as_fd(), &SocketAddress::new(address))
             .map_err(|error| bind_error(address, error))?;
@@ -235,13 +255,18 @@ fn family_of(address: SocketAddr) -> (c_int, c_int) {
     }
 }
 
-fn configure(fd: BorrowedFd<'_>, address: SocketAddr) -> Result<(), SetupError> {
+fn configure(fd: BorrowedFd<'_>, address: SocketAddr, dual: bool) -> Result<(), SetupError> {
     let (_, level) = family_of(address);
     let (discovery, discover_only, traffic_class) = if address.is_ipv4() {
         (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO, libc::IP_RECVTOS)
     } else {
-        sys::set_option(fd, level, libc::IPV6_V6ONLY, 1)
+        sys::set_option(fd, level, libc::IPV6_V6ONLY, c_int::from(!dual))
             .map_err(|error| failed("restrict the socket to IPv6", error))?;
+        if dual {
+            let (level, name) = (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
+            sys::set_option(fd, level, name, libc::IP_PMTUDISC_DO)
+                .map_err(|error| failed("forbid fragmentation", error))?;
+        }
         (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO, libc::IPV6_RECVTCLASS)
     };
     sys::set_option(fd, level, discovery, discover_only)

@@ -31,6 +31,8 @@ pub struct UdpConfig {
     pub datagram_bytes_max: usize,
     /// Peers that the backend knows at once.
     pub routes_max: usize,
+    /// An IPv6 socket reaches peers of IPv4 as well; without ECN bits on their packets.
+    pub dual_stack: bool,
 }
 
 impl Default for UdpConfig {
@@ -42,6 +44,7 @@ impl Default for UdpConfig {
             receive_buffer_bytes: 4 << 20,
             datagram_bytes_max: 8972,
             routes_max: 1 << 16,
+            dual_stack: false,
         }
     }
 }
@@ -63,6 +66,8 @@ pub struct UdpIo {
     transmitter: Transmitter,
     stats: IoStats,
     datagram_bytes_max: usize,
+    /// The socket is of IPv6, and takes mapped addresses of IPv4.
+    dual_stack: bool,
     /// What the system granted.
     receive_buffer_bytes: usize,
 }
@@ -73,7 +78,11 @@ impl UdpIo {
     /// # Errors
     /// See [`SetupError`].
     pub fn bind(address: SocketAddr, config: UdpConfig) -> Result<UdpIo, SetupError> {
-        let mut socket = GsoSocket::bind(address, config.receive_buffer_bytes)?;
+        let dual_stack = config.dual_stack && address.is_ipv6();
+        let mut socket = match dual_stack {
+            true => GsoSocket::bind_dual(address, config.receive_buffer_bytes)?,
+            false => GsoSocket::bind(address, config.receive_buffer_bytes)?,
+        };
         if socket.gro() && !config.gro {
             socket
                 .set_gro(false)
@@ -89,6 +98,7 @@ impl UdpIo {
             receiver: Receiver::new(BUFFER_BYTES),
             stats: IoStats::default(),
             datagram_bytes_max: config.datagram_bytes_max,
+            dual_stack,
         };
         if config.ecn_capable {
             io.set_ecn_capable()?;
@@ -123,7 +133,7 @@ impl UdpIo {
     fn has_family_of(&self, peer: SocketAddr) -> bool {
         match (self.socket.local_address(), peer.ip()) {
             (SocketAddr::V4(_), IpAddr::V4(_)) => true,
-            (SocketAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
+            (SocketAddr::V6(_), IpAddr::V6(ip)) => self.dual_stack || ip.to_ipv4_mapped().is_none(),
             _ => false,
         }
     }
@@ -157,6 +167,12 @@ impl PacketIo for UdpIo {
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
+        let peer = match peer {
+            SocketAddr::V4(v4) if self.dual_stack => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            peer => peer,
+        };
         if !self.has_family_of(peer) {
             return Err(RouteError::WrongFamily(peer));
         }

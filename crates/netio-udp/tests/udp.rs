@@ -169,3 +169,24 @@ fn a_wildcard_socket_is_reached_and_answers() {
     server.transmit(&packets(to_client, &[2; 10], 1));
     chunks(&mut client);
 }
+
+#[test]
+fn a_dual_socket_reaches_both_families() {
+    let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
+    let config = UdpConfig { dual_stack: true, ..UdpConfig::default() };
+    let Ok(mut dual) = UdpIo::bind(any, config) else {
+        println!("skipped: there is no IPv6");
+        return;
+    };
+    for loopback in ["127.0.0.1:0", "[::1]:0"] {
+        let address = loopback.parse().expect("an address");
+        let mut peer = UdpIo::bind(address, UdpConfig::default()).expect("loopback has ports");
+        let route = dual.route(peer.local_address()).expect("loopback is reachable");
+        assert_eq!(dual.transmit(&packets(route, &[7; 56], 2)), 2);
+        assert_eq!(chunks(&mut peer).iter().map(|chunk| chunk.len).sum::<u32>(), 112);
+        let back = SocketAddr::new(address.ip(), dual.local_address().port());
+        let back = peer.route(back).expect("loopback is reachable");
+        assert_eq!(peer.transmit(&packets(back, &[8; 40], 1)), 1);
+        assert_eq!(chunks(&mut dual)[0].len, 40, "{loopback}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What loops can be told, and what can go wrong with them.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use petasos_call::ServiceError;
 use petasos_endpoint::{
@@ -27,7 +27,8 @@ pub enum Security {
 pub struct LoopConfig {
     /// Where other processes ask for sessions, over TCP; `None` if the loop only calls.
     pub listen: Option<SocketAddr>,
-    /// Where packets leave from; `None` for the address above, or any of IPv4.
+    /// Where packets leave from; `None` for the address above, or any of IPv4. Any of IPv6, `::`,
+    /// reaches IPv4 as well.
     pub ip: Option<IpAddr>,
     /// Of all its sessions.
     pub security: Security,
@@ -64,7 +65,9 @@ impl LoopConfig {
     pub(crate) fn open(&self) -> Result<LocalIo, LoopError> {
         let listens_at = self.listen.map(|listen| listen.ip());
         let ip = self.ip.or(listens_at).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let io = LocalIo::bind(SocketAddr::new(ip, 0), &self.io);
+        let mut config = self.io;
+        config.udp.dual_stack |= ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let io = LocalIo::bind(SocketAddr::new(ip, 0), &config);
         io.map_err(|error| LoopError::Sockets(Box::new(error)))
     }
 }

@@ -12,28 +12,39 @@ pub(crate) struct LoopThread {
     home: Arc<Shared>,
 }
 
-/// The threads that channels of the process share, by the family of their addresses.
+/// The threads that channels of the process share: of those that need IPv4 only, and of others.
 static SHARED: Mutex<[Weak<LoopThread>; 2]> = Mutex::new([Weak::new(), Weak::new()]);
 
 impl LoopThread {
-    /// The thread of channels that are made where there is no loop, over IPv4 or IPv6.
+    /// The thread of channels that are made where there is no loop; with `is_ipv6` it reaches both
+    /// families, where there are both.
     pub(crate) fn shared(is_ipv6: bool) -> Result<Arc<LoopThread>, LoopError> {
         let mut threads = SHARED.lock().expect("nothing panics under the lock");
         let slot = &mut threads[usize::from(is_ipv6)];
         if let Some(thread) = slot.upgrade().filter(|thread| !thread.home.is_closed()) {
             return Ok(thread);
         }
-        let thread = Arc::new(LoopThread::start(ip_of(is_ipv6), Security::default())?);
+        let thread = Arc::new(LoopThread::start(is_ipv6, &Security::default())?);
         *slot = Arc::downgrade(&thread);
         Ok(thread)
     }
 
     /// A thread of one channel's own, which is secured in a way of its own.
     pub(crate) fn own(is_ipv6: bool, security: Security) -> Result<Arc<LoopThread>, LoopError> {
-        Ok(Arc::new(LoopThread::start(ip_of(is_ipv6), security)?))
+        Ok(Arc::new(LoopThread::start(is_ipv6, &security)?))
     }
 
-    fn start(ip: IpAddr, security: Security) -> Result<LoopThread, LoopError> {
+    fn start(is_ipv6: bool, security: &Security) -> Result<LoopThread, LoopError> {
+        match LoopThread::start_at(ip_of(is_ipv6), security.clone()) {
+            // Without IPv6, those servers are reached that have an address of IPv4.
+            Err(LoopError::Sockets(_)) if is_ipv6 => {
+                LoopThread::start_at(ip_of(false), security.clone())
+            }
+            started => started,
+        }
+    }
+
+    fn start_at(ip: IpAddr, security: Security) -> Result<LoopThread, LoopError> {
         let (tell, told) = mpsc::channel();
         let config = LoopConfig { ip: Some(ip), security, ..LoopConfig::default() };
         let run = move || match Loop::new(config) {
