@@ -22,6 +22,8 @@
 mod caller;
 mod channel;
 mod codec;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod health;
 mod home;
 mod include;

@@ -35,6 +35,7 @@ fn the_code_of_the_own_services_is_up_to_date() {
         ("grpc/reflection/v1/reflection.proto", "reflection/generated_v1.rs"),
         ("grpc/reflection/v1alpha/reflection.proto", "reflection/generated_v1alpha.rs"),
         ("petasos/untyped.proto", "untyped/generated.rs"),
+        ("etcd/rpc.proto", "etcd/generated.rs"),
     ] {
         let builder = configure().include(here("proto")).runtime("crate::message");
         check(builder.calls("crate::rt"), &format!("proto/{proto}"), &format!("src/{stored}"));

@@ -251,7 +251,7 @@ impl ChannelBuilder {
 
     #[cfg(feature = "grpc")]
     fn connect_grpc(mut self, list: &str, is_secure: bool) -> Result<Channel, ConnectError> {
-        let targets = Servers::hosts(list).ok_or(TargetError::Form(self.target.clone()))?;
+        let targets = super::target::hosts(list).ok_or(TargetError::Form(self.target.clone()))?;
         let mut config = self.grpc.clone();
         config.connect_timeout = self.connect_timeout;
         #[cfg(feature = "tls")]

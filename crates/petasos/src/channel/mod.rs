@@ -30,6 +30,8 @@ pub use builder::{ChannelBuilder, ConnectError};
 pub(crate) use builder::{Defaults, ServiceDefaults, policy_of};
 pub use target::TargetError;
 pub(crate) use target::{Servers, resolve};
+#[cfg(feature = "etcd")]
+pub(crate) use target::{hosts, of_one_family};
 
 /// A way to servers, from any thread. Clones are the same channel; when the last one and what was
 /// bound to it are gone, its sessions end with its last call.
@@ -74,6 +76,9 @@ pub(crate) struct ChannelInfo {
     pub(crate) defaults: Option<Defaults>,
     /// What is called through it; a service's place in the channel is its index here.
     services: Mutex<Vec<Known>>,
+    /// Who keeps its servers up to date, once somebody does.
+    #[cfg(feature = "etcd")]
+    follower: Mutex<Option<crate::etcd::Follower>>,
 }
 
 /// A service that is called through a channel.
@@ -92,7 +97,21 @@ impl ChannelInfo {
         let config = ChannelConfig { balance, resolves, ..ChannelConfig::default() };
         let wants_reports = balance == Balance::Prequal;
         let services = Mutex::default();
-        Arc::new(ChannelInfo { servers, config, wants_reports, defaults, services })
+        Arc::new(ChannelInfo {
+            servers,
+            config,
+            wants_reports,
+            defaults,
+            services,
+            #[cfg(feature = "etcd")]
+            follower: Mutex::default(),
+        })
+    }
+
+    /// Who keeps its servers up to date.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn follower(&self) -> MutexGuard<'_, Option<crate::etcd::Follower>> {
+        self.follower.lock().expect("nothing panics under the lock")
     }
 
     fn services(&self) -> MutexGuard<'_, Vec<Known>> {

@@ -26,6 +26,9 @@ pub(crate) enum Servers {
     Addresses(Vec<SocketAddr>),
     /// To be looked up; addresses may be among them.
     Names(Vec<(String, u16)>),
+    /// To be found in etcd.
+    #[cfg(feature = "etcd")]
+    Etcd(crate::etcd::Source),
 }
 
 impl Servers {
@@ -33,6 +36,10 @@ impl Servers {
     pub(crate) fn parse(target: &str) -> Result<Servers, TargetError> {
         let form = || TargetError::Form(target.to_owned());
         let (scheme, list) = target.split_once("://").unwrap_or(("petasos", target));
+        #[cfg(feature = "etcd")]
+        if scheme == "etcd" {
+            return crate::etcd::Source::parse(list).map(Servers::Etcd).ok_or_else(form);
+        }
         if scheme != "petasos" {
             return Err(TargetError::Scheme(scheme.to_owned()));
         }
@@ -48,46 +55,42 @@ impl Servers {
         let has_ports = match &servers {
             Servers::Addresses(list) => list.iter().all(|address| address.port() != 0),
             Servers::Names(list) => list.iter().all(|(_, port)| *port != 0),
+            #[cfg(feature = "etcd")]
+            Servers::Etcd(_) => true,
         };
         if has_ports { Ok(servers) } else { Err(form()) }
-    }
-
-    /// The list's `HOST:PORT`s as they stand there, if they are such.
-    #[cfg(feature = "grpc")]
-    pub(crate) fn hosts(list: &str) -> Option<Vec<String>> {
-        let servers = list.strip_suffix('/').unwrap_or(list).split(',');
-        let checked = servers.map(|server| match name(server) {
-            Some((_, 0)) | None => None,
-            Some(_) => Some(server.to_owned()),
-        });
-        checked.collect()
     }
 
     /// The addresses, if they are known.
     pub(crate) fn addresses(&self) -> Option<&[SocketAddr]> {
         match self {
             Servers::Addresses(addresses) => Some(addresses),
-            Servers::Names(_) => None,
+            _ => None,
         }
     }
 
-    /// Whether they are reached from a socket of IPv6. Names are looked up for IPv4.
+    /// Whether some may be of IPv6.
     pub(crate) fn is_ipv6(&self) -> bool {
-        let first = self.addresses().and_then(<[SocketAddr]>::first);
-        first.is_some_and(SocketAddr::is_ipv6)
+        match self {
+            Servers::Addresses(list) => list.iter().any(SocketAddr::is_ipv6),
+            _ => true,
+        }
     }
 
-    /// Looks the names up: this waits for the network.
+    /// Looks the names up: this waits for the network. Of a name that has addresses of IPv4, these
+    /// count; a server should not seem to be two.
     fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
         let names = match self {
             Servers::Addresses(addresses) => return Ok(addresses.clone()),
             Servers::Names(names) => names,
+            #[cfg(feature = "etcd")]
+            Servers::Etcd(_) => unreachable!("they are followed, not looked up"),
         };
         let mut found = Vec::new();
         let mut failed = None;
         for (name, port) in names {
             match (name.as_str(), *port).to_socket_addrs() {
-                Ok(addresses) => found.extend(addresses.filter(SocketAddr::is_ipv4)),
+                Ok(addresses) => found.extend(of_one_family(addresses.collect())),
                 Err(error) => failed = Some(error),
             }
         }
@@ -96,6 +99,23 @@ impl Servers {
             _ => Ok(found),
         }
     }
+}
+
+/// The list's `HOST:PORT`s as they stand there, if they are such.
+#[cfg(feature = "grpc")]
+pub(crate) fn hosts(list: &str) -> Option<Vec<String>> {
+    let servers = list.strip_suffix('/').unwrap_or(list).split(',');
+    let checked = servers.map(|server| match name(server) {
+        Some((_, 0)) | None => None,
+        Some(_) => Some(server.to_owned()),
+    });
+    checked.collect()
+}
+
+/// The addresses of IPv4, if there are any.
+pub(crate) fn of_one_family(addresses: Vec<SocketAddr>) -> impl Iterator<Item = SocketAddr> {
+    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
+    addresses.into_iter().filter(move |address| address.is_ipv4() == has_ipv4)
 }
 
 /// Host and port; a host in brackets is an address of IPv6.
@@ -117,12 +137,18 @@ impl fmt::Display for Servers {
             Servers::Names(list) => {
                 list.iter().try_for_each(|(name, port)| write!(f, "{name}:{port} "))
             }
+            #[cfg(feature = "etcd")]
+            Servers::Etcd(source) => write!(f, "{source:?}"),
         }
     }
 }
 
 /// Looks a channel's names up on a thread of its own, which posts what it finds to the loop.
 pub(crate) fn resolve(home: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
+    #[cfg(feature = "etcd")]
+    if let Servers::Etcd(source) = &info.servers {
+        return crate::etcd::resolve(home, channel, &info, source);
+    }
     let shared = home.clone();
     let of = info.clone();
     let look_up = move || {
@@ -155,6 +181,17 @@ mod tests {
         let found = servers.look_up().expect("hosts know themselves");
         assert!(found.contains(&"127.0.0.1:7000".parse().unwrap()), "{found:?}");
         assert!(found.contains(&"127.0.0.1:7001".parse().unwrap()), "{found:?}");
+    }
+
+    #[test]
+    fn names_with_ipv6_only_are_of_ipv6() {
+        let servers = Servers::parse("petasos://localhost:7000,[::1]:7001").unwrap();
+        let found = servers.look_up().expect("hosts know themselves");
+        assert!(found.contains(&"127.0.0.1:7000".parse().unwrap()), "{found:?}");
+        assert!(found.contains(&"[::1]:7001".parse().unwrap()), "{found:?}");
+        assert!(!found.contains(&"[::1]:7000".parse().unwrap()), "{found:?}");
+        assert!(servers.is_ipv6());
+        assert!(!Servers::parse("petasos://127.0.0.1:7000").unwrap().is_ipv6());
     }
 
     #[test]

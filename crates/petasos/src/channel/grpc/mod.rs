@@ -36,6 +36,8 @@ use tokio::time::Instant;
 
 use super::Defaults;
 use driver::drive;
+#[cfg(feature = "etcd")]
+pub(crate) use runtime::own as own_runtime;
 pub(crate) use unary::GrpcUnary;
 
 /// Calls begun on another connection because the one before was over.

@@ -8,10 +8,15 @@ use tokio::runtime::{Builder, Handle};
 /// The runtime of this thread, or else one of the process's own, on a thread that it starts when
 /// it is first wanted and that lives as long as the process.
 pub(super) fn here_or_own() -> io::Result<Handle> {
-    static OWN: Mutex<Option<Handle>> = Mutex::new(None);
-    if let Ok(here) = Handle::try_current() {
-        return Ok(here);
+    match Handle::try_current() {
+        Ok(here) => Ok(here),
+        Err(_) => own(),
     }
+}
+
+/// The runtime of the process's own.
+pub(crate) fn own() -> io::Result<Handle> {
+    static OWN: Mutex<Option<Handle>> = Mutex::new(None);
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(handle) = &*own {
         return Ok(handle.clone());
