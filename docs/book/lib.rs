@@ -64,7 +64,7 @@ macro_rules! chapters {
 }
 
 chapters! {
-    introduction getting_started messages calls streams servers channels interceptors runtimes
-    grpc security evolution compression tools languages performance operations tonic examples
-    glossary
+    introduction getting_started messages calls streams servers channels retries interceptors
+    runtimes grpc security evolution compression tools languages performance operations tonic
+    examples glossary
 }
