@@ -1,8 +1,10 @@
-//! `--tls-cert` and its company: how `serve` and `call` guard what they say.
+//! `--tls-cert` and its company: how servers and callers guard what they say.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use petasos::Security;
+use petasos::grpc::{ClientTls, TlsError};
 use petasos_endpoint::{Credentials, NodeConfig, PemFiles, TlsConfig};
 
 use crate::failure::Failure;
@@ -40,26 +42,70 @@ impl SecurityArgs {
     /// # Errors
     /// If an option lacks its company.
     pub fn apply(&self, config: NodeConfig) -> Result<NodeConfig, Failure> {
-        let files = PemFiles {
+        Ok(NodeConfig { plaintext: self.plaintext, tls: self.tls()?, ..config })
+    }
+
+    /// The settings of a channel over datagrams.
+    ///
+    /// # Errors
+    /// If an option lacks its company.
+    pub fn of_channel(&self) -> Result<Security, Failure> {
+        Ok(match self.tls()? {
+            Some(tls) => Security::Tls(tls),
+            None if self.plaintext => Security::Plaintext,
+            None => Security::Loopback,
+        })
+    }
+
+    /// The settings of a channel over gRPC: authorities, and a certificate if the server demands
+    /// one.
+    ///
+    /// # Errors
+    /// If an option lacks its company, or does not fit, or a file cannot be used.
+    pub fn of_grpc(&self) -> Result<ClientTls, Failure> {
+        let files = self.files();
+        if files.authorities.is_none() {
+            let advice = "give --tls-ca with the authorities that vouch for the server";
+            return Err(Failure::with_advice("grpcs:// trusts nobody by itself", advice));
+        }
+        if files.certificate.is_some() != files.key.is_some() {
+            let advice = "give --tls-cert and --tls-key together";
+            return Err(Failure::with_advice("a certificate takes its key", advice));
+        }
+        if self.plaintext || !self.allow.is_empty() {
+            let advice = "leave --plaintext and --allow away";
+            return Err(Failure::with_advice("grpcs:// needs the name that is called", advice));
+        }
+        ClientTls::from_files(files).map_err(|error: TlsError| {
+            Failure::with_advice(error, "check what --tls-ca, --tls-cert and --tls-key name")
+        })
+    }
+
+    fn files(&self) -> PemFiles {
+        PemFiles {
             certificate: self.tls_cert.clone(),
             key: self.tls_key.clone(),
             authorities: self.tls_ca.clone(),
-        };
-        let (plaintext, credentials) = (self.plaintext, Credentials::Files(files.clone()));
+        }
+    }
+
+    /// TLS with datagrams, where both ends have certificates; `None` if none are given.
+    fn tls(&self) -> Result<Option<TlsConfig>, Failure> {
+        let files = self.files();
         let allow = (!self.allow.is_empty()).then(|| self.allow.clone());
-        let given = [files.certificate, files.key, files.authorities].map(|file| file.is_some());
+        let given = [&files.certificate, &files.key, &files.authorities].map(Option::is_some);
         match given {
             [false, false, false] if allow.is_some() => Err(Failure::with_advice(
                 "--allow names nobody without certificates",
                 "add --tls-cert, --tls-key and --tls-ca, or leave it away",
             )),
-            [false, false, false] => Ok(NodeConfig { plaintext, ..config }),
-            [true, true, true] if plaintext => Err(Failure::with_advice(
+            [false, false, false] => Ok(None),
+            [true, true, true] if self.plaintext => Err(Failure::with_advice(
                 "--plaintext and --tls-cert contradict each other",
                 "leave one of them away",
             )),
             [true, true, true] => {
-                Ok(NodeConfig { tls: Some(TlsConfig { credentials, allow }), ..config })
+                Ok(Some(TlsConfig { credentials: Credentials::Files(files), allow }))
             }
             _ => Err(Failure::with_advice(
                 "TLS takes a certificate, its key and the authorities that vouch for peers",

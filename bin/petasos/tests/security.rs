@@ -1,9 +1,14 @@
 //! `serve` and `call` with certificates, and in the clear beyond this host.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+use std::path::PathBuf;
+
+mod shelf;
 mod support;
 
+use petasos::PemFiles;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+use shelf::Running;
 use support::{Folder, Server, petasos};
 
 const UDP: [&str; 2] = ["--transport", "udp"];
@@ -74,6 +79,32 @@ fn a_plaintext_server_is_told_from_one_with_tls() {
     let line = finished.failure();
     assert!(line.contains("check that the server has --tls-cert"), "{line}");
     assert_eq!(server.call(&["echo", "x"]).success(), "x\n");
+}
+
+#[test]
+fn typed_commands_show_certificates_on_both_ports() {
+    let (folder, authority) = (Folder::new("typed"), Authority::new("one"));
+    let own = authority.options(&folder, "server.test");
+    let file = |at: usize| own.get(at).map(PathBuf::from);
+    let (certificate, key, authorities) = (file(1), file(3), file(5));
+    let server = Running::secured(PemFiles { certificate, key, authorities });
+    let client = authority.options(&folder, "client.test");
+    let stranger = Authority::new("other").options(&folder, "stranger.test");
+    for address in &server.addresses {
+        let list =
+            |options: &[String]| petasos(&[&["list", address], &words(options, &[])[..]].concat());
+        assert!(list(&client).success().contains("shelf.Shelf"));
+        for (options, why) in [(&stranger[..], "certificate"), (&[], "tls")] {
+            let refused = list(options);
+            assert_ne!(refused.code, Some(0));
+            assert!(refused.stderr.to_lowercase().contains(why), "{refused:?}");
+        }
+    }
+    let grpcs = &server.addresses[1];
+    let alone = petasos(&["list", grpcs, "--tls-cert", "/x", "--tls-ca", "/y"]);
+    assert!(alone.failure().contains("give --tls-cert and --tls-key together"));
+    let missing = petasos(&["list", grpcs, "--tls-ca", "/nonexistent"]);
+    assert!(missing.failure().contains("/nonexistent"), "{missing:?}");
 }
 
 #[test]

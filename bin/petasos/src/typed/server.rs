@@ -3,14 +3,18 @@
 use core::time::Duration;
 
 use clap::Args;
-use petasos::{Channel, Code, ConnectError, block_on};
+use petasos::grpc::ClientConfig;
+use petasos::{Channel, ChannelBuilder, Code, ConnectError, block_on};
 
 use super::failed::Failed;
+use crate::failure::Failure;
+use crate::security::SecurityArgs;
 
 /// Which server, and how.
 #[derive(Args)]
 pub struct ServerArgs {
-    /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; grpc://HOST:PORT over HTTP/2.
+    /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; grpc://HOST:PORT over HTTP/2,
+    /// grpcs://HOST:PORT over HTTP/2 with TLS.
     #[arg(value_name = "ADDRESS")]
     pub address: String,
     /// Send this with each call; may be repeated.
@@ -25,6 +29,8 @@ pub struct ServerArgs {
     /// Print tables and failures as JSON.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 impl ServerArgs {
@@ -37,7 +43,17 @@ impl ServerArgs {
         if let Some(timeout) = self.timeout {
             builder = builder.timeout(timeout);
         }
+        let builder = self.secured(builder).map_err(|failure| Failed::new(failure.to_string()))?;
         block_on(builder.connect()).map_err(|error| self.unconnected(&error))
+    }
+
+    fn secured(&self, builder: ChannelBuilder) -> Result<ChannelBuilder, Failure> {
+        if self.address.starts_with("grpcs:") {
+            let mut config = ClientConfig::default();
+            config.tls = Some(self.security.of_grpc()?);
+            return Ok(builder.grpc(config));
+        }
+        Ok(builder.security(self.security.of_channel()?))
     }
 
     fn unconnected(&self, error: &ConnectError) -> Failed {

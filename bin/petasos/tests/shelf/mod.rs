@@ -1,11 +1,15 @@
 //! A server of the tests' own, over datagrams and gRPC.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::time::Duration;
 
-use petasos::grpc::GrpcConfig;
+use petasos::grpc::{GrpcConfig, ServerTls};
 use petasos::health::{self, HealthReporter};
 use petasos::reflection::Reflection;
-use petasos::{Msg, Request, Response, Sender, Server, Status, Streaming};
+use petasos::{
+    Credentials, Msg, PemFiles, Request, Response, Security, Sender, Server, ServerBuilder, Status,
+    Streaming, TlsConfig,
+};
 
 /// The service's generated code.
 pub mod generated {
@@ -78,7 +82,7 @@ fn details() -> Vec<u8> {
 /// A running server.
 pub struct Running {
     pub reporter: HealthReporter,
-    /// `petasos://…` and `grpc://…`.
+    /// `petasos://…`, and `grpc://…` or `grpcs://…`.
     pub addresses: [String; 2],
     _server: Server,
 }
@@ -86,6 +90,29 @@ pub struct Running {
 impl Running {
     /// Serves books with health, and with reflection unless it is not wanted.
     pub fn start(reflection: bool) -> Running {
+        let named = |server: ServerBuilder| {
+            server.listen("127.0.0.1:0").grpc("127.0.0.1:0", GrpcConfig::default())
+        };
+        Running::started(reflection, "grpc", named)
+    }
+
+    /// Serves with certificates on both ports, and lets only those in who have one, too.
+    pub fn secured(files: PemFiles) -> Running {
+        let mut config = GrpcConfig::default();
+        config.tls = Some(ServerTls::from_files(files.clone()).expect("the files are right"));
+        let tls = TlsConfig { credentials: Credentials::Files(files), allow: None };
+        let secured = |server: ServerBuilder| {
+            let server = server.security(Security::Tls(tls));
+            server.listen("127.0.0.1:0").grpc("127.0.0.1:0", config)
+        };
+        Running::started(true, "grpcs", secured)
+    }
+
+    fn started(
+        reflection: bool,
+        scheme: &str,
+        listen: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Running {
         let (reporter, health) = health::service();
         let books = ShelfServer::new(Books);
         let mut described = Reflection::new();
@@ -96,11 +123,10 @@ impl Running {
         if reflection {
             server = server.add(v1).add(v1alpha);
         }
-        let server = server.listen("127.0.0.1:0").grpc("127.0.0.1:0", GrpcConfig::default());
-        let server = server.grace(Duration::ZERO).start().expect("loopback is there");
+        let server = listen(server).grace(Duration::ZERO).start().expect("loopback is there");
         let datagrams = server.local_address().expect("it listens");
         let grpc = server.grpc_address().expect("it listens");
-        let addresses = [format!("petasos://{datagrams}"), format!("grpc://{grpc}")];
+        let addresses = [format!("petasos://{datagrams}"), format!("{scheme}://{grpc}")];
         Running { reporter, addresses, _server: server }
     }
 }
