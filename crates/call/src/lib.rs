@@ -26,6 +26,7 @@ mod services;
 mod status;
 pub mod stream;
 mod tail;
+mod trace;
 
 pub use agreement::{Agreement, BoundMethod, CallerSchema, MethodMatch};
 pub use bind::{BindRequest, BindResponse, Hash};
@@ -35,4 +36,5 @@ pub use head::{Answer, HEAD_BYTES, Load, RequestHead, ResponseHead, split};
 pub use metadata::{Metadata, MetadataError, MetadataKind, PREVIOUS_ATTEMPTS, RETRY_PUSHBACK};
 pub use services::{MethodPlace, ServiceError, Services};
 pub use status::{Code, Status};
-pub use tail::{TAIL_BYTES_MAX, TailError, TailParts, TailWriter, TraceContext, read_tail};
+pub use tail::{TAIL_BYTES_MAX, TailError, TailParts, TailWriter, read_tail};
+pub use trace::TraceContext;

@@ -1,7 +1,7 @@
 //! The tail behind a body: metadata, status text and details, trace context (R9).
 
 use crate::metadata::MetadataKind;
-use crate::{Code, Malformed, Metadata, Status};
+use crate::{Code, Malformed, Metadata, Status, TraceContext};
 
 /// The longest tail that is taken unless a receiver is told otherwise, in bytes.
 pub const TAIL_BYTES_MAX: usize = 16 << 10;
@@ -15,17 +15,6 @@ const DETAILS: u8 = 4;
 const TRACE: u8 = 5;
 const ENTRY_HEAD_BYTES: usize = 4;
 const TRACE_BYTES: usize = 25;
-
-/// Where a call belongs in a distributed trace (W3C Trace Context, `traceparent`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceContext {
-    /// Of the whole trace.
-    pub trace_id: [u8; 16],
-    /// Of the span that is the call's parent.
-    pub span_id: [u8; 8],
-    /// Bit 0: the trace is recorded.
-    pub flags: u8,
-}
 
 /// Writes entries into a buffer that is used again and again.
 #[derive(Debug)]

@@ -81,7 +81,7 @@ pub use petasos_seal::{Cipher, KeyLife, SessionSecret};
 pub use petasos_tls::{CertificateFlaw, HandshakeFailure, Identity, Pem, PemFiles};
 pub use petasos_wire::{Encoding, RejectCode};
 pub use polling::Polling;
-pub use secure::SessionSecurity;
+pub use secure::{ServedPeer, SessionSecurity};
 pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use shut_down::Unfinished;
 pub use stats::{EndpointStats, MemoryStats};

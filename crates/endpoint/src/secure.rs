@@ -1,5 +1,6 @@
 //! What makes a session secure: who the peer is, and the keys of its packets (W27, C19).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_seal::{End, KeyLife, Seal, Sealer, SessionSecret};
@@ -9,7 +10,7 @@ use petasos_wire::Packet;
 use crate::context::Context;
 use crate::core::Core;
 use crate::handler::RequestHandle;
-use crate::sessions::SessionId;
+use crate::sessions::{ClientAddress, SessionId};
 
 /// What a control connection over TLS gives a session.
 #[derive(Clone, Debug)]
@@ -60,7 +61,28 @@ impl<S> Core<S> {
     }
 }
 
+/// Who has a session that requests come in.
+#[derive(Clone, Debug)]
+pub struct ServedPeer {
+    /// Its address for packets, as it said when it opened the session.
+    pub address: SocketAddr,
+    /// Whether packets come through shared memory.
+    pub shared_memory: bool,
+    /// What it has proved with its certificate; `None` over plaintext.
+    pub identity: Option<Arc<Identity>>,
+}
+
 impl<S> Context<S> {
+    /// Who has a session, named as in [`RequestKey::session`](crate::RequestKey::session); `None`
+    /// once it is gone.
+    pub fn served_peer(&self, (index, generation): (u32, u32)) -> Option<ServedPeer> {
+        let entry = self.core.servers.get(index)?;
+        let entry = Some(entry).filter(|entry| entry.generation == generation)?;
+        let ClientAddress { address, shared_memory } = *entry.from;
+        let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
+        Some(ServedPeer { address, shared_memory, identity })
+    }
+
     /// Who sent the request that `handle` names: what the client has proved with its certificate.
     /// `None` over plaintext, or if the session is gone.
     pub fn peer(&self, handle: &RequestHandle) -> Option<&Arc<Identity>> {

@@ -1,5 +1,7 @@
 //! The endpoint's tables of sessions.
 
+use std::net::SocketAddr;
+
 use petasos_base::{Time, prefetch_head};
 use petasos_control::ConnectParams;
 use petasos_netio::Route;
@@ -123,6 +125,15 @@ pub(crate) struct ServerEntry {
     pub(crate) peer: Option<PeerId>,
     /// Who the client is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,
+    /// Where the client is. Hardly ever looked at.
+    pub(crate) from: Box<ClientAddress>,
+}
+
+/// Where a client is.
+pub(crate) struct ClientAddress {
+    pub(crate) address: SocketAddr,
+    /// Whether its packets come through shared memory.
+    pub(crate) shared_memory: bool,
 }
 
 impl ServerEntry {

@@ -17,7 +17,9 @@ use crate::call::CallError;
 use crate::congestion;
 use crate::endpoint::Endpoint;
 use crate::secure::SessionSecurity;
-use crate::sessions::{ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer};
+use crate::sessions::{
+    ClientAddress, ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer,
+};
 
 /// Set-up and tear-down of sessions: what the control protocol decides.
 impl<S> Endpoint<S> {
@@ -156,7 +158,8 @@ impl<S> Endpoint<S> {
             }
             let secure = security.map(|security| security.keep(End::Server, tag, life, sealed));
             let secure = secure.map(Box::new);
-            Some(ServerEntry { generation, tag, session, route, peer, dirty: false, secure })
+            let from = Box::new(ClientAddress { address: client, shared_memory: beside });
+            Some(ServerEntry { generation, tag, session, route, peer, dirty: false, secure, from })
         });
         if inserted.is_none() {
             self.io.release_route(route);

@@ -24,7 +24,7 @@ use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
 pub(super) fn begin(
     routes: &dyn Routes,
     config: &GrpcConfig,
-    peer: &Peer,
+    peer: &Arc<Peer>,
     request: Request<RecvStream>,
     respond: SendResponse<Payload>,
 ) {

@@ -87,7 +87,7 @@ impl Server {
     ) where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        let address = peer.address;
+        let (address, peer) = (peer.address, Arc::new(peer));
         let mut life = Life::new(&self.config, &self.drain, seen, &mut connection);
         loop {
             match std::future::poll_fn(|cx| life.poll(cx, &mut connection)).await {

@@ -38,8 +38,8 @@ pub struct ServerCall {
     pub metadata: Metadata,
     /// How long the client waits; the call is ended then.
     pub timeout: Option<Duration>,
-    /// Who calls.
-    pub peer: Peer,
+    /// Who calls: the same for all calls of a connection.
+    pub peer: Arc<Peer>,
     /// The client's messages.
     pub requests: FrameReader,
     /// Takes the messages and the status that answer them.
