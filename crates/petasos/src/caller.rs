@@ -24,9 +24,9 @@ use crate::home::calls::{CallHead, NewCall};
 use crate::home::local::{Local, at_home, here};
 use crate::home::post;
 use crate::home::shared::{FarCall, Letter};
-use crate::intercept::{Around, Beside, BoxFuture, Scope, Side, around_call};
+use crate::intercept::{Around, Beside, BoxFuture, Extensions, Scope, Side, around_call};
 use crate::recode::Recode;
-use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of};
+use crate::request::{Request, Response, TAIL_BYTES_LIMIT, request_tail};
 #[cfg(feature = "grpc")]
 use crate::rt::{MethodInfo, ServiceInfo};
 use crate::server::workers;
@@ -82,9 +82,10 @@ impl Bound {
     pub(crate) fn grpc_call(
         &self,
         method: u16,
-        mut metadata: Metadata,
-        timeout: Option<Duration>,
+        beside: Beside,
     ) -> Result<(&petasos_grpc::MethodPath, crate::channel::grpc::GrpcHead), Status> {
+        let Beside { metadata, timeout, extensions, .. } = beside;
+        let mut metadata = crate::request::with_traceparent(metadata, &extensions);
         let mut timeout = timeout.or_else(inherited);
         let mut wait_for_ready = false;
         if let Some(defaults) = &self.defaults {
@@ -114,8 +115,8 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, metadata, timeout) = request.into_parts();
-        let (path, head) = self.grpc_call(method, metadata, timeout)?;
+        let (message, beside) = request.apart();
+        let (path, head) = self.grpc_call(method, beside)?;
         let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
         let of = (self.defaults.as_ref(), method);
         let call = crate::channel::grpc::GrpcUnary::new(channel, path, head, image.into_buf(), of)?;
@@ -214,7 +215,8 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, mut metadata, timeout) = request.into_parts();
+        let (message, beside) = request.apart();
+        let Beside { mut metadata, timeout, extensions, .. } = beside;
         let mut deadline = match timeout {
             Some(timeout) => local.now() + timeout,
             None => local.deadline(),
@@ -229,7 +231,7 @@ impl Bound {
         if deadline != Time::NEVER && deadline <= local.now() {
             return Err(Failure::Timeout.status());
         }
-        let request = request_bytes(message, &metadata)?;
+        let request = request_bytes(message, &metadata, &extensions)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
         Ok(Stage::Begun(local.begin(NewCall { head, request })))
@@ -243,7 +245,8 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, mut metadata, timeout) = request.into_parts();
+        let (message, beside) = request.apart();
+        let Beside { mut metadata, timeout, extensions, .. } = beside;
         let mut timeout = timeout.or_else(inherited);
         let (mut wait_for_ready, mut codec, mut tries) = Default::default();
         if let Some(defaults) = &self.defaults {
@@ -255,7 +258,7 @@ impl Bound {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Failure::Timeout.status());
         }
-        let request = request_bytes(message, &metadata)?;
+        let request = request_bytes(message, &metadata, &extensions)?;
         let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
         let recode = Recode::of::<Q>(codec);
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
@@ -275,9 +278,13 @@ pub(crate) fn inherited() -> Option<Duration> {
 
 /// R5, R6: a request with its head; the time left is put in when it is sent.
 #[inline]
-fn request_bytes<Q: Message>(message: Msg<Q>, metadata: &Metadata) -> Result<MsgBuf, Status> {
+fn request_bytes<Q: Message>(
+    message: Msg<Q>,
+    metadata: &Metadata,
+    extensions: &Extensions,
+) -> Result<MsgBuf, Status> {
     let image = Msg::into_native(message).map_err(unencodable)?;
-    let tail = tail_of(metadata, &Metadata::new());
+    let tail = request_tail(metadata, extensions);
     let head = RequestHead {
         encoding: Encoding::Native,
         codec: Codec::IDENTITY,

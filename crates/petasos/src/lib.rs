@@ -29,6 +29,7 @@ mod home;
 mod include;
 pub mod intercept;
 mod park;
+mod peer;
 mod recode;
 pub mod reflection;
 mod request;
@@ -41,11 +42,14 @@ pub mod untyped;
 pub use caller::{Bound, Unary};
 pub use channel::{Channel, ChannelBuilder, ConnectError, TargetError};
 pub use home::{JoinHandle, Loop, LoopConfig, LoopError, Security, ServeError};
-pub use intercept::Interceptor;
+#[cfg(feature = "tracing")]
+pub use intercept::Tracing;
+pub use intercept::{Interceptor, Metrics};
 pub use park::block_on;
+pub use peer::{Peer, PeerTransport};
 pub use petasos_call::balance::Balance;
 pub use petasos_call::policy;
-pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status};
+pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status, TraceContext};
 pub use petasos_endpoint::{Credentials, Pem, PemFiles, TlsConfig};
 #[cfg(feature = "grpc")]
 pub use petasos_grpc as grpc;

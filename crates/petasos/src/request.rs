@@ -4,10 +4,13 @@ use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
-use petasos_call::{Metadata, MetadataError, MetadataKind, TAIL_BYTES_MAX, TailWriter};
+use petasos_call::{
+    Metadata, MetadataError, MetadataKind, TAIL_BYTES_MAX, TailWriter, TraceContext,
+};
 use petasos_message::{Message, Msg};
 
 use crate::intercept::{Beside, Extensions};
+use crate::peer::{Origin, Peer};
 
 /// The longest tail that is taken, in bytes (R9).
 pub(crate) const TAIL_BYTES_LIMIT: usize = TAIL_BYTES_MAX;
@@ -18,33 +21,27 @@ pub struct Request<T> {
     metadata: Metadata,
     timeout: Option<Duration>,
     extensions: Extensions,
+    origin: Origin,
 }
 
 impl<T: Message> Request<T> {
     /// A request with nothing beside its message.
     pub fn new(message: impl Into<Msg<T>>) -> Request<T> {
         let (metadata, extensions) = (Metadata::new(), Extensions::new());
-        Request { message: message.into(), metadata, timeout: None, extensions }
-    }
-
-    pub(crate) fn received(
-        message: Msg<T>,
-        metadata: Metadata,
-        timeout: Option<Duration>,
-    ) -> Request<T> {
-        Request { message, metadata, timeout, extensions: Extensions::new() }
+        let origin = Origin::Here;
+        Request { message: message.into(), metadata, timeout: None, extensions, origin }
     }
 
     /// A message with what goes with it.
     pub(crate) fn with(message: Msg<T>, beside: Beside) -> Request<T> {
-        let Beside { metadata, timeout, extensions } = beside;
-        Request { message, metadata, timeout, extensions }
+        let Beside { metadata, timeout, extensions, origin } = beside;
+        Request { message, metadata, timeout, extensions, origin }
     }
 
     /// The message, and what goes with it.
     pub(crate) fn apart(self) -> (Msg<T>, Beside) {
-        let Request { message, metadata, timeout, extensions } = self;
-        (message, Beside { metadata, timeout, extensions })
+        let Request { message, metadata, timeout, extensions, origin } = self;
+        (message, Beside { metadata, timeout, extensions, origin })
     }
 
     /// Lets the call take no longer than `timeout`, in place of what is left of the call in whose
@@ -79,6 +76,24 @@ impl<T: Message> Request<T> {
         self.timeout
     }
 
+    /// At a server: who called. `None` once the caller's session is gone.
+    pub fn peer(&self) -> Option<Peer> {
+        self.origin.peer()
+    }
+
+    /// Where the call belongs in a distributed trace, if it does.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.extensions.get()
+    }
+
+    /// Makes the call part of a distributed trace, such as that of the call in whose handler it is
+    /// made: nothing is inherited by itself.
+    #[must_use]
+    pub fn with_trace(mut self, trace: TraceContext) -> Request<T> {
+        self.extensions.insert(trace);
+        self
+    }
+
     /// What interceptors of this end have put beside the call, or the caller for them. Nothing of
     /// it is sent.
     pub fn extensions(&self) -> &Extensions {
@@ -93,10 +108,6 @@ impl<T: Message> Request<T> {
     /// The message alone.
     pub fn into_message(self) -> Msg<T> {
         self.message
-    }
-
-    pub(crate) fn into_parts(self) -> (Msg<T>, Metadata, Option<Duration>) {
-        (self.message, self.metadata, self.timeout)
     }
 }
 
@@ -196,13 +207,66 @@ impl<T: Message> fmt::Debug for Response<T> {
 
 /// R9: the tail of a message, with its length; nothing if there is nothing to say.
 pub(crate) fn tail_of(initial: &Metadata, trailing: &Metadata) -> Vec<u8> {
-    let mut bytes = Vec::new();
     if initial.is_empty() && trailing.is_empty() {
-        return bytes;
+        return Vec::new();
     }
+    written(|tail| {
+        tail.metadata(MetadataKind::Initial, initial);
+        tail.metadata(MetadataKind::Trailing, trailing);
+    })
+}
+
+/// R9: the tail of a request, likewise.
+#[inline]
+pub(crate) fn request_tail(metadata: &Metadata, extensions: &Extensions) -> Vec<u8> {
+    if metadata.is_empty() && extensions.is_empty() {
+        return Vec::new();
+    }
+    written(|tail| {
+        tail.metadata(MetadataKind::Initial, metadata);
+        if let Some(trace) = extensions.get() {
+            tail.trace(trace);
+        }
+    })
+}
+
+fn written(write: impl FnOnce(&mut TailWriter<'_>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
     let mut tail = TailWriter::new(&mut bytes);
-    tail.metadata(MetadataKind::Initial, initial);
-    tail.metadata(MetadataKind::Trailing, trailing);
-    tail.finish();
+    write(&mut tail);
+    if !tail.is_empty() {
+        tail.finish();
+    }
     bytes
+}
+
+/// The key of a trace's place among gRPC's metadata.
+#[cfg(feature = "grpc")]
+const TRACEPARENT: &str = "traceparent";
+
+/// What goes with a call over gRPC: its place in a trace is metadata there.
+#[cfg(feature = "grpc")]
+pub(crate) fn with_traceparent(mut metadata: Metadata, extensions: &Extensions) -> Metadata {
+    if let Some(trace) = extensions.get::<TraceContext>() {
+        metadata.remove(TRACEPARENT);
+        metadata.append(TRACEPARENT, &trace.to_string()).expect("a fine key and value");
+    }
+    metadata
+}
+
+/// What a call's metadata say of its place in a trace. They stay as they are.
+#[cfg(feature = "grpc")]
+pub(crate) fn read_traceparent(metadata: &Metadata) -> Extensions {
+    let trace = metadata.get(TRACEPARENT).and_then(TraceContext::from_traceparent);
+    with_trace(trace)
+}
+
+/// What is beside a call that has come, if its place in a trace has.
+#[inline]
+pub(crate) fn with_trace(trace: Option<TraceContext>) -> Extensions {
+    let mut extensions = Extensions::new();
+    if let Some(trace) = trace {
+        extensions.insert(trace);
+    }
+    extensions
 }

@@ -179,15 +179,16 @@ impl Channel {
 
     /// The service, called over this channel.
     pub fn bind(&self, service: &'static ServiceInfo) -> Bound {
-        let around = self.chain.around(service);
         match &self.transport {
             Transport::Datagrams(shared) => {
                 let (place, defaults) = shared.info.place(service);
+                let around = self.chain.around(service);
                 Bound::new(self.clone(), place, defaults, around)
             }
             #[cfg(feature = "grpc")]
             Transport::Grpc(channel) => {
                 let defaults = channel.defaults().map(|defaults| defaults.of(service));
+                let around = self.chain.around_grpc(service);
                 Bound::over_grpc(self.clone(), service, defaults, around)
             }
         }

@@ -14,6 +14,7 @@ use super::away::At;
 use super::local::{Local, Task};
 use super::streams::{self, Key};
 use super::tries;
+use crate::peer::{Origin, Peer};
 use crate::recode::SPOKEN;
 use crate::serve::LocalMethod;
 
@@ -44,6 +45,8 @@ pub(crate) struct HubParts {
     /// Lists that are exchanged for those of `Local`, once a turn.
     pub(crate) polled: Vec<Task>,
     pub(crate) sent: Vec<u32>,
+    /// Generations of the sessions whose clients are known, by index.
+    met: Vec<u32>,
 }
 
 /// What is over at some time.
@@ -95,6 +98,7 @@ impl Hub {
             malformed: 0,
             polled: Vec::new(),
             sent: Vec::new(),
+            met: Vec::new(),
         };
         Hub { methods: Vec::new(), parts }
     }
@@ -139,6 +143,28 @@ impl Hub {
 }
 
 impl HubParts {
+    /// Where a request of a session comes from.
+    #[inline]
+    pub(crate) fn origin(&mut self, cx: &Context<Hub>, session: (u32, u32)) -> Origin {
+        if self.met.get(session.0 as usize) != Some(&session.1) {
+            self.meet(cx, session);
+        }
+        Origin::Session { home: self.local.shared.home, session }
+    }
+
+    /// A session's first request has come.
+    #[cold]
+    fn meet(&mut self, cx: &Context<Hub>, (index, generation): (u32, u32)) {
+        let at = index as usize;
+        if self.met.len() <= at {
+            // A generation that no session has yet means an entry of nobody's.
+            self.met.resize(at + 1, u32::MAX);
+        }
+        self.met[at] = generation;
+        let client = cx.served_peer((index, generation)).map(Peer::of_session);
+        self.local.shared.meet((index, generation), client);
+    }
+
     /// Notes a handler that waits, until [`HubParts::answered`].
     #[inline]
     pub(crate) fn wait(

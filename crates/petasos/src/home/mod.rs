@@ -41,7 +41,7 @@ use crate::untyped::is_untyped;
 pub use config::{LoopConfig, LoopError, Security, ServeError};
 use hub::Hub;
 use local::{Local, Task};
-pub(crate) use registry::post;
+pub(crate) use registry::{post, shared_of};
 use shared::{Shared, TaskWaker};
 pub use tasks::JoinHandle;
 

@@ -22,13 +22,16 @@ pub(crate) fn remove(home: u32) {
 
 /// Tells a loop something, wherever it is. If it is gone, the letter is declined.
 pub(crate) fn post(home: u32, letter: Letter) {
-    let homes = HOMES.lock().expect("nothing panics under the lock");
-    let shared = homes.as_ref().and_then(|homes| homes.get(&home)).cloned();
-    drop(homes);
-    match shared {
+    match shared_of(home) {
         Some(shared) => shared.post(letter),
         None => letter.decline(),
     }
+}
+
+/// What other threads may touch of a loop, if there still is one of this number.
+pub(crate) fn shared_of(home: u32) -> Option<Arc<Shared>> {
+    let homes = HOMES.lock().expect("nothing panics under the lock");
+    homes.as_ref().and_then(|homes| homes.get(&home)).cloned()
 }
 
 /// A number that no other loop has, now or earlier.

@@ -16,6 +16,7 @@ use super::calls::NewCall;
 use super::local::{Task, at_home};
 use super::streams::{self, Key, Side};
 use crate::channel::ChannelInfo;
+use crate::peer::Peer;
 
 /// What another thread asks of a loop.
 #[derive(Debug)]
@@ -81,6 +82,8 @@ pub(crate) struct Shared {
     /// `None` once the loop has ended.
     letters: Mutex<Option<Vec<Letter>>>,
     channels: Mutex<Numbers>,
+    /// Who has the sessions that requests come in, by index, with the session's generation.
+    clients: Mutex<Vec<Option<(u32, Peer)>>>,
 }
 
 /// The numbers of a loop's channels.
@@ -98,7 +101,28 @@ impl Shared {
             has_letters: AtomicBool::new(false),
             letters: Mutex::new(Some(Vec::new())),
             channels: Mutex::default(),
+            clients: Mutex::default(),
         }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Vec<Option<(u32, Peer)>>> {
+        self.clients.lock().expect("nothing panics under the lock")
+    }
+
+    /// Notes who has a session.
+    pub(crate) fn meet(&self, (index, generation): (u32, u32), peer: Option<Peer>) {
+        let (mut clients, at) = (self.clients(), index as usize);
+        if clients.len() <= at {
+            clients.resize_with(at + 1, || None);
+        }
+        clients[at] = peer.map(|peer| (generation, peer));
+    }
+
+    /// Who has a session.
+    pub(crate) fn client(&self, (index, generation): (u32, u32)) -> Option<Peer> {
+        let clients = self.clients();
+        let (of, peer) = clients.get(index as usize)?.as_ref()?;
+        (*of == generation).then(|| peer.clone())
     }
 
     pub(crate) fn set_alarm(&self, alarm: Alarm) {

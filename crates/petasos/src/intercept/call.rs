@@ -4,11 +4,12 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use petasos_base::{Clock, Time};
-use petasos_call::{Code, Metadata, Status};
+use petasos_call::{Code, Metadata, Status, TraceContext};
 
 use super::{Around, Extensions};
 use crate::home::local::here;
-use crate::rt::MethodInfo;
+use crate::peer::{Origin, Peer};
+use crate::rt::{MethodInfo, ServiceInfo};
 
 /// Which end of a call this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,18 +35,24 @@ pub struct CallInfo {
     timeout: Option<Duration>,
     began: Time,
     extensions: Extensions,
+    origin: Origin,
 }
 
 impl CallInfo {
     pub(super) fn new(around: &Arc<Around>, method: u16, side: Side, beside: Beside) -> CallInfo {
-        let Beside { metadata, timeout, extensions } = beside;
+        let Beside { metadata, timeout, extensions, origin } = beside;
         let (around, began) = (around.clone(), now());
-        CallInfo { around, method, side, metadata, timeout, began, extensions }
+        CallInfo { around, method, side, metadata, timeout, began, extensions, origin }
     }
 
     /// Which end this is.
     pub fn side(&self) -> Side {
         self.side
+    }
+
+    /// What is known of the service.
+    pub fn service_info(&self) -> &'static ServiceInfo {
+        self.around.service
     }
 
     /// The service's full name, `package.Service`.
@@ -91,6 +98,28 @@ impl CallInfo {
         Duration::from_nanos(now().nanos_since(self.began))
     }
 
+    /// At a server: who called. `None` once the caller's session is gone. A client does not know
+    /// yet which server takes the call.
+    pub fn peer(&self) -> Option<Peer> {
+        self.origin.peer()
+    }
+
+    /// Whether the call is one of gRPC, over HTTP/2.
+    pub fn is_grpc(&self) -> bool {
+        self.around.calls_grpc || self.origin.is_grpc()
+    }
+
+    /// Where the call belongs in a distributed trace, if it does.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.extensions.get()
+    }
+
+    /// Says where the call belongs in a distributed trace: at a client this is sent, at a server
+    /// the handler finds it.
+    pub fn set_trace(&mut self, trace: TraceContext) {
+        self.extensions.insert(trace);
+    }
+
     /// What was put beside the call at this end.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
@@ -108,6 +137,7 @@ impl CallInfo {
             metadata: self.metadata.clone(),
             timeout: self.timeout,
             extensions: self.extensions.clone(),
+            origin: self.origin.clone(),
         }
     }
 }
@@ -118,6 +148,7 @@ pub(crate) struct Beside {
     pub(crate) metadata: Metadata,
     pub(crate) timeout: Option<Duration>,
     pub(crate) extensions: Extensions,
+    pub(crate) origin: Origin,
 }
 
 fn now() -> Time {

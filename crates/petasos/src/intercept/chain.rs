@@ -23,7 +23,15 @@ impl Chain {
 
     /// What is around the methods of a service, unless it is nothing.
     pub(crate) fn around(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
-        self.0.is_some().then(|| Arc::new(Around { chain: self.clone(), service }))
+        let around = || Around { chain: self.clone(), service, calls_grpc: false };
+        self.0.is_some().then(|| Arc::new(around()))
+    }
+
+    /// Likewise, around calls of a service that are made over gRPC.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn around_grpc(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
+        let around = || Around { chain: self.clone(), service, calls_grpc: true };
+        self.0.is_some().then(|| Arc::new(around()))
     }
 }
 
@@ -38,6 +46,8 @@ impl fmt::Debug for Chain {
 pub(crate) struct Around {
     pub(crate) chain: Chain,
     pub(crate) service: &'static ServiceInfo,
+    /// They are calls that are made here, over gRPC.
+    pub(super) calls_grpc: bool,
 }
 
 /// Interceptors, and the index of the method that they are around.

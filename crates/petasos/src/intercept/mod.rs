@@ -18,6 +18,9 @@
 //! has refused included, and for no other: when the call is done, has failed, was refused, was
 //! given up by either side, or ran out of time.
 //!
+//! **What is not seen.** A request that its server refuses before a handler could run, since it is
+//! malformed, too many wait, or the server ends, is no call to its interceptors.
+//!
 //! **Panics.** A hook that panics refuses its call with `INTERNAL`; in `ended` it changes nothing.
 //! No other call notices.
 //!
@@ -29,6 +32,9 @@
 //! future that goes through them (`unary`, `streams`); a client's calls become such a future
 //! instead of being begun by the stub. Streams carry a `Tap` in each direction.
 //!
+//! Two interceptors come with the crate: [`Metrics`] counts, and `Tracing` (feature `tracing`)
+//! opens spans and gives calls their place in a distributed trace.
+//!
 //! Boundary rule: stands on requests, streams and handlers as the facade has them; knows nothing of
 //! packets, segments or HTTP/2.
 
@@ -36,7 +42,10 @@ mod call;
 mod chain;
 mod extensions;
 mod message;
+mod metrics;
 mod scope;
+#[cfg(feature = "tracing")]
+mod spans;
 mod streams;
 mod unary;
 
@@ -52,7 +61,10 @@ pub use call::{CallInfo, Outcome, Side};
 pub(crate) use chain::{Around, Chain, Hooks};
 pub use extensions::Extensions;
 pub use message::AnyMessage;
+pub use metrics::{LATENCY_BOUNDS, MethodMetrics, Metrics};
 pub(crate) use scope::Scope;
+#[cfg(feature = "tracing")]
+pub use spans::Tracing;
 pub(crate) use streams::{Later, ReaderScope, Tap, Watched, around_opening, around_streams};
 pub(crate) use unary::{around_call, around_handler};
 

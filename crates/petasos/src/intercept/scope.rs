@@ -4,7 +4,8 @@
 //! the scope's [`Watch`]. Whoever ends the call says so; a scope that is dropped before was a call
 //! that was given up.
 
-use core::future::poll_fn;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -209,6 +210,21 @@ impl Watch {
         };
         self.failed(&status, &Metadata::new());
     }
+}
+
+/// Polls a handler within the span that an interceptor has put beside its call, if one has.
+pub(super) async fn within<F: Future>(watch: &Watch, handler: F) -> F::Output {
+    #[cfg(feature = "tracing")]
+    let span = watch.info.extensions().get::<tracing::Span>().cloned();
+    #[cfg(not(feature = "tracing"))]
+    let _ = watch;
+    let mut handler = pin!(handler);
+    poll_fn(|cx| {
+        #[cfg(feature = "tracing")]
+        let _entered = span.as_ref().map(tracing::Span::enter);
+        handler.as_mut().poll(cx)
+    })
+    .await
 }
 
 /// What a hook gives, or that it panicked.

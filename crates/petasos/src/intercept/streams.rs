@@ -13,7 +13,7 @@ use petasos_message::{Message, Msg};
 
 use super::call::Beside;
 use super::chain::Hooks;
-use super::scope::{Scope, Watch};
+use super::scope::{Scope, Watch, within};
 use super::{Outcome, Side, Way};
 use crate::stream::{Sender, Streaming};
 
@@ -122,7 +122,7 @@ where
             requests.put_beside(beside);
             requests.tap(tap(Way::Request));
             responses.tap(tap(Way::Response));
-            handle(service, requests, responses).await
+            within(&scope.watch, handle(service, requests, responses)).await
         }
         Err(refused) => {
             drop((requests, responses));

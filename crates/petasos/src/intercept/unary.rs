@@ -6,7 +6,7 @@ use std::sync::Arc;
 use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
-use super::scope::Scope;
+use super::scope::{Scope, within};
 use super::{Around, Outcome, Side, Way};
 use crate::request::{Request, Response};
 
@@ -52,7 +52,10 @@ where
         refused => refused,
     };
     let (service, outcome) = match entered {
-        Ok(beside) => handle(service, Request::with(message, beside)).await,
+        Ok(beside) => {
+            let handler = handle(service, Request::with(message, beside));
+            within(&scope.watch, handler).await
+        }
         Err(refused) => (service, Err(refused)),
     };
     let outcome = outcome.and_then(|response| {

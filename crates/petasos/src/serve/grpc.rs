@@ -14,8 +14,9 @@ use petasos_message::{Message, Msg};
 
 use super::{AnyMethod, Placed, Prepared};
 use crate::codec::{decode_protobuf, unencodable};
-use crate::intercept::{Beside, Extensions, Hooks, around_handler, around_streams};
-use crate::request::{Request, Response};
+use crate::intercept::{Beside, Hooks, around_handler, around_streams};
+use crate::peer::Origin;
+use crate::request::{Request, Response, read_traceparent};
 use crate::server::workers::{self, Workers};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
 use crate::stream::{Sender, Sink, Source, Streaming};
@@ -89,11 +90,13 @@ pub(super) async fn unary<T, Q, P, F>(
     P: Message,
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
 {
-    let ServerCall { metadata, timeout, mut requests, responses, .. } = call;
+    let ServerCall { metadata, timeout, peer, mut requests, responses, .. } = call;
     let message = requests.single().await.and_then(decode_protobuf);
     let served = match message {
         Ok(message) => {
-            let request = Request::received(message, metadata, timeout);
+            let (extensions, origin) = (read_traceparent(&metadata), Origin::Grpc(peer));
+            let beside = Beside { metadata, timeout, extensions, origin };
+            let request = Request::with(message, beside);
             match hooks {
                 None => run(service, request).await.1,
                 Some(hooks) => around_handler(hooks, service, request, run).await.1,
@@ -125,10 +128,11 @@ where
     P: Message,
     F: Future<Output = (Arc<T>, Result<(), Status>)> + Send + 'static,
 {
-    let ServerCall { metadata, timeout, requests, mut responses, .. } = call;
+    let ServerCall { metadata, timeout, peer, requests, mut responses, .. } = call;
     let end = responses.split();
     let source = Source::Grpc(Box::new(GrpcSource::of_handler(requests)));
-    let beside = Beside { metadata, timeout, extensions: Extensions::new() };
+    let (extensions, origin) = (read_traceparent(&metadata), Origin::Grpc(peer));
+    let beside = Beside { metadata, timeout, extensions, origin };
     let requests = Streaming::of_handler(source, beside);
     let responses = Sender::new(Sink::Grpc(GrpcSink::of_handler(responses)));
     match hooks {

@@ -23,7 +23,6 @@ use crate::home::hub::{Due, Hub, HubParts};
 use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
 use crate::home::streams::{Handling, Key};
-use crate::intercept::{Beside, Extensions};
 use crate::stream::{Sender, Streaming};
 
 /// A method in a loop.
@@ -132,10 +131,10 @@ where
     }
 
     fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {
-        let Handling { key, requests, responses, metadata, timeout } = handling;
+        let Handling { key, requests, responses, beside } = handling;
+        let timeout = beside.timeout;
         let now = cx.now();
         let deadline = timeout.map_or(Time::NEVER, |left| now + left);
-        let beside = Beside { metadata, timeout, extensions: Extensions::new() };
         let requests = Streaming::of_handler(requests, beside);
         let responses = Sender::new(responses);
         let service = self.spare.take().unwrap_or_else(|| self.service.clone());

@@ -27,9 +27,10 @@ use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
 #[cfg(feature = "grpc")]
 use crate::intercept::Hooks;
-use crate::intercept::around_handler;
+use crate::intercept::{Beside, Extensions, around_handler};
+use crate::peer::Origin;
 use crate::recode::{compressed_response, unpacked};
-use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of};
+use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
 use crate::server::workers::{Full, Running, Workers};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
@@ -295,7 +296,8 @@ where
             let params = cx.served_params(handle.key().session());
             params.map_or(0, |params| params.request_bytes_max as usize)
         };
-        let request = read_request::<Q>(&payload, &head, limit);
+        let origin = parts.origin(cx, handle.key().session());
+        let request = read_request::<Q>(&payload, &head, origin, limit);
         free(cx, payload);
         if cx.is_draining() || parts.is_full() {
             let draining = cx.is_draining();
@@ -378,19 +380,24 @@ where
 fn read_request<Q: Message>(
     bytes: &[u8],
     head: &RequestHead,
+    origin: Origin,
     limit: impl FnOnce() -> usize,
 ) -> Result<Request<Q>, Status> {
     let (body, tail) = split(bytes, head.has_tail)?;
-    let metadata = match head.has_tail {
-        true => read_tail(tail, TAIL_BYTES_LIMIT)?.initial,
-        false => Metadata::new(),
+    let (metadata, extensions) = match head.has_tail {
+        true => {
+            let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+            (parts.initial, with_trace(parts.trace))
+        }
+        false => (Metadata::new(), Extensions::new()),
     };
     let message = match head.codec {
         Codec::IDENTITY => decode(head.encoding, &bytes[body])?,
         codec => decode(head.encoding, &unpacked(codec, &bytes[body], limit())?)?,
     };
     let left = Duration::from_micros(head.time_left_us.into());
-    Ok(Request::received(message, metadata, (!left.is_zero()).then_some(left)))
+    let timeout = (!left.is_zero()).then_some(left);
+    Ok(Request::with(message, Beside { metadata, timeout, extensions, origin }))
 }
 
 /// R5, R7: answers with a message, and what is beside it.

@@ -26,7 +26,7 @@ pub(crate) fn open(
     head: Beside,
     first: Option<First>,
 ) -> Result<GrpcOpening, Status> {
-    let (path, head) = service.grpc_call(method, head.metadata, head.timeout)?;
+    let (path, head) = service.grpc_call(method, head)?;
     let first = first.map(|encode| encode(false, HEAD_BYTES)).transpose()?;
     let first = first.map(|encoded| encoded.buf);
     let runtime = channel.runtime().clone();

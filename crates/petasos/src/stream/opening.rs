@@ -6,7 +6,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use petasos_call::{Metadata, MetadataError, Status};
+use petasos_call::{Metadata, MetadataError, Status, TraceContext};
 use petasos_message::Message;
 
 use super::{Encoded, Ends, Sender, Streaming};
@@ -73,6 +73,14 @@ impl<O> Opening<O> {
             plan.head.metadata.append(key, value)?;
         }
         Ok(self)
+    }
+
+    /// Makes the call part of a distributed trace. Nothing once the call has begun.
+    pub fn with_trace(mut self, trace: TraceContext) -> Opening<O> {
+        if let Stage::Planned(plan) = &mut self.stage {
+            plan.head.extensions.insert(trace);
+        }
+        self
     }
 
     /// Has these metadata in place of those it had. Nothing once the call has begun.

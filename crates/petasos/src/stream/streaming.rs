@@ -6,11 +6,12 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use petasos_call::{Metadata, Status};
+use petasos_call::{Metadata, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
 use super::{Incoming, Source};
 use crate::intercept::{Beside, Extensions, ReaderScope, Tap};
+use crate::peer::{Origin, Peer};
 
 /// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
 ///
@@ -22,6 +23,7 @@ pub struct Streaming<T> {
     has_head: bool,
     timeout: Option<Duration>,
     extensions: Extensions,
+    origin: Origin,
     /// Interceptors that see the messages.
     tap: Option<Tap>,
     /// A client's: interceptors that are told of the end.
@@ -46,10 +48,22 @@ impl<T: Message> Streaming<T> {
 
     /// A server's, with what came with the call.
     pub(crate) fn of_handler(source: Source, beside: Beside) -> Streaming<T> {
-        let Beside { metadata: head, timeout, extensions } = beside;
+        let Beside { metadata: head, timeout, extensions, origin } = beside;
         let (has_head, message) = (true, PhantomData);
         let (tap, scope, ahead, end) = (None, None, None, None);
-        Streaming { source, head, has_head, timeout, extensions, tap, scope, ahead, end, message }
+        Streaming {
+            source,
+            head,
+            has_head,
+            timeout,
+            extensions,
+            origin,
+            tap,
+            scope,
+            ahead,
+            end,
+            message,
+        }
     }
 
     /// Shows the messages that are read from now on.
@@ -66,12 +80,14 @@ impl<T: Message> Streaming<T> {
     pub(crate) fn take_beside(&mut self) -> Beside {
         let metadata = core::mem::take(&mut self.head);
         let extensions = core::mem::take(&mut self.extensions);
-        Beside { metadata, timeout: self.timeout, extensions }
+        let origin = self.origin.clone();
+        Beside { metadata, timeout: self.timeout, extensions, origin }
     }
 
     /// A server's: what goes with the call.
     pub(crate) fn put_beside(&mut self, beside: Beside) {
-        Beside { metadata: self.head, timeout: self.timeout, extensions: self.extensions } = beside;
+        let Beside { metadata, timeout, extensions, .. } = beside;
+        (self.head, self.timeout, self.extensions) = (metadata, timeout, extensions);
     }
 
     /// The next message; `None` behind the last, which at a client means that the call went well.
@@ -123,6 +139,16 @@ impl<T: Message> Streaming<T> {
     /// At a server: what was left of the caller's timeout when the call arrived.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// At a server: who called. `None` once the caller's session is gone.
+    pub fn peer(&self) -> Option<Peer> {
+        self.origin.peer()
+    }
+
+    /// At a server: where the call belongs in a distributed trace, if it does.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.extensions.get()
     }
 
     /// At a server: what interceptors have put beside the call.

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use petasos_call::{Metadata, MetadataError, Status};
+use petasos_call::{Metadata, MetadataError, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
 use super::{Opening, Sender, Streaming};
@@ -44,6 +44,14 @@ impl<Q: Message, P: Message> Upload<Q, P> {
         match self.stage {
             Stage::Opening(opening) => Ok(Upload::new(opening.with_metadata(key, value)?)),
             stage => Ok(Upload { stage }),
+        }
+    }
+
+    /// Makes the call part of a distributed trace; see [`Opening::with_trace`].
+    pub fn with_trace(self, trace: TraceContext) -> Upload<Q, P> {
+        match self.stage {
+            Stage::Opening(opening) => Upload::new(opening.with_trace(trace)),
+            stage => Upload { stage },
         }
     }
 

@@ -250,6 +250,14 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
+        let world = World::bare();
+        let service = FlowServer::new(world.service.clone());
+        world.home.serve(service).expect("it is the only service");
+        world
+    }
+
+    /// Whose service is still to be served.
+    pub fn bare() -> World {
         let time = VirtualClock::default();
         let session = SessionConfig { message_bytes_max: 16 << 20, ..SessionConfig::default() };
         let config = EndpointConfig { seed: Some(5), session, ..EndpointConfig::default() };
@@ -257,7 +265,6 @@ impl World {
         let home = Loop::over(config, port, Clock::Virtual(time.clone()));
         let home = home.expect("this thread has no other loop");
         let service = Service::default();
-        home.serve(FlowServer::new(service.clone())).expect("it is the only service");
         let client = FlowClient::new(home.channel_to_itself());
         World { home, time, service, client }
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use petasos_base::Time;
 use petasos_call::stream::{Body, Message as Coded};
-use petasos_call::{Codec, Metadata, Status};
+use petasos_call::{Codec, Metadata, Status, TraceContext};
 
 use super::piece::Piece;
 use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
@@ -69,6 +69,7 @@ pub(super) struct Call {
     pub(super) channel: u32,
     pub(super) method: (u32, u16),
     pub(super) metadata: Metadata,
+    pub(super) trace: Option<TraceContext>,
     pub(super) timeout: Option<Duration>,
     pub(super) wait_for_ready: bool,
     pub(super) codec: Codec,
@@ -303,9 +304,9 @@ impl Local {
     }
 
     fn begin_call(&self, call: Call) -> Key {
-        let Call { channel, method, metadata, timeout, wait_for_ready, codec } = call;
+        let Call { channel, method, metadata, trace, timeout, wait_for_ready, codec } = call;
         let deadline = timeout.map_or(Time::NEVER, |left| self.now() + left);
-        let queued = Queued::new(metadata, deadline, codec);
+        let queued = Queued::new(metadata, trace, deadline, codec);
         self.begin_stream(channel, method, queued, wait_for_ready)
     }
 

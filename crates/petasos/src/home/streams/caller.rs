@@ -31,14 +31,14 @@ pub(super) fn begin(
     (number, epoch): (u32, u32),
     params: &SessionParams,
 ) -> Caller {
-    let Queued { metadata, deadline, codec, .. } = queued;
+    let Queued { metadata, trace, deadline, codec, .. } = queued;
     let Granted { session, method, lease } = granted;
     let time_left_us = match deadline {
         Time::NEVER => 0,
         deadline => deadline.nanos_since(cx.now()).div_ceil(1000).max(1),
     };
     let answer = Answer { native: method.native_response, codec };
-    let open = Open { time_left_us, answer, metadata, trace: None };
+    let open = Open { time_left_us, answer, metadata, trace };
     let form = Form {
         native: method.native_request,
         codec: if method.codecs.contains(codec) { codec } else { Codec::IDENTITY },

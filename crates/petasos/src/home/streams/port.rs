@@ -197,7 +197,8 @@ impl Opened {
         head: Beside,
         first: Option<First>,
     ) -> Result<Opened, Status> {
-        let Beside { mut metadata, timeout, .. } = head;
+        let Beside { mut metadata, timeout, extensions, .. } = head;
+        let trace = extensions.get().copied();
         let mut timeout = timeout.or_else(inherited);
         let mut wait_for_ready = false;
         let mut codec = Codec::IDENTITY;
@@ -214,12 +215,13 @@ impl Opened {
         let at = match at_home(home) {
             Some(local) => {
                 let deadline = timeout.map_or(Time::NEVER, |left| local.now() + left);
-                let queued = Queued::new(metadata, deadline, codec);
+                let queued = Queued::new(metadata, trace, deadline, codec);
                 let key = local.begin_stream(channel, method, queued, wait_for_ready);
                 [At::Table(key), At::Table(key)]
             }
             None => {
-                let call = Call { channel, method, metadata, timeout, wait_for_ready, codec };
+                let call =
+                    Call { channel, method, metadata, trace, timeout, wait_for_ready, codec };
                 Away::open(home, call).map(At::Away)
             }
         };

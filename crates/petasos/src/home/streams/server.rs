@@ -12,7 +12,8 @@ use super::piece::{Keeper, Piece};
 use super::port::Port;
 use super::table::{Form, Half, Key, Served, Server, Side, Streams};
 use crate::home::hub::{Due, Hub, HubParts, WAITING_MAX, free};
-use crate::request::TAIL_BYTES_LIMIT;
+use crate::intercept::Beside;
+use crate::request::{TAIL_BYTES_LIMIT, with_trace};
 use crate::stream::{Sink, Source};
 
 /// Answers of so many bytes are built on the stack.
@@ -25,8 +26,7 @@ pub(crate) struct Handling {
     pub(crate) key: Key,
     pub(crate) requests: Source,
     pub(crate) responses: Sink,
-    pub(crate) metadata: Metadata,
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) beside: Beside,
 }
 
 /// The endpoint's handler of methods with streams.
@@ -174,13 +174,16 @@ fn advance(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
 fn start(hub: &mut Hub, cx: &mut Context<Hub>, place: u32, kind: u32, form: Form, open: Open) {
     let local = hub.parts.local;
     let key = local.streams.borrow_mut().key(place);
+    let session = local.streams.borrow_mut().session_of(place);
+    let origin = session.map(|session| hub.parts.origin(cx, session)).unwrap_or_default();
     let left = Duration::from_micros(open.time_left_us);
+    let timeout = (!left.is_zero()).then_some(left);
+    let extensions = with_trace(open.trace);
     let handling = Handling {
         key,
         requests: Source::Datagrams(Port::new(local, key, Side::Reader, form)),
         responses: Sink::Datagrams(Port::new(local, key, Side::Writer, form)),
-        metadata: open.metadata,
-        timeout: (!left.is_zero()).then_some(left),
+        beside: Beside { metadata: open.metadata, timeout, extensions, origin },
     };
     hub.methods[kind as usize].open(&mut hub.parts, cx, handling);
 }
@@ -295,6 +298,11 @@ impl Streams {
     /// Whether no stream is served.
     pub(crate) fn is_idle(&self) -> bool {
         self.handlers == 0
+    }
+
+    /// The session of a handler's half.
+    fn session_of(&mut self, place: u32) -> Option<(u32, u32)> {
+        self.server(place).map(|server| server.session)
     }
 
     /// The handlers that run: methods and slots.

@@ -7,7 +7,7 @@ use petasos_base::Time;
 use petasos_call::stream::{
     CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
 };
-use petasos_call::{Code, Codec, Metadata, Status};
+use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
 use petasos_endpoint::{CallId, RequestHandle, SessionId};
 
 use super::away::Away;
@@ -61,6 +61,7 @@ pub(super) struct End {
 /// A call that waits for its session.
 pub(super) struct Queued {
     pub(super) metadata: Metadata,
+    pub(super) trace: Option<TraceContext>,
     pub(super) deadline: Time,
     /// What its messages are to be compressed with, if the server speaks it.
     pub(super) codec: Codec,
@@ -70,10 +71,16 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    pub(super) const NONE: Queued = Queued::new(Metadata::new(), Time::NEVER, Codec::IDENTITY);
+    pub(super) const NONE: Queued =
+        Queued::new(Metadata::new(), None, Time::NEVER, Codec::IDENTITY);
 
-    pub(super) const fn new(metadata: Metadata, deadline: Time, codec: Codec) -> Queued {
-        Queued { metadata, deadline, codec, ask: 0, tag: 0 }
+    pub(super) const fn new(
+        metadata: Metadata,
+        trace: Option<TraceContext>,
+        deadline: Time,
+        codec: Codec,
+    ) -> Queued {
+        Queued { metadata, trace, deadline, codec, ask: 0, tag: 0 }
     }
 }
 
