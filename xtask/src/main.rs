@@ -57,7 +57,7 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["ci", steps @ ..] => ci::run(&root(), steps),
         ["tidy"] => tidy::run(&root()),
         ["icount"] => icount::run(&root(), icount::Mode::Report),
-        ["icount", "--typed"] => icount::run_typed(&root()),
+        ["icount", "--typed"] => icount::run_typed(&root(), None),
         ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
         ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),
         ["conformance", "protobuf"] => conformance::protobuf(&root()),

@@ -92,6 +92,15 @@ impl Agreement {
         self.codecs
     }
 
+    /// The number of a method that is called natively both ways because the schemas are equal.
+    #[inline]
+    pub fn usual(&self, index: u16) -> Option<u16> {
+        match self.methods {
+            Methods::Equal(count) if self.native && index < count => Some(self.first + index),
+            _ => None,
+        }
+    }
+
     /// How the caller's method of this index is called.
     ///
     /// # Errors

@@ -40,10 +40,16 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
+    /// The head of most requests: a native message and nothing else, to be answered by such a one,
+    /// whenever that may be.
+    pub const PLAIN: [u8; HEAD_BYTES] =
+        [Encoding::Native.number() | ANSWER_NATIVE, 0, 0, 0, 0, 0, 0, 0];
+
     /// Reads a head.
     ///
     /// # Errors
     /// See [`Malformed`]. What is for streams only must not be set.
+    #[inline]
     pub fn parse(head: [u8; HEAD_BYTES]) -> Result<RequestHead, Malformed> {
         let [flags, codecs, reserved @ .., t0, t1, t2, t3] = head;
         if flags & !(ENCODING_MASK | ANSWER_NATIVE | TAIL) != 0 || reserved != [0; 2] {
@@ -62,6 +68,7 @@ impl RequestHead {
     }
 
     /// The head as it is sent.
+    #[inline]
     pub fn to_bytes(self) -> [u8; HEAD_BYTES] {
         let native = if self.answer.native { ANSWER_NATIVE } else { 0 };
         let codecs = self.codec.number() & CODEC_MASK | self.answer.codec.number() << 4;
@@ -89,6 +96,20 @@ impl Load {
     }
 }
 
+/// A [`Load`] as it is sent: for servers that say it more often than it changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadBytes([u8; 4]);
+
+impl From<Load> for LoadBytes {
+    #[inline]
+    fn from(load: Load) -> LoadBytes {
+        let [r0, r1] = load.running.to_le_bytes();
+        let units = u16::try_from(load.time_us / LOAD_UNIT_US).unwrap_or(u16::MAX);
+        let [t0, t1] = units.to_le_bytes();
+        LoadBytes([r0, r1, t0, t1])
+    }
+}
+
 /// R7: the head of a unary response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
@@ -105,10 +126,27 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
+    /// What the heads of most responses begin with: a native message and nothing else.
+    const PLAIN: [u8; HEAD_BYTES - 4] = [Encoding::Native.number(), 0, Code::Ok.number(), 0];
+
+    /// Whether a response is a native message and nothing else.
+    #[inline]
+    pub fn is_plain(head: [u8; HEAD_BYTES]) -> bool {
+        head.first_chunk() == Some(&ResponseHead::PLAIN)
+    }
+
+    /// The head of a response that is a native message and nothing else.
+    #[inline]
+    pub fn plain(load: LoadBytes) -> [u8; HEAD_BYTES] {
+        let [[a, b, c, d], [e, f, g, h]] = [ResponseHead::PLAIN, load.0];
+        [a, b, c, d, e, f, g, h]
+    }
+
     /// Reads a head.
     ///
     /// # Errors
     /// See [`Malformed`]. What is for streams only must not be set.
+    #[inline]
     pub fn parse(head: [u8; HEAD_BYTES]) -> Result<ResponseHead, Malformed> {
         let [flags, codec, code, reserved, r0, r1, t0, t1] = head;
         if flags & !(ENCODING_MASK | TAIL) != 0 || codec & !CODEC_MASK != 0 || reserved != 0 {
@@ -127,12 +165,11 @@ impl ResponseHead {
     }
 
     /// The head as it is sent.
+    #[inline]
     pub fn to_bytes(self) -> [u8; HEAD_BYTES] {
         let flags = self.encoding.number() | tail_flag(self.has_tail);
         let codec = self.codec.number() & CODEC_MASK;
-        let [r0, r1] = self.load.running.to_le_bytes();
-        let units = u16::try_from(self.load.time_us / LOAD_UNIT_US).unwrap_or(u16::MAX);
-        let [t0, t1] = units.to_le_bytes();
+        let LoadBytes([r0, r1, t0, t1]) = self.load.into();
         [flags, codec, self.code.number(), 0, r0, r1, t0, t1]
     }
 }
@@ -146,6 +183,7 @@ fn tail_flag(has_tail: bool) -> u8 {
 ///
 /// # Errors
 /// [`Malformed::TooShort`] for less than a head, [`Malformed::Tail`] for a tail that does not fit.
+#[inline]
 pub fn split(message: &[u8], has_tail: bool) -> Result<(Range<usize>, &[u8]), Malformed> {
     let behind_head = message.get(HEAD_BYTES..).ok_or(Malformed::TooShort)?;
     if !has_tail {

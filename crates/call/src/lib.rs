@@ -32,7 +32,7 @@ pub use agreement::{Agreement, BoundMethod, CallerSchema, MethodMatch};
 pub use bind::{BindRequest, BindResponse, Hash};
 pub use codec::{Codec, CodecSet, Encoding};
 pub use failure::{Failure, Malformed, Retry};
-pub use head::{Answer, HEAD_BYTES, Load, RequestHead, ResponseHead, split};
+pub use head::{Answer, HEAD_BYTES, Load, LoadBytes, RequestHead, ResponseHead, split};
 pub use metadata::{Metadata, MetadataError, MetadataKind, PREVIOUS_ATTEMPTS, RETRY_PUSHBACK};
 pub use services::{MethodPlace, ServiceError, Services};
 pub use status::{Code, Status};

@@ -64,11 +64,13 @@ impl Metadata {
     }
 
     /// Number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |map| map.entries)
     }
 
     /// Whether there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -71,7 +71,11 @@ impl<S> Endpoint<S> {
         let mut frames = if at_once { self.io().stats().rx_frames } else { 0 };
         loop {
             let busy = self.run_once();
-            let (state, context) = self.split();
+            if busy {
+                // What ran may have taken its time; a turn without anything has taken none.
+                self.cx.core.now = self.clock().now();
+            }
+            let (state, context) = (&mut self.state, &mut self.cx);
             let now = context.now();
             let reached = until(state, context);
             if reached || now >= deadline {

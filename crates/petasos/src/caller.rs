@@ -12,15 +12,15 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::policy::MethodPolicy;
 use petasos_call::{
-    Answer, Code, Codec, CodecSet, Encoding, Failure, Malformed, Metadata, RequestHead,
+    Answer, Code, Codec, CodecSet, Encoding, Failure, HEAD_BYTES, Malformed, Metadata, RequestHead,
     ResponseHead, Status, read_tail, split,
 };
 use petasos_message::{Message, Msg};
 
 use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
-use crate::codec::{decode_in, framed, unencodable};
+use crate::codec::{decode_in, framed, undecodable, unencodable};
 use crate::home::away::{At, Away};
-use crate::home::calls::{CallHead, NewCall};
+use crate::home::calls::{CallHead, NewCall, Tries};
 use crate::home::local::{Local, at_home, here};
 use crate::home::post;
 use crate::home::shared::{FarCall, Letter};
@@ -120,7 +120,7 @@ impl Bound {
         let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
         let of = (self.defaults.as_ref(), method);
         let call = crate::channel::grpc::GrpcUnary::new(channel, path, head, image.into_buf(), of)?;
-        Ok(Stage::Grpc(call))
+        Ok(Stage::Grpc(Box::new(call)))
     }
 
     /// What it is called over.
@@ -167,10 +167,10 @@ impl Bound {
     /// interceptor waits: then it begins when it is polled.
     #[inline]
     pub fn unary<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
-        match self.around {
-            None => self.unary_alone(index, request),
-            Some(_) => self.unary_around(index, request),
+        if self.around.is_some() {
+            return self.unary_around(index, request);
         }
+        self.unary_alone(index, request)
     }
 
     /// Calls a unary method by way of interceptors.
@@ -187,8 +187,49 @@ impl Bound {
         Unary { home: 0, stage, response: PhantomData }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unary_alone<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+        #[allow(irrefutable_let_patterns, reason = "not with gRPC")]
+        if let Transport::Datagrams(shared) = &self.channel.transport
+            && let Some(local) = at_home(shared.home.home)
+            && local.deadline() == Time::NEVER
+            && self.defaults.is_none()
+            && request.is_plain()
+        {
+            let begun = self.begin_plain(local, shared.channel, index, request.into_message());
+            return Unary { home: shared.home.home, stage: begun, response: PhantomData };
+        }
+        self.unary_otherwise(index, request)
+    }
+
+    /// A call at home with nothing beside its message.
+    #[inline(always)]
+    fn begin_plain<Q: Message, P>(
+        &self,
+        local: &Local,
+        channel: u32,
+        method: u16,
+        request: Msg<Q>,
+    ) -> Stage<P> {
+        let image = match Msg::into_native(request) {
+            Ok(image) => image,
+            Err(error) => return Stage::Failed(unencodable(error)),
+        };
+        let request = framed(image, RequestHead::PLAIN, &[]);
+        let head = || CallHead {
+            channel,
+            service: self.service,
+            method,
+            wait_for_ready: false,
+            tries: Tries::Plain,
+            deadline: Time::NEVER,
+            recode: Recode::of::<Q>(Codec::IDENTITY),
+        };
+        Stage::Begun(local.begin_with(head, request))
+    }
+
+    #[inline(never)]
+    fn unary_otherwise<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         let shared = match &self.channel.transport {
             Transport::Datagrams(shared) => shared,
             #[cfg(feature = "grpc")]
@@ -207,7 +248,6 @@ impl Bound {
         Unary { home, stage, response: PhantomData }
     }
 
-    #[inline]
     fn begin<Q: Message, P: Message>(
         &self,
         local: &Local,
@@ -234,7 +274,7 @@ impl Bound {
         let request = request_bytes(message, &metadata, &extensions)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
-        Ok(Stage::Begun(local.begin(NewCall { head, request })))
+        Ok(Stage::Begun(local.begin_with(|| head, request)))
     }
 
     /// Begins a call whose loop is on another thread.
@@ -308,9 +348,9 @@ enum Stage<P> {
     Begun(At),
     /// Its outcome comes to a cell, since it was begun or polled on another thread.
     Away(Arc<Away>),
-    /// A stream of HTTP/2.
+    /// A stream of HTTP/2. In a box, so that other calls are short.
     #[cfg(feature = "grpc")]
-    Grpc(crate::channel::grpc::GrpcUnary),
+    Grpc(Box<crate::channel::grpc::GrpcUnary>),
     /// Within interceptors.
     Around(Box<Intercepted<P>>),
     Failed(Status),
@@ -351,8 +391,12 @@ impl<P: Message> Future for Unary<P> {
             && let Some(local) = at_home(self.home)
         {
             let Some(outcome) = local.poll_call(at, cx.waker()) else { return Poll::Pending };
-            self.stage = Stage::Over;
-            return Poll::Ready(outcome.and_then(read_response));
+            // What was begun has nothing to be dropped.
+            core::mem::forget(core::mem::replace(&mut self.stage, Stage::Over));
+            return Poll::Ready(match outcome {
+                Ok(bytes) => read_response(bytes),
+                Err(status) => Err(status),
+            });
         }
         self.poll_away(cx)
     }
@@ -428,25 +472,33 @@ impl<P> fmt::Debug for Unary<P> {
 }
 
 /// R5, R7: what a response says.
-#[inline]
+#[inline(always)]
 fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
+    if let Some(head) = bytes.first_chunk()
+        && ResponseHead::is_plain(*head)
+    {
+        let body = HEAD_BYTES..bytes.len();
+        return match Msg::from_native(bytes, body) {
+            Ok(message) => Ok(Response::received(message, Metadata::new(), Metadata::new())),
+            Err(error) => Err(undecodable(error)),
+        };
+    }
+    read_other_response(bytes)
+}
+
+/// A response with more than a message in it.
+#[cold]
+#[inline(never)]
+fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
     let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;
     let (body, tail) = split(&bytes, head.has_tail)?;
-    let (metadata, trailers) = match head.has_tail {
-        false if head.code == Code::Ok => (Metadata::new(), Metadata::new()),
-        _ => {
-            let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
-            if head.code != Code::Ok {
-                return Err(parts.into_status(head.code).0);
-            }
-            (parts.initial, parts.trailing)
-        }
-    };
-    if head.codec != Codec::IDENTITY {
-        // The loop has unpacked what it could.
-        head.codec.check(CodecSet::IDENTITY)?;
+    let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+    if head.code != Code::Ok {
+        return Err(parts.into_status(head.code).0);
     }
+    // The loop has unpacked what it could.
+    head.codec.check(CodecSet::IDENTITY)?;
     let message = decode_in(head.encoding, bytes, body)?;
-    Ok(Response::received(message, metadata, trailers))
+    Ok(Response::received(message, parts.initial, parts.trailing))
 }

@@ -48,7 +48,7 @@ fn decode_other<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, S
 }
 
 /// R5: a message behind its head, with a tail that may be empty behind it.
-#[inline]
+#[inline(always)]
 pub(crate) fn framed(image: Image, head: [u8; HEAD_BYTES], tail: &[u8]) -> MsgBuf {
     let mut buf = image.into_buf_with(tail.len());
     buf.skip(ROOM_BYTES - HEAD_BYTES);

@@ -34,10 +34,16 @@ impl Recode {
         Recode { to_protobuf: native_to_protobuf::<Q>, codec }
     }
 
+    /// Whether the caller wishes for another form than the usual one.
+    #[inline]
+    pub(crate) fn is_wished(&self) -> bool {
+        self.codec != Codec::IDENTITY
+    }
+
     /// Whether a request to this method has to change.
     #[inline]
     pub(crate) fn is_needed(&self, method: &BoundMethod) -> bool {
-        !(method.native_request && method.native_response) || self.codec != Codec::IDENTITY
+        !(method.native_request && method.native_response) || self.is_wished()
     }
 
     /// The request, with head and tail, as the server takes it. It may have been recoded for

@@ -109,6 +109,12 @@ impl<T: Message> Request<T> {
     pub fn into_message(self) -> Msg<T> {
         self.message
     }
+
+    /// Whether there is nothing beside the message.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.timeout.is_none() && self.metadata.is_empty() && self.extensions.is_empty()
+    }
 }
 
 impl<T: Message> Deref for Request<T> {

@@ -79,6 +79,41 @@ fn a_panic_is_an_internal_error_of_its_own_call() {
     assert_eq!(world.home.failures(), (2, 0));
 }
 
+/// One turn polls many: what panics among them is over, and all others go on.
+#[test]
+fn panics_of_one_turn_harm_nothing_else_of_it() {
+    let world = World::new();
+    let texts = ["panic", "Ada", "hold and panic", "hold", "Bob"];
+    let outcomes = texts.map(|text| world.spawn(name(text).into()));
+    let failing = world.home.spawn(async {
+        if world_fails() {
+            panic!("a task that fails on purpose");
+        }
+    });
+    let other = world.home.spawn(async { 7 });
+    world.turn();
+    assert_eq!(world.home.block_on(failing), None);
+    assert_eq!(world.home.block_on(other), Some(7));
+    let [at_once, ada, later, held, bob] = outcomes;
+    assert_eq!(at_once.one().expect_err("it panics").code(), Code::Internal);
+    assert_eq!(ada.one().expect("the handler answers"), "hello, Ada");
+    assert_eq!(bob.one().expect("the handler answers"), "hello, Bob");
+    assert!(later.is_empty() && held.is_empty());
+    world.release();
+    world.turn();
+    assert_eq!(later.one().expect_err("it panics").code(), Code::Internal);
+    assert_eq!(held.one().expect("the handler answers"), "hello, held");
+    assert_eq!(world.home.failures(), (2, 0));
+    let again = texts.map(|_| world.spawn(name("Eve").into()));
+    world.turn();
+    assert!(again.iter().all(|outcome| outcome.one().is_ok()), "no slot is lost");
+}
+
+/// True, which the compiler does not know.
+fn world_fails() -> bool {
+    std::hint::black_box(true)
+}
+
 #[test]
 fn r10_a_deadline_ends_the_call_and_its_handler() {
     let world = World::new();

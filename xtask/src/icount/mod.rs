@@ -108,9 +108,12 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
         return Err(format!("{longer:.1} instructions per RPC of {TYPED_BYTES} bytes"));
     }
     match (mode, committed) {
-        (Mode::Check, Some(committed)) => committed.check(measured),
+        (Mode::Check, Some(committed)) => {
+            committed.check(measured)?;
+            typed::run(root, Some(committed.ceilings.typed))
+        }
         (Mode::Update, committed) => {
-            let record = Record::of(measured, committed.map(|record| record.ceiling));
+            let record = Record::of(measured, committed.map(|record| record.ceilings));
             fs::write(&path, record.to_text())
                 .map_err(|error| format!("{RECORD_FILE}: {error}"))?;
             println!("wrote {RECORD_FILE}; say in the commit why the figures changed");

@@ -8,8 +8,8 @@ use crate::TaskResult;
 const TYPED: Program = Program { package: "petasos", example: "icount_typed" };
 
 /// Prints what a typed echo of 32 bytes costs, and how much of it the raw RPC of as many bytes and
-/// the messages alone do.
-pub fn run(root: &Path) -> TaskResult {
+/// the messages alone do. Fails if the rest exceeds the ceiling, if there is one.
+pub fn run(root: &Path, ceiling: Option<f64>) -> TaskResult {
     let typed = Built::new(root, TYPED)?;
     let raw = Built::new(root, RAW)?.measure(&["virtual", TYPED_BYTES])?.instructions;
     let whole = typed.measure(&[])?.instructions;
@@ -18,5 +18,27 @@ pub fn run(root: &Path) -> TaskResult {
     println!("per typed call, both ends: {whole:.1} instructions");
     println!("  the raw call of {TYPED_BYTES} bytes: {raw:.1}; its messages: {messages:.1}");
     println!("  so {per_end:.1} per end for what is typed of the call");
-    Ok(())
+    check(per_end, ceiling)
+}
+
+fn check(per_end: f64, ceiling: Option<f64>) -> TaskResult {
+    match ceiling {
+        Some(ceiling) if per_end > ceiling => Err(format!(
+            "{per_end:.1} instructions per end of a typed call, over the ceiling of {ceiling}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_calls_have_a_ceiling_where_it_is_asked() {
+        assert!(check(300.0, Some(300.0)).is_ok());
+        assert!(check(300.1, None).is_ok());
+        let message = check(300.1, Some(300.0)).unwrap_err();
+        assert!(message.contains("ceiling of 300"), "{message}");
+    }
 }

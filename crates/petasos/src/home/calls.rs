@@ -99,6 +99,26 @@ struct Place {
     stage: Stage,
 }
 
+impl Place {
+    /// Enters a stage from one with nothing to be dropped, which is not looked at.
+    #[inline(always)]
+    fn enter(&mut self, stage: Stage) {
+        let earlier = core::mem::replace(&mut self.stage, stage);
+        debug_assert!(matches!(earlier, Stage::Free | Stage::Starting | Stage::Sent(_)));
+        core::mem::forget(earlier);
+    }
+
+    /// Notes who awaits the call, unless that needs somebody else's waker to be dropped.
+    #[inline(always)]
+    fn set_task(&mut self, task: Task) -> bool {
+        if !matches!(self.waiter, Waiter::Nobody | Waiter::Task(_)) {
+            return false;
+        }
+        core::mem::forget(core::mem::replace(&mut self.waiter, Waiter::Task(task)));
+        true
+    }
+}
+
 /// The table of calls.
 #[derive(Default)]
 pub(crate) struct Calls {
@@ -196,33 +216,34 @@ impl Calls {
         petasos_message::recycle(buf);
     }
 
-    #[inline]
-    pub(crate) fn begin(&mut self, call: NewCall) -> At {
-        let NewCall { head, request } = call;
+    /// Queues a call.
+    #[inline(always)]
+    pub(crate) fn begin_with(&mut self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> At {
+        let Some(index) = self.free.pop() else { return self.begin_in_new(head(), request) };
+        let place = &mut self.places[index as usize];
+        // Written where it stays.
+        place.head = head();
+        place.enter(Stage::Queued(request));
+        self.outbox.push(index);
+        (index, place.generation)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_in_new(&mut self, head: CallHead, request: MsgBuf) -> At {
         let (stage, waiter) = (Stage::Queued(request), Waiter::Nobody);
-        let (session, since) = (0, Time::ZERO);
-        let index = self.free.pop().unwrap_or(self.places.len() as u32);
-        let generation = match self.places.get_mut(index as usize) {
-            Some(place) => {
-                let generation = place.generation;
-                *place = Place { generation, head, session, since, waiter, stage };
-                generation
-            }
-            None => {
-                let generation = 0;
-                self.places.push(Place { generation, head, session, since, waiter, stage });
-                0
-            }
-        };
+        let (generation, session, since) = (0, 0, Time::ZERO);
+        let index = self.places.len() as u32;
+        self.places.push(Place { generation, head, session, since, waiter, stage });
         self.outbox.push(index);
         (index, generation)
     }
 
     /// The call in a place, if it is to be started.
-    #[inline]
-    pub(crate) fn queued(&self, index: u32) -> Option<CallHead> {
+    #[inline(always)]
+    pub(crate) fn queued(&self, index: u32) -> Option<&CallHead> {
         let place = &self.places[index as usize];
-        matches!(place.stage, Stage::Queued(_)).then_some(place.head)
+        matches!(place.stage, Stage::Queued(_)).then_some(&place.head)
     }
 
     /// The channel of a call, and its session there.
@@ -239,14 +260,12 @@ impl Calls {
 
     /// The request of a call, which is being sent in a session of its channel: [`Calls::sent`],
     /// [`Calls::requeue`] or [`Calls::finish`] follow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_request(&mut self, index: u32, session: u32) -> MsgBuf {
         let place = &mut self.places[index as usize];
         place.session = session;
         match core::mem::replace(&mut place.stage, Stage::Starting) {
-            Stage::Queued(request) | Stage::Waiting(request, _) | Stage::Unbound(request) => {
-                request
-            }
+            Stage::Queued(bytes) | Stage::Waiting(bytes, _) | Stage::Unbound(bytes) => bytes,
             _ => unreachable!("only calls that are to be started are sent"),
         }
     }
@@ -290,7 +309,8 @@ impl Calls {
     #[inline]
     pub(crate) fn sent(&mut self, index: u32, call: CallId, now: Time) {
         let place = &mut self.places[index as usize];
-        (place.stage, place.since) = (Stage::Sent(call), now);
+        place.since = now;
+        place.enter(Stage::Sent(call));
     }
 
     /// When the call in a place was sent.
@@ -327,17 +347,23 @@ impl Calls {
     }
 
     pub(crate) fn take_outcome(&mut self, at: At) -> Option<Outcome> {
-        let place = self.place(at)?;
-        match core::mem::replace(&mut place.stage, Stage::Free) {
-            Stage::Done(outcome) => {
-                self.release(at.0);
-                Some(outcome)
-            }
-            other => {
-                place.stage = other;
-                None
-            }
+        self.poll(at, None).ok()
+    }
+
+    /// The outcome of a call. If there is none yet, whether the task given waits for it now.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, at: At, task: Option<Task>) -> Result<Outcome, bool> {
+        let place = self.place(at).ok_or(false)?;
+        if !matches!(place.stage, Stage::Done(_)) {
+            return Err(task.is_some_and(|task| place.set_task(task)));
         }
+        let Stage::Done(outcome) = core::mem::replace(&mut place.stage, Stage::Free) else {
+            unreachable!("it was just looked at")
+        };
+        // Whoever waited was told, and has been taken.
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(at.0);
+        Ok(outcome)
     }
 
     /// The outcome of a call that is done.
@@ -391,8 +417,38 @@ impl Calls {
     }
 
     /// Ends a call; gives who is to be woken.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) -> Waiter {
+        let place = &mut self.places[index as usize];
+        if let Stage::Sent(_) | Stage::Starting = place.stage {
+            place.enter(Stage::Done(outcome));
+            return core::mem::take(&mut place.waiter);
+        }
+        self.finish_other(index, outcome)
+    }
+
+    /// [`Calls::finish`] for a call that was sent, with its response. `ended` is told its channel,
+    /// its session there, and when it was sent.
+    #[inline(always)]
+    pub(crate) fn finish_answered(
+        &mut self,
+        index: u32,
+        (request, response): (MsgBuf, &[u8]),
+        ended: impl FnOnce(u32, u32, Time),
+    ) -> Waiter {
+        let place = &mut self.places[index as usize];
+        ended(place.head.channel, place.session, place.since);
+        let outcome = Ok(kept(request, response));
+        if let Stage::Sent(_) = place.stage {
+            place.enter(Stage::Done(outcome));
+            return core::mem::take(&mut place.waiter);
+        }
+        self.finish_other(index, outcome)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn finish_other(&mut self, index: u32, outcome: Outcome) -> Waiter {
         let place = &mut self.places[index as usize];
         match core::mem::replace(&mut place.stage, Stage::Free) {
             Stage::Sent(_) | Stage::Starting | Stage::Hedged => {
@@ -425,4 +481,17 @@ impl Calls {
     pub(crate) fn take_waiters(&mut self) -> Vec<Waiter> {
         self.places.iter_mut().map(|place| core::mem::take(&mut place.waiter)).collect()
     }
+}
+
+/// A response in a buffer of the thread's pool: in its request's, if that has room.
+#[inline(always)]
+fn kept(request: MsgBuf, response: &[u8]) -> MsgBuf {
+    let mut buf = request;
+    buf.rewind();
+    if !(response.len()..=SPARE_BYTES_MAX).contains(&buf.capacity()) {
+        petasos_message::recycle(buf);
+        buf = petasos_message::buffer(response.len());
+    }
+    buf.copy_from(response);
+    buf
 }

@@ -14,7 +14,7 @@ use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
 
 use super::away::{At, Outcome};
-use super::calls::{CallHead, Calls, NewCall, Tries};
+use super::calls::{CallHead, Calls, Tries};
 use super::hub::Hub;
 use super::tries::{Ended, Trial, with_previous};
 use super::turn::Work;
@@ -73,7 +73,7 @@ impl Work<'_> {
         let noted = (previous > 0).then(|| with_previous(&hedge.request, previous).ok());
         let request = noted.flatten().unwrap_or_else(|| copy(&hedge.request));
         let head = CallHead { tries: Tries::Attempt, ..*head };
-        let at = self.calls.begin(NewCall { head, request });
+        let at = self.calls.begin_with(|| head, request);
         self.calls.trials.attempts.insert(at.0, place);
         let trial = self.calls.trials.list.get_mut(&place).expect("it was just there");
         trial.hedge.as_mut().expect("the call is hedged").attempts.push(at);

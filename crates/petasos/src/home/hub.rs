@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use petasos_base::{Time, Wheel};
 use petasos_call::{
-    BindRequest, Code, HEAD_BYTES, Load, Malformed, RequestHead, ResponseHead, Services, Status,
-    TailWriter, split,
+    BindRequest, Code, HEAD_BYTES, Load, LoadBytes, Malformed, RequestHead, ResponseHead, Services,
+    Status, TailWriter, split,
 };
 use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
 use petasos_schema::LAYOUT_VERSION;
@@ -40,6 +40,8 @@ pub(crate) struct HubParts {
     due: Vec<Due>,
     /// The typical time in handlers, and what became of their requests.
     typical_ns: u64,
+    /// [`HubParts::load`] as it is sent.
+    load: LoadBytes,
     pub(crate) panics: u64,
     pub(crate) malformed: u64,
     /// Lists that are exchanged for those of `Local`, once a turn.
@@ -94,6 +96,7 @@ impl Hub {
             deadlines: Wheel::new(DEADLINE_SLOT_NS, DEADLINE_REACH_NS),
             due: Vec::new(),
             typical_ns: 0,
+            load: LoadBytes::default(),
             panics: 0,
             malformed: 0,
             polled: Vec::new(),
@@ -176,6 +179,7 @@ impl HubParts {
         deadline: Time,
     ) {
         self.waiting.insert(key, task);
+        self.load = self.load().into();
         if deadline != Time::NEVER {
             let due = Due::Handler { task, generation, at: deadline };
             self.deadlines.insert(now, deadline, due);
@@ -189,10 +193,25 @@ impl HubParts {
         self.took(now.nanos_since(since));
     }
 
-    /// A handler took so long.
+    /// A handler was over at once.
     #[inline]
-    pub(crate) fn took(&mut self, ns: u64) {
+    pub(crate) fn took_nothing(&mut self) {
+        if self.typical_ns != 0 {
+            self.took(0);
+        }
+    }
+
+    /// A handler took so long.
+    #[inline(never)]
+    fn took(&mut self, ns: u64) {
         self.typical_ns = self.typical_ns - self.typical_ns / 8 + ns / 8;
+        self.load = self.load().into();
+    }
+
+    /// The head of a response that is a native message and nothing else.
+    #[inline(always)]
+    pub(crate) fn plain_head(&self) -> [u8; HEAD_BYTES] {
+        ResponseHead::plain(self.load)
     }
 
     /// Whether no handler waits.
@@ -245,20 +264,12 @@ impl HubParts {
 
 /// The endpoint's handler of all methods.
 pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_>) {
+    let Request { handle, method, payload } = request;
     let Hub { methods, parts } = hub;
     parts.local.set_turn(Some(cx.now()));
-    let head = request.payload.first_chunk().ok_or(Malformed::TooShort);
-    match head.and_then(|head| RequestHead::parse(*head)) {
-        Ok(head) => {
-            let at = usize::from(request.method).wrapping_sub(1);
-            let method = methods.get_mut(at).expect("numbers are registered with their methods");
-            method.start(parts, cx, request, head);
-        }
-        Err(malformed) => {
-            parts.refuse_malformed(cx, request.handle, malformed);
-            free(cx, request.payload);
-        }
-    }
+    let at = usize::from(method).wrapping_sub(1);
+    let method = methods.get_mut(at).expect("numbers are registered with their methods");
+    method.start(parts, cx, handle, payload);
 }
 
 /// R2: the handler of method 0.

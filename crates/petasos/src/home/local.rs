@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::away::{At, Away, Outcome};
 pub(crate) use super::calls::SPARE_BYTES_MAX;
 pub(crate) use super::calls::Waiter;
-use super::calls::{Calls, NewCall};
+use super::calls::{CallHead, Calls, NewCall};
 use super::channels::Channels;
 use super::shared::{FarCall, Letter, Shared, loop_gone};
 use super::streams::Streams;
@@ -31,7 +31,7 @@ pub(crate) fn here() -> Option<&'static Local> {
 /// The loop of this number, if it is this thread's.
 #[inline(always)]
 pub(crate) fn at_home(home: u32) -> Option<&'static Local> {
-    here().filter(|local| local.shared.home == home)
+    here().filter(|local| local.home == home)
 }
 
 /// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
@@ -50,6 +50,8 @@ impl Task {
 
 /// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
 pub(crate) struct Local {
+    /// The loop's number.
+    home: u32,
     pub(crate) shared: Arc<Shared>,
     pub(crate) clock: Clock,
     pub(crate) calls: RefCell<Calls>,
@@ -74,6 +76,7 @@ impl Local {
     pub(crate) fn new(shared: Arc<Shared>, clock: Clock) -> Local {
         let channels = RefCell::new(Channels::new(shared.clone()));
         Local {
+            home: shared.home,
             shared,
             clock,
             calls: RefCell::default(),
@@ -121,6 +124,9 @@ impl Local {
     }
 
     /// Runs `poll` as the poll of `task`, whose waker is given.
+    ///
+    /// Who polled last is still known afterwards, since the wakers of tasks are theirs for as long
+    /// as there is the loop; see [`Local::forget_polling`] for others.
     #[inline(always)]
     pub(crate) fn polling<R>(
         &self,
@@ -129,22 +135,33 @@ impl Local {
         deadline: Time,
         poll: impl FnOnce() -> R,
     ) -> R {
-        let outer = self.polling.replace((task, waker.data()));
-        let outer_deadline = self.deadline.replace(deadline);
+        self.polling.set((task, waker.data()));
+        self.deadline.set(deadline);
         let result = poll();
-        self.polling.set(outer);
-        self.deadline.set(outer_deadline);
+        self.deadline.set(Time::NEVER);
         result
+    }
+
+    /// Nothing is polled any more: after a panic, or when a waker goes.
+    pub(crate) fn forget_polling(&self) {
+        self.polling.set((Task::NONE, core::ptr::null()));
+        self.deadline.set(Time::NEVER);
     }
 
     /// How to wake who polls with `waker`: without a clone, if the loop does.
     #[inline]
     pub(crate) fn waiter(&self, waker: &Waker) -> Waiter {
-        let (task, data) = self.polling.get();
-        if core::ptr::eq(data, waker.data()) && !data.is_null() {
-            return Waiter::Task(task);
+        match self.task_of(waker) {
+            Some(task) => Waiter::Task(task),
+            None => Waiter::Waker(waker.clone()),
         }
-        Waiter::Waker(waker.clone())
+    }
+
+    /// The task that is being polled, if this is its waker.
+    #[inline(always)]
+    fn task_of(&self, waker: &Waker) -> Option<Task> {
+        let (task, data) = self.polling.get();
+        (core::ptr::eq(data, waker.data()) && !data.is_null()).then_some(task)
     }
 
     #[inline]
@@ -170,9 +187,9 @@ impl Local {
     }
 
     /// Queues a call; gives its place and the place's generation.
-    #[inline]
-    pub(crate) fn begin(&self, call: NewCall) -> At {
-        let at = self.calls.borrow_mut().begin(call);
+    #[inline(always)]
+    pub(crate) fn begin_with(&self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> At {
+        let at = self.calls.borrow_mut().begin_with(head, request);
         self.kick();
         at
     }
@@ -180,14 +197,23 @@ impl Local {
     /// The outcome of a call; otherwise its task is woken when there is one.
     #[inline]
     pub(crate) fn poll_call(&self, at: At, waker: &Waker) -> Option<Outcome> {
-        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
-        if let Some(outcome) = self.calls.borrow_mut().take_outcome(at) {
-            return Some(outcome);
+        let task = self.task_of(waker);
+        match self.calls.borrow_mut().poll(at, task) {
+            Ok(outcome) => return Some(outcome),
+            Err(true) => return None,
+            Err(false) => {}
         }
+        self.await_call(at, waker);
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn await_call(&self, at: At, waker: &Waker) {
+        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
         let waiter = self.waiter(waker);
         let earlier = self.calls.borrow_mut().set_waiter(at.0, waiter);
         drop(earlier);
-        None
     }
 
     /// The future of a call is gone.
@@ -201,6 +227,22 @@ impl Local {
     #[inline]
     pub(crate) fn finish(&self, place: u32, outcome: Result<MsgBuf, Status>) {
         let waiter = self.calls.borrow_mut().finish(place, outcome);
+        self.finished(place, waiter);
+    }
+
+    /// Tells who waits for a call that it has ended.
+    #[inline(always)]
+    pub(crate) fn finished(&self, place: u32, waiter: Waiter) {
+        match waiter {
+            Waiter::Task(task) if task.kind != Task::MAIN.kind => {
+                self.ready.borrow_mut().push(task);
+            }
+            waiter => self.finished_otherwise(place, waiter),
+        }
+    }
+
+    #[inline(never)]
+    fn finished_otherwise(&self, place: u32, waiter: Waiter) {
         if let Waiter::Away(away) = waiter {
             let outcome = self.calls.borrow_mut().take_done(place);
             return away.finish(outcome.expect("the call has just ended"));
@@ -260,7 +302,8 @@ impl Local {
     fn begin_far(&self, call: FarCall) {
         let FarCall { mut call, timeout, away } = call;
         call.head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
-        let at = self.calls.borrow_mut().begin(call);
+        let NewCall { head, request } = call;
+        let at = self.calls.borrow_mut().begin_with(|| head, request);
         self.move_away(at, away);
     }
 

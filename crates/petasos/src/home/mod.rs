@@ -181,6 +181,7 @@ impl Loop {
                 let mut context = TaskContext::from_waker(&waker);
                 let poll = || future.as_mut().poll(&mut context);
                 let polled = local.polling(Task::MAIN, &waker, Time::NEVER, poll);
+                local.forget_polling();
                 if let Poll::Ready(output) = polled {
                     return output;
                 }

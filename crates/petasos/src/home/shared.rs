@@ -203,11 +203,15 @@ impl TaskWaker {
         Arc::new(TaskWaker { shared: shared.clone(), task, woken: AtomicBool::new(false) })
     }
 
-    /// The task is about to be polled: whoever wakes it from now on means another poll.
+    /// The task is about to be polled: whoever wakes it from now on means another poll. Most tasks
+    /// are polled because a call of theirs has ended, which this is not asked about: so the flag is
+    /// looked at before it is changed. One that is set in between stands for a poll to come.
     #[inline]
     pub(crate) fn polled(&self) {
         // Acquire: pairs with the release of `wake_by_ref`, so that the poll sees why it was woken.
-        self.woken.swap(false, Ordering::Acquire);
+        if self.woken.load(Ordering::Acquire) {
+            self.woken.swap(false, Ordering::Acquire);
+        }
     }
 }
 

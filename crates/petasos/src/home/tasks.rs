@@ -4,7 +4,6 @@ use core::cell::RefCell;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,9 +16,26 @@ type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Slot {
     /// `None` while it is polled, and when it is free.
-    future: Option<Spawned>,
+    body: Option<Body>,
     alarm: Arc<TaskWaker>,
+}
+
+/// A future, and its waker, which goes with it so that a poll needs no clone.
+struct Body {
+    future: Spawned,
     waker: Waker,
+}
+
+/// Frees the slot of a future that is over.
+struct Over<'l> {
+    local: &'l Local,
+    slot: u32,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.local.tasks.borrow_mut().free.push(self.slot);
+    }
 }
 
 /// The spawned futures of a loop.
@@ -33,43 +49,35 @@ impl Local {
     /// Adds a future, to be polled in the next turn.
     pub(crate) fn spawn(&self, future: Spawned) {
         let mut tasks = self.tasks.borrow_mut();
-        let slot = match tasks.free.pop() {
-            Some(slot) => {
-                tasks.slots[slot as usize].future = Some(future);
-                slot
-            }
-            None => {
-                let slot = tasks.slots.len() as u32;
-                let alarm = TaskWaker::new(&self.shared, Task { kind: Task::SPAWNED, slot });
-                let waker = Waker::from(alarm.clone());
-                tasks.slots.push(Slot { future: Some(future), alarm, waker });
-                slot
-            }
-        };
+        let slot = tasks.free.pop().unwrap_or_else(|| {
+            let slot = tasks.slots.len() as u32;
+            let alarm = TaskWaker::new(&self.shared, Task { kind: Task::SPAWNED, slot });
+            tasks.slots.push(Slot { body: None, alarm });
+            slot
+        });
+        let entry = &mut tasks.slots[slot as usize];
+        entry.body = Some(Body { future, waker: Waker::from(entry.alarm.clone()) });
         drop(tasks);
         self.make_ready(Task { kind: Task::SPAWNED, slot });
     }
 
-    /// Polls a spawned future. If it panics, it is over.
+    /// Polls a spawned future. If it panics, it is over, and the panic goes on.
+    #[inline]
     pub(crate) fn poll_spawned(&self, slot: u32) {
-        let task = Task { kind: Task::SPAWNED, slot };
-        let (mut future, waker) = {
+        let body = {
             let tasks = &mut *self.tasks.borrow_mut();
             let Some(entry) = tasks.slots.get_mut(slot as usize) else { return };
             entry.alarm.polled();
-            let Some(future) = entry.future.take() else { return };
-            (future, entry.waker.clone())
+            entry.body.take()
         };
-        let poll = || {
-            let mut context = Context::from_waker(&waker);
-            self.polling(task, &waker, Time::NEVER, || future.as_mut().poll(&mut context))
-        };
-        let is_over = !matches!(catch_unwind(AssertUnwindSafe(poll)), Ok(Poll::Pending));
-        if is_over {
-            drop(future);
-            self.tasks.borrow_mut().free.push(slot);
-        } else {
-            self.tasks.borrow_mut().slots[slot as usize].future = Some(future);
+        let Some(Body { mut future, waker }) = body else { return };
+        let over = Over { local: self, slot };
+        let task = Task { kind: Task::SPAWNED, slot };
+        let mut context = Context::from_waker(&waker);
+        let poll = || future.as_mut().poll(&mut context);
+        if self.polling(task, &waker, Time::NEVER, poll).is_pending() {
+            core::mem::forget(over);
+            self.tasks.borrow_mut().slots[slot as usize].body = Some(Body { future, waker });
         }
     }
 

@@ -1,6 +1,10 @@
 //! The loop's work in a turn: from the outbox to the endpoint, and from the ready list to futures.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::vec::Drain;
+
 use petasos_base::{Time, Wheel};
+use petasos_buf::MsgBuf;
 use petasos_call::balance::Report;
 use petasos_call::channel::CallOptions;
 use petasos_call::{BoundMethod, Failure, ResponseHead, Status};
@@ -10,7 +14,7 @@ use petasos_endpoint::{
 
 use super::calls::{CallHead, Calls, Tries};
 use super::channels::{Channels, Slot, Way, Who};
-use super::hub::{Due, Hub};
+use super::hub::{Due, Hub, free};
 use super::local::{Local, Task};
 use super::streams;
 use super::tries::{self, Ended};
@@ -42,7 +46,9 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
         if !local.ready.borrow().is_empty() {
             poll_ready(hub, cx);
         }
-        send_outbox(hub, cx);
+        if local.wants_sending() {
+            send_outbox(hub, cx);
+        }
         streams::turn(hub, cx);
         if local.is_at_rest() {
             break;
@@ -54,6 +60,12 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
 }
 
 impl Local {
+    /// Whether there is something for [`send_outbox`].
+    fn wants_sending(&self) -> bool {
+        let channels = self.channels.borrow();
+        !self.calls.borrow().is_quiet() || channels.has_work() || !channels.told.is_empty()
+    }
+
     /// Whether nothing has been asked for that the turn has not done.
     fn is_at_rest(&self) -> bool {
         self.ready.borrow().is_empty()
@@ -66,7 +78,19 @@ fn poll_ready(hub: &mut Hub, cx: &mut Context<Hub>) {
     let local = hub.parts.local;
     let mut ready = core::mem::take(&mut hub.parts.polled);
     core::mem::swap(&mut ready, &mut local.ready.borrow_mut());
-    for task in ready.drain(..) {
+    let mut tasks = ready.drain(..);
+    // What panics is over, and the others are polled all the same. To catch that for each would
+    // cost more than most polls.
+    while catch_unwind(AssertUnwindSafe(|| poll_each(hub, cx, &mut tasks))).is_err() {
+        local.forget_polling();
+    }
+    drop(tasks);
+    hub.parts.polled = ready;
+}
+
+fn poll_each(hub: &mut Hub, cx: &mut Context<Hub>, tasks: &mut Drain<'_, Task>) {
+    let local = hub.parts.local;
+    for task in tasks {
         match task.kind {
             Task::SPAWNED => local.poll_spawned(task.slot),
             kind => {
@@ -75,7 +99,6 @@ fn poll_ready(hub: &mut Hub, cx: &mut Context<Hub>) {
             }
         }
     }
-    hub.parts.polled = ready;
 }
 
 /// Starts what is in the outbox, and does what follows for channels.
@@ -116,9 +139,7 @@ impl Work<'_> {
         let mut outbox = core::mem::take(spare);
         core::mem::swap(&mut outbox, &mut self.calls.outbox);
         for place in outbox.drain(..) {
-            if let Some(head) = self.calls.queued(place) {
-                self.send(cx, place, &head);
-            }
+            self.send(cx, place);
         }
         *spare = outbox;
         while let Some((channel, ticket)) = self.calls.abandoned.pop() {
@@ -127,8 +148,28 @@ impl Work<'_> {
     }
 
     /// Sends the call in `place`, or lets it wait.
-    #[inline]
-    fn send(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
+    #[inline(always)]
+    fn send(&mut self, cx: &mut Context<Hub>, place: u32) {
+        let Some(head) = self.calls.queued(place) else { return };
+        if head.deadline == Time::NEVER
+            && head.tries == Tries::Plain
+            && !head.recode.is_wished()
+            && let Some(entry) = self.channels.entry(head.channel)
+            && let Some((number, session, method)) = entry.take_usual(head.service, head.method)
+        {
+            let request = self.calls.take_request(place, number);
+            match cx.enqueue_request(session, method, request, on_done, u64::from(place)) {
+                Ok(call) => self.calls.sent(place, call, cx.now()),
+                Err(refused) => self.refused(cx, place, session, refused),
+            }
+            return;
+        }
+        let head = *head;
+        self.send_any(cx, place, &head);
+    }
+
+    #[inline(never)]
+    fn send_any(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
         if head.deadline <= cx.now() {
             // R10: not sent.
             return self.calls.failed.push((place, Failure::Timeout.status()));
@@ -186,7 +227,7 @@ impl Work<'_> {
         self.channels.wait_for_bind(cx, session, head.service, Who::Call(at));
     }
 
-    #[inline]
+    #[inline(never)]
     fn start(
         &mut self,
         cx: &mut Context<Hub>,
@@ -284,22 +325,47 @@ impl Work<'_> {
 
 /// The continuation of calls.
 fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
-    let local = hub.parts.local;
-    let (place, session) = (done.tag as u32, done.session);
-    let payload = match done.result {
+    let Completion { tag, session, request, result } = done;
+    let (local, place) = (hub.parts.local, tag as u32);
+    let payload = match result {
         Ok(payload) => payload,
         Err(error) => {
-            return tries::on_failed(&mut hub.parts, cx, (place, session), done.request, error);
+            return tries::on_failed(&mut hub.parts, cx, (place, session), request, error);
         }
     };
+    let is_coded = payload.get(CODEC_AT).is_some_and(|codec| *codec != 0);
+    if is_coded || local.calls.borrow().tries(place) != Tries::Plain {
+        return on_answered(hub, cx, (place, session), request, payload);
+    }
+    let waiter = {
+        let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
+        calls.finish_answered(place, (request, &payload), |channel, number, since| {
+            let report = || report_of(&payload, since, cx.now());
+            channels.ended(channel, number, session, cx.now(), report);
+        })
+    };
+    free(cx, payload);
+    local.finished(place, waiter);
+}
+
+/// A call has a response that is compressed, or is judged.
+#[inline(never)]
+fn on_answered(
+    hub: &mut Hub,
+    cx: &mut Context<Hub>,
+    (place, session): (u32, SessionId),
+    request: MsgBuf,
+    payload: Payload<'_>,
+) {
+    let local = hub.parts.local;
     let (request, outcome) = {
         let calls = &mut *local.calls.borrow_mut();
         let request = match calls.tries(place) {
             Tries::Plain => {
-                calls.give_buffer(done.request);
+                calls.give_buffer(request);
                 None
             }
-            _ => Some(done.request),
+            _ => Some(request),
         };
         let (channel, number) = calls.session_of(place);
         let channels = &mut *local.channels.borrow_mut();
@@ -315,9 +381,7 @@ fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
         };
         (request, outcome)
     };
-    if let Payload::Buffer(received) = payload {
-        cx.free(received);
-    }
+    free(cx, payload);
     match request {
         None => local.finish(place, outcome),
         Some(request) => {

@@ -1,5 +1,6 @@
 //! Methods as a loop serves them.
 
+mod exchange;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
 mod streams;
@@ -9,8 +10,8 @@ mod unary;
 use core::future::Future;
 use std::sync::Arc;
 
-use petasos_call::{RequestHead, Status};
-use petasos_endpoint::{Context, Request as RawRequest};
+use petasos_call::Status;
+use petasos_endpoint::{Context, Payload, RequestHandle};
 use petasos_message::Message;
 
 use crate::home::ServeError;
@@ -29,8 +30,8 @@ pub(crate) trait LocalMethod {
         &mut self,
         parts: &mut HubParts,
         cx: &mut Context<Hub>,
-        request: RawRequest<'_>,
-        head: RequestHead,
+        handle: RequestHandle,
+        payload: Payload<'_>,
     );
     /// Starts the handler of a stream.
     fn open(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: Handling) {

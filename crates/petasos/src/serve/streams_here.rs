@@ -13,8 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{RequestHead, Status};
-use petasos_endpoint::{Context, Request as RawRequest};
+use petasos_call::Status;
+use petasos_endpoint::{Context, Payload, RequestHandle};
 use petasos_message::Message;
 
 use super::LocalMethod;
@@ -92,7 +92,10 @@ where
                 self.spare = Some(service);
                 Some(result)
             }
-            Err(_) => None,
+            Err(_) => {
+                parts.local.forget_polling();
+                None
+            }
         };
         // What the handler leaves behind comes before the end.
         self.release(index);
@@ -126,7 +129,7 @@ where
     F: Future<Output = Served<T, ()>> + Send + 'static,
     C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Send + Sync + 'static,
 {
-    fn start(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: RawRequest<'_>, _: RequestHead) {
+    fn start(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: RequestHandle, _: Payload<'_>) {
         unreachable!("requests of streams are exchanges");
     }
 

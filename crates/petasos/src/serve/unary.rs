@@ -8,29 +8,23 @@ use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context as TaskContext, Poll, Waker};
-use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{
-    Answer, Code, Codec, Encoding, Failure, Metadata, RequestHead, ResponseHead, Status, read_tail,
-    split,
-};
-use petasos_endpoint::{Context, RejectCode, Request as RawRequest, RequestHandle};
-use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
+use petasos_call::{Answer, Code, Failure, Malformed, Metadata, RequestHead, Status};
+use petasos_endpoint::{Context, Payload, RejectCode, RequestHandle};
+use petasos_message::{Message, Msg};
 
+use super::exchange::{PLAIN, read_request, respond};
 use super::{AnyMethod, LocalMethod, Serving};
-use crate::codec::{decode, framed, unencodable};
 use crate::home::hub::{Hub, HubParts, free};
 use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
 #[cfg(feature = "grpc")]
 use crate::intercept::Hooks;
 use crate::intercept::{Beside, Extensions, around_handler};
-use crate::peer::Origin;
-use crate::recode::{compressed_response, unpacked};
-use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
+use crate::request::{Request, Response};
 use crate::server::workers::{Full, Running, Workers};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
@@ -142,12 +136,18 @@ struct Here<T, Q, P, F, C> {
 struct Slot<F> {
     future: Pin<Box<Option<F>>>,
     waiting: Option<Waiting>,
-    deadline: Time,
-    /// How the answer may be (R6).
-    answer: Answer,
+    how: How,
     generation: u32,
     alarm: Arc<TaskWaker>,
     waker: Waker,
+}
+
+/// What a request asks of its handling.
+#[derive(Clone, Copy)]
+struct How {
+    /// How the answer may be (R6).
+    answer: Answer,
+    deadline: Time,
 }
 
 /// What a handler that waits will answer.
@@ -156,11 +156,31 @@ struct Waiting {
     since: Time,
 }
 
-/// What a poll of a handler gave.
-enum Polled<P> {
-    Pending,
-    Ready(Result<Response<P>, Status>),
-    Panicked,
+/// A handler while it is polled: what becomes of it if it panics.
+struct Polled<'a, T, Q, P, F, C> {
+    method: &'a mut Here<T, Q, P, F, C>,
+    parts: &'a mut HubParts,
+    cx: &'a mut Context<Hub>,
+    slot: u32,
+    handle: Option<RequestHandle>,
+    /// When it was first found waiting.
+    since: Option<Time>,
+}
+
+impl<T, Q, P, F, C> Drop for Polled<'_, T, Q, P, F, C> {
+    #[cold]
+    fn drop(&mut self) {
+        self.parts.local.forget_polling();
+        self.parts.panics += 1;
+        self.method.release(self.slot);
+        if let Some(handle) = self.handle.take() {
+            if let Some(since) = self.since {
+                self.parts.answered(handle.key(), since, self.cx.now());
+            }
+            // R12.
+            self.cx.reject(handle, RejectCode::HandlerFailed);
+        }
+    }
 }
 
 impl<T, Q, P, F, C> Here<T, Q, P, F, C> {
@@ -176,6 +196,17 @@ impl<T, Q, P, F, C> Here<T, Q, P, F, C> {
             types: PhantomData,
         }
     }
+
+    /// Empties a slot whose handler is not over.
+    #[cold]
+    fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        let future = &mut slot.future;
+        // A future whose drop panics is gone all the same.
+        let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
+        self.free.push(index);
+    }
 }
 
 impl<T, Q, P, F, C> Here<T, Q, P, F, C>
@@ -189,19 +220,24 @@ where
         Task { kind: self.kind, slot }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_slot(&mut self) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            return slot;
+        match self.free.pop() {
+            Some(slot) => slot,
+            None => self.add_slot(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_slot(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
         let alarm = TaskWaker::new(&self.shared, self.task(slot));
         let waker = Waker::from(alarm.clone());
         self.slots.push(Slot {
             future: Box::pin(None),
             waiting: None,
-            deadline: Time::NEVER,
-            answer: Answer::default(),
+            how: How { answer: PLAIN, deadline: Time::NEVER },
             generation: 0,
             alarm,
             waker,
@@ -209,89 +245,23 @@ where
         slot
     }
 
-    /// Polls the future in a slot; unless it waits on, the slot is empty then.
-    #[inline]
-    fn poll_slot(&mut self, parts: &mut HubParts, index: u32) -> Polled<P> {
-        let task = self.task(index);
-        let slot = &mut self.slots[index as usize];
-        let Slot { future, waker, deadline, .. } = slot;
-        let poll = || {
-            let future = future.as_mut().as_pin_mut().expect("the slot has a future");
-            let mut context = TaskContext::from_waker(waker);
-            parts.local.polling(task, waker, *deadline, || future.poll(&mut context))
-        };
-        match catch_unwind(AssertUnwindSafe(poll)) {
-            Ok(Poll::Pending) => Polled::Pending,
-            Ok(Poll::Ready((service, result))) => {
-                self.spare = Some(service);
-                self.release(index);
-                Polled::Ready(result)
-            }
-            Err(_) => {
-                parts.panics += 1;
-                self.release(index);
-                Polled::Panicked
-            }
-        }
-    }
-
-    /// Empties a slot.
-    #[inline]
-    fn release(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        let future = &mut slot.future;
-        // A future whose drop panics is gone all the same.
-        let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
-        self.free.push(index);
-    }
-
-    /// Ends the handler that waits in a slot, and gives what it would have answered.
-    fn end(&mut self, parts: &mut HubParts, now: Time, index: u32) -> Option<RequestHandle> {
-        let Waiting { handle, since } = self.slots[index as usize].waiting.take()?;
-        parts.answered(handle.key(), since, now);
-        self.release(index);
-        Some(handle)
-    }
-
-    /// Answers with what the handler in a slot that is empty now has given.
-    fn answer(
-        &self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
-        (handle, slot): (RequestHandle, u32),
-        by: Polled<P>,
-    ) {
-        match by {
-            Polled::Ready(Ok(response)) => {
-                let answer = self.slots[slot as usize].answer;
-                respond(parts, cx, handle, response, answer);
-            }
-            Polled::Ready(Err(status)) => parts.refuse(cx, handle, &status),
-            // R12: as if the endpoint had caught it.
-            Polled::Panicked => cx.reject(handle, RejectCode::HandlerFailed),
-            Polled::Pending => unreachable!("a handler that waits is not answered"),
-        }
-    }
-}
-
-impl<T, Q, P, F, C> LocalMethod for Here<T, Q, P, F, C>
-where
-    T: Send + Sync + 'static,
-    Q: Message,
-    P: Message,
-    F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
-    C: Fn(Arc<T>, Request<Q>) -> F + Send + Sync + 'static,
-{
-    #[inline]
-    fn start(
+    /// A request that is more than a plain message, wrong, or not to be handled.
+    #[inline(never)]
+    fn start_otherwise(
         &mut self,
         parts: &mut HubParts,
         cx: &mut Context<Hub>,
-        raw: RawRequest<'_>,
-        head: RequestHead,
+        handle: RequestHandle,
+        payload: Payload<'_>,
     ) {
-        let RawRequest { handle, payload, .. } = raw;
+        let head = payload.first_chunk().ok_or(Malformed::TooShort);
+        let head = match head.and_then(|head| RequestHead::parse(*head)) {
+            Ok(head) => head,
+            Err(malformed) => {
+                parts.refuse_malformed(cx, handle, malformed);
+                return free(cx, payload);
+            }
+        };
         let limit = || {
             let params = cx.served_params(handle.key().session());
             params.map_or(0, |params| params.request_bytes_max as usize)
@@ -311,45 +281,124 @@ where
                 return parts.refuse(cx, handle, &status);
             }
         };
-        let now = cx.now();
-        let deadline = request.timeout().map_or(Time::NEVER, |left| now + left);
+        let deadline = request.timeout().map_or(Time::NEVER, |left| cx.now() + left);
+        let how = How { answer: head.answer, deadline };
+        self.begin(parts, cx, handle, request, how);
+    }
+
+    /// Puts a request's handler into a slot, and polls it.
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        parts: &mut HubParts,
+        cx: &mut Context<Hub>,
+        handle: RequestHandle,
+        request: Request<Q>,
+        how: How,
+    ) {
         let service = self.spare.take().unwrap_or_else(|| self.service.clone());
         let index = self.take_slot();
-        let call = &self.call;
         let slot = &mut self.slots[index as usize];
-        (slot.deadline, slot.answer) = (deadline, head.answer);
+        slot.how = how;
         slot.alarm.polled();
         // The closure of generated code makes a future and runs nothing.
-        slot.future.set(Some(call(service, request)));
-        match self.poll_slot(parts, index) {
-            Polled::Pending => {
-                let key = handle.key();
-                let slot = &mut self.slots[index as usize];
-                slot.waiting = Some(Waiting { handle, since: now });
-                let generation = slot.generation;
-                parts.wait(now, key, self.task(index), generation, deadline);
-            }
-            over => {
-                parts.took(0);
-                self.answer(parts, cx, (handle, index), over);
-            }
+        slot.future.set(Some((self.call)(service, request)));
+        let Some(handle) = self.run(parts, cx, (index, how), handle, None) else {
+            return parts.took_nothing();
+        };
+        let (key, now) = (handle.key(), cx.now());
+        let slot = &mut self.slots[index as usize];
+        slot.waiting = Some(Waiting { handle, since: now });
+        let generation = slot.generation;
+        parts.wait(now, key, self.task(index), generation, how.deadline);
+    }
+
+    /// Polls the handler in a slot, which has waited `since`. If it is over, the slot is empty
+    /// then, and the request answered; otherwise its handle comes back.
+    ///
+    /// A panic goes on, to whoever runs more than one handler; this one is over.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        parts: &mut HubParts,
+        cx: &mut Context<Hub>,
+        (index, how): (u32, How),
+        handle: RequestHandle,
+        since: Option<Time>,
+    ) -> Option<RequestHandle> {
+        let task = self.task(index);
+        let handle = Some(handle);
+        let mut polled = Polled { method: self, parts, cx, slot: index, handle, since };
+        let Slot { future, waker, .. } = &mut polled.method.slots[index as usize];
+        let future = future.as_mut().as_pin_mut().expect("the slot has a future");
+        let mut context = TaskContext::from_waker(waker);
+        let poll = || future.poll(&mut context);
+        let outcome = polled.parts.local.polling(task, waker, how.deadline, poll);
+        let handle = polled.handle.take();
+        core::mem::forget(polled);
+        let Poll::Ready((service, result)) = outcome else { return handle };
+        let handle = handle.expect("it was just put there");
+        if let Some(since) = since {
+            parts.answered(handle.key(), since, cx.now());
         }
+        self.spare = Some(service);
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.future.set(None);
+        self.free.push(index);
+        match result {
+            Ok(response) => respond(parts, cx, handle, response, how.answer),
+            Err(status) => parts.refuse(cx, handle, &status),
+        }
+        None
+    }
+
+    /// Ends the handler that waits in a slot, and gives what it would have answered.
+    fn end(&mut self, parts: &mut HubParts, now: Time, index: u32) -> Option<RequestHandle> {
+        let Waiting { handle, since } = self.slots[index as usize].waiting.take()?;
+        parts.answered(handle.key(), since, now);
+        self.release(index);
+        Some(handle)
+    }
+}
+
+impl<T, Q, P, F, C> LocalMethod for Here<T, Q, P, F, C>
+where
+    T: Send + Sync + 'static,
+    Q: Message,
+    P: Message,
+    F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
+    C: Fn(Arc<T>, Request<Q>) -> F + Send + Sync + 'static,
+{
+    fn start(
+        &mut self,
+        parts: &mut HubParts,
+        cx: &mut Context<Hub>,
+        handle: RequestHandle,
+        payload: Payload<'_>,
+    ) {
+        if let Payload::Frame(bytes) = &payload
+            && let Some((&RequestHead::PLAIN, body)) = bytes.split_first_chunk()
+            && !cx.is_draining()
+            && !parts.is_full()
+            && let Ok(message) = Msg::copy_native(body)
+        {
+            let how = How { answer: PLAIN, deadline: Time::NEVER };
+            let origin = parts.origin(cx, handle.key().session());
+            let (metadata, extensions) = (Metadata::new(), Extensions::new());
+            let beside = Beside { metadata, timeout: None, extensions, origin };
+            return self.begin(parts, cx, handle, Request::with(message, beside), how);
+        }
+        self.start_otherwise(parts, cx, handle, payload);
     }
 
     fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
         entry.alarm.polled();
-        if entry.waiting.is_none() {
-            return;
-        }
-        match self.poll_slot(parts, slot) {
-            Polled::Pending => {}
-            over => {
-                let waiting = self.slots[slot as usize].waiting.take();
-                let Waiting { handle, since } = waiting.expect("the handler has waited");
-                parts.answered(handle.key(), since, cx.now());
-                self.answer(parts, cx, (handle, slot), over);
-            }
+        let Some(Waiting { handle, since }) = entry.waiting.take() else { return };
+        let how = entry.how;
+        if let Some(handle) = self.run(parts, cx, (slot, how), handle, Some(since)) {
+            self.slots[slot as usize].waiting = Some(Waiting { handle, since });
         }
     }
 
@@ -373,63 +422,4 @@ where
             parts.refuse(cx, handle, &late);
         }
     }
-}
-
-/// The request in `bytes`, behind its head. One that is compressed may become as long as `limit`.
-#[inline]
-fn read_request<Q: Message>(
-    bytes: &[u8],
-    head: &RequestHead,
-    origin: Origin,
-    limit: impl FnOnce() -> usize,
-) -> Result<Request<Q>, Status> {
-    let (body, tail) = split(bytes, head.has_tail)?;
-    let (metadata, extensions) = match head.has_tail {
-        true => {
-            let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
-            (parts.initial, with_trace(parts.trace))
-        }
-        false => (Metadata::new(), Extensions::new()),
-    };
-    let message = match head.codec {
-        Codec::IDENTITY => decode(head.encoding, &bytes[body])?,
-        codec => decode(head.encoding, &unpacked(codec, &bytes[body], limit())?)?,
-    };
-    let left = Duration::from_micros(head.time_left_us.into());
-    let timeout = (!left.is_zero()).then_some(left);
-    Ok(Request::with(message, Beside { metadata, timeout, extensions, origin }))
-}
-
-/// R5, R7: answers with a message, and what is beside it.
-#[inline]
-fn respond<P: Message>(
-    parts: &mut HubParts,
-    cx: &mut Context<Hub>,
-    handle: RequestHandle,
-    response: Response<P>,
-    answer: Answer,
-) {
-    let (message, metadata, trailers) = response.into_parts();
-    let (encoding, image) = match answer.native {
-        true => (Encoding::Native, Msg::into_native(message)),
-        false => (Encoding::Protobuf, Msg::to_protobuf(&message, ROOM_BYTES)),
-    };
-    let image = match image {
-        Ok(image) => image,
-        Err(error) => return parts.refuse(cx, handle, &unencodable(error)),
-    };
-    let tail = tail_of(&metadata, &trailers);
-    let head = ResponseHead {
-        encoding,
-        codec: Codec::IDENTITY,
-        has_tail: !tail.is_empty(),
-        code: Code::Ok,
-        load: parts.load(),
-    };
-    let buf = framed(image, head.to_bytes(), &tail);
-    match answer.codec {
-        Codec::IDENTITY => cx.respond_with(handle, &buf),
-        codec => cx.respond_with(handle, &compressed_response(head, codec, &buf)),
-    }
-    recycle(buf);
 }

@@ -116,6 +116,22 @@ impl ChannelEntry {
         }
     }
 
+    /// [`ChannelEntry::take_at_hand`], if the method there is as it is here; with its number.
+    #[inline(always)]
+    pub(crate) fn take_usual(
+        &mut self,
+        service: u32,
+        method: u16,
+    ) -> Option<(u32, SessionId, u16)> {
+        let session = self.sessions.get_mut(self.at_hand as usize)?.as_mut()?;
+        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
+            return None;
+        };
+        let number = agreement.usual(method)?;
+        session.free = session.free.checked_sub(1)?;
+        Some((self.at_hand, session.id, number))
+    }
+
     /// A slot for a call in the session at hand, if there is one and it knows the method.
     #[inline]
     pub(crate) fn take_at_hand(

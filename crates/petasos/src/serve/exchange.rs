@@ -1,0 +1,100 @@
+//! Unary requests as they arrive, and responses as they leave.
+
+use core::time::Duration;
+
+use petasos_call::{
+    Answer, Code, Codec, Encoding, Metadata, RequestHead, ResponseHead, Status, read_tail, split,
+};
+use petasos_endpoint::{Context, RequestHandle};
+use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
+
+use crate::codec::{decode, framed, unencodable};
+use crate::home::hub::{Hub, HubParts};
+use crate::intercept::{Beside, Extensions};
+use crate::peer::Origin;
+use crate::recode::{compressed_response, unpacked};
+use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
+
+/// How most answers may be.
+pub(super) const PLAIN: Answer = Answer { native: true, codec: Codec::IDENTITY };
+
+/// The request in `bytes`, behind its head. One that is compressed may become as long as `limit`.
+#[inline]
+pub(super) fn read_request<Q: Message>(
+    bytes: &[u8],
+    head: &RequestHead,
+    origin: Origin,
+    limit: impl FnOnce() -> usize,
+) -> Result<Request<Q>, Status> {
+    let (body, tail) = split(bytes, head.has_tail)?;
+    let (metadata, extensions) = match head.has_tail {
+        true => {
+            let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+            (parts.initial, with_trace(parts.trace))
+        }
+        false => (Metadata::new(), Extensions::new()),
+    };
+    let message = match head.codec {
+        Codec::IDENTITY => decode(head.encoding, &bytes[body])?,
+        codec => decode(head.encoding, &unpacked(codec, &bytes[body], limit())?)?,
+    };
+    let left = Duration::from_micros(head.time_left_us.into());
+    let timeout = (!left.is_zero()).then_some(left);
+    Ok(Request::with(message, Beside { metadata, timeout, extensions, origin }))
+}
+
+/// R5, R7: answers with a message, and what is beside it.
+#[inline(always)]
+pub(super) fn respond<P: Message>(
+    parts: &mut HubParts,
+    cx: &mut Context<Hub>,
+    handle: RequestHandle,
+    response: Response<P>,
+    answer: Answer,
+) {
+    let (message, metadata, trailers) = response.into_parts();
+    if !(answer == PLAIN && metadata.is_empty() && trailers.is_empty()) {
+        return respond_otherwise(parts, cx, handle, message, (metadata, trailers), answer);
+    }
+    let image = match Msg::into_native(message) {
+        Ok(image) => image,
+        Err(error) => return parts.refuse(cx, handle, &unencodable(error)),
+    };
+    let buf = framed(image, parts.plain_head(), &[]);
+    cx.respond_with(handle, &buf);
+    recycle(buf);
+}
+
+/// [`respond`], in other forms than the usual one and with more than a message.
+#[inline(never)]
+fn respond_otherwise<P: Message>(
+    parts: &mut HubParts,
+    cx: &mut Context<Hub>,
+    handle: RequestHandle,
+    message: Msg<P>,
+    (metadata, trailers): (Metadata, Metadata),
+    answer: Answer,
+) {
+    let (encoding, image) = match answer.native {
+        true => (Encoding::Native, Msg::into_native(message)),
+        false => (Encoding::Protobuf, Msg::to_protobuf(&message, ROOM_BYTES)),
+    };
+    let image = match image {
+        Ok(image) => image,
+        Err(error) => return parts.refuse(cx, handle, &unencodable(error)),
+    };
+    let tail = tail_of(&metadata, &trailers);
+    let head = ResponseHead {
+        encoding,
+        codec: Codec::IDENTITY,
+        has_tail: !tail.is_empty(),
+        code: Code::Ok,
+        load: parts.load(),
+    };
+    let buf = framed(image, head.to_bytes(), &tail);
+    match answer.codec {
+        Codec::IDENTITY => cx.respond_with(handle, &buf),
+        codec => cx.respond_with(handle, &compressed_response(head, codec, &buf)),
+    }
+    recycle(buf);
+}
