@@ -5,14 +5,19 @@
 //! contiguous packet, and no header ever interrupts the data.
 //!
 //! Ownership is the type's: whoever holds the `MsgBuf` owns its memory. Nothing else refers to
-//! it, so dropping one is always safe; giving it back to a [`Pool`] saves the allocation.
+//! it, so dropping one is always safe; giving it back to a [`Pool`] saves the allocation, and so
+//! does leaving a long one to the process ([`give_spare`]).
 //!
 //! Boundary rule: knows sizes and bytes, nothing of packets' meaning or of sockets.
 
 mod copy;
 mod msgbuf;
 mod pool;
+mod spare;
+mod tail;
 
 pub use copy::{copy_short, copy_short_twice};
 pub use msgbuf::{HEADER_BYTES, MsgBuf, PAYLOAD_BYTES_MIN};
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};
+pub use spare::{SPARE_BYTES_MIN, SPARE_KEPT_BYTES_MAX, give_spare, take_spare};
+pub use tail::SEGMENTS_MAX;

@@ -4,6 +4,10 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
+use bytes::Bytes;
+
+use crate::tail::Tail;
+
 /// Bytes of one packet header, as the wire protocol fixes it.
 pub const HEADER_BYTES: usize = 24;
 
@@ -20,6 +24,9 @@ const DATA_OFFSET: usize = size_of::<Numbers>() + HEADER_BYTES;
 /// One pointer, because a buffer changes hands several times in the life of every call, to one
 /// allocation. The data begin at a multiple of [`MsgBuf::DATA_ALIGN`] and stay where they are while
 /// the buffer lives, [`MsgBuf::skip`] apart.
+///
+/// A message that is to be sent may go on in a *tail*: bytes that are not in the buffer
+/// ([`MsgBuf::attach`]). [`MsgBuf::len`] counts them; slices are of the buffer's own data.
 pub struct MsgBuf {
     /// An allocation of `layout(capacity + skipped)`, all of it initialised: the numbers, room for
     /// header 0, `capacity + skipped` bytes, and room for the later headers when these bytes are
@@ -28,16 +35,18 @@ pub struct MsgBuf {
 }
 
 /// Invariants: `len <= capacity`, `skipped` is a multiple of [`MsgBuf::DATA_ALIGN`], and
-/// `capacity + skipped` fits 32 bits and never changes.
+/// `capacity + skipped` fits 32 bits and never changes; `tail_bytes` is what the tail has, and
+/// `len + tail_bytes` fits 32 bits.
 #[repr(C)]
 struct Numbers {
-    /// Bytes of data.
+    /// Bytes of the buffer's own data.
     len: u32,
     /// The most they can be.
     capacity: u32,
     /// How many bytes behind [`DATA_OFFSET`] they begin.
     skipped: u32,
-    reserved: u32,
+    tail_bytes: u32,
+    tail: Option<Box<Tail>>,
 }
 
 const _: () = assert!(DATA_OFFSET.is_multiple_of(MsgBuf::DATA_ALIGN));
@@ -82,7 +91,8 @@ impl MsgBuf {
         let memory = unsafe { alloc_zeroed(layout) };
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
         let numbers = memory.cast::<Numbers>();
-        let first = Numbers { len: 0, capacity: number, skipped: 0, reserved: 0 };
+        let (len, skipped, tail_bytes) = (0, 0, 0);
+        let first = Numbers { len, capacity: number, skipped, tail_bytes, tail: None };
         // SAFETY: the allocation begins with them, and is aligned for them.
         unsafe { numbers.write(first) };
         MsgBuf { numbers }
@@ -95,25 +105,32 @@ impl MsgBuf {
         buf
     }
 
-    /// Length of the data, in bytes.
+    /// Length of the message, in bytes: of the data, and of a tail if there is one.
     #[inline]
     pub fn len(&self) -> usize {
-        self.numbers().len as usize
+        let Numbers { len, tail_bytes, .. } = self.numbers();
+        (len + tail_bytes) as usize
     }
 
     /// Whether there is no data.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.numbers().len == 0
+        self.len() == 0
     }
 
-    /// The greatest length this buffer can take, in bytes.
+    #[inline]
+    fn own_len(&self) -> usize {
+        self.numbers().len as usize
+    }
+
+    /// The greatest length the buffer's own data can take, in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.numbers().capacity as usize
     }
 
-    /// Sets the length; bytes beyond the old length hold what the memory held.
+    /// Sets the length of the buffer's own data; bytes beyond the old length hold what the memory
+    /// held.
     ///
     /// # Panics
     /// If `len` exceeds the capacity.
@@ -131,34 +148,116 @@ impl MsgBuf {
     /// If there are fewer, or `bytes` is no multiple of [`MsgBuf::DATA_ALIGN`].
     #[inline]
     pub fn skip(&mut self, bytes: usize) {
-        assert!(bytes <= self.len() && bytes.is_multiple_of(MsgBuf::DATA_ALIGN), "data to skip");
+        let skips = bytes <= self.own_len() && bytes.is_multiple_of(MsgBuf::DATA_ALIGN);
+        assert!(skips, "data to skip");
         let numbers = self.numbers_mut();
         numbers.len -= bytes as u32;
         numbers.capacity -= bytes as u32;
         numbers.skipped += bytes as u32;
     }
 
-    /// Takes back whatever was skipped.
+    /// Takes back whatever was skipped, and lets go of a tail: the buffer is as it was before a
+    /// message was sent with it.
     #[inline]
     pub fn rewind(&mut self) {
         let numbers = self.numbers_mut();
         let skipped = core::mem::take(&mut numbers.skipped);
         numbers.len += skipped;
         numbers.capacity += skipped;
+        if numbers.tail_bytes != 0 {
+            self.detach();
+        }
     }
 
-    /// The data.
+    /// Lets the message go on in `segments`, which are sent from where they lie; those of a message
+    /// that fits any packet are copied.
+    ///
+    /// # Panics
+    /// If it has a tail, if there are more than [`crate::SEGMENTS_MAX`] segments, or if the
+    /// message's length does not fit 32 bits; callers bound sizes long before.
+    #[cold]
+    pub fn attach(&mut self, segments: Vec<Bytes>) {
+        assert!(!self.has_tail(), "a message has one tail");
+        let tail = Tail::new(segments);
+        let fits = u32::try_from(self.own_len() + tail.bytes()).is_ok();
+        assert!(fits, "message sizes are bounded by 2^28");
+        if tail.bytes() == 0 {
+            return;
+        }
+        let numbers = self.numbers_mut();
+        numbers.tail_bytes = tail.bytes() as u32;
+        numbers.tail = Some(Box::new(tail));
+        if self.len() <= PAYLOAD_BYTES_MIN {
+            // So short messages are slices, and are sent as such.
+            self.flatten();
+        }
+    }
+
+    /// Whether something is skipped, or there is a tail.
+    #[inline]
+    pub(crate) fn is_changed(&self) -> bool {
+        let Numbers { skipped, tail_bytes, .. } = self.numbers();
+        skipped | tail_bytes != 0
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn detach(&mut self) {
+        drop(self.take_tail());
+    }
+
+    /// Takes the tail away, for another buffer ([`MsgBuf::attach`]). None of it has been sent.
+    pub fn take_tail(&mut self) -> Vec<Bytes> {
+        let numbers = self.numbers_mut();
+        numbers.tail_bytes = 0;
+        numbers.tail.take().map_or_else(Vec::new, |tail| tail.into_segments())
+    }
+
+    /// Whether the message goes on in a tail, so that slices are not all of it.
+    #[inline]
+    pub fn has_tail(&self) -> bool {
+        self.numbers().tail_bytes != 0
+    }
+
+    #[inline]
+    fn tail(&self) -> Option<&Tail> {
+        self.numbers().tail.as_deref()
+    }
+
+    /// Makes all of the message the buffer's own data: a tail is copied behind it, in another
+    /// buffer.
+    pub fn flatten(&mut self) {
+        if self.has_tail() {
+            let mut whole = crate::take_spare(self.len());
+            self.copy_range(0, whole.as_mut_slice());
+            *self = whole;
+        }
+    }
+
+    /// Copies the message's bytes from `start` on, whether they lie in the buffer or in its tail.
+    ///
+    /// # Panics
+    /// If there are fewer than `to` has.
+    pub fn copy_range(&self, start: usize, to: &mut [u8]) {
+        match self.tail() {
+            Some(tail) => tail.copy_range(self.as_slice(), start, to),
+            None => to.copy_from_slice(&self.as_slice()[start..start + to.len()]),
+        }
+    }
+
+    /// The buffer's own data.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len` bytes from there on are the buffer's, initialised, and borrowed with it.
-        unsafe { core::slice::from_raw_parts(self.data().as_ptr(), self.len()) }
+        unsafe { core::slice::from_raw_parts(self.data().as_ptr(), self.own_len()) }
     }
 
-    /// The data, to be written.
+    /// The buffer's own data, to be written. Packets of a message with a tail have what was there
+    /// when their headers were written.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as for `as_slice`, and the buffer is borrowed alone.
-        unsafe { core::slice::from_raw_parts_mut(self.data().as_ptr(), self.len()) }
+        unsafe { core::slice::from_raw_parts_mut(self.data().as_ptr(), self.own_len()) }
     }
 
     /// Where the data begin: a multiple of [`MsgBuf::DATA_ALIGN`], the same for as long as the
@@ -185,10 +284,20 @@ impl MsgBuf {
     /// # Panics
     /// If the message has no such packet.
     #[inline]
-    pub fn write_header(&mut self, index: u32, header: &[u8; HEADER_BYTES]) {
+    pub fn write_header(&mut self, index: u32, payload_bytes: usize, header: &[u8; HEADER_BYTES]) {
+        if self.has_tail() {
+            return self.write_tail_header(index, payload_bytes, header);
+        }
         let place = self.header(index);
         // SAFETY: room for a header in this buffer, which is borrowed alone.
         unsafe { ptr::copy_nonoverlapping(header.as_ptr(), place.as_ptr(), HEADER_BYTES) };
+    }
+
+    #[cold]
+    fn write_tail_header(&mut self, index: u32, payload_bytes: usize, header: &[u8; HEADER_BYTES]) {
+        let mut tail = self.numbers_mut().tail.take().expect("a tail has bytes");
+        tail.write_header(self.as_slice(), index, payload_bytes, header);
+        self.numbers_mut().tail = Some(tail);
     }
 
     /// The packet `index` of the message cut into `payload_bytes` each, header first: either one
@@ -198,8 +307,11 @@ impl MsgBuf {
     /// If the message has no such packet.
     #[inline]
     pub fn packet(&self, index: u32, payload_bytes: usize) -> (&[u8], &[u8]) {
+        if let Some(tail) = self.tail() {
+            return tail.packet(self.as_slice(), index, payload_bytes);
+        }
         if index == 0 {
-            let bytes = HEADER_BYTES + self.len().min(payload_bytes);
+            let bytes = HEADER_BYTES + self.own_len().min(payload_bytes);
             // SAFETY: header 0 and the data behind it, initialised, and borrowed with the buffer.
             return (unsafe { core::slice::from_raw_parts(self.header(0).as_ptr(), bytes) }, &[]);
         }
@@ -211,14 +323,20 @@ impl MsgBuf {
         (unsafe { core::slice::from_raw_parts(header.as_ptr(), HEADER_BYTES) }, body)
     }
 
-    /// Bytes of memory that the buffer occupies.
+    /// The capacity, with whatever is skipped.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        let Numbers { capacity, skipped, .. } = self.numbers();
+        (capacity + skipped) as usize
+    }
+
+    /// Bytes of memory that the buffer occupies, without its tail.
     pub fn footprint_bytes(&self) -> usize {
         self.layout().size()
     }
 
     fn layout(&self) -> Layout {
-        let Numbers { capacity, skipped, .. } = self.numbers();
-        layout((capacity + skipped) as usize)
+        layout(self.room())
     }
 
     #[inline]
@@ -259,6 +377,9 @@ impl Drop for MsgBuf {
     #[inline]
     fn drop(&mut self) {
         let layout = self.layout();
+        if self.has_tail() {
+            self.detach();
+        }
         // SAFETY: allocated with this layout, and freed once.
         unsafe { dealloc(self.numbers.as_ptr().cast(), layout) };
     }
@@ -298,96 +419,4 @@ impl fmt::Debug for MsgBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packet_zero_is_one_contiguous_piece() {
-        let mut buf = MsgBuf::from_slice(b"hello");
-        buf.write_header(0, &[7; HEADER_BYTES]);
-        let (head, body) = buf.packet(0, 1448);
-        assert_eq!(head[..HEADER_BYTES], [7; HEADER_BYTES]);
-        assert_eq!(&head[HEADER_BYTES..], b"hello");
-        assert!(body.is_empty());
-    }
-
-    #[test]
-    fn later_headers_never_touch_the_data() {
-        let data: Vec<u8> = (0..5000u32).map(|i| i as u8).collect();
-        let mut buf = MsgBuf::from_slice(&data);
-        let packets = data.len().div_ceil(PAYLOAD_BYTES_MIN) as u32;
-        for index in 0..packets {
-            buf.write_header(index, &[index as u8; HEADER_BYTES]);
-        }
-        assert_eq!(buf.as_slice(), data);
-        let mut read = Vec::new();
-        for index in 0..packets {
-            let (head, body) = buf.packet(index, PAYLOAD_BYTES_MIN);
-            assert_eq!(head[..HEADER_BYTES], [index as u8; HEADER_BYTES]);
-            read.extend_from_slice(&head[HEADER_BYTES..]);
-            read.extend_from_slice(body);
-        }
-        assert_eq!(read, data);
-    }
-
-    #[test]
-    fn data_are_aligned_and_stay_where_they_are() {
-        let mut bufs: Vec<MsgBuf> =
-            [0, 1, 7, 8, 100, 512, 1024, 5000, 70_000].map(MsgBuf::with_capacity).into();
-        let before: Vec<_> = bufs.iter_mut().map(MsgBuf::data_ptr).collect();
-        for (buf, data) in bufs.iter_mut().zip(&before) {
-            assert!(data.as_ptr().addr().is_multiple_of(MsgBuf::DATA_ALIGN));
-            buf.set_len(buf.capacity());
-            assert_eq!(buf.as_slice().as_ptr(), data.as_ptr().cast_const());
-        }
-        let mut moved: Vec<MsgBuf> = bufs.into_iter().rev().collect();
-        let after: Vec<_> = moved.iter_mut().rev().map(MsgBuf::data_ptr).collect();
-        assert_eq!(before, after);
-    }
-
-    #[test]
-    fn what_is_skipped_is_room_for_header_0_until_it_is_taken_back() {
-        let data: Vec<u8> = (0..5000u32).map(|i| i as u8).collect();
-        let mut buf = MsgBuf::from_slice(&data);
-        let packets = (data.len() - 16).div_ceil(PAYLOAD_BYTES_MIN) as u32;
-        buf.skip(8);
-        buf.skip(8);
-        assert_eq!((buf.len(), buf.capacity()), (4984, 4984));
-        for index in 0..packets {
-            buf.write_header(index, &[0xee; HEADER_BYTES]);
-        }
-        assert_eq!(buf.as_slice(), &data[16..]);
-        assert_eq!(buf.packet(0, 2000).0[HEADER_BYTES..], data[16..2016]);
-        assert_eq!(buf.packet(1, 2000), (&[0xee; HEADER_BYTES][..], &data[2016..4016]));
-        let footprint_bytes = buf.footprint_bytes();
-        buf.rewind();
-        assert_eq!((buf.len(), buf.capacity()), (5000, 5000));
-        assert_eq!((&buf[16..], buf.footprint_bytes()), (&data[16..], footprint_bytes));
-    }
-
-    #[test]
-    #[should_panic(expected = "data to skip")]
-    fn no_more_is_skipped_than_there_is() {
-        let mut buf = MsgBuf::with_capacity(100);
-        buf.set_len(7);
-        buf.skip(8);
-    }
-
-    #[test]
-    #[should_panic(expected = "such a packet")]
-    fn a_header_that_no_packet_has_is_a_bug() {
-        MsgBuf::new(2 * PAYLOAD_BYTES_MIN).write_header(2, &[0; HEADER_BYTES]);
-    }
-
-    #[test]
-    fn an_empty_message_is_one_bare_header() {
-        let buf = MsgBuf::new(0);
-        assert_eq!(buf.packet(0, 1448).0.len(), HEADER_BYTES);
-    }
-
-    #[test]
-    #[should_panic(expected = "length within capacity")]
-    fn a_length_beyond_the_capacity_is_a_bug() {
-        MsgBuf::new(4).set_len(5);
-    }
-}
+mod tests;

@@ -2,9 +2,11 @@
 //!
 //! Classes are powers of two from 128 bytes. A pool belongs to one thread. It bounds what it
 //! *keeps* (so that one burst of large messages does not pin memory for ever) and what it has
-//! *lent out* (so that a hostile peer cannot make the process allocate without end).
+//! *lent out* (so that a hostile peer cannot make the process allocate without end). Long buffers,
+//! which travel between threads, it does not keep itself but has them of the process
+//! ([`crate::take_spare`]).
 
-use crate::MsgBuf;
+use crate::{MsgBuf, SPARE_BYTES_MIN, spare};
 
 /// Smallest class: a header, a small payload and little waste.
 const CLASS_BITS_MIN: u32 = 7;
@@ -16,6 +18,8 @@ const CLASS_COUNT: usize = (CLASS_BITS_MAX - CLASS_BITS_MIN + 1) as usize;
 #[derive(Clone, Copy, Debug)]
 pub struct PoolConfig {
     /// Bytes of free buffers that the pool keeps for later; more are given back to the system.
+    /// Those of 16 KiB to 64 MiB are kept for the whole process and do not count
+    /// ([`crate::SPARE_KEPT_BYTES_MAX`]).
     pub kept_bytes_max: usize,
     /// Bytes of buffers lent out at one time.
     pub lent_bytes_max: usize,
@@ -92,23 +96,51 @@ impl Pool {
             return Err(PoolError::Exhausted);
         }
         self.stats.lent_bytes += capacity;
-        self.stats.allocations += 1;
-        let mut buf = MsgBuf::with_capacity(capacity);
+        let spare = if self.config.reuse { spare::take_kept(capacity) } else { None };
+        let mut buf = spare.unwrap_or_else(|| {
+            self.stats.allocations += 1;
+            MsgBuf::with_capacity(capacity)
+        });
         buf.set_len(len);
         Ok(buf)
     }
 
+    /// Says that a buffer that was lent will not come back: it is its holder's.
+    #[inline]
+    pub fn part_with(&mut self, buf: &MsgBuf) {
+        self.stats.lent_bytes = self.stats.lent_bytes.saturating_sub(buf.room());
+    }
+
+    /// Counts a buffer that the pool did not lend as if it had: it will be given to it.
+    #[inline]
+    pub fn take_over(&mut self, buf: &MsgBuf) {
+        self.stats.lent_bytes += buf.room();
+    }
+
     /// Takes a buffer back. One that this pool did not allocate is welcome if it fits a class.
     #[inline]
-    pub fn give(&mut self, buf: MsgBuf) {
+    pub fn give(&mut self, mut buf: MsgBuf) {
+        if buf.is_changed() {
+            buf.rewind();
+        }
         let capacity = buf.capacity();
         self.stats.lent_bytes = self.stats.lent_bytes.saturating_sub(capacity);
+        if capacity >= SPARE_BYTES_MIN && spare::keeps(capacity) {
+            return self.give_long(buf);
+        }
         let class = class_of(capacity);
         let fits = class < CLASS_COUNT && capacity == 1 << (class as u32 + CLASS_BITS_MIN);
         let room = self.stats.kept_bytes + capacity <= self.config.kept_bytes_max;
         if fits && room && self.config.reuse {
             self.stats.kept_bytes += capacity;
             self.free[class].push(buf);
+        }
+    }
+
+    #[cold]
+    fn give_long(&mut self, buf: MsgBuf) {
+        if self.config.reuse {
+            spare::give_spare(buf);
         }
     }
 
@@ -173,6 +205,19 @@ mod tests {
         pool.give(small);
         assert_eq!(pool.take(512).unwrap().capacity(), 512);
         assert_eq!(pool.stats().allocations, 2);
+    }
+
+    #[test]
+    fn a_buffer_that_was_parted_with_is_not_lent_any_more() {
+        let limits = PoolConfig { lent_bytes_max: 512, ..PoolConfig::default() };
+        let mut pool = Pool::new(limits);
+        let buf = pool.take(500).unwrap();
+        pool.part_with(&buf);
+        assert_eq!(pool.stats().lent_bytes, 0);
+        let other = pool.take(500).unwrap();
+        pool.give(buf);
+        assert_eq!(pool.stats().kept_bytes, 512, "it is as welcome as any");
+        pool.give(other);
     }
 
     #[test]

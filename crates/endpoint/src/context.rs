@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_buf::{MsgBuf, PoolError};
+use petasos_buf::{MsgBuf, PoolError, SPARE_BYTES_MIN};
 use petasos_proto::{Call, Respond};
 use petasos_wire::{Header, RejectCode};
 
@@ -41,6 +41,39 @@ impl<S> Context<S> {
     #[inline]
     pub fn free(&mut self, buf: MsgBuf) {
         self.core.pool.give(buf);
+    }
+
+    /// Takes a buffer that the endpoint gave out of the pool's account: it is its holder's, for as
+    /// long as it likes, on any thread. Whoever is done with it leaves it to the process
+    /// ([`petasos_buf::give_spare`]), or gives it to any pool.
+    #[inline]
+    pub fn part_with(&mut self, buf: &MsgBuf) {
+        self.core.pool.part_with(buf);
+    }
+
+    /// Answers a request with a buffer that is not of the endpoint's pool: without a copy if it is
+    /// long. Its tail stays where it is in any case. Without memory for it, the request is rejected
+    /// as [`RejectCode::HandlerFailed`]: it has run. Gives the buffer back if it was not needed.
+    pub fn respond_in(&mut self, handle: RequestHandle, mut buf: MsgBuf) -> Option<MsgBuf> {
+        if buf.capacity() >= SPARE_BYTES_MIN / 2 {
+            self.core.pool.take_over(&buf);
+            self.respond(handle, buf);
+            return None;
+        }
+        if !buf.has_tail() {
+            self.respond_with(handle, &buf);
+            return Some(buf);
+        }
+        let tail = buf.take_tail();
+        match self.response_buffer(&handle, buf.len()) {
+            Ok(mut response) => {
+                response.as_mut_slice().copy_from_slice(&buf);
+                response.attach(tail);
+                self.respond(handle, response);
+            }
+            Err(_) => self.reject(handle, RejectCode::HandlerFailed),
+        }
+        Some(buf)
     }
 
     /// Starts a call: `continuation` runs, with `tag`, exactly once when it is over. The request's
@@ -301,7 +334,7 @@ impl<S> Core<S> {
         if bytes > SHORT_REQUEST_BYTES_MAX {
             context = match client.send_short(options, context, now) {
                 Ok(sent) => {
-                    sent.context.request.write_header(0, &sent.header.to_bytes());
+                    sent.context.request.write_header(0, bytes, &sent.header.to_bytes());
                     self.tx.push_request(route, session.index, sent.slot, sent.request, 0);
                     let number = sent.call;
                     return Ok(self.enqueued(session, number, bytes, options.timeout_at));

@@ -61,11 +61,18 @@ impl Kept {
 
     /// Takes the buffer away if it can hold `len` bytes.
     pub(crate) fn take_roomy(&mut self, len: usize) -> Option<MsgBuf> {
+        self.buffer.as_mut()?.rewind();
         let roomy = self.buffer.as_ref().is_some_and(|buf| buf.capacity() >= len);
         if roomy { self.take() } else { None }
     }
 
-    /// The message.
+    /// Bytes of the message, a tail included.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.buffer().map_or(usize::from(self.len), MsgBuf::len)
+    }
+
+    /// The message, without a tail.
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self.buffer() {
             Some(buf) => buf,

@@ -33,10 +33,10 @@ impl<S> Core<S> {
                     let buf = &mut session.context_mut(slot).request;
                     if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
                         let part = (packet, payload_bytes);
-                        self.tx.push_part(route, header, buf, part, sealer(secure));
+                        self.tx.push_buffer_part(route, header, buf, part, sealer(secure));
                         continue;
                     }
-                    buf.write_header(packet, &header.to_bytes());
+                    buf.write_header(packet, payload_bytes, &header.to_bytes());
                     self.tx.push_request(route, index, slot, request, packet);
                 }
                 Transmit::Bare(header) => {
@@ -86,14 +86,17 @@ impl<S> Core<S> {
         for packet in start..end {
             let header = entry.session.response_header(slot, packet);
             let kept = entry.session.kept_mut(slot);
-            let short = kept.as_slice().len() <= STAGED_PAYLOAD_BYTES_MAX;
+            let short = kept.len() <= STAGED_PAYLOAD_BYTES_MAX;
             if short || header.has_checksum() {
-                let (message, part) = (kept.as_slice(), (packet, payload_bytes));
-                self.tx.push_part(route, header, message, part, sealer(&mut entry.secure));
+                let (part, sealer) = ((packet, payload_bytes), sealer(&mut entry.secure));
+                match kept.buffer() {
+                    Some(buf) => self.tx.push_buffer_part(route, header, buf, part, sealer),
+                    None => self.tx.push_part(route, header, kept.as_slice(), part, sealer),
+                }
                 continue;
             }
             let buf = kept.buffer_mut().expect("a long response is in a buffer");
-            buf.write_header(packet, &header.to_bytes());
+            buf.write_header(packet, payload_bytes, &header.to_bytes());
             let (kind, slot) = (Kind::Response, slot as u8);
             self.tx.push(TxItem { route, kind, slot, session: index, index: packet, request });
         }

@@ -2,7 +2,7 @@
 //!
 //! Who may touch what: only [`crate::transmit`] takes packets out.
 
-use petasos_buf::{copy_short, copy_short_twice};
+use petasos_buf::{MsgBuf, copy_short, copy_short_twice};
 use petasos_netio::{Route, TX_BATCH_MAX};
 use petasos_seal::Sealer;
 use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header, SEAL_BYTES};
@@ -128,6 +128,25 @@ impl TxQueue {
     ) {
         let padded = message.len() <= payload_bytes;
         self.push_copy(route, header, part(message, index, payload_bytes), padded, sealer);
+    }
+
+    /// [`TxQueue::push_part`] of a message in a buffer, which may have a tail.
+    pub(crate) fn push_buffer_part(
+        &mut self,
+        route: Route,
+        header: Header,
+        message: &MsgBuf,
+        (index, payload_bytes): (u32, usize),
+        sealer: Option<&mut Sealer>,
+    ) {
+        if !message.has_tail() {
+            return self.push_part(route, header, message, (index, payload_bytes), sealer);
+        }
+        let start = index as usize * payload_bytes;
+        let mut part = vec![0; (message.len() - start).min(payload_bytes)];
+        message.copy_range(start, &mut part);
+        let padded = message.len() <= payload_bytes;
+        self.push_copy(route, header, &part, padded, sealer);
     }
 
     /// Queues a message's only packet, in a session without checksums, copying its payload of at
