@@ -2,15 +2,18 @@
 //!
 //! A chunk is a [`MsgBuf`], so that an image that was built in one chunk is sent without a copy
 //! (M21). Each thread keeps chunks of two sizes, also those that were sent and come back: building,
-//! sending, receiving and dropping small messages allocates nothing. The pool has no destructor of
-//! its own, since the state that such a
-//! thread-local needs is looked at with each access; a guard that is registered with the first
-//! chunk empties it when the thread ends.
+//! sending, receiving and dropping small messages allocates nothing. Longer ones are the process's
+//! spare buffers (`petasos_buf::take_spare`).
+//!
+//! The pool has no destructor of its own, since the state that such a thread-local needs is looked
+//! at with each access; a guard that is registered with the first chunk empties it when the thread
+//! ends.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-use petasos_buf::MsgBuf;
+use bytes::Bytes;
+use petasos_buf::{MsgBuf, give_spare, take_spare};
 
 /// Bytes of an arena's first chunk, unless it is asked for more.
 pub(crate) const CHUNK_BYTES: usize = 512;
@@ -74,8 +77,8 @@ pub(crate) fn copied(bytes: &[u8]) -> MsgBuf {
     copy
 }
 
-/// A buffer of `bytes`, their contents unspecified: from the thread's pool, if they are few.
-/// A message that is read in it gives it back.
+/// A buffer of `bytes`, their contents unspecified: from the thread's pool if they are few, and
+/// from the process's if they are many. A message that is read in it gives it back.
 #[inline]
 pub fn buffer(bytes: usize) -> MsgBuf {
     let mut buf = Heap::PRIVATE.take(bytes);
@@ -83,12 +86,33 @@ pub fn buffer(bytes: usize) -> MsgBuf {
     buf
 }
 
-/// Gives the buffer of a message that has been sent, or any other, to the thread's pool, so that
-/// the next message is built in it.
+/// Gives the buffer of a message that has been sent, or any other, to the thread's pool or the
+/// process's, so that the next message is built in it.
 #[inline]
 pub fn recycle(mut buf: MsgBuf) {
     buf.rewind();
     give(buf);
+}
+
+/// A buffer's data as bytes that may be shared. The last owner recycles the buffer.
+pub fn into_bytes(buf: MsgBuf) -> Bytes {
+    Bytes::from_owner(Shared(Some(buf)))
+}
+
+struct Shared(Option<MsgBuf>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(buf) = self.0.take() {
+            recycle(buf);
+        }
+    }
 }
 
 /// Takes back a chunk that [`Heap::take`] gave, on whatever thread.
@@ -129,8 +153,9 @@ impl Pool {
 
     #[inline(never)]
     fn give_other(&self, chunk: MsgBuf) {
-        if chunk.capacity() == LARGE_BYTES {
-            drop(self.large.push(chunk));
+        match chunk.capacity() {
+            LARGE_BYTES => drop(self.large.push(chunk)),
+            _ => give_spare(chunk),
         }
     }
 }
@@ -175,7 +200,7 @@ impl<const N: usize> Stack<N> {
 #[inline(never)]
 fn large(bytes: usize) -> MsgBuf {
     if bytes > LARGE_BYTES {
-        return MsgBuf::with_capacity(bytes);
+        return take_spare(bytes);
     }
     POOL.with(|pool| pool.large.pop()).unwrap_or_else(|| fresh(LARGE_BYTES))
 }

@@ -16,6 +16,7 @@ mod sink;
 mod source;
 mod validate;
 
+use bytes::Bytes;
 use petasos_buf::MsgBuf;
 use petasos_schema::{Hash, LAYOUT_VERSION};
 
@@ -25,6 +26,12 @@ pub use segment::{SEGMENTS_MAX, Segment};
 pub(crate) use source::Private;
 pub use source::{CompactError, Outside, Source};
 pub use validate::validate;
+
+/// A tail of fewer bytes is copied behind its head. It would have few packets, of which those at
+/// either end are copied in any case.
+pub const GATHER_BYTES_MIN: usize = 128 << 10;
+
+const _: () = assert!(SEGMENTS_MAX < petasos_buf::SEGMENTS_MAX, "and one segment behind them");
 
 /// Bytes of an image's header; the root follows it (M20).
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -61,7 +68,7 @@ impl Image {
     /// Bytes of head and tail together, the room included.
     #[expect(clippy::len_without_is_empty, reason = "there is always a room or a header")]
     pub fn len(&self) -> usize {
-        self.head.len() + self.tail.iter().map(Segment::len).sum::<usize>()
+        self.head.len() + self.tail_bytes()
     }
 
     /// The whole in one piece: the tail is copied behind the head.
@@ -82,13 +89,42 @@ impl Image {
         }
     }
 
+    /// The whole with `end` behind it, to be sent: long pieces stay where they are, as the buffer's
+    /// tail (M24), short ones are copied behind the head.
+    #[inline]
+    pub fn into_message(self, end: &[u8]) -> MsgBuf {
+        match self.tail.is_empty() && end.is_empty() {
+            true => self.head,
+            false => self.gathered(end),
+        }
+    }
+
+    /// Bytes of the tail.
+    pub fn tail_bytes(&self) -> usize {
+        self.tail.iter().map(Segment::len).sum()
+    }
+
+    #[cold]
+    fn gathered(self, end: &[u8]) -> MsgBuf {
+        if self.tail_bytes() < GATHER_BYTES_MIN {
+            let mut buf = self.joined(end.len());
+            let start = buf.len() - end.len();
+            buf.as_mut_slice()[start..].copy_from_slice(end);
+            return buf;
+        }
+        let mut buf = self.head;
+        let end = (!end.is_empty()).then(|| Bytes::copy_from_slice(end));
+        buf.attach(self.tail.into_iter().map(Segment::into_bytes).chain(end).collect());
+        buf
+    }
+
     #[cold]
     fn joined(self, tail_bytes: usize) -> MsgBuf {
         let (mut at, len) = (self.head.len(), self.len());
-        let mut buf = match self.head.capacity() < len + tail_bytes {
-            true => sink::larger(&self.head, len + tail_bytes),
-            false => self.head,
-        };
+        let mut buf = self.head;
+        if buf.capacity() < len + tail_bytes {
+            sink::grow(&mut buf, len + tail_bytes);
+        }
         buf.set_len(len + tail_bytes);
         for segment in &self.tail {
             let end = at + segment.len();

@@ -38,10 +38,10 @@ pub use arena::{Arena, ROOM_BYTES};
 pub use edit::Edit;
 pub use encodings::{to_protobuf, view_native};
 pub use error::{DecodeError, EncodeError};
-pub use heap::{Heap, buffer, recycle};
+pub use heap::{Heap, buffer, into_bytes, recycle};
 pub use image::{
-    CompactError, Image, Outside, SEGMENTS_MAX, Segment, Source, compact, is_aligned, is_native,
-    validate,
+    CompactError, GATHER_BYTES_MIN, Image, Outside, SEGMENTS_MAX, Segment, Source, compact,
+    is_aligned, is_native, validate,
 };
 pub use json::{
     FromJson, FromJsonError, LocatedError, ToJson, ToJsonError, json_template, json_to_protobuf,

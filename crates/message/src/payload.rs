@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use petasos_buf::MsgBuf;
 
-use crate::ADOPT_BYTES_MIN;
+use crate::{ADOPT_BYTES_MIN, heap};
 
 /// Bytes, and their owner if one came along. Long ones with an owner are kept where they lie (M16),
 /// all others are copied.
@@ -34,7 +34,7 @@ impl<'a> Payload<'a> {
         match self.0 {
             Kind::Vec(bytes) if !short => Ok(Bytes::from(bytes)),
             Kind::Shared(bytes) if !short => Ok(bytes),
-            Kind::Buffer(bytes) if !short => Ok(Bytes::from_owner(bytes)),
+            Kind::Buffer(bytes) if !short => Ok(heap::into_bytes(bytes)),
             kind => Err(Payload(kind)),
         }
     }

@@ -32,6 +32,13 @@ impl Segment {
         }
     }
 
+    /// The bytes with their owner.
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Segment::Owned(bytes) => bytes,
+        }
+    }
+
     /// The zeros that follow a leaf of `bytes`, up to a multiple of 8 (M24).
     pub(super) fn padding(bytes: usize) -> Option<Segment> {
         static ZEROS: [u8; 7] = [0; 7];

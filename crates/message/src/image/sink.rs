@@ -51,7 +51,8 @@ impl Sink {
         let (start, bytes) = (self.head.len(), bytes as usize);
         let end = start + bytes.next_multiple_of(8);
         if end > self.head.capacity() {
-            self.head = larger(&self.head, end.max(2 * self.head.capacity()));
+            let capacity = end.max(2 * self.head.capacity());
+            grow(&mut self.head, capacity);
         }
         self.head.set_len(end);
         self.head.as_mut_slice()[start + bytes..].fill(0);
@@ -94,11 +95,11 @@ impl Sink {
     }
 }
 
-/// The same contents with room for more.
+/// Moves the contents to a buffer with room for more.
 #[cold]
 #[inline(never)]
-pub(super) fn larger(buf: &MsgBuf, capacity: usize) -> MsgBuf {
-    let mut larger = MsgBuf::with_capacity(capacity);
+pub(super) fn grow(buf: &mut MsgBuf, capacity: usize) {
+    let mut larger = heap::buffer(capacity);
     larger.copy_from(buf);
-    larger
+    heap::recycle(std::mem::replace(buf, larger));
 }
