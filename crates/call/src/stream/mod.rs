@@ -30,6 +30,7 @@ pub use parse::SegmentError;
 pub use segment::{Body, CallerSegment, Message, Messages, Open, ServerSegment};
 pub use server::{ServerEvent, ServerStream};
 pub use session::{Arrival, SessionStreams, StreamNumbers};
+pub use write::LONE_HEAD_BYTES;
 
 #[cfg(test)]
 mod tests;

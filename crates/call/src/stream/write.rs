@@ -5,6 +5,8 @@ use crate::tail::{TailWriter, status_bytes, trace_bytes};
 use crate::{HEAD_BYTES, Metadata, MetadataKind, Status};
 
 pub(super) const RECORD_HEAD_BYTES: usize = 8;
+/// What is before a message that is alone in its segment: the segment's head, and its record's.
+pub const LONE_HEAD_BYTES: usize = HEAD_BYTES + RECORD_HEAD_BYTES;
 pub(super) const OPEN_FIXED_BYTES: usize = 16;
 pub(super) const END_FIXED_BYTES: usize = 8;
 const ALIGNMENT: usize = 8;
@@ -45,15 +47,33 @@ impl<B: Body> CallerSegment<B> {
         total(open.into_iter().chain(messages).chain(std::iter::repeat_n(0, marks)))
     }
 
+    fn head(&self) -> [u8; HEAD_BYTES] {
+        let ([n0, n1], [s0, s1, s2, s3]) = (self.number.to_le_bytes(), self.stream.to_le_bytes());
+        let receive = if self.receive { RECEIVE } else { 0 };
+        [receive, 0, n0, n1, s0, s1, s2, s3]
+    }
+
+    /// The body of a segment of one message and nothing else, and what goes before it. A driver
+    /// that has room there writes no other memory.
+    ///
+    /// # Errors
+    /// The segment, if it is none.
+    pub fn into_lone(self) -> Result<([u8; LONE_HEAD_BYTES], B), Self> {
+        let head = self.head();
+        if self.open.is_some() || self.close || self.reset || self.messages.len() != 1 {
+            return Err(self);
+        }
+        let message = self.messages.into_iter().next().expect("there is one");
+        Ok((lone_head(head, &message), message.body))
+    }
+
     /// Writes the segment. `body` writes a message's bytes where they belong.
     ///
     /// # Panics
     /// If `out` is not [`CallerSegment::bytes`] long.
     pub fn write(&self, out: &mut [u8], mut body: impl FnMut(&B, &mut [u8])) {
         assert_eq!(out.len(), self.bytes(), "a segment is written into as many bytes as it has");
-        let ([n0, n1], [s0, s1, s2, s3]) = (self.number.to_le_bytes(), self.stream.to_le_bytes());
-        let receive = if self.receive { RECEIVE } else { 0 };
-        let mut writer = Writer::new(out, [receive, 0, n0, n1, s0, s1, s2, s3]);
+        let mut writer = Writer::new(out, self.head());
         if let Some(open) = &self.open {
             writer.record(OPEN, &open_content(open));
         }
@@ -77,16 +97,33 @@ impl<B: Body> ServerSegment<B> {
         total(head.into_iter().chain(messages).chain(self.end.as_ref().map(end_bytes)))
     }
 
+    fn head_bytes(&self) -> [u8; HEAD_BYTES] {
+        let [n0, n1] = self.number.to_le_bytes();
+        let send = if self.send { SEND } else { 0 };
+        let ended = if self.ended { ENDED } else { 0 };
+        [send | ended, 0, 0, 0, n0, n1, 0, 0]
+    }
+
+    /// [`CallerSegment::into_lone`] of an answer.
+    ///
+    /// # Errors
+    /// The segment, if it has not just one message.
+    pub fn into_lone(self) -> Result<([u8; LONE_HEAD_BYTES], B), Self> {
+        let head = self.head_bytes();
+        if self.head.is_some() || self.end.is_some() || self.messages.len() != 1 {
+            return Err(self);
+        }
+        let message = self.messages.into_iter().next().expect("there is one");
+        Ok((lone_head(head, &message), message.body))
+    }
+
     /// Writes the segment. `body` writes a message's bytes where they belong.
     ///
     /// # Panics
     /// If `out` is not [`ServerSegment::bytes`] long.
     pub fn write(&self, out: &mut [u8], mut body: impl FnMut(&B, &mut [u8])) {
         assert_eq!(out.len(), self.bytes(), "a segment is written into as many bytes as it has");
-        let [n0, n1] = self.number.to_le_bytes();
-        let send = if self.send { SEND } else { 0 };
-        let ended = if self.ended { ENDED } else { 0 };
-        let mut writer = Writer::new(out, [send | ended, 0, 0, 0, n0, n1, 0, 0]);
+        let mut writer = Writer::new(out, self.head_bytes());
         if let Some(metadata) = &self.head {
             let mut content = Vec::with_capacity(metadata.tail_bytes());
             TailWriter::new(&mut content).metadata(MetadataKind::Initial, metadata);
@@ -99,6 +136,22 @@ impl<B: Body> ServerSegment<B> {
             writer.record(END, &end_content(status));
         }
     }
+}
+
+fn record_head(kind: u8, codec: u8, encoding: u8, content_bytes: usize) -> [u8; 8] {
+    let length = u32::try_from(content_bytes).expect("a record is shorter than 4 GiB");
+    let [l0, l1, l2, l3] = length.to_le_bytes();
+    [kind, codec, encoding, 0, l0, l1, l2, l3]
+}
+
+/// What is before a message that is alone in its segment.
+fn lone_head<B: Body>(head: [u8; HEAD_BYTES], message: &Message<B>) -> [u8; LONE_HEAD_BYTES] {
+    let (codec, encoding) = (message.codec.number(), message.encoding.number());
+    let record = record_head(MESSAGE, codec, encoding, message.body.len());
+    let mut lone = [0; LONE_HEAD_BYTES];
+    lone[..HEAD_BYTES].copy_from_slice(&head);
+    lone[HEAD_BYTES..].copy_from_slice(&record);
+    lone
 }
 
 /// Every record is padded but the last.
@@ -156,9 +209,8 @@ impl<'a> Writer<'a> {
         let start = self.at.next_multiple_of(ALIGNMENT);
         self.out[self.at..start].fill(0);
         let content = start + RECORD_HEAD_BYTES;
-        let length = u32::try_from(content_bytes).expect("a record is shorter than 4 GiB");
-        self.out[start..start + 4].copy_from_slice(&[kind, codec, encoding, 0]);
-        self.out[start + 4..content].copy_from_slice(&length.to_le_bytes());
+        let head = record_head(kind, codec, encoding, content_bytes);
+        self.out[start..content].copy_from_slice(&head);
         self.at = content + content_bytes;
         &mut self.out[content..self.at]
     }
