@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
-use petasos_buf::{MsgBuf, copy_short};
+use petasos_buf::{MsgBuf, SPARE_BYTES_MIN, copy_short};
 use petasos_call::{Encoding, HEAD_BYTES, Status};
 use petasos_message::{
-    DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, recycle,
+    DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, into_bytes,
+    recycle,
 };
 
 /// The message in `body`, as a copy of its own.
@@ -33,6 +34,10 @@ pub(crate) fn decode_in<T: Message>(
     if encoding == Encoding::Native {
         return Msg::from_native(bytes, body).map_err(undecodable);
     }
+    if bytes.capacity() >= SPARE_BYTES_MIN && encoding == Encoding::Protobuf {
+        // Long fields keep the buffer.
+        return decode_protobuf(into_bytes(bytes).slice(body));
+    }
     let message = decode_other(encoding, &bytes[body]);
     recycle(bytes);
     message
@@ -47,24 +52,20 @@ fn decode_other<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, S
     Msg::from_protobuf(Input::Borrowed(body), &limits).map_err(undecodable)
 }
 
-/// R5: a message behind its head, with a tail that may be empty behind it.
+/// R5: a message behind its head, with a tail that may be empty behind it. Long pieces of the
+/// message are not copied: they are the buffer's tail.
 #[inline(always)]
 pub(crate) fn framed(image: Image, head: [u8; HEAD_BYTES], tail: &[u8]) -> MsgBuf {
-    let mut buf = image.into_buf_with(tail.len());
+    let mut buf = image.into_message(tail);
     buf.skip(ROOM_BYTES - HEAD_BYTES);
     copy_short(&mut buf.as_mut_slice()[..HEAD_BYTES], &head);
-    if !tail.is_empty() {
-        let start = buf.len() - tail.len();
-        buf.as_mut_slice()[start..].copy_from_slice(tail);
-    }
     buf
 }
 
-/// The message in what came over gRPC, which long fields of it keep.
+/// The message in bytes that long fields of it keep.
 ///
 /// # Errors
 /// The sender's fault.
-#[cfg(feature = "grpc")]
 pub(crate) fn decode_protobuf<T: Message>(body: bytes::Bytes) -> Result<Msg<T>, Status> {
     let limits = DecodeLimits::for_input(body.len());
     Msg::from_protobuf(Input::Owned(body), &limits).map_err(undecodable)

@@ -21,9 +21,6 @@ use super::local::Task;
 use super::tries::Trials;
 use crate::recode::Recode;
 
-/// Messages of more bytes than this are read where they lie rather than copied.
-pub(crate) const SPARE_BYTES_MAX: usize = 4096;
-
 /// Who judges how an attempt of a call has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tries {
@@ -292,8 +289,10 @@ impl Calls {
 
     /// The attempts of the call in a place are calls of their own. Gives its request.
     pub(crate) fn hedge(&mut self, index: u32) -> MsgBuf {
-        let request = self.take_request(index, 0);
+        let mut request = self.take_request(index, 0);
         self.places[index as usize].stage = Stage::Hedged;
+        // Each attempt has a copy.
+        request.flatten();
         request
     }
 
@@ -482,6 +481,9 @@ impl Calls {
         self.places.iter_mut().map(|place| core::mem::take(&mut place.waiter)).collect()
     }
 }
+
+/// A request's buffer with more than this is not kept for its response.
+const SPARE_BYTES_MAX: usize = 4096;
 
 /// A response in a buffer of the thread's pool: in its request's, if that has room.
 #[inline(always)]

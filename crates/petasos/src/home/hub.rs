@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use petasos_base::{Time, Wheel};
+use petasos_buf::{MsgBuf, SPARE_BYTES_MIN};
 use petasos_call::{
     BindRequest, Code, HEAD_BYTES, Load, LoadBytes, Malformed, RequestHead, ResponseHead, Services,
     Status, TailWriter, split,
@@ -316,7 +317,29 @@ pub(crate) fn abandon(hub: &mut Hub, cx: &mut Context<Hub>, key: RequestKey) {
     streams::abandon(hub, cx, key);
 }
 
-/// Gives a request's buffer back.
+/// The buffer of what was received, for good, if it is so long that it should be read there; what
+/// was received, otherwise.
+#[inline]
+pub(crate) fn kept<'a>(cx: &mut Context<Hub>, payload: Payload<'a>) -> Result<MsgBuf, Payload<'a>> {
+    match payload {
+        Payload::Buffer(buf) if buf.capacity() >= SPARE_BYTES_MIN => {
+            cx.part_with(&buf);
+            Ok(buf)
+        }
+        payload => Err(payload),
+    }
+}
+
+/// Answers with a message in a buffer of its own, and long pieces of it from where they are.
+#[inline(never)]
+pub(crate) fn respond_in(cx: &mut Context<Hub>, handle: RequestHandle, buf: MsgBuf) {
+    if let Some(buf) = cx.respond_in(handle, buf) {
+        petasos_message::recycle(buf);
+    }
+}
+
+/// Gives the buffer of what was received back.
+#[inline]
 pub(crate) fn free(cx: &mut Context<Hub>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);

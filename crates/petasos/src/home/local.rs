@@ -10,7 +10,6 @@ use petasos_call::Status;
 use std::sync::Arc;
 
 use super::away::{At, Away, Outcome};
-pub(crate) use super::calls::SPARE_BYTES_MAX;
 pub(crate) use super::calls::Waiter;
 use super::calls::{CallHead, Calls, NewCall};
 use super::channels::Channels;

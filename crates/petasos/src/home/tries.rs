@@ -245,7 +245,8 @@ impl Work<'_> {
         match trial.poll(budget, now) {
             Step::Send => {
                 let previous = trial.plan.attempts() - 1;
-                let request = self.calls.take_back(place).expect("it is paused");
+                let mut request = self.calls.take_back(place).expect("it is paused");
+                request.flatten();
                 let noted = (previous > 0).then(|| with_previous(&request, previous).ok());
                 self.calls.requeue(place, noted.flatten().unwrap_or(request));
             }

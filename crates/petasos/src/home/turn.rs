@@ -14,7 +14,7 @@ use petasos_endpoint::{
 
 use super::calls::{CallHead, Calls, Tries};
 use super::channels::{Channels, Slot, Way, Who};
-use super::hub::{Due, Hub, free};
+use super::hub::{Due, Hub, free, kept};
 use super::local::{Local, Task};
 use super::streams;
 use super::tries::{self, Ended};
@@ -237,6 +237,7 @@ impl Work<'_> {
     ) {
         let mut request = self.calls.take_request(place, number);
         if head.recode.is_needed(&method) {
+            request.flatten();
             request = match head.recode.request(&request, &method) {
                 Ok(request) => request,
                 Err(status) => {
@@ -334,7 +335,8 @@ fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
         }
     };
     let is_coded = payload.get(CODEC_AT).is_some_and(|codec| *codec != 0);
-    if is_coded || local.calls.borrow().tries(place) != Tries::Plain {
+    let is_long = matches!(payload, Payload::Buffer(_));
+    if is_coded || is_long || local.calls.borrow().tries(place) != Tries::Plain {
         return on_answered(hub, cx, (place, session), request, payload);
     }
     let waiter = {
@@ -348,7 +350,7 @@ fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
     local.finished(place, waiter);
 }
 
-/// A call has a response that is compressed, or is judged.
+/// A call has a response that is compressed or long, or is judged.
 #[inline(never)]
 fn on_answered(
     hub: &mut Hub,
@@ -373,15 +375,19 @@ fn on_answered(
         channels.ended(channel, number, session, cx.now(), report);
         let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
             let limit = cx.session_params(session).map(|it| it.response_bytes_max);
-            unpacked_response(&payload, limit.unwrap_or(0) as usize)
+            let unpacked = unpacked_response(&payload, limit.unwrap_or(0) as usize);
+            free(cx, payload);
+            unpacked
         } else {
-            let mut buf = calls.buffer(payload.len());
-            petasos_buf::copy_short(buf.as_mut_slice(), &payload);
-            Ok(buf)
+            Ok(kept(cx, payload).unwrap_or_else(|payload| {
+                let mut buf = calls.buffer(payload.len());
+                petasos_buf::copy_short(buf.as_mut_slice(), &payload);
+                free(cx, payload);
+                buf
+            }))
         };
         (request, outcome)
     };
-    free(cx, payload);
     match request {
         None => local.finish(place, outcome),
         Some(request) => {

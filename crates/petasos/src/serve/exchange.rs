@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use petasos_buf::SPARE_BYTES_MIN;
 use petasos_call::{
     Answer, Code, Codec, Encoding, Metadata, RequestHead, ResponseHead, Status, read_tail, split,
 };
@@ -9,11 +10,14 @@ use petasos_endpoint::{Context, RequestHandle};
 use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
 
 use crate::codec::{decode, framed, unencodable};
-use crate::home::hub::{Hub, HubParts};
+use crate::home::hub::{Hub, HubParts, respond_in};
 use crate::intercept::{Beside, Extensions};
 use crate::peer::Origin;
 use crate::recode::{compressed_response, unpacked};
 use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
+
+/// Responses of so many bytes are sent from where they lie.
+const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
 
 /// How most answers may be.
 pub(super) const PLAIN: Answer = Answer { native: true, codec: Codec::IDENTITY };
@@ -27,6 +31,17 @@ pub(super) fn read_request<Q: Message>(
     limit: impl FnOnce() -> usize,
 ) -> Result<Request<Q>, Status> {
     let (body, tail) = split(bytes, head.has_tail)?;
+    let beside = beside(head, tail, origin)?;
+    let message = match head.codec {
+        Codec::IDENTITY => decode(head.encoding, &bytes[body])?,
+        codec => decode(head.encoding, &unpacked(codec, &bytes[body], limit())?)?,
+    };
+    Ok(Request::with(message, beside))
+}
+
+/// What comes with a request beside its message.
+#[inline]
+pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<Beside, Status> {
     let (metadata, extensions) = match head.has_tail {
         true => {
             let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
@@ -34,13 +49,9 @@ pub(super) fn read_request<Q: Message>(
         }
         false => (Metadata::new(), Extensions::new()),
     };
-    let message = match head.codec {
-        Codec::IDENTITY => decode(head.encoding, &bytes[body])?,
-        codec => decode(head.encoding, &unpacked(codec, &bytes[body], limit())?)?,
-    };
     let left = Duration::from_micros(head.time_left_us.into());
     let timeout = (!left.is_zero()).then_some(left);
-    Ok(Request::with(message, Beside { metadata, timeout, extensions, origin }))
+    Ok(Beside { metadata, timeout, extensions, origin })
 }
 
 /// R5, R7: answers with a message, and what is beside it.
@@ -61,6 +72,9 @@ pub(super) fn respond<P: Message>(
         Err(error) => return parts.refuse(cx, handle, &unencodable(error)),
     };
     let buf = framed(image, parts.plain_head(), &[]);
+    if buf.len() >= LONG_BYTES_MIN {
+        return respond_in(cx, handle, buf);
+    }
     cx.respond_with(handle, &buf);
     recycle(buf);
 }
@@ -91,10 +105,14 @@ fn respond_otherwise<P: Message>(
         code: Code::Ok,
         load: parts.load(),
     };
-    let buf = framed(image, head.to_bytes(), &tail);
+    let mut buf = framed(image, head.to_bytes(), &tail);
     match answer.codec {
+        Codec::IDENTITY if buf.len() >= LONG_BYTES_MIN => return respond_in(cx, handle, buf),
         Codec::IDENTITY => cx.respond_with(handle, &buf),
-        codec => cx.respond_with(handle, &compressed_response(head, codec, &buf)),
+        codec => {
+            buf.flatten();
+            cx.respond_with(handle, &compressed_response(head, codec, &buf));
+        }
     }
     recycle(buf);
 }

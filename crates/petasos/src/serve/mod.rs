@@ -3,6 +3,7 @@
 mod exchange;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
+mod long;
 mod streams;
 mod streams_here;
 mod unary;

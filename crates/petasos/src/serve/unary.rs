@@ -17,8 +17,8 @@ use petasos_endpoint::{Context, Payload, RejectCode, RequestHandle};
 use petasos_message::{Message, Msg};
 
 use super::exchange::{PLAIN, read_request, respond};
-use super::{AnyMethod, LocalMethod, Serving};
-use crate::home::hub::{Hub, HubParts, free};
+use super::{AnyMethod, LocalMethod, Serving, long};
+use crate::home::hub::{Hub, HubParts, free, kept};
 use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
 #[cfg(feature = "grpc")]
@@ -262,13 +262,19 @@ where
                 return free(cx, payload);
             }
         };
-        let limit = || {
+        let limit = |cx: &Context<Hub>| {
             let params = cx.served_params(handle.key().session());
             params.map_or(0, |params| params.request_bytes_max as usize)
         };
         let origin = parts.origin(cx, handle.key().session());
-        let request = read_request::<Q>(&payload, &head, origin, limit);
-        free(cx, payload);
+        let request = match kept(cx, payload) {
+            Ok(buf) => long::read_request::<Q>(buf, &head, origin, || limit(cx)),
+            Err(payload) => {
+                let request = read_request::<Q>(&payload, &head, origin, || limit(cx));
+                free(cx, payload);
+                request
+            }
+        };
         if cx.is_draining() || parts.is_full() {
             let draining = cx.is_draining();
             let code = if draining { RejectCode::Draining } else { RejectCode::Overloaded };

@@ -170,7 +170,7 @@ impl Encoded {
             true => (Encoding::Native, petasos_message::ROOM_BYTES, Msg::into_native(message)),
             false => (Encoding::Protobuf, room_bytes, Msg::to_protobuf(&message, room_bytes)),
         };
-        let buf = image.map_err(unencodable)?.into_buf();
+        let buf = image.map_err(unencodable)?.into_message(&[]);
         Ok(Encoded { buf, start, encoding })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use petasos::{Channel, Server, ServerBuilder, block_on};
 
+#[allow(unused_imports, reason = "each test file uses its own part")]
 pub use until::until;
 
 use crate::greeter::Service;

@@ -2,12 +2,13 @@
 
 use petasos_base::Time;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
-use petasos_call::{Answer, Codec, Failure, Status};
+use petasos_call::{Answer, Codec, Failure, Status, TailError};
 use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
 };
+use petasos_message::{buffer, recycle};
 
-use super::piece::Keeper;
+use super::piece::{Keeper, Piece, extent};
 use super::table::{Caller, Form, Half, Key, Queued, Streams};
 use crate::home::channels::Granted;
 use crate::home::hub::{Hub, HubParts};
@@ -63,14 +64,20 @@ pub(super) fn send(local: &Local, cx: &mut Context<Hub>, place: u32) {
     let Some(caller) = streams.caller(place) else { return };
     let mut failed = None;
     while let Some(segment) = caller.stream.poll_exchange() {
-        let mut buf = local.calls.borrow_mut().buffer(segment.bytes());
-        segment.write(buf.as_mut_slice(), |piece, to| to.copy_from_slice(piece.as_slice()));
+        let buf = match segment.into_lone() {
+            Ok((head, piece)) => piece.behind(head),
+            Err(segment) => {
+                let mut buf = buffer(segment.bytes());
+                segment.write(buf.as_mut_slice(), Piece::copy_to);
+                buf
+            }
+        };
         let index = usize::from(caller.calls[0].is_some());
         let (session, tag) = (caller.session, caller.tag(place, index));
         match cx.enqueue_request(session, caller.method, buf, on_answer, tag) {
             Ok(call) => caller.calls[index] = Some(call),
             Err(Refused { request, error }) => {
-                local.calls.borrow_mut().give_buffer(request);
+                recycle(request);
                 failed = Some(error);
                 break;
             }
@@ -101,18 +108,19 @@ fn refused(error: EnqueueError) -> Failure {
 fn on_answer(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
     let parts = &mut hub.parts;
     let local = parts.local;
-    local.calls.borrow_mut().give_buffer(done.request);
+    recycle(done.request);
+    let result = done.result.map(|payload| parsed(cx, payload));
     let streams = &mut *local.streams.borrow_mut();
     let (place, index) = (done.tag as u32, (done.tag >> 63) as usize);
     let caller = streams.caller(place).filter(|caller| caller.tag(place, index) == done.tag);
     // Otherwise it was cancelled.
     if let Some(caller) = caller {
         caller.calls[index] = None;
-        match &done.result {
-            Ok(payload) => take(parts, streams, place, payload),
+        match result {
+            Ok(answer) => take(parts, streams, place, answer),
             Err(error) => {
                 let gone = matches!(error, CallError::PeerFailed | CallError::SessionClosed);
-                fail(local, streams, place, failure_of(*error).status(), !gone);
+                fail(local, streams, place, failure_of(error).status(), !gone);
             }
         }
         let is_over = streams.caller(place).is_some_and(|caller| caller.code.is_some());
@@ -122,18 +130,28 @@ fn on_answer(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
             streams.wake_writer_later(place);
         }
     }
-    if let Ok(Payload::Buffer(received)) = done.result {
-        cx.free(received);
-    }
+}
+
+/// What was received as an answer.
+fn parsed(cx: &mut Context<Hub>, payload: Payload<'_>) -> Result<ServerSegment<Piece>, TailError> {
+    let parsed = ServerSegment::parse(&payload, TAIL_BYTES_LIMIT);
+    let messages = parsed.as_ref().map_or((0, 0), |segment| extent(&segment.messages));
+    let mut keeper = Keeper::new(cx, payload, messages);
+    let segment = parsed.map(|segment| segment.map(|range| keeper.keep(range)));
+    keeper.end(cx);
+    segment
 }
 
 /// An answer came.
-fn take(parts: &mut HubParts, streams: &mut Streams, place: u32, bytes: &[u8]) {
+fn take(
+    parts: &mut HubParts,
+    streams: &mut Streams,
+    place: u32,
+    answer: Result<ServerSegment<Piece>, TailError>,
+) {
     let caller = streams.caller(place).expect("the exchange was a call's");
-    match ServerSegment::parse(bytes, TAIL_BYTES_LIMIT) {
+    match answer {
         Ok(segment) => {
-            let keeper = Keeper::new(parts.local, bytes, segment.messages.len());
-            let segment = segment.map(|range| keeper.keep(range));
             let taken = caller.stream.handle_answer(segment);
             caller.code = caller.code.or(caller.stream.end().map(Status::code));
             if taken.is_err() {

@@ -5,120 +5,177 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use petasos_buf::{MsgBuf, copy_short};
-use petasos_call::stream::{Body, Message as Coded};
-use petasos_call::{Codec, Encoding, Status};
-use petasos_message::{DecodeLimits, Input, Message, Msg, is_aligned, view_native};
+use petasos_call::stream::{Body, LONE_HEAD_BYTES, Message as Coded, Messages};
+use petasos_call::{Codec, Status};
+use petasos_endpoint::{Context, Payload};
+use petasos_message::{Message, Msg, buffer};
 
-use crate::codec::undecodable;
-use crate::home::local::{Local, SPARE_BYTES_MAX};
+use crate::codec::{decode, decode_in};
+use crate::home::hub::{Hub, free, kept};
 use crate::recode::{SPOKEN, unpacked};
 use crate::stream::Encoded;
 
 /// A message's bytes.
 pub(crate) enum Piece {
-    /// In a buffer of its own, from a place on.
+    /// In a buffer of its own, from a place on. One that is to be sent may have a tail.
     Own(MsgBuf, usize),
     /// In a buffer with others of its segment.
     Shared(Arc<MsgBuf>, Range<usize>),
 }
 
 impl Piece {
-    pub(super) fn as_slice(&self) -> &[u8] {
+    /// The bytes of one that was received.
+    fn as_slice(&self) -> &[u8] {
         match self {
             Piece::Own(buf, start) => &buf[*start..],
             Piece::Shared(buf, range) => &buf[range.clone()],
         }
     }
+
+    pub(super) fn copy_to(&self, to: &mut [u8]) {
+        match self {
+            Piece::Own(buf, start) => buf.copy_range(*start, to),
+            Piece::Shared(buf, range) => to.copy_from_slice(&buf[range.clone()]),
+        }
+    }
+
+    /// The message behind its head. Nothing is copied if there is room for that, as there is before
+    /// messages that were encoded to be sent.
+    pub(super) fn behind(self, head: [u8; LONE_HEAD_BYTES]) -> MsgBuf {
+        let mut buf = match self {
+            Piece::Own(buf, start) if start == LONE_HEAD_BYTES => buf,
+            piece => {
+                let mut buf = buffer(LONE_HEAD_BYTES + piece.len());
+                piece.copy_to(&mut buf[LONE_HEAD_BYTES..]);
+                buf
+            }
+        };
+        copy_short(&mut buf.as_mut_slice()[..LONE_HEAD_BYTES], &head);
+        buf
+    }
 }
 
 impl Body for Piece {
     fn len(&self) -> usize {
-        self.as_slice().len()
+        match self {
+            Piece::Own(buf, start) => buf.len() - start,
+            Piece::Shared(_, range) => range.len(),
+        }
     }
 }
 
 /// A message to be sent: compressed, if the receiver takes that and it becomes shorter (R8).
-pub(super) fn outgoing(Encoded { buf, start, encoding }: Encoded, codec: Codec) -> Coded<Piece> {
-    let plain = &buf[start..];
-    let codec = codec.for_body(plain.len(), SPOKEN);
+pub(super) fn outgoing(
+    Encoded { mut buf, start, encoding }: Encoded,
+    codec: Codec,
+) -> Coded<Piece> {
+    let codec = codec.for_body(buf.len() - start, SPOKEN);
     if codec != Codec::IDENTITY {
+        buf.flatten();
+        let plain = &buf[start..];
         let packed = petasos_compress::compress(codec, plain, Vec::new());
         if packed.len() < plain.len() {
-            return Coded { encoding, codec, body: Piece::Own(MsgBuf::from_slice(&packed), 0) };
+            let mut body = buffer(LONE_HEAD_BYTES + packed.len());
+            body[LONE_HEAD_BYTES..].copy_from_slice(&packed);
+            return Coded { encoding, codec, body: Piece::Own(body, LONE_HEAD_BYTES) };
         }
     }
     Coded { encoding, codec: Codec::IDENTITY, body: Piece::Own(buf, start) }
 }
 
-/// Takes messages out of what was received: one alone gets a buffer of its own, several share a
-/// copy of the whole. Either way they keep what they need and no more.
-pub(super) struct Keeper<'a> {
-    local: &'a Local,
-    bytes: &'a [u8],
-    shared: Option<Arc<MsgBuf>>,
+/// Takes messages out of what was received: one alone gets a buffer of its own, several share one.
+/// What is long stays where it was received; of what is short there are copies, which have what is
+/// needed and no more.
+pub(super) enum Keeper<'a> {
+    Nothing,
+    /// To be copied from.
+    Received(Payload<'a>),
+    /// For the only message.
+    Own(MsgBuf),
+    /// For all messages.
+    Shared(Arc<MsgBuf>),
 }
 
 impl<'a> Keeper<'a> {
-    pub(super) fn new(local: &'a Local, bytes: &'a [u8], messages: usize) -> Keeper<'a> {
-        let shared = (messages > 1).then(|| Arc::new(MsgBuf::from_slice(bytes)));
-        Keeper { local, bytes, shared }
+    /// For a segment of so many messages, of `bytes` together.
+    pub(super) fn new(
+        cx: &mut Context<Hub>,
+        payload: Payload<'a>,
+        (messages, bytes): (usize, usize),
+    ) -> Keeper<'a> {
+        // A long head must not make a short message keep a long buffer.
+        let mostly_messages = bytes >= payload.len() / 2;
+        let kept = match payload {
+            payload if messages > 0 && mostly_messages => kept(cx, payload),
+            payload => Err(payload),
+        };
+        match (messages, kept) {
+            (0, Err(payload)) => {
+                free(cx, payload);
+                Keeper::Nothing
+            }
+            (1, Ok(buf)) => Keeper::Own(buf),
+            (_, Ok(buf)) => Keeper::Shared(Arc::new(buf)),
+            (1, Err(payload)) => Keeper::Received(payload),
+            (_, Err(payload)) => {
+                let mut copy = buffer(payload.len());
+                copy_short(copy.as_mut_slice(), &payload);
+                free(cx, payload);
+                Keeper::Shared(Arc::new(copy))
+            }
+        }
     }
 
-    pub(super) fn keep(&self, range: Range<usize>) -> Piece {
-        if let Some(shared) = &self.shared {
-            return Piece::Shared(shared.clone(), range);
+    /// The message at `range`.
+    pub(super) fn keep(&mut self, range: Range<usize>) -> Piece {
+        match self {
+            Keeper::Shared(buf) => Piece::Shared(buf.clone(), range),
+            Keeper::Received(payload) => {
+                let mut buf = buffer(range.len());
+                copy_short(buf.as_mut_slice(), &payload[range]);
+                Piece::Own(buf, 0)
+            }
+            Keeper::Own(_) | Keeper::Nothing => {
+                let Keeper::Own(mut buf) = core::mem::replace(self, Keeper::Nothing) else {
+                    unreachable!("there are no more messages than it was told of")
+                };
+                buf.set_len(range.end);
+                Piece::Own(buf, range.start)
+            }
         }
-        let mut buf = self.local.calls.borrow_mut().buffer(range.len());
-        copy_short(buf.as_mut_slice(), &self.bytes[range]);
-        Piece::Own(buf, 0)
+    }
+
+    /// All messages have been taken.
+    pub(super) fn end(self, cx: &mut Context<Hub>) {
+        if let Keeper::Received(payload) = self {
+            free(cx, payload);
+        }
     }
 }
 
-/// The message in a piece. `local` is the loop of this thread, which takes buffers back. One that
-/// is compressed may become as long as `unpacked_bytes_max`.
+/// How many messages there are, and their bytes together.
+pub(super) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
+    (messages.len(), messages.iter().map(|message| message.body.len()).sum())
+}
+
+/// The message in a piece. One that is compressed may become as long as `unpacked_bytes_max`.
 ///
 /// # Errors
 /// R13: the sender's fault.
-pub(super) fn decode<T: Message>(
-    local: Option<&Local>,
-    Coded { encoding, codec, mut body }: Coded<Piece>,
+pub(super) fn decoded<T: Message>(
+    Coded { encoding, codec, body }: Coded<Piece>,
     unpacked_bytes_max: usize,
 ) -> Result<Msg<T>, Status> {
     if codec != Codec::IDENTITY {
         let plain = unpacked(codec, body.as_slice(), unpacked_bytes_max)?;
-        body = Piece::Own(MsgBuf::from_slice(&plain), 0);
+        return decode(encoding, &plain);
     }
-    let bytes = body.as_slice();
-    let is_short = bytes.len() <= SPARE_BYTES_MAX;
-    let decoded = match (encoding, body) {
-        (Encoding::None, _) => return Err(Status::internal("a message without an encoding")),
-        (Encoding::Native, Piece::Own(buf, start)) if !is_short => {
+    match body {
+        Piece::Own(buf, start) => {
             let end = buf.len();
-            return Msg::from_native(buf, start..end).map_err(undecodable);
+            decode_in(encoding, buf, start..end)
         }
-        (Encoding::Native, body) => {
-            let bytes = body.as_slice();
-            let decoded = match is_short && is_aligned(bytes.as_ptr()) {
-                true => view_native::<T>(bytes).map(Msg::from),
-                false => Msg::from_native(MsgBuf::from_slice(bytes), 0..bytes.len()),
-            };
-            recycle(local, body);
-            decoded
-        }
-        (Encoding::Protobuf, body) => {
-            let bytes = body.as_slice();
-            let limits = DecodeLimits::for_input(bytes.len());
-            let decoded = Msg::from_protobuf(Input::Borrowed(bytes), &limits);
-            recycle(local, body);
-            decoded
-        }
-    };
-    decoded.map_err(undecodable)
-}
-
-fn recycle(local: Option<&Local>, body: Piece) {
-    if let (Some(local), Piece::Own(buf, _)) = (local, body) {
-        local.calls.borrow_mut().give_buffer(buf);
+        Piece::Shared(buf, range) => decode(encoding, &buf[range]),
     }
 }
 
@@ -126,7 +183,7 @@ fn recycle(local: Option<&Local>, body: Piece) {
 mod tests {
     use super::*;
     use crate::untyped::Payload;
-    use petasos_call::Code;
+    use petasos_call::{Code, Encoding};
 
     fn encoded(bytes: &[u8]) -> Encoded {
         Encoded { buf: MsgBuf::from_slice(bytes), start: 0, encoding: Encoding::Protobuf }
@@ -161,13 +218,13 @@ mod tests {
         let plain = [&[0x0a, 0xa0, 0x1f][..], &[7; 4000]].concat();
         let packed = |codec| outgoing(encoded(&plain), codec);
         for codec in [Codec::IDENTITY, Codec::GZIP, Codec::LZ4] {
-            let message = decode::<Payload>(None, packed(codec), plain.len());
+            let message = decoded::<Payload>(packed(codec), plain.len());
             assert_eq!(message.and_then(|message| message.to_bytes()), Ok(plain.clone()));
         }
-        let long = decode::<Payload>(None, packed(Codec::GZIP), plain.len() - 1);
+        let long = decoded::<Payload>(packed(Codec::GZIP), plain.len() - 1);
         assert_eq!(long.map(|_| ()).map_err(|s| s.code()), Err(Code::ResourceExhausted));
         let unknown = Coded { codec: Codec::from_number(9), ..packed(Codec::IDENTITY) };
-        let unknown = decode::<Payload>(None, unknown, plain.len());
+        let unknown = decoded::<Payload>(unknown, plain.len());
         assert_eq!(unknown.map(|_| ()).map_err(|s| s.code()), Err(Code::Unimplemented));
     }
 }

@@ -81,8 +81,7 @@ impl Port {
             Event::Head(metadata) => Ok(Incoming::Head(metadata)),
             Event::End(end) => end.map(Incoming::End),
             Event::Message(message) => {
-                let decoded =
-                    piece::decode(at_home(self.home), message, self.form.unpacked_bytes_max);
+                let decoded = piece::decoded(message, self.form.unpacked_bytes_max);
                 decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
             }
         })

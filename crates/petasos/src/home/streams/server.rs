@@ -3,15 +3,16 @@
 use core::time::Duration;
 
 use petasos_call::stream::{
-    Arrival, CallerSegment, Open, ServerEvent, ServerSegment, ServerStream, SessionStreams,
+    Arrival, CallerSegment, Open, SegmentError, ServerEvent, ServerSegment, ServerStream,
+    SessionStreams,
 };
 use petasos_call::{Code, Codec, Metadata, Status};
-use petasos_endpoint::{Context, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
 
-use super::piece::{Keeper, Piece};
+use super::piece::{Keeper, Piece, extent};
 use super::port::Port;
 use super::table::{Form, Half, Key, Served, Server, Side, Streams};
-use crate::home::hub::{Due, Hub, HubParts, WAITING_MAX, free};
+use crate::home::hub::{Due, Hub, HubParts, WAITING_MAX, respond_in};
 use crate::intercept::Beside;
 use crate::request::{TAIL_BYTES_LIMIT, with_trace};
 use crate::stream::{Sink, Source};
@@ -34,10 +35,9 @@ pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_
     let Request { handle, method, payload } = request;
     hub.parts.local.set_turn(Some(cx.now()));
     let kind = u32::from(method) - 1;
-    if let Some(place) = arrive(&mut hub.parts, cx, kind, handle, &payload) {
+    if let Some(place) = arrive(&mut hub.parts, cx, kind, handle, payload) {
         advance(hub, cx, place);
     }
-    free(cx, payload);
 }
 
 /// An exchange arrived; gives the stream that took it.
@@ -46,14 +46,11 @@ fn arrive(
     cx: &mut Context<Hub>,
     kind: u32,
     handle: RequestHandle,
-    bytes: &[u8],
+    payload: Payload<'_>,
 ) -> Option<u32> {
     let local = parts.local;
     let session = handle.key().session();
-    let parsed = CallerSegment::parse(bytes, TAIL_BYTES_LIMIT).map(|segment| {
-        let keeper = Keeper::new(local, bytes, segment.messages.len());
-        segment.map(|range| keeper.keep(range))
-    });
+    let parsed = parsed(cx, payload);
     let streams = &mut *local.streams.borrow_mut();
     let known = streams.served(cx, session)?;
     let arrival = match &parsed {
@@ -88,6 +85,19 @@ fn arrive(
         }
     }
     Some(place)
+}
+
+/// What was received as an exchange.
+fn parsed(
+    cx: &mut Context<Hub>,
+    payload: Payload<'_>,
+) -> Result<CallerSegment<Piece>, SegmentError> {
+    let parsed = CallerSegment::parse(&payload, TAIL_BYTES_LIMIT);
+    let messages = parsed.as_ref().map_or((0, 0), |segment| extent(&segment.messages));
+    let mut keeper = Keeper::new(cx, payload, messages);
+    let segment = parsed.map(|segment| segment.map(|range| keeper.keep(range)));
+    keeper.end(cx);
+    segment
 }
 
 /// Why no stream may begin.
@@ -193,7 +203,10 @@ pub(super) fn answer(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
     let streams = &mut *hub.parts.local.streams.borrow_mut();
     let Some(server) = streams.server(place) else { return };
     while let Some((handle, segment)) = server.stream.poll_answer() {
-        write(cx, handle, &segment);
+        match segment.into_lone() {
+            Ok((head, piece)) => respond_in(cx, handle, piece.behind(head)),
+            Err(segment) => write(cx, handle, &segment),
+        }
     }
     let has_room = server.stream.can_send();
     let over = (server.stream.is_over() && server.number != 0)
@@ -213,15 +226,14 @@ pub(super) fn answer(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
 
 fn write(cx: &mut Context<Hub>, handle: RequestHandle, segment: &ServerSegment<Piece>) {
     let bytes = segment.bytes();
-    let body = |piece: &Piece, to: &mut [u8]| to.copy_from_slice(piece.as_slice());
     if bytes <= SHORT_BYTES_MAX {
         let mut short = [0; SHORT_BYTES_MAX];
-        segment.write(&mut short[..bytes], body);
+        segment.write(&mut short[..bytes], Piece::copy_to);
         return cx.respond_with(handle, &short[..bytes]);
     }
     match cx.response_buffer(&handle, bytes) {
         Ok(mut response) => {
-            segment.write(response.as_mut_slice(), body);
+            segment.write(response.as_mut_slice(), Piece::copy_to);
             cx.respond(handle, response);
         }
         // R12: the caller gives the stream up.

@@ -1,0 +1,32 @@
+//! Long requests, which are read where they were put together.
+
+use petasos_buf::MsgBuf;
+use petasos_call::{Codec, Encoding, RequestHead, Status, split};
+use petasos_message::{Message, recycle};
+
+use super::exchange;
+use crate::codec::decode_in;
+use crate::peer::Origin;
+use crate::request::Request;
+
+/// The request in a buffer that is its own. One that is compressed may become as long as `limit`.
+///
+/// # Errors
+/// R13: the sender's fault.
+#[inline(never)]
+pub(super) fn read_request<Q: Message>(
+    buf: MsgBuf,
+    head: &RequestHead,
+    origin: Origin,
+    limit: impl FnOnce() -> usize,
+) -> Result<Request<Q>, Status> {
+    if head.codec != Codec::IDENTITY || head.encoding == Encoding::None {
+        let request = exchange::read_request(&buf, head, origin, limit);
+        recycle(buf);
+        return request;
+    }
+    let (body, tail) = split(&buf, head.has_tail)?;
+    let beside = exchange::beside(head, tail, origin)?;
+    let message = decode_in(head.encoding, buf, body)?;
+    Ok(Request::with(message, beside))
+}
