@@ -92,6 +92,19 @@ fn the_grpc_port_is_compared_with_tonics_server() {
 }
 
 #[test]
+fn calls_over_tls_are_compared_with_those_of_a_peer_over_tls() {
+    for peer in ["tonic", "petasos-grpc", "petasos-direct"] {
+        let json = json(&["--tls", "--peer", peer, "--phases", "window", "--window", "16"]);
+        assert_eq!(json["parameters"]["tls"], true);
+        for who in ["petasos", "peer", "floor"] {
+            assert!(number(&json[who]["ops_per_s"]) > 0.0, "{who} beside {peer}");
+        }
+    }
+    let finished = rpc(&["--tls", "--transport", "auto"]);
+    assert_eq!(finished.code, Some(1), "shared memory is not sealed: {finished:?}");
+}
+
+#[test]
 fn streams_are_compared_in_messages() {
     let json = json(&["--streaming", "--phases", "spinning,window"]);
     assert_eq!(json["parameters"]["streaming"], true);

@@ -8,8 +8,10 @@ use clap::{Args, ValueEnum};
 use petasos_report::Quantity;
 use serde_json::{Map, Value, json};
 
+use super::certificates::Certificates;
 use super::phase::Phase;
 use super::role::Role;
+use crate::bench::BenchError;
 
 /// Measure typed calls against another RPC system, in the same run
 ///
@@ -37,6 +39,10 @@ pub struct RpcArgs {
     /// What to measure
     #[arg(long, value_delimiter = ',', default_value = "spinning,sleeping,window")]
     pub phases: Vec<Phase>,
+    /// Over TLS 1.3 with certificates at both ends, made for the measurement: Petasos's packets are
+    /// sealed, and HTTP/2 is encrypted by rustls; the floor is not. Not with --transport auto
+    #[arg(long)]
+    pub tls: bool,
     /// What carries Petasos's packets
     #[arg(long, default_value = "udp")]
     pub transport: Carrier,
@@ -106,6 +112,11 @@ impl RpcArgs {
         self.window.unwrap_or(fitting.clamp(1, 128)).max(1)
     }
 
+    /// The certificates that this process was handed, if calls go over TLS.
+    pub fn certificates(&self) -> Result<Option<Certificates>, BenchError> {
+        self.tls.then(Certificates::handed).transpose()
+    }
+
     /// What a window of calls is judged by.
     pub fn window_quantity(&self) -> Quantity {
         match self.payload_bytes() {
@@ -135,6 +146,7 @@ impl RpcArgs {
             "response_bytes": self.response_bytes(),
             "window": (!self.streaming).then(|| self.window()),
             "streaming": self.streaming,
+            "tls": self.tls,
             "peer_awake": self.peer_awake,
             "phases": phases,
             "seconds": self.seconds,

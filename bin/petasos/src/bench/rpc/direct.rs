@@ -37,6 +37,11 @@ fn endpoint<S>(args: &RpcArgs, sleeping: bool, state: S) -> Result<Endpoint<S>, 
     Ok(Endpoint::new(config, open(args)?, Clock::system(), state))
 }
 
+fn node(args: &RpcArgs, listen: Option<SocketAddr>) -> Result<Node, BenchError> {
+    let tls = args.certificates()?.map(|certificates| certificates.datagrams());
+    Ok(Node::start(NodeConfig { listen, tls, ..NodeConfig::default() })?)
+}
+
 /// The server's side.
 pub struct DirectServer {
     endpoint: Endpoint<()>,
@@ -48,7 +53,7 @@ pub struct DirectServer {
 impl DirectServer {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<DirectServer, BenchError> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let node = Node::start(NodeConfig { listen: Some(loopback), ..NodeConfig::default() })?;
+        let node = node(args, Some(loopback))?;
         let mut endpoint = endpoint(args, sleeping, ())?;
         endpoint.register(SIZED, sized);
         endpoint.attach(&node)?;
@@ -87,7 +92,7 @@ pub struct DirectClient {
 
 impl DirectClient {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<DirectClient, BenchError> {
-        let node = Node::start(NodeConfig::default())?;
+        let node = node(args, None)?;
         Ok(DirectClient { node, args: args.clone(), sleeping, endpoints: BTreeMap::new() })
     }
 

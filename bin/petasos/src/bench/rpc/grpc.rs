@@ -30,6 +30,9 @@ impl GrpcServer {
         config.receive_bytes_max = MESSAGE_BYTES_MAX;
         config.stream_window_bytes = STREAM_WINDOW_BYTES;
         config.connection_window_bytes = CONNECTION_WINDOW_BYTES;
+        if let Some(certificates) = args.certificates()? {
+            config.tls = Some(certificates.grpc_server()?);
+        }
         let entered = runtime.enter();
         let server = Services::builder().add(service(args)).grpc("127.0.0.1:0", config).start()?;
         drop(entered);

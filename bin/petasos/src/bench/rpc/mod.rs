@@ -7,6 +7,7 @@
 
 mod args;
 mod blocking;
+mod certificates;
 mod child;
 mod direct;
 mod floor;
@@ -19,6 +20,7 @@ mod role;
 mod rounds;
 mod stop;
 mod tonic;
+mod tonic_codec;
 mod tonic_streams;
 mod typed;
 mod typed_streams;
@@ -26,7 +28,7 @@ mod typed_streams;
 pub use args::RpcArgs;
 
 use super::{BenchError, publish};
-use args::Peer;
+use args::{Carrier, Peer};
 use outcome::Outcome;
 
 /// Runs the measurement, or one process of it.
@@ -36,6 +38,9 @@ pub fn run(args: &RpcArgs) -> Result<(), BenchError> {
     }
     if args.streaming && args.peer == Peer::PetasosDirect {
         return Err("the raw endpoint has no streams; compare with tonic or petasos-grpc".into());
+    }
+    if args.tls && args.transport == Carrier::Auto {
+        return Err("packets in shared memory are not sealed; leave --transport out".into());
     }
     let rounds = rounds::run(args)?;
     let outcome = Outcome::new(args, &rounds);

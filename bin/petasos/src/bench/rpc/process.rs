@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use super::certificates::Certificates;
 use super::phase::{Phase, Turn};
 use super::role::{Contender, Role, Side};
 use crate::bench::BenchError;
@@ -39,9 +40,15 @@ impl DuoTurn {
 
 impl Duo {
     /// Starts both processes with this one's arguments.
-    pub fn start(contender: Contender) -> Result<Duo, BenchError> {
-        let (server, addresses) = Process::start(Role { side: Side::Server, contender }, &[])?;
-        let (client, _) = Process::start(Role { side: Side::Client, contender }, &addresses)?;
+    pub fn start(
+        contender: Contender,
+        certificates: Option<&Certificates>,
+    ) -> Result<Duo, BenchError> {
+        let start = |side, addresses: &[_]| {
+            Process::start(Role { side, contender }, addresses, certificates)
+        };
+        let (server, addresses) = start(Side::Server, &[])?;
+        let (client, _) = start(Side::Client, &addresses)?;
         Ok(Duo { client, server })
     }
 
@@ -61,13 +68,20 @@ impl Duo {
 
 impl Process {
     /// Starts it, and waits until it says where it is, if it is somewhere.
-    fn start(role: Role, server: &[SocketAddr]) -> Result<(Process, Vec<SocketAddr>), BenchError> {
+    fn start(
+        role: Role,
+        server: &[SocketAddr],
+        certificates: Option<&Certificates>,
+    ) -> Result<(Process, Vec<SocketAddr>), BenchError> {
         let name = format!("{}:{}", role.side.name(), role.contender.name());
         let mut command = Command::new(std::env::current_exe()?);
         command.args(std::env::args_os().skip(1)).args(["--role", &name]);
         if !server.is_empty() {
             let server: Vec<_> = server.iter().map(SocketAddr::to_string).collect();
             command.args(["--server", &server.join(",")]);
+        }
+        if let Some(certificates) = certificates {
+            certificates.hand_to(&mut command)?;
         }
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("cannot start a process: {error}"))?;

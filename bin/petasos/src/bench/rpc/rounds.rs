@@ -3,6 +3,7 @@
 use petasos_report::{Histogram, Pairs, Progress, Quantity};
 
 use super::args::{RpcArgs, TURN};
+use super::certificates::Certificates;
 use super::floor;
 use super::phase::Phase;
 use super::process::{Duo, DuoTurn};
@@ -64,6 +65,7 @@ struct Plan {
 struct Stage {
     contenders: Vec<Contender>,
     duos: Vec<Duo>,
+    certificates: Option<Certificates>,
 }
 
 impl Stage {
@@ -72,7 +74,7 @@ impl Stage {
         if let Some(at) = self.contenders.iter().position(|known| *known == contender) {
             return Ok(at);
         }
-        self.duos.push(Duo::start(contender)?);
+        self.duos.push(Duo::start(contender, self.certificates.as_ref())?);
         self.contenders.push(contender);
         Ok(self.duos.len() - 1)
     }
@@ -93,7 +95,8 @@ impl Plan {
 
 /// Measures all phases.
 pub fn run(args: &RpcArgs) -> Result<Rounds, BenchError> {
-    let mut stage = Stage::default();
+    let certificates = args.tls.then(Certificates::new).transpose()?;
+    let mut stage = Stage { certificates, ..Stage::default() };
     let plans = args.phases().into_iter().map(|phase| stage.plan(args, phase));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let mut phases: Vec<_> = plans.iter().map(|plan| PhaseRounds::new(args, plan)).collect();

@@ -20,24 +20,15 @@ use tonic::server::{Grpc as GrpcServer, UnaryService};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server as Transport};
 use tonic::{Request, Response, Status};
-use tonic_prost::ProstCodec;
 
 use super::args::RpcArgs;
 use super::child::{Client, Server};
 use super::pace::{Count, Meter, Pace};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
+use super::tonic_codec::{Fitting, Payload};
 use super::tonic_streams::{FLOW, flood, ping};
 use crate::bench::BenchError;
-
-/// `petasos.bench.Payload` of `protos/bench.proto`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Payload {
-    #[prost(uint32, tag = "1")]
-    pub wanted_bytes: u32,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub data: Bytes,
-}
 
 const CALL: &str = "/petasos.bench.Bench/Call";
 
@@ -79,6 +70,7 @@ pub fn run<F: Future>(runtime: &Runtime, awake: bool, future: F) -> F::Output {
 #[derive(Clone)]
 pub struct Answers {
     bytes: Bytes,
+    codec: Fitting,
 }
 
 impl Answers {
@@ -114,8 +106,8 @@ impl Service<HttpRequest<Body>> for Answers {
     fn call(&mut self, request: HttpRequest<Body>) -> Self::Future {
         let method = self.clone();
         Box::pin(async move {
-            let mut grpc = GrpcServer::new(ProstCodec::<Payload, Payload>::default())
-                .max_decoding_message_size(MESSAGE_BYTES_MAX);
+            let mut grpc =
+                GrpcServer::new(method.codec).max_decoding_message_size(MESSAGE_BYTES_MAX);
             match request.uri().path() {
                 CALL => Ok(grpc.unary(method, request).await),
                 FLOW => Ok(grpc.streaming(method, request).await),
@@ -140,10 +132,14 @@ impl TonicServer {
         let incoming = incoming.with_nodelay(Some(true));
         let address = incoming.local_addr()?;
         let bytes = vec![2; args.response_bytes() as usize].into();
-        let server = Transport::builder()
+        let mut server = Transport::builder()
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .serve_with_incoming(Answers { bytes }, incoming);
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        if let Some(certificates) = args.certificates()? {
+            server = server.tls_config(certificates.tonic_server())?;
+        }
+        let server =
+            server.serve_with_incoming(Answers { bytes, codec: Fitting::new(args) }, incoming);
         drop(runtime.spawn(server));
         drop(entered);
         Ok(TonicServer { runtime, address, awake: args.peer_awake })
@@ -161,10 +157,18 @@ impl Server for TonicServer {
     }
 }
 
+/// What one caller calls with.
+pub struct Caller {
+    pub client: GrpcClient<Channel>,
+    pub codec: Fitting,
+    pub sent: Payload,
+}
+
 /// The client's side.
 pub struct TonicClient {
     runtime: Runtime,
     channel: Channel,
+    codec: Fitting,
     window: usize,
     bytes: Bytes,
     response_bytes: u32,
@@ -177,20 +181,29 @@ impl TonicClient {
         let server = args.server.first().ok_or("--server names no server")?;
         let runtime = runtime(args)?;
         let entered = runtime.enter();
-        let channel = Endpoint::from_shared(format!("http://{server}"))?
+        let scheme = if args.tls { "https" } else { "http" };
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{server}"))?
             .tcp_nodelay(true)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .connect_lazy();
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        if let Some(certificates) = args.certificates()? {
+            endpoint = endpoint.tls_config(certificates.tonic_client())?;
+        }
+        let channel = endpoint.connect_lazy();
         drop(entered);
         let bytes = vec![1; args.size as usize].into();
         let (window, response_bytes) = (args.window(), args.response_bytes());
-        let (streaming, awake) = (args.streaming, args.peer_awake);
-        Ok(TonicClient { runtime, channel, window, bytes, response_bytes, streaming, awake })
+        let (streaming, awake, codec) = (args.streaming, args.peer_awake, Fitting::new(args));
+        Ok(TonicClient { runtime, channel, codec, window, bytes, response_bytes, streaming, awake })
     }
 
-    fn grpc(&self) -> GrpcClient<Channel> {
-        GrpcClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    fn caller(&self) -> Caller {
+        let client = GrpcClient::new(self.channel.clone());
+        Caller {
+            client: client.max_decoding_message_size(MESSAGE_BYTES_MAX),
+            codec: self.codec,
+            sent: self.shape(),
+        }
     }
 
     /// What is sent.
@@ -207,14 +220,14 @@ impl Client for TonicClient {
         let counts = run(&self.runtime, awake, async {
             let calls: Vec<_> = match (self.streaming, phase) {
                 (false, _) => {
-                    let call = |_| tokio::spawn(call(self.grpc(), pace.meter(), self.shape()));
+                    let call = |_| tokio::spawn(call(self.caller(), pace.meter()));
                     (0..callers).map(call).collect()
                 }
                 (true, Phase::Window) => {
                     let meters = (pace.meter(), pace.meter());
-                    vec![tokio::spawn(flood(self.grpc(), meters, self.shape()))]
+                    vec![tokio::spawn(flood(self.caller(), meters))]
                 }
-                (true, _) => vec![tokio::spawn(ping(self.grpc(), pace.meter(), self.shape()))],
+                (true, _) => vec![tokio::spawn(ping(self.caller(), pace.meter()))],
             };
             let mut counts = Vec::new();
             for call in calls {
@@ -227,15 +240,12 @@ impl Client for TonicClient {
 }
 
 /// What each caller does: one call after the other.
-async fn call(
-    mut client: GrpcClient<Channel>,
-    mut meter: Meter,
-    sent: Payload,
-) -> Result<Count, String> {
+async fn call(mut caller: Caller, mut meter: Meter) -> Result<Count, String> {
+    let Caller { client, codec, sent } = &mut caller;
     while meter.goes_on() {
         client.ready().await.map_err(|error| error.to_string())?;
-        let (path, codec) = (PathAndQuery::from_static(CALL), ProstCodec::default());
-        let response = client.unary(Request::new(sent.clone()), path, codec).await;
+        let path = PathAndQuery::from_static(CALL);
+        let response = client.unary(Request::new(sent.clone()), path, *codec).await;
         let response: Response<Payload> = response.map_err(|status| status.to_string())?;
         meter.ended(response.get_ref().data.len(), sent.wanted_bytes)?;
     }

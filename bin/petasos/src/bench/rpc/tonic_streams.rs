@@ -9,12 +9,11 @@ use tonic::codegen::tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::codegen::tokio_stream::{self, Stream, StreamExt};
 use tonic::codegen::{BoxFuture, BoxStream};
 use tonic::server::StreamingService;
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 use super::pace::{Count, Meter};
-use super::tonic::{Answers, GrpcClient, Payload};
+use super::tonic::{Answers, Caller};
+use super::tonic_codec::Payload;
 
 /// The path of the method.
 pub const FLOW: &str = "/petasos.bench.Bench/Flow";
@@ -35,12 +34,12 @@ impl StreamingService<Payload> for Answers {
 }
 
 async fn open(
-    client: &mut GrpcClient<Channel>,
+    Caller { client, codec, .. }: &mut Caller,
     requests: impl Stream<Item = Payload> + Send + 'static,
 ) -> Result<Streaming<Payload>, String> {
     client.ready().await.map_err(|error| error.to_string())?;
-    let (path, codec) = (PathAndQuery::from_static(FLOW), ProstCodec::default());
-    let opened = client.streaming(Request::new(requests), path, codec).await;
+    let path = PathAndQuery::from_static(FLOW);
+    let opened = client.streaming(Request::new(requests), path, *codec).await;
     Ok(opened.map_err(text)?.into_inner())
 }
 
@@ -49,13 +48,10 @@ fn text(status: Status) -> String {
 }
 
 /// Each message after the answer to the one before.
-pub async fn ping(
-    mut client: GrpcClient<Channel>,
-    mut meter: Meter,
-    sent: Payload,
-) -> Result<Count, String> {
+pub async fn ping(mut caller: Caller, mut meter: Meter) -> Result<Count, String> {
+    let sent = caller.sent.clone();
     let (out, requests) = unbounded_channel();
-    let mut answers = open(&mut client, UnboundedReceiverStream::new(requests)).await?;
+    let mut answers = open(&mut caller, UnboundedReceiverStream::new(requests)).await?;
     while meter.goes_on() {
         out.send(sent.clone()).map_err(|_| "the stream has ended")?;
         let answer = answers.message().await.map_err(text)?.ok_or("the stream has ended")?;
@@ -66,10 +62,10 @@ pub async fn ping(
 
 /// As many messages as go, until the turn is over and all are answered.
 pub async fn flood(
-    mut client: GrpcClient<Channel>,
+    mut caller: Caller,
     (mut begun, mut answered): (Meter, Meter),
-    sent: Payload,
 ) -> Result<Count, String> {
+    let sent = caller.sent.clone();
     let wanted_bytes = sent.wanted_bytes;
     // Taken by the connection as its windows allow.
     let requests = iter::from_fn(move || {
@@ -77,7 +73,7 @@ pub async fn flood(
         begun.passed();
         more.then(|| sent.clone())
     });
-    let mut answers = open(&mut client, tokio_stream::iter(requests)).await?;
+    let mut answers = open(&mut caller, tokio_stream::iter(requests)).await?;
     while let Some(answer) = answers.message().await.map_err(text)? {
         answered.ended(answer.data.len(), wanted_bytes)?;
     }

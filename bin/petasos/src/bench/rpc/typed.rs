@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use petasos::{Channel, Loop, LoopConfig, Msg, Request, Response, Sender, Status, Streaming};
+use petasos::{
+    Channel, Loop, LoopConfig, Msg, Request, Response, Security, Sender, Status, Streaming,
+};
 use petasos_endpoint::{LocalPolicy, Polling};
 
 use super::args::{Carrier, RpcArgs};
@@ -29,7 +31,11 @@ pub fn polling(sleeping: bool) -> Polling {
     if sleeping { Polling::Adaptive { spin: Duration::ZERO } } else { Polling::Spin }
 }
 
-fn config(args: &RpcArgs, sleeping: bool, listen: Option<SocketAddr>) -> LoopConfig {
+fn config(
+    args: &RpcArgs,
+    sleeping: bool,
+    listen: Option<SocketAddr>,
+) -> Result<LoopConfig, BenchError> {
     let local = match args.transport {
         Carrier::Udp => LocalPolicy::Never,
         Carrier::Auto => LocalPolicy::Auto,
@@ -37,7 +43,10 @@ fn config(args: &RpcArgs, sleeping: bool, listen: Option<SocketAddr>) -> LoopCon
     let mut config = LoopConfig { listen, ..LoopConfig::default() };
     config.endpoint.polling = polling(sleeping);
     config.io.local = local;
-    config
+    if let Some(certificates) = args.certificates()? {
+        config.security = Security::Tls(certificates.datagrams());
+    }
+    Ok(config)
 }
 
 /// A message with the first `len` of these bytes; long ones are shared, not copied.
@@ -101,7 +110,7 @@ pub struct TypedServer {
 impl TypedServer {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedServer, BenchError> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let home = Loop::new(config(args, sleeping, Some(loopback)))?;
+        let home = Loop::new(config(args, sleeping, Some(loopback))?)?;
         home.serve(service(args))?;
         let address = home.local_address().ok_or("the loop does not listen")?;
         Ok(TypedServer { home, address })
@@ -131,7 +140,7 @@ pub struct TypedClient {
 
 impl TypedClient {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedClient, BenchError> {
-        let home = Loop::new(config(args, sleeping, None))?;
+        let home = Loop::new(config(args, sleeping, None)?)?;
         let server = *args.server.first().ok_or("--server names no server")?;
         let channel = home.channel(server);
         let bytes = vec![1; args.size as usize].into();
