@@ -6,6 +6,7 @@
 
 pub mod arguments;
 pub mod cases;
+mod load;
 mod server;
 
 /// The services, as generated.
@@ -14,12 +15,22 @@ pub mod service {
     include!(concat!(env!("OUT_DIR"), "/grpc.testing.rs"));
 }
 
+/// The service of load reports, as generated.
+#[allow(missing_docs, reason = "xDS's declarations")]
+pub mod orca {
+    include!(concat!(env!("OUT_DIR"), "/xds.service.orca.v3.rs"));
+}
+
+pub use load::Load;
 pub use server::Interop;
 
 /// Metadata that servers send back at the beginning.
 pub const ECHO_INITIAL: &str = "x-grpc-test-echo-initial";
 /// Metadata that servers send back at the end.
 pub const ECHO_TRAILING: &str = "x-grpc-test-echo-trailing-bin";
+
+/// Trailing metadata that tell a server's load.
+pub const LOAD_REPORT: &str = "endpoint-load-metrics-bin";
 
 /// A payload of zeros.
 pub fn payload(bytes: usize) -> petasos::Msg<service::Payload> {

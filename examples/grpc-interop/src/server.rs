@@ -9,14 +9,17 @@ use crate::service::{
     StreamingInputCallResponse, StreamingOutputCallRequest, StreamingOutputCallResponse,
     TestService,
 };
-use crate::{ECHO_INITIAL, ECHO_TRAILING, payload};
+use crate::{ECHO_INITIAL, ECHO_TRAILING, LOAD_REPORT, Load, load, payload};
 
 /// The largest payload that is sent, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 1 << 26;
 
 /// The service that all cases are run against.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Interop;
+#[derive(Clone, Debug, Default)]
+pub struct Interop {
+    /// What is reported out of band.
+    pub load: Load,
+}
 
 impl TestService for Interop {
     async fn empty_call(&self, _: Request<Empty>) -> Result<Response<Empty>, Status> {
@@ -34,6 +37,13 @@ impl TestService for Interop {
         let mut response = Response::new(message);
         *response.metadata_mut() = echo(request.metadata(), ECHO_INITIAL);
         *response.trailers_mut() = echo(request.metadata(), ECHO_TRAILING);
+        if let Some(wanted) = request.orca_per_query_report() {
+            let mut report = Vec::new();
+            let encoded = Msg::append_protobuf(&load::report(wanted), &mut report);
+            encoded.map_err(|error| Status::internal(error.to_string()))?;
+            let added = response.trailers_mut().append_bin(LOAD_REPORT, &report);
+            added.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        }
         Ok(response)
     }
 
@@ -74,6 +84,9 @@ impl TestService for Interop {
         *responses.trailers_mut() = echo(requests.metadata(), ECHO_TRAILING);
         responses.send_metadata();
         while let Some(request) = requests.message().await? {
+            if let Some(wanted) = request.orca_oob_report() {
+                self.load.set(load::report(wanted));
+            }
             answer(&request, &mut responses).await?;
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use grpc_interop::orca::OpenRcaServiceServer;
 use grpc_interop::service::TestServiceServer;
 use grpc_interop::{Interop, arguments};
 use petasos::Server;
@@ -36,7 +37,9 @@ async fn serve() -> Result<(), Failure> {
         }
         _ => return Err("--tls-cert and --tls-key go together".into()),
     }
-    let server = Server::builder().add(TestServiceServer::new(Interop));
+    let interop = Interop::default();
+    let reports = OpenRcaServiceServer::new(interop.load.clone());
+    let server = Server::builder().add(TestServiceServer::new(interop)).add(reports);
     let server = server.grpc(format!("{host}:{port}"), config).start()?;
     let address = server.grpc_address().expect("it was asked for");
     println!("listening on {address}");

@@ -1,5 +1,6 @@
 //! What the client does, case by case.
 
+mod load;
 mod status;
 mod stream;
 mod unary;
@@ -75,6 +76,8 @@ pub const ALL: &[Case] = cases![
     status::special_status_message,
     status::unimplemented_method,
     status::unimplemented_service,
+    load::orca_per_rpc,
+    load::orca_oob,
 ];
 
 /// The case of a name.
