@@ -11,14 +11,11 @@ use std::sync::Arc;
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::policy::MethodPolicy;
-use petasos_call::{
-    Answer, Code, Codec, CodecSet, Encoding, Failure, HEAD_BYTES, Malformed, Metadata, RequestHead,
-    ResponseHead, Status, read_tail, split,
-};
+use petasos_call::{Answer, Codec, Encoding, Failure, Metadata, RequestHead, Status};
 use petasos_message::{Message, Msg};
 
 use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
-use crate::codec::{decode_in, framed, undecodable, unencodable};
+use crate::codec::{framed, read_response, unencodable};
 use crate::home::away::{At, Away};
 use crate::home::calls::{CallHead, NewCall, Tries};
 use crate::home::local::{Local, at_home, here};
@@ -26,7 +23,7 @@ use crate::home::post;
 use crate::home::shared::{FarCall, Letter};
 use crate::intercept::{Around, Beside, BoxFuture, Extensions, Scope, Side, around_call};
 use crate::recode::Recode;
-use crate::request::{Request, Response, TAIL_BYTES_LIMIT, request_tail};
+use crate::request::{Request, Response, request_tail};
 #[cfg(feature = "grpc")]
 use crate::rt::{MethodInfo, ServiceInfo};
 use crate::server::workers;
@@ -302,7 +299,7 @@ impl Bound {
         let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
         let recode = Recode::of::<Q>(codec);
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
-        let away = Arc::new(Away::default());
+        let away = Away::new(shared.thread.clone());
         let call = FarCall { call: NewCall { head, request }, timeout, away: away.clone() };
         shared.home.post(Letter::Begin(Box::new(call)));
         Ok(Stage::Away(away))
@@ -407,7 +404,7 @@ impl<P: Message> Unary<P> {
     #[cold]
     fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
         if let Stage::Begun(at) = self.stage {
-            let away = Arc::new(Away::default());
+            let away = Away::new(None);
             post(self.home, Letter::Move { at, away: away.clone() });
             self.stage = Stage::Away(away);
         }
@@ -469,36 +466,4 @@ impl<P> fmt::Debug for Unary<P> {
         let is_over = matches!(self.stage, Stage::Over);
         f.debug_struct("Unary").field("over", &is_over).finish_non_exhaustive()
     }
-}
-
-/// R5, R7: what a response says.
-#[inline(always)]
-fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
-    if let Some(head) = bytes.first_chunk()
-        && ResponseHead::is_plain(*head)
-    {
-        let body = HEAD_BYTES..bytes.len();
-        return match Msg::from_native(bytes, body) {
-            Ok(message) => Ok(Response::received(message, Metadata::new(), Metadata::new())),
-            Err(error) => Err(undecodable(error)),
-        };
-    }
-    read_other_response(bytes)
-}
-
-/// A response with more than a message in it.
-#[cold]
-#[inline(never)]
-fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
-    let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
-    let head = ResponseHead::parse(*head)?;
-    let (body, tail) = split(&bytes, head.has_tail)?;
-    let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
-    if head.code != Code::Ok {
-        return Err(parts.into_status(head.code).0);
-    }
-    // The loop has unpacked what it could.
-    head.codec.check(CodecSet::IDENTITY)?;
-    let message = decode_in(head.encoding, bytes, body)?;
-    Ok(Response::received(message, parts.initial, parts.trailing))
 }

@@ -3,11 +3,16 @@
 use core::ops::Range;
 
 use petasos_buf::{MsgBuf, SPARE_BYTES_MIN, copy_short};
-use petasos_call::{Encoding, HEAD_BYTES, Status};
+use petasos_call::{
+    Code, CodecSet, Encoding, HEAD_BYTES, Malformed, Metadata, ResponseHead, Status, read_tail,
+    split,
+};
 use petasos_message::{
     DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, into_bytes,
     recycle,
 };
+
+use crate::request::{Response, TAIL_BYTES_LIMIT};
 
 /// The message in `body`, as a copy of its own.
 ///
@@ -83,4 +88,36 @@ pub(crate) fn undecodable(error: DecodeError) -> Status {
 #[cold]
 pub(crate) fn unencodable(error: EncodeError) -> Status {
     Status::resource_exhausted(error.to_string())
+}
+
+/// R5, R7: what a response says.
+#[inline(always)]
+pub(crate) fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
+    if let Some(head) = bytes.first_chunk()
+        && ResponseHead::is_plain(*head)
+    {
+        let body = HEAD_BYTES..bytes.len();
+        return match Msg::from_native(bytes, body) {
+            Ok(message) => Ok(Response::received(message, Metadata::new(), Metadata::new())),
+            Err(error) => Err(undecodable(error)),
+        };
+    }
+    read_other_response(bytes)
+}
+
+/// A response with more than a message in it.
+#[cold]
+#[inline(never)]
+fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
+    let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
+    let head = ResponseHead::parse(*head)?;
+    let (body, tail) = split(&bytes, head.has_tail)?;
+    let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+    if head.code != Code::Ok {
+        return Err(parts.into_status(head.code).0);
+    }
+    // The loop has unpacked what it could.
+    head.codec.check(CodecSet::IDENTITY)?;
+    let message = decode_in(head.encoding, bytes, body)?;
+    Ok(Response::received(message, parts.initial, parts.trailing))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flow::generated::{FlowClient, FlowServer};
 use flow::*;
-use petasos::{Channel, Code, Loop, LoopConfig, Server, block_on};
+use petasos::{Channel, Code, Loop, LoopConfig, Security, Server, block_on};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the client of a test finds its server.
@@ -259,5 +259,28 @@ fn r11_handlers_end_with_the_process_of_their_client() {
         until(|| service.seen().dropped == 1).await;
         until(|| service.seen().running == 0).await;
         drop(server);
+    });
+}
+
+#[test]
+fn calls_outlive_their_channel() {
+    let service = Service::default();
+    let server = serve(&service);
+    let target = format!("petasos://{}", server.local_address().expect("it listens"));
+    in_time(async move || {
+        // Its loop has a thread of its own, which nobody else keeps.
+        let client = || async {
+            let channel = Channel::builder(&target).security(Security::Plaintext).connect().await;
+            FlowClient::new(channel.expect("the server listens"))
+        };
+        let mut chunks = client().await.produce(plan("", 50, 20_000)).await.expect("it begins");
+        assert_eq!(drain(&mut chunks, 20_000).await, Ok(50));
+        let (mut out, mut back) = client().await.chat().await.expect("it begins");
+        for number in 0..3 {
+            out.send(chunk(number, 10)).await.expect("it is taken");
+            check(&back.message().await.expect("it goes on").expect("there is one"), number, 10);
+        }
+        let call = client().await.echo(chunk(7, 5));
+        check(&call.await.expect("it answers"), 7, 5);
     });
 }

@@ -198,7 +198,7 @@ impl ChannelBuilder {
                 return Ok(channel);
             }
         };
-        let away = Arc::new(Away::default());
+        let away = Away::new(None);
         let (number, told) = (shared.channel, away.clone());
         shared.home.post(Letter::Connect { channel: number, timeout, away: told });
         let connected = poll_fn(|cx| match away.poll(cx.waker()) {

@@ -58,7 +58,7 @@ pub(crate) struct ChannelShared {
     pub(crate) channel: u32,
     pub(crate) info: Arc<ChannelInfo>,
     /// The thread that turns the loop, if no other does.
-    _thread: Option<Arc<LoopThread>>,
+    pub(crate) thread: Option<Arc<LoopThread>>,
 }
 
 impl Drop for ChannelShared {
@@ -165,7 +165,7 @@ impl Channel {
         info: Arc<ChannelInfo>,
         thread: Option<Arc<LoopThread>>,
     ) -> Channel {
-        let shared = ChannelShared { home, channel, info, _thread: thread };
+        let shared = ChannelShared { home, channel, info, thread };
         Channel { transport: Transport::Datagrams(Arc::new(shared)), chain: Chain::default() }
     }
 

@@ -7,10 +7,12 @@
 //! Invariant: no code of the application's (wakers) runs under the lock.
 
 use core::task::Waker;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use petasos_buf::MsgBuf;
 use petasos_call::Status;
+
+use super::thread::LoopThread;
 
 /// What a call has brought.
 pub(crate) type Outcome = Result<MsgBuf, Status>;
@@ -18,9 +20,11 @@ pub(crate) type Outcome = Result<MsgBuf, Status>;
 /// Where a call is in its loop's table: place and generation.
 pub(crate) type At = (u32, u32);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Away {
     state: Mutex<State>,
+    /// Turns the loop for as long as the call is wanted, though its channel be gone.
+    _thread: Option<Arc<LoopThread>>,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,11 @@ impl Default for State {
 }
 
 impl Away {
+    /// For a call in the loop that `thread` turns, if one does.
+    pub(crate) fn new(thread: Option<Arc<LoopThread>>) -> Arc<Away> {
+        Arc::new(Away { state: Mutex::default(), _thread: thread })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics under the lock")
     }

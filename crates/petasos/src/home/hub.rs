@@ -258,8 +258,34 @@ impl HubParts {
         handle: RequestHandle,
         malformed: Malformed,
     ) {
-        self.malformed += 1;
+        self.note_malformed(1);
         self.refuse(cx, handle, &malformed.into());
+    }
+
+    /// A peer broke rules so many times, often none.
+    #[inline]
+    pub(crate) fn note_malformed(&mut self, times: u64) {
+        if times > 0 {
+            self.log_malformed(times);
+        }
+    }
+
+    /// The log has every count that is a power of two, so that a hostile peer does not fill it.
+    #[cold]
+    fn log_malformed(&mut self, times: u64) {
+        self.malformed += times;
+        #[cfg(feature = "tracing")]
+        if self.malformed.is_power_of_two() {
+            tracing::warn!(so_far = self.malformed, "a peer's message breaks the rules of calls");
+        }
+    }
+
+    /// A handler panicked; its call is over.
+    #[cold]
+    pub(crate) fn note_panic(&mut self) {
+        self.panics += 1;
+        #[cfg(feature = "tracing")]
+        tracing::error!(so_far = self.panics, "a handler panicked");
     }
 }
 

@@ -67,6 +67,12 @@ impl LoopThread {
     }
 }
 
+impl core::fmt::Debug for LoopThread {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LoopThread").finish_non_exhaustive()
+    }
+}
+
 impl Drop for LoopThread {
     fn drop(&mut self) {
         // Not waited for: this may be the thread itself, or one that must not block.

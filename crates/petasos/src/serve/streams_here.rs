@@ -103,7 +103,7 @@ where
         match result {
             Some(result) => streams.handler_ended(stream, result),
             None => {
-                parts.panics += 1;
+                parts.note_panic();
                 streams.handler_dropped(stream, Status::internal("the handler panicked"));
             }
         }

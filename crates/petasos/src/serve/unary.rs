@@ -171,7 +171,7 @@ impl<T, Q, P, F, C> Drop for Polled<'_, T, Q, P, F, C> {
     #[cold]
     fn drop(&mut self) {
         self.parts.local.forget_polling();
-        self.parts.panics += 1;
+        self.parts.note_panic();
         self.method.release(self.slot);
         if let Some(handle) = self.handle.take() {
             if let Some(since) = self.since {
@@ -283,7 +283,7 @@ where
         let request = match request {
             Ok(request) => request,
             Err(status) => {
-                parts.malformed += u64::from(status.code() == Code::Internal);
+                parts.note_malformed(u64::from(status.code() == Code::Internal));
                 return parts.refuse(cx, handle, &status);
             }
         };

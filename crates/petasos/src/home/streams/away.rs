@@ -20,8 +20,10 @@ use petasos_call::{Codec, Metadata, Status, TraceContext};
 
 use super::piece::Piece;
 use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
+use crate::channel::ChannelShared;
 use crate::home::local::Local;
 use crate::home::shared::Letter;
+use crate::home::thread::LoopThread;
 
 /// Bytes of messages that a mailbox takes before it is full.
 const AWAY_BYTES_MAX: usize = 64 << 10;
@@ -29,6 +31,8 @@ const AWAY_BYTES_MAX: usize = 64 << 10;
 /// A direction's mailbox.
 pub(crate) struct Away {
     home: u32,
+    /// Turns the loop for as long as the call is wanted, though its channel be gone.
+    _thread: Option<Arc<LoopThread>>,
     state: Mutex<State>,
 }
 
@@ -76,8 +80,8 @@ pub(super) struct Call {
 }
 
 impl Away {
-    fn new(home: u32, state: State) -> Arc<Away> {
-        Arc::new(Away { home, state: Mutex::new(state) })
+    fn new(home: u32, thread: Option<Arc<LoopThread>>, state: State) -> Arc<Away> {
+        Arc::new(Away { home, _thread: thread, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -87,16 +91,17 @@ impl Away {
     /// A mailbox for a direction that was used at home so far.
     pub(super) fn attach(home: u32, key: Key, side: Side) -> Arc<Away> {
         let state = State { ask: Some(Ask::Attach(key, side)), ..State::default() };
-        let away = Away::new(home, state);
+        let away = Away::new(home, None, state);
         away.post(away.lock());
         away
     }
 
     /// Mailboxes for a reader and a writer of a call that begins.
-    pub(super) fn open(home: u32, call: Call) -> [Arc<Away>; 2] {
-        let writer = Away::new(home, State::default());
+    pub(super) fn open(shared: &ChannelShared, call: Call) -> [Arc<Away>; 2] {
+        let (home, thread) = (shared.home.home, shared.thread.clone());
+        let writer = Away::new(home, thread.clone(), State::default());
         let state = State { ask: Some(Ask::Open(call, writer.clone())), ..State::default() };
-        let reader = Away::new(home, state);
+        let reader = Away::new(home, thread, state);
         reader.post(reader.lock());
         [reader, writer]
     }

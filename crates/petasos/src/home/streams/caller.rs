@@ -155,12 +155,12 @@ fn take(
             let taken = caller.stream.handle_answer(segment);
             caller.code = caller.code.or(caller.stream.end().map(Status::code));
             if taken.is_err() {
-                parts.malformed += 1;
+                parts.note_malformed(1);
                 streams.cancel_calls(place);
             }
         }
         Err(error) => {
-            parts.malformed += 1;
+            parts.note_malformed(1);
             let _ = streams.give_up(place, error.into());
         }
     }

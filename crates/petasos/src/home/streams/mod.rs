@@ -48,5 +48,5 @@ pub(crate) fn turn(hub: &mut Hub, cx: &mut Context<Hub>) {
     }
     let streams = &mut *local.streams.borrow_mut();
     streams.give_dirty(dirty);
-    hub.parts.malformed += core::mem::take(&mut streams.malformed);
+    hub.parts.note_malformed(core::mem::take(&mut streams.malformed));
 }

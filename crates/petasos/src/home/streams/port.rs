@@ -221,7 +221,7 @@ impl Opened {
             None => {
                 let call =
                     Call { channel, method, metadata, trace, timeout, wait_for_ready, codec };
-                Away::open(home, call).map(At::Away)
+                Away::open(shared, call).map(At::Away)
             }
         };
         let port = |(at, side)| Port { home, at, side, form: Form::default() };

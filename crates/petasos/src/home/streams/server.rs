@@ -60,7 +60,7 @@ fn arrive(
     let place = match arrival {
         Arrival::Stream(place) => place,
         Arrival::Answer(answer) => {
-            parts.malformed += u64::from(parsed.is_err());
+            parts.note_malformed(u64::from(parsed.is_err()));
             write(cx, handle, &answer);
             return None;
         }
@@ -77,10 +77,10 @@ fn arrive(
     match parsed {
         Ok(segment) => {
             let taken = server.stream.handle_exchange(segment, handle);
-            parts.malformed += u64::from(taken.is_err());
+            parts.note_malformed(u64::from(taken.is_err()));
         }
         Err(error) => {
-            parts.malformed += 1;
+            parts.note_malformed(1);
             server.stream.handle_malformed(error.number, handle, error.why.into());
         }
     }
