@@ -95,9 +95,7 @@ async fn get(server: &str, name: &str) -> Result<(), Box<dyn Error>> {
 }
 
 async fn scan(server: &str, prefix: Option<&&str>) -> Result<(), Box<dyn Error>> {
-    // A stream lasts as long as its channel: a client has to be kept meanwhile.
-    let store = connect(server).await?;
-    let mut entries = store.scan(range(prefix)).await?;
+    let mut entries = connect(server).await?.scan(range(prefix)).await?;
     while let Some(entry) = entries.message().await? {
         println!("{} = {}", entry.key(), String::from_utf8_lossy(entry.value()));
     }
@@ -105,8 +103,7 @@ async fn scan(server: &str, prefix: Option<&&str>) -> Result<(), Box<dyn Error>>
 }
 
 async fn watch(server: &str, prefix: Option<&&str>) -> Result<(), Box<dyn Error>> {
-    let store = connect(server).await?;
-    let mut changes = store.watch(range(prefix)).await?;
+    let mut changes = connect(server).await?.watch(range(prefix)).await?;
     changes.head().await?;
     println!("watching");
     while let Some(change) = changes.message().await? {
