@@ -13,7 +13,7 @@ use super::workers::Workers;
 use crate::home::shared::Shared;
 use crate::home::{Loop, LoopConfig, LoopError, Security, ServeError};
 use crate::intercept::{Chain, Interceptor};
-use crate::rt::Service;
+use crate::rt::{MethodKind, Service};
 use crate::serve::{Placed, Prepared};
 
 /// Time for handlers when a signal ends the server, unless told otherwise.
@@ -48,6 +48,9 @@ pub enum StartError {
     /// A method was placed that no service has. The program's fault.
     #[error("no service of the server has a method `{0}`")]
     NoSuchMethod(String),
+    /// A method with streams was placed on workers, where only unary ones run. The program's fault.
+    #[error("`{0}` has streams, which workers do not run: spawn what blocks from its handler")]
+    StreamOnWorkers(String),
     /// The node could not be started.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -144,7 +147,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`.
+    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`. Methods with
+    /// streams run in their loop.
     pub fn place(mut self, method: &str, placement: Placement) -> ServerBuilder {
         self.on_workers.retain(|placed| placed != method);
         if placement == Placement::Worker {
@@ -236,16 +240,19 @@ impl ServerBuilder {
     }
 
     fn check_placed(&self) -> Result<(), StartError> {
-        let is_served = |path: &&String| {
+        for path in &self.on_workers {
             let mut methods = self.services.iter().flat_map(|service| {
-                service.info.methods.iter().map(|method| (service.info.name, method.name))
+                service.info.methods.iter().map(|method| (service.info.name, method))
             });
-            methods.any(|name| path.split_once('/') == Some(name))
-        };
-        match self.on_workers.iter().find(|path| !is_served(path)) {
-            Some(path) => Err(StartError::NoSuchMethod(path.clone())),
-            None => Ok(()),
+            let method =
+                methods.find(|(service, it)| path.split_once('/') == Some((service, it.name)));
+            match method.map(|(_, method)| method.kind) {
+                None => return Err(StartError::NoSuchMethod(path.clone())),
+                Some(MethodKind::Unary) => {}
+                Some(_) => return Err(StartError::StreamOnWorkers(path.clone())),
+            }
         }
+        Ok(())
     }
 }
 
