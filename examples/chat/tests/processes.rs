@@ -44,6 +44,10 @@ fn who_does_not_read_is_dropped_and_holds_up_nobody() {
         let finished = deaf.finish();
         let failure = finished.failure();
         assert!(failure.contains("RESOURCE_EXHAUSTED: 256 lines were said that"), "{failure}");
+        // Both have left when they have ended: the next finds nobody.
+        for who in [ada, eve] {
+            who.finish().success();
+        }
     }
 }
 
