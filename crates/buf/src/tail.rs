@@ -237,6 +237,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "such a packet")]
     fn a_packet_behind_the_end_is_a_bug() {
-        message(&[8, 1016]).0.write_header(1, 1024, &[0; HEADER_BYTES]);
+        message(&[8, 2016]).0.write_header(2, 1024, &[0; HEADER_BYTES]);
     }
 }

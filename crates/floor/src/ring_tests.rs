@@ -92,6 +92,6 @@ fn two_processes_find_each_other_by_name() {
     assert!(listener.accept().expect("it listens").is_none());
     let near = RingLink::connect(listener.local_address(), RINGS).expect("it listens");
     let far = listener.accept().expect("it listens").expect("somebody has connected");
-    let ping = |link: &mut RingLink| ring_ping(link, 1, &Clock::system(), after(20_000));
+    let ping = |link: &mut RingLink| ring_ping(link, 1, &Clock::system(), after(200_000));
     assert!(beside([near, far], ping, echo).expect("the echo is honest").datagrams > 0);
 }
