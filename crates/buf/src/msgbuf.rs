@@ -36,12 +36,12 @@ pub struct MsgBuf {
 
 /// Invariants: `len <= capacity`, `skipped` is a multiple of [`MsgBuf::DATA_ALIGN`], and
 /// `capacity + skipped` fits 32 bits and never changes; `tail_bytes` is what the tail has, and
-/// `len + tail_bytes` fits 32 bits.
+/// a part of `len`.
 #[repr(C)]
 struct Numbers {
-    /// Bytes of the buffer's own data.
+    /// Bytes of the message: of the buffer's own data, and of the tail.
     len: u32,
-    /// The most they can be.
+    /// The most that its own data can be.
     capacity: u32,
     /// How many bytes behind [`DATA_OFFSET`] they begin.
     skipped: u32,
@@ -108,8 +108,7 @@ impl MsgBuf {
     /// Length of the message, in bytes: of the data, and of a tail if there is one.
     #[inline]
     pub fn len(&self) -> usize {
-        let Numbers { len, tail_bytes, .. } = self.numbers();
-        (len + tail_bytes) as usize
+        self.numbers().len as usize
     }
 
     /// Whether there is no data.
@@ -120,7 +119,8 @@ impl MsgBuf {
 
     #[inline]
     fn own_len(&self) -> usize {
-        self.numbers().len as usize
+        let Numbers { len, tail_bytes, .. } = self.numbers();
+        (len - tail_bytes) as usize
     }
 
     /// The greatest length the buffer's own data can take, in bytes.
@@ -137,7 +137,8 @@ impl MsgBuf {
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity(), "length within capacity");
-        self.numbers_mut().len = len as u32;
+        let numbers = self.numbers_mut();
+        numbers.len = len as u32 + numbers.tail_bytes;
     }
 
     /// Leaves out the first `bytes` of the data: they begin later, and length and capacity are that
@@ -186,6 +187,7 @@ impl MsgBuf {
         }
         let numbers = self.numbers_mut();
         numbers.tail_bytes = tail.bytes() as u32;
+        numbers.len += numbers.tail_bytes;
         numbers.tail = Some(Box::new(tail));
         if self.len() <= PAYLOAD_BYTES_MIN {
             // So short messages are slices, and are sent as such.
@@ -209,7 +211,7 @@ impl MsgBuf {
     /// Takes the tail away, for another buffer ([`MsgBuf::attach`]). None of it has been sent.
     pub fn take_tail(&mut self) -> Vec<Bytes> {
         let numbers = self.numbers_mut();
-        numbers.tail_bytes = 0;
+        numbers.len -= core::mem::take(&mut numbers.tail_bytes);
         numbers.tail.take().map_or_else(Vec::new, |tail| tail.into_segments())
     }
 
