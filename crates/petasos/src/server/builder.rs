@@ -147,8 +147,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`. Methods with
-    /// streams run in their loop.
+    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`. Those of
+    /// methods with streams run in their loop.
     pub fn place(mut self, method: &str, placement: Placement) -> ServerBuilder {
         self.on_workers.retain(|placed| placed != method);
         if placement == Placement::Worker {
