@@ -1,6 +1,6 @@
 //! Copies of a few dozen bytes without a call.
 
-/// Copies `from` to `to`. For 8 to 64 bytes, the sizes of headers and small messages, two or four
+/// Copies `from` to `to`. For 8 to 128 bytes, the sizes of headers and small messages, two or four
 /// fixed moves that may overlap cost a quarter of a call that finds out the length at run time.
 ///
 /// # Panics
@@ -12,6 +12,7 @@ pub fn copy_short(to: &mut [u8], from: &[u8]) {
         16..=32 => copy_ends::<16>(to, from),
         8..16 => copy_ends::<8>(to, from),
         33..=64 => copy_ends::<32>(to, from),
+        65..=128 => copy_ends::<64>(to, from),
         _ => to.copy_from_slice(from),
     }
 }
