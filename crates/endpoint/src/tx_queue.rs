@@ -84,6 +84,8 @@ pub(crate) struct TxQueue {
     /// How many bytes of the stage are in use.
     pub(crate) staged: usize,
     open: OpenTrain,
+    /// Where a packet is put together that lies in several pieces; kept for the next.
+    part: Vec<u8>,
     /// Items that have been taken by the packet I/O.
     pub(crate) sent: usize,
     /// Packets dropped because their number was not above the last (W29).
@@ -93,7 +95,8 @@ pub(crate) struct TxQueue {
 impl Default for TxQueue {
     fn default() -> TxQueue {
         let stage = vec![0; STAGE_BYTES_MIN];
-        TxQueue { items: Vec::new(), stage, staged: 0, open: CLOSED, sent: 0, unsealed: 0 }
+        let (items, part) = (Vec::new(), Vec::new());
+        TxQueue { items, stage, staged: 0, open: CLOSED, part, sent: 0, unsealed: 0 }
     }
 }
 
@@ -143,10 +146,12 @@ impl TxQueue {
             return self.push_part(route, header, message, (index, payload_bytes), sealer);
         }
         let start = index as usize * payload_bytes;
-        let mut part = vec![0; (message.len() - start).min(payload_bytes)];
+        let mut part = core::mem::take(&mut self.part);
+        part.resize((message.len() - start).min(payload_bytes), 0);
         message.copy_range(start, &mut part);
         let padded = message.len() <= payload_bytes;
         self.push_copy(route, header, &part, padded, sealer);
+        self.part = part;
     }
 
     /// Queues a message's only packet, in a session without checksums, copying its payload of at
