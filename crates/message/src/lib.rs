@@ -28,7 +28,6 @@ mod msg;
 mod object;
 mod part;
 mod payload;
-#[allow(dead_code, unused_imports, reason = "encodings come one by one")]
 mod plan;
 mod protobuf;
 mod reflect;
