@@ -227,6 +227,7 @@ impl Bound {
 
     #[inline(never)]
     fn unary_otherwise<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+        #[allow(clippy::infallible_destructuring_match, reason = "not with gRPC")]
         let shared = match &self.channel.transport {
             Transport::Datagrams(shared) => shared,
             #[cfg(feature = "grpc")]

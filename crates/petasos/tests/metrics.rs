@@ -3,9 +3,9 @@
 mod flow;
 
 use flow::generated::{FlowClient, FlowServer};
-use flow::{World, asking, chunk, plan};
+use flow::{World, chunk, plan};
 use petasos::intercept::{MethodMetrics, Side};
-use petasos::{Code, Interceptor, Metrics, Request, TraceContext};
+use petasos::{Code, Interceptor, Metrics};
 
 /// Both ends in one loop, with an interceptor at each.
 fn world(client: impl Interceptor, server: impl Interceptor) -> World {
@@ -96,12 +96,13 @@ mod spans {
     use std::fmt::Debug;
     use std::sync::{Arc, Mutex};
 
-    use petasos::Tracing;
+    use petasos::{Request, TraceContext, Tracing};
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Metadata, Subscriber};
 
     use super::*;
+    use crate::flow::asking;
 
     type Fields = BTreeMap<&'static str, String>;
 

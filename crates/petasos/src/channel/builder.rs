@@ -190,6 +190,7 @@ impl ChannelBuilder {
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let timeout = self.connect_timeout;
         let channel = self.connect_lazily()?;
+        #[allow(clippy::infallible_destructuring_match, reason = "not with gRPC")]
         let shared = match &channel.transport {
             Transport::Datagrams(shared) => shared,
             #[cfg(feature = "grpc")]
