@@ -66,7 +66,7 @@ impl Routes for Router {
         };
         let mut call = call;
         let end = call.responses.split();
-        match workers.run(timeout, method.serve(call, hooks.clone())) {
+        match workers.run(timeout, || method.serve(call, hooks.clone())) {
             Ok(running) => Box::pin(async move {
                 running.await;
                 drop(end);

@@ -4,6 +4,7 @@ mod exchange;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
 mod long;
+mod on_workers;
 mod streams;
 mod streams_here;
 mod unary;

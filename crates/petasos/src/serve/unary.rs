@@ -17,6 +17,7 @@ use petasos_endpoint::{Context, Payload, RejectCode, RequestHandle};
 use petasos_message::{Message, Msg};
 
 use super::exchange::{PLAIN, read_request, respond};
+use super::on_workers::{finish, run_unary};
 use super::{AnyMethod, LocalMethod, Serving, long};
 use crate::home::hub::{Hub, HubParts, free, kept};
 use crate::home::local::Task;
@@ -25,7 +26,6 @@ use crate::home::shared::{Shared, TaskWaker};
 use crate::intercept::Hooks;
 use crate::intercept::{Beside, Extensions, around_handler};
 use crate::request::{Request, Response};
-use crate::server::workers::{Full, Running, Workers};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
 
@@ -59,7 +59,7 @@ where
             (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {
                 let call = move |service, request| {
-                    let running = run_on(&workers, &call, &service, request);
+                    let running = run_unary(&workers, &call, &service, request);
                     finish(service, running)
                 };
                 Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
@@ -75,7 +75,7 @@ where
                             let Some(workers) = &workers else {
                                 return call(service, request).await;
                             };
-                            let running = run_on(workers, &call, &service, request);
+                            let running = run_unary(workers, &call, &service, request);
                             finish(service, running).await
                         },
                     )
@@ -92,31 +92,6 @@ where
         hooks: Option<Hooks>,
     ) -> petasos_grpc::BoxFuture<'static, ()> {
         Box::pin(super::grpc::unary(call, self.service.clone(), self.call.clone(), hooks))
-    }
-}
-
-/// Starts a handler on workers, with a reference of its own to the service.
-fn run_on<T, Q: Message, F>(
-    workers: &Workers,
-    call: impl Fn(Arc<T>, Request<Q>) -> F,
-    service: &Arc<T>,
-    request: Request<Q>,
-) -> Result<Running<F>, Full>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    let timeout = request.timeout();
-    workers.run(timeout, call(service.clone(), request))
-}
-
-/// What a handler on workers comes to.
-async fn finish<T, P, F>(service: Arc<T>, running: Result<Running<F>, Full>) -> F::Output
-where
-    F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
-{
-    match running {
-        Ok(running) => running.await,
-        Err(full) => (service, Err(full.into())),
     }
 }
 

@@ -1,28 +1,28 @@
 //! Where handlers run that block or compute: a Tokio runtime, or threads of the server's own.
 //!
 //! A handler on workers is a job; what awaits it in the loop is a [`Running`]. If that is dropped,
-//! the job is at its next await. What a job panics with goes on in whoever awaits it.
+//! the job is at its next await. What a job panics with goes on in whoever awaits it. A job that
+//! waits has no thread, so streams that stay open keep nobody else from running.
 //!
 //! Invariants: jobs that are not over are at most as many as configured; no code of the
 //! application's runs under a lock, wakers included.
+
+mod threads;
 
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_base::{Clock, Time};
 use petasos_call::Status;
 
-use crate::park::block_on;
-
-type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+use threads::Threads;
 
 thread_local! {
     /// When the call is over whose handler this thread polls as a worker.
@@ -68,45 +68,15 @@ pub(crate) struct Workers {
 enum Place {
     #[cfg(feature = "tokio")]
     Runtime(tokio::runtime::Handle),
-    Threads(Arc<Queue>),
-}
-
-/// Jobs that wait for a thread.
-struct Queue {
-    /// `None` once no more come.
-    jobs: Mutex<Option<VecDeque<Job>>>,
-    more: Condvar,
-}
-
-impl Queue {
-    fn jobs(&self) -> MutexGuard<'_, Option<VecDeque<Job>>> {
-        self.jobs.lock().expect("nothing panics under the lock")
-    }
-
-    /// A worker's life.
-    fn work(&self) {
-        while let Some(job) = self.next() {
-            block_on(job);
-        }
-    }
-
-    fn next(&self) -> Option<Job> {
-        let mut jobs = self.jobs();
-        loop {
-            if let Some(job) = jobs.as_mut()?.pop_front() {
-                return Some(job);
-            }
-            jobs = self.more.wait(jobs).expect("nothing panics under the lock");
-        }
-    }
+    Threads(Arc<Threads>),
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        if let Place::Threads(queue) = &self.place {
-            let left = queue.jobs().take();
-            drop(left);
-            queue.more.notify_all();
+        match &self.place {
+            #[cfg(feature = "tokio")]
+            Place::Runtime(_) => {}
+            Place::Threads(threads) => threads.close(),
         }
     }
 }
@@ -119,20 +89,24 @@ impl Workers {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             return Ok(Workers { place: Place::Runtime(runtime), jobs, jobs_max });
         }
-        let queue = Queue { jobs: Mutex::new(Some(VecDeque::new())), more: Condvar::new() };
-        let queue = Arc::new(queue);
+        let shared = Arc::<Threads>::default();
         // Threads that were started end with this if a later one cannot be.
-        let workers = Workers { place: Place::Threads(queue.clone()), jobs, jobs_max };
+        let workers = Workers { place: Place::Threads(shared.clone()), jobs, jobs_max };
         for number in 0..threads.max(1) {
-            let queue = queue.clone();
+            let shared = shared.clone();
             let thread = std::thread::Builder::new().name(format!("petasos-worker-{number}"));
-            thread.spawn(move || queue.work())?;
+            thread.spawn(move || shared.work())?;
         }
         Ok(workers)
     }
 
-    /// Runs a future; what comes of it is awaited in the loop.
-    pub(crate) fn run<F>(&self, timeout: Option<Duration>, future: F) -> Result<Running<F>, Full>
+    /// Runs the future that `make` gives, which is called only if there is room for another; what
+    /// comes of it is awaited in the loop.
+    pub(crate) fn run<F>(
+        &self,
+        timeout: Option<Duration>,
+        make: impl FnOnce() -> F,
+    ) -> Result<Running<F>, Full>
     where
         F: Future<Output: Send> + Send + 'static,
     {
@@ -144,7 +118,7 @@ impl Workers {
         let count = Count(self.jobs.clone());
         let deadline = timeout.map_or(Time::NEVER, |timeout| Clock::system().now() + timeout);
         let shared = Arc::new(JobState::default());
-        let state = shared.clone();
+        let (state, future) = (shared.clone(), make());
         let job = async move {
             let _count = count;
             let mut future = pin!(future);
@@ -153,12 +127,7 @@ impl Workers {
         match &self.place {
             #[cfg(feature = "tokio")]
             Place::Runtime(runtime) => drop(runtime.spawn(job)),
-            Place::Threads(queue) => {
-                if let Some(jobs) = &mut *queue.jobs() {
-                    jobs.push_back(Box::pin(job));
-                }
-                queue.more.notify_one();
-            }
+            Place::Threads(threads) => threads.spawn(Box::pin(job)),
         }
         Ok(Running { shared })
     }
