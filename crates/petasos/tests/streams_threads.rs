@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flow::generated::{FlowClient, FlowServer};
 use flow::*;
-use petasos::{Channel, Code, Loop, LoopConfig, Placement, Security, Server, StartError, block_on};
+use petasos::{Channel, Code, Loop, LoopConfig, Security, Server, block_on};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the client of a test finds its server.
@@ -283,11 +283,4 @@ fn calls_outlive_their_channel() {
         let call = client().await.echo(chunk(7, 5));
         check(&call.await.expect("it answers"), 7, 5);
     });
-}
-
-#[test]
-fn methods_with_streams_are_not_placed_on_workers() {
-    let server = Server::builder().add(FlowServer::new(Service::default()));
-    let placed = server.listen("127.0.0.1:0").place("flow.Flow/Chat", Placement::Worker).start();
-    assert!(matches!(placed, Err(StartError::StreamOnWorkers(_))), "{placed:?}");
 }

@@ -73,7 +73,7 @@ pub(crate) struct Serving<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     /// The method's index in the loop.
     pub(crate) kind: u32,
-    /// Where its handlers run, if it can have them there, and if not in the loop.
+    /// Where its handlers run, if not in the loop.
     pub(crate) workers: Option<&'a Arc<Workers>>,
     pub(crate) hooks: Option<Hooks>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use petasos_call::Status;
 use petasos_message::Message;
 
+use super::on_workers::{finish, run_streams};
 use super::streams_here::Here;
 use super::{AnyMethod, LocalMethod, Methods, Serving};
 #[cfg(feature = "grpc")]
@@ -110,15 +111,40 @@ where
     C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Clone + Send + Sync + 'static,
 {
     fn local(&self, serving: Serving<'_>) -> Box<dyn LocalMethod> {
-        let Serving { shared, kind, hooks, .. } = serving;
+        let Serving { shared, kind, workers, hooks } = serving;
         let (service, call, shared) = (self.service.clone(), self.call.clone(), shared.clone());
-        let Some(hooks) = hooks else {
-            return Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind));
-        };
-        let call = move |service, requests, responses| {
-            around_streams(hooks.clone(), service, requests, responses, call.clone())
-        };
-        Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+        let workers = workers.cloned();
+        // Each is a method of its own, so that none pays for the others.
+        match (hooks, workers) {
+            (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
+            (None, Some(workers)) => {
+                let call = move |service, requests, responses| {
+                    let running = run_streams(&workers, &call, &service, requests, responses);
+                    finish(service, running)
+                };
+                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+            }
+            (Some(hooks), workers) => {
+                let call = move |service, requests, responses| {
+                    let (workers, call) = (workers.clone(), call.clone());
+                    around_streams(
+                        hooks.clone(),
+                        service,
+                        requests,
+                        responses,
+                        async move |service, requests, responses| {
+                            let Some(workers) = &workers else {
+                                return call(service, requests, responses).await;
+                            };
+                            let running =
+                                run_streams(workers, &call, &service, requests, responses);
+                            finish(service, running).await
+                        },
+                    )
+                };
+                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+            }
+        }
     }
 
     fn is_stream(&self) -> bool {

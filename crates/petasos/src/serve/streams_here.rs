@@ -97,8 +97,12 @@ where
                 None
             }
         };
-        // What the handler leaves behind comes before the end.
+        // What the handler leaves behind comes before the end, also if it has used its streams on
+        // another thread: then letters tell of it.
         self.release(index);
+        if parts.local.shared.has_letters() {
+            parts.local.read_letters();
+        }
         let streams = &mut *parts.local.streams.borrow_mut();
         match result {
             Some(result) => streams.handler_ended(stream, result),

@@ -13,7 +13,7 @@ use super::workers::Workers;
 use crate::home::shared::Shared;
 use crate::home::{Loop, LoopConfig, LoopError, Security, ServeError};
 use crate::intercept::{Chain, Interceptor};
-use crate::rt::{MethodKind, Service};
+use crate::rt::Service;
 use crate::serve::{Placed, Prepared};
 
 /// Time for handlers when a signal ends the server, unless told otherwise.
@@ -30,7 +30,8 @@ pub enum Placement {
     #[default]
     Dispatch,
     /// On the Tokio runtime that the server was started in, otherwise on threads of the server's:
-    /// for what blocks or computes. Calls beyond [`ServerBuilder::worker_calls_max`] are
+    /// for what blocks or computes. A handler that waits, for a message of its stream for instance,
+    /// has no thread meanwhile. Calls beyond [`ServerBuilder::worker_calls_max`] are
     /// `RESOURCE_EXHAUSTED`.
     Worker,
 }
@@ -48,9 +49,6 @@ pub enum StartError {
     /// A method was placed that no service has. The program's fault.
     #[error("no service of the server has a method `{0}`")]
     NoSuchMethod(String),
-    /// A method with streams was placed on workers, where only unary ones run. The program's fault.
-    #[error("`{0}` has streams, which workers do not run: spawn what blocks from its handler")]
-    StreamOnWorkers(String),
     /// The node could not be started.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -147,8 +145,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`. Those of
-    /// methods with streams run in their loop.
+    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`.
     pub fn place(mut self, method: &str, placement: Placement) -> ServerBuilder {
         self.on_workers.retain(|placed| placed != method);
         if placement == Placement::Worker {
@@ -169,7 +166,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Calls of [`Placement::Worker`] that may wait or run at once; 1024 unless told otherwise.
+    /// Calls of [`Placement::Worker`], streams among them, that may wait or run at once; 1024
+    /// unless told otherwise.
     pub fn worker_calls_max(mut self, calls: usize) -> ServerBuilder {
         self.worker_calls_max = calls;
         self
@@ -241,15 +239,12 @@ impl ServerBuilder {
 
     fn check_placed(&self) -> Result<(), StartError> {
         for path in &self.on_workers {
-            let mut methods = self.services.iter().flat_map(|service| {
-                service.info.methods.iter().map(|method| (service.info.name, method))
+            let is_served = self.services.iter().any(|service| {
+                let mut names = service.info.methods.iter().map(|method| method.name);
+                names.any(|name| path.split_once('/') == Some((service.info.name, name)))
             });
-            let method =
-                methods.find(|(service, it)| path.split_once('/') == Some((service, it.name)));
-            match method.map(|(_, method)| method.kind) {
-                None => return Err(StartError::NoSuchMethod(path.clone())),
-                Some(MethodKind::Unary) => {}
-                Some(_) => return Err(StartError::StreamOnWorkers(path.clone())),
+            if !is_served {
+                return Err(StartError::NoSuchMethod(path.clone()));
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! Such a direction has a mailbox behind a lock. The thread puts messages in or takes them out, and
 //! posts a letter when the loop has something to do for it; the loop moves messages between mailbox
 //! and half whenever it would wake who waits at home. So the protocol's bounds (R17) hold for the
-//! half, and the mailbox keeps [`AWAY_BYTES_MAX`] and one message beyond them.
+//! half, and the mailbox keeps [`AWAY_BYTES_MAX`] and one message beyond them. The end of a handler
+//! waits until its mailbox is empty.
 //!
 //! Invariants: a mailbox has at most one letter under way; a direction that has left keeps its
 //! place until its messages have moved to the half. The lock is held for moves only: nobody is
@@ -27,6 +28,8 @@ use crate::home::thread::LoopThread;
 
 /// Bytes of messages that a mailbox takes before it is full.
 const AWAY_BYTES_MAX: usize = 64 << 10;
+/// What a message counts for beside its bytes, so that empty ones fill a mailbox, too.
+const MESSAGE_BYTES: usize = 64;
 
 /// A direction's mailbox.
 pub(crate) struct Away {
@@ -158,7 +161,7 @@ impl Away {
     /// Sends a message, for which there was room.
     pub(super) fn send(self: &Arc<Self>, message: Coded<Piece>) {
         let mut state = self.lock();
-        state.bytes += message.body.len();
+        state.bytes += weight(&message);
         state.outgoing.push_back(message);
         self.post(state);
     }
@@ -189,6 +192,17 @@ impl Away {
         state.has_left = true;
         state.waker = None;
         self.post(state);
+    }
+
+    /// The handler that this sends for is done, so that it takes nothing more. Says whether there
+    /// is something still to be sent.
+    pub(super) fn handler_ended(&self) -> bool {
+        let mut state = self.lock();
+        let has_more = !state.outgoing.is_empty();
+        if has_more {
+            state.over.get_or_insert_with(|| Status::cancelled("the handler has ended"));
+        }
+        has_more
     }
 
     /// The loop has ended.
@@ -262,19 +276,27 @@ impl State {
                 break;
             }
             let Some(message) = self.outgoing.pop_front() else { break };
-            self.bytes -= message.body.len();
+            self.bytes -= weight(&message);
             streams.send(key, message);
         }
         if let Some(trailers) = self.trailers.take() {
             streams.trailers(key, trailers);
         }
+        if self.outgoing.is_empty() {
+            streams.sent_all(key);
+        }
     }
+}
+
+/// What a mailbox counts for a message.
+fn weight(message: &Coded<Piece>) -> usize {
+    MESSAGE_BYTES + message.body.len()
 }
 
 impl Event {
     fn bytes(&self) -> usize {
         match self {
-            Event::Message(message) => message.body.len(),
+            Event::Message(message) => weight(message),
             _ => 0,
         }
     }
@@ -343,5 +365,32 @@ impl Local {
     pub(crate) fn end_streams(&self) {
         let all = self.streams.borrow_mut().all_away();
         all.iter().for_each(|away| away.end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos_buf::MsgBuf;
+    use petasos_call::Encoding;
+
+    use super::*;
+
+    fn is_ready(away: &Away) -> bool {
+        away.poll_room(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn r17_messages_without_bytes_fill_a_mailbox_too() {
+        // Its loop does not look at it.
+        let away = Away::new(0, None, State { is_posted: true, ..State::default() });
+        let empty = || Piece::Own(MsgBuf::from_slice(&[]), 0);
+        let (encoding, codec) = (Encoding::Protobuf, Codec::IDENTITY);
+        let mut sent = 0;
+        while is_ready(&away) {
+            away.send(Coded { encoding, codec, body: empty() });
+            sent += 1;
+            assert!(sent <= AWAY_BYTES_MAX / MESSAGE_BYTES);
+        }
+        assert_eq!(sent, AWAY_BYTES_MAX / MESSAGE_BYTES);
     }
 }

@@ -2,7 +2,7 @@
 
 use petasos_base::Time;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
-use petasos_call::{Answer, Codec, Failure, Status, TailError};
+use petasos_call::{Answer, Code, Codec, Failure, Status, TailError};
 use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
 };
@@ -217,5 +217,13 @@ impl Streams {
             local.channels.borrow_mut().give_back(lease, local.now());
         }
         self.free_if_over(place);
+    }
+}
+
+impl Caller {
+    /// Why no message is taken any more.
+    pub(super) fn refusal(&self) -> Status {
+        let code = self.code.filter(|code| *code != Code::Ok).unwrap_or(Code::Cancelled);
+        Status::new(code, "the call is over; its other direction tells more")
     }
 }

@@ -133,6 +133,7 @@ fn add(
         slot: None,
         has_begun: false,
         trailers: Metadata::new(),
+        ending: None,
         over: None,
     }));
     let Key { place, .. } = streams.add(half, false);
@@ -356,9 +357,28 @@ impl Streams {
         }
     }
 
-    /// The handler of a stream is done.
+    /// The handler of a stream is done. The end comes behind all that it has sent.
     pub(crate) fn handler_ended(&mut self, key: Key, result: Result<(), Status>) {
-        let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) else { return };
+        let Some(entry) = self.get(key) else { return };
+        let Half::Server(server) = &mut entry.half else { return };
+        if entry.writer.away.as_ref().is_some_and(|away| away.handler_ended()) {
+            (server.slot, server.ending) = (None, Some(result));
+            return;
+        }
+        self.end_after_handler(key, result);
+    }
+
+    /// A handler's mailbox has nothing that is still to be sent.
+    pub(super) fn sent_all(&mut self, key: Key) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half)
+            && let Some(result) = server.ending.take()
+        {
+            self.end_after_handler(key, result);
+        }
+    }
+
+    fn end_after_handler(&mut self, key: Key, result: Result<(), Status>) {
+        let server = self.server(key.place).expect("it was just looked at");
         let trailers = core::mem::take(&mut server.trailers);
         let status = match result {
             Ok(()) => Status::ok().with_metadata(trailers),

@@ -115,6 +115,8 @@ pub(super) struct Server {
     pub(super) has_begun: bool,
     /// For the end, from a sender that is gone.
     pub(super) trailers: Metadata,
+    /// What a handler came to some of whose messages are still in its sender's mailbox.
+    pub(super) ending: Option<Result<(), Status>>,
     /// Why the handler can say and hear nothing any more.
     pub(super) over: Option<Status>,
 }
@@ -483,14 +485,6 @@ impl Entry {
             Side::Reader => &mut self.reader,
             Side::Writer => &mut self.writer,
         }
-    }
-}
-
-impl Caller {
-    /// Why no message is taken any more.
-    fn refusal(&self) -> Status {
-        let code = self.code.filter(|code| *code != Code::Ok).unwrap_or(Code::Cancelled);
-        Status::new(code, "the call is over; its other direction tells more")
     }
 }
 
