@@ -20,6 +20,7 @@
 //! `call` or `message` can.
 
 mod caller;
+mod cancelled;
 mod channel;
 mod codec;
 #[cfg(feature = "etcd")]
@@ -40,6 +41,7 @@ mod stream;
 pub mod untyped;
 
 pub use caller::{Bound, Unary};
+pub use cancelled::Cancelled;
 pub use channel::{Channel, ChannelBuilder, ConnectError, TargetError};
 pub use home::{JoinHandle, Loop, LoopConfig, LoopError, Security, ServeError};
 #[cfg(feature = "tracing")]

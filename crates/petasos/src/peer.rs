@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use petasos_endpoint::Identity;
 
+use crate::cancelled::{Cancelled, Over, deadline_here, is_late};
+use crate::home::local::at_home;
 use crate::home::shared_of;
 
 /// The other end of a call, as its server knows it.
@@ -97,6 +99,9 @@ pub(crate) enum Origin {
     Here,
     /// A session of the loop of this number: its index and generation.
     Session { home: u32, session: (u32, u32) },
+    /// A call of which requests know when it is over.
+    Watched(Arc<Over>),
+    /// Within the one above only.
     #[cfg(feature = "grpc")]
     Grpc(Arc<petasos_grpc::Peer>),
 }
@@ -106,6 +111,7 @@ const _: () = assert!(size_of::<Origin>() == 16);
 impl Origin {
     pub(crate) fn is_grpc(&self) -> bool {
         match self {
+            Origin::Watched(over) => over.origin.is_grpc(),
             #[cfg(feature = "grpc")]
             Origin::Grpc(_) => true,
             _ => false,
@@ -117,6 +123,7 @@ impl Origin {
         match self {
             Origin::Here => None,
             Origin::Session { home, session } => shared_of(*home)?.client(*session),
+            Origin::Watched(over) => over.origin.peer(),
             #[cfg(feature = "grpc")]
             Origin::Grpc(peer) => {
                 let proof = peer.identity.clone().map(Proof::Grpc);
@@ -124,6 +131,33 @@ impl Origin {
                 Some(Peer { address: peer.address, transport, proof })
             }
         }
+    }
+}
+
+impl Origin {
+    /// What tells that the call is over. Of a handler in a loop that is asked for where the loop
+    /// polls it.
+    pub(crate) fn cancelled(&self) -> Cancelled {
+        let over = match self {
+            Origin::Watched(over) => Some(over.clone()),
+            Origin::Session { home, .. } => at_home(*home).and_then(|local| local.watch_polled()),
+            _ => None,
+        };
+        Cancelled::new(over, deadline_here())
+    }
+
+    /// Whether the call is over, as far as that is known here.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let is_over = match self {
+            Origin::Watched(over) => over.is_over(),
+            Origin::Session { home, session } => {
+                // Of a loop that polls the handler, nobody else knows more.
+                at_home(*home).is_none()
+                    && shared_of(*home).is_none_or(|shared| shared.client(*session).is_none())
+            }
+            _ => false,
+        };
+        is_over || is_late(deadline_here())
     }
 }
 

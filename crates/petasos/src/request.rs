@@ -9,6 +9,7 @@ use petasos_call::{
 };
 use petasos_message::{Message, Msg};
 
+use crate::cancelled::{Cancelled, Ends};
 use crate::intercept::{Beside, Extensions};
 use crate::peer::{Origin, Peer};
 
@@ -79,6 +80,27 @@ impl<T: Message> Request<T> {
     /// At a server: who called. `None` once the caller's session is gone.
     pub fn peer(&self) -> Option<Peer> {
         self.origin.peer()
+    }
+
+    /// At a server: tells when nobody waits for the answer any more, and may go to any thread. A
+    /// handler in its loop asks for it before it gives the request away: elsewhere, what this
+    /// gives tells of nothing but the deadline. At a client it tells of nothing.
+    pub fn cancelled(&self) -> Cancelled {
+        self.origin.cancelled()
+    }
+
+    /// At a server: whether nobody waits for the answer any more, since the caller has given the
+    /// call up or is gone, or its deadline has passed. For handlers that compute or block, which
+    /// are on workers: one in its loop keeps the loop from hearing of anything but the deadline.
+    pub fn is_cancelled(&self) -> bool {
+        self.origin.is_cancelled()
+    }
+
+    /// From now on the call is over when what this gives is dropped.
+    pub(crate) fn watch(&mut self) -> Ends {
+        let (origin, ends) = Ends::of(core::mem::take(&mut self.origin));
+        self.origin = origin;
+        ends
     }
 
     /// Where the call belongs in a distributed trace, if it does.

@@ -190,7 +190,9 @@ impl HubParts {
     /// A handler that has waited since `since` is over.
     #[inline]
     pub(crate) fn answered(&mut self, key: RequestKey, since: Time, now: Time) {
-        self.waiting.remove(&key);
+        if let Some(task) = self.waiting.remove(&key) {
+            self.local.unwatch(task);
+        }
         self.took(now.nanos_since(since));
     }
 

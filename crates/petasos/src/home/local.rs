@@ -16,6 +16,7 @@ use super::channels::Channels;
 use super::shared::{FarCall, Letter, Shared, loop_gone};
 use super::streams::Streams;
 use super::tasks::Tasks;
+use super::watches::Watches;
 
 thread_local! {
     static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
@@ -34,7 +35,7 @@ pub(crate) fn at_home(home: u32) -> Option<&'static Local> {
 }
 
 /// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Task {
     /// The method's index in the loop, or one of the constants.
     pub(crate) kind: u32,
@@ -45,6 +46,13 @@ impl Task {
     pub(crate) const SPAWNED: u32 = u32::MAX;
     pub(crate) const MAIN: Task = Task { kind: u32::MAX - 1, slot: 0 };
     const NONE: Task = Task { kind: u32::MAX - 2, slot: 0 };
+    /// Looks at what handlers have asked for.
+    pub(crate) const WATCHES: Task = Task { kind: u32::MAX - 3, slot: 0 };
+
+    /// Whether this is the task of a method's handler.
+    pub(crate) fn is_handler(self) -> bool {
+        self.kind < Task::WATCHES.kind
+    }
 }
 
 /// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
@@ -57,6 +65,7 @@ pub(crate) struct Local {
     pub(crate) channels: RefCell<Channels>,
     pub(crate) tasks: RefCell<Tasks>,
     pub(crate) streams: RefCell<Streams>,
+    pub(crate) watches: RefCell<Watches>,
     pub(crate) ready: RefCell<Vec<Task>>,
     /// What is being polled, and the data of its waker: an awaited call knows its task by it.
     polling: Cell<(Task, *const ())>,
@@ -82,6 +91,7 @@ impl Local {
             channels,
             tasks: RefCell::default(),
             streams: RefCell::default(),
+            watches: RefCell::default(),
             ready: RefCell::default(),
             polling: Cell::new((Task::NONE, core::ptr::null())),
             deadline: Cell::new(Time::NEVER),
@@ -139,6 +149,12 @@ impl Local {
         let result = poll();
         self.deadline.set(Time::NEVER);
         result
+    }
+
+    /// The task that is being polled, or was last.
+    pub(crate) fn polled(&self) -> Option<Task> {
+        let (task, _) = self.polling.get();
+        (task != Task::NONE).then_some(task)
     }
 
     /// Nothing is polled any more: after a panic, or when a waker goes.
@@ -331,6 +347,7 @@ impl Local {
             }
         }
         self.end_streams();
+        self.unwatch_all();
         let askers = self.channels.borrow_mut().take_askers();
         askers.into_iter().for_each(|asker| asker.finish(Err(loop_gone())));
     }

@@ -18,6 +18,7 @@ mod tasks;
 pub(crate) mod thread;
 pub(crate) mod tries;
 mod turn;
+mod watches;
 
 use core::cell::RefCell;
 use core::fmt;

@@ -94,7 +94,10 @@ fn poll_each(hub: &mut Hub, cx: &mut Context<Hub>, tasks: &mut Drain<'_, Task>) 
         match task.kind {
             Task::SPAWNED => local.poll_spawned(task.slot),
             kind => {
-                let Some(method) = hub.methods.get_mut(kind as usize) else { continue };
+                let Some(method) = hub.methods.get_mut(kind as usize) else {
+                    hub.check_watches();
+                    continue;
+                };
                 method.poll(&mut hub.parts, cx, task.slot);
             }
         }

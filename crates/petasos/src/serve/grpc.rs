@@ -13,6 +13,7 @@ use petasos_grpc::{BoxFuture, CallEnd, Routes, ServerCall};
 use petasos_message::{Message, Msg};
 
 use super::{AnyMethod, Placed, Prepared};
+use crate::cancelled::Ends;
 use crate::codec::{decode_protobuf, unencodable};
 use crate::intercept::{Beside, Hooks, around_handler, around_streams};
 use crate::peer::Origin;
@@ -49,6 +50,12 @@ impl Router {
     }
 }
 
+/// Who calls, and what says when nobody waits for the handler any more, if the handler has that.
+pub(crate) struct Caller {
+    origin: Origin,
+    ends: Option<Ends>,
+}
+
 impl Routes for Router {
     fn serve(&self, path: &str, call: ServerCall) -> BoxFuture<'static, ()> {
         let Some(Route { method, workers, hooks }) = self.methods.get(path) else {
@@ -57,8 +64,10 @@ impl Routes for Router {
             return Box::pin(core::future::ready(()));
         };
         let timeout = call.timeout;
+        let (origin, ends) = Ends::of(Origin::Grpc(call.peer.clone()));
         let Some(workers) = workers else {
-            let handler = method.serve(call, hooks.clone());
+            let caller = Caller { origin, ends: Some(ends) };
+            let handler = method.serve(call, caller, hooks.clone());
             return match timeout {
                 None => handler,
                 Some(timeout) => Box::pin(workers::with_time_left(timeout, handler)),
@@ -66,10 +75,11 @@ impl Routes for Router {
         };
         let mut call = call;
         let end = call.responses.split();
-        match workers.run(timeout, || method.serve(call, hooks.clone())) {
+        let caller = Caller { origin, ends: None };
+        match workers.run(timeout, || method.serve(call, caller, hooks.clone())) {
             Ok(running) => Box::pin(async move {
                 running.await;
-                drop(end);
+                drop((end, ends));
             }),
             Err(full) => {
                 end.end(&full.into());
@@ -82,6 +92,7 @@ impl Routes for Router {
 /// Serves a call of a unary method.
 pub(super) async fn unary<T, Q, P, F>(
     call: ServerCall,
+    Caller { origin, ends: _ends }: Caller,
     service: Arc<T>,
     run: impl Fn(Arc<T>, Request<Q>) -> F,
     hooks: Option<Hooks>,
@@ -90,11 +101,11 @@ pub(super) async fn unary<T, Q, P, F>(
     P: Message,
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
 {
-    let ServerCall { metadata, timeout, peer, mut requests, responses, .. } = call;
+    let ServerCall { metadata, timeout, mut requests, responses, .. } = call;
     let message = requests.single().await.and_then(decode_protobuf);
     let served = match message {
         Ok(message) => {
-            let (extensions, origin) = (read_traceparent(&metadata), Origin::Grpc(peer));
+            let extensions = read_traceparent(&metadata);
             let beside = Beside { metadata, timeout, extensions, origin };
             let request = Request::with(message, beside);
             match hooks {
@@ -118,6 +129,7 @@ pub(super) async fn unary<T, Q, P, F>(
 /// Serves a call of a method with streams.
 pub(super) fn streams<T, Q, P, F>(
     call: ServerCall,
+    Caller { origin, ends }: Caller,
     service: Arc<T>,
     run: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Send + Sync + 'static,
     hooks: Option<Hooks>,
@@ -128,23 +140,28 @@ where
     P: Message,
     F: Future<Output = (Arc<T>, Result<(), Status>)> + Send + 'static,
 {
-    let ServerCall { metadata, timeout, peer, requests, mut responses, .. } = call;
+    let ServerCall { metadata, timeout, requests, mut responses, .. } = call;
     let end = responses.split();
     let source = Source::Grpc(Box::new(GrpcSource::of_handler(requests)));
-    let (extensions, origin) = (read_traceparent(&metadata), Origin::Grpc(peer));
+    let extensions = read_traceparent(&metadata);
     let beside = Beside { metadata, timeout, extensions, origin };
     let requests = Streaming::of_handler(source, beside);
     let responses = Sender::new(Sink::Grpc(GrpcSink::of_handler(responses)));
     match hooks {
-        None => Box::pin(end_with(run(service, requests, responses), end)),
+        None => Box::pin(end_with(run(service, requests, responses), end, ends)),
         Some(hooks) => {
-            Box::pin(end_with(around_streams(hooks, service, requests, responses, run), end))
+            let handler = around_streams(hooks, service, requests, responses, run);
+            Box::pin(end_with(handler, end, ends))
         }
     }
 }
 
 /// Ends the call when its handler is done.
-async fn end_with<T>(handler: impl Future<Output = (Arc<T>, Result<(), Status>)>, end: CallEnd) {
+async fn end_with<T>(
+    handler: impl Future<Output = (Arc<T>, Result<(), Status>)>,
+    end: CallEnd,
+    _ends: Option<Ends>,
+) {
     let (_, served) = handler.await;
     end.end(&served.map_or_else(failure, |()| Status::ok()));
 }

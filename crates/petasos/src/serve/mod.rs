@@ -41,6 +41,8 @@ pub(crate) trait LocalMethod {
     }
     /// Goes on with the handler in `slot`, if there is one.
     fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32);
+    /// Whether a handler waits in `slot`.
+    fn is_waiting(&self, slot: u32) -> bool;
     /// Drops the handler in `slot`: nobody wants its answer (R11).
     fn abandon(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32);
     /// Drops the handler in `slot`, if it is still that of this generation: its time is up (R10).
@@ -64,6 +66,7 @@ pub(crate) trait AnyMethod: Send + Sync {
     fn serve(
         &self,
         call: petasos_grpc::ServerCall,
+        caller: grpc::Caller,
         hooks: Option<Hooks>,
     ) -> petasos_grpc::BoxFuture<'static, ()>;
 }

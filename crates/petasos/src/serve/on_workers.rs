@@ -1,4 +1,5 @@
-//! Handlers that run on workers: in the loop each is a future that awaits its job.
+//! Handlers that run on workers: in the loop each is a future that awaits its job. If that is
+//! dropped, the request says so, to a handler that does not come to its next await.
 
 use core::future::Future;
 use std::sync::Arc;
@@ -6,22 +7,27 @@ use std::sync::Arc;
 use petasos_call::Status;
 use petasos_message::Message;
 
+use crate::cancelled::Ends;
 use crate::request::Request;
 use crate::server::workers::{Full, Running, Workers};
 use crate::stream::{Sender, Streaming};
+
+/// A handler that has been started, and what says when nobody waits for it any more.
+type Started<F> = Result<(Running<F>, Ends), Full>;
 
 /// Starts the handler of a unary call, with a reference of its own to the service.
 pub(super) fn run_unary<T, Q: Message, F>(
     workers: &Workers,
     call: impl Fn(Arc<T>, Request<Q>) -> F,
     service: &Arc<T>,
-    request: Request<Q>,
-) -> Result<Running<F>, Full>
+    mut request: Request<Q>,
+) -> Started<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let timeout = request.timeout();
-    workers.run(timeout, || call(service.clone(), request))
+    let (timeout, ends) = (request.timeout(), request.watch());
+    let running = workers.run(timeout, || call(service.clone(), request));
+    running.map(|running| (running, ends))
 }
 
 /// Starts the handler of a stream, likewise. Its ends find out by themselves that they are used on
@@ -30,26 +36,27 @@ pub(super) fn run_streams<T, Q: Message, P: Message, F>(
     workers: &Workers,
     call: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F,
     service: &Arc<T>,
-    requests: Streaming<Q>,
+    mut requests: Streaming<Q>,
     responses: Sender<P>,
-) -> Result<Running<F>, Full>
+) -> Started<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let timeout = requests.timeout();
-    workers.run(timeout, || call(service.clone(), requests, responses))
+    let (timeout, ends) = (requests.timeout(), requests.watch());
+    let running = workers.run(timeout, || call(service.clone(), requests, responses));
+    running.map(|running| (running, ends))
 }
 
 /// What a handler on workers comes to.
 pub(super) async fn finish<T, R, F>(
     service: Arc<T>,
-    running: Result<Running<F>, Full>,
+    started: Started<F>,
 ) -> (Arc<T>, Result<R, Status>)
 where
     F: Future<Output = (Arc<T>, Result<R, Status>)>,
 {
-    match running {
-        Ok(running) => running.await,
+    match started {
+        Ok((running, _ends)) => running.await,
         Err(full) => (service, Err(full.into())),
     }
 }

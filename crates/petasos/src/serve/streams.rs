@@ -119,8 +119,8 @@ where
             (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {
                 let call = move |service, requests, responses| {
-                    let running = run_streams(&workers, &call, &service, requests, responses);
-                    finish(service, running)
+                    let job = run_streams(&workers, &call, &service, requests, responses);
+                    finish(service, job)
                 };
                 Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
@@ -136,9 +136,8 @@ where
                             let Some(workers) = &workers else {
                                 return call(service, requests, responses).await;
                             };
-                            let running =
-                                run_streams(workers, &call, &service, requests, responses);
-                            finish(service, running).await
+                            let job = run_streams(workers, &call, &service, requests, responses);
+                            finish(service, job).await
                         },
                     )
                 };
@@ -155,8 +154,9 @@ where
     fn serve(
         &self,
         call: petasos_grpc::ServerCall,
+        caller: super::grpc::Caller,
         hooks: Option<Hooks>,
     ) -> petasos_grpc::BoxFuture<'static, ()> {
-        super::grpc::streams(call, self.service.clone(), self.call.clone(), hooks)
+        super::grpc::streams(call, caller, self.service.clone(), self.call.clone(), hooks)
     }
 }

@@ -99,7 +99,7 @@ where
         };
         // What the handler leaves behind comes before the end, also if it has used its streams on
         // another thread: then letters tell of it.
-        self.release(index);
+        self.release(parts, index);
         if parts.local.shared.has_letters() {
             parts.local.read_letters();
         }
@@ -115,7 +115,8 @@ where
     }
 
     /// Empties a slot.
-    fn release(&mut self, index: u32) {
+    fn release(&mut self, parts: &HubParts, index: u32) {
+        parts.local.unwatch(self.task(index));
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         let future = &mut slot.future;
@@ -168,8 +169,12 @@ where
         }
     }
 
-    fn abandon(&mut self, _: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
-        self.release(slot);
+    fn is_waiting(&self, slot: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|slot| slot.future.is_some())
+    }
+
+    fn abandon(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+        self.release(parts, slot);
     }
 
     fn expire(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32, generation: u32) {
@@ -178,14 +183,14 @@ where
             return;
         }
         let stream = entry.stream;
-        self.release(slot);
+        self.release(parts, slot);
         let late = Status::deadline_exceeded("the handler was not done in time");
         parts.local.streams.borrow_mut().handler_dropped(stream, late);
     }
 
     fn cut_off(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
         let stream = self.slots[slot as usize].stream;
-        self.release(slot);
+        self.release(parts, slot);
         let ended = Status::unavailable("the server has ended");
         parts.local.streams.borrow_mut().handler_dropped(stream, ended);
     }

@@ -59,8 +59,8 @@ where
             (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {
                 let call = move |service, request| {
-                    let running = run_unary(&workers, &call, &service, request);
-                    finish(service, running)
+                    let job = run_unary(&workers, &call, &service, request);
+                    finish(service, job)
                 };
                 Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
@@ -75,8 +75,8 @@ where
                             let Some(workers) = &workers else {
                                 return call(service, request).await;
                             };
-                            let running = run_unary(workers, &call, &service, request);
-                            finish(service, running).await
+                            let job = run_unary(workers, &call, &service, request);
+                            finish(service, job).await
                         },
                     )
                 };
@@ -89,9 +89,10 @@ where
     fn serve(
         &self,
         call: petasos_grpc::ServerCall,
+        caller: super::grpc::Caller,
         hooks: Option<Hooks>,
     ) -> petasos_grpc::BoxFuture<'static, ()> {
-        Box::pin(super::grpc::unary(call, self.service.clone(), self.call.clone(), hooks))
+        Box::pin(super::grpc::unary(call, caller, self.service.clone(), self.call.clone(), hooks))
     }
 }
 
@@ -381,6 +382,10 @@ where
         if let Some(handle) = self.run(parts, cx, (slot, how), handle, Some(since)) {
             self.slots[slot as usize].waiting = Some(Waiting { handle, since });
         }
+    }
+
+    fn is_waiting(&self, slot: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|slot| slot.waiting.is_some())
     }
 
     fn abandon(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {

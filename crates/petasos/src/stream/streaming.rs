@@ -10,6 +10,7 @@ use petasos_call::{Metadata, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
 use super::{Incoming, Source};
+use crate::cancelled::{Cancelled, Ends};
 use crate::intercept::{Beside, Extensions, ReaderScope, Tap};
 use crate::peer::{Origin, Peer};
 
@@ -144,6 +145,27 @@ impl<T: Message> Streaming<T> {
     /// At a server: who called. `None` once the caller's session is gone.
     pub fn peer(&self) -> Option<Peer> {
         self.origin.peer()
+    }
+
+    /// At a server: tells when nobody waits for the call any more; see [`Request::cancelled`].
+    ///
+    /// [`Request::cancelled`]: crate::Request::cancelled
+    pub fn cancelled(&self) -> Cancelled {
+        self.origin.cancelled()
+    }
+
+    /// At a server: whether nobody waits for the call any more; see [`Request::is_cancelled`].
+    ///
+    /// [`Request::is_cancelled`]: crate::Request::is_cancelled
+    pub fn is_cancelled(&self) -> bool {
+        self.origin.is_cancelled()
+    }
+
+    /// From now on the call is over when what this gives is dropped.
+    pub(crate) fn watch(&mut self) -> Ends {
+        let (origin, ends) = Ends::of(core::mem::take(&mut self.origin));
+        self.origin = origin;
+        ends
     }
 
     /// At a server: where the call belongs in a distributed trace, if it does.

@@ -206,6 +206,19 @@ impl Flow for Service {
     }
 }
 
+/// Lets others go on first, once.
+pub async fn yield_once() {
+    let mut has_waited = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 pub fn plan(how: &str, chunks: u32, bytes: u32) -> Msg<Plan> {
     let mut plan = Plan::new();
     plan.edit().set_how(how).set_chunks(chunks).set_bytes(bytes);

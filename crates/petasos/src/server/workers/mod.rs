@@ -29,6 +29,11 @@ thread_local! {
     static DEADLINE: Cell<Time> = const { Cell::new(Time::NEVER) };
 }
 
+/// When the call is over whose handler this thread polls as a worker.
+pub(crate) fn deadline() -> Time {
+    DEADLINE.get()
+}
+
 /// What is left of the call whose handler this thread polls as a worker (R10).
 pub(crate) fn time_left() -> Option<Duration> {
     let deadline = DEADLINE.get();
