@@ -43,7 +43,9 @@ pub mod untyped;
 pub use caller::{Bound, Unary};
 pub use cancelled::Cancelled;
 pub use channel::{Channel, ChannelBuilder, ConnectError, TargetError};
-pub use home::{JoinHandle, Loop, LoopConfig, LoopError, Security, ServeError};
+pub use home::{
+    JoinHandle, Loop, LoopConfig, LoopError, Security, ServeError, SlowMethod, SlowTurns,
+};
 #[cfg(feature = "tracing")]
 pub use intercept::Tracing;
 pub use intercept::{Interceptor, Metrics};

@@ -13,6 +13,7 @@ use petasos_schema::LAYOUT_VERSION;
 
 use super::away::At;
 use super::local::{Local, Task};
+use super::slow::Slow;
 use super::streams::{self, Key};
 use super::tries;
 use crate::peer::{Origin, Peer};
@@ -50,6 +51,7 @@ pub(crate) struct HubParts {
     pub(crate) sent: Vec<u32>,
     /// Generations of the sessions whose clients are known, by index.
     met: Vec<u32>,
+    pub(crate) slow: Slow,
 }
 
 /// What is over at some time.
@@ -103,6 +105,7 @@ impl Hub {
             polled: Vec::new(),
             sent: Vec::new(),
             met: Vec::new(),
+            slow: Slow::default(),
         };
         Hub { methods: Vec::new(), parts }
     }

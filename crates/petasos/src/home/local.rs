@@ -151,6 +151,19 @@ impl Local {
         result
     }
 
+    /// Whether something has been polled since [`Local::take_polled`].
+    #[inline]
+    pub(crate) fn has_polled(&self) -> bool {
+        !self.polling.get().1.is_null()
+    }
+
+    /// The task that was polled last. Nothing is polled any more.
+    pub(crate) fn take_polled(&self) -> Option<Task> {
+        let last = self.polled();
+        self.forget_polling();
+        last
+    }
+
     /// The task that is being polled, or was last.
     pub(crate) fn polled(&self) -> Option<Task> {
         let (task, _) = self.polling.get();

@@ -13,6 +13,7 @@ pub(crate) mod hub;
 pub(crate) mod local;
 mod registry;
 pub(crate) mod shared;
+pub(crate) mod slow;
 pub(crate) mod streams;
 mod tasks;
 pub(crate) mod thread;
@@ -44,6 +45,8 @@ use hub::Hub;
 use local::{Local, Task};
 pub(crate) use registry::{post, shared_of};
 use shared::{Shared, TaskWaker};
+use slow::SlowCounts;
+pub use slow::{SlowMethod, SlowTurns};
 pub use tasks::JoinHandle;
 
 /// Bind's method number (R1).
@@ -209,6 +212,11 @@ impl Loop {
         let parts = &endpoint.state().parts;
         (parts.panics, parts.malformed)
     }
+
+    /// Turns in which tasks took more than a millisecond.
+    pub fn slow_turns(&self) -> SlowTurns {
+        SlowCounts::sum([&self.home.local.shared.slow].into_iter())
+    }
 }
 
 impl Drop for Home {
@@ -265,6 +273,7 @@ impl Home {
             let workers = placed.workers(info.name, of.name);
             let hooks = around.clone().map(|around| (around, of.index));
             hub.methods.push(method.local(Serving { shared, kind, workers, hooks }));
+            hub.parts.slow.names.push((info.name, of.name));
         }
         endpoint.register(BIND, hub::bind);
         for (number, method) in (first..).zip(&service.methods) {

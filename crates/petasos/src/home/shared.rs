@@ -14,6 +14,7 @@ use petasos_endpoint::Alarm;
 use super::away::{At, Away};
 use super::calls::NewCall;
 use super::local::{Task, at_home};
+use super::slow::SlowCounts;
 use super::streams::{self, Key, Side};
 use crate::channel::ChannelInfo;
 use crate::peer::Peer;
@@ -84,6 +85,7 @@ pub(crate) struct Shared {
     channels: Mutex<Numbers>,
     /// Who has the sessions that requests come in, by index, with the session's generation.
     clients: Mutex<Vec<Option<(u32, Peer)>>>,
+    pub(crate) slow: SlowCounts,
 }
 
 /// The numbers of a loop's channels.
@@ -102,6 +104,7 @@ impl Shared {
             letters: Mutex::new(Some(Vec::new())),
             channels: Mutex::default(),
             clients: Mutex::default(),
+            slow: SlowCounts::default(),
         }
     }
 

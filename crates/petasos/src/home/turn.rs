@@ -55,6 +55,9 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
         }
     }
     cancel(local, cx);
+    if local.has_polled() {
+        hub.check_time(now);
+    }
     let waits = !local.is_at_rest() || local.channels.borrow().needs_endpoint();
     if waits { now } else { hub.parts.deadlines.next_due() }
 }

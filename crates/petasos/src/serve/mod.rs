@@ -51,6 +51,8 @@ pub(crate) trait LocalMethod {
     fn cut_off(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
         self.abandon(parts, cx, slot);
     }
+    /// The method within, if this times it; otherwise this.
+    fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>>;
 }
 
 /// A method, for any number of loops.

@@ -384,6 +384,10 @@ where
         }
     }
 
+    fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>> {
+        Err(self)
+    }
+
     fn is_waiting(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_some_and(|slot| slot.waiting.is_some())
     }

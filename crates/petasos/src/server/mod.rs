@@ -23,7 +23,9 @@ use std::sync::Arc;
 
 use petasos_endpoint::Node;
 
+use crate::home::SlowTurns;
 use crate::home::shared::{Letter, Shared};
+use crate::home::slow::SlowCounts;
 pub use builder::{Placement, ServerBuilder, StartError};
 pub use ended::Ended;
 use ended::Ending;
@@ -53,6 +55,12 @@ impl Server {
     #[cfg(feature = "grpc")]
     pub fn grpc_address(&self) -> Option<SocketAddr> {
         self.grpc.as_ref().map(|port| port.address)
+    }
+
+    /// Turns of the server's loops in which tasks took more than a millisecond. Handlers on workers
+    /// and of the gRPC port are not in loops.
+    pub fn slow_turns(&self) -> SlowTurns {
+        SlowCounts::sum(self.loops.iter().map(|home| &home.slow))
     }
 
     /// Ends the server: it takes no more sessions and calls, finishes the calls that run for as
