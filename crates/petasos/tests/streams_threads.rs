@@ -56,6 +56,19 @@ async fn chat(client: &FlowClient, chunks: u32, bytes: usize) {
     assert!(back.message().await.expect("it went well").is_none());
 }
 
+#[test]
+fn r15_streams_of_a_session_are_numbered_on_while_it_has_none() {
+    in_time(|| async {
+        let (one, other) = (serve(&Service::default()), serve(&Service::default()));
+        let address = |server: &Server| server.local_address().expect("it listens");
+        let first = client_of(address(&one)).await;
+        chat(&first, 2, 10).await;
+        // The loop gets another session while no stream is open in the first.
+        chat(&client_of(address(&other)).await, 2, 10).await;
+        chat(&first, 2, 10).await;
+    });
+}
+
 async fn every_shape(client: &FlowClient) {
     check(&client.echo(chunk(3, 5)).await.expect("it answers"), 3, 5);
     let mut chunks = client.produce(plan("", 2000, 300)).await.expect("it begins");

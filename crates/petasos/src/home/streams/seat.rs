@@ -18,12 +18,19 @@ pub(super) struct Seats {
 }
 
 impl Seats {
-    fn take(&mut self, session: SessionId, slots: u32) -> Option<u32> {
+    /// A number in a session. `lives` says whether others still exist: in those that do, numbers
+    /// go on where they were, since none is used twice (R15).
+    fn take(
+        &mut self,
+        session: SessionId,
+        slots: u32,
+        lives: impl Fn(SessionId) -> bool,
+    ) -> Option<u32> {
         if let Some((_, numbers)) = self.sessions.iter_mut().find(|(id, _)| *id == session) {
             return numbers.open();
         }
-        // Those without streams cost their channel nothing; a new session is rare.
-        self.sessions.retain(|(_, numbers)| numbers.open_streams() > 0);
+        // A new session is rare.
+        self.sessions.retain(|(id, numbers)| numbers.open_streams() > 0 || lives(*id));
         let mut numbers = StreamNumbers::new(slots);
         let number = numbers.open();
         self.sessions.push((session, numbers));
@@ -117,7 +124,8 @@ fn seat(
     granted: Granted,
 ) -> Result<super::table::Caller, Lease> {
     let params = cx.session_params(granted.session);
-    let number = params.and_then(|params| streams.seats.take(granted.session, params.slots));
+    let lives = |id| cx.session_params(id).is_some();
+    let number = params.and_then(|params| streams.seats.take(granted.session, params.slots, lives));
     match (number, params) {
         (Some(number), Some(params)) => {
             let epoch = streams.next_epoch();
