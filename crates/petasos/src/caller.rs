@@ -28,6 +28,7 @@ use crate::request::{Request, Response, request_tail};
 use crate::rt::{MethodInfo, ServiceInfo};
 use crate::server::workers;
 
+use crate::timer::Timekeeper;
 /// A service on a channel: what clients of generated code hold.
 #[derive(Clone, Debug)]
 pub struct Bound {
@@ -157,7 +158,8 @@ impl Bound {
     pub(crate) fn scope(&self, method: u16, mut beside: Beside) -> Result<Scope, Beside> {
         let Some(around) = &self.around else { return Err(beside) };
         beside.timeout = self.time_of(method, beside.timeout);
-        Ok(Scope::new(around, method, Side::Client, beside))
+        let timekeeper = Timekeeper::of(&self.channel.transport);
+        Ok(Scope::new(around, method, Side::Client, beside).timed_by(timekeeper))
     }
 
     /// Calls the unary method with this index. The call is under way when this returns, unless an

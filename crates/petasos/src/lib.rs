@@ -39,6 +39,7 @@ mod serve;
 mod server;
 mod stream;
 pub mod untyped;
+mod timer;
 
 pub use caller::{Bound, Unary};
 pub use cancelled::Cancelled;

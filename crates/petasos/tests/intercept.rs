@@ -159,6 +159,30 @@ fn a_call_waits_where_an_interceptor_does() {
 }
 
 #[test]
+fn a_call_that_waits_for_an_interceptor_is_late_at_its_deadline() {
+    let (journal, gate) = (Journal::default(), Gate::default());
+    let world = world(vec![journal.spy("outer"), journal.spy("inner").behind(&gate)], Vec::new());
+    let late = || greet("you").with_timeout(std::time::Duration::from_millis(20));
+    let outcomes = world.spawn(late());
+    world.pass_ms(18);
+    assert_eq!(journal.take(), ["outer call Greet from me", "inner call Greet from me"]);
+    world.pass_ms(5);
+    assert_eq!(outcomes.one().expect_err("it waits").code(), Code::DeadlineExceeded);
+    let ended = ["inner", "outer"].map(|name| format!("{name} ended DEADLINE_EXCEEDED with none"));
+    assert_eq!(journal.take(), ended);
+    // What was waited for comes in time, and the timer's time later: nothing follows.
+    let outcomes = world.spawn(late());
+    world.pass_ms(10);
+    gate.open();
+    world.turn();
+    assert_eq!(outcomes.one().expect("the gate is open"), "hello, you");
+    world.pass_ms(30);
+    assert_eq!((journal.containing("ended"), world.service.seen().begun), (2, 1));
+    let left = world.service.seen().timeout.expect("there is a deadline");
+    assert!(left <= std::time::Duration::from_millis(11), "{left:?}");
+}
+
+#[test]
 fn who_fails_or_is_given_up_ends_once() {
     let journal = Journal::default();
     let world = world(vec![journal.spy("client")], vec![journal.spy("server")]);

@@ -6,6 +6,7 @@ mod hooks;
 #[path = "servers/until.rs"]
 mod until;
 
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
@@ -145,6 +146,11 @@ struct World {
 
 /// One world for each transport.
 async fn worlds(side: Side, how: How) -> Vec<(&'static str, World)> {
+    worlds_within(side, how, Duration::from_secs(1000)).await
+}
+
+/// Whose calls take so long at most.
+async fn worlds_within(side: Side, how: How, time: Duration) -> Vec<(&'static str, World)> {
     let mut worlds = Vec::new();
     for transport in ["datagrams", "grpc"] {
         let journal = Journal::default();
@@ -165,7 +171,7 @@ async fn worlds(side: Side, how: How) -> Vec<(&'static str, World)> {
             _ => format!("petasos://{}", server.local_address().expect("it listens")),
         };
         let channel = Channel::builder(&target).intercept(spies("client", Side::Client));
-        let channel = channel.connect().await.expect("the server is up");
+        let channel = channel.timeout(time).connect().await.expect("the server is up");
         let client = FlowClient::new(channel);
         worlds.push((transport, World { journal, _server: server, client }));
     }
@@ -256,6 +262,42 @@ fn refusals_reach_the_caller_and_no_handler_runs() {
                         assert_eq!(has(&lines, "within") + has(&lines, "handler"), 0, "{lines:?}");
                     }
                 }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_client_waits_for_its_interceptors_until_the_deadline() {
+    run(async {
+        let time = Duration::from_millis(30);
+        for (transport, world) in worlds_within(Side::Client, How::Wait, time).await {
+            for kind in KINDS {
+                let told = kind.call(&world.client).await.map_err(|told| told.code());
+                assert_eq!(told, Err(Code::DeadlineExceeded), "{transport} {kind:?}");
+                let lines = world.journal(false);
+                let ended = has(&lines, "client ended DEADLINE_EXCEEDED");
+                assert_eq!((ended, lines.len()), (1, 2), "{transport} {kind:?}: {lines:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn who_gives_up_a_call_that_waits_for_an_interceptor_ends_it() {
+    run(async {
+        for (transport, world) in worlds(Side::Client, How::Wait).await {
+            for kind in KINDS {
+                {
+                    let mut call = std::pin::pin!(kind.call(&world.client));
+                    let mut context = Context::from_waker(Waker::noop());
+                    assert!(call.as_mut().poll(&mut context).is_pending());
+                    let lines = world.journal.containing("ended");
+                    assert_eq!(lines, 0, "{transport} {kind:?}");
+                }
+                let lines = world.journal(false);
+                let ended = has(&lines, "client ended CANCELLED");
+                assert_eq!((ended, lines.len()), (1, 2), "{transport} {kind:?}: {lines:?}");
             }
         }
     });

@@ -79,13 +79,18 @@ pub(crate) enum Due {
     Sweep {
         at: Time,
     },
+    /// Somebody waits for this time.
+    Timer {
+        number: u32,
+        at: Time,
+    },
 }
 
 impl Due {
     fn at(self) -> Time {
         match self {
             Due::Handler { at, .. } | Due::Call { at, .. } | Due::Channel { at, .. } => at,
-            Due::Stream { at, .. } | Due::Sweep { at } => at,
+            Due::Stream { at, .. } | Due::Sweep { at } | Due::Timer { at, .. } => at,
         }
     }
 }
@@ -129,6 +134,7 @@ impl Hub {
                 Due::Call { call, .. } => tries::expire(&mut self.parts, cx, call),
                 Due::Stream { key, .. } => streams::expire(self.parts.local, key),
                 Due::Sweep { .. } => streams::sweep(self, cx),
+                Due::Timer { number, .. } => self.parts.local.timer_is_due(number),
                 Due::Channel { channel, at } => {
                     self.parts.local.channels.borrow_mut().is_due(channel, at);
                 }

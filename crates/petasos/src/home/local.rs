@@ -17,6 +17,7 @@ use super::shared::{FarCall, Letter, Shared, loop_gone};
 use super::streams::Streams;
 use super::tasks::Tasks;
 use super::watches::Watches;
+use super::timers::Timers;
 
 thread_local! {
     static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
@@ -66,6 +67,7 @@ pub(crate) struct Local {
     pub(crate) tasks: RefCell<Tasks>,
     pub(crate) streams: RefCell<Streams>,
     pub(crate) watches: RefCell<Watches>,
+    pub(super) timers: RefCell<Timers>,
     pub(crate) ready: RefCell<Vec<Task>>,
     /// What is being polled, and the data of its waker: an awaited call knows its task by it.
     polling: Cell<(Task, *const ())>,
@@ -92,6 +94,7 @@ impl Local {
             tasks: RefCell::default(),
             streams: RefCell::default(),
             watches: RefCell::default(),
+            timers: RefCell::default(),
             ready: RefCell::default(),
             polling: Cell::new((Task::NONE, core::ptr::null())),
             deadline: Cell::new(Time::NEVER),
@@ -317,6 +320,7 @@ impl Local {
                 Letter::Stream(away) => self.read_stream_letter(&away),
                 Letter::Begin(call) => self.begin_far(*call),
                 Letter::Move { at, away } => self.move_away(at, away),
+                Letter::Timer { timeout, away } => self.add_timer(timeout, &away),
                 Letter::Stop { grace } => {
                     self.stopped.set(Some(grace));
                     self.main_woken.set(true);
@@ -361,6 +365,7 @@ impl Local {
         }
         self.end_streams();
         self.unwatch_all();
+        self.end_timers();
         let askers = self.channels.borrow_mut().take_askers();
         askers.into_iter().for_each(|asker| asker.finish(Err(loop_gone())));
     }

@@ -17,6 +17,7 @@ pub(crate) mod slow;
 pub(crate) mod streams;
 mod tasks;
 pub(crate) mod thread;
+pub(crate) mod timers;
 pub(crate) mod tries;
 mod turn;
 mod watches;

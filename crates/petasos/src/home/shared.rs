@@ -40,6 +40,8 @@ pub(crate) enum Letter {
     Connect { channel: u32, timeout: Duration, away: Arc<Away> },
     /// Nobody has the channel any more.
     Close { channel: u32 },
+    /// To tell somebody when this time has passed.
+    Timer { timeout: Duration, away: Arc<Away> },
     /// A channel's name has been looked up.
     Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
     /// To end, and to give handlers this time for it.
@@ -61,6 +63,7 @@ impl Letter {
         let away = match self {
             Letter::Begin(call) => call.away,
             Letter::Move { away, .. } | Letter::Connect { away, .. } => away,
+            Letter::Timer { away, .. } => away,
             Letter::Stream(away) => return away.end(),
             _ => return,
         };

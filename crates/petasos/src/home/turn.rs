@@ -34,6 +34,7 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
     local.set_turn(Some(now));
     if local.shared.has_letters() {
         local.read_letters();
+        Local::keep_timers(hub, cx);
     }
     if hub.parts.deadlines.is_due(now) {
         hub.expire(cx);

@@ -120,9 +120,8 @@ pub enum Step<'a> {
     Continue,
     /// It ends with this status, and no handler sees it.
     Refuse(Status),
-    /// It goes on, or ends, as this future says. A server drops it at the call's deadline. A client
-    /// looks at the deadline when the future is done, so one that may take long has a limit of its
-    /// own.
+    /// It goes on, or ends, as this future says. It is dropped at the deadline that the call had
+    /// when its interceptor was asked; the call then is `DEADLINE_EXCEEDED`.
     Wait(BoxFuture<'a, Result<(), Status>>),
 }
 

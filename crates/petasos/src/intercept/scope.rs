@@ -15,6 +15,8 @@ use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
 use super::call::Beside;
+use crate::timer::{Timekeeper, Timer};
+
 use super::{AnyMessage, Around, BoxFuture, CallInfo, Outcome, Side, Step, Way};
 
 /// A client's deadline is its call's; a server's is kept to a millisecond where it is kept.
@@ -45,6 +47,8 @@ struct Streams {
 /// The owner of a call's hooks.
 pub(crate) struct Scope {
     pub(super) watch: Arc<Watch>,
+    /// A client's: who says when the call's time is over. A server's handler is dropped then.
+    timekeeper: Option<Timekeeper>,
 }
 
 impl Scope {
@@ -52,7 +56,14 @@ impl Scope {
         let info = CallInfo::new(around, method, side, beside);
         let (around, is_over) = (around.clone(), AtomicBool::new(false));
         let streams = Mutex::default();
-        Scope { watch: Arc::new(Watch { around, info, begun: 0, is_over, streams }) }
+        let watch = Arc::new(Watch { around, info, begun: 0, is_over, streams });
+        Scope { watch, timekeeper: None }
+    }
+
+    /// A client's, which waits no longer than until its deadline.
+    pub(crate) fn timed_by(mut self, timekeeper: Timekeeper) -> Scope {
+        self.timekeeper = Some(timekeeper);
+        self
     }
 
     /// Goes through the interceptors, from the outermost. What is left of the call then.
@@ -65,13 +76,16 @@ impl Scope {
         let mut has_waited = false;
         for interceptor in around.chain.list() {
             *begun += 1;
+            let left = self.timekeeper.as_ref().and(info.time_left());
             let lent = &mut *info;
             match shielded(move || interceptor.call(lent))? {
                 Step::Continue => {}
                 Step::Refuse(status) => return Err(status),
                 Step::Wait(future) => {
                     has_waited = true;
-                    caught(future).await?;
+                    let timer = left.zip(self.timekeeper.as_ref());
+                    let timer = timer.map(|(left, timekeeper)| timekeeper.start(left));
+                    caught(future, timer).await?;
                 }
             }
         }
@@ -233,10 +247,18 @@ fn shielded<R>(hook: impl FnOnce() -> R) -> Result<R, Status> {
     catch_unwind(AssertUnwindSafe(hook)).map_err(panicked)
 }
 
-/// What a future comes to, or that it panicked.
-async fn caught(mut future: BoxFuture<'_, Result<(), Status>>) -> Result<(), Status> {
+/// What a future comes to, or that it panicked, or that it took too long.
+async fn caught(
+    mut future: BoxFuture<'_, Result<(), Status>>,
+    mut timer: Option<Timer>,
+) -> Result<(), Status> {
     poll_fn(|cx| {
-        shielded(|| future.as_mut().poll(cx)).unwrap_or_else(|panicked| Poll::Ready(Err(panicked)))
+        let polled = shielded(|| future.as_mut().poll(cx));
+        if let Ok(Poll::Pending) = polled {
+            let Some(timer) = &mut timer else { return Poll::Pending };
+            return timer.poll(cx).map(Err);
+        }
+        polled.unwrap_or_else(|panicked| Poll::Ready(Err(panicked)))
     })
     .await
 }

@@ -1,0 +1,86 @@
+//! Times that futures on any thread wait for in a loop.
+//!
+//! Few do: so a timer comes by letter, and what is left of one that nobody waits for any more lies
+//! in the loop until its time.
+
+use std::sync::{Arc, Weak};
+
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_endpoint::Context;
+
+use super::away::Away;
+use super::hub::{Due, Hub};
+use super::local::Local;
+use super::shared::{Letter, Shared, loop_gone};
+use petasos_call::Failure;
+
+/// The timers of a loop.
+#[derive(Default)]
+pub(crate) struct Timers {
+    /// By number.
+    list: Vec<Option<Weak<Away>>>,
+    free: Vec<u32>,
+    /// Those whose times are not kept yet.
+    fresh: Vec<(u32, Time)>,
+}
+
+/// A timer of a loop: what it leaves is `DEADLINE_EXCEEDED`, or that the loop has ended.
+pub(crate) fn start(home: &Shared, timeout: Duration) -> Arc<Away> {
+    let away = Away::new(None);
+    home.post(Letter::Timer { timeout, away: away.clone() });
+    away
+}
+
+impl Timers {
+    fn add(&mut self, at: Time, away: &Arc<Away>) {
+        let entry = Some(Arc::downgrade(away));
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.list[number as usize] = entry;
+                number
+            }
+            None => {
+                self.list.push(entry);
+                u32::try_from(self.list.len() - 1).expect("timers are counted in 32 bits")
+            }
+        };
+        self.fresh.push((number, at));
+    }
+}
+
+impl Local {
+    /// Somebody waits for a time.
+    pub(super) fn add_timer(&self, timeout: Duration, away: &Arc<Away>) {
+        self.timers.borrow_mut().add(self.now() + timeout, away);
+    }
+
+    /// Keeps the times of timers that are new.
+    pub(super) fn keep_timers(hub: &mut Hub, cx: &Context<Hub>) {
+        let timers = &mut *hub.parts.local.timers.borrow_mut();
+        for (number, at) in timers.fresh.drain(..) {
+            hub.parts.deadlines.insert(cx.now(), at, Due::Timer { number, at });
+        }
+    }
+
+    /// A timer's time has come.
+    pub(super) fn timer_is_due(&self, number: u32) {
+        let away = {
+            let timers = &mut *self.timers.borrow_mut();
+            timers.free.push(number);
+            timers.list[number as usize].take()
+        };
+        if let Some(away) = away.and_then(|away| away.upgrade()) {
+            away.finish(Err(Failure::Timeout.status()));
+        }
+    }
+
+    /// The loop has ended.
+    pub(super) fn end_timers(&self) {
+        let list = core::mem::take(&mut self.timers.borrow_mut().list);
+        for away in list.into_iter().flatten().filter_map(|away| away.upgrade()) {
+            away.finish(Err(loop_gone()));
+        }
+    }
+}
