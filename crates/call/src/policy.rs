@@ -40,9 +40,11 @@ pub struct MethodPolicy {
     pub timeout: Option<Duration>,
     /// Calls wait while no server can be reached, instead of failing with `UNAVAILABLE`.
     pub wait_for_ready: bool,
-    /// The longest request in bytes, before compression; longer ones are `RESOURCE_EXHAUSTED`.
+    /// The longest request in bytes of protobuf's encoding, before compression; of a stream, each
+    /// message. A longer one is not sent, and its call is `RESOURCE_EXHAUSTED`.
     pub request_bytes_max: Option<u32>,
-    /// The longest response in bytes, after decompression.
+    /// The longest response likewise, after decompression. A longer one is not given to the
+    /// caller, though the method has run.
     pub response_bytes_max: Option<u32>,
     /// Whether a request is sent more than once.
     pub attempts: Attempts,

@@ -171,6 +171,11 @@ impl FrameWriter {
         self.outlet.keep_trailers(trailers);
     }
 
+    /// A client's: gives the call up. Its reader fails, unless the call has ended.
+    pub fn give_up(self) {
+        self.outlet.reset(Reason::CANCEL, Code::Cancelled);
+    }
+
     /// A client's: no more messages follow. At a server this ends the call with `INTERNAL`, as a
     /// status is missing.
     pub fn close(self) {

@@ -22,13 +22,14 @@ use crate::home::local::{Local, at_home, here};
 use crate::home::post;
 use crate::home::shared::{FarCall, Letter};
 use crate::intercept::{Around, Beside, BoxFuture, Extensions, Scope, Side, around_call};
+use crate::limits::{Limited, Limits};
 use crate::recode::Recode;
 use crate::request::{Request, Response, request_tail};
 #[cfg(feature = "grpc")]
 use crate::rt::{MethodInfo, ServiceInfo};
 use crate::server::workers;
-
 use crate::timer::Timekeeper;
+
 /// A service on a channel: what clients of generated code hold.
 #[derive(Clone, Debug)]
 pub struct Bound {
@@ -85,10 +86,11 @@ impl Bound {
         let Beside { metadata, timeout, extensions, .. } = beside;
         let mut metadata = crate::request::with_traceparent(metadata, &extensions);
         let mut timeout = timeout.or_else(inherited);
-        let mut wait_for_ready = false;
+        let (mut wait_for_ready, mut response_bytes_max) = (false, None);
         if let Some(defaults) = &self.defaults {
             let policy = &defaults.apply(method, &mut metadata).policy;
-            wait_for_ready = policy.wait_for_ready;
+            (wait_for_ready, response_bytes_max) =
+                (policy.wait_for_ready, policy.response_bytes_max);
             timeout = policy.timeout(timeout);
         }
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -99,8 +101,8 @@ impl Bound {
             unreachable!("only services on gRPC channels are called so")
         };
         let compression = channel.compression();
-        let client =
-            petasos_grpc::ClientHead { metadata, timeout, compression, ..Default::default() };
+        let receive_bytes_max = response_bytes_max.map(|max| channel.receive_bytes_max(max));
+        let client = petasos_grpc::ClientHead { metadata, timeout, compression, receive_bytes_max };
         let head = crate::channel::grpc::GrpcHead { client, wait_for_ready };
         Ok((&paths[usize::from(method)], head))
     }
@@ -147,6 +149,19 @@ impl Bound {
         let timeout = asked.or_else(inherited);
         let policy = self.defaults.as_ref().map(|defaults| defaults.policy(method));
         policy.map_or(timeout, |policy| policy.timeout(timeout))
+    }
+
+    /// How long a method's messages may be, as far as its transport does not see to it.
+    #[inline]
+    pub(crate) fn limits(&self, method: u16) -> Limits {
+        let defaults = self.defaults.as_ref();
+        let limits = defaults.map(|defaults| Limits::of(defaults.policy(method)));
+        let limits = limits.unwrap_or_default();
+        match self.channel.transport {
+            Transport::Datagrams(_) => limits,
+            #[cfg(feature = "grpc")]
+            Transport::Grpc(_) => Limits { response: None, ..limits },
+        }
     }
 
     /// Whether there are interceptors.
@@ -229,6 +244,16 @@ impl Bound {
 
     #[inline(never)]
     fn unary_otherwise<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+        let limits = self.limits(index);
+        if !limits.is_any() {
+            return self.unary_unlimited(index, request);
+        }
+        let limited = limits.unary(request, |request| self.unary_unlimited(index, request));
+        let stage = limited.map_or_else(Stage::Failed, |call| Stage::Limited(Box::new(call)));
+        Unary { home: 0, stage, response: PhantomData }
+    }
+
+    fn unary_unlimited<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         #[allow(clippy::infallible_destructuring_match, reason = "not with gRPC")]
         let shared = match &self.channel.transport {
             Transport::Datagrams(shared) => shared,
@@ -353,6 +378,8 @@ enum Stage<P> {
     Grpc(Box<crate::channel::grpc::GrpcUnary>),
     /// Within interceptors.
     Around(Box<Intercepted<P>>),
+    /// Its response may be too long for its policy.
+    Limited(Box<Limited<P>>),
     Failed(Status),
     Over,
 }
@@ -427,6 +454,11 @@ impl<P: Message> Unary<P> {
                 self.stage = Stage::Over;
                 return Poll::Ready(outcome);
             }
+            Stage::Limited(call) => {
+                let outcome = core::task::ready!(call.poll(cx));
+                self.stage = Stage::Over;
+                return Poll::Ready(outcome);
+            }
             Stage::Failed(status) => Err(status.clone()),
             Stage::Begun(_) | Stage::Over => panic!("a call is not polled once it is over"),
         };
@@ -446,7 +478,7 @@ impl<P> Unary<P> {
             // Dropping it gives it up.
             #[cfg(feature = "grpc")]
             Stage::Grpc(_) => return,
-            Stage::Around(_) | Stage::Failed(_) | Stage::Over => return,
+            Stage::Around(_) | Stage::Limited(_) | Stage::Failed(_) | Stage::Over => return,
         };
         match at_home(self.home) {
             Some(local) => local.give_up(at),

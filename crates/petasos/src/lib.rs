@@ -29,6 +29,7 @@ pub mod health;
 mod home;
 mod include;
 pub mod intercept;
+mod limits;
 mod park;
 mod peer;
 mod recode;
@@ -38,8 +39,8 @@ pub mod rt;
 mod serve;
 mod server;
 mod stream;
-pub mod untyped;
 mod timer;
+pub mod untyped;
 
 pub use caller::{Bound, Unary};
 pub use cancelled::Cancelled;

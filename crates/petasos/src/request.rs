@@ -132,6 +132,10 @@ impl<T: Message> Request<T> {
         self.message
     }
 
+    pub(crate) fn message(&self) -> &Msg<T> {
+        &self.message
+    }
+
     /// Whether there is nothing beside the message.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {

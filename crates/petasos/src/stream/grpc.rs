@@ -3,6 +3,7 @@
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use std::sync::{Arc, OnceLock};
 
 use petasos_call::{HEAD_BYTES, Metadata, Status};
 use petasos_grpc::{FrameReader, FrameWriter};
@@ -33,8 +34,9 @@ pub(crate) fn open(
     let begun = channel.clone().begin(path.clone(), head, first);
     let opening = async move {
         let Begun { reader, writer, lease } = InRuntime(runtime.clone(), Box::pin(begun)).await?;
-        let sink = Sink::Grpc(GrpcSink::of_call(writer, runtime));
-        let source = Source::Grpc(Box::new(GrpcSource::of_call(reader, lease)));
+        let refusal = Arc::default();
+        let sink = Sink::Grpc(GrpcSink::of_call(writer, runtime, &refusal));
+        let source = Source::Grpc(Box::new(GrpcSource::of_call(reader, lease, refusal)));
         Ok(Ends::new(sink, source))
     };
     Ok(Box::pin(opening))
@@ -53,26 +55,41 @@ impl<F: Future> Future for InRuntime<F> {
     }
 }
 
+/// What a message was refused with that a client wanted to send: the call's status.
+type Refusal = Arc<OnceLock<Status>>;
+
 /// Receives.
 pub(crate) struct GrpcSource {
     reader: FrameReader,
     /// A client's whose response has not begun.
     awaits_head: bool,
+    refusal: Option<Refusal>,
     /// A client's, for as long as the call counts.
     _lease: Option<Lease>,
 }
 
 impl GrpcSource {
     pub(crate) fn of_handler(reader: FrameReader) -> GrpcSource {
-        GrpcSource { reader, awaits_head: false, _lease: None }
+        GrpcSource { reader, awaits_head: false, refusal: None, _lease: None }
     }
 
-    pub(crate) fn of_call(reader: FrameReader, lease: Lease) -> GrpcSource {
-        GrpcSource { reader, awaits_head: true, _lease: Some(lease) }
+    fn of_call(reader: FrameReader, lease: Lease, refusal: Refusal) -> GrpcSource {
+        let (refusal, _lease) = (Some(refusal), Some(lease));
+        GrpcSource { reader, awaits_head: true, refusal, _lease }
     }
 
     /// What comes next; see [`Source::poll_next`](super::Source::poll_next).
     pub(crate) fn poll_next<T: Message>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming<T>, Status>> {
+        let next = self.poll_incoming(cx);
+        let Poll::Ready(Err(_)) = &next else { return next };
+        let refusal = self.refusal.as_ref().and_then(|refusal| refusal.get());
+        refusal.map_or(next, |refusal| Poll::Ready(Err(refusal.clone())))
+    }
+
+    fn poll_incoming<T: Message>(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Incoming<T>, Status>> {
@@ -101,15 +118,24 @@ pub(crate) struct GrpcSink {
     writer: Option<FrameWriter>,
     /// A client's, whose deadline is a timer there.
     runtime: Option<Handle>,
+    refusal: Option<Refusal>,
 }
 
 impl GrpcSink {
     pub(crate) fn of_handler(writer: FrameWriter) -> GrpcSink {
-        GrpcSink { writer: Some(writer), runtime: None }
+        GrpcSink { writer: Some(writer), runtime: None, refusal: None }
     }
 
-    pub(crate) fn of_call(writer: Option<FrameWriter>, runtime: Handle) -> Self {
-        GrpcSink { writer, runtime: Some(runtime) }
+    fn of_call(writer: Option<FrameWriter>, runtime: Handle, refusal: &Refusal) -> GrpcSink {
+        GrpcSink { writer, runtime: Some(runtime), refusal: Some(refusal.clone()) }
+    }
+
+    /// A client's: ends the call with `status`.
+    pub(crate) fn refuse(&mut self, status: &Status) {
+        let (Some(writer), Some(refusal)) = (self.writer.take(), &self.refusal) else { return };
+        // Only the first counts.
+        let _ = refusal.set(status.clone());
+        writer.give_up();
     }
 
     /// Waits until a message may be sent.
@@ -117,13 +143,13 @@ impl GrpcSink {
         let _context = self.runtime.as_ref().map(Handle::enter);
         match &mut self.writer {
             Some(writer) => writer.poll_ready(cx),
-            None => Poll::Ready(Err(closed())),
+            None => Poll::Ready(Err(self.closed())),
         }
     }
 
     /// Sends a message, for which there was room.
     pub(crate) fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
-        let writer = self.writer.as_mut().ok_or_else(closed)?;
+        let Some(writer) = &mut self.writer else { return Err(self.closed()) };
         let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
         writer.send_now(image.into_buf())
     }
@@ -141,9 +167,11 @@ impl GrpcSink {
             writer.keep_trailers(trailers);
         }
     }
-}
 
-#[cold]
-fn closed() -> Status {
-    Status::internal("nothing can be sent behind the end")
+    #[cold]
+    fn closed(&self) -> Status {
+        let refusal = self.refusal.as_ref().and_then(|refusal| refusal.get());
+        let otherwise = || Status::internal("nothing can be sent behind the end");
+        refusal.cloned().unwrap_or_else(otherwise)
+    }
 }

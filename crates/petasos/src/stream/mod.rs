@@ -27,6 +27,7 @@ use petasos_message::{Message, Msg};
 use crate::codec::unencodable;
 use crate::home::streams::Port;
 use crate::intercept::Watched;
+use crate::limits::Limits;
 pub(crate) use opening::First;
 pub use opening::Opening;
 pub use sender::Sender;
@@ -59,16 +60,20 @@ pub(crate) struct Ends {
     pub(crate) source: Source,
     /// Interceptors around the call.
     pub(crate) watched: Option<Watched>,
+    /// Of a client's messages.
+    limits: Limits,
 }
 
 impl Ends {
     pub(crate) fn new(sink: Sink, source: Source) -> Ends {
-        Ends { sink, source, watched: None }
+        Ends { sink, source, watched: None, limits: Limits::default() }
     }
 
     /// As a program sees them.
     fn split<Q: Message, P: Message>(self) -> (Sender<Q>, Streaming<P>) {
         let (mut sender, mut streaming) = (Sender::new(self.sink), Streaming::of_call(self.source));
+        sender.limit(self.limits.request);
+        streaming.limit(self.limits.response);
         if let Some(Watched { scope, reader, writer }) = self.watched {
             streaming.end_to(scope);
             streaming.tap(reader);
@@ -128,6 +133,16 @@ impl Sink {
             Sink::Datagrams(port) => port.send(message),
             #[cfg(feature = "grpc")]
             Sink::Grpc(sink) => sink.send(message),
+        }
+    }
+
+    /// A client's: ends the call with `status`, which its other direction is told.
+    #[cold]
+    pub(crate) fn refuse(&mut self, status: &Status) {
+        match self {
+            Sink::Datagrams(port) => port.refuse(status),
+            #[cfg(feature = "grpc")]
+            Sink::Grpc(sink) => sink.refuse(status),
         }
     }
 

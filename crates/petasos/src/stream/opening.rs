@@ -14,6 +14,7 @@ use crate::caller::Bound;
 use crate::channel::Transport;
 use crate::home::streams::Opened;
 use crate::intercept::{Beside, BoxFuture, Later, around_opening};
+use crate::limits::{self, Limits};
 use crate::request::Request;
 
 /// Encodes the only request of a call: natively or not, behind so many bytes of room.
@@ -28,6 +29,8 @@ struct Plan {
     first: Option<First>,
     /// Where that looks for interceptors, if there are any.
     hooks: Option<Later>,
+    /// What the only request is refused with, if it is too long.
+    refusal: Option<Status>,
 }
 
 /// A call with streams that begins when this is awaited: it gives them once a session has taken the
@@ -35,6 +38,7 @@ struct Plan {
 #[must_use = "a call does not begin before it is awaited"]
 pub struct Opening<O> {
     stage: Stage,
+    limits: Limits,
     make: fn(Ends) -> O,
 }
 
@@ -52,7 +56,8 @@ enum Stage {
 
 impl<O> Opening<O> {
     fn new(plan: Plan, make: fn(Ends) -> O) -> Opening<O> {
-        Opening { stage: Stage::Planned(Box::new(plan)), make }
+        let limits = plan.service.limits(plan.method);
+        Opening { stage: Stage::Planned(Box::new(plan)), limits, make }
     }
 
     /// Lets the call take no longer than `timeout`, in place of what is left of the call in whose
@@ -114,7 +119,8 @@ impl Stage {
 
     /// Begins a call within its interceptors.
     fn begin_alone(plan: Plan) -> Result<Stage, Status> {
-        let Plan { service, method, head, first, .. } = plan;
+        let Plan { service, method, head, first, refusal, .. } = plan;
+        refusal.map_or(Ok(()), Err)?;
         match service.transport() {
             Transport::Datagrams(shared) => {
                 Opened::begin(&service, shared, method, head, first).map(Stage::Datagrams)
@@ -150,7 +156,7 @@ impl<O> Future for Opening<O> {
         }
         let ends = ready!(this.stage.poll(cx));
         this.stage = Stage::Over;
-        Poll::Ready(ends.map(this.make))
+        Poll::Ready(ends.map(|ends| (this.make)(Ends { limits: this.limits, ..ends })))
     }
 }
 
@@ -171,13 +177,15 @@ impl Bound {
         let (message, head) = request.apart();
         let hooks = self.is_intercepted().then(Later::default);
         let seen = hooks.clone();
+        let refusal = limits::check("request", &message, self.limits(method).request).err();
         let first: First = Box::new(move |native, room_bytes| {
             if let Some(tap) = seen.as_ref().and_then(|seen| seen.get()) {
                 tap.message(&message)?;
             }
             Encoded::new(message, native, room_bytes)
         });
-        let plan = Plan { service: self.clone(), method, head, first: Some(first), hooks };
+        let (service, first) = (self.clone(), Some(first));
+        let plan = Plan { service, method, head, first, hooks, refusal };
         Opening::new(plan, |ends| ends.split::<Q, P>().1)
     }
 
@@ -191,8 +199,8 @@ impl Bound {
         &self,
         method: u16,
     ) -> Opening<(Sender<Q>, Streaming<P>)> {
-        let head = Beside::default();
-        let plan = Plan { service: self.clone(), method, head, first: None, hooks: None };
+        let (service, head) = (self.clone(), Beside::default());
+        let plan = Plan { service, method, head, first: None, hooks: None, refusal: None };
         Opening::new(plan, Ends::split)
     }
 }

@@ -8,6 +8,7 @@ use petasos_message::{Message, Msg};
 
 use super::Sink;
 use crate::intercept::Tap;
+use crate::limits::{self, BytesMax};
 
 /// Sends the messages of one direction of a call.
 ///
@@ -20,13 +21,15 @@ pub struct Sender<T> {
     trailers: Metadata,
     /// Interceptors that see the messages.
     tap: Option<Tap>,
+    /// A client's, of each message.
+    bytes_max: BytesMax,
     message: PhantomData<fn(T)>,
 }
 
 impl<T: Message> Sender<T> {
     pub(crate) fn new(sink: Sink) -> Sender<T> {
-        let (head, trailers) = Default::default();
-        Sender { sink, head, head_is_sent: false, trailers, tap: None, message: PhantomData }
+        let (head, trailers, tap, bytes_max) = Default::default();
+        Sender { sink, head, head_is_sent: false, trailers, tap, bytes_max, message: PhantomData }
     }
 
     /// Sends a message, after waiting until those before it have mostly left: a sender is never far
@@ -35,7 +38,8 @@ impl<T: Message> Sender<T> {
     /// # Errors
     /// The call is over, or the message cannot be encoded. At a client the [`Streaming`] has the
     /// call's whole status; a call that the server ended well, too, takes no more messages
-    /// (`CANCELLED`). What was sent before may or may not have been handled.
+    /// (`CANCELLED`). One that is longer than the method's policy allows ends the call
+    /// (`RESOURCE_EXHAUSTED`). What was sent before may or may not have been handled.
     ///
     /// [`Streaming`]: super::Streaming
     pub async fn send(&mut self, message: impl Into<Msg<T>>) -> Result<(), Status> {
@@ -45,7 +49,14 @@ impl<T: Message> Sender<T> {
         if let Some(tap) = &self.tap {
             tap.message(&message)?;
         }
+        let checked = limits::check("request", &message, self.bytes_max);
+        checked.inspect_err(|status| self.sink.refuse(status))?;
         self.sink.send(message)
+    }
+
+    /// Ends the call at a message that is longer.
+    pub(crate) fn limit(&mut self, bytes_max: BytesMax) {
+        self.bytes_max = bytes_max;
     }
 
     /// Shows the messages that are sent from now on.

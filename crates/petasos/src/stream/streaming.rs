@@ -12,6 +12,7 @@ use petasos_message::{Message, Msg};
 use super::{Incoming, Source};
 use crate::cancelled::{Cancelled, Ends};
 use crate::intercept::{Beside, Extensions, ReaderScope, Tap};
+use crate::limits::{self, BytesMax};
 use crate::peer::{Origin, Peer};
 
 /// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
@@ -29,6 +30,8 @@ pub struct Streaming<T> {
     tap: Option<Tap>,
     /// A client's: interceptors that are told of the end.
     scope: Option<ReaderScope>,
+    /// A client's, of each message.
+    bytes_max: BytesMax,
     /// A message that came while the initial metadata were waited for.
     ahead: Option<Msg<T>>,
     end: Option<End>,
@@ -51,7 +54,7 @@ impl<T: Message> Streaming<T> {
     pub(crate) fn of_handler(source: Source, beside: Beside) -> Streaming<T> {
         let Beside { metadata: head, timeout, extensions, origin } = beside;
         let (has_head, message) = (true, PhantomData);
-        let (tap, scope, ahead, end) = (None, None, None, None);
+        let (tap, scope, bytes_max, ahead, end) = Default::default();
         Streaming {
             source,
             head,
@@ -61,6 +64,7 @@ impl<T: Message> Streaming<T> {
             origin,
             tap,
             scope,
+            bytes_max,
             ahead,
             end,
             message,
@@ -70,6 +74,11 @@ impl<T: Message> Streaming<T> {
     /// Shows the messages that are read from now on.
     pub(crate) fn tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
+    }
+
+    /// A client's: ends the call at a message that is longer.
+    pub(crate) fn limit(&mut self, bytes_max: BytesMax) {
+        self.bytes_max = bytes_max;
     }
 
     /// A client's: tells of the end.
@@ -229,9 +238,13 @@ impl<T: Message> Streaming<T> {
         Poll::Ready(None)
     }
 
-    /// Shows a message to interceptors.
+    /// Judges a message's length, and shows it to interceptors.
     #[inline]
     fn show(&mut self, incoming: Incoming<T>) -> Result<Incoming<T>, Status> {
+        if let (Some(_), Incoming::Message(message)) = (self.bytes_max, &incoming) {
+            let checked = limits::check("response", message, self.bytes_max);
+            checked.inspect_err(|_| self.source.give_up())?;
+        }
         let (Some(tap), Incoming::Message(message)) = (&self.tap, &incoming) else {
             return Ok(incoming);
         };

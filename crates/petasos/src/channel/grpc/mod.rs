@@ -140,6 +140,11 @@ impl GrpcChannel {
         self.inner.config.compression
     }
 
+    /// The longest response that is taken where a policy allows so many bytes.
+    pub(crate) fn receive_bytes_max(&self, policy: u32) -> usize {
+        self.inner.config.receive_bytes_max.min(policy as usize)
+    }
+
     /// What the program named.
     pub(crate) fn targets(&self) -> &[String] {
         &self.inner.targets

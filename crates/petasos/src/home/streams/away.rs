@@ -57,7 +57,7 @@ struct State {
     trailers: Option<Metadata>,
     /// Why nothing more is taken or comes.
     over: Option<Status>,
-    /// Why a message could not be read.
+    /// Why a message could not be read, or is not sent.
     refused: Option<Status>,
     has_left: bool,
     is_posted: bool,
@@ -178,10 +178,13 @@ impl Away {
         self.lock().trailers = Some(metadata);
     }
 
-    /// A message could not be read: the stream is to end with this.
+    /// A message could not be read, or is not sent: the stream is to end with this.
     #[cold]
-    pub(super) fn refuse(self: &Arc<Self>, status: Status) {
+    pub(super) fn refuse(self: &Arc<Self>, side: Side, status: Status) {
         let mut state = self.lock();
+        if side == Side::Writer {
+            state.end(status.clone());
+        }
         state.refused = Some(status);
         self.post(state);
     }
@@ -243,6 +246,9 @@ impl State {
         if self.form.is_none() {
             self.form = streams.opened(key);
         }
+        if let Some(status) = self.refused.take() {
+            streams.refuse(key, &status);
+        }
         match side {
             Side::Reader => self.pump_reader(streams, key),
             Side::Writer => self.pump_writer(streams, key),
@@ -250,9 +256,6 @@ impl State {
     }
 
     fn pump_reader(&mut self, streams: &mut Streams, key: Key) {
-        if let Some(status) = self.refused.take() {
-            streams.refuse(key, &status);
-        }
         while self.over.is_none() && !self.is_full {
             let Some(event) = streams.next(key) else { return };
             if let Event::End(end) = &event {

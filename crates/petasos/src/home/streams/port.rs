@@ -87,15 +87,16 @@ impl Port {
         })
     }
 
-    /// A message could not be read: the stream ends (R13).
+    /// A message could not be read (R13), or a client's is not sent: the stream ends.
     #[cold]
-    fn refuse(&mut self, status: &Status) {
+    pub(crate) fn refuse(&mut self, status: &Status) {
+        let side = self.side;
         match self.way() {
             Way::Here(local, key) => {
                 local.streams.borrow_mut().refuse(key, status);
                 local.kick();
             }
-            Way::Away(away) => away.refuse(status.clone()),
+            Way::Away(away) => away.refuse(side, status.clone()),
         }
     }
 

@@ -1,0 +1,90 @@
+//! How long the messages of a call may be, as its method's policy says.
+//!
+//! Lengths are those of protobuf's encoding, uncompressed, so that a policy means the same over
+//! every transport. Responses over gRPC are stopped by their reader, before they are whole.
+//!
+//! Boundary rule: a call whose policy has no limits comes here once, to find that out.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+
+use petasos_call::Status;
+use petasos_call::policy::MethodPolicy;
+use petasos_message::{Message, Msg};
+
+use crate::caller::Unary;
+use crate::intercept::AnyMessage;
+use crate::request::{Request, Response};
+
+/// The longest message of one direction, in bytes, if there is a limit.
+pub(crate) type BytesMax = Option<u32>;
+
+/// The limits of a method's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) request: BytesMax,
+    pub(crate) response: BytesMax,
+}
+
+impl Limits {
+    pub(crate) fn of(policy: &MethodPolicy) -> Limits {
+        let MethodPolicy { request_bytes_max: request, response_bytes_max: response, .. } = *policy;
+        Limits { request, response }
+    }
+
+    /// Whether there is one.
+    pub(crate) fn is_any(&self) -> bool {
+        self.request.is_some() || self.response.is_some()
+    }
+
+    /// A unary call within these limits, which `begin` begins.
+    #[cold]
+    pub(crate) fn unary<Q: Message, P: Message>(
+        self,
+        request: Request<Q>,
+        begin: impl FnOnce(Request<Q>) -> Unary<P>,
+    ) -> Result<Limited<P>, Status> {
+        check("request", request.message(), self.request)?;
+        Ok(Limited { call: begin(request), bytes_max: self.response })
+    }
+}
+
+/// Judges a message.
+///
+/// # Errors
+/// It is longer than its method's policy allows.
+#[inline]
+pub(crate) fn check<T: Message>(
+    what: &str,
+    message: &Msg<T>,
+    bytes_max: BytesMax,
+) -> Result<(), Status> {
+    match bytes_max {
+        None => Ok(()),
+        Some(bytes_max) => check_length(what, AnyMessage::new(message).protobuf_bytes(), bytes_max),
+    }
+}
+
+#[cold]
+fn check_length(what: &str, bytes: usize, bytes_max: u32) -> Result<(), Status> {
+    if bytes <= bytes_max as usize {
+        return Ok(());
+    }
+    let text = format!("a {what} of {bytes} bytes, where the policy allows {bytes_max}");
+    Err(Status::resource_exhausted(text))
+}
+
+/// A unary call whose response may be too long.
+pub(crate) struct Limited<P> {
+    call: Unary<P>,
+    bytes_max: BytesMax,
+}
+
+impl<P: Message> Limited<P> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
+        let response = ready!(Pin::new(&mut self.call).poll(cx))?;
+        check("response", response.message(), self.bytes_max)?;
+        Poll::Ready(Ok(response))
+    }
+}
