@@ -4,7 +4,7 @@ use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::home::calls::{CallHead, NewCall, Tries};
 use crate::home::local::{Local, at_home, here};
 use crate::home::post;
 use crate::home::shared::{FarCall, Letter};
-use crate::intercept::{Around, Beside, BoxFuture, Extensions, Scope, Side, around_call};
+use crate::intercept::{Around, Beside, Extensions, Intercepted, Scope, Side, around_call};
 use crate::limits::{Limited, Limits};
 use crate::recode::Recode;
 use crate::request::{Request, Response, request_tail};
@@ -382,31 +382,6 @@ enum Stage<P> {
     Limited(Box<Limited<P>>),
     Failed(Status),
     Over,
-}
-
-/// A call that goes through interceptors.
-struct Intercepted<P> {
-    call: BoxFuture<'static, Result<Response<P>, Status>>,
-    /// What came of it at once.
-    outcome: Option<Result<Response<P>, Status>>,
-}
-
-impl<P: Message> Intercepted<P> {
-    /// Goes as far as that is possible without waiting.
-    fn begin(mut call: BoxFuture<'static, Result<Response<P>, Status>>) -> Intercepted<P> {
-        let outcome = match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(outcome) => Some(outcome),
-            Poll::Pending => None,
-        };
-        Intercepted { call, outcome }
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
-        match self.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => self.call.as_mut().poll(cx),
-        }
-    }
 }
 
 impl<P: Message> Future for Unary<P> {

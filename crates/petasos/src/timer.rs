@@ -1,12 +1,10 @@
 //! Waiting for a call's deadline before the call has begun, wherever its channel keeps time.
 
-use core::future::Future;
-use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Arc;
 
-use petasos_call::{Failure, Status};
+use petasos_call::Status;
 
 use crate::channel::Transport;
 use crate::home::away::Away;
@@ -49,7 +47,7 @@ impl Timekeeper {
 pub(crate) enum Timer {
     Loop(Arc<Away>),
     #[cfg(feature = "grpc")]
-    Runtime(Pin<Box<tokio::time::Sleep>>),
+    Runtime(core::pin::Pin<Box<tokio::time::Sleep>>),
 }
 
 impl Timer {
@@ -61,7 +59,9 @@ impl Timer {
                 None => Poll::Pending,
             },
             #[cfg(feature = "grpc")]
-            Timer::Runtime(sleep) => sleep.as_mut().poll(cx).map(|()| Failure::Timeout.status()),
+            Timer::Runtime(sleep) => {
+                sleep.as_mut().poll(cx).map(|()| petasos_call::Failure::Timeout.status())
+            }
         }
     }
 }

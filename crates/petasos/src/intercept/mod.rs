@@ -66,7 +66,7 @@ pub(crate) use scope::Scope;
 #[cfg(feature = "tracing")]
 pub use spans::Tracing;
 pub(crate) use streams::{Later, ReaderScope, Tap, Watched, around_opening, around_streams};
-pub(crate) use unary::{around_call, around_handler};
+pub(crate) use unary::{Intercepted, around_call, around_handler};
 
 /// What runs around calls. All hooks do nothing unless they are written.
 ///

@@ -1,13 +1,14 @@
 //! Interceptors around unary calls.
 
 use core::future::Future;
+use core::task::{Context, Poll, Waker};
 use std::sync::Arc;
 
 use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
 use super::scope::{Scope, within};
-use super::{Around, Outcome, Side, Way};
+use super::{Around, BoxFuture, Outcome, Side, Way};
 use crate::request::{Request, Response};
 
 /// A client's call: `begin` begins what is around nothing.
@@ -31,6 +32,33 @@ where
     let outcome = outcome.await;
     tell(&scope, &outcome);
     outcome
+}
+
+/// A call that goes through interceptors.
+pub(crate) struct Intercepted<P> {
+    call: BoxFuture<'static, Result<Response<P>, Status>>,
+    /// What came of it at once.
+    outcome: Option<Result<Response<P>, Status>>,
+}
+
+impl<P: Message> Intercepted<P> {
+    /// Goes as far as that is possible without waiting.
+    pub(crate) fn begin(
+        mut call: BoxFuture<'static, Result<Response<P>, Status>>,
+    ) -> Intercepted<P> {
+        let outcome = match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        };
+        Intercepted { call, outcome }
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
+        match self.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => self.call.as_mut().poll(cx),
+        }
+    }
 }
 
 /// A server's handler.
