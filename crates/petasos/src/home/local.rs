@@ -16,8 +16,8 @@ use super::channels::Channels;
 use super::shared::{FarCall, Letter, Shared, loop_gone};
 use super::streams::Streams;
 use super::tasks::Tasks;
-use super::watches::Watches;
 use super::timers::Timers;
+use super::watches::Watches;
 
 thread_local! {
     static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
