@@ -14,16 +14,28 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// The load that a server reports to whoever asks, which clients of the tests choose. Clones share
 /// it.
 #[derive(Clone, Debug, Default)]
-pub struct Load(Arc<Mutex<Msg<OrcaLoadReport>>>);
+pub struct Load(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    report: Mutex<Msg<OrcaLoadReport>>,
+    /// Held by who chooses the load.
+    turn: tokio::sync::Mutex<()>,
+}
 
 impl Load {
+    /// Waits until nobody else chooses the load: two tests at a time would see each other's.
+    pub async fn turn(&self) -> impl Drop + use<'_> {
+        self.0.turn.lock().await
+    }
+
     /// Reports this from now on.
     pub fn set(&self, report: Msg<OrcaLoadReport>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        *self.0.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 
     fn get(&self) -> Msg<OrcaLoadReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -83,8 +83,12 @@ impl TestService for Interop {
         *responses.metadata_mut() = echo(requests.metadata(), ECHO_INITIAL);
         *responses.trailers_mut() = echo(requests.metadata(), ECHO_TRAILING);
         responses.send_metadata();
+        let mut turn = None;
         while let Some(request) = requests.message().await? {
             if let Some(wanted) = request.orca_oob_report() {
+                if turn.is_none() {
+                    turn = Some(self.load.turn().await);
+                }
                 self.load.set(load::report(wanted));
             }
             answer(&request, &mut responses).await?;
