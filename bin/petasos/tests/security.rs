@@ -116,6 +116,11 @@ fn plaintext_beyond_this_host_takes_consent() {
     let finished = petasos(&["call", "192.0.2.1:7411", "echo", "x"]);
     let line = finished.failure();
     assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
+    for target in ["192.0.2.1:7411", "grpc://192.0.2.1:7411"] {
+        let finished = petasos(&["list", target]);
+        let line = finished.failure();
+        assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
+    }
 }
 
 #[test]

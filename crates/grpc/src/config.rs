@@ -1,5 +1,6 @@
 //! Limits and times of connections.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 const KIB: u32 = 1 << 10;
@@ -79,6 +80,9 @@ pub struct GrpcConfig {
     pub age_max: Option<Duration>,
     /// How long the calls of such a connection may run on; for ever without it.
     pub age_grace: Option<Duration>,
+    /// Whether the port may be in the clear beyond this host, where whoever reaches the network can
+    /// listen and call.
+    pub plaintext: bool,
     /// TLS; cleartext without it.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::ServerTls>,
@@ -102,6 +106,7 @@ impl Default for GrpcConfig {
             idle_timeout: None,
             age_max: None,
             age_grace: None,
+            plaintext: false,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -130,9 +135,38 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// Pings; none without it, as some servers end connections that ping often.
     pub keepalive: Option<Keepalive>,
+    /// Whether servers beyond this host may be called in the clear.
+    pub plaintext: bool,
     /// TLS; cleartext without it.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::ClientTls>,
+}
+
+impl GrpcConfig {
+    /// Whether a port at `ip` would be in the clear for other hosts although nobody wants that.
+    pub fn forbids(&self, ip: IpAddr) -> bool {
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            return false;
+        }
+        !self.plaintext && is_beyond_this_host(ip)
+    }
+}
+
+impl ClientConfig {
+    /// Whether calls to `ip` would leave this host in the clear although nobody wants that.
+    pub fn forbids(&self, ip: IpAddr) -> bool {
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            return false;
+        }
+        !self.plaintext && is_beyond_this_host(ip)
+    }
+}
+
+/// Also for "any address", `0.0.0.0` and `::`.
+fn is_beyond_this_host(ip: IpAddr) -> bool {
+    !ip.to_canonical().is_loopback()
 }
 
 impl Default for ClientConfig {
@@ -148,8 +182,36 @@ impl Default for ClientConfig {
             compress_bytes_min: server.compress_bytes_min,
             connect_timeout: Duration::from_secs(20),
             keepalive: None,
+            plaintext: false,
             #[cfg(feature = "tls")]
             tls: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_this_host_cleartext_takes_consent() {
+        for (text, forbidden) in [
+            ("127.0.0.1", false),
+            ("127.9.9.9", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("0.0.0.0", true),
+            ("::", true),
+            ("10.0.0.1", true),
+            ("fe80::1", true),
+            ("::ffff:10.0.0.1", true),
+        ] {
+            let ip = text.parse().expect("an address");
+            assert_eq!(GrpcConfig::default().forbids(ip), forbidden, "{text}");
+            assert_eq!(ClientConfig::default().forbids(ip), forbidden, "{text}");
+            assert!(!GrpcConfig { plaintext: true, ..GrpcConfig::default() }.forbids(ip), "{text}");
+            let client = ClientConfig { plaintext: true, ..ClientConfig::default() };
+            assert!(!client.forbids(ip), "{text}");
         }
     }
 }

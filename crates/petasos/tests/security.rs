@@ -84,3 +84,64 @@ fn plaintext_beyond_loopback_needs_consent() {
     let greeting = block_on(greet(&target, Security::Plaintext));
     assert_eq!(greeting.expect("both consent"), "hello, Ada");
 }
+
+/// A server whose gRPC port is at an address of this host, in the clear.
+#[cfg(feature = "grpc")]
+fn grpc_server(
+    address: &str,
+    security: Security,
+    config: petasos::grpc::GrpcConfig,
+) -> Result<Server, StartError> {
+    let builder = Server::builder().add(GreeterServer::new(Friendly)).security(security);
+    builder.grpc(address, config).start()
+}
+
+#[test]
+#[cfg(feature = "grpc")]
+fn a_grpc_port_beyond_loopback_needs_consent() {
+    let config = petasos::grpc::GrpcConfig::default;
+    let authority = Authority::new("ours");
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        // Certificates for datagrams do not make the port another one.
+        for security in [Security::default(), tls(authority.pem("server"), None)] {
+            let refused = grpc_server(address, security, config()).expect_err("nobody consents");
+            assert!(matches!(refused, StartError::GrpcPlaintext(_)), "{refused}");
+            let text = refused.to_string();
+            assert!(text.contains("GrpcConfig::tls") && text.contains("Security::Plaintext"));
+        }
+        grpc_server(address, Security::Plaintext, config()).expect("the server consents");
+        let mut consenting = config();
+        consenting.plaintext = true;
+        grpc_server(address, Security::default(), consenting).expect("the port consents");
+        let mut secured = config();
+        let own = petasos::grpc::ServerTls::from_pem(&authority.pem("server"));
+        secured.tls = Some(own.expect("it is a certificate"));
+        grpc_server(address, Security::default(), secured).expect("nothing is in the clear");
+    }
+    for address in ["127.0.0.1:0", "127.1.2.3:0", "[::1]:0"] {
+        grpc_server(address, Security::default(), config()).expect("loopback needs no consent");
+    }
+}
+
+#[test]
+#[cfg(feature = "grpc")]
+fn a_grpc_channel_beyond_loopback_needs_consent() {
+    let config = petasos::grpc::GrpcConfig::default();
+    let server = grpc_server("0.0.0.0:0", Security::Plaintext, config).expect("it starts");
+    let port = server.grpc_address().expect("it listens").port();
+    // Linux takes it for this host; to us it is any address.
+    let target = format!("grpc://0.0.0.0:{port}");
+    let refused = block_on(greet(&target, Security::default())).expect_err("nobody consents");
+    let ConnectError::Unreachable(status) = refused else { panic!("{refused}") };
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    assert!(status.message().ends_with("takes express consent"), "{status}");
+    let greeting = block_on(greet(&target, Security::Plaintext));
+    assert_eq!(greeting.expect("the channel consents"), "hello, Ada");
+    let mut config = petasos::grpc::ClientConfig::default();
+    config.plaintext = true;
+    let connected = block_on(Channel::builder(&target).grpc(config).connect());
+    connected.expect("the connection consents");
+    let loopback = format!("grpc://127.0.0.1:{port}");
+    let greeting = block_on(greet(&loopback, Security::default()));
+    assert_eq!(greeting.expect("loopback needs no consent"), "hello, Ada");
+}

@@ -61,7 +61,10 @@ impl ServerArgs {
         match error {
             ConnectError::Unreachable(status) => {
                 let what = format!("cannot connect to {address}: {}", status.message());
-                let advice = "check the address, and that a server runs there";
+                let advice = match status.message().ends_with("express consent") {
+                    true => "give --tls-cert, --tls-key and --tls-ca, or --plaintext",
+                    false => "check the address, and that a server runs there",
+                };
                 let code =
                     if status.code() == Code::Ok { Code::Unavailable } else { status.code() };
                 Failed::new(what).with_advice(advice).with_status(code)

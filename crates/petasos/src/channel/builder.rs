@@ -139,7 +139,8 @@ impl ChannelBuilder {
     }
 
     /// How servers over datagrams are spoken with; on loopback only unless told otherwise. In a
-    /// [`Loop`](crate::Loop) the loop's own setting counts.
+    /// [`Loop`](crate::Loop) the loop's own setting counts. For `grpc://`, [`Security::Plaintext`]
+    /// is consent to servers beyond loopback, and the other two say nothing.
     pub fn security(mut self, security: Security) -> ChannelBuilder {
         self.security = security;
         self
@@ -176,7 +177,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Settings of connections to `grpc://` and `grpcs://`.
+    /// Settings of connections to `grpc://` and `grpcs://`. Beyond loopback `grpc://` takes consent,
+    /// there or with [`ChannelBuilder::security`].
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, config: petasos_grpc::ClientConfig) -> ChannelBuilder {
         self.grpc = config;
@@ -255,6 +257,7 @@ impl ChannelBuilder {
         let targets = super::target::hosts(list).ok_or(TargetError::Form(self.target.clone()))?;
         let mut config = self.grpc.clone();
         config.connect_timeout = self.connect_timeout;
+        config.plaintext |= matches!(self.security, Security::Plaintext);
         #[cfg(feature = "tls")]
         match (is_secure, &config.tls) {
             (true, None) => return Err(ConnectError::NoTls),

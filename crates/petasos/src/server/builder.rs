@@ -49,6 +49,14 @@ pub enum StartError {
     /// A method was placed that no service has. The program's fault.
     #[error("no service of the server has a method `{0}`")]
     NoSuchMethod(String),
+    /// The gRPC port can be reached from other hosts, and has no TLS: everything would be in the
+    /// clear. Give it certificates, or say that plaintext is wanted.
+    #[cfg(feature = "grpc")]
+    #[error(
+        "gRPC at {0} could be reached from other hosts in the clear: give `GrpcConfig::tls`, or \
+         consent with `Security::Plaintext` or `GrpcConfig::plaintext`"
+    )]
+    GrpcPlaintext(SocketAddr),
     /// The node could not be started.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -122,6 +130,9 @@ impl ServerBuilder {
 
     /// Answers gRPC clients at an address, as `HOST:PORT`: the same services, over HTTP/2. Handlers
     /// run on the Tokio runtime that the server is started in, otherwise on threads of the port's.
+    ///
+    /// Beyond loopback the port needs TLS, or consent to plaintext: in its configuration, or for
+    /// the whole server with [`ServerBuilder::security`].
     #[cfg(feature = "grpc")]
     pub fn grpc(
         mut self,
@@ -180,6 +191,7 @@ impl ServerBuilder {
     }
 
     /// How clients over datagrams are spoken with; on loopback only unless told otherwise.
+    /// [`Security::Plaintext`] is consent for the gRPC port as well, whose TLS is its own.
     pub fn security(mut self, security: Security) -> ServerBuilder {
         self.config.security = security;
         self
@@ -202,6 +214,8 @@ impl ServerBuilder {
         self.check_placed()?;
         let listen = self.listen.as_deref().map(find).transpose()?;
         let config = LoopConfig { listen, ..self.config };
+        #[cfg(feature = "grpc")]
+        let consents = matches!(config.security, Security::Plaintext);
         let node = Node::start(config.node())?;
         let workers = match self.on_workers.is_empty() {
             true => None,
@@ -210,7 +224,10 @@ impl ServerBuilder {
         let placed = Placed { workers, on_workers: self.on_workers, chain: self.chain };
         let setup = Setup { node: node.clone(), services: self.services, placed, config };
         #[cfg(feature = "grpc")]
-        let port = self.grpc.map(|asked| super::grpc::Bound::new(asked, self.grpc_threads));
+        let port = self.grpc.map(|mut asked| {
+            asked.config.plaintext |= consents;
+            super::grpc::Bound::new(asked, self.grpc_threads)
+        });
         #[cfg(feature = "grpc")]
         let port = port.transpose()?;
         #[cfg(feature = "grpc")]

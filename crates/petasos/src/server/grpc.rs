@@ -43,7 +43,11 @@ pub(super) struct Port {
 impl Bound {
     /// Binds; on `threads` threads unless there is a runtime.
     pub(super) fn new(asked: Asked, threads: usize) -> Result<Bound, StartError> {
-        let listener = TcpListener::bind(find(&asked.address)?);
+        let address = find(&asked.address)?;
+        if asked.config.forbids(address.ip()) {
+            return Err(StartError::GrpcPlaintext(address));
+        }
+        let listener = TcpListener::bind(address);
         let listener = listener.and_then(|listener| {
             listener.set_nonblocking(true)?;
             Ok(listener)

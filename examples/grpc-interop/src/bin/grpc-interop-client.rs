@@ -36,6 +36,8 @@ fn prepare() -> Result<(&'static Case, Target), Failure> {
     let host = arguments.get("host").map_or("localhost", String::as_str);
     let port: u16 = arguments.get("port").ok_or("--port is missing")?.parse()?;
     let mut config = ClientConfig::default();
+    // Without `--tls-ca`, as the tests' other clients do.
+    config.plaintext = true;
     let mut scheme = "grpc";
     if let Some(authorities) = arguments.get("tls-ca") {
         let authorities = Some(authorities.into());

@@ -130,11 +130,22 @@ async fn connect(channel: Weak<Inner>, peer: PeerIndex, address: SocketAddr, nam
 }
 
 async fn make(address: SocketAddr, name: &str, config: ClientConfig) -> Result<Connection, Status> {
-    let made = Connection::connect_to(address, name, config).await;
+    let made = match config.forbids(address.ip()) {
+        true => Err(forbidden(address)),
+        false => Connection::connect_to(address, name, config).await,
+    };
     if let Err(status) = &made {
         tracing::warn!(%address, name, %status, "a gRPC server cannot be reached");
     }
     made
+}
+
+/// As servers over datagrams are refused.
+#[cold]
+fn forbidden(address: SocketAddr) -> Status {
+    Status::unavailable(format!(
+        "{address} is not on this host: without TLS that takes express consent"
+    ))
 }
 
 /// Looks the targets up.
