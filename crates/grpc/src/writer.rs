@@ -68,6 +68,18 @@ impl FrameWriter {
         self.compression
     }
 
+    /// Whether messages are compressed from now on, short ones apart. A client's are so as its head
+    /// has named it; a server's in whatever way the client takes, if that has been named or nothing
+    /// has been sent yet.
+    pub fn compress(&mut self, compress: bool) {
+        let wanted = match (&self.side, compress) {
+            (_, false) => Compression::Identity,
+            (Side::Server { accepted, .. }, true) => *accepted,
+            (Side::Client { .. }, true) => self.named,
+        };
+        self.set_compression(wanted);
+    }
+
     /// A server's: sends the initial metadata, now. Only the first call counts, and only before the
     /// first message; without it there are none. A client's went with the call's head.
     pub fn head(&mut self, metadata: Metadata) {

@@ -16,6 +16,7 @@ use petasos_message::{Message, Msg};
 
 use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
 use crate::codec::{framed, read_response, unencodable};
+use crate::compression::ChosenCodec;
 use crate::home::away::{At, Away};
 use crate::home::calls::{CallHead, NewCall, Tries};
 use crate::home::local::{Local, at_home, here};
@@ -100,7 +101,7 @@ impl Bound {
         let Transport::Grpc(channel) = &self.channel.transport else {
             unreachable!("only services on gRPC channels are called so")
         };
-        let compression = channel.compression();
+        let compression = channel.compression_of(&extensions);
         let receive_bytes_max = response_bytes_max.map(|max| channel.receive_bytes_max(max));
         let client = petasos_grpc::ClientHead { metadata, timeout, compression, receive_bytes_max };
         let head = crate::channel::grpc::GrpcHead { client, wait_for_ready };
@@ -293,6 +294,7 @@ impl Bound {
             (wait_for_ready, codec, tries) = (policy.wait_for_ready, defaults.codec, applied.tries);
             deadline = sooner(deadline, local.now(), policy.timeout);
         }
+        let codec = ChosenCodec::or(&extensions, codec);
         if deadline != Time::NEVER && deadline <= local.now() {
             return Err(Failure::Timeout.status());
         }
@@ -320,6 +322,7 @@ impl Bound {
             (wait_for_ready, codec, tries) = (policy.wait_for_ready, defaults.codec, applied.tries);
             timeout = policy.timeout(timeout);
         }
+        let codec = ChosenCodec::or(&extensions, codec);
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Failure::Timeout.status());
         }

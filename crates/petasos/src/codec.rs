@@ -4,15 +4,14 @@ use core::ops::Range;
 
 use petasos_buf::{MsgBuf, SPARE_BYTES_MIN, copy_short};
 use petasos_call::{
-    Code, CodecSet, Encoding, HEAD_BYTES, Malformed, Metadata, ResponseHead, Status, read_tail,
-    split,
+    Code, Codec, Encoding, HEAD_BYTES, Malformed, ResponseHead, Status, read_tail, split,
 };
 use petasos_message::{
     DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, into_bytes,
     recycle,
 };
 
-use crate::request::{Response, TAIL_BYTES_LIMIT};
+use crate::request::{More, Response, TAIL_BYTES_LIMIT};
 
 /// The message in `body`, as a copy of its own.
 ///
@@ -98,7 +97,7 @@ pub(crate) fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, St
     {
         let body = HEAD_BYTES..bytes.len();
         return match Msg::from_native(bytes, body) {
-            Ok(message) => Ok(Response::received(message, Metadata::new(), Metadata::new())),
+            Ok(message) => Ok(Response::new(message)),
             Err(error) => Err(undecodable(error)),
         };
     }
@@ -116,8 +115,9 @@ fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status>
     if head.code != Code::Ok {
         return Err(parts.into_status(head.code).0);
     }
-    // The loop has unpacked what it could.
-    head.codec.check(CodecSet::IDENTITY)?;
+    // The loop has unpacked what had a codec.
+    let compressed = Some(head.codec != Codec::IDENTITY);
     let message = decode_in(head.encoding, bytes, body)?;
-    Ok(Response::received(message, parts.initial, parts.trailing))
+    let (metadata, trailers) = (parts.initial, parts.trailing);
+    Ok(Response::received(message, More { metadata, trailers, compressed }))
 }

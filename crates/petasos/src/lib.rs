@@ -23,6 +23,7 @@ mod caller;
 mod cancelled;
 mod channel;
 mod codec;
+mod compression;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod health;

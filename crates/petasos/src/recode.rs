@@ -111,18 +111,18 @@ pub(crate) fn unpacked(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8
     Ok(petasos_compress::decompress(codec, body, limit)?)
 }
 
-/// A response that came compressed as if it had not, with a body of at most `limit` bytes.
+/// A response that came compressed, with a body of at most `limit` bytes that is not. Its head goes
+/// on naming the codec, for who asks.
 ///
 /// # Errors
 /// The sender's fault.
 #[cold]
 pub(crate) fn unpacked_response(response: &[u8], limit: usize) -> Result<MsgBuf, Status> {
     let head = response.first_chunk().ok_or(Malformed::TooShort)?;
-    let mut head = ResponseHead::parse(*head)?;
+    let head = ResponseHead::parse(*head)?;
     let (body, _) = split(response, head.has_tail)?;
     let after = &response[body.end..];
     let body = unpacked(head.codec, &response[body], limit)?;
-    head.codec = Codec::IDENTITY;
     Ok(assemble(head.to_bytes(), Codec::IDENTITY, &body, after))
 }
 

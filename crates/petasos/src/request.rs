@@ -5,11 +5,12 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use petasos_call::{
-    Metadata, MetadataError, MetadataKind, TAIL_BYTES_MAX, TailWriter, TraceContext,
+    Codec, Metadata, MetadataError, MetadataKind, TAIL_BYTES_MAX, TailWriter, TraceContext,
 };
 use petasos_message::{Message, Msg};
 
 use crate::cancelled::{Cancelled, Ends};
+use crate::compression::{CameCompressed, ChosenCodec};
 use crate::intercept::{Beside, Extensions};
 use crate::peer::{Origin, Peer};
 
@@ -116,6 +117,20 @@ impl<T: Message> Request<T> {
         self
     }
 
+    /// Compresses the request with this codec in place of the channel's, if it has a kilobyte or
+    /// more and the server takes the codec, and lets the server do so with its response. Not at all
+    /// with [`Codec::IDENTITY`]. gRPC knows [`Codec::GZIP`] only; another is the identity there.
+    #[must_use]
+    pub fn with_codec(mut self, codec: Codec) -> Request<T> {
+        self.extensions.insert(ChosenCodec(codec));
+        self
+    }
+
+    /// At a server: whether the request came compressed.
+    pub fn was_compressed(&self) -> bool {
+        self.extensions.get::<CameCompressed>().is_some()
+    }
+
     /// What interceptors of this end have put beside the call, or the caller for them. Nothing of
     /// it is sent.
     pub fn extensions(&self) -> &Extensions {
@@ -167,19 +182,34 @@ impl<T: Message> fmt::Debug for Request<T> {
 /// A response, as the handler makes it and the caller gets it. Reads as its message.
 pub struct Response<T> {
     message: Msg<T>,
+    /// One word: few responses have more than a message.
+    more: Option<Box<More>>,
+}
+
+/// What a response has beside its message.
+#[derive(Default)]
+pub(crate) struct More {
     pub(crate) metadata: Metadata,
     pub(crate) trailers: Metadata,
+    /// A handler's: whether it is to be compressed, if that was said. A caller's: whether it was.
+    pub(crate) compressed: Option<bool>,
 }
+
+static NO_METADATA: Metadata = Metadata::new();
 
 impl<T: Message> Response<T> {
     /// A response with nothing beside its message.
+    #[inline]
     pub fn new(message: impl Into<Msg<T>>) -> Response<T> {
-        let (metadata, trailers) = (Metadata::new(), Metadata::new());
-        Response { message: message.into(), metadata, trailers }
+        Response { message: message.into(), more: None }
     }
 
-    pub(crate) fn received(message: Msg<T>, metadata: Metadata, trailers: Metadata) -> Response<T> {
-        Response { message, metadata, trailers }
+    /// What a caller has got.
+    #[cold]
+    pub(crate) fn received(message: Msg<T>, more: More) -> Response<T> {
+        let is_plain = more.metadata.is_empty() && more.trailers.is_empty();
+        let is_plain = is_plain && more.compressed != Some(true);
+        Response { message, more: (!is_plain).then(|| Box::new(more)) }
     }
 
     pub(crate) fn message(&self) -> &Msg<T> {
@@ -188,22 +218,36 @@ impl<T: Message> Response<T> {
 
     /// The initial metadata.
     pub fn metadata(&self) -> &Metadata {
-        &self.metadata
+        self.more.as_ref().map_or(&NO_METADATA, |more| &more.metadata)
     }
 
     /// The initial metadata, to be changed.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
-        &mut self.metadata
+        &mut self.more.get_or_insert_default().metadata
     }
 
     /// The trailing metadata.
     pub fn trailers(&self) -> &Metadata {
-        &self.trailers
+        self.more.as_ref().map_or(&NO_METADATA, |more| &more.trailers)
     }
 
     /// The trailing metadata, to be changed.
     pub fn trailers_mut(&mut self) -> &mut Metadata {
-        &mut self.trailers
+        &mut self.more.get_or_insert_default().trailers
+    }
+
+    /// Says whether the response is compressed, at the server. With `true` it is, if it has a
+    /// kilobyte or more and the caller takes that; with `false` it is not. Otherwise it is
+    /// compressed as the caller asks for it: over gRPC, if the requests are.
+    #[must_use]
+    pub fn compressed(mut self, compressed: bool) -> Response<T> {
+        self.more.get_or_insert_default().compressed = Some(compressed);
+        self
+    }
+
+    /// At the caller: whether the response came compressed.
+    pub fn was_compressed(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.compressed == Some(true))
     }
 
     /// The message alone.
@@ -211,8 +255,10 @@ impl<T: Message> Response<T> {
         self.message
     }
 
-    pub(crate) fn into_parts(self) -> (Msg<T>, Metadata, Metadata) {
-        (self.message, self.metadata, self.trailers)
+    /// The message, and what is beside it if anything is.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (Msg<T>, Option<Box<More>>) {
+        (self.message, self.more)
     }
 }
 
@@ -232,8 +278,8 @@ impl<T: Message> From<Msg<T>> for Response<T> {
 impl<T: Message> fmt::Debug for Response<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Response");
-        debug.field("message", &self.message).field("metadata", &self.metadata);
-        debug.field("trailers", &self.trailers).finish()
+        debug.field("message", &self.message).field("metadata", self.metadata());
+        debug.field("trailers", self.trailers()).finish()
     }
 }
 

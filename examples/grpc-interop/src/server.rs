@@ -5,9 +5,9 @@ use std::time::Duration;
 use petasos::{Code, Metadata, Msg, Request, Response, Sender, Status, Streaming};
 
 use crate::service::{
-    EchoStatus, Empty, SimpleRequest, SimpleResponse, StreamingInputCallRequest,
-    StreamingInputCallResponse, StreamingOutputCallRequest, StreamingOutputCallResponse,
-    TestService,
+    BoolValue, EchoStatus, Empty, ResponseParameters, SimpleRequest, SimpleResponse,
+    StreamingInputCallRequest, StreamingInputCallResponse, StreamingOutputCallRequest,
+    StreamingOutputCallResponse, TestService,
 };
 use crate::{ECHO_INITIAL, ECHO_TRAILING, LOAD_REPORT, Load, load, payload};
 
@@ -31,10 +31,14 @@ impl TestService for Interop {
         request: Request<SimpleRequest>,
     ) -> Result<Response<SimpleResponse>, Status> {
         check_status(request.response_status())?;
+        check_compressed(request.expect_compressed(), request.was_compressed())?;
         let mut message = SimpleResponse::new();
         let size = size(request.response_size())?;
         message.edit().set_payload(&payload(size));
         let mut response = Response::new(message);
+        if let Some(wanted) = request.response_compressed() {
+            response = response.compressed(wanted.value());
+        }
         *response.metadata_mut() = echo(request.metadata(), ECHO_INITIAL);
         *response.trailers_mut() = echo(request.metadata(), ECHO_TRAILING);
         if let Some(wanted) = request.orca_per_query_report() {
@@ -68,6 +72,7 @@ impl TestService for Interop {
     ) -> Result<Response<StreamingInputCallResponse>, Status> {
         let mut sum = 0_usize;
         while let Some(request) = requests.message().await? {
+            check_compressed(request.expect_compressed(), requests.was_compressed())?;
             sum += request.payload().map_or(0, |payload| payload.body().len());
         }
         let mut message = StreamingInputCallResponse::new();
@@ -122,6 +127,10 @@ async fn answer(
     responses: &mut Sender<StreamingOutputCallResponse>,
 ) -> Result<(), Status> {
     check_status(request.response_status())?;
+    if request.response_parameters().iter().any(asks_for_compression) {
+        // Named before the first response, which may be one that is not compressed.
+        responses.compress(true);
+    }
     for wanted in request.response_parameters() {
         if let Ok(us @ 1..) = u64::try_from(wanted.interval_us()) {
             tokio::time::sleep(Duration::from_micros(us)).await;
@@ -129,6 +138,9 @@ async fn answer(
         let size = size(wanted.size())?;
         let mut response = StreamingOutputCallResponse::new();
         response.edit().set_payload(&payload(size));
+        if wanted.compressed().is_some() {
+            responses.compress(asks_for_compression(wanted));
+        }
         responses.send(response).await?;
     }
     Ok(())
@@ -143,6 +155,21 @@ fn check_status(wanted: Option<&EchoStatus>) -> Result<(), Status> {
             Err(Status::new(code, wanted.message().to_owned()))
         }
     }
+}
+
+/// Whether a request came as its client says.
+fn check_compressed(expected: Option<&BoolValue>, was_compressed: bool) -> Result<(), Status> {
+    match expected {
+        Some(expected) if expected.value() != was_compressed => {
+            let found = if was_compressed { "compressed" } else { "not compressed" };
+            Err(Status::invalid_argument(format!("the request came {found}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn asks_for_compression(wanted: &ResponseParameters) -> bool {
+    wanted.compressed().is_some_and(|compressed| compressed.value())
 }
 
 fn size(wanted: i32) -> Result<usize, Status> {

@@ -50,8 +50,8 @@ impl Source {
         (!path.is_empty()).then(|| Source { hosts: hosts.to_owned(), prefix: format!("{path}/") })
     }
 
-    /// A channel to etcd, in the context of a Tokio runtime. There is no TLS for it yet, so who names
-    /// an etcd consents to plaintext.
+    /// A channel to etcd, in the context of a Tokio runtime. There is no TLS for it yet, so who
+    /// names an etcd consents to plaintext.
     fn connect(&self) -> Result<Channel, ConnectError> {
         let (interval, timeout) = (Duration::from_secs(10), Duration::from_secs(5));
         let mut config = ClientConfig::default();

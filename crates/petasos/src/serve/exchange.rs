@@ -10,11 +10,12 @@ use petasos_endpoint::{Context, RequestHandle};
 use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
 
 use crate::codec::{decode, framed, unencodable};
+use crate::compression::CameCompressed;
 use crate::home::hub::{Hub, HubParts, respond_in};
 use crate::intercept::{Beside, Extensions};
 use crate::peer::Origin;
 use crate::recode::{compressed_response, unpacked};
-use crate::request::{Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
+use crate::request::{More, Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
 
 /// Responses of so many bytes are sent from where they lie.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
@@ -42,13 +43,16 @@ pub(super) fn read_request<Q: Message>(
 /// What comes with a request beside its message.
 #[inline]
 pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<Beside, Status> {
-    let (metadata, extensions) = match head.has_tail {
+    let (metadata, mut extensions) = match head.has_tail {
         true => {
             let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
             (parts.initial, with_trace(parts.trace))
         }
         false => (Metadata::new(), Extensions::new()),
     };
+    if head.codec != Codec::IDENTITY {
+        extensions.insert(CameCompressed);
+    }
     let left = Duration::from_micros(head.time_left_us.into());
     let timeout = (!left.is_zero()).then_some(left);
     Ok(Beside { metadata, timeout, extensions, origin })
@@ -63,9 +67,9 @@ pub(super) fn respond<P: Message>(
     response: Response<P>,
     answer: Answer,
 ) {
-    let (message, metadata, trailers) = response.into_parts();
-    if !(answer == PLAIN && metadata.is_empty() && trailers.is_empty()) {
-        return respond_otherwise(parts, cx, handle, message, (metadata, trailers), answer);
+    let (message, more) = response.into_parts();
+    if !(answer == PLAIN && more.is_none()) {
+        return respond_otherwise(parts, cx, handle, message, more, answer);
     }
     let image = match Msg::into_native(message) {
         Ok(image) => image,
@@ -86,9 +90,10 @@ fn respond_otherwise<P: Message>(
     cx: &mut Context<Hub>,
     handle: RequestHandle,
     message: Msg<P>,
-    (metadata, trailers): (Metadata, Metadata),
+    more: Option<Box<More>>,
     answer: Answer,
 ) {
+    let More { metadata, trailers, compressed } = more.map(|more| *more).unwrap_or_default();
     let (encoding, image) = match answer.native {
         true => (Encoding::Native, Msg::into_native(message)),
         false => (Encoding::Protobuf, Msg::to_protobuf(&message, ROOM_BYTES)),
@@ -106,7 +111,8 @@ fn respond_otherwise<P: Message>(
         load: parts.load(),
     };
     let mut buf = framed(image, head.to_bytes(), &tail);
-    match answer.codec {
+    let codec = if compressed == Some(false) { Codec::IDENTITY } else { answer.codec };
+    match codec {
         Codec::IDENTITY if buf.len() >= LONG_BYTES_MIN => return respond_in(cx, handle, buf),
         Codec::IDENTITY => cx.respond_with(handle, &buf),
         codec => {

@@ -9,15 +9,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
-use petasos_grpc::{BoxFuture, CallEnd, Routes, ServerCall};
+use petasos_grpc::{BoxFuture, CallEnd, Compression, Routes, ServerCall};
 use petasos_message::{Message, Msg};
 
 use super::{AnyMethod, Placed, Prepared};
 use crate::cancelled::Ends;
 use crate::codec::{decode_protobuf, unencodable};
+use crate::compression::CameCompressed;
 use crate::intercept::{Beside, Hooks, around_handler, around_streams};
 use crate::peer::Origin;
-use crate::request::{Request, Response, read_traceparent};
+use crate::request::{More, Request, Response, read_traceparent};
 use crate::server::workers::{self, Workers};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
 use crate::stream::{Sender, Sink, Source, Streaming};
@@ -101,11 +102,14 @@ pub(super) async fn unary<T, Q, P, F>(
     P: Message,
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
 {
-    let ServerCall { metadata, timeout, mut requests, responses, .. } = call;
+    let ServerCall { metadata, timeout, mut requests, mut responses, .. } = call;
     let message = requests.single().await.and_then(decode_protobuf);
     let served = match message {
         Ok(message) => {
-            let extensions = read_traceparent(&metadata);
+            let mut extensions = read_traceparent(&metadata);
+            if requests.compression() != Compression::Identity {
+                extensions.insert(CameCompressed);
+            }
             let beside = Beside { metadata, timeout, extensions, origin };
             let request = Request::with(message, beside);
             match hooks {
@@ -116,12 +120,17 @@ pub(super) async fn unary<T, Q, P, F>(
         Err(status) => Err(status),
     };
     let answer = served.and_then(|response| {
-        let (message, metadata, trailers) = response.into_parts();
+        let (message, more) = response.into_parts();
         let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
-        Ok((metadata, image.into_buf(), trailers))
+        Ok((image.into_buf(), more.map(|more| *more).unwrap_or_default()))
     });
     match answer {
-        Ok((metadata, message, trailers)) => responses.finish(&metadata, message, &trailers),
+        Ok((message, More { metadata, trailers, compressed })) => {
+            if let Some(compressed) = compressed {
+                responses.compress(compressed);
+            }
+            responses.finish(&metadata, message, &trailers);
+        }
         Err(status) => responses.end(failure(status), Metadata::new()),
     }
 }

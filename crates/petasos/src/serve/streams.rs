@@ -10,6 +10,7 @@ use petasos_message::Message;
 use super::on_workers::{finish, run_streams};
 use super::streams_here::Here;
 use super::{AnyMethod, LocalMethod, Methods, Serving};
+use crate::compression::CameCompressed;
 #[cfg(feature = "grpc")]
 use crate::intercept::Hooks;
 use crate::intercept::around_streams;
@@ -64,7 +65,11 @@ impl Methods {
                     Ok(message) => message,
                     Err(status) => return (service, Err(status)),
                 };
-                call(service, Request::with(message, requests.take_beside()), responses).await
+                let mut beside = requests.take_beside();
+                if requests.was_compressed() {
+                    beside.extensions.insert(CameCompressed);
+                }
+                call(service, Request::with(message, beside), responses).await
             }
         };
         self.bidirectional(index, service, call);
@@ -89,9 +94,12 @@ impl Methods {
 
 /// Answers with the only message of a method.
 async fn respond<P: Message>(response: Response<P>, mut to: Sender<P>) -> Result<(), Status> {
-    let (message, metadata, trailers) = response.into_parts();
-    *to.metadata_mut() = metadata;
-    *to.trailers_mut() = trailers;
+    let (message, more) = response.into_parts();
+    if let Some(more) = more {
+        *to.metadata_mut() = more.metadata;
+        *to.trailers_mut() = more.trailers;
+        more.compressed.into_iter().for_each(|compressed| to.compress(compressed));
+    }
     to.send(message).await
 }
 

@@ -6,7 +6,7 @@ use core::task::{Context, Poll, ready};
 use std::sync::{Arc, OnceLock};
 
 use petasos_call::{HEAD_BYTES, Metadata, Status};
-use petasos_grpc::{FrameReader, FrameWriter};
+use petasos_grpc::{Compression, FrameReader, FrameWriter};
 use petasos_message::{Message, Msg};
 use tokio::runtime::Handle;
 
@@ -106,6 +106,11 @@ impl GrpcSource {
         Poll::Ready(incoming.inspect_err(|_| self.reader.cancel()))
     }
 
+    /// Whether the latest message came compressed.
+    pub(crate) fn was_compressed(&self) -> bool {
+        self.reader.compression() != Compression::Identity
+    }
+
     /// A client's: gives the call up.
     pub(crate) fn give_up(&mut self) {
         self.reader.cancel();
@@ -152,6 +157,13 @@ impl GrpcSink {
         let Some(writer) = &mut self.writer else { return Err(self.closed()) };
         let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
         writer.send_now(image.into_buf())
+    }
+
+    /// Whether messages are compressed from now on.
+    pub(crate) fn compress(&mut self, compress: bool) {
+        if let Some(writer) = &mut self.writer {
+            writer.compress(compress);
+        }
     }
 
     /// A server's: sends the initial metadata.

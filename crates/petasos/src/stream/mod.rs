@@ -107,6 +107,15 @@ impl Source {
         }
     }
 
+    /// Whether the latest message came compressed.
+    pub(crate) fn was_compressed(&self) -> bool {
+        match self {
+            Source::Datagrams(port) => port.was_compressed(),
+            #[cfg(feature = "grpc")]
+            Source::Grpc(source) => source.was_compressed(),
+        }
+    }
+
     /// A client's: gives the call up, whose end is not asked for any more.
     pub(crate) fn give_up(&mut self) {
         match self {
@@ -143,6 +152,15 @@ impl Sink {
             Sink::Datagrams(port) => port.refuse(status),
             #[cfg(feature = "grpc")]
             Sink::Grpc(sink) => sink.refuse(status),
+        }
+    }
+
+    /// Whether messages are compressed from now on, if the receiver takes that.
+    pub(crate) fn compress(&mut self, compress: bool) {
+        match self {
+            Sink::Datagrams(port) => port.compress(compress),
+            #[cfg(feature = "grpc")]
+            Sink::Grpc(sink) => sink.compress(compress),
         }
     }
 

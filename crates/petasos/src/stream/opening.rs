@@ -6,12 +6,13 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use petasos_call::{Metadata, MetadataError, Status, TraceContext};
+use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::Message;
 
 use super::{Encoded, Ends, Sender, Streaming};
 use crate::caller::Bound;
 use crate::channel::Transport;
+use crate::compression::ChosenCodec;
 use crate::home::streams::Opened;
 use crate::intercept::{Beside, BoxFuture, Later, around_opening};
 use crate::limits::{self, Limits};
@@ -78,6 +79,15 @@ impl<O> Opening<O> {
             plan.head.metadata.append(key, value)?;
         }
         Ok(self)
+    }
+
+    /// Compresses requests with this codec in place of the channel's; see
+    /// [`Request::with_codec`](crate::Request::with_codec). Nothing once the call has begun.
+    pub fn with_codec(mut self, codec: Codec) -> Opening<O> {
+        if let Stage::Planned(plan) = &mut self.stage {
+            plan.head.extensions.insert(ChosenCodec(codec));
+        }
+        self
     }
 
     /// Makes the call part of a distributed trace. Nothing once the call has begun.

@@ -59,6 +59,17 @@ impl<T: Message> Sender<T> {
         self.bytes_max = bytes_max;
     }
 
+    /// Says whether messages are compressed from now on. With `true` they are if they have a
+    /// kilobyte or more, the call has a codec and the receiver takes it; with `false` they are not.
+    /// Until then a client's are, and a server's as the client asks for it: over gRPC, if its
+    /// requests are.
+    ///
+    /// What a gRPC server may compress is named before its first message: whoever begins without,
+    /// and goes on with, says `true` first.
+    pub fn compress(&mut self, compress: bool) {
+        self.sink.compress(compress);
+    }
+
     /// Shows the messages that are sent from now on.
     pub(crate) fn tap(&mut self, tap: Tap) {
         self.tap = Some(tap);

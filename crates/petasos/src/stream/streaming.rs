@@ -125,6 +125,11 @@ impl<T: Message> Streaming<T> {
         }
     }
 
+    /// Whether the message that came last was compressed.
+    pub fn was_compressed(&self) -> bool {
+        self.source.was_compressed()
+    }
+
     /// A client's: waits until the server's initial metadata are there. They come with the first
     /// message at the latest, and are empty if the server sends none.
     ///

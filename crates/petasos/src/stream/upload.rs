@@ -3,11 +3,11 @@
 use core::fmt;
 use core::time::Duration;
 
-use petasos_call::{Metadata, MetadataError, Status, TraceContext};
+use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
 use super::{Opening, Sender, Streaming};
-use crate::request::Response;
+use crate::request::{More, Response};
 
 /// A call whose requests are a stream. It begins with the first [`Upload::send`], or with
 /// [`Upload::finish`]; one that is dropped before it is finished is given up.
@@ -47,6 +47,24 @@ impl<Q: Message, P: Message> Upload<Q, P> {
         }
     }
 
+    /// Compresses requests with this codec; see [`Opening::with_codec`].
+    pub fn with_codec(self, codec: Codec) -> Upload<Q, P> {
+        match self.stage {
+            Stage::Opening(opening) => Upload::new(opening.with_codec(codec)),
+            stage => Upload { stage },
+        }
+    }
+
+    /// Says whether requests are compressed from now on; see [`Sender::compress`]. This begins the
+    /// call, if nothing else has.
+    ///
+    /// # Errors
+    /// As [`Upload::send`].
+    pub async fn compress(&mut self, compress: bool) -> Result<(), Status> {
+        self.open().await?.compress(compress);
+        Ok(())
+    }
+
     /// Makes the call part of a distributed trace; see [`Opening::with_trace`].
     pub fn with_trace(self, trace: TraceContext) -> Upload<Q, P> {
         match self.stage {
@@ -84,9 +102,10 @@ impl<Q: Message, P: Message> Upload<Q, P> {
         };
         requests.close();
         let message = responses.single().await;
+        let compressed = Some(responses.was_compressed());
         let (metadata, trailers) = responses.take_metadata();
         let message = message.map_err(|status| all_in_status(metadata.clone(), status))?;
-        Ok(Response::received(message, metadata, trailers))
+        Ok(Response::received(message, More { metadata, trailers, compressed }))
     }
 
     async fn open(&mut self) -> Result<&mut Sender<Q>, Status> {

@@ -1,5 +1,6 @@
 //! What the client does, case by case.
 
+mod compression;
 mod load;
 mod status;
 mod stream;
@@ -64,6 +65,10 @@ pub const ALL: &[Case] = cases![
     unary::concurrent_large_unary,
     unary::rpc_soak,
     unary::channel_soak,
+    compression::client_compressed_unary,
+    compression::server_compressed_unary,
+    compression::client_compressed_streaming,
+    compression::server_compressed_streaming,
     stream::client_streaming,
     stream::server_streaming,
     stream::ping_pong,

@@ -26,7 +26,7 @@ use petasos_call::channel::{
     Action, CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
 };
 use petasos_call::policy::RetryBudget;
-use petasos_call::{Code, Status};
+use petasos_call::{Code, Codec, Status};
 use petasos_grpc::{
     ClientConfig, ClientHead, Compression, Connection, FrameReader, FrameWriter, MethodPath,
 };
@@ -35,6 +35,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::Defaults;
+use crate::compression::ChosenCodec;
+use crate::intercept::Extensions;
 use driver::drive;
 #[cfg(feature = "etcd")]
 pub(crate) use runtime::own as own_runtime;
@@ -135,9 +137,13 @@ impl GrpcChannel {
         Ok(GrpcChannel { inner })
     }
 
-    /// How requests are compressed.
-    pub(crate) fn compression(&self) -> Compression {
-        self.inner.config.compression
+    /// How the requests of a call are compressed.
+    pub(crate) fn compression_of(&self, extensions: &Extensions) -> Compression {
+        match extensions.get() {
+            None => self.inner.config.compression,
+            Some(ChosenCodec(Codec::GZIP)) => Compression::Gzip,
+            Some(_) => Compression::Identity,
+        }
     }
 
     /// The longest response that is taken where a policy allows so many bytes.

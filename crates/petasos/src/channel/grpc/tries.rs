@@ -16,13 +16,14 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::channel::{CallOptions, SessionIndex};
 use petasos_call::policy::{AttemptEnd, CallPlan, Fate, Pushback, Step, Verdict};
-use petasos_call::{Code, Failure, Metadata, PREVIOUS_ATTEMPTS, Retry, Status};
-use petasos_grpc::{Connection, MethodPath};
+use petasos_call::{Code, Failure, PREVIOUS_ATTEMPTS, Retry, Status};
+use petasos_grpc::{Compression, Connection, FrameReader, MethodPath};
 use tokio::task::{JoinError, JoinSet};
 
 use super::{Begun, GrpcChannel, GrpcHead, Lease, State};
 use crate::channel::{ServiceDefaults, policy_of};
 use crate::home::calls::Tries;
+use crate::request::More;
 use crate::stream::all_in_status;
 
 /// Longer requests are kept only for methods with a policy, in bytes.
@@ -42,8 +43,16 @@ pub(crate) struct Tried {
 /// What a call has brought.
 pub(crate) struct Answer {
     pub(crate) message: Bytes,
-    pub(crate) head: Metadata,
-    pub(crate) trailers: Metadata,
+    pub(crate) more: More,
+}
+
+impl Answer {
+    /// What a reader that is through has brought.
+    pub(super) fn new(message: Bytes, reader: &mut FrameReader) -> Answer {
+        let (metadata, trailers) = (reader.take_head(), reader.trailers());
+        let compressed = Some(reader.compression() != Compression::Identity);
+        Answer { message, more: More { metadata, trailers, compressed } }
+    }
 }
 
 /// How an attempt has ended.
@@ -226,9 +235,9 @@ async fn attempt(
     let session = Some(lease.session());
     match reader.single().await {
         Ok(message) => {
-            let (head, trailers) = (reader.take_head(), reader.trailers());
+            let answer = Answer::new(message, &mut reader);
             lease.succeeded();
-            End { outcome: Ok(Answer { message, head, trailers }), fate: Fate::Answered, session }
+            End { outcome: Ok(answer), fate: Fate::Answered, session }
         }
         Err(status) => {
             let fate = reader.failed_below().map_or(Fate::Answered, Fate::from);

@@ -85,13 +85,13 @@ impl GrpcUnary {
         let Stage::Begun(mut begun) = stage else {
             return Poll::Ready(Err(outcome.expect_err("only calls that begin are answered")));
         };
-        let (head, trailers) = (begun.reader.take_head(), begun.reader.trailers());
         Poll::Ready(match outcome {
             Ok(bytes) => {
+                let answer = Answer::new(bytes, &mut begun.reader);
                 begun.lease.succeeded();
-                decode_protobuf(bytes).map(|message| Response::received(message, head, trailers))
+                read(Ok(answer))
             }
-            Err(status) => Err(all_in_status(head, status)),
+            Err(status) => Err(all_in_status(begun.reader.take_head(), status)),
         })
     }
 
@@ -139,8 +139,8 @@ impl GrpcUnary {
 }
 
 fn read<P: Message>(outcome: Result<Answer, Status>) -> Result<Response<P>, Status> {
-    let Answer { message, head, trailers } = outcome?;
-    decode_protobuf(message).map(|message| Response::received(message, head, trailers))
+    let Answer { message, more } = outcome?;
+    decode_protobuf(message).map(|message| Response::received(message, more))
 }
 
 impl core::fmt::Debug for GrpcUnary {

@@ -12,6 +12,7 @@ use super::piece;
 use super::table::{Event, Form, Key, Queued, Side};
 use crate::caller::{Bound, inherited};
 use crate::channel::ChannelShared;
+use crate::compression::ChosenCodec;
 use crate::home::local::{Local, at_home};
 use crate::home::shared::Letter;
 use crate::intercept::Beside;
@@ -29,6 +30,17 @@ pub(crate) struct Port {
     at: At,
     side: Side,
     form: Form,
+    /// How the latest message came, and what the next are sent with at most.
+    codecs: Codecs,
+}
+
+/// What applications say of compression, and are told.
+#[derive(Clone, Copy, Default)]
+struct Codecs {
+    /// A writer's: messages go as they are.
+    is_off: bool,
+    /// A reader's: the latest message was compressed.
+    was_used: bool,
 }
 
 enum At {
@@ -44,7 +56,7 @@ enum Way<'a> {
 
 impl Port {
     pub(super) fn new(local: &Local, key: Key, side: Side, form: Form) -> Port {
-        Port { home: local.shared.home, at: At::Table(key), side, form }
+        Port { home: local.shared.home, at: At::Table(key), side, form, codecs: Codecs::default() }
     }
 
     fn way(&mut self) -> Way<'_> {
@@ -81,6 +93,7 @@ impl Port {
             Event::Head(metadata) => Ok(Incoming::Head(metadata)),
             Event::End(end) => end.map(Incoming::End),
             Event::Message(message) => {
+                self.codecs.was_used = message.codec != Codec::IDENTITY;
                 let decoded = piece::decoded(message, self.form.unpacked_bytes_max);
                 decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
             }
@@ -98,6 +111,16 @@ impl Port {
             }
             Way::Away(away) => away.refuse(side, status.clone()),
         }
+    }
+
+    /// Whether the latest message came compressed.
+    pub(crate) fn was_compressed(&self) -> bool {
+        self.codecs.was_used
+    }
+
+    /// Whether messages are compressed from now on, if the receiver takes that.
+    pub(crate) fn compress(&mut self, compress: bool) {
+        self.codecs.is_off = !compress;
     }
 
     /// A client's: gives the call up.
@@ -132,7 +155,8 @@ impl Port {
             let text = "the message is longer than the session takes";
             return Err(Status::resource_exhausted(text));
         }
-        let message = piece::outgoing(encoded, self.form.codec);
+        let codec = if self.codecs.is_off { Codec::IDENTITY } else { self.form.codec };
+        let message = piece::outgoing(encoded, codec);
         match self.way() {
             Way::Away(away) => away.send(message),
             Way::Here(local, key) => {
@@ -206,6 +230,7 @@ impl Opened {
             (wait_for_ready, codec) = (policy.wait_for_ready, wanted);
             timeout = policy.timeout(timeout);
         }
+        let codec = ChosenCodec::or(&extensions, codec);
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             // R10: not sent.
             return Err(Failure::Timeout.status());
@@ -225,7 +250,8 @@ impl Opened {
                 Away::open(shared, call).map(At::Away)
             }
         };
-        let port = |(at, side)| Port { home, at, side, form: Form::default() };
+        let port =
+            |(at, side)| Port { home, at, side, form: Form::default(), codecs: Codecs::default() };
         let [reader, writer] = at;
         let ports = [(reader, Side::Reader), (writer, Side::Writer)].map(port);
         Ok(Opened { ports: Some(ports), first })
