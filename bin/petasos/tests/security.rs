@@ -117,8 +117,9 @@ fn plaintext_beyond_this_host_takes_consent() {
     let line = finished.failure();
     assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
     for target in ["192.0.2.1:7411", "grpc://192.0.2.1:7411"] {
-        let finished = petasos(&["list", target]);
-        let line = finished.failure();
+        let refused = petasos(&["list", target]);
+        assert_ne!(refused.code, Some(0), "{target}");
+        let line = refused.stderr;
         assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
     }
 }
