@@ -62,7 +62,7 @@ pub(crate) use chain::{Around, Chain, Hooks};
 pub use extensions::Extensions;
 pub use message::AnyMessage;
 pub use metrics::{LATENCY_BOUNDS, MethodMetrics, Metrics};
-pub(crate) use scope::Scope;
+pub(crate) use scope::{CallSpan, Scope};
 #[cfg(feature = "tracing")]
 pub use spans::Tracing;
 pub(crate) use streams::{Later, ReaderScope, Tap, Watched, around_opening, around_streams};

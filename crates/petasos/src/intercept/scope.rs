@@ -17,7 +17,7 @@ use petasos_message::{Message, Msg};
 use super::call::Beside;
 use crate::timer::{Timekeeper, Timer};
 
-use super::{AnyMessage, Around, BoxFuture, CallInfo, Outcome, Side, Step, Way};
+use super::{AnyMessage, Around, BoxFuture, CallInfo, Extensions, Outcome, Side, Step, Way};
 
 /// A client's deadline is its call's; a server's is kept to a millisecond where it is kept.
 const SLACK: core::time::Duration = core::time::Duration::from_millis(1);
@@ -226,19 +226,36 @@ impl Watch {
     }
 }
 
+/// The span that an interceptor has put beside a call, if one has.
+#[derive(Default)]
+pub(crate) struct CallSpan {
+    #[cfg(feature = "tracing")]
+    span: Option<tracing::Span>,
+}
+
+impl CallSpan {
+    pub(crate) fn of(extensions: &Extensions) -> CallSpan {
+        #[cfg(not(feature = "tracing"))]
+        let _ = extensions;
+        CallSpan {
+            #[cfg(feature = "tracing")]
+            span: extensions.get::<tracing::Span>().cloned(),
+        }
+    }
+
+    /// Runs `poll` within it.
+    pub(crate) fn around<R>(&self, poll: impl FnOnce() -> R) -> R {
+        #[cfg(feature = "tracing")]
+        let _entered = self.span.as_ref().map(tracing::Span::enter);
+        poll()
+    }
+}
+
 /// Polls a handler within the span that an interceptor has put beside its call, if one has.
 pub(super) async fn within<F: Future>(watch: &Watch, handler: F) -> F::Output {
-    #[cfg(feature = "tracing")]
-    let span = watch.info.extensions().get::<tracing::Span>().cloned();
-    #[cfg(not(feature = "tracing"))]
-    let _ = watch;
+    let span = CallSpan::of(watch.info.extensions());
     let mut handler = pin!(handler);
-    poll_fn(|cx| {
-        #[cfg(feature = "tracing")]
-        let _entered = span.as_ref().map(tracing::Span::enter);
-        handler.as_mut().poll(cx)
-    })
-    .await
+    poll_fn(|cx| span.around(|| handler.as_mut().poll(cx))).await
 }
 
 /// What a hook gives, or that it panicked.

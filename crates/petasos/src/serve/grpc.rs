@@ -16,7 +16,7 @@ use super::{AnyMethod, Placed, Prepared};
 use crate::cancelled::Ends;
 use crate::codec::{decode_protobuf, unencodable};
 use crate::compression::CameCompressed;
-use crate::intercept::{Beside, Hooks, around_handler, around_streams};
+use crate::intercept::{Beside, CallSpan, Hooks, around_handler, around_streams};
 use crate::peer::Origin;
 use crate::request::{More, Request, Response, read_traceparent};
 use crate::server::workers::{self, Workers};
@@ -77,7 +77,9 @@ impl Routes for Router {
         let mut call = call;
         let end = call.responses.split();
         let caller = Caller { origin, ends: None };
-        match workers.run(timeout, || method.serve(call, caller, hooks.clone())) {
+        match workers
+            .run(timeout, CallSpan::default(), || method.serve(call, caller, hooks.clone()))
+        {
             Ok(running) => Box::pin(async move {
                 running.await;
                 drop((end, ends));

@@ -8,6 +8,7 @@ use petasos_call::Status;
 use petasos_message::Message;
 
 use crate::cancelled::Ends;
+use crate::intercept::CallSpan;
 use crate::request::Request;
 use crate::server::workers::{Full, Running, Workers};
 use crate::stream::{Sender, Streaming};
@@ -26,7 +27,8 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let (timeout, ends) = (request.timeout(), request.watch());
-    let running = workers.run(timeout, || call(service.clone(), request));
+    let span = CallSpan::of(request.extensions());
+    let running = workers.run(timeout, span, || call(service.clone(), request));
     running.map(|running| (running, ends))
 }
 
@@ -43,7 +45,8 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let (timeout, ends) = (requests.timeout(), requests.watch());
-    let running = workers.run(timeout, || call(service.clone(), requests, responses));
+    let span = CallSpan::of(requests.extensions());
+    let running = workers.run(timeout, span, || call(service.clone(), requests, responses));
     running.map(|running| (running, ends))
 }
 

@@ -22,6 +22,7 @@ use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_base::{Clock, Time};
 use petasos_call::Status;
 
+use crate::intercept::CallSpan;
 use threads::Threads;
 
 thread_local! {
@@ -106,10 +107,11 @@ impl Workers {
     }
 
     /// Runs the future that `make` gives, which is called only if there is room for another; what
-    /// comes of it is awaited in the loop.
+    /// comes of it is awaited in the loop. It is polled within a span, if there is one.
     pub(crate) fn run<F>(
         &self,
         timeout: Option<Duration>,
+        span: CallSpan,
         make: impl FnOnce() -> F,
     ) -> Result<Running<F>, Full>
     where
@@ -127,7 +129,8 @@ impl Workers {
         let job = async move {
             let _count = count;
             let mut future = pin!(future);
-            poll_fn(|cx| state.poll_job(deadline, future.as_mut(), cx)).await;
+            let mut poll = |cx: &mut Context<'_>| state.poll_job(deadline, future.as_mut(), cx);
+            poll_fn(|cx| span.around(|| poll(cx))).await;
         };
         match &self.place {
             #[cfg(feature = "tokio")]
