@@ -409,7 +409,7 @@ fn r20_a_deadline_ends_the_call_and_its_handler() {
         let service = Noting::default();
         let server = serve(&service);
         for (client, times) in clients(&server).await.iter().zip(1..) {
-            let late = Request::new(plan("hold", 2, 1)).with_timeout(Duration::from_millis(40));
+            let late = Request::new(plan("hold", 2, 1)).with_timeout(Duration::from_millis(400));
             let mut late = client.produce(late).await.expect("it begins");
             let status = drain(&mut late, 1).await.expect_err("it is held");
             assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
