@@ -198,6 +198,15 @@ impl Arena {
         Object::new(at, bytes)
     }
 
+    /// [`Arena::object`] of a size that only a plan knows: a short one is zeroed without a call.
+    #[inline(always)]
+    pub(crate) fn object_by_plan(&self, bytes: u32) -> Object<'_> {
+        let at = self.bump(rounded(bytes));
+        // SAFETY: `bump` gave `rounded(bytes)` bytes that nothing else uses.
+        unsafe { zero(at, rounded(bytes)) };
+        Object::new(at, bytes)
+    }
+
     /// A copy of `bytes`, with zeros up to a multiple of 8.
     ///
     /// # Panics
@@ -395,6 +404,34 @@ impl Arena {
 unsafe fn drop_box(rest: *mut Rest) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(rest) });
+}
+
+/// Zeroes short objects with two moves that may overlap in place of a call.
+///
+/// # Safety
+/// `at` must be valid for writes of `bytes` bytes, a multiple of 8.
+#[inline(always)]
+unsafe fn zero(at: NonNull<u8>, bytes: usize) {
+    // SAFETY: passed on; each arm's length is at least `N` and at most `2 * N`.
+    unsafe {
+        match bytes {
+            16..=32 => zero_ends::<16>(at, bytes),
+            33..=64 => zero_ends::<32>(at, bytes),
+            65..=128 => zero_ends::<64>(at, bytes),
+            bytes => ptr::write_bytes(at.as_ptr(), 0, bytes),
+        }
+    }
+}
+
+/// # Safety
+/// As [`zero`], and there are `N` to `2 * N` bytes.
+#[inline(always)]
+unsafe fn zero_ends<const N: usize>(at: NonNull<u8>, bytes: usize) {
+    // SAFETY: the first `N` bytes and the last `N`; arrays need no alignment.
+    unsafe {
+        at.cast::<[u8; N]>().write([0; N]);
+        at.add(bytes - N).cast::<[u8; N]>().write([0; N]);
+    }
 }
 
 /// Copies short leaves with two moves that may overlap in place of a call.

@@ -86,6 +86,22 @@ pub fn buffer(bytes: usize) -> MsgBuf {
     buf
 }
 
+/// [`buffer`] for an encoding, which not every way to a peer gives back: nothing is made that is
+/// much larger than asked for.
+#[inline]
+pub(crate) fn outgoing(bytes: usize) -> MsgBuf {
+    if bytes <= CHUNK_BYTES || bytes > LARGE_BYTES {
+        return buffer(bytes);
+    }
+    match POOL.with(|pool| pool.large.pop()) {
+        Some(mut buf) => {
+            buf.set_len(bytes);
+            buf
+        }
+        None => MsgBuf::new(bytes),
+    }
+}
+
 /// Gives the buffer of a message that has been sent, or any other, to the thread's pool or the
 /// process's, so that the next message is built in it.
 #[inline]

@@ -6,12 +6,15 @@
 //! that are pointers ([`Relocation`]). The tables of all messages of a schema lie one behind the
 //! other, and messages refer to each other by index, so a plan is two words.
 //!
+//! On either side of the fields of each message stands an [`Op::END`] (`place`).
+//!
 //! Invariants: offsets are those of `petasos_schema::Layouts` and lie within `bytes`; indices are
-//! valid in the same [`Plans`]. Nothing here touches a message.
+//! valid in the same [`Plans`], of which no table ever changes. Nothing here touches a message.
 
 mod bind;
 mod build;
 mod op;
+mod place;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -23,6 +26,7 @@ use thiserror::Error;
 
 pub use bind::Slots;
 pub(crate) use op::{EntryPlan, Op, OpCode, Shape, ValueKind};
+pub(crate) use place::OpPlace;
 pub(crate) use step::{Member, Relocation, Step};
 
 /// The most fields that a message with a plan can have.
@@ -73,8 +77,8 @@ impl Plans {
     /// # Panics
     /// On an id of a larger schema.
     pub fn message(&self, id: MessageId) -> Plan<'_> {
-        assert!(id.index() < self.messages.len(), "an id of this schema");
-        Plan { plans: self, message: id.index() as u32 }
+        let tables = self.messages.get(id.index()).expect("an id of this schema");
+        Plan { plans: self, tables }
     }
 
     /// Bytes of memory that the tables take, layouts apart.
@@ -93,30 +97,35 @@ impl Plans {
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     plans: &'a Plans,
-    message: u32,
+    /// One of `plans.messages`.
+    tables: &'a MessagePlan,
 }
 
 impl<'a> Plan<'a> {
     /// The size of the message's struct in bytes.
     #[inline(always)]
     pub fn bytes(self) -> u32 {
-        self.tables().bytes
+        self.tables.bytes
     }
 
     /// The fields, by number.
     #[inline(always)]
     pub(crate) fn ops(self) -> &'a [Op] {
-        slice(&self.plans.ops, &self.tables().ops)
+        slice(&self.plans.ops, &self.tables.ops)
     }
 
     /// Where in [`Plan::ops`] the field with a number is.
     #[inline(always)]
     pub(crate) fn find(self, number: u32) -> Option<usize> {
-        let dense = slice(&self.plans.dense, &self.tables().dense);
-        match dense.get(number as usize) {
+        match self.dense().get(number as usize) {
             Some(place) => usize::from(*place).checked_sub(1),
             None => self.search(number),
         }
+    }
+
+    #[inline(always)]
+    fn dense(self) -> &'a [u16] {
+        slice(&self.plans.dense, &self.tables.dense)
     }
 
     #[cold]
@@ -133,7 +142,7 @@ impl<'a> Plan<'a> {
     /// The plan with an index, of another message of the same schema.
     #[inline(always)]
     pub(crate) fn other(self, message: u32) -> Plan<'a> {
-        Plan { plans: self.plans, message }
+        Plan { plans: self.plans, tables: &self.plans.messages[message as usize] }
     }
 
     /// How the entries of a map lie. Only of maps.
@@ -151,7 +160,7 @@ impl<'a> Plan<'a> {
     /// The pointers in the message's struct (M15).
     #[inline(always)]
     pub(crate) fn relocations(self) -> &'a [Relocation] {
-        slice(&self.plans.relocations, &self.tables().relocate)
+        slice(&self.plans.relocations, &self.tables.relocate)
     }
 
     /// The pointers in an entry of a map, those of a message in it included.
@@ -171,7 +180,7 @@ impl<'a> Plan<'a> {
     /// What a walk over the message's struct looks at, by offset: `Unknown` first.
     #[inline(always)]
     pub(crate) fn steps(self) -> &'a [Step] {
-        slice(&self.plans.steps, &self.tables().steps)
+        slice(&self.plans.steps, &self.tables.steps)
     }
 
     /// What a walk over an entry looks at: key, then value.
@@ -187,14 +196,12 @@ impl<'a> Plan<'a> {
         let at = members.binary_search_by_key(&case, |member| member.number).ok()?;
         Some(&members[at])
     }
-
-    #[inline(always)]
-    fn tables(self) -> &'a MessagePlan {
-        &self.plans.messages[self.message as usize]
-    }
 }
 
 #[inline(always)]
 fn slice<'a, T>(table: &'a [T], range: &Range<u32>) -> &'a [T] {
-    &table[range.start as usize..range.end as usize]
+    let range = range.start as usize..range.end as usize;
+    debug_assert!(range.start <= range.end && range.end <= table.len(), "a piece of a table");
+    // SAFETY: ranges are made together with the table that they are of, and neither ever changes.
+    unsafe { table.get_unchecked(range) }
 }

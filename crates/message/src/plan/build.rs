@@ -7,7 +7,7 @@ use petasos_schema::{
     Schema,
 };
 
-use super::op::{EntryPlan, Op, OpCode, Shape, ValueKind, varint};
+use super::op::{EntryPlan, Op, OpCode, SHORT_TAG_BYTES, Shape, ValueKind, varint};
 use super::step::{Member, Relocation, Step};
 use super::{FIELDS_MAX, MessagePlan, Plans, TooManyFields};
 
@@ -15,7 +15,8 @@ use super::{FIELDS_MAX, MessagePlan, Plans, TooManyFields};
 const UNKNOWN_OFFSET: u32 = 0;
 
 pub(super) fn plans(schema: &Schema) -> Result<Plans, TooManyFields> {
-    let mut builder = Builder { layouts: Layouts::of(schema), ..Builder::default() };
+    let (layouts, ops) = (Layouts::of(schema), vec![Op::END]);
+    let mut builder = Builder { layouts, ops, ..Builder::default() };
     for (id, message) in schema.messages() {
         if message.fields().len() > FIELDS_MAX {
             return Err(TooManyFields { message: message.full_name().into() });
@@ -85,7 +86,9 @@ impl Builder {
             }
             self.ops.push(op);
         }
-        start..end(&self.ops)
+        let fields = start..end(&self.ops);
+        self.ops.extend([Op::END; 2]);
+        fields
     }
 
     /// A map's entry, of which each map has its own.
@@ -119,7 +122,7 @@ impl Builder {
         let start = self.dense.len();
         let fields = message.fields();
         let last = fields.last().map_or(0, |field| field.number() as usize);
-        self.dense.resize(start + (last + 1).min(2 * fields.len() + 16), 0);
+        self.dense.resize(start + (last + 1).min(8 * fields.len() + 64), 0);
         for (place, field) in fields.iter().enumerate() {
             if let Some(dense) = self.dense[start..].get_mut(field.number() as usize) {
                 *dense = place as u16 + 1;
@@ -142,7 +145,7 @@ impl Builder {
 
     fn steps(&mut self, message: &Message, layout: &MessageLayout) -> Range<u32> {
         let mut steps = vec![(UNKNOWN_OFFSET, Step::Unknown { offset: UNKNOWN_OFFSET })];
-        let ops = &self.ops[self.ops.len() - message.fields().len()..];
+        let ops = &self.ops[self.ops.len() - 2 - message.fields().len()..];
         for ((field, place), op) in message.fields().iter().zip(&layout.fields).zip(ops) {
             if field.oneof().is_none() {
                 steps.extend(absent(place, layout).map(|step| (place.offset, step)));
@@ -226,18 +229,12 @@ fn spare(layout: &MessageLayout) -> Option<(u32, Step)> {
 fn op(number: u32, kind: Kind, offset: u32) -> Op {
     let value_kind = ValueKind::of(kind);
     let mut op = Op {
-        tag: 0,
-        tag_bytes: 0,
-        shape: Shape::Implicit,
-        presence_bit: 0,
+        code: OpCode::of(Shape::Implicit, value_kind),
+        kind: value_kind,
         offset,
         number,
         message: kind.message().map_or(0, |id| id.index() as u32),
-        tag_end: 0,
-        oneof_offset: 0,
-        kind: value_kind,
-        code: OpCode::of(Shape::Implicit, value_kind),
-        reserved: [0; 2],
+        ..Op::END
     };
     set_tag(&mut op, value_kind.wire_type());
     op
@@ -245,7 +242,9 @@ fn op(number: u32, kind: Kind, offset: u32) -> Op {
 
 fn set_tag(op: &mut Op, wire_type: u32) {
     let (tag, bytes) = varint(op.number << 3 | wire_type);
-    op.tag = tag as u32;
-    op.tag_bytes = bytes;
-    op.tag_end = (tag << (u64::BITS - 8 * u32::from(bytes)) >> u32::BITS) as u32;
+    let spare = u64::BITS - 8 * u32::from(bytes);
+    op.tag = tag;
+    op.tag_mask = if bytes > SHORT_TAG_BYTES { 0 } else { u64::MAX >> spare };
+    (op.tag_bytes, op.tag_bits) = (bytes, 8 * bytes);
+    op.tag_end = tag << spare;
 }

@@ -8,33 +8,79 @@ use petasos_schema::{Cardinality, Kind};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Op {
-    /// The record's tag as it is encoded, the first byte lowest: its first four bytes, if it has
-    /// five. The last is `number >> 25` then. A list is packed if the tag says so.
-    pub(crate) tag: u32,
+    /// The record's tag as it is encoded, 1 to 5 bytes, the first one lowest. A list is packed if
+    /// the tag says so.
+    pub(crate) tag: u64,
+    /// The bits of a word that hold the tag, if the word was read where a tag may be. A tag of four
+    /// or five bytes takes more than a look: it has none.
+    pub(crate) tag_mask: u64,
+    /// The tag for who writes backwards: its last byte highest.
+    pub(crate) tag_end: u64,
     /// The length of the encoded tag, 1 to 5.
     pub(crate) tag_bytes: u8,
+    /// What shape and kind ask for, so that a codec branches once.
+    pub(crate) code: OpCode,
+    /// The kind of one value; of a list's elements, of a map's values.
+    pub(crate) kind: ValueKind,
     pub(crate) shape: Shape,
-    /// Of [`Shape::Present`], messages apart: the bit that says whether there is a value (M6).
-    pub(crate) presence_bit: u16,
     /// Where the field's part is; of a member of a oneof, where its value is.
     pub(crate) offset: u32,
     pub(crate) number: u32,
     /// The plan of the field's message; of a map, its entry.
     pub(crate) message: u32,
-    /// As [`Op::tag`], for who writes backwards: the tag's last byte highest, and of five bytes
-    /// the last four.
-    pub(crate) tag_end: u32,
     /// Of a member of a oneof: where the `OneOf` is. Of a field with a presence bit: where the word
     /// is that has it.
     pub(crate) oneof_offset: u32,
-    /// The kind of one value; of a list's elements, of a map's values.
-    pub(crate) kind: ValueKind,
-    /// What shape and kind ask for, so that a codec branches once.
-    pub(crate) code: OpCode,
-    pub(crate) reserved: [u8; 2],
+    /// Of [`Shape::Present`], messages apart: the bit that says whether there is a value (M6).
+    pub(crate) presence_bit: u16,
+    /// `tag_bytes` in bits.
+    pub(crate) tag_bits: u8,
+    pub(crate) reserved: u8,
 }
 
-const _: () = assert!(size_of::<Op>() == 32);
+const _: () = assert!(size_of::<Op>() == 48);
+
+/// Tags of so many bytes are recognised at a look.
+pub(super) const SHORT_TAG_BYTES: u8 = 3;
+
+impl Op {
+    /// What stands before the first field of a message and, twice, behind the last: no tag matches.
+    pub(super) const END: Op = Op {
+        tag: 1,
+        tag_mask: 0,
+        tag_end: 0,
+        tag_bytes: 0,
+        code: OpCode::End,
+        kind: ValueKind::Bool,
+        shape: Shape::Implicit,
+        offset: 0,
+        number: 0,
+        message: 0,
+        oneof_offset: 0,
+        presence_bit: 0,
+        tag_bits: 0,
+        reserved: 0,
+    };
+
+    /// Whether a word that was read at a tag begins with this field's, of at most
+    /// [`SHORT_TAG_BYTES`]. What follows in the word is a varint of up to five bytes.
+    #[inline(always)]
+    pub(crate) fn begins(&self, word: u64) -> bool {
+        word & self.tag_mask == self.tag
+    }
+
+    /// The length of the encoded tag.
+    #[inline(always)]
+    pub(crate) fn tag_len(&self) -> usize {
+        self.tag_bytes.into()
+    }
+
+    /// The wire type in the tag.
+    #[inline(always)]
+    pub(crate) fn wire_type(&self) -> u32 {
+        self.tag as u32 & 7
+    }
+}
 
 /// How many values a field has, and how their absence shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +134,15 @@ pub(crate) enum OpCode {
     Member,
     /// A list of messages.
     Messages,
-    /// Another list.
-    List,
+    /// A list of strings or bytes.
+    Leaves,
+    /// A list of numbers.
+    Numbers,
     Map,
     /// A message as it lies: the value of a map's entry, never a field.
     Struct,
+    /// There are no more fields on this side ([`Op::END`]).
+    End,
 }
 
 impl OpCode {
@@ -104,7 +154,8 @@ impl OpCode {
             (Shape::Present, _) => OpCode::Flagged,
             (Shape::Oneof, _) => OpCode::Member,
             (Shape::List, ValueKind::Message) => OpCode::Messages,
-            (Shape::List, _) => OpCode::List,
+            (Shape::List, ValueKind::String | ValueKind::Bytes) => OpCode::Leaves,
+            (Shape::List, _) => OpCode::Numbers,
             (Shape::Map, _) => OpCode::Map,
         }
     }

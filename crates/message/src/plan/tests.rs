@@ -32,14 +32,13 @@ fn tag(number: u32, cardinality: Cardinality, kind: Kind) -> Vec<u8> {
 
 /// The tag as [`Op::tag`] says to write it.
 fn written(op: &Op) -> Vec<u8> {
-    let mut tag = op.tag.to_le_bytes().to_vec();
-    tag.push((op.number >> 25) as u8);
-    assert!(tag[usize::from(op.tag_bytes).min(4)..4].iter().all(|byte| *byte == 0));
-    tag.truncate(op.tag_bytes.into());
-    let end = op.tag_end.to_le_bytes();
-    let len = tag.len().min(end.len());
-    assert_eq!(end[end.len() - len..], tag[tag.len() - len..], "as written backwards");
-    tag
+    let bytes = usize::from(op.tag_bytes);
+    let (tag, end) = (op.tag.to_le_bytes(), op.tag_end.to_le_bytes());
+    assert_eq!((&tag[..bytes], &tag[bytes..]), (&end[8 - bytes..], &end[..8 - bytes]));
+    assert_eq!(op.begins(op.tag | u64::MAX << (8 * bytes)), bytes <= 3, "one look");
+    assert!(!op.begins(op.tag ^ 1) && usize::from(op.tag_bits) == 8 * bytes);
+    assert!(!op.begins(op.tag ^ 1 << (8 * bytes - 1)), "the last byte counts");
+    tag[..bytes].to_vec()
 }
 
 fn check(schema: &Schema, layouts: &Layouts, plans: &Plans, id: MessageId) {
@@ -158,7 +157,7 @@ fn a_message_has_a_plan_up_to_so_many_fields() {
         Plans::of(&load(&FileDescriptorSet { file: vec![file] }))
     };
     let plans = of(FIELDS_MAX as i32).expect("as many as are allowed");
-    let plan = Plan { plans: &plans, message: 0 };
+    let plan = Plan { plans: &plans, tables: &plans.messages[0] };
     assert_eq!(plan.find(FIELDS_MAX as u32 + 1000), Some(FIELDS_MAX - 1));
     let refused = of(FIELDS_MAX as i32 + 1).map(|_| ());
     assert_eq!(refused, Err(TooManyFields { message: "M".into() }));

@@ -6,6 +6,7 @@
 //!
 //! Everything is by value: the place stays in a register across the calls of the loop.
 
+use super::varint::fold;
 use crate::DecodeError;
 use crate::plan::Op;
 
@@ -51,17 +52,6 @@ impl<'i> Cursor<'i> {
         self.input.get(self.at).copied().ok_or(DecodeError::Truncated)
     }
 
-    /// The tag that comes next as a plan has it, and its length, if it has at most two bytes.
-    #[inline(always)]
-    pub(super) fn short_tag(&self) -> Option<(u32, usize)> {
-        let first = u32::from(*self.input.get(self.at)?);
-        if first < 0x80 {
-            return Some((first, 1));
-        }
-        let second = u32::from(*self.input.get(self.at + 1)?);
-        (second < 0x80).then_some((first | second << 8, 2))
-    }
-
     /// A varint of at most 10 bytes.
     #[inline(always)]
     pub(super) fn varint(&mut self) -> Result<u64, DecodeError> {
@@ -97,8 +87,7 @@ impl<'i> Cursor<'i> {
         let len = usize::from(op.tag_bytes);
         let next = match len {
             1 => self.input.get(self.at) == Some(&tag[0]),
-            2..=4 => self.input.get(self.at..self.at + len) == Some(&tag[..len]),
-            // Of a tag of five bytes the last is not in the plan: such records are runs of one.
+            2..=5 => self.input.get(self.at..self.at + len) == Some(&tag[..len]),
             _ => false,
         };
         self.at += if next { len } else { 0 };
@@ -180,15 +169,6 @@ fn long_varint(input: &[u8], at: usize) -> Result<(u64, usize), DecodeError> {
         (_, tenth @ 0..0x80) => Ok((value | u64::from(tenth) << 63, 10)),
         _ => Err(DecodeError::Malformed),
     }
-}
-
-/// Drops the high bit of each byte: eight groups of seven bits become 56 bits.
-#[inline(always)]
-fn fold(word: u64) -> u64 {
-    let word = word & 0x7f7f_7f7f_7f7f_7f7f;
-    let word = (word & 0x007f_007f_007f_007f) | (word & 0x7f00_7f00_7f00_7f00) >> 1;
-    let word = (word & 0x0000_3fff_0000_3fff) | (word & 0x3fff_0000_3fff_0000) >> 2;
-    (word & 0x0fff_ffff) | (word & 0x0fff_ffff_0000_0000) >> 4
 }
 
 /// Within the last bytes of the input.

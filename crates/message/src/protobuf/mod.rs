@@ -10,7 +10,11 @@ mod dynamic;
 mod encode;
 mod leaf;
 mod limits;
+mod stack;
+mod struct_at;
 pub(crate) mod utf8;
+mod varint;
+mod words;
 mod writer;
 
 pub(crate) use decode::decode;

@@ -7,6 +7,7 @@ use crate::DecodeError;
 use crate::object::Object;
 use crate::plan::{Op, Plan, ValueKind};
 use crate::protobuf::cursor::{Cursor, WireType};
+use crate::protobuf::struct_at::StructAt;
 use crate::protobuf::utf8;
 
 /// How the numbers of one kind lie on the wire and in memory.
@@ -52,6 +53,8 @@ impl<'a, 'p, 'i> Decoder<'a, 'p, 'i> {
         }
     }
 
+    /// Messages whose first tag is not written as short as it can be; all others are the loop's.
+    #[cold]
     fn messages(
         &mut self,
         op: &'p Op,
@@ -59,26 +62,16 @@ impl<'a, 'p, 'i> Decoder<'a, 'p, 'i> {
         object: Object<'a>,
         record: Record,
     ) -> Result<usize, DecodeError> {
-        let Record { at, end, depth, .. } = record;
+        let Record { at, end, .. } = record;
         let mut cursor = self.cursor(at);
-        let depth = depth.checked_sub(1).ok_or(DecodeError::TooDeep)?;
-        let count = run(op, cursor, end)?;
-        let (array, first) = self.append(object, op.offset, count, Element::message(inner))?;
-        let mut place = first;
-        loop {
-            let stop = cursor.delimited(end)?;
-            let unsorted = self.unsorted.len();
-            let message = array.part(place, inner.bytes());
-            self.message(inner, message, cursor.at, stop, depth)?;
-            // No later record reaches it, and the array may move.
-            self.sort_maps(unsorted)?;
-            cursor.at = stop;
-            place += inner.bytes();
-            if place == array.bytes() {
-                return Ok(cursor.at);
-            }
-            cursor.at += usize::from(op.tag_bytes);
-        }
+        // One alone: the loop takes those behind it.
+        let (array, first) = self.append(object, op.offset, 1, Element::message(inner))?;
+        let stop = cursor.delimited(end)?;
+        let unsorted = self.unsorted.len();
+        self.nested(inner, array.part(first, inner.bytes()), cursor.at, stop)?;
+        // No later record reaches it, and the array may move.
+        self.sort_maps(unsorted)?;
+        Ok(stop)
     }
 
     /// Strings or bytes.
@@ -97,9 +90,9 @@ impl<'a, 'p, 'i> Decoder<'a, 'p, 'i> {
             let bytes = cursor.bytes(end)?;
             if IS_TEXT {
                 utf8::check(bytes)?;
-                self.set_leaf(array, place, bytes)?;
+                self.set_leaf(StructAt::of(array), place, bytes)?;
             } else {
-                self.set_blob(array, place, bytes)?;
+                self.set_blob(StructAt::of(array), place, bytes)?;
             }
             place += Element::SPAN.bytes;
             if place == array.bytes() {
@@ -160,7 +153,7 @@ impl<'a, 'p, 'i> Decoder<'a, 'p, 'i> {
     ) -> Result<usize, DecodeError> {
         let Record { at, end, .. } = record;
         let mut cursor = self.cursor(at);
-        let form = Op { tag: op.tag & !7 | record.wire_type, ..*op };
+        let form = Op { tag: op.tag & !7 | u64::from(record.wire_type), ..*op };
         let count = run(&form, cursor, end)?;
         let (array, first) = self.append(object, op.offset, count, Element::number(N as u32))?;
         let mut place = first;
@@ -180,7 +173,7 @@ impl<'a, 'p, 'i> Decoder<'a, 'p, 'i> {
 pub(super) fn run(op: &Op, mut cursor: Cursor<'_>, end: usize) -> Result<usize, DecodeError> {
     let mut count = 1;
     loop {
-        match op.tag & 7 {
+        match op.wire_type() {
             0 => drop(cursor.varint()?),
             1 => drop(cursor.fixed::<8>()?),
             5 => drop(cursor.fixed::<4>()?),

@@ -28,7 +28,7 @@ impl<'a, 'p> Decoder<'a, 'p, '_> {
         object: Object<'a>,
         record: Record,
     ) -> Result<usize, DecodeError> {
-        let Record { at, end, depth, .. } = record;
+        let Record { at, end, .. } = record;
         let mut cursor = self.cursor(at);
         let entry = plan.entry_of(op);
         let count = run(op, cursor, end)?;
@@ -39,7 +39,7 @@ impl<'a, 'p> Decoder<'a, 'p, '_> {
             let stop = cursor.delimited(end)?;
             let unsorted = self.unsorted.len();
             let new = array.part(place, entry.bytes);
-            let record = Record { at: cursor.at, end: stop, depth, wire_type: 0 };
+            let record = Record { at: cursor.at, end: stop, wire_type: 0 };
             self.entry(entry, plan, new, record)?;
             // No later record reaches it, and the array may move.
             self.sort_maps(unsorted)?;
@@ -66,15 +66,15 @@ impl<'a, 'p> Decoder<'a, 'p, '_> {
         object: Object<'a>,
         record: Record,
     ) -> Result<(), DecodeError> {
-        let Record { at, end, depth, .. } = record;
+        let Record { at, end, .. } = record;
         let mut cursor = self.cursor(at);
         while cursor.at < end {
             let tag = cursor.tag()?;
             let op = match tag {
-                _ if tag == entry.key.tag => &entry.key,
-                _ if tag == entry.value.tag => &entry.value,
+                _ if u64::from(tag) == entry.key.tag => &entry.key,
+                _ if u64::from(tag) == entry.value.tag => &entry.value,
                 _ => {
-                    cursor.skip(tag, end, depth)?;
+                    cursor.skip(tag, end, self.stack.left())?;
                     continue;
                 }
             };
@@ -82,8 +82,7 @@ impl<'a, 'p> Decoder<'a, 'p, '_> {
                 let stop = cursor.delimited(end)?;
                 let inner = plan.message_of(op);
                 let value = object.part(op.offset, inner.bytes());
-                let depth = depth.checked_sub(1).ok_or(DecodeError::TooDeep)?;
-                self.message(inner, value, cursor.at, stop, depth)?;
+                self.nested(inner, value, cursor.at, stop)?;
                 cursor.at = stop;
             } else {
                 cursor.at = self.single(op, plan, object, Record { at: cursor.at, ..record })?;

@@ -21,12 +21,15 @@ mod value;
 
 use bytes::Bytes;
 
+use self::fields::Frame;
 use self::map::Unsorted;
 use super::cursor::Cursor;
+use super::stack::Stack;
+use super::words::Words;
 use crate::arena::Arena;
 use crate::object::Object;
 use crate::plan::Plan;
-use crate::{DEPTH_MAX, DecodeError, DecodeLimits, Input, MESSAGE_BYTES_MAX};
+use crate::{DecodeError, DecodeLimits, Input, MESSAGE_BYTES_MAX};
 
 /// Decodes `input` as the message of `plan` into an arena that is otherwise empty.
 pub(crate) fn decode<'a>(
@@ -43,11 +46,24 @@ pub(crate) fn decode<'a>(
         return Err(DecodeError::TooLarge);
     }
     let memory_bytes_max = limits.memory_bytes_max;
-    let (granted, outside, unsorted) = (0, 0, Vec::new());
-    let mut decoder =
-        Decoder { input: bytes, owner, arena, granted, outside, memory_bytes_max, unsorted };
+    let (mut short, mut stack) = ([0; 8], Stack::new());
+    let words = Words::of(bytes, &mut short);
+    let arena_bytes = arena.allocated_bytes() as u64;
+    let is_granted = 2 * arena_bytes <= memory_bytes_max as u64;
+    let mut decoder = Decoder {
+        input: bytes,
+        words,
+        owner,
+        arena,
+        granted: if is_granted { arena_bytes } else { 0 },
+        outside: 0,
+        memory_bytes_max,
+        unsorted: Vec::new(),
+        plan,
+        stack: &mut stack,
+    };
     let root = decoder.object(u64::from(plan.bytes()))?;
-    decoder.message(plan, root, 0, bytes.len(), DEPTH_MAX)?;
+    decoder.message(root, 0, bytes.len())?;
     decoder.sort_maps(0)?;
     Ok(root)
 }
@@ -55,6 +71,7 @@ pub(crate) fn decode<'a>(
 /// What is the same for all messages of one input.
 struct Decoder<'a, 'p, 'i> {
     input: &'i [u8],
+    words: Words<'i>,
     /// The owner of the input, if there is one: long `bytes` then stay where they are (M16).
     owner: Option<&'i Bytes>,
     arena: &'a Arena,
@@ -64,6 +81,10 @@ struct Decoder<'a, 'p, 'i> {
     outside: u64,
     memory_bytes_max: usize,
     unsorted: Vec<Unsorted<'a, 'p>>,
+    /// Of the message that the loop over records is at.
+    plan: Plan<'p>,
+    /// The messages that the one that records are taken for is nested in.
+    stack: &'i mut Stack<Frame<'a, 'p>>,
 }
 
 impl<'a, 'i> Decoder<'a, '_, 'i> {
@@ -78,14 +99,14 @@ impl<'a, 'i> Decoder<'a, '_, 'i> {
     fn object(&mut self, bytes: u64) -> Result<Object<'a>, DecodeError> {
         self.charge(bytes)?;
         // An object that is within the limits has less than 2^31 bytes.
-        Ok(self.arena.object(bytes as u32))
+        Ok(self.arena.object_by_plan(bytes as u32))
     }
 
     /// Sees that an object of `bytes` can be made within the limits (M30).
     #[inline(always)]
     fn charge(&mut self, bytes: u64) -> Result<(), DecodeError> {
         // Whatever begins at a multiple of 8 takes as much.
-        match self.granted.checked_sub(bytes.next_multiple_of(8)) {
+        match self.granted.checked_sub((bytes + 7) & !7) {
             Some(left) => {
                 self.granted = left;
                 Ok(())

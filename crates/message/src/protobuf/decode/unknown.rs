@@ -4,6 +4,7 @@ use super::Decoder;
 use super::growth::Element;
 use crate::DecodeError;
 use crate::object::Object;
+use crate::protobuf::struct_at::StructAt;
 
 /// Where a struct has its `Unknown` part (M5).
 const UNKNOWN_OFFSET: u32 = 0;
@@ -22,15 +23,15 @@ impl<'a> Decoder<'a, '_, '_> {
         tag: u32,
         at: usize,
         end: usize,
-        depth: u32,
     ) -> Result<usize, DecodeError> {
         let mut after = self.cursor(at);
-        after.skip(tag, end, depth)?;
+        after.skip(tag, end, self.stack.left())?;
         if after.at > end {
             return Err(DecodeError::Truncated);
         }
         let record = &self.input[start..after.at];
-        let blob = self.linked(object, UNKNOWN_OFFSET, BLOB_BYTES)?;
+        let blob = self.linked(StructAt::of(object), UNKNOWN_OFFSET, BLOB_BYTES)?;
+        let blob = blob.sized(BLOB_BYTES);
         let (array, place) = self.append(blob, 0, record.len(), Element::number(1))?;
         array.copy(place, record);
         Ok(after.at)

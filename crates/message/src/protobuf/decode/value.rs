@@ -4,6 +4,7 @@ use super::Decoder;
 use crate::object::Object;
 use crate::plan::ValueKind;
 use crate::protobuf::cursor::Cursor;
+use crate::protobuf::struct_at::StructAt;
 use crate::{ADOPT_BYTES_MIN, DecodeError};
 
 /// Numbers from the wire, each as it lies in memory.
@@ -40,10 +41,9 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Of a 32-bit field only the low 32 bits count (M29).
     #[inline(always)]
     pub(super) fn word4(&mut self) -> Result<[u8; 4], DecodeError> {
-        Ok((self.varint()? as u32).to_le_bytes())
+        Ok(word4(self.varint()?))
     }
 
     #[inline(always)]
@@ -53,20 +53,40 @@ impl Cursor<'_> {
 
     #[inline(always)]
     pub(super) fn zigzag4(&mut self) -> Result<[u8; 4], DecodeError> {
-        let value = self.varint()? as u32;
-        Ok(((value >> 1) ^ (value & 1).wrapping_neg()).to_le_bytes())
+        Ok(zigzag4(self.varint()?))
     }
 
     #[inline(always)]
     pub(super) fn zigzag8(&mut self) -> Result<[u8; 8], DecodeError> {
-        let value = self.varint()?;
-        Ok(((value >> 1) ^ (value & 1).wrapping_neg()).to_le_bytes())
+        Ok(zigzag8(self.varint()?))
     }
 
     #[inline(always)]
     pub(super) fn bool(&mut self) -> Result<[u8; 1], DecodeError> {
-        Ok([u8::from(self.varint()? != 0)])
+        Ok(bool(self.varint()?))
     }
+}
+
+/// Of a 32-bit field only the low 32 bits count (M29).
+#[inline(always)]
+pub(super) fn word4(value: u64) -> [u8; 4] {
+    (value as u32).to_le_bytes()
+}
+
+#[inline(always)]
+pub(super) fn zigzag4(value: u64) -> [u8; 4] {
+    let value = value as u32;
+    ((value >> 1) ^ (value & 1).wrapping_neg()).to_le_bytes()
+}
+
+#[inline(always)]
+pub(super) fn zigzag8(value: u64) -> [u8; 8] {
+    ((value >> 1) ^ (value & 1).wrapping_neg()).to_le_bytes()
+}
+
+#[inline(always)]
+pub(super) fn bool(value: u64) -> [u8; 1] {
+    [u8::from(value != 0)]
 }
 
 impl<'a, 'i> Decoder<'a, '_, 'i> {
@@ -74,55 +94,69 @@ impl<'a, 'i> Decoder<'a, '_, 'i> {
     #[inline(always)]
     pub(super) fn set_leaf(
         &mut self,
-        object: Object<'a>,
+        root: StructAt<'a>,
         offset: u32,
         bytes: &[u8],
     ) -> Result<(), DecodeError> {
-        self.drop_leaf(object, offset);
+        self.drop_leaf(root, offset);
         if bytes.is_empty() {
-            object.store(offset, [0; 16]);
+            // SAFETY: the field has 16 bytes.
+            unsafe { root.store(offset, [0; 16]) };
             return Ok(());
         }
         self.charge(bytes.len() as u64)?;
         let len = bytes.len() as u32;
-        object.point(offset, self.arena.leaf(bytes), len, len.next_multiple_of(8));
+        self.point(root, offset, self.arena.leaf(bytes), len.next_multiple_of(8));
         Ok(())
+    }
+
+    /// Makes the `Text` or `Blob` at `offset` point to a leaf with room for `cap`.
+    #[inline(always)]
+    fn point(&self, root: StructAt<'a>, offset: u32, leaf: Object<'a>, cap: u32) {
+        let lengths = u64::from(leaf.bytes()) | u64::from(cap) << 32;
+        // SAFETY: callers name a `Text` or a `Blob` of the struct that lies there.
+        unsafe {
+            root.lead_to(offset, leaf);
+            root.store(offset + 8, lengths.to_le_bytes());
+        }
     }
 
     /// As [`Decoder::set_leaf`], but long bytes with an owner are not copied (M16).
     #[inline(always)]
     pub(super) fn set_blob(
         &mut self,
-        object: Object<'a>,
+        root: StructAt<'a>,
         offset: u32,
         bytes: &'i [u8],
     ) -> Result<(), DecodeError> {
         match self.owner {
             Some(owner) if bytes.len() >= ADOPT_BYTES_MIN => {
-                self.drop_leaf(object, offset);
-                let len = bytes.len() as u32;
-                object.point(offset, self.arena.adopt(owner.slice_ref(bytes)), len, 0);
+                self.drop_leaf(root, offset);
+                self.point(root, offset, self.arena.adopt(owner.slice_ref(bytes)), 0);
                 self.granted = 0;
                 Ok(())
             }
-            _ => self.set_leaf(object, offset, bytes),
+            _ => self.set_leaf(root, offset, bytes),
         }
     }
 
     #[inline(always)]
-    fn drop_leaf(&mut self, object: Object<'a>, offset: u32) {
-        if object.load(offset + 8) != [0; 4] {
-            self.drop_old_leaf(object, offset);
+    fn drop_leaf(&mut self, root: StructAt<'a>, offset: u32) {
+        // SAFETY: callers name a `Text` or a `Blob`.
+        if unsafe { root.len(offset) } != 0 {
+            self.drop_old_leaf(root, offset);
         }
     }
 
     /// Gives up the bytes that the part at `offset` has; 0 as a capacity marks adopted ones.
     #[cold]
-    fn drop_old_leaf(&mut self, object: Object<'a>, offset: u32) {
-        match u32::from_le_bytes(object.load(offset + 12)) {
+    fn drop_old_leaf(&mut self, root: StructAt<'a>, offset: u32) {
+        // SAFETY: as for `drop_leaf`.
+        match u32::from_le_bytes(unsafe { root.load(offset + 12) }) {
             0 => {
-                let old = object.follow(offset, 0).expect("a part with a length has a target");
-                self.arena.release(old.at().as_ptr());
+                // SAFETY: as for `drop_leaf`; nobody writes adopted bytes.
+                let old = unsafe { root.leaf(offset) }.expect("a part with a length has a target");
+                self.arena.release(old.as_ptr());
             }
             cap => self.arena.abandon(cap),
         }
@@ -132,16 +166,18 @@ impl<'a, 'i> Decoder<'a, '_, 'i> {
     #[inline(always)]
     pub(super) fn linked(
         &mut self,
-        object: Object<'a>,
+        root: StructAt<'a>,
         offset: u32,
         bytes: u32,
-    ) -> Result<Object<'a>, DecodeError> {
-        match object.follow(offset, bytes) {
+    ) -> Result<StructAt<'a>, DecodeError> {
+        // SAFETY: callers name a link of the struct that lies there.
+        match unsafe { root.link(offset) } {
             Some(message) => Ok(message),
             None => {
                 let message = self.object(u64::from(bytes))?;
-                object.link(offset, message);
-                Ok(message)
+                // SAFETY: as above.
+                unsafe { root.lead_to(offset, message) };
+                Ok(StructAt::of(message))
             }
         }
     }

@@ -5,32 +5,29 @@ use super::walk::Walk;
 use crate::object::Object;
 use crate::plan::{Op, Plan, ValueKind};
 use crate::protobuf::leaf;
+use crate::protobuf::struct_at::StructAt;
 use crate::protobuf::writer::{At, Place};
 
 /// Bytes of a `Text` or `Blob`.
 const SPAN_BYTES: u32 = 16;
 
-impl<'m> Walk<'m> {
-    /// Messages, each in a record.
-    pub(super) fn messages(
-        &mut self,
-        op: &Op,
-        inner: Plan<'_>,
-        object: Object<'m>,
-        at: At,
-    ) -> Place {
-        elements(object, op.offset, inner.bytes())
-            .try_fold(at, |at, message| self.nested(op, inner, message, at))
+impl<'m, 'p> Walk<'m, 'p, '_> {
+    /// Strings and bytes, each in a record; at least one.
+    #[inline(always)]
+    pub(super) fn leaves(&mut self, op: &Op, root: StructAt<'m>, at: At) -> Place {
+        // SAFETY: a list of `Text`s or `Blob`s, which the struct has; the message is borrowed.
+        let (array, len) = unsafe { root.target(op.offset) }.expect("elements");
+        (0..len).rev().try_fold(at, |at, index| {
+            // SAFETY: an element.
+            let leaf = unsafe { array.element(index, SPAN_BYTES).leaf(0) };
+            self.leaf(op, leaf.unwrap_or_default(), at)
+        })
     }
 
-    /// Strings and bytes, each in a record, or numbers; at least one.
-    pub(super) fn list(&mut self, op: &Op, object: Object<'m>, at: At) -> Place {
-        if matches!(op.kind, ValueKind::String | ValueKind::Bytes) {
-            return elements(object, op.offset, SPAN_BYTES)
-                .try_fold(at, |at, element| self.leaf(op, element, 0, at));
-        }
+    /// Numbers; at least one.
+    pub(super) fn numbers(&mut self, op: &Op, object: Object<'m>, at: At) -> Place {
         let element_bytes = op.kind.bytes().expect("no message");
-        if op.tag & 7 != 2 {
+        if op.wire_type() != ValueKind::Bytes.wire_type() {
             return elements(object, op.offset, element_bytes)
                 .try_fold(at, |at, element| self.value(op, element, 0, at));
         }
@@ -67,7 +64,7 @@ impl<'m> Walk<'m> {
     }
 
     /// Entries, each in a record: key and value, both always.
-    pub(super) fn map(&mut self, op: &Op, plan: Plan<'_>, object: Object<'m>, at: At) -> Place {
+    pub(super) fn map(&mut self, op: &Op, plan: Plan<'p>, object: Object<'m>, at: At) -> Place {
         let entry = plan.entry_of(op);
         let value = &entry.value;
         elements(object, op.offset, entry.bytes).try_fold(at, |at, element| {

@@ -12,12 +12,14 @@ mod read;
 mod walk;
 
 use bytes::Bytes;
-use petasos_buf::MsgBuf;
+use petasos_buf::copy_short;
 
 use self::walk::{Late, Walk};
+use crate::heap;
 use crate::object::Object;
 use crate::plan::Plan;
-use crate::protobuf::writer::At;
+use crate::protobuf::stack::Stack;
+use crate::protobuf::writer::{At, Scratch};
 use crate::{EncodeError, Image, SEGMENTS_MAX, Segment};
 
 /// Answers with an owner of the same bytes, if they have one that can keep them.
@@ -38,17 +40,15 @@ pub(crate) unsafe fn encode(
     room_bytes: usize,
     keep: Option<&Keep<'_>>,
 ) -> Result<Image, EncodeError> {
-    let (walk, at) = Walk::of(plan, root)?;
-    let image = if walk.late.is_empty() {
+    let (mut scratch, mut stack) = (Scratch::new(), Stack::new());
+    let (walk, at) = Walk::of(plan, root, &mut scratch, &mut stack)?;
+    if walk.late.is_empty() {
         let written = walk.writer.written(at);
-        let mut head = MsgBuf::new(room_bytes + written.len());
-        head.as_mut_slice()[room_bytes..].copy_from_slice(written);
-        Image { head, tail: Vec::new() }
-    } else {
-        with_late(&walk, at, room_bytes, keep)
-    };
-    walk.writer.recycle();
-    Ok(image)
+        let mut head = heap::outgoing(room_bytes + written.len());
+        copy_short(&mut head.as_mut_slice()[room_bytes..], written);
+        return Ok(Image { head, tail: Vec::new() });
+    }
+    Ok(with_late(&walk, at, room_bytes, keep))
 }
 
 /// Appends the encoding of the message of `plan` that lies at `root` to `out`. After an error `out`
@@ -61,20 +61,20 @@ pub(crate) unsafe fn append(
     root: Object<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let (walk, at) = Walk::of(plan, root)?;
+    let (mut scratch, mut stack) = (Scratch::new(), Stack::new());
+    let (walk, at) = Walk::of(plan, root, &mut scratch, &mut stack)?;
     if walk.late.is_empty() {
         out.extend_from_slice(walk.writer.written(at));
     } else {
         out.reserve(walk.bytes(at));
         pieces(&walk, at, |piece, _| out.extend_from_slice(piece));
     }
-    walk.writer.recycle();
     Ok(())
 }
 
 /// The output of a walk that left leaves out.
 #[cold]
-fn with_late(walk: &Walk<'_>, at: At, room_bytes: usize, keep: Option<&Keep<'_>>) -> Image {
+fn with_late(walk: &Walk<'_, '_, '_>, at: At, room_bytes: usize, keep: Option<&Keep<'_>>) -> Image {
     let mut kept = Vec::new();
     let mut owner = |late: &Late<'_>| {
         let owner = keep.filter(|_| late.is_gathered && kept.len() < KEPT_MAX)?(late.leaf)?;
@@ -84,7 +84,7 @@ fn with_late(walk: &Walk<'_>, at: At, room_bytes: usize, keep: Option<&Keep<'_>>
     let kept_bytes: Vec<_> = walk.late.iter().rev().map(&mut owner).collect();
     let own_bytes = walk.bytes(at) - kept_bytes.iter().flatten().sum::<usize>();
     if kept.is_empty() {
-        let mut head = MsgBuf::new(room_bytes + own_bytes);
+        let mut head = heap::outgoing(room_bytes + own_bytes);
         fill(walk, at, &kept_bytes, &mut head.as_mut_slice()[room_bytes..]);
         return Image { head, tail: Vec::new() };
     }
@@ -95,7 +95,7 @@ fn with_late(walk: &Walk<'_>, at: At, room_bytes: usize, keep: Option<&Keep<'_>>
 
 /// The pieces of an output in order: what was written, and between, with their places among them,
 /// the leaves that were left out.
-fn pieces(walk: &Walk<'_>, at: At, mut put: impl FnMut(&[u8], Option<usize>)) {
+fn pieces(walk: &Walk<'_, '_, '_>, at: At, mut put: impl FnMut(&[u8], Option<usize>)) {
     let written = walk.writer.written(at);
     let mut from = 0;
     for (index, late) in walk.late.iter().rev().enumerate() {
@@ -109,7 +109,7 @@ fn pieces(walk: &Walk<'_>, at: At, mut put: impl FnMut(&[u8], Option<usize>)) {
 
 /// Puts the leaves that are not kept between the pieces of what was written. Answers where kept
 /// ones belong.
-fn fill(walk: &Walk<'_>, at: At, kept: &[Option<usize>], out: &mut [u8]) -> Vec<usize> {
+fn fill(walk: &Walk<'_, '_, '_>, at: At, kept: &[Option<usize>], out: &mut [u8]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut end = 0;
     pieces(walk, at, |piece, late| {
@@ -126,7 +126,7 @@ fn fill(walk: &Walk<'_>, at: At, kept: &[Option<usize>], out: &mut [u8]) -> Vec<
 /// Puts the kept leaves between the pieces of what was written.
 fn join(own: Vec<u8>, kept: Vec<Bytes>, places: &[usize], room_bytes: usize) -> Image {
     let first = places.first().copied().unwrap_or(own.len());
-    let mut head = MsgBuf::new(room_bytes + first);
+    let mut head = heap::outgoing(room_bytes + first);
     head.as_mut_slice()[room_bytes..].copy_from_slice(&own[..first]);
     let own = Bytes::from(own);
     let ends = places.iter().skip(1).copied().chain([own.len()]);

@@ -2,7 +2,7 @@
 
 use crate::object::Object;
 use crate::plan::{Op, ValueKind};
-use crate::protobuf::writer::zigzag;
+use crate::protobuf::varint::zigzag;
 
 /// How a number is sent.
 #[derive(Clone, Copy)]
@@ -63,22 +63,10 @@ pub(super) fn number(kind: ValueKind, object: Object<'_>, offset: u32) -> Number
     }
 }
 
-/// Whether the bit of a field with one is set (M6).
-#[inline(always)]
-pub(super) fn is_flagged(op: &Op, object: Object<'_>) -> bool {
-    word(object, op.oneof_offset) >> (op.presence_bit % 32) & 1 != 0
-}
-
 /// Whether a member of a oneof is the one that is present (M11).
 #[inline(always)]
 pub(super) fn is_selected(op: &Op, object: Object<'_>) -> bool {
     word(object, op.oneof_offset) == op.number
-}
-
-/// The length of the `Text`, `Blob`, `List` or `Map` at `offset`.
-#[inline(always)]
-pub(super) fn len(object: Object<'_>, offset: u32) -> u32 {
-    word(object, offset + 8)
 }
 
 #[inline(always)]
