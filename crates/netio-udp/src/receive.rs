@@ -1,8 +1,8 @@
 //! The receive memory, and how many datagrams to ask for.
 //!
 //! A call that asks for several datagrams pays for one fruitless try when fewer have arrived. So a
-//! quiet socket is asked for one; the number doubles while every buffer asked for was filled and
-//! falls back to one when not, and when the loop sleeps.
+//! quiet socket is asked for one; the number doubles while every buffer asked for was filled with
+//! few frames, and falls back to one when not filled, and when the loop sleeps.
 
 use std::io;
 
@@ -14,6 +14,10 @@ use crate::sys::{Arrival, RECEIVE_MESSAGES_MAX};
 
 /// Bytes of one receive buffer: more than the longest datagram, and than the longest train.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
+
+/// With so many frames, a turn has enough to do, and the peer something to wait for: what they
+/// come to is sent before the next are received, so that both ends work at the same time.
+const FRAMES_ENOUGH: u64 = 32;
 
 /// The receiving half of the backend.
 pub(crate) struct Receiver {
@@ -66,7 +70,7 @@ impl Receiver {
     #[inline]
     fn take_arrivals(&mut self, stats: &mut IoStats) -> RxBatch<'_> {
         let filled = self.arrivals.len() == self.asked;
-        self.asked = if filled { (self.asked * 2).min(RECEIVE_MESSAGES_MAX) } else { 1 };
+        let before = stats.rx_frames;
         self.chunks.clear();
         for (index, arrival) in self.arrivals.iter().enumerate() {
             if let Some(drops) = arrival.control.drops {
@@ -87,6 +91,12 @@ impl Receiver {
                 });
             }
         }
+        let enough = stats.rx_frames - before >= FRAMES_ENOUGH;
+        self.asked = match (filled, enough) {
+            (true, false) => (self.asked * 2).min(RECEIVE_MESSAGES_MAX),
+            (true, true) => self.asked,
+            (false, _) => 1,
+        };
         RxBatch { memory: &self.memory, chunks: &self.chunks }
     }
 }
@@ -122,6 +132,26 @@ mod tests {
         assert_eq!(batches, [1, 2, 4, 8, 5, 0]);
         assert_eq!(receiver.asked, 1);
         assert_eq!((stats.rx_syscalls, stats.rx_frames, stats.rx_bytes), (6, 20, 20));
+    }
+
+    #[test]
+    fn does_not_ask_for_more_than_a_train_at_a_time() {
+        let (from, to) = pair();
+        let mut receiver = Receiver::new(BUFFER_BYTES);
+        let mut stats = IoStats::default();
+        let few = FRAMES_ENOUGH as usize / 4;
+        let mut batches = |frames: usize, trains: usize| {
+            (0..trains).for_each(|_| send(&from, &to, &vec![7; frames * 100], Some(100)));
+            let until = stats.rx_frames + (frames * trains) as u64;
+            let mut batches = Vec::new();
+            while stats.rx_frames < until {
+                batches.push(receiver.receive(&to, &mut stats).chunks.len());
+            }
+            receiver.expect_few();
+            batches
+        };
+        assert_eq!(batches(FRAMES_ENOUGH as usize, 4), [1, 1, 1, 1]);
+        assert_eq!(batches(few, 7), [1, 2, 4], "short ones, until there are enough frames");
     }
 
     #[test]
