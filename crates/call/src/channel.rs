@@ -7,7 +7,8 @@
 //! [`ChannelCore::next_timeout`].
 //!
 //! Calls for which no session has a slot wait here, first come, first served, never in an
-//! endpoint. If the first has waited for a millisecond, another session is opened, one at a time.
+//! endpoint. If the first has waited for a millisecond, or calls had to wait again and again for as
+//! long, another session is opened, one at a time.
 //!
 //! Invariants: a session never has more calls than it carries; a call that waits ends by a session,
 //! its deadline or a failure, unless the driver takes it back; of each server that is connected,
@@ -206,6 +207,8 @@ pub struct ChannelCore {
     wake_at: Time,
     /// The peer to which a session beyond its first is being opened.
     growing: Option<u32>,
+    /// Whether calls have to wait again and again.
+    pressure: connect::Pressure,
     /// When idle sessions are looked for.
     shrink_at: Time,
     lookups: connect::Lookups,
@@ -232,6 +235,7 @@ impl ChannelCore {
             dirty: true,
             wake_at: Time::NEVER,
             growing: None,
+            pressure: connect::Pressure::default(),
             shrink_at: Time::NEVER,
             generation: 0,
         }
@@ -254,8 +258,9 @@ impl ChannelCore {
         match self.refuse(call, now) {
             Some(error) => Pick::Fail(error),
             None => {
+                self.pressure.on_wait(now);
                 if self.waiting.is_empty() {
-                    self.wake_at = self.wake_at.min(now.plus_nanos(connect::GROW_NANOS));
+                    self.wake_at = self.wake_at.min(self.pressure.due());
                 }
                 Pick::Wait(self.waiting.push(Waiter { call, since: now }))
             }

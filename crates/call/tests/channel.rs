@@ -1,7 +1,6 @@
 //! A channel's servers and sessions: connecting, backing off, growing, shrinking, and waiting.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use petasos_base::{Rng, Time};
 use petasos_call::balance::Balance;
@@ -223,6 +222,50 @@ fn another_session_is_opened_when_the_first_waiting_call_has_waited_a_millisecon
     assert_eq!(driver.core.sessions(driver.peer(1)), 2);
     driver.ended(running[1], 11);
     assert_eq!(driver.session(11), running[1], "the first session is filled first");
+}
+
+/// Each millisecond `per_ms` calls have to wait, each until the call before it has ended. The time
+/// at which another session is asked for.
+fn grows_at(per_ms: u64) -> Option<u64> {
+    let mut driver = Driver::new(Balance::PickFirst, 1);
+    driver.core.connect();
+    driver.connects(0);
+    let session = driver.connected(1, 1, 0);
+    driver.session(0);
+    let nanos = |turn: u64| Time::from_nanos(turn * MS / per_ms);
+    (0..20 * per_ms).find(|&turn| {
+        let now = nanos(turn);
+        let Pick::Wait(ticket) = driver.core.pick(CallOptions::default(), now, &mut Rng::new(1))
+        else {
+            panic!("the slot is taken")
+        };
+        let action = driver.core.poll_action(now);
+        driver.core.handle_ended(session, None, nanos(turn + 1));
+        let given = driver.core.poll_waiting(nanos(turn + 1), &mut Rng::new(1));
+        assert_eq!(given, Some((ticket, Ok(session))));
+        matches!(action, Some(Action::Connect { slots: 64, .. }))
+    })
+}
+
+#[test]
+fn another_session_is_opened_when_calls_wait_again_and_again_for_a_millisecond() {
+    assert_eq!(grows_at(10), Some(10), "a tenth of a millisecond each");
+    assert_eq!(grows_at(2), Some(2));
+}
+
+#[test]
+fn calls_that_wait_now_and_then_open_no_session() {
+    let mut driver = Driver::new(Balance::PickFirst, 1);
+    driver.core.connect();
+    driver.connects(0);
+    let session = driver.connected(1, 1, 0);
+    driver.session(0);
+    for ms in (0..100).step_by(2) {
+        let ticket = driver.wait(CallOptions::default(), ms);
+        assert_eq!(driver.connects(ms), []);
+        driver.ended(session, ms);
+        assert_eq!(driver.outcome(ms), Some((ticket, Ok(session))));
+    }
 }
 
 #[test]
@@ -468,25 +511,4 @@ fn probes_go_to_connected_servers_and_take_a_slot() {
     assert_eq!(driver.outcome(1), Some((waits, Ok(probes[0]))));
     driver.core.handle_lost(probes[0], at(2));
     assert_eq!(driver.actions(2000).len(), 1, "a connect, and no probe of what is lost or full");
-}
-
-#[test]
-fn a_short_wait_for_room_does_not_grow() {
-    let mut driver = Driver::new(Balance::PickFirst, 1);
-    driver.core.connect();
-    driver.connects(0);
-    let session = driver.connected(1, 1, 0);
-    for round in 0..50u64 {
-        let now = at(10) + Duration::from_micros(round * 900);
-        let mut rng = Rng::new(1);
-        if round == 0 {
-            driver.session(10);
-        }
-        driver.core.pick(CallOptions::default(), now, &mut rng);
-        assert_eq!(driver.core.poll_action(now), None);
-        let ended = now + Duration::from_micros(800);
-        driver.core.handle_ended(session, None, ended);
-        assert!(driver.core.poll_waiting(ended, &mut rng).is_some());
-        assert_eq!(driver.core.poll_action(ended), None, "round {round}");
-    }
 }

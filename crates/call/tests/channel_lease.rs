@@ -53,10 +53,9 @@ fn slots_of_the_only_server_are_lent_and_come_back_one_by_one() {
 fn nothing_is_lent_where_there_is_a_choice() {
     let (mut core, first) = one_server();
     let second = connected(&mut core, 1, 0);
-    assert_eq!(core.lease(second), 0, "it is not the server's first session");
-    assert_eq!(core.lease(first), 4);
-    for _ in 0..4 {
-        core.handle_ended(first, None, at(0));
+    assert_eq!((core.lease(first), core.lease(second)), (4, 4), "all sessions of one server");
+    for session in [first, second].into_iter().cycle().take(8) {
+        core.handle_ended(session, None, at(0));
     }
     connected(&mut core, 2, 0);
     assert_eq!(core.lease(first), 0, "there are two servers");
@@ -69,4 +68,28 @@ fn a_lost_server_is_connected_again() {
     core.handle_lost(session, at(5000));
     let action = core.poll_action(at(5000));
     assert!(matches!(action, Some(Action::Connect { .. })), "{action:?}");
+}
+
+/// When the core wants to be asked again, it is, as a driver does that gives lent slots back first.
+fn look(core: &mut ChannelCore, lent: &mut Vec<SessionIndex>, gives_back: bool) -> Vec<Action> {
+    let now = core.next_timeout();
+    assert!(now < Time::NEVER, "there are sessions to be closed some day");
+    for session in lent.extract_if(.., |_| gives_back) {
+        core.handle_ended(session, None, now);
+    }
+    core::iter::from_fn(|| core.poll_action(now)).collect()
+}
+
+#[test]
+fn a_session_whose_slots_are_lent_is_not_idle_until_they_are_given_back() {
+    let (mut core, first) = one_server();
+    let second = connected(&mut core, 1, 0);
+    while core.poll_action(at(0)).is_some() {}
+    let mut lent = vec![second; core.lease(second) as usize];
+    for _ in 0..5 {
+        assert_eq!(look(&mut core, &mut lent, false), [], "somebody may be calling there");
+    }
+    let closed: Vec<_> = (0..2).flat_map(|_| look(&mut core, &mut lent, true)).collect();
+    assert_eq!(closed, [Action::Close(second)]);
+    assert_eq!(core.lease(first), 4, "the first one stays");
 }

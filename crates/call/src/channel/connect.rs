@@ -8,8 +8,9 @@ use super::peer::{Backoff, Peer};
 use super::{Action, Address, ChannelCore, PeerIndex, PickError, SESSIONS_MAX, SessionIndex};
 use crate::balance::Balance;
 
-/// The first waiting call waits this long before another session is opened.
-pub(super) const GROW_NANOS: u64 = 1_000_000;
+/// Another session is opened when a call has waited so long, or calls have had to wait again and
+/// again for so long.
+const GROW_NANOS: u64 = 1_000_000;
 /// A session beyond the first is closed after this long without a call, at most twice as long.
 const SHRINK_NANOS: u64 = 10_000_000_000;
 /// Slots of a server's first session, and of each other.
@@ -18,6 +19,37 @@ const SLOTS_MORE: u32 = 64;
 /// Names are looked up this often, and after failures no more often than that.
 const LOOKUP_NANOS: u64 = 30_000_000_000;
 const LOOKUP_GAP_NANOS: u64 = 1_000_000_000;
+
+/// Whether calls have to wait again and again, though none of them for long: with more callers than
+/// slots, half of which are always under way, the first to wait gets a slot within a round trip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pressure {
+    /// Since when.
+    since: Time,
+    /// When a call had to wait last.
+    last: Time,
+}
+
+impl Default for Pressure {
+    fn default() -> Pressure {
+        Pressure { since: Time::NEVER, last: Time::ZERO }
+    }
+}
+
+impl Pressure {
+    /// A call has to wait.
+    pub(super) fn on_wait(&mut self, now: Time) {
+        if self.since == Time::NEVER || now.nanos_since(self.last) > GROW_NANOS {
+            self.since = now;
+        }
+        self.last = now;
+    }
+
+    /// When there is enough of it.
+    pub(super) fn due(&self) -> Time {
+        self.since.plus_nanos(GROW_NANOS)
+    }
+}
 
 /// When the channel's name is looked up.
 #[derive(Debug)]
@@ -131,14 +163,14 @@ impl ChannelCore {
         }
     }
 
-    /// Opens another session if the first call has waited long enough, to the connected server
-    /// with the fewest.
+    /// Opens another session if the first call has waited long enough, or calls have had to wait
+    /// for long enough, to the connected server with the fewest.
     fn grow(&mut self, now: Time) {
         let Some(first) = self.waiting.first() else { return };
         if self.growing.is_some() || !self.is_ready() {
             return;
         }
-        let due = first.since.plus_nanos(GROW_NANOS);
+        let due = first.since.plus_nanos(GROW_NANOS).min(self.pressure.due());
         if now < due {
             return self.wake(due);
         }

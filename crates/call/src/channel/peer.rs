@@ -160,11 +160,9 @@ impl Peer {
         Some((place, session.generation))
     }
 
-    /// Takes all free slots of the first session, if that is this one.
+    /// Takes all free slots of a session.
     pub(super) fn occupy_rest(&mut self, index: SessionIndex) -> u32 {
-        let is_first = self.sessions().next().is_some_and(|(place, _)| place == index.place);
-        let Some(session) = self.session(index).filter(|session| is_first && !session.draining)
-        else {
+        let Some(session) = self.session(index).filter(|session| !session.draining) else {
             return 0;
         };
         let free = session.capacity - session.running;

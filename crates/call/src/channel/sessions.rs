@@ -2,6 +2,7 @@
 
 use petasos_base::{Rng, Time};
 
+use super::connect::Pressure;
 use super::peer::Session;
 use super::{Action, ChannelCore, PeerIndex, SessionIndex};
 use crate::balance::{Report, Server};
@@ -87,10 +88,11 @@ impl ChannelCore {
         }
     }
 
-    /// Takes all slots of `session` that are free, to be given to calls without a pick for each:
-    /// while there is one server, and this is its first session. Gives how many; 0 if there is a
-    /// choice to be made. [`ChannelCore::handle_ended`] gives each back, after its call or without
-    /// one, which the driver does with all when servers or their sessions change.
+    /// Takes all slots of `session` that are free, to be given to calls without a pick for each,
+    /// while there is one server. Gives how many; 0 if there is a choice to be made.
+    /// [`ChannelCore::handle_ended`] gives each back, after its call or without one, which the
+    /// driver does with all when servers or their sessions change, and whenever it comes back at
+    /// [`ChannelCore::next_timeout`]: a session whose slots are lent does not seem to be idle.
     pub fn lease(&mut self, session: SessionIndex) -> u32 {
         let [only] = self.servers[..] else { return 0 };
         let peer = &mut self.peers[only.number as usize];
@@ -235,6 +237,7 @@ impl ChannelCore {
     fn on_connect_over(&mut self, number: u32) {
         if self.growing == Some(number) {
             self.growing = None;
+            self.pressure = Pressure::default();
         }
         self.dirty = true;
     }
