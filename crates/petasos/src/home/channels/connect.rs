@@ -8,7 +8,7 @@ use petasos_base::Time;
 use petasos_call::channel::{Action, PeerIndex};
 use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 
-use super::{ChannelEntry, Channels, NONE, Session, Who};
+use super::{ChannelEntry, Channels, Session, Who};
 use crate::channel::ChannelInfo;
 use crate::home::hub::Hub;
 use crate::home::turn::Work;
@@ -132,7 +132,7 @@ impl Channels {
     pub(crate) fn drained(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
         let Some(entry) = self.entry(channel) else { return };
         let Some(index) = entry.session(number, id).map(|session| session.index) else { return };
-        entry.return_lease(now);
+        entry.return_leases(now);
         entry.core.handle_draining(index, now);
         self.stir(channel);
     }
@@ -152,7 +152,7 @@ impl Channels {
             let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else { return };
             match &found {
                 Ok(addresses) => {
-                    entry.return_lease(now);
+                    entry.return_leases(now);
                     entry.core.handle_addresses(addresses, now);
                 }
                 Err(error) => {
@@ -168,13 +168,14 @@ impl Channels {
 impl ChannelEntry {
     /// Adds a session that is ready. False if it is not wanted.
     fn add_session(&mut self, peer: PeerIndex, id: SessionId, slots: u32, now: Time) -> bool {
-        self.return_lease(now);
+        self.return_leases(now);
         let Some(index) = self.core.handle_connected(peer, slots, now) else { return false };
         let number = index.number();
         if self.sessions.len() <= number {
             self.sessions.resize_with(number + 1, || None);
         }
-        let session = Session { id, index, free: 0, binds: Vec::new(), unbound: Vec::new() };
+        let session =
+            Session { id, index, free: 0, is_lent: false, binds: Vec::new(), unbound: Vec::new() };
         self.sessions[number] = Some(session);
         true
     }
@@ -188,9 +189,7 @@ impl Work<'_> {
         if entry.session(number, id).is_none() {
             return;
         }
-        if entry.at_hand == number {
-            entry.at_hand = NONE;
-        }
+        entry.at_hand.forget(number);
         let session = entry.sessions[number as usize].take().expect("it was just there");
         entry.core.handle_lost(session.index, now);
         self.channels.closing.push(id);

@@ -6,11 +6,11 @@
 //! of the first call that needs it. What happened to a channel makes it *stirred*, and the turn
 //! asks the core of each stirred channel what follows (`settle`).
 //!
-//! While a channel has one server, its first session is *at hand*: the core has lent all of its
-//! free slots ([`ChannelCore::lease`]), and a call takes one without asking. They are given back
-//! before anything changes what there is to choose from.
+//! While a channel has one server, its sessions are *at hand*: the core has lent their free slots,
+//! and a call takes one without asking (`at_hand`).
 
 mod asks;
+mod at_hand;
 mod binds;
 mod connect;
 mod settle;
@@ -24,7 +24,7 @@ use petasos_call::channel::{
     CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
 };
 use petasos_call::policy::RetryBudget;
-use petasos_call::{Agreement, BoundMethod, Status};
+use petasos_call::{Agreement, Status};
 use petasos_endpoint::SessionId;
 
 use super::away::{At, Outcome};
@@ -32,6 +32,7 @@ use super::shared::{Letter, Shared, loop_gone};
 use crate::channel::ChannelInfo;
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
+use at_hand::AtHand;
 pub(crate) use binds::Way;
 pub(crate) use connect::open_to_itself;
 
@@ -57,6 +58,8 @@ pub(crate) struct Session {
     index: SessionIndex,
     /// Slots that the core has lent and no call has.
     free: u32,
+    /// Slots of calls that are over stay here.
+    is_lent: bool,
     /// By the service's place in the channel.
     binds: Vec<Bind>,
     /// Those that have a slot here and wait for the bind of a service.
@@ -69,8 +72,8 @@ pub(crate) struct ChannelEntry {
     pub(crate) core: ChannelCore,
     /// By [`SessionIndex::number`].
     sessions: Vec<Option<Session>>,
-    /// The session with slots to be had without asking, or [`NONE`].
-    at_hand: u32,
+    /// Sessions with slots to be had without asking.
+    at_hand: AtHand,
     waiting: HashMap<Ticket, Who>,
     /// What its calls may be tried again by.
     budget: RetryBudget,
@@ -87,9 +90,6 @@ pub(crate) struct ChannelEntry {
     orphaned: bool,
 }
 
-/// No session.
-const NONE: u32 = u32::MAX;
-
 /// What a pick gives.
 pub(crate) enum Slot {
     /// In the session of this number.
@@ -105,7 +105,7 @@ impl ChannelEntry {
             budget: RetryBudget::new(info.throttling()),
             info,
             sessions: Vec::new(),
-            at_hand: NONE,
+            at_hand: AtHand::default(),
             waiting: HashMap::new(),
             last_error: String::new(),
             leases: 0,
@@ -113,67 +113,6 @@ impl ChannelEntry {
             is_stirred: false,
             timer_at: Time::NEVER,
             orphaned: false,
-        }
-    }
-
-    /// [`ChannelEntry::take_at_hand`], if the method there is as it is here; with its number.
-    #[inline(always)]
-    pub(crate) fn take_usual(
-        &mut self,
-        service: u32,
-        method: u16,
-    ) -> Option<(u32, SessionId, u16)> {
-        let session = self.sessions.get_mut(self.at_hand as usize)?.as_mut()?;
-        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
-            return None;
-        };
-        let number = agreement.usual(method)?;
-        session.free = session.free.checked_sub(1)?;
-        Some((self.at_hand, session.id, number))
-    }
-
-    /// A slot for a call in the session at hand, if there is one and it knows the method.
-    #[inline]
-    pub(crate) fn take_at_hand(
-        &mut self,
-        service: u32,
-        method: u16,
-    ) -> Option<(u32, SessionId, BoundMethod)> {
-        let session = self.sessions.get_mut(self.at_hand as usize)?.as_mut()?;
-        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
-            return None;
-        };
-        let method = agreement.method(method).ok()?;
-        session.free = session.free.checked_sub(1)?;
-        Some((self.at_hand, session.id, method))
-    }
-
-    /// A slot for a call in the session at hand, if there is one; the session's number.
-    fn take_lent(&mut self) -> Option<u32> {
-        let session = self.sessions.get_mut(self.at_hand as usize)?.as_mut()?;
-        session.free = session.free.checked_sub(1)?;
-        Some(self.at_hand)
-    }
-
-    /// Borrows the free slots of a session, unless there is one at hand.
-    fn keep_at_hand(&mut self, number: u32) {
-        if self.at_hand != NONE || self.orphaned {
-            return;
-        }
-        let session = self.sessions[number as usize].as_mut().expect("the core picks sessions");
-        session.free = self.core.lease(session.index);
-        if session.free > 0 {
-            self.at_hand = number;
-        }
-    }
-
-    /// Gives lent slots back: what there is to choose from is about to change.
-    fn return_lease(&mut self, now: Time) {
-        let number = core::mem::replace(&mut self.at_hand, NONE);
-        let session = self.sessions.get_mut(number as usize).and_then(Option::as_mut);
-        let Some(session) = session else { return };
-        for _ in 0..core::mem::take(&mut session.free) {
-            self.core.handle_ended(session.index, None, now);
         }
     }
 
@@ -325,7 +264,7 @@ impl Channels {
         let slot = match entry.core.pick(options, now, rng) {
             Pick::Session(index) => {
                 let number = index.number() as u32;
-                entry.keep_at_hand(number);
+                entry.borrow_slots(number);
                 if !entry.info.wants_reports {
                     return Slot::Taken(number);
                 }
@@ -386,11 +325,7 @@ impl Channels {
         report: impl FnOnce() -> Option<Report>,
     ) {
         let Some(entry) = self.entry(channel) else { return };
-        if entry.at_hand == number
-            && entry.waiting.is_empty()
-            && let Some(session) = entry.session(number, id)
-        {
-            session.free += 1;
+        if entry.keep_slot(number, id) {
             return;
         }
         let report = if entry.info.wants_reports { report() } else { None };

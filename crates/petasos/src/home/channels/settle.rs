@@ -54,7 +54,7 @@ impl Work<'_> {
         let entry = self.channels.entry(channel).expect("it was just there");
         let mut at = entry.core.next_timeout();
         if entry.orphaned {
-            entry.return_lease(now);
+            entry.return_leases(now);
             at = at.min(now.plus_nanos(ORPHAN_NANOS));
         }
         if at < entry.timer_at {
@@ -94,6 +94,7 @@ impl Channels {
     pub(crate) fn is_due(&mut self, channel: u32, at: Time) {
         let Some(entry) = self.entry(channel).filter(|entry| entry.timer_at == at) else { return };
         entry.timer_at = Time::NEVER;
+        entry.return_leases(at);
         self.stir(channel);
     }
 }

@@ -1,0 +1,156 @@
+//! Slots to be had without asking: those of the only server's sessions, lent by the core
+//! ([`ChannelCore::lease`]).
+//!
+//! The invariants: only sessions of one server are lent, and the first of them with a free slot
+//! gives it, so that the later ones fall idle. Whatever changes what there is to choose from gives
+//! all lent slots back first ([`ChannelEntry::return_leases`]), and so does each look at the
+//! channel that its core wanted: the core sees then who is idle.
+//!
+//! [`ChannelCore::lease`]: petasos_call::channel::ChannelCore::lease
+
+use petasos_base::Time;
+use petasos_call::BoundMethod;
+use petasos_call::channel::SESSIONS_MAX;
+use petasos_endpoint::SessionId;
+
+use super::{Bind, ChannelEntry, Session};
+
+const _: () = assert!(SESSIONS_MAX == 64, "`free` has a bit for each session");
+
+/// Which sessions of a server have lent slots that are free.
+#[derive(Debug, Default)]
+pub(super) struct AtHand {
+    /// The number of the server's first session.
+    base: u32,
+    /// A bit for each session, from there on.
+    free: u64,
+}
+
+impl AtHand {
+    /// The number of the first session with a free slot; of no session, if there is none.
+    #[inline(always)]
+    fn first(&self) -> usize {
+        match self.free {
+            0 => usize::MAX,
+            free => self.base as usize + free.trailing_zeros() as usize,
+        }
+    }
+
+    #[inline(always)]
+    fn bit(number: u32) -> u64 {
+        1 << (number as usize % SESSIONS_MAX)
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, number: u32) {
+        self.free |= AtHand::bit(number);
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, number: u32) {
+        self.free &= !AtHand::bit(number);
+    }
+
+    /// A session is gone, which may be another server's.
+    pub(super) fn forget(&mut self, number: u32) {
+        if number / SESSIONS_MAX as u32 == self.base / SESSIONS_MAX as u32 {
+            self.remove(number);
+        }
+    }
+}
+
+impl ChannelEntry {
+    /// A slot for a call in a session at hand, if there is one and it knows the method.
+    #[inline]
+    pub(crate) fn take_at_hand(
+        &mut self,
+        service: u32,
+        method: u16,
+    ) -> Option<(u32, SessionId, BoundMethod)> {
+        let number = self.at_hand.first();
+        let session = self.sessions.get_mut(number)?.as_mut()?;
+        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
+            return None;
+        };
+        let (number, method) = (number as u32, agreement.method(method).ok()?);
+        let id = session.take(&mut self.at_hand, number);
+        Some((number, id, method))
+    }
+
+    /// [`ChannelEntry::take_at_hand`], if the method there is as it is here; with its number.
+    #[inline(always)]
+    pub(crate) fn take_usual(
+        &mut self,
+        service: u32,
+        method: u16,
+    ) -> Option<(u32, SessionId, u16)> {
+        let number = self.at_hand.first();
+        let session = self.sessions.get_mut(number)?.as_mut()?;
+        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
+            return None;
+        };
+        let (number, method) = (number as u32, agreement.usual(method)?);
+        let id = session.take(&mut self.at_hand, number);
+        Some((number, id, method))
+    }
+
+    /// A slot for a call in a session at hand, if there is one; the session's number.
+    pub(super) fn take_lent(&mut self) -> Option<u32> {
+        let number = self.at_hand.first();
+        let session = self.sessions.get_mut(number)?.as_mut()?;
+        session.take(&mut self.at_hand, number as u32);
+        Some(number as u32)
+    }
+
+    /// Takes back the slot of a call that is over. False if it is the core's.
+    #[inline(always)]
+    pub(super) fn keep_slot(&mut self, number: u32, id: SessionId) -> bool {
+        if !self.waiting.is_empty() {
+            return false;
+        }
+        let session = self.sessions.get_mut(number as usize).and_then(Option::as_mut);
+        let Some(session) = session.filter(|session| session.id == id && session.is_lent) else {
+            return false;
+        };
+        session.free += 1;
+        self.at_hand.insert(number);
+        true
+    }
+
+    /// Borrows the free slots of a session that the core has picked.
+    pub(super) fn borrow_slots(&mut self, number: u32) {
+        if self.orphaned {
+            return;
+        }
+        let session = self.sessions[number as usize].as_mut().expect("the core picks sessions");
+        let lent = self.core.lease(session.index);
+        if lent > 0 {
+            (session.free, session.is_lent) = (session.free + lent, true);
+            self.at_hand.base = number - number % SESSIONS_MAX as u32;
+            self.at_hand.insert(number);
+        }
+    }
+
+    /// Gives lent slots back: what there is to choose from is about to change.
+    pub(super) fn return_leases(&mut self, now: Time) {
+        self.at_hand = AtHand::default();
+        for session in self.sessions.iter_mut().flatten() {
+            session.is_lent = false;
+            for _ in 0..core::mem::take(&mut session.free) {
+                self.core.handle_ended(session.index, None, now);
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Takes one of the slots that [`AtHand`] says are free.
+    #[inline(always)]
+    fn take(&mut self, at_hand: &mut AtHand, number: u32) -> SessionId {
+        self.free -= 1;
+        if self.free == 0 {
+            at_hand.remove(number);
+        }
+        self.id
+    }
+}
