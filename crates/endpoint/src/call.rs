@@ -36,6 +36,22 @@ pub struct CallId {
     pub(crate) number: u64,
 }
 
+impl CallId {
+    /// The call's number in its session ([`SessionId::call`]).
+    #[inline(always)]
+    pub fn number(self) -> u64 {
+        self.number
+    }
+}
+
+impl SessionId {
+    /// The call of a number that [`CallId::number`] gave, in this session.
+    #[inline(always)]
+    pub fn call(self, number: u64) -> CallId {
+        CallId { session: self, number }
+    }
+}
+
 /// What a caller may say of one call beyond method and bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallSettings {

@@ -38,6 +38,15 @@ impl RequestHandle {
         let RequestHandle { session, generation, request } = *self;
         RequestKey { session, generation, request }
     }
+
+    /// Takes the handle out of a request that is only borrowed. What is left names no request:
+    /// answers to it go nowhere.
+    #[inline(always)]
+    pub fn take(&mut self) -> RequestHandle {
+        let RequestHandle { session, generation, request } = *self;
+        self.session = u32::MAX;
+        RequestHandle { session, generation, request }
+    }
 }
 
 /// Names a request at the server that it came to. It gives no right to answer, and is never used

@@ -23,10 +23,24 @@ impl<T: Message> Msg<T> {
     ///
     /// # Errors
     /// If the message is larger or deeper than M18 allows.
+    #[inline]
     pub fn into_native(this: Msg<T>) -> Result<Image, EncodeError> {
         match Msg::into_first_chunk(this) {
             Ok((chunk, used)) => as_it_lies(T::plan, chunk, used),
             Err(this) => Msg::compacted(this),
+        }
+    }
+
+    /// [`Msg::into_native`] as one buffer: the image with room and header before it, and long
+    /// pieces as the buffer's tail ([`Image::into_message`]).
+    ///
+    /// # Errors
+    /// As for [`Msg::into_native`].
+    #[inline(always)]
+    pub fn into_native_buf(this: Msg<T>) -> Result<MsgBuf, EncodeError> {
+        match Msg::into_first_chunk(this) {
+            Ok((chunk, used)) => chunk_as_it_lies(T::plan, chunk, used),
+            Err(this) => Msg::compacted(this).map(|image| image.into_message(&[])),
         }
     }
 
@@ -68,6 +82,7 @@ impl<T: Message> Msg<T> {
     ///
     /// # Errors
     /// The sender's fault: the bytes are no image of this message.
+    #[inline(always)]
     pub fn from_native(mut buf: MsgBuf, at: Range<usize>) -> Result<Msg<T>, DecodeError> {
         let image = buf.as_slice().get(at.clone()).ok_or(DecodeError::Truncated)?;
         T::judge(image)?;
@@ -90,6 +105,14 @@ impl<T: Message> Msg<T> {
         T::judge(image)?;
         // SAFETY: accepted, and nobody can have written it since.
         Ok(unsafe { Msg::received(heap::copied(image), 0) })
+    }
+
+    /// [`Msg::copy_native`] without the reason why there is no message.
+    #[inline(always)]
+    pub fn try_copy_native(image: &[u8]) -> Option<Msg<T>> {
+        T::judge(image).ok()?;
+        // SAFETY: accepted, and nobody can have written it since.
+        Some(unsafe { Msg::received(heap::copied(image), 0) })
     }
 
     /// Decodes protobuf (M28 to M30).
@@ -159,9 +182,19 @@ fn object<T: Message>(message: &T) -> Object<'_> {
 #[inline]
 fn as_it_lies(
     plan: fn() -> Plan<'static>,
-    mut chunk: MsgBuf,
+    chunk: MsgBuf,
     used: usize,
 ) -> Result<Image, EncodeError> {
+    let head = chunk_as_it_lies(plan, chunk, used)?;
+    Ok(Image { head, tail: Vec::new() })
+}
+
+#[inline(always)]
+fn chunk_as_it_lies(
+    plan: fn() -> Plan<'static>,
+    mut chunk: MsgBuf,
+    used: usize,
+) -> Result<MsgBuf, EncodeError> {
     let image_bytes = used - ROOM_BYTES;
     // The least struct that holds another has two words: fewer bytes have fewer levels.
     if image_bytes > HEADER_BYTES + DEPTH_MAX as usize * 16 {
@@ -170,7 +203,7 @@ fn as_it_lies(
     chunk.set_len(used);
     // SAFETY: room and header precede the root, which the chunk has.
     unsafe { chunk.data_ptr().add(ROOM_BYTES).cast().write(header(image_bytes as u32)) };
-    Ok(Image { head: chunk, tail: Vec::new() })
+    Ok(chunk)
 }
 
 /// Whether a message that is whole in a chunk keeps the limits of M18.

@@ -91,7 +91,7 @@ impl Image {
 
     /// The whole with `end` behind it, to be sent: long pieces stay where they are, as the buffer's
     /// tail (M24), short ones are copied behind the head.
-    #[inline]
+    #[inline(always)]
     pub fn into_message(self, end: &[u8]) -> MsgBuf {
         match self.tail.is_empty() && end.is_empty() {
             true => self.head,

@@ -15,7 +15,7 @@ use petasos_call::{Answer, Codec, Encoding, Failure, Metadata, RequestHead, Stat
 use petasos_message::{Message, Msg};
 
 use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
-use crate::codec::{framed, read_response, unencodable};
+use crate::codec::{framed, framed_native, read_response, unencodable};
 use crate::compression::ChosenCodec;
 use crate::home::away::{At, Away};
 use crate::home::calls::{CallHead, NewCall, Tries};
@@ -199,7 +199,7 @@ impl Bound {
             around_call(scope, message, |request| bound.unary_alone(index, request)).await
         };
         let stage = Stage::Around(Box::new(Intercepted::begin(Box::pin(call))));
-        Unary { home: 0, stage, response: PhantomData }
+        Unary::at(stage)
     }
 
     #[inline(always)]
@@ -211,10 +211,10 @@ impl Bound {
             && self.defaults.is_none()
             && request.is_plain()
         {
-            let begun = self.begin_plain(local, shared.channel, index, request.into_message());
-            return Unary { home: shared.home.home, stage: begun, response: PhantomData };
+            let message = request.into_plain_message();
+            return Unary::at(self.begin_plain(local, shared.channel, index, message));
         }
-        self.unary_otherwise(index, request)
+        Unary::at(self.unary_otherwise(index, request))
     }
 
     /// A call at home with nothing beside its message.
@@ -226,11 +226,10 @@ impl Bound {
         method: u16,
         request: Msg<Q>,
     ) -> Stage<P> {
-        let image = match Msg::into_native(request) {
-            Ok(image) => image,
+        let request = match framed_native(request, RequestHead::PLAIN) {
+            Ok(request) => request,
             Err(error) => return Stage::Failed(unencodable(error)),
         };
-        let request = framed(image, RequestHead::PLAIN, &[]);
         let head = || CallHead {
             channel,
             service: self.service,
@@ -240,38 +239,30 @@ impl Bound {
             deadline: Time::NEVER,
             recode: Recode::of::<Q>(Codec::IDENTITY),
         };
-        Stage::Begun(local.begin_with(head, request))
+        Stage::begun(local, local.begin_with(head, request))
     }
 
     #[inline(never)]
-    fn unary_otherwise<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
+    fn unary_otherwise<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Stage<P> {
         let limits = self.limits(index);
         if !limits.is_any() {
             return self.unary_unlimited(index, request);
         }
-        let limited = limits.unary(request, |request| self.unary_unlimited(index, request));
-        let stage = limited.map_or_else(Stage::Failed, |call| Stage::Limited(Box::new(call)));
-        Unary { home: 0, stage, response: PhantomData }
+        let call = |request| Unary::at(self.unary_unlimited(index, request));
+        let limited = limits.unary(request, call);
+        limited.map_or_else(Stage::Failed, |call| Stage::Limited(Box::new(call)))
     }
 
-    fn unary_unlimited<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
-        #[allow(clippy::infallible_destructuring_match, reason = "not with gRPC")]
-        let shared = match &self.channel.transport {
-            Transport::Datagrams(shared) => shared,
+    fn unary_unlimited<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Stage<P> {
+        let begun = match &self.channel.transport {
+            Transport::Datagrams(shared) => match at_home(shared.home.home) {
+                Some(local) => self.begin(local, shared.channel, index, request),
+                None => self.begin_far(shared, index, request),
+            },
             #[cfg(feature = "grpc")]
-            Transport::Grpc(channel) => {
-                let begun = self.begin_grpc(channel, index, request);
-                let stage = begun.unwrap_or_else(Stage::Failed);
-                return Unary { home: 0, stage, response: PhantomData };
-            }
+            Transport::Grpc(channel) => self.begin_grpc(channel, index, request),
         };
-        let home = shared.home.home;
-        let begun = match at_home(home) {
-            Some(local) => self.begin(local, shared.channel, index, request),
-            None => self.begin_far(shared, index, request),
-        };
-        let stage = begun.unwrap_or_else(Stage::Failed);
-        Unary { home, stage, response: PhantomData }
+        begun.unwrap_or_else(Stage::Failed)
     }
 
     fn begin<Q: Message, P: Message>(
@@ -301,7 +292,7 @@ impl Bound {
         let request = request_bytes(message, &metadata, &extensions)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
-        Ok(Stage::Begun(local.begin_with(|| head, request)))
+        Ok(Stage::begun(local, local.begin_with(|| head, request)))
     }
 
     /// Begins a call whose loop is on another thread.
@@ -333,7 +324,7 @@ impl Bound {
         let away = Away::new(shared.thread.clone());
         let call = FarCall { call: NewCall { head, request }, timeout, away: away.clone() };
         shared.home.post(Letter::Begin(Box::new(call)));
-        Ok(Stage::Away(away))
+        Ok(Stage::Away(shared.home.home, away))
     }
 }
 
@@ -366,16 +357,17 @@ fn request_bytes<Q: Message>(
 /// A unary call. It runs whether or not it is polled; dropping it cancels it (R11).
 #[must_use = "a call whose future is dropped is cancelled"]
 pub struct Unary<P> {
-    home: u32,
     stage: Stage<P>,
     response: PhantomData<fn() -> P>,
 }
 
+/// Where a call is. Two words, so that they stay in registers: to write a future piece by piece and
+/// to copy it as a whole at once costs more than all else of it.
 enum Stage<P> {
-    /// In its loop's table.
-    Begun(At),
+    /// In the table of the loop of this number.
+    Begun(u32, Begun),
     /// Its outcome comes to a cell, since it was begun or polled on another thread.
-    Away(Arc<Away>),
+    Away(u32, Arc<Away>),
     /// A stream of HTTP/2. In a box, so that other calls are short.
     #[cfg(feature = "grpc")]
     Grpc(Box<crate::channel::grpc::GrpcUnary>),
@@ -387,15 +379,49 @@ enum Stage<P> {
     Over,
 }
 
+/// A place in a loop's table, in one word.
+#[derive(Clone, Copy)]
+struct Begun(u64);
+
+impl Begun {
+    #[inline(always)]
+    fn new((index, generation): At) -> Begun {
+        Begun(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    #[inline(always)]
+    fn at(self) -> At {
+        (self.0 as u32, (self.0 >> 32) as u32)
+    }
+}
+
+const _: () = assert!(size_of::<Stage<()>>() == 16);
+
+impl<P> Stage<P> {
+    #[inline(always)]
+    fn begun(local: &Local, at: At) -> Stage<P> {
+        Stage::Begun(local.home, Begun::new(at))
+    }
+}
+
+impl<P> Unary<P> {
+    #[inline(always)]
+    fn at(stage: Stage<P>) -> Unary<P> {
+        Unary { stage, response: PhantomData }
+    }
+}
+
 impl<P: Message> Future for Unary<P> {
     type Output = Result<Response<P>, Status>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Stage::Begun(at) = self.stage
-            && let Some(local) = at_home(self.home)
+        if let Stage::Begun(home, begun) = self.stage
+            && let Some(local) = at_home(home)
         {
-            let Some(outcome) = local.poll_call(at, cx.waker()) else { return Poll::Pending };
+            let Some(outcome) = local.poll_call(begun.at(), cx.waker()) else {
+                return Poll::Pending;
+            };
             // What was begun has nothing to be dropped.
             core::mem::forget(core::mem::replace(&mut self.stage, Stage::Over));
             return Poll::Ready(match outcome {
@@ -411,13 +437,13 @@ impl<P: Message> Unary<P> {
     /// Polls what is not in this thread's loop.
     #[cold]
     fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
-        if let Stage::Begun(at) = self.stage {
+        if let Stage::Begun(home, begun) = self.stage {
             let away = Away::new(None);
-            post(self.home, Letter::Move { at, away: away.clone() });
-            self.stage = Stage::Away(away);
+            post(home, Letter::Move { at: begun.at(), away: away.clone() });
+            self.stage = Stage::Away(home, away);
         }
         let outcome = match &mut self.stage {
-            Stage::Away(away) => match away.poll(cx.waker()) {
+            Stage::Away(_, away) => match away.poll(cx.waker()) {
                 Some(outcome) => outcome,
                 None => return Poll::Pending,
             },
@@ -438,7 +464,7 @@ impl<P: Message> Unary<P> {
                 return Poll::Ready(outcome);
             }
             Stage::Failed(status) => Err(status.clone()),
-            Stage::Begun(_) | Stage::Over => panic!("a call is not polled once it is over"),
+            Stage::Begun(..) | Stage::Over => panic!("a call is not polled once it is over"),
         };
         self.stage = Stage::Over;
         Poll::Ready(outcome.and_then(read_response))
@@ -447,10 +473,10 @@ impl<P: Message> Unary<P> {
 
 impl<P> Unary<P> {
     fn give_up(&mut self) {
-        let at = match core::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Begun(at) => at,
-            Stage::Away(away) => match away.give_up() {
-                Some(at) => at,
+        let (home, at) = match core::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Begun(home, begun) => (home, begun.at()),
+            Stage::Away(home, away) => match away.give_up() {
+                Some(at) => (home, at),
                 None => return,
             },
             // Dropping it gives it up.
@@ -458,9 +484,9 @@ impl<P> Unary<P> {
             Stage::Grpc(_) => return,
             Stage::Around(_) | Stage::Limited(_) | Stage::Failed(_) | Stage::Over => return,
         };
-        match at_home(self.home) {
+        match at_home(home) {
             Some(local) => local.give_up(at),
-            None => post(self.home, Letter::GiveUp(at)),
+            None => post(home, Letter::GiveUp(at)),
         }
     }
 }
@@ -468,7 +494,7 @@ impl<P> Unary<P> {
 impl<P> Drop for Unary<P> {
     #[inline]
     fn drop(&mut self) {
-        if let Stage::Begun(_) | Stage::Away(_) = self.stage {
+        if let Stage::Begun(..) | Stage::Away(..) = self.stage {
             self.give_up();
         }
     }

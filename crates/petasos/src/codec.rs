@@ -60,7 +60,24 @@ fn decode_other<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, S
 /// message are not copied: they are the buffer's tail.
 #[inline(always)]
 pub(crate) fn framed(image: Image, head: [u8; HEAD_BYTES], tail: &[u8]) -> MsgBuf {
-    let mut buf = image.into_message(tail);
+    headed(image.into_message(tail), head)
+}
+
+/// R5: a native message behind its head, likewise.
+///
+/// # Errors
+/// If it is too large or too deep.
+#[inline(always)]
+pub(crate) fn framed_native<T: Message>(
+    message: Msg<T>,
+    head: [u8; HEAD_BYTES],
+) -> Result<MsgBuf, EncodeError> {
+    Ok(headed(Msg::into_native_buf(message)?, head))
+}
+
+/// Puts a head into the room before a message.
+#[inline(always)]
+fn headed(mut buf: MsgBuf, head: [u8; HEAD_BYTES]) -> MsgBuf {
     buf.skip(ROOM_BYTES - HEAD_BYTES);
     copy_short(&mut buf.as_mut_slice()[..HEAD_BYTES], &head);
     buf

@@ -109,6 +109,7 @@ pub(crate) enum Origin {
 const _: () = assert!(size_of::<Origin>() == 16);
 
 impl Origin {
+    #[inline(always)]
     pub(crate) fn is_grpc(&self) -> bool {
         match self {
             Origin::Watched(over) => over.origin.is_grpc(),

@@ -28,10 +28,18 @@ pub struct Request<T> {
 
 impl<T: Message> Request<T> {
     /// A request with nothing beside its message.
+    #[inline(always)]
     pub fn new(message: impl Into<Msg<T>>) -> Request<T> {
         let (metadata, extensions) = (Metadata::new(), Extensions::new());
         let origin = Origin::Here;
         Request { message: message.into(), metadata, timeout: None, extensions, origin }
+    }
+
+    /// A message that has come from there with nothing beside it.
+    #[inline(always)]
+    pub(crate) fn plain(message: Msg<T>, origin: Origin) -> Request<T> {
+        let (metadata, extensions) = (Metadata::new(), Extensions::new());
+        Request { message, metadata, timeout: None, extensions, origin }
     }
 
     /// A message with what goes with it.
@@ -151,10 +159,24 @@ impl<T: Message> Request<T> {
         &self.message
     }
 
-    /// Whether there is nothing beside the message.
-    #[inline]
+    /// Whether there is nothing beside the message that a call would carry, or that would have to
+    /// be dropped.
+    #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
-        self.timeout.is_none() && self.metadata.is_empty() && self.extensions.is_empty()
+        self.timeout.is_none()
+            && self.metadata.is_empty()
+            && self.extensions.is_empty()
+            && !self.origin.is_grpc()
+    }
+
+    /// The message of a request that [is plain](Request::is_plain). Nothing of the request is
+    /// moved or looked at for it.
+    #[inline(always)]
+    pub(crate) fn into_plain_message(self) -> Msg<T> {
+        debug_assert!(self.is_plain(), "what is beside the message would be lost");
+        let Request { message, metadata, timeout: _, extensions, origin } = self;
+        core::mem::forget((metadata, extensions, origin));
+        message
     }
 }
 
@@ -166,6 +188,7 @@ impl<T: Message> Deref for Request<T> {
 }
 
 impl<T: Message> From<Msg<T>> for Request<T> {
+    #[inline(always)]
     fn from(message: Msg<T>) -> Request<T> {
         Request::new(message)
     }

@@ -301,13 +301,12 @@ impl HubParts {
 }
 
 /// The endpoint's handler of all methods.
-pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_>) {
-    let Request { handle, method, payload } = request;
+pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, mut request: Request<'_>) {
     let Hub { methods, parts } = hub;
     parts.local.set_turn(Some(cx.now()));
-    let at = usize::from(method).wrapping_sub(1);
+    let at = usize::from(request.method).wrapping_sub(1);
     let method = methods.get_mut(at).expect("numbers are registered with their methods");
-    method.start(parts, cx, handle, payload);
+    method.start(parts, cx, &mut request);
 }
 
 /// R2: the handler of method 0.

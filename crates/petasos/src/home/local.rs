@@ -59,7 +59,7 @@ impl Task {
 /// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
 pub(crate) struct Local {
     /// The loop's number.
-    home: u32,
+    pub(crate) home: u32,
     pub(crate) shared: Arc<Shared>,
     pub(crate) clock: Clock,
     pub(crate) calls: RefCell<Calls>,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use petasos_base::Time;
-use petasos_endpoint::{Context, Payload, RequestHandle};
+use petasos_endpoint::{Context, Request};
 
 use super::hub::{Hub, HubParts};
 use super::local::Task;
@@ -161,14 +161,8 @@ impl Timed {
 }
 
 impl LocalMethod for Timed {
-    fn start(
-        &mut self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
-        handle: RequestHandle,
-        payload: Payload<'_>,
-    ) {
-        self.run(parts, |inner, parts| inner.start(parts, cx, handle, payload));
+    fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Request<'_>) {
+        self.run(parts, |inner, parts| inner.start(parts, cx, request));
     }
 
     fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {

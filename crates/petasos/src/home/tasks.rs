@@ -15,8 +15,9 @@ use super::shared::TaskWaker;
 type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Slot {
-    /// `None` while it is polled, and when it is free.
-    body: Option<Body>,
+    /// `None` while it is polled, and when it is free. In a box, since it is taken out for each poll
+    /// and put back.
+    body: Option<Box<Body>>,
     alarm: Arc<TaskWaker>,
 }
 
@@ -56,7 +57,7 @@ impl Local {
             slot
         });
         let entry = &mut tasks.slots[slot as usize];
-        entry.body = Some(Body { future, waker: Waker::from(entry.alarm.clone()) });
+        entry.body = Some(Box::new(Body { future, waker: Waker::from(entry.alarm.clone()) }));
         drop(tasks);
         self.make_ready(Task { kind: Task::SPAWNED, slot });
     }
@@ -70,14 +71,15 @@ impl Local {
             entry.alarm.polled();
             entry.body.take()
         };
-        let Some(Body { mut future, waker }) = body else { return };
+        let Some(mut body) = body else { return };
+        let Body { future, waker } = &mut *body;
         let over = Over { local: self, slot };
         let task = Task { kind: Task::SPAWNED, slot };
-        let mut context = Context::from_waker(&waker);
+        let mut context = Context::from_waker(waker);
         let poll = || future.as_mut().poll(&mut context);
-        if self.polling(task, &waker, Time::NEVER, poll).is_pending() {
+        if self.polling(task, waker, Time::NEVER, poll).is_pending() {
             core::mem::forget(over);
-            self.tasks.borrow_mut().slots[slot as usize].body = Some(Body { future, waker });
+            self.tasks.borrow_mut().slots[slot as usize].body = Some(body);
         }
     }
 

@@ -166,7 +166,8 @@ impl Work<'_> {
         {
             let request = self.calls.take_request(place, number);
             match cx.enqueue_request(session, method, request, on_done, u64::from(place)) {
-                Ok(call) => self.calls.sent(place, call, cx.now()),
+                // From what is at hand, instead of from what was just written.
+                Ok(call) => self.calls.sent(place, session.call(call.number()), cx.now()),
                 Err(refused) => self.refused(cx, place, session, refused),
             }
             return;
@@ -333,32 +334,39 @@ impl Work<'_> {
 
 /// The continuation of calls.
 fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
-    let Completion { tag, session, request, result } = done;
-    let (local, place) = (hub.parts.local, tag as u32);
-    let payload = match result {
-        Ok(payload) => payload,
-        Err(error) => {
-            return tries::on_failed(&mut hub.parts, cx, (place, session), request, error);
-        }
-    };
-    let is_coded = payload.get(CODEC_AT).is_some_and(|codec| *codec != 0);
-    let is_long = matches!(payload, Payload::Buffer(_));
-    if is_coded || is_long || local.calls.borrow().tries(place) != Tries::Plain {
-        return on_answered(hub, cx, (place, session), request, payload);
+    let (local, place) = (hub.parts.local, done.tag as u32);
+    // Looked at where it lies, and not moved: what was just written piece by piece is read as a
+    // whole only after a while.
+    if let Ok(Payload::Frame(response)) = done.result
+        && response.get(CODEC_AT).is_none_or(|codec| *codec == 0)
+        && local.calls.borrow().tries(place) == Tries::Plain
+    {
+        let session = done.session;
+        let waiter = {
+            let channels = &mut *local.channels.borrow_mut();
+            let ended = |channel, number, since| {
+                let report = || report_of(response, since, cx.now());
+                channels.ended(channel, number, session, cx.now(), report);
+            };
+            local.calls.borrow_mut().finish_answered(place, (done.request, response), ended)
+        };
+        return local.finished(place, waiter);
     }
-    let waiter = {
-        let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-        calls.finish_answered(place, (request, &payload), |channel, number, since| {
-            let report = || report_of(&payload, since, cx.now());
-            channels.ended(channel, number, session, cx.now(), report);
-        })
-    };
-    free(cx, payload);
-    local.finished(place, waiter);
+    on_otherwise(hub, cx, done);
+}
+
+/// A call has failed, or its response is compressed or long, or it is judged.
+#[inline(never)]
+fn on_otherwise(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
+    let Completion { tag, session, request, result } = done;
+    let at = (tag as u32, session);
+    match result {
+        Ok(payload) => on_answered(hub, cx, at, request, payload),
+        Err(error) => tries::on_failed(&mut hub.parts, cx, at, request, error),
+    }
 }
 
 /// A call has a response that is compressed or long, or is judged.
-#[inline(never)]
 fn on_answered(
     hub: &mut Hub,
     cx: &mut Context<Hub>,

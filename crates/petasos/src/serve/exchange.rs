@@ -9,7 +9,7 @@ use petasos_call::{
 use petasos_endpoint::{Context, RequestHandle};
 use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
 
-use crate::codec::{decode, framed, unencodable};
+use crate::codec::{decode, framed, framed_native, unencodable};
 use crate::compression::CameCompressed;
 use crate::home::hub::{Hub, HubParts, respond_in};
 use crate::intercept::{Beside, Extensions};
@@ -71,11 +71,10 @@ pub(super) fn respond<P: Message>(
     if !(answer == PLAIN && more.is_none()) {
         return respond_otherwise(parts, cx, handle, message, more, answer);
     }
-    let image = match Msg::into_native(message) {
-        Ok(image) => image,
+    let buf = match framed_native(message, parts.plain_head()) {
+        Ok(buf) => buf,
         Err(error) => return parts.refuse(cx, handle, &unencodable(error)),
     };
-    let buf = framed(image, parts.plain_head(), &[]);
     if buf.len() >= LONG_BYTES_MIN {
         return respond_in(cx, handle, buf);
     }

@@ -13,7 +13,7 @@ use core::future::Future;
 use std::sync::Arc;
 
 use petasos_call::Status;
-use petasos_endpoint::{Context, Payload, RequestHandle};
+use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
 
 use crate::home::ServeError;
@@ -28,13 +28,7 @@ use crate::server::workers::Workers;
 /// A method in a loop: the one virtual call of a request.
 pub(crate) trait LocalMethod {
     /// Runs the handler of a request as far as it goes.
-    fn start(
-        &mut self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
-        handle: RequestHandle,
-        payload: Payload<'_>,
-    );
+    fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Arrived<'_>);
     /// Starts the handler of a stream.
     fn open(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: Handling) {
         unreachable!("streams begin in methods with streams");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_call::Status;
-use petasos_endpoint::{Context, Payload, RequestHandle};
+use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
 
 use super::LocalMethod;
@@ -134,7 +134,7 @@ where
     F: Future<Output = Served<T, ()>> + Send + 'static,
     C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Send + Sync + 'static,
 {
-    fn start(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: RequestHandle, _: Payload<'_>) {
+    fn start(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: &mut Arrived<'_>) {
         unreachable!("requests of streams are exchanges");
     }
 

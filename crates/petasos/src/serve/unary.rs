@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{Answer, Code, Failure, Malformed, Metadata, RequestHead, Status};
-use petasos_endpoint::{Context, Payload, RejectCode, RequestHandle};
+use petasos_call::{Answer, Code, Failure, Malformed, RequestHead, Status};
+use petasos_endpoint::{Context, Payload, RejectCode, Request as Arrived, RequestHandle};
 use petasos_message::{Message, Msg};
 
 use super::exchange::{PLAIN, read_request, respond};
@@ -24,7 +24,7 @@ use crate::home::local::Task;
 use crate::home::shared::{Shared, TaskWaker};
 #[cfg(feature = "grpc")]
 use crate::intercept::Hooks;
-use crate::intercept::{Beside, Extensions, around_handler};
+use crate::intercept::around_handler;
 use crate::request::{Request, Response};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
@@ -352,26 +352,23 @@ where
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
     C: Fn(Arc<T>, Request<Q>) -> F + Send + Sync + 'static,
 {
-    fn start(
-        &mut self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
-        handle: RequestHandle,
-        payload: Payload<'_>,
-    ) {
-        if let Payload::Frame(bytes) = &payload
+    fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Arrived<'_>) {
+        // What was just put together is read where it is: moved as a whole, it would be waited for.
+        if let Payload::Frame(bytes) = request.payload
             && let Some((&RequestHead::PLAIN, body)) = bytes.split_first_chunk()
             && !cx.is_draining()
             && !parts.is_full()
-            && let Ok(message) = Msg::copy_native(body)
         {
             let how = How { answer: PLAIN, deadline: Time::NEVER };
-            let origin = parts.origin(cx, handle.key().session());
-            let (metadata, extensions) = (Metadata::new(), Extensions::new());
-            let beside = Beside { metadata, timeout: None, extensions, origin };
-            return self.begin(parts, cx, handle, Request::with(message, beside), how);
+            let origin = parts.origin(cx, request.handle.key().session());
+            // Nothing that may panic comes in between, so that the message is written once.
+            if let Some(message) = Msg::try_copy_native(body) {
+                let typed = Request::plain(message, origin);
+                return self.begin(parts, cx, request.handle.take(), typed, how);
+            }
         }
-        self.start_otherwise(parts, cx, handle, payload);
+        let payload = core::mem::replace(&mut request.payload, Payload::Frame(&[]));
+        self.start_otherwise(parts, cx, request.handle.take(), payload);
     }
 
     fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
