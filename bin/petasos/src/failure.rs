@@ -113,8 +113,9 @@ impl Failure {
         error: CallError,
         session: Option<&SessionError>,
     ) -> Failure {
-        if let (CallError::PeerFailed | CallError::SessionClosed, Some(session)) = (error, session)
-        {
+        let is_of_session =
+            matches!(error, CallError::PeerFailed | CallError::SessionClosed | CallError::NotSent);
+        if let (true, Some(session)) = (is_of_session, session) {
             return Failure::of_session(server, session);
         }
         let advice = match error {

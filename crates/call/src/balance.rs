@@ -15,6 +15,7 @@ use core::time::Duration;
 use petasos_base::{Rng, Time};
 
 use crate::Load;
+use crate::channel::Avoid;
 use prequal::Prequal;
 
 /// How a channel spreads its calls.
@@ -75,12 +76,13 @@ impl Balancer {
         })
     }
 
-    /// An index of `servers`, whose server takes the next call; none if none has room. A server
-    /// of number `avoid` is picked only if no other has room (A6: hedges go to distinct servers).
+    /// An index of `servers`, whose server takes the next call; none if none has room. One where
+    /// the call has been is picked only if no other has room, and that of the latest attempt only
+    /// if there is nothing else (A6: hedges go to distinct servers).
     pub fn pick(
         &mut self,
         servers: &[Server],
-        avoid: Option<u32>,
+        avoid: &Avoid,
         now: Time,
         rng: &mut Rng,
     ) -> Option<usize> {
@@ -90,10 +92,13 @@ impl Balancer {
             Kind::PowerOfTwo => power_of_two(servers, rng),
             Kind::Prequal(prequal) => prequal.pick(servers, now, rng),
         }?;
-        if avoid == Some(servers[picked].number) {
-            return Some(another(servers, picked, rng));
+        if !avoid.knows(servers[picked].number) {
+            return Some(picked);
         }
-        Some(picked)
+        let is_new = |server: &Server| !avoid.knows(server.number);
+        let is_older = |server: &Server| Some(server.number) != avoid.latest();
+        let other = another(servers, rng, is_new).or_else(|| another(servers, rng, is_older));
+        Some(other.unwrap_or(picked))
     }
 
     /// A response came from a server.
@@ -158,12 +163,11 @@ pub(crate) fn power_of_two(servers: &[Server], rng: &mut Rng) -> Option<usize> {
     from(servers, better)
 }
 
-/// Any server with room but the one at `but`; that one if there is no other.
-fn another(servers: &[Server], but: usize, rng: &mut Rng) -> usize {
-    let rooms = |at: &usize| *at != but && servers[*at].has_room;
+/// Any server with room that `fits`.
+fn another(servers: &[Server], rng: &mut Rng, fits: impl Fn(&Server) -> bool) -> Option<usize> {
     let start = index(servers.len(), rng);
     let ring = (start..servers.len()).chain(0..start);
-    ring.clone().find(rooms).unwrap_or(but)
+    ring.into_iter().find(|&at| servers[at].has_room && fits(&servers[at]))
 }
 
 /// The first with room at or after `start`, around the end.

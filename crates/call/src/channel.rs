@@ -17,6 +17,7 @@
 //! Who may touch what: only `sessions` changes counts of calls and the list of connected servers,
 //! only `connect` asks for connects and closes idle sessions.
 
+mod avoid;
 mod connect;
 mod peer;
 mod sessions;
@@ -29,6 +30,7 @@ use petasos_base::{Rng, Time};
 
 use crate::Status;
 use crate::balance::{Balance, Balancer, Server};
+pub use avoid::Avoid;
 use peer::Peer;
 pub use waiting::Ticket;
 use waiting::{Waiter, Waiting};
@@ -90,13 +92,15 @@ pub struct CallOptions {
     pub wait_for_ready: bool,
     /// When a call that waits fails; [`Time::NEVER`] for never.
     pub deadline: Time,
-    /// Another server than that of this session, if one has room: for hedges and retries.
-    pub avoid: Option<SessionIndex>,
+    /// Where its earlier attempts were or are. It goes to a server that none has been at, if one
+    /// has room, otherwise rather not to that of the latest; within a server, to a session that
+    /// none has been in.
+    pub avoid: Avoid,
 }
 
 impl Default for CallOptions {
     fn default() -> CallOptions {
-        CallOptions { wait_for_ready: false, deadline: Time::NEVER, avoid: None }
+        CallOptions { wait_for_ready: false, deadline: Time::NEVER, avoid: Avoid::default() }
     }
 }
 
@@ -250,7 +254,7 @@ impl ChannelCore {
     /// Where a new call goes.
     pub fn pick(&mut self, call: CallOptions, now: Time, rng: &mut Rng) -> Pick {
         if self.waiting.is_empty()
-            && let Some(session) = self.assign(call.avoid, now, rng)
+            && let Some(session) = self.assign(&call.avoid, now, rng)
         {
             return Pick::Session(session);
         }
@@ -283,7 +287,7 @@ impl ChannelCore {
             return Some((ticket, Err(error)));
         }
         let avoid = self.waiting.first()?.call.avoid;
-        let session = self.assign(avoid, now, rng)?;
+        let session = self.assign(&avoid, now, rng)?;
         let ticket = self.waiting.pop_first().expect("there is a first one");
         Some((ticket, Ok(session)))
     }

@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use petasos_base::{Rng, Time};
 use petasos_call::balance::Balance;
 use petasos_call::channel::{
-    Action, Address, CallOptions, ChannelConfig, ChannelCore, PeerIndex, PeerState, Pick,
+    Action, Address, Avoid, CallOptions, ChannelConfig, ChannelCore, PeerIndex, PeerState, Pick,
     PickError, SESSIONS_MAX, SessionIndex, Ticket,
 };
 use petasos_call::{Code, Status};
 
 const MS: u64 = 1_000_000;
 const PATIENT: CallOptions =
-    CallOptions { wait_for_ready: true, deadline: Time::NEVER, avoid: None };
+    CallOptions { wait_for_ready: true, deadline: Time::NEVER, avoid: Avoid::NOTHING };
 
 fn at(ms: u64) -> Time {
     Time::from_nanos(ms * MS)
@@ -482,11 +482,11 @@ fn hedges_avoid_the_server_they_come_from() {
     driver.connects(0);
     let (one, other) = (driver.connected(1, 40, 0), driver.connected(2, 40, 0));
     for _ in 0..20 {
-        let avoid = CallOptions { avoid: Some(one), ..CallOptions::default() };
+        let avoid = CallOptions { avoid: one.into(), ..CallOptions::default() };
         assert_eq!(driver.pick(avoid, 0), Pick::Session(other));
     }
     driver.core.handle_lost(other, at(1));
-    let avoid = CallOptions { avoid: Some(one), ..CallOptions::default() };
+    let avoid = CallOptions { avoid: one.into(), ..CallOptions::default() };
     assert_eq!(driver.pick(avoid, 1), Pick::Session(one), "rather that one than none");
 }
 

@@ -9,7 +9,7 @@ use petasos_base::{Rng, Time};
 use petasos_call::Load;
 use petasos_call::balance::{Balance, Report};
 use petasos_call::channel::{
-    Action, Address, CallOptions, ChannelConfig, ChannelCore, PeerIndex, Pick, PickError,
+    Action, Address, Avoid, CallOptions, ChannelConfig, ChannelCore, PeerIndex, Pick, PickError,
     SESSIONS_MAX, SessionIndex, Ticket,
 };
 use proptest::prelude::*;
@@ -101,7 +101,10 @@ impl World {
             0 => Time::NEVER,
             _ => self.now + Duration::from_micros(self.rng.below(50_000)),
         };
-        let avoid = self.pick_one(&self.calls).map(|at| self.calls[at]);
+        let mut avoid = Avoid::default();
+        for _ in 0..self.rng.below(4) {
+            self.pick_one(&self.calls).into_iter().for_each(|at| avoid.add(self.calls[at]));
+        }
         let call = CallOptions { wait_for_ready: self.rng.chance(0.5), deadline, avoid };
         self.made += 1;
         match self.core.pick(call, self.now, &mut self.rng) {

@@ -96,6 +96,9 @@ pub enum CallError {
     PeerFailed,
     /// The session was closed, by this side or by the peer. The handler may have run.
     SessionClosed,
+    /// The session ended, for whichever of these reasons, before a packet of the request was sent.
+    /// It has not run.
+    NotSent,
     /// The server has no handler for the method. The caller's fault.
     UnknownMethod,
     /// The server takes no request of this length. The caller's fault.
@@ -121,7 +124,8 @@ impl CallError {
     pub const fn retry_is_safe(self) -> bool {
         matches!(
             self,
-            CallError::UnknownMethod
+            CallError::NotSent
+                | CallError::UnknownMethod
                 | CallError::RequestTooLarge
                 | CallError::Overloaded
                 | CallError::Draining
@@ -148,6 +152,7 @@ impl fmt::Display for CallError {
             CallError::Cancelled => "the call was cancelled",
             CallError::PeerFailed => "the peer is gone or unreachable",
             CallError::SessionClosed => "the session was closed",
+            CallError::NotSent => "the session ended before the call was sent",
             CallError::UnknownMethod => "the server has no handler for this method",
             CallError::RequestTooLarge => "the request is longer than the server takes",
             CallError::ResponseTooLarge => "the response is longer than the call takes",

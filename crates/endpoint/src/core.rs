@@ -194,7 +194,8 @@ impl<S> Core<S> {
         let state = core::mem::replace(&mut entry.state, ClientState::Failed);
         self.tx.forget_session(id.index, false);
         if let ClientState::Ready { mut session, route } = state {
-            for context in session.fail_all() {
+            for (context, was_sent) in session.fail_all() {
+                let error = if was_sent { error } else { CallError::NotSent };
                 self.finish_later(id, context, error);
             }
             self.closed_clients.add(&session.stats());

@@ -73,6 +73,8 @@ pub use node::{
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
+pub use petasos_netio_shm::{RingShape, ShmConfig};
+pub use petasos_netio_udp::UdpConfig;
 pub use petasos_proto::{
     AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SessionParams, SwiftConfig,
     TimelyConfig, TimerConfig,

@@ -43,6 +43,7 @@ mod stats;
 
 pub use config::ShmConfig;
 pub use link::STALL_TURNS_MAX;
+pub use petasos_shm::RingShape;
 pub use service::LINK_PATIENCE;
 pub use shm::{LOOK_INTERVAL_TURNS, ShmIo};
 pub use stats::ShmStats;

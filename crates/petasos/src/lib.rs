@@ -24,6 +24,7 @@ mod cancelled;
 mod channel;
 mod codec;
 mod compression;
+pub mod config;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod health;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use flaky::*;
 use greeter::generated::GreeterClient;
 use greeter::{blob, name};
+use petasos::config::{EndpointConfig, LocalConfig, LocalPolicy, SessionConfig};
 use petasos::{Channel, Code, Loop, LoopConfig, Request, Status, block_on};
 use servers::{PATIENCE, target, until};
 
@@ -234,9 +235,7 @@ impl Drop for Process {
 
 /// A call of each method, under way at a server that is killed; and how many went to another.
 fn killed(config: &str) -> (Result<(), Code>, Result<(), Code>, usize) {
-    let free = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
-    let address = free.local_addr().expect("it is bound");
-    drop(free);
+    let address = free_address();
     let mut process = Process::start(address);
     process.says("it listens");
     let other = Flaky::default();
@@ -259,4 +258,63 @@ fn what_may_have_run_is_tried_again_only_if_the_policy_says_so() {
     assert_eq!(killed(&of_aborted), (Ok(()), lost, 1), "only the idempotent one");
     let of_unavailable = config(&retries(2, SHORT, UNAVAILABLE), "");
     assert_eq!(killed(&of_unavailable), (Ok(()), Ok(()), 2));
+}
+
+/// A free port of loopback's.
+fn free_address() -> SocketAddr {
+    let free = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+    free.local_addr().expect("it is bound")
+}
+
+#[test]
+fn r12_what_was_never_sent_goes_elsewhere_when_its_server_dies() {
+    const CALLS: usize = 16;
+    let address = free_address();
+    let mut process = Process::start(address);
+    process.says("it listens");
+    let pid = process.child.id().to_string();
+    let holds = std::thread::spawn(move || {
+        process.says("it holds");
+        process
+    });
+    let other = Flaky::default();
+    let server = other.start();
+    // Few packets may be under way at once.
+    let session = SessionConfig { slots: 64, credits: 1, ..SessionConfig::default() };
+    let endpoint = EndpointConfig { session, ..EndpointConfig::default() };
+    let io = LocalConfig { local: LocalPolicy::Never, ..LocalConfig::default() };
+    let home = Loop::new(LoopConfig { endpoint, io, ..LoopConfig::default() });
+    let home = home.expect("a loop starts");
+    let second = server.local_address().expect("it listens");
+    let channel = Channel::builder(&format!("petasos://{address},{second}")).connect();
+    let client = GreeterClient::new(home.block_on(channel).expect("the server is up"));
+    let held = [0, 1].map(|_| client.echo(blob(b"held")));
+    until(|| {
+        home.run_turns(1);
+        holds.is_finished()
+    });
+    let process = holds.join().expect("it holds");
+    // Nothing is acknowledged any more, so most of these stay here.
+    let stopped = Command::new("kill").args(["-STOP", &pid]).status();
+    assert!(stopped.expect("there is kill").success());
+    let calls = [0; CALLS].map(|_| client.echo(blob(&vec![7; 200_000])));
+    home.run_turns(20);
+    drop(process);
+    let (mut lost, mut answered) = (0, 0);
+    home.block_on(async {
+        for call in held {
+            assert_eq!(call.await.expect_err("it has run").code(), Code::Unavailable);
+        }
+        for call in calls {
+            match call.await {
+                Ok(_) => answered += 1,
+                Err(status) => {
+                    assert_eq!(status.code(), Code::Unavailable, "{status}");
+                    lost += 1;
+                }
+            }
+        }
+    });
+    assert!(lost > 0 && answered >= CALLS / 4, "{lost} were lost, {answered} answered");
+    assert_eq!(other.count(), answered);
 }

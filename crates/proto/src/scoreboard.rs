@@ -90,6 +90,11 @@ impl Scoreboard {
         self.in_flight
     }
 
+    /// Whether a board that began with nothing has never had a packet sent.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.sent == 0
+    }
+
     /// Whether every packet has arrived.
     pub(crate) fn is_complete(&self) -> bool {
         self.base == self.total

@@ -19,10 +19,11 @@ fn whoever_has_room_is_picked_and_nobody_else() {
     let mut rng = Rng::new(1);
     for balance in ALL {
         let mut balancer = Balancer::new(balance);
-        assert_eq!(balancer.pick(&[], None, Time::ZERO, &mut rng), None);
-        assert_eq!(balancer.pick(&servers(&[8, 9]), None, Time::ZERO, &mut rng), None);
+        assert_eq!(balancer.pick(&[], &Avoid::default(), Time::ZERO, &mut rng), None);
+        assert_eq!(balancer.pick(&servers(&[8, 9]), &Avoid::default(), Time::ZERO, &mut rng), None);
         for _ in 0..100 {
-            let picked = balancer.pick(&servers(&[8, 8, 7, 8]), None, Time::ZERO, &mut rng);
+            let picked =
+                balancer.pick(&servers(&[8, 8, 7, 8]), &Avoid::default(), Time::ZERO, &mut rng);
             assert_eq!(picked, Some(2), "{balance:?}");
         }
     }
@@ -34,9 +35,11 @@ fn a_server_is_avoided_if_another_has_room() {
     for balance in ALL {
         let mut balancer = Balancer::new(balance);
         for _ in 0..100 {
-            let picked = balancer.pick(&servers(&[0, 5, 8]), Some(0), Time::ZERO, &mut rng);
+            let picked =
+                balancer.pick(&servers(&[0, 5, 8]), &Avoid::of_peer(0), Time::ZERO, &mut rng);
             assert_eq!(picked, Some(1), "{balance:?}");
-            let alone = balancer.pick(&servers(&[0, 8, 8]), Some(0), Time::ZERO, &mut rng);
+            let alone =
+                balancer.pick(&servers(&[0, 8, 8]), &Avoid::of_peer(0), Time::ZERO, &mut rng);
             assert_eq!(alone, Some(0), "{balance:?}");
         }
     }
@@ -45,7 +48,8 @@ fn a_server_is_avoided_if_another_has_room() {
 #[test]
 fn round_robin_takes_each_in_turn_and_passes_over_full_ones() {
     let (mut balancer, mut rng) = (Balancer::new(Balance::RoundRobin), Rng::new(3));
-    let mut pick = |running: &[u32]| balancer.pick(&servers(running), None, Time::ZERO, &mut rng);
+    let mut pick =
+        |running: &[u32]| balancer.pick(&servers(running), &Avoid::default(), Time::ZERO, &mut rng);
     let turns: Vec<_> = (0..5).map(|_| pick(&[0, 8, 0, 0])).collect();
     assert_eq!(turns, [0, 2, 3, 0, 2].map(Some));
     assert_eq!(pick(&[0, 0]), Some(0), "the list has become shorter");
@@ -82,23 +86,23 @@ fn prequal_probes_whom_it_has_not_heard_of_lately() {
     let servers = servers(&[0; 20]);
     let answers = [report(1, 100); 20];
     let mut now = Time::ZERO;
-    balancer.pick(&servers, None, now, &mut rng);
+    balancer.pick(&servers, &Avoid::default(), now, &mut rng);
     let probed = answer(&mut balancer, &answers, now, &mut rng);
     assert!((1..=3).contains(&probed.len()), "three random ones, perhaps the same: {probed:?}");
     for _ in 0..200 {
-        balancer.pick(&servers, None, now, &mut rng);
+        balancer.pick(&servers, &Avoid::default(), now, &mut rng);
         answer(&mut balancer, &answers, now, &mut rng);
     }
-    balancer.pick(&servers, None, now, &mut rng);
+    balancer.pick(&servers, &Avoid::default(), now, &mut rng);
     assert_eq!(balancer.poll_probe(), None, "each of them has just answered");
     now = now + Duration::from_millis(3);
     for number in 0..20 {
         balancer.handle_report(number, report(1, 100), now);
     }
-    balancer.pick(&servers, None, now, &mut rng);
+    balancer.pick(&servers, &Avoid::default(), now, &mut rng);
     assert_eq!(balancer.poll_probe(), None, "responses are as good as probes");
     now = now + Duration::from_millis(3);
-    balancer.pick(&servers, None, now, &mut rng);
+    balancer.pick(&servers, &Avoid::default(), now, &mut rng);
     assert!(balancer.poll_probe().is_some());
 }
 
@@ -107,12 +111,12 @@ fn prequal_does_not_probe_twice_at_once_and_gives_lost_probes_up() {
     let (mut balancer, mut rng) = (Balancer::new(Balance::Prequal), Rng::new(6));
     let pair = servers(&[0, 0]);
     for _ in 0..100 {
-        balancer.pick(&pair, None, Time::ZERO, &mut rng);
+        balancer.pick(&pair, &Avoid::default(), Time::ZERO, &mut rng);
     }
     let wanted: Vec<u32> = core::iter::from_fn(|| balancer.poll_probe()).collect();
     assert_eq!(wanted.len(), 2, "{wanted:?}");
     let later = Time::ZERO + Duration::from_secs(2);
-    balancer.pick(&pair, None, later, &mut rng);
+    balancer.pick(&pair, &Avoid::default(), later, &mut rng);
     assert!(balancer.poll_probe().is_some());
 }
 
@@ -130,7 +134,7 @@ fn prequal_prefers_fast_servers_among_the_cold_and_idle_ones_among_the_hot() {
     let mut now = Time::ZERO;
     for _ in 0..2000 {
         now = now + Duration::from_millis(3);
-        let picked = balancer.pick(&list, None, now, &mut rng).expect("there is room");
+        let picked = balancer.pick(&list, &Avoid::default(), now, &mut rng).expect("there is room");
         picks[picked] += 1;
         answer(&mut balancer, &answers, now, &mut rng);
     }
@@ -143,13 +147,14 @@ fn prequal_forgets_servers_that_are_gone_and_what_is_old() {
     let (mut balancer, mut rng) = (Balancer::new(Balance::Prequal), Rng::new(8));
     let list = servers(&[0; 4]);
     for _ in 0..50 {
-        balancer.pick(&list, None, Time::ZERO, &mut rng);
+        balancer.pick(&list, &Avoid::default(), Time::ZERO, &mut rng);
         answer(&mut balancer, &[report(1, 9); 4], Time::ZERO, &mut rng);
     }
     let rest = &list[1..];
     balancer.handle_gone(0);
     for _ in 0..200 {
-        let picked = balancer.pick(rest, None, Time::ZERO, &mut rng).expect("there is room");
+        let picked =
+            balancer.pick(rest, &Avoid::default(), Time::ZERO, &mut rng).expect("there is room");
         assert!(picked < 3);
     }
     // Two seconds later no probe is left, and calls go by what is under way.
@@ -157,7 +162,7 @@ fn prequal_forgets_servers_that_are_gone_and_what_is_old() {
     let mut uneven = servers(&[0, 4]);
     uneven.iter_mut().for_each(|server| server.number += 1);
     for _ in 0..100 {
-        assert_eq!(balancer.pick(&uneven, None, later, &mut rng), Some(0));
+        assert_eq!(balancer.pick(&uneven, &Avoid::default(), later, &mut rng), Some(0));
     }
 }
 
@@ -170,7 +175,7 @@ fn a_probe_that_failed_takes_its_server_out_of_the_pool() {
     let mut now = Time::ZERO;
     for _ in 0..1000 {
         now = now + Duration::from_millis(3);
-        let picked = balancer.pick(&list, None, now, &mut rng).expect("there is room");
+        let picked = balancer.pick(&list, &Avoid::default(), now, &mut rng).expect("there is room");
         picks += u32::from(failing(list[picked].number));
         while let Some(number) = balancer.poll_probe() {
             if failing(number) {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use petasos_base::{Rng, Time};
 
-use super::{Address, PeerState, SESSIONS_MAX, SessionIndex};
+use super::{Address, Avoid, PeerState, SESSIONS_MAX, SessionIndex};
 use crate::policy::jittered;
 
 const _: () = assert!(SESSIONS_MAX == 64, "`room` has a bit for each session");
@@ -152,6 +152,21 @@ impl Peer {
     /// Takes a slot of the first session with room, so that the later ones can fall idle.
     pub(super) fn occupy(&mut self) -> Option<(u8, u32)> {
         let place = u8::try_from(self.room.trailing_zeros()).ok()?;
+        self.occupy_at(place)
+    }
+
+    /// Likewise, of those that a call has not been in; `number` is this peer's.
+    pub(super) fn occupy_other(&mut self, number: u32, avoid: &Avoid) -> Option<(u8, u32)> {
+        let room = self.room;
+        let index = |place, generation| SessionIndex { peer: number, place, generation };
+        let is_new = |&(place, session): &(u8, &Session)| {
+            room & 1 << place != 0 && !avoid.contains(index(place, session.generation))
+        };
+        let place = self.sessions().find(is_new).map(|(place, _)| place)?;
+        self.occupy_at(place)
+    }
+
+    fn occupy_at(&mut self, place: u8) -> Option<(u8, u32)> {
         let session = self.places.get_mut(usize::from(place))?.as_mut()?;
         session.running += 1;
         if session.running == session.capacity {

@@ -4,7 +4,7 @@ use petasos_base::{Rng, Time};
 
 use super::connect::Pressure;
 use super::peer::Session;
-use super::{Action, ChannelCore, PeerIndex, SessionIndex};
+use super::{Action, Avoid, ChannelCore, PeerIndex, SessionIndex};
 use crate::balance::{Report, Server};
 
 impl ChannelCore {
@@ -126,25 +126,36 @@ impl ChannelCore {
     /// Gives a call a slot, as the balancer says.
     pub(super) fn assign(
         &mut self,
-        avoid: Option<SessionIndex>,
+        avoid: &Avoid,
         now: Time,
         rng: &mut Rng,
     ) -> Option<SessionIndex> {
         // With one server there is nothing to balance, and nothing to probe.
         if let [only] = self.servers[..] {
-            return self.occupy(only.number);
+            return self.occupy(only.number, avoid);
         }
-        let avoid = avoid.map(|session| session.peer);
         let at = self.balancer.pick(&self.servers, avoid, now, rng)?;
         let number = self.servers[at].number;
-        Some(self.occupy(number).expect("a balancer picks servers with room"))
+        Some(self.occupy(number, avoid).expect("a balancer picks servers with room"))
+    }
+
+    /// A slot of the only server for another attempt of a call, in a session that it has not been
+    /// in, whatever of the first is lent. None if there is no such session, or a choice of servers.
+    pub fn pick_other(&mut self, avoid: &Avoid) -> Option<SessionIndex> {
+        let [only] = self.servers[..] else { return None };
+        if avoid.is_empty() || !self.waiting.is_empty() {
+            return None;
+        }
+        let (place, generation) =
+            self.peers[only.number as usize].occupy_other(only.number, avoid)?;
+        Some(self.occupied(only.number, place, generation))
     }
 
     /// A probe that the balancer wants. Servers without room are busy enough to be passed over.
     pub(super) fn probe(&mut self) -> Option<Action> {
         while let Some(number) = self.balancer.poll_probe() {
             if self.peers[number as usize].server.is_some()
-                && let Some(session) = self.occupy(number)
+                && let Some(session) = self.occupy(number, &Avoid::default())
             {
                 return Some(Action::Probe(session));
             }
@@ -153,16 +164,23 @@ impl ChannelCore {
         None
     }
 
-    fn occupy(&mut self, number: u32) -> Option<SessionIndex> {
+    fn occupy(&mut self, number: u32, avoid: &Avoid) -> Option<SessionIndex> {
         let peer = &mut self.peers[number as usize];
-        let (place, generation) = peer.occupy()?;
+        let other = if avoid.is_empty() { None } else { peer.occupy_other(number, avoid) };
+        let (place, generation) = other.or_else(|| peer.occupy())?;
+        Some(self.occupied(number, place, generation))
+    }
+
+    /// A slot was taken.
+    fn occupied(&mut self, number: u32, place: u8, generation: u32) -> SessionIndex {
+        let peer = &self.peers[number as usize];
         let has_room = peer.has_room();
         if let Some(at) = peer.server {
             let server = &mut self.servers[at];
             server.running += 1;
             server.has_room = has_room;
         }
-        Some(SessionIndex { peer: number, place, generation })
+        SessionIndex { peer: number, place, generation }
     }
 
     /// False if the session is gone.

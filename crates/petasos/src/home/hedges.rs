@@ -8,7 +8,7 @@
 //! hedged call is not over, and then in its [`Hedge::attempts`].
 
 use petasos_buf::MsgBuf;
-use petasos_call::channel::SessionIndex;
+use petasos_call::channel::Avoid;
 use petasos_call::policy::{AttemptEnd, Step, Verdict};
 use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
@@ -91,7 +91,7 @@ impl Work<'_> {
         }
         let trial = call.and_then(|call| self.calls.trials.list.get_mut(&call));
         let (Some(call), Some(trial)) = (call, trial) else { return };
-        trial.avoid = session.or(trial.avoid);
+        session.into_iter().for_each(|session| trial.avoid.add(session));
         let end = AttemptEnd { code, fate: trial.fate(failure), pushback };
         let hedge = trial.hedge.as_mut().expect("the call is hedged");
         hedge.attempts.retain(|(attempt, _)| *attempt != place);
@@ -108,17 +108,19 @@ impl Work<'_> {
         self.conclude(call, Ended { outcome, failure, request, session });
     }
 
-    /// The session that the next attempt of a call should not be in: that of the last one.
+    /// Where the attempts of a call have been, or are: the next one should be elsewhere.
     #[cold]
-    pub(crate) fn avoided(&mut self, channel: u32, place: u32) -> Option<SessionIndex> {
+    pub(crate) fn avoided(&mut self, channel: u32, place: u32) -> Avoid {
         let call = self.calls.trials.attempts.get(&place).copied().unwrap_or(place);
-        let trial = self.calls.trials.list.get(&call)?;
-        let attempts = trial.hedge.iter().flat_map(|hedge| hedge.attempts.iter().rev());
-        let mut numbers = attempts.filter_map(|(attempt, _)| self.calls.session_number(*attempt));
-        match numbers.next() {
-            Some(number) => self.channels.entry(channel)?.index_at(number),
-            None => trial.avoid,
+        let Some(trial) = self.calls.trials.list.get(&call) else { return Avoid::NOTHING };
+        let mut avoid = trial.avoid;
+        let Some(entry) = self.channels.entry(channel) else { return avoid };
+        for (attempt, _) in trial.hedge.iter().flat_map(|hedge| &hedge.attempts) {
+            let number = self.calls.session_number(*attempt);
+            let session = number.and_then(|number| entry.index_at(number));
+            session.into_iter().for_each(|session| avoid.add(session));
         }
+        avoid
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
-use petasos_call::channel::SessionIndex;
+use petasos_call::channel::{Avoid, SessionIndex};
 use petasos_call::policy::{AttemptEnd, CallPlan, Fate, MethodPolicy, Pushback};
 use petasos_call::policy::{RetryBudget, Step, Verdict};
 use petasos_call::{
@@ -68,8 +68,8 @@ pub(super) struct Trial {
     pub(super) plan: CallPlan,
     defaults: Option<Arc<ServiceDefaults>>,
     method: u16,
-    /// Where the last attempt was that has ended.
-    pub(super) avoid: Option<SessionIndex>,
+    /// Where the attempts were that have ended.
+    pub(super) avoid: Avoid,
     /// A server has rejected it as overloaded before.
     overloaded: bool,
     /// Of a hedged call.
@@ -83,7 +83,8 @@ impl Trial {
         let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
         let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
         let plan = CallPlan::new(is_idempotent, head.deadline, now);
-        Trial { plan, defaults, method, avoid: None, overloaded: false, hedge: None }
+        let (avoid, overloaded, hedge) = Default::default();
+        Trial { plan, defaults, method, avoid, overloaded, hedge }
     }
 
     pub(super) fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
@@ -227,7 +228,7 @@ impl Work<'_> {
             return self.conclude(place, ended);
         }
         let Some(request) = ended.request.take() else { return self.conclude(place, ended) };
-        trial.avoid = ended.session.or(trial.avoid);
+        ended.session.into_iter().for_each(|session| trial.avoid.add(session));
         self.calls.set_tries(place, Tries::Judged);
         self.calls.trials.list.insert(place, trial);
         self.calls.pause(place, request);

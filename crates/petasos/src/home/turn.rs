@@ -6,7 +6,7 @@ use std::vec::Drain;
 use petasos_base::{Time, Wheel};
 use petasos_buf::MsgBuf;
 use petasos_call::balance::Report;
-use petasos_call::channel::CallOptions;
+use petasos_call::channel::{Avoid, CallOptions};
 use petasos_call::{BoundMethod, Failure, ResponseHead, Status};
 use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
@@ -185,21 +185,21 @@ impl Work<'_> {
         if head.tries == Tries::Hedged {
             return self.hedge(cx, place, head);
         }
-        let entry = self.channels.entry(head.channel);
+        let avoid = match head.tries {
+            Tries::Plain => Avoid::NOTHING,
+            _ => self.avoided(head.channel, place),
+        };
+        let entry = self.channels.entry(head.channel).filter(|_| avoid.is_empty());
         match entry.and_then(|entry| entry.take_at_hand(head.service, head.method)) {
             Some(taken) => self.start(cx, place, head, taken),
-            None => self.pick(cx, place, head),
+            None => self.pick(cx, place, head, avoid),
         }
     }
 
     /// Asks the channel where the call in `place` goes.
     #[inline(never)]
-    fn pick(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
+    fn pick(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead, avoid: Avoid) {
         let &CallHead { wait_for_ready, deadline, .. } = head;
-        let avoid = match head.tries {
-            Tries::Plain => None,
-            _ => self.avoided(head.channel, place),
-        };
         let options = CallOptions { wait_for_ready, deadline, avoid };
         let who = Who::Call((place, self.calls.generation(place)));
         match self.channels.pick(head.channel, options, who, cx.now()) {
@@ -432,7 +432,7 @@ impl Work<'_> {
     ) {
         let (channel, number) = self.calls.session_of(place);
         match error {
-            CallError::PeerFailed | CallError::SessionClosed => {
+            CallError::PeerFailed | CallError::SessionClosed | CallError::NotSent => {
                 return self.lose(channel, number, id, cx.now());
             }
             CallError::Draining => self.channels.drained(channel, number, id, cx.now()),
@@ -448,6 +448,7 @@ pub(crate) fn failure_of(error: CallError) -> Failure {
         CallError::Timeout => Failure::Timeout,
         CallError::Cancelled => Failure::Cancelled,
         CallError::PeerFailed | CallError::SessionClosed => Failure::Lost,
+        CallError::NotSent => Failure::NotConnected,
         CallError::UnknownMethod => Failure::UnknownMethod,
         CallError::RequestTooLarge => Failure::RequestTooLarge,
         CallError::ResponseTooLarge => Failure::ResponseTooLarge,

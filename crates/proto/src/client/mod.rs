@@ -290,15 +290,17 @@ impl<C> ClientSession<C> {
     }
 
     /// Ends every call, in no particular order; the session is then as good as new but must not
-    /// be used any more, since the peer does not know.
-    pub fn fail_all(&mut self) -> Vec<C> {
-        let mut contexts = Vec::new();
+    /// be used any more, since the peer does not know. With each, whether a packet of its request
+    /// has been given out to be sent: otherwise it certainly has not run.
+    pub fn fail_all(&mut self) -> Vec<(C, bool)> {
+        let mut failed = Vec::new();
         while self.busy != 0 {
             let slot = self.busy.trailing_zeros();
-            contexts.push(self.release(slot));
+            let was_sent = !self.slots[slot as usize].is_unsent();
+            failed.push((self.release(slot), was_sent));
         }
-        contexts.extend(self.backlog.drain(..).map(|queued| queued.call.context));
-        contexts
+        failed.extend(self.backlog.drain(..).map(|queued| (queued.call.context, false)));
+        failed
     }
 
     /// The context of the call in `slot`.

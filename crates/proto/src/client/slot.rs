@@ -125,6 +125,12 @@ impl<C> Slot<C> {
         self.context.take().expect("a busy slot has a context")
     }
 
+    /// Whether no packet of the request has been given out to be sent.
+    pub(super) fn is_unsent(&self) -> bool {
+        let is_untouched = self.board.as_ref().is_none_or(|board| board.is_untouched());
+        self.phase == Phase::Sending && is_untouched
+    }
+
     /// Whether the server may still lack packets of the request.
     pub(super) fn is_sending(&self) -> bool {
         matches!(self.phase, Phase::Sending | Phase::InFlight)

@@ -53,7 +53,7 @@ impl Pair {
             }
             ResponseAction::Rejected(context, code) => self.end(context, Outcome::Rejected(code)),
             ResponseAction::SessionReset => {
-                for context in self.client.fail_all() {
+                for (context, _) in self.client.fail_all() {
                     self.end(context, Outcome::Reset);
                 }
             }

@@ -287,7 +287,7 @@ impl App {
             Ok(()) => &mut tally.answered,
             Err(CallError::Timeout) => &mut tally.timeouts,
             Err(CallError::Cancelled) => &mut tally.cancelled,
-            Err(CallError::PeerFailed) => &mut tally.peer_failed,
+            Err(CallError::PeerFailed | CallError::NotSent) => &mut tally.peer_failed,
             Err(_) => &mut tally.failed_otherwise,
         } += 1;
     }

@@ -23,7 +23,7 @@ use petasos_base::{Rng, SystemClock, Time, random_seed};
 use petasos_buf::MsgBuf;
 use petasos_call::balance::{Balance, Report};
 use petasos_call::channel::{
-    Action, CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
+    Action, Avoid, CallOptions, ChannelConfig, ChannelCore, Pick, PickError, SessionIndex, Ticket,
 };
 use petasos_call::policy::RetryBudget;
 use petasos_call::{Code, Codec, Status};
@@ -418,5 +418,5 @@ fn options(head: &GrpcHead, now: Time) -> CallOptions {
     let nanos = |timeout: Duration| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let timeout = head.client.timeout;
     let deadline = timeout.map_or(Time::NEVER, |timeout| now.plus_nanos(nanos(timeout)));
-    CallOptions { wait_for_ready: head.wait_for_ready, deadline, avoid: None }
+    CallOptions { wait_for_ready: head.wait_for_ready, deadline, avoid: Avoid::NOTHING }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
-use petasos_call::channel::{CallOptions, SessionIndex};
+use petasos_call::channel::{Avoid, CallOptions, SessionIndex};
 use petasos_call::policy::{AttemptEnd, CallPlan, Fate, Pushback, Step, Verdict};
 use petasos_call::{Code, Failure, PREVIOUS_ATTEMPTS, Retry, Status};
 use petasos_grpc::{Compression, Connection, FrameReader, MethodPath};
@@ -66,7 +66,7 @@ struct End {
 struct Attempts {
     plan: CallPlan,
     under_way: JoinSet<End>,
-    avoid: Option<SessionIndex>,
+    avoid: Avoid,
     /// A server has refused it before.
     refused: bool,
 }
@@ -127,7 +127,7 @@ impl Tried {
         let of_method = defaults.map(|defaults| defaults.method(self.method));
         let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
         let plan = CallPlan::new(is_idempotent, self.deadline, self.channel.inner.now());
-        Attempts { plan, under_way: JoinSet::new(), avoid: None, refused: false }
+        Attempts { plan, under_way: JoinSet::new(), avoid: Avoid::NOTHING, refused: false }
     }
 
     async fn go_on(
@@ -172,7 +172,7 @@ impl Tried {
             fate => fate,
         };
         attempts.refused |= fate == Fate::NotRun;
-        attempts.avoid = end.session.or(attempts.avoid);
+        end.session.into_iter().for_each(|session| attempts.avoid.add(session));
         let policy = policy_of(self.defaults.as_deref(), self.method);
         let now = self.channel.inner.now();
         let State { budget, rng, .. } = &mut *self.channel.inner.lock();
@@ -201,7 +201,7 @@ impl Tried {
         };
         let picked = inner.lock().pick_now(options, inner);
         if let Some((_, lease)) = &picked {
-            attempts.avoid = Some(lease.session());
+            attempts.avoid.add(lease.session());
         }
         let (channel, path, request) =
             (self.channel.clone(), self.path.clone(), copy(&self.request));

@@ -185,7 +185,7 @@ impl Work<'_> {
         let of_it = session.unbound.extract_if(.., |(of, _)| *of == service);
         let unbound: Vec<Who> = of_it.map(|(_, who)| who).collect();
         match error {
-            Some(CallError::PeerFailed | CallError::SessionClosed) => {
+            Some(CallError::PeerFailed | CallError::SessionClosed | CallError::NotSent) => {
                 session.unbound.extend(unbound.into_iter().map(|who| (service, who)));
                 return self.lose(channel, number, id, cx.now());
             }

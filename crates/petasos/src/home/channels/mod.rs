@@ -258,7 +258,8 @@ impl Channels {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(channel as usize).and_then(Option::as_mut);
         let Some(entry) = entry else { return Slot::Fail(loop_gone()) };
-        if let Some(number) = entry.take_lent() {
+        let other = entry.core.pick_other(&options.avoid).map(|index| index.number() as u32);
+        if let Some(number) = other.or_else(|| entry.take_lent()) {
             return Slot::Taken(number);
         }
         let slot = match entry.core.pick(options, now, rng) {

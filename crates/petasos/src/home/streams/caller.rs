@@ -119,7 +119,8 @@ fn on_answer(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
         match result {
             Ok(answer) => take(parts, streams, place, answer),
             Err(error) => {
-                let gone = matches!(error, CallError::PeerFailed | CallError::SessionClosed);
+                let gone = [CallError::PeerFailed, CallError::SessionClosed, CallError::NotSent];
+                let gone = gone.contains(&error);
                 fail(local, streams, place, failure_of(error).status(), !gone);
             }
         }

@@ -1,7 +1,7 @@
 //! Sessions of streams: numbers in them (R14), and what channels grant.
 
 use petasos_call::Status;
-use petasos_call::channel::CallOptions;
+use petasos_call::channel::{Avoid, CallOptions};
 use petasos_call::stream::StreamNumbers;
 use petasos_endpoint::{Context, SessionId};
 
@@ -54,7 +54,8 @@ impl Local {
         mut queued: Queued,
         wait_for_ready: bool,
     ) -> Key {
-        let options = CallOptions { wait_for_ready, deadline: queued.deadline, avoid: None };
+        let options =
+            CallOptions { wait_for_ready, deadline: queued.deadline, avoid: Avoid::NOTHING };
         let tag = self.streams.borrow_mut().next_tag();
         let mut channels = self.channels.borrow_mut();
         queued.ask = channels.ask_for_stream(channel, method, options, tag, self.now());

@@ -48,10 +48,8 @@ impl Justice {
         match error {
             CallError::Timeout => at >= cause.timeout_at,
             CallError::Cancelled => cause.cancelled,
-            CallError::PeerFailed => {
-                let failed = self.failures.get(&(cause.client, cause.server));
-                failed.is_some_and(|failed_at| *failed_at >= cause.started_at)
-            }
+            CallError::PeerFailed => self.has_failed(cause),
+            CallError::NotSent => !cause.executed && self.has_failed(cause),
             CallError::UnknownMethod => method == Method::Unknown,
             CallError::ResponseTooLarge => cause.executed && method == Method::Overlong,
             CallError::Declined => cause.executed && method == Method::Declined,
@@ -61,6 +59,12 @@ impl Justice {
             CallError::OutOfMemory => cause.executed && cause.plan.answers(),
             _ => false,
         }
+    }
+
+    /// Whether the client was told since the call began that its peer has failed.
+    fn has_failed(&self, cause: &Cause) -> bool {
+        let failed = self.failures.get(&(cause.client, cause.server));
+        failed.is_some_and(|failed_at| *failed_at >= cause.started_at)
     }
 
     fn cause(&mut self, call: u64, change: impl FnOnce(&mut Cause)) {

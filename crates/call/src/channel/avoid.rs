@@ -1,0 +1,87 @@
+//! Where a call has been, so that it is tried elsewhere.
+
+use super::SessionIndex;
+use crate::policy::ATTEMPTS_MAX;
+
+/// The sessions of a call's attempts: the latest, as many as a policy has attempts at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Avoid {
+    /// The latest first, without gaps.
+    sessions: [Option<SessionIndex>; ATTEMPTS_MAX as usize],
+}
+
+impl Avoid {
+    /// Nothing: for a call's first attempt.
+    pub const NOTHING: Avoid = Avoid { sessions: [None; ATTEMPTS_MAX as usize] };
+
+    /// Adds the session of an attempt, which is the latest now.
+    pub fn add(&mut self, session: SessionIndex) {
+        let known = self.sessions.iter().position(|known| *known == Some(session));
+        let end = known.unwrap_or(self.sessions.len() - 1);
+        self.sessions.copy_within(..end, 1);
+        self.sessions[0] = Some(session);
+    }
+
+    /// Whether the call has not been anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.sessions[0].is_none()
+    }
+
+    /// Whether the call has been in a session.
+    pub fn contains(&self, session: SessionIndex) -> bool {
+        self.sessions.contains(&Some(session))
+    }
+
+    /// Whether the call has been at a server.
+    pub(crate) fn knows(&self, peer: u32) -> bool {
+        self.sessions.iter().flatten().any(|known| known.peer == peer)
+    }
+
+    /// Where the call was last.
+    pub(crate) fn latest(&self) -> Option<u32> {
+        self.sessions[0].map(|session| session.peer)
+    }
+}
+
+#[cfg(test)]
+impl Avoid {
+    /// Of a server, for tests of balancers.
+    pub(crate) fn of_peer(peer: u32) -> Avoid {
+        SessionIndex { peer, place: 0, generation: 0 }.into()
+    }
+}
+
+impl From<SessionIndex> for Avoid {
+    fn from(session: SessionIndex) -> Avoid {
+        let mut avoid = Avoid::default();
+        avoid.add(session);
+        avoid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(peer: u32) -> SessionIndex {
+        SessionIndex { peer, place: 0, generation: 7 }
+    }
+
+    #[test]
+    fn the_latest_are_known_each_once() {
+        let mut avoid = Avoid::default();
+        assert!(avoid.is_empty());
+        for peer in [1, 2, 1, 3] {
+            avoid.add(session(peer));
+        }
+        assert_eq!(avoid.latest(), Some(3));
+        assert!([1, 2, 3].into_iter().all(|peer| avoid.knows(peer)) && !avoid.knows(4));
+        let known = |avoid: &Avoid| avoid.sessions.iter().flatten().count();
+        assert_eq!(known(&avoid), 3);
+        for peer in 4..20 {
+            avoid.add(session(peer));
+        }
+        assert_eq!((known(&avoid), avoid.latest()), (ATTEMPTS_MAX as usize, Some(19)));
+        assert!(avoid.contains(session(15)) && !avoid.contains(session(14)));
+    }
+}

@@ -1,0 +1,51 @@
+//! What a [`LoopConfig`] is made of: settings of its endpoint, its sockets and its rings.
+//!
+//! They are the transport's own. All have defaults that are right for most programs; a field is
+//! changed where a measurement asks for it.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use petasos::config::{
+//!     AlgorithmConfig, CongestionConfig, EndpointConfig, LocalConfig, LocalPolicy, PoolConfig,
+//!     Polling, Recovery, SessionConfig, SwiftConfig, TimerConfig, UdpConfig,
+//! };
+//! use petasos::{Loop, LoopConfig, Server};
+//!
+//! let swift = AlgorithmConfig::Swift(SwiftConfig::default());
+//! let config = LoopConfig {
+//!     endpoint: EndpointConfig {
+//!         polling: Polling::Adaptive { spin: Duration::from_millis(1) },
+//!         session: SessionConfig {
+//!             slots: 32,
+//!             checksum: true,
+//!             recovery: Recovery::Selective,
+//!             ..SessionConfig::default()
+//!         },
+//!         congestion: Some(CongestionConfig { algorithm: swift, ..CongestionConfig::default() }),
+//!         timers: TimerConfig::default(),
+//!         pool: PoolConfig::default(),
+//!         ..EndpointConfig::default()
+//!     },
+//!     // Datagrams also between processes of this host.
+//!     io: LocalConfig {
+//!         local: LocalPolicy::Never,
+//!         udp: UdpConfig { gro: false, ..UdpConfig::default() },
+//!         ..LocalConfig::default()
+//!     },
+//!     ..LoopConfig::default()
+//! };
+//! let server = Server::builder().loop_config(config.clone()).listen("127.0.0.1:0").start()?;
+//! assert!(server.local_address().is_some());
+//! let home = Loop::new(config)?;
+//! assert!(home.local_address().is_none(), "it only calls");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`LoopConfig`]: crate::LoopConfig
+
+pub use petasos_endpoint::{
+    AlgorithmConfig, CongestionConfig, DctcpConfig, EndpointConfig, FaultConfig, KeyLife,
+    LocalConfig, LocalPolicy, Optimisations, Polling, PoolConfig, Recovery, RingShape,
+    SessionConfig, ShmConfig, SwiftConfig, TimelyConfig, TimerConfig, UdpConfig,
+};
