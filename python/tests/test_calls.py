@@ -16,6 +16,8 @@ from petasos import compile as compiler
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "examples"
+#: A folder with files in PEM for several names, all of one authority, if there is one.
+CERTIFICATES = os.environ.get("PETASOS_TEST_CERTIFICATES")
 
 PROTO = """
 syntax = "proto3";
@@ -300,6 +302,46 @@ class Compiler(unittest.TestCase):
     def test_comments_become_documentation(self):
         self.assertEqual(flow.FlowStub.__doc__, 'Streams of every "shape".')
         self.assertEqual(flow.FlowServicer.Echo.__doc__, "Returns what it gets.")
+
+
+@unittest.skipUnless(CERTIFICATES, "PETASOS_TEST_CERTIFICATES names no folder")
+class Secured(unittest.IsolatedAsyncioTestCase):
+    """Both ends prove who they are, on both ports."""
+
+    def tls(self, name, peer_name):
+        part = lambda part: Path(CERTIFICATES, f"{name}-{part}.pem")
+        return petasos.Tls(part("ca"), part("cert"), part("key"), peer_name)
+
+    async def echo(self, target, tls):
+        async with petasos.aio.Channel(target, tls=tls, connect_timeout=20) as channel:
+            return await flow.FlowStub(channel).Echo(pb.Chunk(number=3), timeout=30)
+
+    async def test_who_proves_to_be_the_right_one_is_let_in(self):
+        server = petasos.aio.Server(tls=self.tls("server.test", "client.test"))
+        server.listen("127.0.0.1:0")
+        server.listen_grpc("127.0.0.1:0")
+        flow.add_FlowServicer_to_server(servicer(), server)
+        async with server:
+            for target in f"petasos://127.0.0.1:{server.port}", f"grpcs://127.0.0.1:{server.grpc_port}":
+                answer = await self.echo(target, self.tls("client.test", "server.test"))
+                self.assertEqual(answer.number, 3)
+                for name, peer in ("stranger.test", "server.test"), ("client.test", "other.test"):
+                    with self.assertRaises(RpcError) as caught:
+                        await self.echo(target, self.tls(name, peer))
+                    self.assertEqual(caught.exception.code(), StatusCode.UNAVAILABLE, (target, name))
+
+    async def test_what_does_not_fit_is_told(self):
+        whole = self.tls("client.test", "server.test")
+        for target, options in (
+            ("petasos://127.0.0.1:9", {"tls": petasos.Tls(authorities=whole.authorities)}),
+            ("petasos://127.0.0.1:9", {"tls": whole, "plaintext": True}),
+            ("grpc://127.0.0.1:9", {"tls": whole}),
+            ("grpcs://127.0.0.1:9", {"tls": petasos.Tls(authorities="/nowhere.pem")}),
+            ("grpcs://127.0.0.1:9", {}),
+        ):
+            with self.assertRaises(RpcError) as caught:
+                petasos.aio.Channel(target, **options)
+            self.assertEqual(caught.exception.code(), StatusCode.INVALID_ARGUMENT, target)
 
 
 class Examples(unittest.TestCase):

@@ -9,6 +9,9 @@
  * petasos_last_error has more to say, for the thread that made the call. Results are written only
  * with PETASOS_OK. The same codes tell how calls ended.
  *
+ * Programs ignore SIGPIPE, as most do that have sockets: a connection over gRPC that its peer has
+ * closed may raise it.
+ *
  * Nothing here may be used in a child process after fork(2), until it executes another program.
  *
  * Link with -lpetasos.
@@ -25,7 +28,7 @@
 
 // The version of this interface. It grows with each change that programs can notice; a program
 // that was built for a smaller number goes on working.
-#define PETASOS_ABI_VERSION 1
+#define PETASOS_ABI_VERSION 2
 
 // One request, one response.
 #define PETASOS_UNARY 0
@@ -100,6 +103,27 @@ typedef struct {
     uint64_t tag;
 } petasos_waker;
 
+// Files in PEM, which are read again when they change. Connections are TLS 1.3 then, and packets
+// are sealed. All zeros but `struct_bytes` are the defaults.
+//
+// Petasos' own protocol needs certificate, key and authorities at both ends. Over gRPC a channel
+// needs authorities, and a certificate with its key if the server asks for one; a server needs
+// certificate and key, and asks for clients' certificates if it has authorities.
+typedef struct {
+    // `sizeof(petasos_tls_options)`: later versions may have more fields.
+    size_t struct_bytes;
+    // The file of the authorities that vouch for peers, or null.
+    const char *authorities_file;
+    // The file of this end's certificate, or null.
+    const char *certificate_file;
+    // The file of the certificate's private key, or null.
+    const char *key_file;
+    // A name that peers must have in their certificates: a host's, or a URI over Petasos' own
+    // protocol. Null for any client that the authorities vouch for, and for the host that a
+    // channel calls.
+    const char *peer_name;
+} petasos_tls_options;
+
 // How channels are made. All zeros but `struct_bytes` are the defaults.
 typedef struct {
     // `sizeof(petasos_channel_options)`: later versions may have more fields.
@@ -113,6 +137,12 @@ typedef struct {
     bool wait_for_ready;
     // gRPC's service config as JSON, or null.
     const char *service_config;
+    // For `grpcs://`, and for `petasos://` beyond loopback or where servers ask for it; or null.
+    // Since version 2.
+    const petasos_tls_options *tls;
+    // Lets `petasos://` talk in the clear beyond this host, where whoever reaches the network can
+    // listen and call. Since version 2.
+    bool plaintext;
 } petasos_channel_options;
 
 // Bytes that belong to something else, and are valid as long as that says.
@@ -136,6 +166,11 @@ typedef struct {
     size_t loops;
     // Calls that may wait to be taken, more being PETASOS_RESOURCE_EXHAUSTED; 0 for 4096.
     size_t calls_max;
+    // For both addresses, or null. Since version 2.
+    const petasos_tls_options *tls;
+    // Lets Petasos listen in the clear beyond loopback, where whoever reaches the network can
+    // listen and call. Since version 2.
+    bool plaintext;
 } petasos_server_options;
 
 // A method of a service that is known by names.
@@ -330,8 +365,9 @@ petasos_code petasos_call_cancel(const petasos_call *call);
 // It is null, or belongs to the program and is used by nobody.
 void petasos_call_free(petasos_call *call);
 
-// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]` or `grpc://HOST:PORT[,…]`, which connects
-// when the first call needs it; to be freed with petasos_channel_free. `options` may be null.
+// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`,
+// which connects when the first call needs it; to be freed with petasos_channel_free. `options`
+// may be null.
 //
 // # Safety
 // Texts end with zeros; `options` is null or valid; `channel` may be written to.

@@ -1,14 +1,17 @@
 //! Channels, and services that are called over them.
 
 use std::ffi::c_char;
+use std::mem::offset_of;
 use std::time::Duration;
 
+use petasos::grpc::ClientConfig;
 use petasos::untyped::Client;
-use petasos::{Channel, ChannelBuilder, ConnectError, Status, block_on};
+use petasos::{Channel, ChannelBuilder, ConnectError, Security, Status, block_on};
 
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
 use crate::pointer;
 use crate::service::petasos_service;
+use crate::tls::{Tls, petasos_tls_options};
 
 /// A way to servers. Any number of threads may use it.
 #[derive(Debug)]
@@ -39,10 +42,21 @@ pub struct petasos_channel_options {
     pub wait_for_ready: bool,
     /// gRPC's service config as JSON, or null.
     pub service_config: *const c_char,
+    /// For `grpcs://`, and for `petasos://` beyond loopback or where servers ask for it; or null.
+    /// Since version 2.
+    pub tls: *const petasos_tls_options,
+    /// Lets `petasos://` talk in the clear beyond this host, where whoever reaches the network can
+    /// listen and call. Since version 2.
+    pub plaintext: bool,
 }
 
-/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]` or `grpc://HOST:PORT[,…]`, which connects
-/// when the first call needs it; to be freed with petasos_channel_free. `options` may be null.
+impl pointer::Options for petasos_channel_options {
+    const FIRST_BYTES: usize = offset_of!(petasos_channel_options, tls);
+}
+
+/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`,
+/// which connects when the first call needs it; to be freed with petasos_channel_free. `options`
+/// may be null.
 ///
 /// # Safety
 /// Texts end with zeros; `options` is null or valid; `channel` may be written to.
@@ -131,12 +145,10 @@ unsafe fn builder(
     options: *const petasos_channel_options,
 ) -> Result<ChannelBuilder, Status> {
     // SAFETY: the caller's promises.
-    let (target, options) = unsafe { (pointer::text(target, "the target")?, options.as_ref()) };
+    let target = unsafe { pointer::text(target, "the target")? };
     let mut builder = Channel::builder(target);
-    let Some(options) = options else { return Ok(builder) };
-    if options.struct_bytes < size_of::<petasos_channel_options>() {
-        return Err(Status::invalid_argument("struct_bytes is not set"));
-    }
+    // SAFETY: the caller's promise.
+    let Some(options) = (unsafe { pointer::options(options)? }) else { return Ok(builder) };
     if options.timeout_us > 0 {
         builder = builder.timeout(Duration::from_micros(options.timeout_us));
     }
@@ -147,6 +159,25 @@ unsafe fn builder(
     if let Some(json) = unsafe { pointer::some_text(options.service_config, "the config")? } {
         builder = builder.service_config(json);
     }
+    // SAFETY: the caller's promise.
+    let tls = unsafe { Tls::read(options.tls)? };
+    let is_grpc = target.starts_with("grpc");
+    builder = match tls {
+        Some(_) if options.plaintext => {
+            return Err(Status::invalid_argument("TLS and plaintext contradict each other"));
+        }
+        Some(_) if target.starts_with("grpc://") => {
+            return Err(Status::invalid_argument("TLS over gRPC is grpcs://"));
+        }
+        Some(tls) if is_grpc => {
+            let mut config = ClientConfig::default();
+            config.tls = Some(tls.of_grpc_channel()?);
+            builder.grpc(config)
+        }
+        Some(tls) => builder.security(tls.security()?),
+        None if options.plaintext => builder.security(Security::Plaintext),
+        None => builder,
+    };
     Ok(builder.wait_for_ready(options.wait_for_ready))
 }
 

@@ -31,6 +31,7 @@ mod pointer;
 mod queue;
 mod server;
 mod service;
+mod tls;
 mod wait;
 
 pub use bell::{petasos_wake, petasos_waker};
@@ -43,10 +44,11 @@ pub use metadata::*;
 pub use queue::*;
 pub use server::*;
 pub use service::*;
+pub use tls::petasos_tls_options;
 
 /// The version of this interface. It grows with each change that programs can notice; a program
 /// that was built for a smaller number goes on working.
-pub const PETASOS_ABI_VERSION: u32 = 1;
+pub const PETASOS_ABI_VERSION: u32 = 2;
 
 /// The version of the interface that the library has: PETASOS_ABI_VERSION or more.
 // SAFETY: nothing else has this name.

@@ -1,6 +1,7 @@
 //! From pointers to references: the one place where what C gives is believed.
 
 use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
 
 use petasos::Status;
 
@@ -26,6 +27,39 @@ pub(crate) unsafe fn shared<'a, T>(pointer: *const T, what: &str) -> Result<&'a 
 pub(crate) unsafe fn out<'a, T>(pointer: *mut T) -> Result<&'a mut T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| null("the place for the result"))
+}
+
+/// A struct of options, which begins with its own length. It grows at its end: of a program that
+/// was built for an earlier version the fields that it does not know are zero.
+pub(crate) trait Options: Copy {
+    /// The length that it had at first.
+    const FIRST_BYTES: usize;
+}
+
+/// Options that a program may have given; a copy, as this version knows them.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if their length is none that they ever had.
+///
+/// # Safety
+/// They are null, or as many bytes of them are there as they say, and not written to meanwhile.
+/// Zeros are a valid `T`, whose first field is a `usize`.
+pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Result<Option<T>, Status> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise: the first field is there whatever the version.
+    let bytes = unsafe { pointer.cast::<usize>().read() };
+    if bytes < T::FIRST_BYTES {
+        return Err(Status::invalid_argument("struct_bytes is not set"));
+    }
+    let mut options = MaybeUninit::<T>::zeroed();
+    let known = bytes.min(size_of::<T>());
+    // SAFETY: the caller's promise: so many bytes are there, and the rest may be zeros.
+    unsafe {
+        options.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(pointer.cast(), known);
+        Ok(Some(options.assume_init()))
+    }
 }
 
 /// Some bytes; none if there are none, whatever the pointer.
@@ -113,6 +147,6 @@ pub(crate) fn give<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
-fn null(what: &str) -> Status {
+pub(crate) fn null(what: &str) -> Status {
     Status::invalid_argument(format!("{what} must not be null"))
 }

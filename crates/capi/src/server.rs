@@ -1,18 +1,20 @@
 //! Servers: services whose calls the program takes and answers.
 
 use std::ffi::c_char;
+use std::mem::offset_of;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::{Server, StartError, Status, block_on};
+use petasos::{Security, Server, ServerBuilder, StartError, Status, block_on};
 
 use crate::accept::{Accepting, Foreign};
 use crate::bell::{For, petasos_waker};
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
 use crate::service::petasos_service;
+use crate::tls::{Tls, petasos_tls_options};
 use crate::{pointer, wait};
 
 /// Calls that may wait to be taken, unless told otherwise.
@@ -39,6 +41,15 @@ pub struct petasos_server_options {
     pub loops: usize,
     /// Calls that may wait to be taken, more being PETASOS_RESOURCE_EXHAUSTED; 0 for 4096.
     pub calls_max: usize,
+    /// For both addresses, or null. Since version 2.
+    pub tls: *const petasos_tls_options,
+    /// Lets Petasos listen in the clear beyond loopback, where whoever reaches the network can
+    /// listen and call. Since version 2.
+    pub plaintext: bool,
+}
+
+impl pointer::Options for petasos_server_options {
+    const FIRST_BYTES: usize = offset_of!(petasos_server_options, tls);
 }
 
 /// Starts a server of some services: when this returns, it takes calls, which wait for
@@ -55,11 +66,8 @@ pub unsafe extern "C" fn petasos_server_start(
 ) -> petasos_code {
     guarded(|| {
         // SAFETY: the caller's promises.
-        let (to, options) =
-            unsafe { (pointer::out(server)?, pointer::shared(options, "the options")?) };
-        if options.struct_bytes < size_of::<petasos_server_options>() {
-            return Err(Status::invalid_argument("struct_bytes is not set"));
-        }
+        let (to, options) = unsafe { (pointer::out(server)?, pointer::options(options)?) };
+        let options = options.ok_or_else(|| pointer::null("the options"))?;
         if count > 0 && services.is_null() {
             return Err(Status::invalid_argument("the services must not be null"));
         }
@@ -82,12 +90,9 @@ pub unsafe extern "C" fn petasos_server_start(
         if listen.is_none() && grpc.is_none() {
             return Err(Status::invalid_argument("the server has no address"));
         }
-        if let Some(address) = listen {
-            builder = builder.listen(address);
-        }
-        if let Some(address) = grpc {
-            builder = builder.grpc(address, GrpcConfig::default());
-        }
+        // SAFETY: the caller's promise.
+        let tls = unsafe { Tls::read(options.tls)? };
+        builder = listening(builder, listen, grpc, tls.as_ref(), options.plaintext)?;
         let server = builder.start().map_err(|error| wrong(&error))?;
         *to = pointer::give(petasos_server { server, accepting });
         Ok(PETASOS_OK)
@@ -192,6 +197,31 @@ impl Drop for petasos_server {
         self.accepting.close();
         self.accepting.bell.silence();
     }
+}
+
+fn listening(
+    mut builder: ServerBuilder,
+    listen: Option<&str>,
+    grpc: Option<&str>,
+    tls: Option<&Tls>,
+    plaintext: bool,
+) -> Result<ServerBuilder, Status> {
+    if tls.is_some() && plaintext {
+        return Err(Status::invalid_argument("TLS and plaintext contradict each other"));
+    }
+    if let Some(address) = listen {
+        builder = builder.listen(address).security(match tls {
+            Some(tls) => tls.security()?,
+            None if plaintext => Security::Plaintext,
+            None => Security::Loopback,
+        });
+    }
+    if let Some(address) = grpc {
+        let mut config = GrpcConfig::default();
+        config.tls = tls.map(Tls::of_grpc_server).transpose()?;
+        builder = builder.grpc(address, config);
+    }
+    Ok(builder)
 }
 
 fn wrong(error: &StartError) -> Status {

@@ -1,7 +1,7 @@
 //! What C programs rely on, without a compiler for C: every result is a code, nothing panics, and
 //! waiting works in both ways.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
 use petasos_capi::*;
@@ -65,6 +65,8 @@ impl World {
             grpc_listen: null(),
             loops: 1,
             calls_max,
+            tls: null(),
+            plaintext: false,
         };
         let (mut server, mut channel, mut client) = (null_mut(), null_mut(), null_mut());
         // SAFETY: as above.
@@ -329,4 +331,96 @@ fn a_server_that_has_ended_gives_no_calls() {
         assert_eq!(petasos_server_accept(world.server, LONG_US, &mut call), PETASOS_END);
     }
     assert_eq!(call, null_mut());
+}
+
+fn channel_options() -> petasos_channel_options {
+    petasos_channel_options {
+        struct_bytes: size_of::<petasos_channel_options>(),
+        timeout_us: 0,
+        connect_timeout_us: 0,
+        wait_for_ready: false,
+        service_config: null(),
+        tls: null(),
+        plaintext: false,
+    }
+}
+
+fn tls_options(
+    authorities: *const c_char,
+    certificate: *const c_char,
+    key: *const c_char,
+) -> petasos_tls_options {
+    petasos_tls_options {
+        struct_bytes: size_of::<petasos_tls_options>(),
+        authorities_file: authorities,
+        certificate_file: certificate,
+        key_file: key,
+        peer_name: null(),
+    }
+}
+
+/// Opens a channel, which connects when it is called.
+fn open(target: &CStr, options: &petasos_channel_options) -> petasos_code {
+    let mut channel = null_mut();
+    // SAFETY: all that is passed lives until the calls return; the channel is freed once.
+    unsafe {
+        let code = petasos_channel_open(target.as_ptr(), options, &mut channel);
+        assert_eq!(code == PETASOS_OK, !channel.is_null());
+        petasos_channel_free(channel);
+        code
+    }
+}
+
+#[test]
+fn programs_that_were_built_for_version_1_go_on() {
+    // Where the new fields are they have anything.
+    let tls = std::ptr::dangling();
+    let first = std::mem::offset_of!(petasos_channel_options, tls);
+    let options = petasos_channel_options { struct_bytes: first, tls, ..channel_options() };
+    assert_eq!(open(c"petasos://127.0.0.1:9", &options), PETASOS_OK, "{}", message());
+    for struct_bytes in [0, first - 1] {
+        let options = petasos_channel_options { struct_bytes, ..options };
+        assert_eq!(open(c"petasos://127.0.0.1:9", &options), PETASOS_INVALID_ARGUMENT);
+    }
+    // And those that were built for a later one, whose further fields are not known here.
+    let (service, mut server) = (service(), null_mut());
+    let first = std::mem::offset_of!(petasos_server_options, tls);
+    let options = petasos_server_options {
+        struct_bytes: first,
+        listen: c"127.0.0.1:0".as_ptr(),
+        grpc_listen: null(),
+        loops: 1,
+        calls_max: 0,
+        tls: std::ptr::dangling(),
+        plaintext: true,
+    };
+    // SAFETY: the handles are valid, and freed once.
+    unsafe {
+        let services = [service.cast_const()];
+        let code = petasos_server_start(services.as_ptr(), 1, &options, &mut server);
+        assert_eq!(code, PETASOS_OK, "{}", message());
+        petasos_server_free(server);
+        petasos_service_free(service);
+    }
+}
+
+#[test]
+fn what_tls_lacks_is_told() {
+    let (file, none) = (c"/nowhere.pem".as_ptr(), null());
+    let cases = [
+        (c"petasos://127.0.0.1:9", tls_options(file, none, none), false, "a certificate and its"),
+        (c"petasos://127.0.0.1:9", tls_options(file, file, none), false, "needs its key"),
+        (c"petasos://127.0.0.1:9", tls_options(file, file, file), true, "contradict"),
+        (c"grpc://127.0.0.1:9", tls_options(file, file, file), false, "grpcs://"),
+        (c"grpcs://127.0.0.1:9", tls_options(file, none, none), false, "/nowhere.pem"),
+        (c"grpcs://127.0.0.1:9", tls_options(none, none, none), false, "authorities"),
+    ];
+    for (target, tls, plaintext, text) in cases {
+        let options = petasos_channel_options { tls: &tls, plaintext, ..channel_options() };
+        assert_eq!(open(target, &options), PETASOS_INVALID_ARGUMENT, "{target:?}");
+        assert!(message().contains(text), "{target:?}: {}", message());
+    }
+    assert_eq!(open(c"grpcs://127.0.0.1:9", &channel_options()), PETASOS_INVALID_ARGUMENT);
+    let plaintext = petasos_channel_options { plaintext: true, ..channel_options() };
+    assert_eq!(open(c"petasos://127.0.0.1:9", &plaintext), PETASOS_OK, "{}", message());
 }

@@ -1,5 +1,8 @@
 //! The examples in C, compiled as strictly as C allows, call each other.
 
+#[path = "../../../docs/book/certificates.rs"]
+mod certificates;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -68,8 +71,9 @@ struct Server {
 }
 
 impl Server {
-    fn start(folder: &Path) -> Server {
+    fn start(folder: &Path, tls: &[String]) -> Server {
         let mut child = Command::new(compile(folder, "greeter_server"))
+            .args(tls)
             .arg(crate_folder().join("examples/c/greeter.proto"))
             .args(["127.0.0.1:0", "127.0.0.1:0"])
             .stdin(Stdio::piped())
@@ -89,8 +93,9 @@ impl Server {
     }
 }
 
-fn run(client: &Path, target: &str, names: &[&str]) -> Output {
-    Command::new(client).arg(target).args(names).output().expect("the client runs")
+fn run(client: &Path, tls: &[String], target: &str, names: &[&str]) -> Output {
+    let mut command = Command::new(client);
+    command.args(tls).arg(target).args(names).output().expect("the client runs")
 }
 
 #[test]
@@ -99,19 +104,63 @@ fn a_client_and_a_server_in_c_understand_each_other() {
         return;
     }
     let folder = library_folder("c");
-    let (client, server) = (compile(&folder, "greeter_client"), Server::start(&folder));
+    let (client, server) = (compile(&folder, "greeter_client"), Server::start(&folder, &[]));
     assert_eq!(server.ports.len(), 2, "the server did not start");
     for (scheme, port) in ["petasos", "grpc"].iter().zip(&server.ports) {
         let target = format!("{scheme}://127.0.0.1:{port}");
-        let output = run(&client, &target, &["Ada", "Grace"]);
+        let output = run(&client, &[], &target, &["Ada", "Grace"]);
         let (out, err) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{target}: {err}");
         assert_eq!(out, "Hello, Ada\nHello, Ada\nHello, Grace\n", "{target}: {err}");
-        let output = run(&client, &target, &[""]);
+        let output = run(&client, &[], &target, &[""]);
         let err = String::from_utf8_lossy(&output.stderr);
         assert_eq!(err, "Greet: code 3: nobody is named\n", "{target}");
         assert_eq!(output.status.code(), Some(1));
     }
+    server.end();
+}
+
+/// Arguments that name an end's files, of which `name` is in its certificate, and its peer.
+fn tls(folder: &Path, authority: &certificates::Authority, name: &str, peer: &str) -> Vec<String> {
+    let pem = authority.certify(name);
+    let parts = [("ca", pem.authorities), ("cert", pem.certificate), ("key", pem.key)];
+    let write = |(part, bytes): (&str, Option<Vec<u8>>)| {
+        let path = folder.join(format!("{name}-{part}.pem"));
+        std::fs::write(&path, bytes.expect("all parts are made")).expect("it can be written");
+        path.to_str().expect("a text").to_owned()
+    };
+    let mut arguments = vec!["--tls".to_owned()];
+    arguments.extend(parts.map(write));
+    arguments.push(peer.to_owned());
+    arguments
+}
+
+#[test]
+fn in_c_as_well_both_ends_prove_who_they_are() {
+    if !has_compiler() {
+        return;
+    }
+    let (folder, authority) = (library_folder("c-tls"), certificates::Authority::default());
+    let client = compile(&folder, "greeter_client");
+    let server = Server::start(&folder, &tls(&folder, &authority, "server.test", "client.test"));
+    assert_eq!(server.ports.len(), 2, "the server did not start");
+    let good = tls(&folder, &authority, "client.test", "server.test");
+    let stranger = tls(&folder, &authority, "stranger.test", "server.test");
+    let other = tls(&folder, &authority, "client.test", "other.test");
+    for (scheme, port) in ["petasos", "grpcs"].iter().zip(&server.ports) {
+        let target = format!("{scheme}://127.0.0.1:{port}");
+        let output = run(&client, &good, &target, &["Ada"]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.stdout, b"Hello, Ada\nHello, Ada\n", "{target}: {err}");
+        for (who, arguments) in [("a stranger", &stranger), ("of another", &other)] {
+            let output = run(&client, arguments, &target, &["Ada"]);
+            let err = String::from_utf8_lossy(&output.stderr);
+            assert!(err.contains("code 14"), "{target}, {who}: {err}");
+        }
+    }
+    let output = run(&client, &good, &format!("grpc://127.0.0.1:{}", server.ports[1]), &["Ada"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("code 3: ") && err.contains("grpcs://"), "{err}");
     server.end();
 }

@@ -1,6 +1,9 @@
 //! The Python package's own tests, on the library that was built with this test.
 
-use std::path::Path;
+#[path = "../../../docs/book/certificates.rs"]
+mod certificates;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The path's Python, and the system's: packages of the system are known to that one only.
@@ -15,6 +18,22 @@ fn python() -> Option<&'static str> {
     })
 }
 
+/// A folder with certificates for several names.
+fn certificates() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-certificates");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let authority = certificates::Authority::default();
+    for name in ["server.test", "client.test", "stranger.test"] {
+        let pem = authority.certify(name);
+        let parts = [("ca", pem.authorities), ("cert", pem.certificate), ("key", pem.key)];
+        for (part, bytes) in parts {
+            let path = folder.join(format!("{name}-{part}.pem"));
+            std::fs::write(path, bytes.expect("all parts are made")).expect("it can be written");
+        }
+    }
+    folder
+}
+
 /// The crate is linked so that cargo makes the shared library, too.
 #[test]
 fn the_python_package_passes_its_tests() {
@@ -27,6 +46,7 @@ fn the_python_package_passes_its_tests() {
     let output = Command::new(python)
         .arg("tests/test_calls.py")
         .env("PETASOS_LIBRARY", executable.with_file_name("libpetasos_capi.so"))
+        .env("PETASOS_TEST_CERTIFICATES", certificates())
         .env("PYTHONPATH", package.join("src"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(&package)

@@ -50,6 +50,8 @@ pub struct ServerTls {
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<Reloading<ClientConfig>>,
+    /// What servers must prove to be, if not the host that is called.
+    server: Option<Arc<str>>,
 }
 
 impl ServerTls {
@@ -105,7 +107,8 @@ impl ClientTls {
     /// # Errors
     /// See [`TlsError`].
     pub fn from_pem(pem: &Pem) -> Result<ClientTls, TlsError> {
-        Ok(ClientTls { config: Arc::new(Reloading::fixed(client_config(pem, ALPN)?)) })
+        let config = Arc::new(Reloading::fixed(client_config(pem, ALPN)?));
+        Ok(ClientTls { config, server: None })
     }
 
     /// From files; as [`ServerTls::from_files`].
@@ -113,17 +116,26 @@ impl ClientTls {
     /// # Errors
     /// See [`TlsError`].
     pub fn from_files(files: PemFiles) -> Result<ClientTls, TlsError> {
-        Ok(ClientTls {
-            config: Arc::new(Reloading::from_files(files, |pem| client_config(pem, ALPN))?),
-        })
+        let config = Arc::new(Reloading::from_files(files, |pem| client_config(pem, ALPN))?);
+        Ok(ClientTls { config, server: None })
     }
 
-    /// Makes a connection of a stream to the server that must prove to be `host`.
+    /// Has servers prove that they are `name`, a host's name or an address, in place of the host
+    /// that is called: for servers that are called by address.
+    #[must_use]
+    pub fn server_name(mut self, name: &str) -> ClientTls {
+        self.server = Some(name.into());
+        self
+    }
+
+    /// Makes a connection of a stream to the server that must prove to be `host`, unless there is
+    /// another name.
     pub(crate) async fn connect(
         &self,
         host: &str,
         stream: TcpStream,
     ) -> Result<client::TlsStream<TcpStream>, TlsError> {
+        let host = self.server.as_deref().unwrap_or(host);
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| TlsError::Name(host.to_owned()))?;
         let connector = TlsConnector::from(self.config.current());

@@ -6,6 +6,7 @@ and servers for asyncio.
 
 from ._service import Service
 from ._status import Metadata, RpcError, StatusCode
+from ._tls import Tls
 
-__all__ = ["Metadata", "RpcError", "Service", "StatusCode"]
+__all__ = ["Metadata", "RpcError", "Service", "StatusCode", "Tls"]
 __version__ = "0.1.0"

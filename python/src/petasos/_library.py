@@ -14,7 +14,7 @@ from typing import Iterable, Optional, Tuple, Union
 
 from ._status import Metadata, RpcError, StatusCode
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 OK = 0
 PENDING = -1
@@ -46,6 +46,18 @@ class Method(Structure):
     _fields_ = [("name", c_char_p), ("kind", c_uint32)]
 
 
+class TlsOptions(Structure):
+    """Files in PEM, and the peer's name."""
+
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("authorities_file", c_char_p),
+        ("certificate_file", c_char_p),
+        ("key_file", c_char_p),
+        ("peer_name", c_char_p),
+    ]
+
+
 class ChannelOptions(Structure):
     """How channels are made."""
 
@@ -55,6 +67,8 @@ class ChannelOptions(Structure):
         ("connect_timeout_us", c_uint64),
         ("wait_for_ready", c_bool),
         ("service_config", c_char_p),
+        ("tls", POINTER(TlsOptions)),
+        ("plaintext", c_bool),
     ]
 
 
@@ -67,6 +81,8 @@ class ServerOptions(Structure):
         ("grpc_listen", c_char_p),
         ("loops", c_size_t),
         ("calls_max", c_size_t),
+        ("tls", POINTER(TlsOptions)),
+        ("plaintext", c_bool),
     ]
 
 

@@ -2,13 +2,16 @@
  *
  *     greeter_client petasos://127.0.0.1:7000 NAME…
  *     greeter_client grpc://127.0.0.1:7001 NAME…
+ *     greeter_client --tls ca.pem cert.pem key.pem PEER grpcs://127.0.0.1:7001 NAME…
  */
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "message.h"
 #include "petasos.h"
+#include "tls.h"
 
 #define SECOND_US 1000000
 
@@ -64,8 +67,13 @@ static int greet_all(const petasos_client *client, char **names, int count) {
 }
 
 int main(int count, char **arguments) {
+    petasos_tls_options tls;
+    signal(SIGPIPE, SIG_IGN);
+    const petasos_channel_options options = {.struct_bytes = sizeof options,
+                                             .tls = take_tls(&count, &arguments, &tls)};
     if (count < 3) {
-        fprintf(stderr, "usage: %s TARGET NAME...\n", arguments[0]);
+        fprintf(stderr, "usage: %s [--tls AUTHORITIES CERTIFICATE KEY PEER] TARGET NAME...\n",
+                arguments[0]);
         return 2;
     }
     const petasos_method methods[] = {{"Greet", PETASOS_UNARY},
@@ -74,7 +82,7 @@ int main(int count, char **arguments) {
     petasos_channel *channel = NULL;
     petasos_client *client = NULL;
     petasos_code code = petasos_service_named("hello.Greeter", methods, 2, &service);
-    if (code == PETASOS_OK) code = petasos_channel_connect(arguments[1], NULL, &channel);
+    if (code == PETASOS_OK) code = petasos_channel_connect(arguments[1], &options, &channel);
     if (code == PETASOS_OK) code = petasos_client_new(channel, service, &client);
     int result = code == PETASOS_OK ? 0 : failed(arguments[1], code);
     if (result == 0) result = greet(client, arguments[2]);

@@ -1,17 +1,20 @@
 /* A greeter, which callers find at two ports, one for Petasos and one for gRPC.
  *
  *     greeter_server greeter.proto 127.0.0.1:7000 127.0.0.1:7001
+ *     greeter_server --tls ca.pem cert.pem key.pem PEER greeter.proto 127.0.0.1:7000 127.0.0.1:7001
  *
  * Prints both ports, and serves until its standard input ends. This thread waits for that; another
  * takes the calls.
  */
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "message.h"
 #include "petasos.h"
+#include "tls.h"
 
 /* Says what failed. */
 static int failed(const char *what, petasos_code code) {
@@ -69,16 +72,23 @@ static int serve(petasos_server *server) {
 }
 
 int main(int count, char **arguments) {
+    petasos_tls_options tls;
+    signal(SIGPIPE, SIG_IGN);
+    const petasos_tls_options *secured = take_tls(&count, &arguments, &tls);
     if (count != 4) {
-        fprintf(stderr, "usage: %s PROTO ADDRESS GRPC_ADDRESS\n", arguments[0]);
+        fprintf(stderr,
+                "usage: %s [--tls AUTHORITIES CERTIFICATE KEY PEER] PROTO ADDRESS GRPC_ADDRESS\n",
+                arguments[0]);
         return 2;
     }
     /* The file is found in the directory that it is in. */
     char *slash = strrchr(arguments[1], '/');
     const char *file = slash ? slash + 1 : arguments[1], *folder = slash ? arguments[1] : ".";
     if (slash) *slash = 0;
-    petasos_server_options options = {
-        .struct_bytes = sizeof options, .listen = arguments[2], .grpc_listen = arguments[3]};
+    petasos_server_options options = {.struct_bytes = sizeof options,
+                                      .listen = arguments[2],
+                                      .grpc_listen = arguments[3],
+                                      .tls = secured};
     petasos_bytes descriptors = {0};
     petasos_service *service = NULL;
     petasos_server *server = NULL;

@@ -7,11 +7,12 @@ from typing import Callable, Optional
 
 from .._library import ChannelOptions, check, lib, microseconds
 from .._service import Service
+from .._tls import Tls, options as tls_options
 from ._call import StreamStream, StreamUnary, UnaryStream, UnaryUnary
 
 
 class Channel:
-    """A way to servers: `petasos://HOST:PORT[,HOST:PORT…]` or `grpc://HOST:PORT[,…]`.
+    """A way to servers: `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…` or `grpcs://…`.
 
     It connects when the first call needs it. Any number of event loops may use it.
     """
@@ -24,10 +25,14 @@ class Channel:
         connect_timeout: Optional[float] = None,
         wait_for_ready: bool = False,
         service_config: Optional[str] = None,
+        tls: Optional[Tls] = None,
+        plaintext: bool = False,
     ) -> None:
         """Times are in seconds; `timeout` is what each call may take, unless it asks for less.
 
-        `service_config` is gRPC's, as JSON.
+        `service_config` is gRPC's, as JSON. `tls` is for `grpcs://`, and for `petasos://` where
+        servers ask for it. Without it `petasos://` reaches this host only, unless `plaintext`
+        allows what anybody in the network can read and change.
         """
         options = ChannelOptions(
             sizeof(ChannelOptions),
@@ -35,6 +40,8 @@ class Channel:
             microseconds(connect_timeout),
             wait_for_ready,
             None if service_config is None else service_config.encode(),
+            tls_options(tls),
+            plaintext,
         )
         self._handle = c_void_p()
         self.target = target

@@ -12,6 +12,7 @@ from .._library import END, OK, PENDING, Bytes, OwnedMetadata, ServerOptions, Wa
 from .._library import take_bytes, take_metadata, text
 from .._service import Service
 from .._status import Metadata, RpcError, StatusCode
+from .._tls import Tls, options as tls_options
 from ._call import Entries
 from ._reactor import Reactor
 
@@ -24,9 +25,21 @@ Handlers = Dict[str, Tuple[str, Callable[[bytes], Any], Callable[..., Any]]]
 class Server:
     """Serves services in the event loop that starts it."""
 
-    def __init__(self, *, loops: int = 1, calls_max: int = 0) -> None:
-        """`loops` threads move packets; `calls_max` calls may wait for Python, 0 for 4096."""
+    def __init__(
+        self,
+        *,
+        loops: int = 1,
+        calls_max: int = 0,
+        tls: Optional[Tls] = None,
+        plaintext: bool = False,
+    ) -> None:
+        """`loops` threads move packets; `calls_max` calls may wait for Python, 0 for 4096.
+
+        `tls` is for both ports. Without it Petasos listens on loopback only, unless `plaintext`
+        allows what anybody in the network can read and change.
+        """
         self._loops, self._calls_max = loops, calls_max
+        self._tls, self._plaintext = tls, plaintext
         self._services: List[Service] = []
         self._handlers: Dict[str, Handlers] = {}
         self._listen: Optional[str] = None
@@ -56,6 +69,8 @@ class Server:
             None if self._grpc_listen is None else self._grpc_listen.encode(),
             self._loops,
             self._calls_max,
+            tls_options(self._tls),
+            self._plaintext,
         )
         services = (c_void_p * len(self._services))(*[it.handle.value for it in self._services])
         check(
