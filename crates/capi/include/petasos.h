@@ -27,7 +27,8 @@
 #include <stdint.h>
 
 // The version of this interface. It grows with each change that programs can notice; a program
-// that was built for a smaller number goes on working.
+// that was built for a smaller number goes on working, but for gRPC in the clear beyond this host,
+// which takes consent since version 2.
 #define PETASOS_ABI_VERSION 2
 
 // One request, one response.
@@ -140,8 +141,8 @@ typedef struct {
     // For `grpcs://`, and for `petasos://` beyond loopback or where servers ask for it; or null.
     // Since version 2.
     const petasos_tls_options *tls;
-    // Lets `petasos://` talk in the clear beyond this host, where whoever reaches the network can
-    // listen and call. Since version 2.
+    // Lets `petasos://` and `grpc://` talk in the clear beyond this host, where whoever reaches
+    // the network can listen and call. Since version 2.
     bool plaintext;
 } petasos_channel_options;
 
@@ -168,7 +169,7 @@ typedef struct {
     size_t calls_max;
     // For both addresses, or null. Since version 2.
     const petasos_tls_options *tls;
-    // Lets Petasos listen in the clear beyond loopback, where whoever reaches the network can
+    // Lets both ports listen in the clear beyond loopback, where whoever reaches the network can
     // listen and call. Since version 2.
     bool plaintext;
 } petasos_server_options;

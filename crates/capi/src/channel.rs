@@ -45,8 +45,8 @@ pub struct petasos_channel_options {
     /// For `grpcs://`, and for `petasos://` beyond loopback or where servers ask for it; or null.
     /// Since version 2.
     pub tls: *const petasos_tls_options,
-    /// Lets `petasos://` talk in the clear beyond this host, where whoever reaches the network can
-    /// listen and call. Since version 2.
+    /// Lets `petasos://` and `grpc://` talk in the clear beyond this host, where whoever reaches
+    /// the network can listen and call. Since version 2.
     pub plaintext: bool,
 }
 

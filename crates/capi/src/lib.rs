@@ -47,7 +47,8 @@ pub use service::*;
 pub use tls::petasos_tls_options;
 
 /// The version of this interface. It grows with each change that programs can notice; a program
-/// that was built for a smaller number goes on working.
+/// that was built for a smaller number goes on working, but for gRPC in the clear beyond this host,
+/// which takes consent since version 2.
 pub const PETASOS_ABI_VERSION: u32 = 2;
 
 /// The version of the interface that the library has: PETASOS_ABI_VERSION or more.

@@ -50,8 +50,9 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Result<Option<T>,
     }
     // SAFETY: the caller's promise: the first field is there whatever the version.
     let bytes = unsafe { pointer.cast::<usize>().read() };
-    if bytes < T::FIRST_BYTES {
-        return Err(Status::invalid_argument("struct_bytes is not set"));
+    // Later versions are longer than this one; of those before there was one.
+    if bytes != T::FIRST_BYTES && bytes < size_of::<T>() {
+        return Err(Status::invalid_argument("struct_bytes is no struct's length"));
     }
     let mut options = MaybeUninit::<T>::zeroed();
     let known = bytes.min(size_of::<T>());

@@ -43,7 +43,7 @@ pub struct petasos_server_options {
     pub calls_max: usize,
     /// For both addresses, or null. Since version 2.
     pub tls: *const petasos_tls_options,
-    /// Lets Petasos listen in the clear beyond loopback, where whoever reaches the network can
+    /// Lets both ports listen in the clear beyond loopback, where whoever reaches the network can
     /// listen and call. Since version 2.
     pub plaintext: bool,
 }
@@ -219,6 +219,7 @@ fn listening(
     if let Some(address) = grpc {
         let mut config = GrpcConfig::default();
         config.tls = tls.map(Tls::of_grpc_server).transpose()?;
+        config.plaintext = plaintext;
         builder = builder.grpc(address, config);
     }
     Ok(builder)

@@ -1,6 +1,7 @@
 //! How servers and channels prove who they are, and to whom they talk.
 
 use std::ffi::c_char;
+use std::mem::offset_of;
 use std::path::PathBuf;
 
 use petasos::grpc::{ClientTls, ServerTls, TlsError};
@@ -32,7 +33,7 @@ pub struct petasos_tls_options {
 }
 
 impl pointer::Options for petasos_tls_options {
-    const FIRST_BYTES: usize = size_of::<petasos_tls_options>();
+    const FIRST_BYTES: usize = offset_of!(petasos_tls_options, peer_name) + size_of::<*const ()>();
 }
 
 /// What the options say.

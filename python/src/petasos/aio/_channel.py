@@ -31,7 +31,7 @@ class Channel:
         """Times are in seconds; `timeout` is what each call may take, unless it asks for less.
 
         `service_config` is gRPC's, as JSON. `tls` is for `grpcs://`, and for `petasos://` where
-        servers ask for it. Without it `petasos://` reaches this host only, unless `plaintext`
+        servers ask for it. Without it calls reach this host only, unless `plaintext`
         allows what anybody in the network can read and change.
         """
         options = ChannelOptions(

@@ -35,7 +35,7 @@ class Server:
     ) -> None:
         """`loops` threads move packets; `calls_max` calls may wait for Python, 0 for 4096.
 
-        `tls` is for both ports. Without it Petasos listens on loopback only, unless `plaintext`
+        `tls` is for both ports. Without it both are on loopback only, unless `plaintext`
         allows what anybody in the network can read and change.
         """
         self._loops, self._calls_max = loops, calls_max
