@@ -139,18 +139,6 @@ impl ChannelCore {
         Some(self.occupy(number, avoid).expect("a balancer picks servers with room"))
     }
 
-    /// A slot of the only server for another attempt of a call, in a session that it has not been
-    /// in, whatever of the first is lent. None if there is no such session, or a choice of servers.
-    pub fn pick_other(&mut self, avoid: &Avoid) -> Option<SessionIndex> {
-        let [only] = self.servers[..] else { return None };
-        if avoid.is_empty() || !self.waiting.is_empty() {
-            return None;
-        }
-        let (place, generation) =
-            self.peers[only.number as usize].occupy_other(only.number, avoid)?;
-        Some(self.occupied(only.number, place, generation))
-    }
-
     /// A probe that the balancer wants. Servers without room are busy enough to be passed over.
     pub(super) fn probe(&mut self) -> Option<Action> {
         while let Some(number) = self.balancer.poll_probe() {

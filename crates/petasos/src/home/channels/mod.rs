@@ -258,14 +258,18 @@ impl Channels {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(channel as usize).and_then(Option::as_mut);
         let Some(entry) = entry else { return Slot::Fail(loop_gone()) };
-        let other = entry.core.pick_other(&options.avoid).map(|index| index.number() as u32);
-        if let Some(number) = other.or_else(|| entry.take_lent()) {
+        if !options.avoid.is_empty() {
+            // The core finds a session that no attempt has been in only among slots of its own.
+            entry.return_leases(now);
+        }
+        if let Some(number) = entry.take_lent() {
             return Slot::Taken(number);
         }
         let slot = match entry.core.pick(options, now, rng) {
             Pick::Session(index) => {
                 let number = index.number() as u32;
                 entry.borrow_slots(number);
+                // Balancers that learn from reports also ask for probes, which is seen to then.
                 if !entry.info.wants_reports {
                     return Slot::Taken(number);
                 }
