@@ -109,7 +109,12 @@ pub(crate) enum Origin {
 const _: () = assert!(size_of::<Origin>() == 16);
 
 impl Origin {
+    /// Whether there is nothing to be dropped.
     #[inline(always)]
+    pub(crate) fn owns_nothing(&self) -> bool {
+        matches!(self, Origin::Here | Origin::Session { .. })
+    }
+
     pub(crate) fn is_grpc(&self) -> bool {
         match self {
             Origin::Watched(over) => over.origin.is_grpc(),

@@ -93,7 +93,8 @@ impl<T: Message> Request<T> {
 
     /// At a server: tells when nobody waits for the answer any more, and may go to any thread. A
     /// handler in its loop asks for it before it gives the request away: elsewhere, what this
-    /// gives tells of nothing but the deadline. At a client it tells of nothing.
+    /// gives tells of nothing but the deadline, and that only if it is asked: awaited, it does not
+    /// end. At a client it tells of nothing.
     pub fn cancelled(&self) -> Cancelled {
         self.origin.cancelled()
     }
@@ -166,7 +167,7 @@ impl<T: Message> Request<T> {
         self.timeout.is_none()
             && self.metadata.is_empty()
             && self.extensions.is_empty()
-            && !self.origin.is_grpc()
+            && self.origin.owns_nothing()
     }
 
     /// The message of a request that [is plain](Request::is_plain). Nothing of the request is

@@ -160,6 +160,18 @@ fn r11_what_a_handler_in_the_loop_has_asked_for_is_told_of_a_cancel() {
 }
 
 #[test]
+fn who_answers_at_once_is_not_taken_for_the_next_handler_in_its_place() {
+    for ends in ["answer", "panic"] {
+        let (world, asker) = in_loop();
+        let over = world.client.echo(asking(0, ends));
+        let waits = world.client.echo(asking(0, "keep"));
+        world.turn();
+        assert_eq!(asker.kept(), [true, false], "{ends}: both came in one turn");
+        drop((over, waits));
+    }
+}
+
+#[test]
 fn r10_what_a_handler_in_the_loop_has_asked_for_is_told_of_a_deadline() {
     let (world, asker) = in_loop();
     let late = Request::new(asking(0, "keep")).with_timeout(Duration::from_millis(5));

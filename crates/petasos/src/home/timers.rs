@@ -34,6 +34,12 @@ pub(crate) fn start(home: &Shared, timeout: Duration) -> Arc<Away> {
 }
 
 impl Timers {
+    /// Whether there are times that are not kept yet.
+    #[inline]
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     fn add(&mut self, at: Time, away: &Arc<Away>) {
         let entry = Some(Arc::downgrade(away));
         let number = match self.free.pop() {
@@ -57,6 +63,7 @@ impl Local {
     }
 
     /// Keeps the times of timers that are new.
+    #[cold]
     pub(super) fn keep_timers(hub: &mut Hub, cx: &Context<Hub>) {
         let timers = &mut *hub.parts.local.timers.borrow_mut();
         for (number, at) in timers.fresh.drain(..) {

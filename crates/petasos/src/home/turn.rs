@@ -34,7 +34,6 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
     local.set_turn(Some(now));
     if local.shared.has_letters() {
         local.read_letters();
-        Local::keep_timers(hub, cx);
     }
     if hub.parts.deadlines.is_due(now) {
         hub.expire(cx);
@@ -56,6 +55,10 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
         }
     }
     cancel(local, cx);
+    // Letters are also read where handlers end.
+    if local.timers.borrow().has_fresh() {
+        Local::keep_timers(hub, cx);
+    }
     if local.has_polled() {
         hub.check_time(now);
     }

@@ -1,9 +1,9 @@
 //! Handlers in the loop that have asked to be told when their calls are over.
 //!
-//! A handler is known by its task, which another may have soon after; so what was asked for while
-//! a handler was polled is looked at once that poll is over, by a task of its own kind: if the
-//! handler does not wait then, its call is over. The others are told of when their slots are
-//! emptied.
+//! A handler is known by its task, which another may have soon after: so those who asked are told
+//! when the handler's slot is emptied. What was asked for while a handler was polled is looked at
+//! once more after that poll, by a task of its own kind: if no handler waits there, the call is
+//! over.
 //!
 //! Invariant: the cell is not borrowed while somebody is told.
 

@@ -150,8 +150,12 @@ impl<T, Q, P, F, C> Drop for Polled<'_, T, Q, P, F, C> {
         self.parts.note_panic();
         self.method.release(self.slot);
         if let Some(handle) = self.handle.take() {
-            if let Some(since) = self.since {
-                self.parts.answered(handle.key(), since, self.cx.now());
+            match self.since {
+                Some(since) => self.parts.answered(handle.key(), since, self.cx.now()),
+                None => {
+                    let task = Task { kind: self.method.kind, slot: self.slot };
+                    self.parts.local.unwatch(task);
+                }
             }
             // R12.
             self.cx.reject(handle, RejectCode::HandlerFailed);
@@ -320,8 +324,9 @@ where
         core::mem::forget(polled);
         let Poll::Ready((service, result)) = outcome else { return handle };
         let handle = handle.expect("it was just put there");
-        if let Some(since) = since {
-            parts.answered(handle.key(), since, cx.now());
+        match since {
+            Some(since) => parts.answered(handle.key(), since, cx.now()),
+            None => parts.local.unwatch(task),
         }
         self.spare = Some(service);
         let slot = &mut self.slots[index as usize];
