@@ -1,5 +1,6 @@
 //! What callers of any system do around their calls: count them, time some, and end with the turn.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use petasos_base::{SystemClock, Time};
 
 use super::phase::Turn;
 
-/// Of a window of calls one in so many is timed, since reading the clock takes as long as a tenth
-/// of a fast call. It is also how often each caller looks for the turn's end.
-const SAMPLE: u64 = 8;
+/// Of a window of calls one in so many is timed, since reading the clock twice takes as long as a
+/// fifth of a fast call. It is also how often each caller looks for the turn's end; they do so one
+/// after the other, so that some caller looks soon enough.
+const SAMPLE: u64 = 32;
 
 /// The end of a turn, shared by all callers.
 #[derive(Clone)]
@@ -20,12 +22,16 @@ pub struct Pace {
     ends: Time,
     over: Arc<AtomicBool>,
     sample: u64,
+    /// After how many calls the next caller looks first.
+    first: Cell<u64>,
 }
 
 /// One caller's count.
 pub struct Meter {
     pace: Pace,
     completed: u64,
+    /// Calls until one is timed.
+    untimed: u64,
     /// When the call under way was begun, if it is timed.
     begun: Option<Time>,
     sampled_ns: Vec<u64>,
@@ -45,12 +51,14 @@ impl Pace {
         let begun = clock.now();
         let over = Arc::new(AtomicBool::new(false));
         let sample = if callers == 1 { 1 } else { SAMPLE };
-        Pace { ends: begun + duration, clock, begun, over, sample }
+        Pace { ends: begun + duration, clock, begun, over, sample, first: Cell::new(0) }
     }
 
     /// The count of one caller, who has done nothing yet.
     pub fn meter(&self) -> Meter {
-        Meter { pace: self.clone(), completed: 0, begun: None, sampled_ns: Vec::new() }
+        let untimed = self.first.replace((self.first.get() + 1) % self.sample);
+        let (begun, sampled_ns) = (None, Vec::new());
+        Meter { pace: self.clone(), completed: 0, untimed, begun, sampled_ns }
     }
 
     /// What all callers did.
@@ -71,13 +79,15 @@ impl Meter {
     /// Whether to make another call, which begins now.
     #[inline]
     pub fn goes_on(&mut self) -> bool {
-        if self.completed.is_multiple_of(self.pace.sample) {
+        if self.untimed == 0 {
+            self.untimed = self.pace.sample;
             let now = self.pace.clock.now();
             if now >= self.pace.ends {
                 self.pace.over.store(true, Ordering::Relaxed);
             }
             self.begun = Some(now);
         }
+        self.untimed -= 1;
         !self.pace.over.load(Ordering::Relaxed)
     }
 
