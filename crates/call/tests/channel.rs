@@ -224,48 +224,30 @@ fn another_session_is_opened_when_the_first_waiting_call_has_waited_a_millisecon
     assert_eq!(driver.session(11), running[1], "the first session is filled first");
 }
 
-/// Each millisecond `per_ms` calls have to wait, each until the call before it has ended. The time
-/// at which another session is asked for.
-fn grows_at(per_ms: u64) -> Option<u64> {
+/// Calls that have to wait, each until the one before it has ended, `gap_ns` later. After how many
+/// another session is asked for.
+fn grows_after(gap_ns: u64) -> Option<u64> {
     let mut driver = Driver::new(Balance::PickFirst, 1);
     driver.core.connect();
     driver.connects(0);
     let session = driver.connected(1, 1, 0);
     driver.session(0);
-    let nanos = |turn: u64| Time::from_nanos(turn * MS / per_ms);
-    (0..20 * per_ms).find(|&turn| {
-        let now = nanos(turn);
-        let Pick::Wait(ticket) = driver.core.pick(CallOptions::default(), now, &mut Rng::new(1))
-        else {
+    (0..50).find(|&turn| {
+        let [now, later] = [turn, turn + 1].map(|turn| Time::from_nanos(turn * gap_ns));
+        let Pick::Wait(_) = driver.core.pick(CallOptions::default(), now, &mut Rng::new(1)) else {
             panic!("the slot is taken")
         };
         let action = driver.core.poll_action(now);
-        driver.core.handle_ended(session, None, nanos(turn + 1));
-        let given = driver.core.poll_waiting(nanos(turn + 1), &mut Rng::new(1));
-        assert_eq!(given, Some((ticket, Ok(session))));
+        driver.core.handle_ended(session, None, later);
+        assert!(driver.core.poll_waiting(later, &mut Rng::new(1)).is_some());
         matches!(action, Some(Action::Connect { slots: 64, .. }))
     })
 }
 
 #[test]
 fn another_session_is_opened_when_calls_wait_again_and_again_for_a_millisecond() {
-    assert_eq!(grows_at(10), Some(10), "a tenth of a millisecond each");
-    assert_eq!(grows_at(2), Some(2));
-}
-
-#[test]
-fn calls_that_wait_now_and_then_open_no_session() {
-    let mut driver = Driver::new(Balance::PickFirst, 1);
-    driver.core.connect();
-    driver.connects(0);
-    let session = driver.connected(1, 1, 0);
-    driver.session(0);
-    for ms in (0..100).step_by(2) {
-        let ticket = driver.wait(CallOptions::default(), ms);
-        assert_eq!(driver.connects(ms), []);
-        driver.ended(session, ms);
-        assert_eq!(driver.outcome(ms), Some((ticket, Ok(session))));
-    }
+    assert_eq!([MS / 10, MS / 2].map(grows_after), [Some(10), Some(2)]);
+    assert_eq!(grows_after(2 * MS), None, "that is now and then");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Services bound to channels, and unary calls.
 
+mod begun;
+
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
@@ -14,6 +16,7 @@ use petasos_call::policy::MethodPolicy;
 use petasos_call::{Answer, Codec, Encoding, Failure, Metadata, RequestHead, Status};
 use petasos_message::{Message, Msg};
 
+use self::begun::Begun;
 use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
 use crate::codec::{framed, framed_native, read_response, unencodable};
 use crate::compression::ChosenCodec;
@@ -377,22 +380,6 @@ enum Stage<P> {
     Limited(Box<Limited<P>>),
     Failed(Status),
     Over,
-}
-
-/// A place in a loop's table, in one word.
-#[derive(Clone, Copy)]
-struct Begun(u64);
-
-impl Begun {
-    #[inline(always)]
-    fn new((index, generation): At) -> Begun {
-        Begun(u64::from(generation) << 32 | u64::from(index))
-    }
-
-    #[inline(always)]
-    fn at(self) -> At {
-        (self.0 as u32, (self.0 >> 32) as u32)
-    }
 }
 
 const _: () = assert!(size_of::<Stage<()>>() == 16);

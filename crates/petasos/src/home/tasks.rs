@@ -15,8 +15,7 @@ use super::shared::TaskWaker;
 type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Slot {
-    /// `None` while it is polled, and when it is free. In a box, since it is taken out for each poll
-    /// and put back.
+    /// `None` while it is polled, and when it is free. In a box, as it is taken out for each poll.
     body: Option<Box<Body>>,
     alarm: Arc<TaskWaker>,
 }

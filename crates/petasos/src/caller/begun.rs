@@ -1,0 +1,19 @@
+//! Where a call that has begun is, as short as can be: see `Stage`.
+
+use crate::home::away::At;
+
+/// A place in a loop's table, in one word.
+#[derive(Clone, Copy)]
+pub(super) struct Begun(u64);
+
+impl Begun {
+    #[inline(always)]
+    pub(super) fn new((index, generation): At) -> Begun {
+        Begun(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    #[inline(always)]
+    pub(super) fn at(self) -> At {
+        (self.0 as u32, (self.0 >> 32) as u32)
+    }
+}
