@@ -243,7 +243,11 @@ impl Half {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(Ok(_))) => continue,
                 Poll::Ready(Some(Err(error))) => error,
-                Poll::Ready(None) => Reason::CANCEL.into(),
+                Poll::Ready(None) => match stream.poll_reset(cx) {
+                    Poll::Ready(Ok(reason)) => reason.into(),
+                    Poll::Ready(Err(error)) => error,
+                    Poll::Pending => Reason::CANCEL.into(),
+                },
             };
             return Poll::Ready(Err(self.fail(&error)));
         }

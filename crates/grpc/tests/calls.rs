@@ -9,7 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::{Server, Service, at, head, message, open, run, unary};
 use petasos_call::{Code, Metadata, Status};
-use petasos_grpc::{ClientConfig, ClientHead, Compression, Connection, GrpcConfig};
+use petasos_grpc::{
+    ClientConfig, ClientHead, Compression, Connection, FrameReader, FrameWriter, GrpcConfig,
+};
+use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 
 /// Far longer than any test.
@@ -56,29 +59,53 @@ fn messages_of_all_sizes_come_back() {
     });
 }
 
+/// Three turns of each of so many calls, all at once.
+async fn converse(calls: Vec<(FrameWriter, FrameReader)>) {
+    let turns = calls.into_iter().map(|(mut writer, mut reader)| {
+        tokio::spawn(async move {
+            for turn in 0..3_u8 {
+                writer.send(message(&[turn])).await.unwrap();
+                assert_eq!(reader.next().await.unwrap().as_deref(), Some(&[turn][..]));
+            }
+            writer.close();
+            assert_eq!(reader.next().await.unwrap(), None);
+        })
+    });
+    for turn in turns.collect::<Vec<_>>() {
+        turn.await.unwrap();
+    }
+}
+
+/// More calls than a server takes at a time: some wait, and come to their turn.
+const MANY: usize = 300;
+
+async fn many(connection: &Connection) -> Vec<(FrameWriter, FrameReader)> {
+    let mut calls = Vec::new();
+    for _ in 0..MANY {
+        calls.push(open(connection, "/echo").await);
+    }
+    calls
+}
+
 #[test]
 fn a_conversation_goes_in_turns_over_many_calls_at_once() {
     run(async {
         let server = Server::start(Service::new(), GrpcConfig::default()).await;
         let connection = server.connect().await;
-        let mut calls = Vec::new();
-        for _ in 0..300 {
-            calls.push(open(&connection, "/echo").await);
-        }
-        // More than the server takes at a time, so some wait; those come to their turn.
-        let turns = calls.into_iter().map(|(mut writer, mut reader)| {
-            tokio::spawn(async move {
-                for turn in 0..3_u8 {
-                    writer.send(message(&[turn])).await.unwrap();
-                    assert_eq!(reader.next().await.unwrap().as_deref(), Some(&[turn][..]));
-                }
-                writer.close();
-                assert_eq!(reader.next().await.unwrap(), None);
-            })
-        });
-        for turn in turns.collect::<Vec<_>>() {
-            turn.await.unwrap();
-        }
+        converse(many(&connection).await).await;
+    });
+}
+
+#[test]
+fn calls_wait_until_a_server_has_said_how_many_it_takes() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = listener.local_addr().unwrap().to_string();
+        let connection = Connection::connect(&target, ClientConfig::default()).await.unwrap();
+        let calls = many(&connection).await;
+        // Nobody has read anything so far, nor said.
+        let _server = Server::start_on(listener, Service::new(), GrpcConfig::default());
+        converse(calls).await;
     });
 }
 

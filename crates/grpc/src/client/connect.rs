@@ -104,10 +104,15 @@ fn parse(target: &str) -> Result<Authority, Status> {
     authority.ok_or_else(|| Status::invalid_argument(format!("`{target}` is no host:port")))
 }
 
+/// Calls that are under way at most before the server has said how many it takes: it should take so
+/// many (RFC 9113, 6.5.2), and may refuse more.
+const STREAMS_AT_FIRST: usize = 100;
+
 fn settings(config: &ClientConfig) -> h2::client::Builder {
     let mut settings = h2::client::Builder::new();
     settings
         .enable_push(false)
+        .initial_max_send_streams(STREAMS_AT_FIRST)
         .max_header_list_size(config.header_bytes_max)
         .initial_window_size(config.stream_window_bytes)
         .initial_connection_window_size(config.connection_window_bytes)

@@ -76,6 +76,10 @@ pub struct Server {
 impl Server {
     pub async fn start(service: Service, config: GrpcConfig) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has ports");
+        Server::start_on(listener, service, config)
+    }
+
+    pub fn start_on(listener: TcpListener, service: Service, config: GrpcConfig) -> Server {
         let address = listener.local_addr().expect("it is bound");
         let drain = Drain::new();
         let task = tokio::spawn(serve(listener, Arc::new(service), config, drain.clone()));
