@@ -157,6 +157,13 @@ impl Ends {
         let over = Arc::new(Over { origin, ..Over::default() });
         (Origin::Watched(over.clone()), Ends(over))
     }
+
+    /// [`Ends::of`], in the origin's place.
+    pub(crate) fn watch(origin: &mut Origin) -> Ends {
+        let (watched, ends) = Ends::of(core::mem::take(origin));
+        *origin = watched;
+        ends
+    }
 }
 
 impl Drop for Ends {

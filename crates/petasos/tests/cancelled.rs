@@ -3,19 +3,18 @@
 
 mod flow;
 
-use std::future::{Future, pending};
-use std::sync::{Arc, Mutex, mpsc};
+use std::future::pending;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
+use flow::in_time;
 use flow::{World, asking, chunk, plan};
 use petasos::grpc::GrpcConfig;
 use petasos::{
-    Cancelled, Channel, Placement, Request, Response, Sender, Server, Status, Streaming, block_on,
+    Cancelled, Channel, Placement, Request, Response, Sender, Server, Status, Streaming,
 };
 use petasos_base::sync::{AtomicU64, Ordering};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A service whose handlers ask, as they are told.
 #[derive(Clone, Default)]
@@ -220,18 +219,6 @@ fn what_was_asked_for_is_told_of_the_end_of_the_loop() {
     drop(call);
     drop(world);
     assert_eq!(asker.kept(), [true]);
-}
-
-/// Runs a test on a thread without a loop; it fails rather than hangs.
-fn in_time<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
-    let (done, over) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        block_on(test());
-        done.send(()).expect("somebody waits");
-    });
-    let outcome = over.recv_timeout(PATIENCE);
-    assert!(!matches!(outcome, Err(mpsc::RecvTimeoutError::Timeout)), "it hangs");
-    thread.join().expect("the test does not fail");
 }
 
 /// A server of both ports, and a client of each.

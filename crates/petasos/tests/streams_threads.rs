@@ -2,7 +2,6 @@
 
 mod flow;
 
-use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -10,24 +9,12 @@ use std::time::Duration;
 
 use flow::generated::{FlowClient, FlowServer};
 use flow::*;
+use flow::{PATIENCE, in_time};
 use petasos::{Channel, Code, Loop, LoopConfig, Security, Server, block_on};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the client of a test finds its server.
 const SERVER: &str = "PETASOS_TEST_STREAMS_CLIENT";
 const IS_SERVER: &str = "PETASOS_TEST_STREAMS_SERVER";
-
-/// Runs a test on a thread without a loop; it fails rather than hangs.
-fn in_time<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
-    let (done, over) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        block_on(test());
-        done.send(()).expect("somebody waits");
-    });
-    let outcome = over.recv_timeout(PATIENCE);
-    assert!(!matches!(outcome, Err(mpsc::RecvTimeoutError::Timeout)), "it hangs");
-    thread.join().expect("the test does not fail");
-}
 
 fn serve(service: &Service) -> Server {
     let server = Server::builder().add(FlowServer::new(service.clone()));

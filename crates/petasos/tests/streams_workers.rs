@@ -3,12 +3,12 @@
 
 mod flow;
 
-use std::future::Future;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
 use flow::*;
+use flow::{PATIENCE, in_time};
 use petasos::grpc::GrpcConfig;
 use petasos::{
     Channel, Code, Metrics, Placement, Request, Response, Sender, Server, ServerBuilder, Status,
@@ -16,7 +16,6 @@ use petasos::{
 };
 use petasos_base::sync::{AtomicU64, Ordering};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const METHODS: [&str; 3] = ["flow.Flow/Produce", "flow.Flow/Collect", "flow.Flow/Chat"];
 
 /// The service of the other tests, which notes where it runs, and blocks if it is asked to.
@@ -71,18 +70,6 @@ impl Flow for Noting {
         out.send(first).await?;
         self.inner.chat(chunks, out).await
     }
-}
-
-/// Runs a test on a thread without a loop; it fails rather than hangs.
-fn in_time<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
-    let (done, over) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        block_on(test());
-        done.send(()).expect("somebody waits");
-    });
-    let outcome = over.recv_timeout(PATIENCE);
-    assert!(!matches!(outcome, Err(mpsc::RecvTimeoutError::Timeout)), "it hangs");
-    thread.join().expect("the test does not fail");
 }
 
 fn builder(service: &Noting) -> ServerBuilder {

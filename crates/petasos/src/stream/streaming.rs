@@ -177,9 +177,7 @@ impl<T: Message> Streaming<T> {
 
     /// From now on the call is over when what this gives is dropped.
     pub(crate) fn watch(&mut self) -> Ends {
-        let (origin, ends) = Ends::of(core::mem::take(&mut self.origin));
-        self.origin = origin;
-        ends
+        Ends::watch(&mut self.origin)
     }
 
     /// At a server: where the call belongs in a distributed trace, if it does.

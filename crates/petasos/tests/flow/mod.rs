@@ -6,15 +6,30 @@ pub mod generated;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
-use petasos::{Loop, Msg, Request, Response, Sender, Status, Streaming};
+use petasos::{Loop, Msg, Request, Response, Sender, Status, Streaming, block_on};
 use petasos_base::{Clock, Time, VirtualClock};
 use petasos_endpoint::{EndpointConfig, SessionConfig};
 use petasos_netio::memory::{Hub, MemoryConfig};
+
+/// Far longer than any test.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a test on a thread without a loop; it fails rather than hangs.
+pub fn in_time<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    let (done, over) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        block_on(test());
+        done.send(()).expect("somebody waits");
+    });
+    let outcome = over.recv_timeout(PATIENCE);
+    assert!(!matches!(outcome, Err(mpsc::RecvTimeoutError::Timeout)), "it hangs");
+    thread.join().expect("the test does not fail");
+}
 
 /// What the service has seen.
 #[derive(Default)]
