@@ -10,11 +10,14 @@ mod conformance;
 mod deny;
 mod icount;
 mod readme;
+mod task;
 mod tidy;
 mod tools;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use task::{TaskResult, target_folder};
 
 const USAGE: &str = "\
 usage: cargo xtask <task>
@@ -22,7 +25,7 @@ usage: cargo xtask <task>
 tasks:
   ci [STEP…]          run every check, or the named steps, in order; stop at the first failure
   ci --list           list the steps
-  tidy                check what the compiler does not: layers, lengths, unsafe, specification
+  tidy                check what the compiler does not: layers, modules, lengths, unsafe, spec
   icount              measure instructions per RPC under callgrind
   icount --check      the same, and fail if they exceed what xtask/icount.toml allows
   icount --update     the same, and write xtask/icount.toml
@@ -32,9 +35,6 @@ tasks:
   conformance grpc    run the connect project's suite on our gRPC client and server, likewise
   conformance interop run gRPC's interoperability tests with grpc-go at the other end, likewise
 ";
-
-/// Why a task failed, in words for the person at the terminal.
-type TaskResult = Result<(), String>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,12 +78,6 @@ fn root() -> PathBuf {
     let here = std::env::var_os("CARGO_MANIFEST_DIR");
     let here = here.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.parent().expect("xtask lies in the workspace's folder").to_owned()
-}
-
-/// Where builds that must not disturb the main one go.
-fn target_folder(root: &Path, name: &str) -> PathBuf {
-    let main = std::env::var_os("CARGO_TARGET_DIR");
-    main.map_or_else(|| root.join("target"), |folder| root.join(folder)).join(name)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the compiler does not check: layers, lengths, `unsafe`, atomics, and that every rule of
-//! the specification is cited by code and by a test.
+//! What the compiler does not check: layers of crates, the order of modules in them, lengths,
+//! `unsafe`, atomics, and that every rule of the specification is cited by code and by a test.
 //!
 //! Each check is a function from text to findings, so that its tests feed it small texts. Reading
 //! the tree is done once, here. Exceptions stand in `xtask/tidy-allow.txt` with their reasons; one
@@ -9,6 +9,7 @@ mod allow;
 mod bans;
 mod layers;
 mod lengths;
+mod modules;
 mod scan;
 mod spec;
 mod unsafety;
@@ -91,6 +92,7 @@ fn check_files(files: &[TextFile]) -> Vec<Finding> {
         findings.extend(unsafety::check(source, &mut allow));
         findings.extend(bans::check(source, &mut allow));
     }
+    findings.extend(modules::check(&sources, &mut allow));
     for file in files {
         findings.extend(lengths::check_width(file));
     }

@@ -17,8 +17,10 @@ pub struct Source {
     pub code: Vec<char>,
     /// The text with everything but comments blanked.
     pub comments: Vec<char>,
-    /// Lines, counted from 1, that are compiled for tests only; every line of a test file.
-    tests: Vec<(usize, usize)>,
+    /// Lines, counted from 1, of items that are compiled for tests only.
+    test_items: Vec<(usize, usize)>,
+    /// Whether the whole file is for tests.
+    is_test_file: bool,
 }
 
 /// A function with a body.
@@ -37,13 +39,19 @@ impl Source {
     pub fn new(path: &Path, text: &str) -> Source {
         let chars: Vec<char> = text.chars().collect();
         let (code, comments) = Masks::split(&chars);
-        let tests = if is_test_path(path) { vec![(1, usize::MAX)] } else { test_regions(&code) };
-        Source { path: path.to_owned(), text: text.to_owned(), code, comments, tests }
+        let test_items = test_regions(&code);
+        let (path, text) = (path.to_owned(), text.to_owned());
+        Source { is_test_file: is_test_path(&path), path, text, code, comments, test_items }
     }
 
     /// Whether `line` is compiled for tests only.
     pub fn is_test(&self, line: usize) -> bool {
-        self.tests.iter().any(|(first, last)| (*first..=*last).contains(&line))
+        self.is_test_file || self.in_test_item(line)
+    }
+
+    /// Whether `line` is in an item under `#[cfg(test)]`, whatever the file is for.
+    pub fn in_test_item(&self, line: usize) -> bool {
+        self.test_items.iter().any(|(first, last)| (*first..=*last).contains(&line))
     }
 
     /// Lines of code, comments and literals blanked, each with its number.
@@ -104,13 +112,15 @@ fn is_test_path(path: &Path) -> bool {
         || TEST_CRATES.iter().any(|folder| path.starts_with(folder))
 }
 
-/// First and last line of each item under `#[cfg(test)]`.
+/// First and last line of each item under `#[cfg(test)]` or `#[cfg(all(test, …))]`.
 fn test_regions(code: &[char]) -> Vec<(usize, usize)> {
-    let needle: Vec<char> = "#[cfg(test)]".chars().collect();
-    let starts = (0..code.len()).filter(|at| code[*at..].starts_with(&needle));
+    let needles = ["#[cfg(test)]", "#[cfg(all(test,"].map(|text| text.chars().collect::<Vec<_>>());
+    let starts = (0..code.len())
+        .filter(|at| needles.iter().any(|needle| code[*at..].starts_with(needle.as_slice())));
     starts
         .map(|at| {
-            let end = item_end(code, at + needle.len()).unwrap_or(code.len() - 1);
+            let attribute = code[at..].iter().position(|c| *c == ']').unwrap_or(0) + 1;
+            let end = item_end(code, at + attribute).unwrap_or(code.len() - 1);
             (line_at(code, at), line_at(code, end))
         })
         .collect()
