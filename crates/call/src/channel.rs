@@ -167,7 +167,7 @@ pub enum Action {
     Close(SessionIndex),
     /// Probe the server with a bind; then [`ChannelCore::handle_probed`]. It takes a slot.
     Probe(SessionIndex),
-    /// Look the name up; then [`ChannelCore::handle_addresses`] or
+    /// Look the name up; then [`ChannelCore::handle_resolved`] or
     /// [`ChannelCore::handle_unresolved`].
     Resolve,
 }

@@ -446,15 +446,28 @@ fn names_are_looked_up_at_first_every_half_minute_and_after_failures() {
     assert_eq!(driver.outcome(5), Some((ticket, Err(PickError::NoAddress))));
     assert_eq!(driver.actions(700), []);
     assert_eq!(driver.actions(1300), [Action::Resolve]);
-    driver.core.handle_addresses(&[address(1), address(1)], at(1301));
+    driver.core.handle_resolved(&[address(1), address(1)], at(1301));
     assert_eq!(driver.connects(1301), [(1, 32)]);
     let session = driver.connected(1, 8, 1302);
     assert_eq!(driver.actions(31_300), []);
     assert_eq!(driver.actions(31_301), [Action::Resolve]);
-    driver.core.handle_addresses(&[address(1)], at(31_302));
+    driver.core.handle_resolved(&[address(1)], at(31_302));
     driver.core.handle_lost(session, at(31_310));
     assert_eq!(driver.connects(31_310), [(1, 32)]);
     assert_eq!(driver.actions(32_301), [Action::Resolve], "a second after the last one");
+}
+
+#[test]
+fn addresses_that_are_given_during_a_lookup_do_not_start_another() {
+    let config = ChannelConfig { resolves: true, ..ChannelConfig::default() };
+    let mut driver = Driver { core: ChannelCore::new(config), rng: Rng::new(1) };
+    driver.wait(CallOptions::default(), 0);
+    assert_eq!(driver.actions(0), [Action::Resolve]);
+    driver.core.handle_addresses(&[address(1)], at(1));
+    assert_eq!(driver.connects(1), [(1, 32)]);
+    assert_eq!(driver.actions(60_000), [], "the first lookup has not ended");
+    driver.core.handle_resolved(&[address(1)], at(60_000));
+    assert_eq!(driver.actions(90_000), [Action::Resolve]);
 }
 
 #[test]

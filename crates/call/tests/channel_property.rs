@@ -87,13 +87,19 @@ impl World {
         self.now + Duration::from_secs(20)
     }
 
+    /// Addresses are given to the channel, whether it looks them up or not.
     fn relist(&mut self) {
+        let list = self.random_addresses();
+        self.core.handle_addresses(&list, self.now);
+    }
+
+    fn random_addresses(&mut self) -> Vec<Address> {
         let share = self.rng.below(10) as f64 / 10.0;
         let address = |at| SocketAddr::from((Ipv4Addr::LOCALHOST, at as u16));
         let all = (1..=ADDRESSES).map(address);
         let list: Vec<Address> = all.filter(|_| self.rng.chance(share)).collect();
-        self.core.handle_addresses(&list, self.now);
-        self.listed = list.into_iter().collect();
+        self.listed = list.iter().copied().collect();
+        list
     }
 
     fn call(&mut self) {
@@ -181,7 +187,8 @@ impl World {
             if self.rng.chance(0.3) {
                 self.core.handle_unresolved(self.now, &mut self.rng);
             } else {
-                self.relist();
+                let list = self.random_addresses();
+                self.core.handle_resolved(&list, self.now);
             }
         }
     }
@@ -265,7 +272,6 @@ impl World {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         self.core.handle_addresses(&[address], self.now);
         self.listed = HashSet::from([address]);
-        self.lookups = 0;
         for _ in 0..20_000 {
             self.poll();
             if self.over == self.made && self.connects.is_empty() {
@@ -280,7 +286,9 @@ impl World {
             while !self.calls.is_empty() {
                 self.end_call();
             }
-            self.lookups = 0;
+            if core::mem::take(&mut self.lookups) > 0 {
+                self.core.handle_resolved(&[address], self.now);
+            }
             self.poll();
             let soon = self.now + Duration::from_secs(1);
             self.now = self.core.next_timeout().min(soon);
@@ -307,14 +315,24 @@ proptest! {
         streams in any::<bool>(),
         resolves in any::<bool>(),
         seed in any::<u64>(),
-        steps in 1..4000,
+        steps in 1..4000_u32,
     ) {
-        let mut world = World::new(balance, streams, resolves, seed);
-        world.relist();
-        for _ in 0..steps {
-            world.step();
-        }
-        world.settle();
-        prop_assert_eq!(world.waiting.len(), 0);
+        run(balance, streams, resolves, seed, steps);
     }
+}
+
+fn run(balance: Balance, streams: bool, resolves: bool, seed: u64, steps: u32) {
+    let mut world = World::new(balance, streams, resolves, seed);
+    world.relist();
+    for _ in 0..steps {
+        world.step();
+    }
+    world.settle();
+    assert_eq!(world.waiting.len(), 0);
+}
+
+/// Issue 10: addresses that came during a lookup let the channel ask for a second one.
+#[test]
+fn issue_10_one_lookup_at_a_time() {
+    run(Balance::PowerOfTwo, false, true, 10_757_290_068_091_230_098, 1210);
 }

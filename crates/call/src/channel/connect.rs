@@ -58,7 +58,7 @@ pub(super) struct Lookups {
     under_way: bool,
     next_at: Time,
     last: Option<Time>,
-    /// A lookup has ended, or addresses were given.
+    /// Whether a lookup has ended, or addresses have been given.
     told: bool,
     backoff: Backoff,
 }
@@ -88,18 +88,21 @@ impl Lookups {
         Ok(())
     }
 
-    fn on_success(&mut self, now: Time) {
-        (self.under_way, self.told) = (false, true);
+    /// Addresses are known. A lookup that is under way goes on: its answer is still to come.
+    fn on_addresses(&mut self, now: Time) {
+        self.told = true;
         self.next_at = now.plus_nanos(LOOKUP_NANOS);
-        self.backoff = Backoff::default();
     }
 }
 
 impl ChannelCore {
     /// The addresses of the channel's servers, in order of preference. Servers that are not on the
     /// list any more get no more calls, and are closed when those that run have ended.
+    ///
+    /// They were given, or found by somebody else's lookup. The answer to [`Action::Resolve`] is
+    /// [`ChannelCore::handle_resolved`].
     pub fn handle_addresses(&mut self, list: &[Address], now: Time) {
-        self.lookups.on_success(now);
+        self.lookups.on_addresses(now);
         let listed: HashSet<&Address> = list.iter().collect();
         for number in core::mem::take(&mut self.order) {
             if !listed.contains(&self.peers[number as usize].address) {
@@ -115,7 +118,14 @@ impl ChannelCore {
         self.judge();
     }
 
-    /// The channel's name could not be looked up. What is known of it stays.
+    /// The lookup that [`Action::Resolve`] asked for has found these addresses.
+    pub fn handle_resolved(&mut self, list: &[Address], now: Time) {
+        self.lookups.under_way = false;
+        self.lookups.backoff = Backoff::default();
+        self.handle_addresses(list, now);
+    }
+
+    /// The lookup that [`Action::Resolve`] asked for has failed. What is known of the name stays.
     pub fn handle_unresolved(&mut self, now: Time, rng: &mut Rng) {
         (self.lookups.under_way, self.lookups.told) = (false, true);
         self.lookups.backoff.on_failure(rng);

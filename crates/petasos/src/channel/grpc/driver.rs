@@ -174,7 +174,7 @@ async fn resolve(channel: Weak<Inner>, targets: Vec<String>) {
         state.core.handle_unresolved(inner.now(), &mut state.rng);
     } else {
         state.names.extend(names);
-        state.core.handle_addresses(&found, inner.now());
+        state.core.handle_resolved(&found, inner.now());
     }
     inner.changed.notify_one();
 }

@@ -146,21 +146,26 @@ impl Channels {
         now: Time,
     ) {
         let streams = self.entry(channel).and_then(|entry| entry.streams);
-        for channel in [Some(channel), streams].into_iter().flatten() {
+        for number in [Some(channel), streams].into_iter().flatten() {
             let Channels { list, rng, .. } = &mut *self;
-            let entry = list.get_mut(channel as usize).and_then(Option::as_mut);
+            let entry = list.get_mut(number as usize).and_then(Option::as_mut);
             let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else { return };
-            match &found {
-                Ok(addresses) => {
+            // The channel for streams learns the addresses too, but asks for lookups of its own.
+            match (&found, number == channel) {
+                (Ok(addresses), asked) => {
                     entry.return_leases(now);
-                    entry.core.handle_addresses(addresses, now);
+                    match asked {
+                        true => entry.core.handle_resolved(addresses, now),
+                        false => entry.core.handle_addresses(addresses, now),
+                    }
                 }
-                Err(error) => {
+                (Err(error), true) => {
                     entry.last_error = error.to_string();
                     entry.core.handle_unresolved(now, rng);
                 }
+                (Err(_), false) => continue,
             }
-            self.stir(channel);
+            self.stir(number);
         }
     }
 }
