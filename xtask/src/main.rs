@@ -10,6 +10,7 @@ mod conformance;
 mod deny;
 mod icount;
 mod readme;
+mod soak;
 mod task;
 mod tidy;
 mod tools;
@@ -30,6 +31,7 @@ tasks:
   icount --check      the same, and fail if they exceed what xtask/icount.toml allows
   icount --update     the same, and write xtask/icount.toml
   icount --typed      what typed calls cost beside raw ones and their messages
+  soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told
   conformance protobuf
                       run protobuf's own conformance suite, which is fetched where it can be
   conformance grpc    run the connect project's suite on our gRPC client and server, likewise
@@ -60,6 +62,11 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["icount", "--typed"] => icount::run_typed(&root(), None),
         ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
         ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),
+        ["soak"] => soak::run(&root(), 60),
+        ["soak", "--minutes", minutes] => match minutes.parse() {
+            Ok(minutes) => soak::run(&root(), minutes),
+            Err(_) => Err(format!("`{minutes}` is no number of minutes")),
+        },
         ["conformance", "protobuf"] => conformance::protobuf(&root()),
         ["conformance", "grpc"] => conformance::grpc(&root()),
         ["conformance", "interop"] => conformance::interop(&root()),

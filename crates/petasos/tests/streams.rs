@@ -4,8 +4,10 @@ mod flow;
 
 use std::time::Duration;
 
+use flow::generated::FlowServer;
 use flow::*;
 use petasos::{Code, Request};
+use petasos_buf::PoolConfig;
 
 /// What an end of a stream may hold back: R17, and what the sender queues.
 const HELD_BYTES_MAX: u64 = 5 * (128 << 10);
@@ -54,6 +56,22 @@ fn empty_streams_and_empty_messages_are_told_apart() {
         drop(out);
         assert_eq!(drain(&mut back, 0).await, Ok(0));
     });
+}
+
+/// Issue 10: the answer of a handler that ran found no memory, and the caller was told that the
+/// server had no room for the request. So a retry would have run the handler twice.
+#[test]
+fn issue_10_an_answer_without_memory_is_not_taken_for_a_refusal() {
+    let pool = PoolConfig { lent_bytes_max: 4096, ..PoolConfig::default() };
+    let world = World::with_pool(pool);
+    world.home.serve(FlowServer::new(world.service.clone())).expect("it is the only service");
+    world.run(async {
+        let mut chunks = world.client.produce(plan("", 10, 1000)).await.expect("it begins");
+        let status = drain(&mut chunks, 1000).await.expect_err("there is no memory");
+        assert_eq!((status.code(), status.message()), (Code::Internal, "the handler failed"));
+    });
+    assert_eq!(world.service.seen().begun, 1);
+    world.check_unary();
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
 use petasos::{Loop, Msg, Request, Response, Sender, Status, Streaming, block_on};
 use petasos_base::{Clock, Time, VirtualClock};
+use petasos_buf::PoolConfig;
 use petasos_endpoint::{EndpointConfig, SessionConfig};
 use petasos_netio::memory::{Hub, MemoryConfig};
 
@@ -286,9 +287,14 @@ impl World {
 
     /// Whose service is still to be served.
     pub fn bare() -> World {
+        World::with_pool(PoolConfig::default())
+    }
+
+    /// Likewise, with these limits of the endpoint's memory.
+    pub fn with_pool(pool: PoolConfig) -> World {
         let time = VirtualClock::default();
         let session = SessionConfig { message_bytes_max: 16 << 20, ..SessionConfig::default() };
-        let config = EndpointConfig { seed: Some(5), session, ..EndpointConfig::default() };
+        let config = EndpointConfig { seed: Some(5), session, pool, ..EndpointConfig::default() };
         let port = Hub::direct(MemoryConfig::default()).port();
         let home = Loop::over(config, port, Clock::Virtual(time.clone()));
         let home = home.expect("this thread has no other loop");
