@@ -61,6 +61,7 @@ pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status, TraceContex
 pub use petasos_endpoint::{Credentials, Pem, PemFiles, TlsConfig};
 #[cfg(feature = "grpc")]
 pub use petasos_grpc as grpc;
+pub use petasos_macros::message;
 pub use petasos_message as message;
 pub use petasos_message::Msg;
 pub use request::{Request, Response};

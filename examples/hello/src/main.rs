@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use petasos::grpc::GrpcConfig;
-use petasos::{Channel, Request, Response, Server, Status};
+use petasos::{Channel, Request, Response, Server, Status, message};
 
 use hello::{Greeter, GreeterClient, GreeterServer, Greeting, Name};
 
@@ -21,9 +21,8 @@ impl Greeter for Friendly {
         if request.name().is_empty() {
             return Err(Status::invalid_argument("nobody is named"));
         }
-        let mut greeting = Greeting::new();
-        greeting.edit().set_text(format!("hello, {}", request.name()));
-        Ok(Response::new(greeting))
+        let text = format!("hello, {}", request.name());
+        Ok(Response::new(message!(Greeting { text })))
     }
 }
 
@@ -38,9 +37,7 @@ fn serve() -> Result<Server, Box<dyn Error>> {
 
 async fn greet(address: &str, name: &str) -> Result<String, Box<dyn Error>> {
     let greeter = GreeterClient::new(Channel::connect(address).await?);
-    let mut request = Name::new();
-    request.edit().set_name(name);
-    let greeting = greeter.greet(request).await?;
+    let greeting = greeter.greet(message!(Name { name })).await?;
     Ok(greeting.text().to_owned())
 }
 

@@ -5,6 +5,7 @@
 
 mod calls;
 mod kinds;
+mod literals;
 mod names;
 mod notes;
 mod protos;

@@ -1,0 +1,30 @@
+//! What a message expression consists of.
+
+use proc_macro::{Ident, TokenStream};
+
+/// `Type { field: value, …, ..base }`.
+pub(crate) struct Message {
+    /// The path of the message's type.
+    pub(crate) path: TokenStream,
+    pub(crate) fields: Vec<Field>,
+    /// The message that it begins with.
+    pub(crate) base: Option<TokenStream>,
+}
+
+pub(crate) struct Field {
+    pub(crate) name: Ident,
+    pub(crate) value: Value,
+}
+
+pub(crate) enum Value {
+    /// Any expression.
+    Plain(TokenStream),
+    /// `{ field: value, … }`
+    Message(Vec<Field>),
+    /// `[ … ]`
+    List(Vec<Value>),
+    /// `{ key => value, … }`
+    Map(Vec<(TokenStream, Value)>),
+    /// `..iterator`
+    Spread(TokenStream),
+}
