@@ -18,6 +18,6 @@ mod wheel;
 pub use clock::{Clock, SystemClock, VirtualClock};
 pub use doorbell::Doorbell;
 pub use prefetch::{prefetch, prefetch_head};
-pub use rng::{Rng, random_seed};
+pub use rng::{Rng, random_seed, secret_u64};
 pub use time::Time;
 pub use wheel::{SLOTS_MAX, Wheel};

@@ -1,7 +1,5 @@
 //! A small seeded generator: simulation replays from its seed, so the algorithm is fixed here.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 ///
 /// Not for secrets.
@@ -42,7 +40,16 @@ impl Rng {
 
 /// A seed from the operating system's randomness, different in every call.
 pub fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
+    secret_u64()
+}
+
+/// A number that nobody can guess, from the system's cryptographic generator: a system call, for
+/// set-up and not for every packet.
+///
+/// # Panics
+/// If the system has no randomness, which Linux has from early boot on.
+pub fn secret_u64() -> u64 {
+    getrandom::u64().expect("the system gives random numbers")
 }
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ pub struct EndpointConfig {
     /// How long a key of a sealed session lasts. The peers must have the same; there is no reason
     /// to change it but tests of rotation.
     pub key_life: KeyLife,
-    /// The seed of session tags and injected faults; `None` takes one from the system.
+    /// For simulations and tests that replay: the seed of session tags and injected faults. Tags
+    /// can be guessed then. `None` takes each tag from the system's cryptographic generator.
     pub seed: Option<u64>,
 }
 

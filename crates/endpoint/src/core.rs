@@ -7,7 +7,7 @@
 //! - `request_bytes` is the sum of [`counted_bytes`] of the requests of all calls that have not
 //!   ended.
 
-use petasos_base::{Rng, Time, Wheel};
+use petasos_base::{Rng, Time, Wheel, random_seed};
 use petasos_buf::{MsgBuf, Pool};
 use petasos_netio::Route;
 use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
@@ -22,6 +22,7 @@ use crate::node::Outside;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::share::Half;
 use crate::stats::LoopStats;
+use crate::tags::Tags;
 use crate::timers::{TimerEntry, TimerWheel};
 use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
 
@@ -78,7 +79,7 @@ pub(crate) struct Core<S> {
     pub(crate) hooks: Hooks<S>,
     /// Requests whose sessions are gone, for the hook to be told.
     pub(crate) abandoned: Vec<RequestKey>,
-    pub(crate) rng: Rng,
+    pub(crate) tags: Tags,
     pub(crate) faults: Option<Faults>,
     pub(crate) stats: LoopStats,
     pub(crate) closed_clients: ClientStats,
@@ -91,8 +92,7 @@ pub(crate) struct Core<S> {
 
 impl<S> Core<S> {
     pub(crate) fn new(config: EndpointConfig, congestion: CongestionConfig, now: Time) -> Core<S> {
-        let seed = config.seed.unwrap_or_else(petasos_base::random_seed);
-        let mut rng = Rng::new(seed);
+        let mut rng = Rng::new(config.seed.unwrap_or_else(random_seed));
         Core {
             now,
             pool: Pool::new(config.pool),
@@ -115,7 +115,7 @@ impl<S> Core<S> {
             hooks: Hooks::default(),
             abandoned: Vec::new(),
             faults: config.faults.map(|faults| Faults::new(faults, rng.next_u64())),
-            rng,
+            tags: Tags::new(config.seed.map(|_| rng.next_u64())),
             stats: LoopStats::default(),
             closed_clients: ClientStats::default(),
             closed_servers: ServerStats::default(),
@@ -134,10 +134,6 @@ impl<S> Core<S> {
     pub(crate) fn next_generation(&mut self) -> u32 {
         self.generation += 1;
         self.generation
-    }
-
-    pub(crate) fn random_tag(&mut self) -> u32 {
-        self.rng.below(u64::from(petasos_wire::TAG_MAX)) as u32
     }
 
     /// The session that `id` names, if it exists.

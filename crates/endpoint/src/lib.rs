@@ -52,6 +52,7 @@ mod setup;
 mod share;
 mod shut_down;
 mod stats;
+mod tags;
 mod timers;
 mod transmit;
 mod tx_queue;

@@ -64,7 +64,7 @@ impl<S> Endpoint<S> {
             let (credits, payload_bytes_max) = (limits.credits_max, limits.payload_bytes_max);
             LocalOffer { name, credits, payload_bytes_max }
         });
-        let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.random_tag());
+        let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.tags.take());
         let index = self.cx.core.clients.insert_with(|_| {
             Some(ClientEntry {
                 generation,
@@ -139,7 +139,7 @@ impl<S> Endpoint<S> {
         let name = self.io.local_name().filter(|_| beside).map(|(name, _)| name);
         let (sealed, life) = (security.is_some() && name.is_none(), self.cx.core.config.key_life);
         let limits = self.limits_on(way, trailer_bytes(sealed, offer.checksum));
-        let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.random_tag());
+        let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.tags.take());
         let (address, endpoint) = (self.data_address(), self.cx.core.outside.index());
         let preallocated = self.cx.core.config.optimisations.preallocated_responses;
         let mut granted = Err(RefuseCode::SessionsFull);

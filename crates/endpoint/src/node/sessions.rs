@@ -113,7 +113,7 @@ impl<S> Endpoint<S> {
     /// `offer` with nothing local and another tag, so that nothing that concerns the first grant is
     /// taken for the second's. `None` if there is no network to fall back to.
     fn offer_network(&mut self, offer: &SessionOffer) -> Option<SessionOffer> {
-        let tag = self.cx.core.random_tag();
+        let tag = self.cx.core.tags.take();
         let has_network = self.io().has_network_beside_rings() && offer.params.local.is_some();
         let entry = self.cx.core.client_mut(offer.session).filter(|_| has_network)?;
         (entry.state, entry.tag) = (ClientState::Connecting, tag);
