@@ -458,19 +458,6 @@ fn names_are_looked_up_at_first_every_half_minute_and_after_failures() {
 }
 
 #[test]
-fn addresses_that_are_given_during_a_lookup_do_not_start_another() {
-    let config = ChannelConfig { resolves: true, ..ChannelConfig::default() };
-    let mut driver = Driver { core: ChannelCore::new(config), rng: Rng::new(1) };
-    driver.wait(CallOptions::default(), 0);
-    assert_eq!(driver.actions(0), [Action::Resolve]);
-    driver.core.handle_addresses(&[address(1)], at(1));
-    assert_eq!(driver.connects(1), [(1, 32)]);
-    assert_eq!(driver.actions(60_000), [], "the first lookup has not ended");
-    driver.core.handle_resolved(&[address(1)], at(60_000));
-    assert_eq!(driver.actions(90_000), [Action::Resolve]);
-}
-
-#[test]
 fn hedges_avoid_the_server_they_come_from() {
     let mut driver = Driver::new(Balance::PowerOfTwo, 2);
     driver.core.connect();

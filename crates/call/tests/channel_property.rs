@@ -336,3 +336,22 @@ fn run(balance: Balance, streams: bool, resolves: bool, seed: u64, steps: u32) {
 fn issue_10_one_lookup_at_a_time() {
     run(Balance::PowerOfTwo, false, true, 10_757_290_068_091_230_098, 1210);
 }
+
+#[test]
+fn addresses_that_are_given_do_not_end_a_lookup() {
+    let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let config = ChannelConfig { resolves: true, ..ChannelConfig::default() };
+    let (mut core, mut rng) = (ChannelCore::new(config), Rng::new(1));
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let lookups = |core: &mut ChannelCore, now| {
+        let actions = core::iter::from_fn(|| core.poll_action(now));
+        actions.filter(|action| *action == Action::Resolve).count()
+    };
+    let call = CallOptions { wait_for_ready: true, ..CallOptions::default() };
+    assert!(matches!(core.pick(call, at(0), &mut rng), Pick::Wait(_)));
+    assert_eq!(lookups(&mut core, at(0)), 1);
+    core.handle_addresses(&[address(1)], at(1));
+    assert_eq!(lookups(&mut core, at(60)), 0, "the first lookup has not ended");
+    core.handle_resolved(&[address(1)], at(60));
+    assert_eq!(lookups(&mut core, at(90)), 1);
+}

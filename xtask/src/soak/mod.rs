@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::programs::Program;
-use crate::{TaskResult, target_folder};
+use crate::task::{TaskResult, target_folder};
 
 /// A program that runs for longer hangs, and is ended.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(900);

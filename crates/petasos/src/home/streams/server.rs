@@ -237,7 +237,7 @@ fn write(cx: &mut Context<Hub>, handle: RequestHandle, segment: &ServerSegment<P
             segment.write(response.as_mut_slice(), Piece::copy_to);
             cx.respond(handle, response);
         }
-        // R12: the caller gives the stream up. Its handler may have run, so nobody may start it again.
+        // R12: the caller gives the stream up. Its handler may have run, so it is not tried again.
         Err(_) => cx.reject(handle, RejectCode::HandlerFailed),
     }
 }
