@@ -116,6 +116,10 @@ impl<S: Source> Walk<'_, S> {
                 }
                 let member = plan.member(Step::members(first, count), case);
                 match member.ok_or(CompactError::Malformed)?.step {
+                    // As in validation: a case that is a message has one.
+                    Some(Step::Link { offset, .. }) if self.load(place.part(offset)) == [0; 8] => {
+                        Err(CompactError::Malformed)
+                    }
                     Some(step) => self.step(plan, &step, place, depth),
                     None => Ok(()),
                 }

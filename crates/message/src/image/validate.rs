@@ -258,6 +258,10 @@ impl<'i> Validator<'i> {
         }
         let member = plan.member(Step::members(first, count), case);
         match member.ok_or(DecodeError::Malformed)?.step {
+            // Readers follow it without a look, and a pointer of 0 leads to itself.
+            Some(Step::Link { offset, .. }) if load(self.image, at + offset as usize) == [0; 8] => {
+                Err(DecodeError::Malformed)
+            }
             Some(step) => self.step_of_entry(plan, &step, at, depth),
             None => Ok(()),
         }

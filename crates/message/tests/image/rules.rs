@@ -155,6 +155,20 @@ fn m26_5_bools_strings_and_cases_have_values_that_are_none() {
     assert_eq!(case(5, 160), OUTSIDE);
 }
 
+/// Found by fuzzing: readers follow the pointer of the case without a look, and one of 0 leads to
+/// itself, so that whatever lay there was taken for the message.
+#[test]
+fn m26_5_a_case_that_is_a_message_has_one() {
+    let fixture = Fixture::new(
+        "message M { oneof o { N a = 3; int64 b = 4; } } message N { string text = 1; }",
+    );
+    // The case, its pointer, the rest of the value; then an empty `N`.
+    let image = |case: u64, distance: u64| [0, case, distance, 0, 0, 0, 0];
+    assert_eq!(judge(&fixture, &image(3, 16)), GOOD);
+    assert_eq!(judge(&fixture, &image(4, 0)), GOOD);
+    assert_eq!(judge(&fixture, &image(3, 0)), BAD);
+}
+
 #[test]
 fn m26_5_a_field_without_its_bit_is_zero() {
     for (kind, zero, other) in [

@@ -96,7 +96,9 @@ impl Writer<'_> {
             }
             Cardinality::Oneof(index) => {
                 let case = at + layout.oneofs[index.index()] as usize;
-                if self.image[case..case + 4] == [0; 4] {
+                // A case that is a message has one (M26).
+                let fits = depth > 0 || !matches!(field.kind(), Kind::Message(_));
+                if fits && self.image[case..case + 4] == [0; 4] {
                     self.set(case, &field.number().to_le_bytes());
                     self.single(field.kind(), here, depth);
                 }
