@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{TaskResult, conformance, deny, icount, readme, target_folder, tidy, tools};
+use crate::{TaskResult, conformance, deny, fuzz, icount, readme, target_folder, tidy, tools};
 
 /// One step: what `cargo xtask ci NAME` runs.
 struct Step {
@@ -14,7 +14,7 @@ struct Step {
 }
 
 /// Cheap steps stand first, so that small slips are found in seconds.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
@@ -24,6 +24,7 @@ const STEPS: [Step; 14] = [
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
     Step { name: "simulate", what: "clusters under faults, fixed and fresh seeds", run: simulate },
+    Step { name: "fuzz", what: "every fuzz target for some seconds", run: fuzz::bounded },
     Step { name: "icount", what: "instructions, packets, system calls per RPC", run: icount },
     Step { name: "conformance", what: "public suites, where they can be fetched", run: conform },
     Step { name: "dissector", what: "the Wireshark dissector on known packets", run: dissector },

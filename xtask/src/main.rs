@@ -8,8 +8,10 @@
 mod ci;
 mod conformance;
 mod deny;
+mod fuzz;
 mod icount;
 mod readme;
+mod sanitize;
 mod soak;
 mod task;
 mod tidy;
@@ -32,6 +34,13 @@ tasks:
   icount --update     the same, and write xtask/icount.toml
   icount --typed      what typed calls cost beside raw ones and their messages
   soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told
+  fuzz [TARGET…] [--minutes N] [--address]
+                      fuzz all targets or some, for 10 minutes in all if not told otherwise
+  fuzz TARGET --replay FILE
+                      run one input again
+  fuzz [TARGET…] --seeds
+                      write the committed corpus anew
+  sanitize [PACKAGE…] run tests of crates with unsafe code under the address sanitizer
   conformance protobuf
                       run protobuf's own conformance suite, which is fetched where it can be
   conformance grpc    run the connect project's suite on our gRPC client and server, likewise
@@ -67,6 +76,8 @@ fn run(arguments: &[&str]) -> TaskResult {
             Ok(minutes) => soak::run(&root(), minutes),
             Err(_) => Err(format!("`{minutes}` is no number of minutes")),
         },
+        ["fuzz", arguments @ ..] => fuzz::run(&root(), arguments),
+        ["sanitize", packages @ ..] => sanitize::run(&root(), packages),
         ["conformance", "protobuf"] => conformance::protobuf(&root()),
         ["conformance", "grpc"] => conformance::grpc(&root()),
         ["conformance", "interop"] => conformance::interop(&root()),

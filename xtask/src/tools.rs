@@ -14,7 +14,9 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 3] = [
+const TOOLS: [Tool; 4] = [
+    // libFuzzer, which the fuzz targets are linked with, is C++.
+    Tool { program: "c++", package: "g++" },
     Tool { program: "tc", package: "iproute2" },
     Tool { program: "valgrind", package: "valgrind" },
     Tool { program: "tshark", package: "tshark" },

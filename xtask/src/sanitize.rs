@@ -1,0 +1,46 @@
+//! LLVM's sanitizers over the tests of the crates that contain `unsafe`.
+//!
+//! The compiler's flag for them is unstable, but what it does is in every stable toolchain, with
+//! the runtimes: `RUSTC_BOOTSTRAP=1` lets the pinned compiler take it, so that no second toolchain
+//! is needed. Miri would see more (aliasing, provenance), and is on nightly toolchains only.
+
+use std::path::Path;
+
+use crate::task::{TaskResult, target_folder};
+use crate::tools;
+
+/// What sanitizers and coverage are built for; a target that is named keeps build scripts and
+/// macros out of it.
+pub const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The crates with `unsafe` that are tested: shared memory, messages, buffers, packet I/O, and the
+/// C library.
+const PACKAGES: [&str; 7] = [
+    "petasos-buf",
+    "petasos-shm",
+    "petasos-netio-shm",
+    "petasos-netio-udp",
+    "petasos-message",
+    "petasos-endpoint",
+    "petasos-capi",
+];
+
+/// `cargo xtask sanitize [PACKAGE…]`: the address sanitizer, with leaks.
+pub fn run(root: &Path, packages: &[&str]) -> TaskResult {
+    let packages = if packages.is_empty() { &PACKAGES[..] } else { packages };
+    let mut failed = Vec::new();
+    for package in packages {
+        println!("\n==> {package} under the address sanitizer");
+        let mut command = tools::cargo();
+        command.args(["test", "--target", TARGET, "--package", package, "--lib", "--tests"]);
+        command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-Zsanitizer=address");
+        command.env("CARGO_TARGET_DIR", target_folder(root, "sanitize")).current_dir(root);
+        if tools::run(&mut command).is_err() {
+            failed.push(*package);
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("sanitize: something was found in {}", failed.join(", "))),
+    }
+}
