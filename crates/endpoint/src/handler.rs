@@ -65,6 +65,12 @@ impl RequestKey {
     pub fn session(&self) -> (u32, u32) {
         (self.session, self.generation)
     }
+
+    /// The request's number in its session (W5).
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.request
+    }
 }
 
 /// What runs when a request whose handle is still out is not wanted any more: the client has

@@ -35,6 +35,7 @@ scenarios! {
     losses_under_go_back_n: "go-back-n", [1, 2, 3];
     a_hostile_network: "hostile", [1, 2, 3];
     damage_that_checksums_miss: "undetected", [1, 2, 3, 4];
+    damage_that_seals_find: "sealed", [1, 2, 3];
     partitions_that_heal: "partition", [1, 2, 3];
     paused_hosts: "pause", [1, 2, 3];
     crashes_and_restarts: "crash", [1, 2, 3];

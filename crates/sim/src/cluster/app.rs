@@ -13,7 +13,7 @@ use petasos_endpoint::{
     Request, RequestHandle, SessionId,
 };
 
-use super::check::{Event, Judge, Life, Outcome};
+use super::check::{Event, Judge, Life, Outcome, RequestName};
 use super::message::{self, NUMBER_BYTES, Side};
 use super::plan::{Method, NESTED_BIT, Plan, Workload};
 
@@ -297,17 +297,19 @@ impl App {
 pub(super) fn handle(app: &mut App, cx: &mut Context<App>, request: Request<'_>) {
     let Request { handle, method, payload } = request;
     let now = cx.now();
+    let ((index, generation), number) = (handle.key().session(), handle.key().number());
+    let request = RequestName(index, generation, number);
     let call = app.call_of(method, &payload);
     let Some(call) = call else {
         // Only damage that the checksum missed leads here.
-        app.note(now, Event::Executed { call: u64::MAX, server: app.life, right: false });
+        app.note(now, Event::Executed { call: u64::MAX, server: app.life, request, right: false });
         free(cx, payload);
         return cx.reject(handle, RejectCode::Declined);
     };
     let plan = app.plan(call);
     let right =
         payload.len() == plan.request_bytes && message::is_right(call, Side::Request, &payload);
-    app.note(now, Event::Executed { call, server: app.life, right });
+    app.note(now, Event::Executed { call, server: app.life, request, right });
     free(cx, payload);
     match plan.method {
         Method::Echo | Method::Overlong | Method::Unknown => answer(app, cx, now, call, handle),

@@ -5,7 +5,7 @@ use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use petasos_base::Time;
+use petasos_base::{Rng, Time};
 
 use super::app::{App, Shared, Tally};
 use super::check::{Event, Judge, Life, NetworkAtRest, Violation};
@@ -93,6 +93,8 @@ struct Run<'a> {
     scenario: &'a Scenario,
     world: World<Node>,
     control: Option<ControlPlane>,
+    /// Of the secrets of sealed sessions.
+    keys: Option<Rng>,
     shared: Rc<RefCell<Shared>>,
 }
 
@@ -119,14 +121,15 @@ impl<'a> Run<'a> {
         let pairs = scenario.pairs(world.topology().hosts());
         let control = || ControlPlane::new(pairs, scenario.sessions, seed);
         let control = scenario.control.then(control);
-        Run { scenario, world, control, shared }
+        let keys = scenario.sealed.then(|| Rng::new(seed ^ 0x5ea1));
+        Run { scenario, world, control, keys, shared }
     }
 
     fn run(mut self) -> Result<Summary, Violation> {
         if self.control.is_none() {
             let hosts = self.world.topology().hosts();
-            for (client, server) in self.scenario.pairs(hosts) {
-                sessions::connect(&mut self.world, client, server, self.scenario.sessions);
+            for pair in self.scenario.pairs(hosts) {
+                self.connect(pair);
             }
         }
         self.play()?;
@@ -183,9 +186,13 @@ impl<'a> Run<'a> {
         for (client, server) in self.scenario.pairs(hosts) {
             let concerned = client == host || server == host;
             if concerned && self.world.is_alive(client) && self.world.is_alive(server) {
-                sessions::connect(&mut self.world, client, server, self.scenario.sessions);
+                self.connect((client, server));
             }
         }
+    }
+
+    fn connect(&mut self, pair: (u32, u32)) {
+        sessions::connect(&mut self.world, pair, self.scenario.sessions, self.keys.as_mut());
     }
 
     fn run_until(&mut self, end: Time) -> Result<(), Violation> {

@@ -60,6 +60,8 @@ pub struct Scenario {
     pub sessions: u32,
     /// Whether sessions are set up by the control protocol, and peers' deaths noticed by it.
     pub control: bool,
+    /// Whether packets are sealed, as over TLS. With keys from the harness: there is no handshake.
+    pub sealed: bool,
     /// Every endpoint's settings. Unless these name a congestion control, each run picks one.
     pub endpoint: EndpointConfig,
     /// What is asked of the hosts.
@@ -77,9 +79,9 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Whether damage may pass the checksums, so that bytes cannot be judged.
+    /// Whether damage may pass the checksums, and no seal finds it, so that bytes cannot be judged.
     pub fn is_trusting(&self) -> bool {
-        self.faults.corrupt > 0.0 && self.faults.undetected > 0.0
+        self.faults.corrupt > 0.0 && self.faults.undetected > 0.0 && !self.sealed
     }
 
     pub(super) fn topology(&self) -> Topology {

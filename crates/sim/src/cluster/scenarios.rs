@@ -1,7 +1,9 @@
 //! The scenarios that are run for every change, with fixed and with fresh seeds.
 
 use petasos_base::{Rng, Time};
-use petasos_endpoint::{CongestionConfig, EndpointConfig, PoolConfig, Recovery, SessionConfig};
+use petasos_endpoint::{
+    CongestionConfig, EndpointConfig, KeyLife, PoolConfig, Recovery, SessionConfig,
+};
 
 use super::plan::Workload;
 use super::scenario::{Scenario, Shape, Step, Who};
@@ -9,7 +11,7 @@ use crate::{Action, FaultProfile, LeafSpine, LinkConfig, Links};
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 17] = [
+const SCENARIOS: [(&str, Make); 18] = [
     ("star", star),
     ("mesh", mesh),
     ("leaf-spine", leaf_spine),
@@ -17,6 +19,7 @@ const SCENARIOS: [(&str, Make); 17] = [
     ("go-back-n", go_back_n),
     ("hostile", hostile),
     ("undetected", undetected),
+    ("sealed", sealed),
     ("partition", partition),
     ("pause", pause),
     ("crash", crash),
@@ -52,6 +55,7 @@ fn star(_: &mut Rng) -> Scenario {
         who: Who::All,
         sessions: 2,
         control: false,
+        sealed: false,
         endpoint: endpoint(|_| {}),
         workload: Workload::default(),
         faults: FaultProfile::clean(),
@@ -111,6 +115,13 @@ fn undetected(rng: &mut Rng) -> Scenario {
     };
     let workload = Workload { calls_per_host: 150, always_timeouts: true, ..Workload::default() };
     Scenario { faults, workload, amplification_max: 20.0, ..lossy(rng) }
+}
+
+/// Damage that UDP's checksum misses, which seals find: every rule holds, and no key lasts long.
+fn sealed(rng: &mut Rng) -> Scenario {
+    let endpoint =
+        EndpointConfig { key_life: KeyLife::of_log2(10 + rng.below(6) as u32), ..endpoint(|_| {}) };
+    Scenario { sealed: true, endpoint, ..undetected(rng) }
 }
 
 fn partition(rng: &mut Rng) -> Scenario {

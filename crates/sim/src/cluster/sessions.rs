@@ -1,16 +1,26 @@
 //! Sessions set up and failed by the harness itself, in no time: an ideal control protocol.
 
+use std::sync::Arc;
+
+use petasos_base::Rng;
 use petasos_control::AcceptParams;
+use petasos_endpoint::{Cipher, Identity, SessionSecret, SessionSecurity};
 use petasos_netio::memory::MemoryIo;
 
 use super::check::{Event, Life};
 use super::node::{Node, peer_id};
 use crate::World;
 
-/// Opens `count` sessions from `client` to `server`, both alive.
-pub(super) fn connect(world: &mut World<Node>, client: u32, server: u32, count: u32) {
+/// Opens `count` sessions from `client` to `server`, both alive; sealed ones, if there are `keys`.
+pub(super) fn connect(
+    world: &mut World<Node>,
+    (client, server): (u32, u32),
+    count: u32,
+    mut keys: Option<&mut Rng>,
+) {
     let lives = (world.host(client).app().life, world.host(server).app().life);
     for _ in 0..count {
+        let security = keys.as_mut().map(|keys| security(keys));
         let offer = world.with_host(client, |node, _| {
             let to = MemoryIo::address(server);
             let offer = node.endpoint.open_session(to, Some(peer_id(lives.1)));
@@ -19,19 +29,28 @@ pub(super) fn connect(world: &mut World<Node>, client: u32, server: u32, count: 
         });
         let granted = world.with_host(server, |node, _| {
             let ip = MemoryIo::address(client).ip();
-            let granted = node.endpoint.accept_session(&offer.params, ip, Some(peer_id(lives.0)));
+            let (params, peer) = (&offer.params, Some(peer_id(lives.0)));
+            let granted = node.endpoint.accept_secured(params, ip, peer, security.clone());
             let granted = granted.expect("the scenario has room for its sessions");
             node.retained_bytes_max += retained_bytes_max(&granted);
             granted
         });
         world.with_host(client, |node, _| {
             let ip = MemoryIo::address(server).ip();
-            let ready = node.endpoint.establish_session(&offer, &granted, ip);
+            let ready = node.endpoint.establish_secured(&offer, &granted, ip, security);
             assert!(ready.expect("the hub reaches every port"), "the session waits for this");
             let peers = &mut node.endpoint.state_mut().peers;
             peers.entry(server).or_insert((lives.1, Vec::new())).1.push(offer.session);
         });
     }
+}
+
+/// What TLS would give both ends of a session.
+fn security(keys: &mut Rng) -> SessionSecurity {
+    let identity = Identity { names: vec!["simulated".to_owned()], certificate: Vec::new() };
+    let secret = core::array::from_fn(|_| keys.next_u64() as u8);
+    let secret = SessionSecret::new(Cipher::Aes128Gcm, secret);
+    SessionSecurity { identity: Arc::new(identity), secret }
 }
 
 /// Bytes that the slots of a server session can hold when no call is open.

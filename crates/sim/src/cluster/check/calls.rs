@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use petasos_base::Time;
 
-use super::{Checker, Event, Life, Outcome, Violation};
+use super::{Checker, Event, Life, Outcome, RequestName, Violation};
 
 /// No request is handed to a handler twice, on whatever host.
 #[derive(Default)]
@@ -22,6 +22,24 @@ impl Checker for AtMostOnce {
                 format_args!("call {call:#x} ran on {first:?} and on {server:?}"),
             )),
         }
+    }
+}
+
+/// No server hands requests of one number in one session to handlers twice, whatever is damaged
+/// (W15).
+#[derive(Default)]
+pub(crate) struct OncePerNumber {
+    executed: BTreeSet<(Life, RequestName)>,
+}
+
+impl Checker for OncePerNumber {
+    fn note(&mut self, _: Time, event: &Event) -> Result<(), Violation> {
+        let Event::Executed { server, request, .. } = *event else { return Ok(()) };
+        let is_new = self.executed.insert((server, request));
+        let twice = || {
+            Violation::new("once per number", format_args!("{request:?} ran twice on {server:?}"))
+        };
+        is_new.then_some(()).ok_or_else(twice)
     }
 }
 

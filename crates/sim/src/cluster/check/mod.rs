@@ -16,7 +16,7 @@ use petasos_endpoint::CallError;
 
 use super::plan::Plan;
 
-pub(super) use calls::{AtMostOnce, Bytes, ExactlyOnce};
+pub(super) use calls::{AtMostOnce, Bytes, ExactlyOnce, OncePerNumber};
 pub(super) use justice::Justice;
 pub(super) use rest::{HostAtRest, NetworkAtRest};
 
@@ -34,8 +34,9 @@ pub struct Life {
 pub(super) enum Event {
     /// A client has started a call.
     Started { call: u64, client: Life, server: Life, plan: Plan, timeout_at: Time },
-    /// A handler has been given a request; `right` if it is the call's own in every byte.
-    Executed { call: u64, server: Life, right: bool },
+    /// A handler has been given a request, which the server knows as `request`; `right` if it is
+    /// the call's own in every byte.
+    Executed { call: u64, server: Life, request: RequestName, right: bool },
     /// A handler had no memory for its answer, and said so.
     Unanswered { call: u64 },
     /// A client has cancelled a call, in time.
@@ -47,6 +48,10 @@ pub(super) enum Event {
     /// A host has crashed: its calls will not end.
     Died { host: Life },
 }
+
+/// Names a request at its server: the session's index and generation, and the request's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RequestName(pub(super) u32, pub(super) u32, pub(super) u64);
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,10 +102,12 @@ pub(super) struct Judge {
 
 impl Judge {
     /// `trusting` leaves out what damage that checksums miss may rightly break: bytes, and
-    /// everything that hangs on the numbers in them. `lateness_nanos_max` is how late a timeout
+    /// everything that hangs on the numbers in them. No damage lets a server run a request of one
+    /// number twice, so that is checked in any case. `lateness_nanos_max` is how late a timeout
     /// may be noticed.
     pub(super) fn new(trusting: bool, lateness_nanos_max: u64) -> Judge {
-        let mut checkers: Vec<Box<dyn Checker>> = vec![Box::new(ExactlyOnce::default())];
+        let mut checkers: Vec<Box<dyn Checker>> =
+            vec![Box::new(ExactlyOnce::default()), Box::new(OncePerNumber::default())];
         if !trusting {
             checkers.push(Box::new(AtMostOnce::default()));
             checkers.push(Box::new(Bytes));

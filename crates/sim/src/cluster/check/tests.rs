@@ -29,7 +29,8 @@ fn started(call: u64, method: Method) -> Event {
 }
 
 fn executed(call: u64) -> Event {
-    Event::Executed { call, server: SERVER, right: true }
+    let request = RequestName(0, 1, 8 + call);
+    Event::Executed { call, server: SERVER, request, right: true }
 }
 
 fn ended(call: u64, outcome: Outcome) -> Event {
@@ -61,11 +62,23 @@ fn a_good_history_passes() {
 
 #[test]
 fn a_request_that_runs_twice_is_refused() {
-    let elsewhere = Event::Executed { call: 1, server: CLIENT, right: true };
+    let request = RequestName(0, 1, 9);
+    let elsewhere = Event::Executed { call: 1, server: CLIENT, request, right: true };
     let mut history = [started(1, Method::Echo), executed(1), elsewhere, ended(1, RIGHT)];
     assert_eq!(rule(false, &history), Some("at most once"));
     history[2] = executed(2);
     assert_eq!(rule(false, &history), None);
+}
+
+#[test]
+fn a_number_that_runs_twice_is_refused_whatever_is_damaged() {
+    let request = RequestName(0, 1, 9);
+    let damaged = Event::Executed { call: 7, server: SERVER, request, right: false };
+    let history = [started(1, Method::Echo), executed(1), damaged, ended(1, RIGHT)];
+    assert_eq!(rule(true, &history), Some("once per number"));
+    let elsewhere = Event::Executed { call: 7, server: CLIENT, request, right: false };
+    let history = [started(1, Method::Echo), executed(1), elsewhere, ended(1, RIGHT)];
+    assert_eq!(rule(true, &history), None);
 }
 
 #[test]
@@ -85,7 +98,8 @@ fn calls_end_exactly_once() {
 
 #[test]
 fn wrong_bytes_are_refused() {
-    let wrong = Event::Executed { call: 1, server: SERVER, right: false };
+    let request = RequestName(0, 1, 9);
+    let wrong = Event::Executed { call: 1, server: SERVER, request, right: false };
     let history = [started(1, Method::Echo), wrong, ended(1, RIGHT)];
     assert_eq!(rule(false, &history), Some("bytes"));
     assert_eq!(rule(true, &history), None);
