@@ -102,6 +102,8 @@ impl Control {
                 return;
             }
             if self.wait() {
+                // After the wait: by the time before it, a new peer's handshake could be overdue.
+                self.now = self.clock.now();
                 self.accept();
             }
         }
