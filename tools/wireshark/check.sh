@@ -8,8 +8,8 @@ cd "$(dirname "$0")"
 
 for program in tshark text2pcap; do
     if ! command -v "$program" > /dev/null; then
-        echo "dissector: skipped, $program is missing; install with: sudo apt-get install tshark"
-        exit 0
+        echo "dissector: $program is missing; install with: sudo apt-get install tshark" >&2
+        exit 1
     fi
 done
 

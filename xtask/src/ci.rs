@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{TaskResult, conformance, deny, fuzz, icount, readme, target_folder, tidy, tools};
+use crate::task::{TaskResult, target_folder};
+use crate::{conformance, consoles, deny, fuzz, icount, skips, tidy, tools};
 
 /// One step: what `cargo xtask ci NAME` runs.
 struct Step {
@@ -28,8 +29,8 @@ const STEPS: [Step; 15] = [
     Step { name: "icount", what: "instructions, packets, system calls per RPC", run: icount },
     Step { name: "conformance", what: "public suites, where they can be fetched", run: conform },
     Step { name: "dissector", what: "the Wireshark dissector on known packets", run: dissector },
-    Step { name: "deny", what: "licences, sources, duplicates", run: deny::run },
-    Step { name: "readme", what: "the commands that the README shows", run: readme::run },
+    Step { name: "deny", what: "licences, sources, duplicates, advisories", run: deny::run },
+    Step { name: "consoles", what: "what the documentation shows", run: run_consoles },
 ];
 
 /// Prints the steps.
@@ -46,6 +47,7 @@ pub fn run(root: &Path, names: &[&str]) -> TaskResult {
         return Err(format!("ci: no step `{name}`; there are {}", known.join(", ")));
     }
     let begin = now();
+    let record = skips::begin(root)?;
     for step in STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)) {
         println!("\n==> {}: {}", step.name, step.what);
         let begin = now();
@@ -56,7 +58,9 @@ pub fn run(root: &Path, names: &[&str]) -> TaskResult {
         })?;
         println!("==> {}: passed in {seconds:.1} s", step.name);
     }
-    println!("\nci: all passed in {:.1} s", begin.elapsed().as_secs_f64());
+    println!();
+    let skipped = skips::summary(record)?;
+    println!("ci: all passed in {:.1} s; {skipped}", begin.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -97,9 +101,7 @@ fn backends(root: &Path) -> TaskResult {
     let mut features = Vec::new();
     for (package, feature, library) in FEATURES {
         if !tools::has_library(library) {
-            println!(
-                "skipped: {package}: no {library}; root installs it by `cargo xtask ci tools`"
-            );
+            skips::skip(root, library, &format!("{package}: there is no {library}"))?;
             continue;
         }
         what.extend(["--package", package]);
@@ -151,11 +153,7 @@ fn simulate(root: &Path) -> TaskResult {
 }
 
 fn icount(root: &Path) -> TaskResult {
-    if icount::exists(root) {
-        return icount::run(root, icount::Mode::Check);
-    }
-    println!("skipped: the program to be measured is not written yet");
-    Ok(())
+    icount::run(root, icount::Mode::Check)
 }
 
 /// The suites of protobuf and of gRPC; both say so where they cannot be fetched.
@@ -165,7 +163,16 @@ fn conform(root: &Path) -> TaskResult {
     conformance::interop(root)
 }
 
+fn run_consoles(root: &Path) -> TaskResult {
+    consoles::run(root, &[])
+}
+
 fn dissector(root: &Path) -> TaskResult {
+    for program in ["tshark", "text2pcap"] {
+        if !tools::is_installed(program) {
+            return skips::skip(root, "tshark", &format!("there is no `{program}`"));
+        }
+    }
     tools::run(&mut Command::new(root.join("tools/wireshark/check.sh")))
 }
 

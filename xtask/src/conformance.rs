@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::tools::{self, is_installed};
-use crate::{TaskResult, target_folder};
+use crate::{TaskResult, skips, target_folder};
 
 pub use grpc::grpc;
 pub use interop::interop;
@@ -37,10 +37,7 @@ pub fn protobuf(root: &Path) -> TaskResult {
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {folder:?}: {error}"))?;
     let mut runner = match runner(&folder) {
         Ok(runner) => runner,
-        Err(missing) => {
-            println!("skipped: the conformance suite cannot run here: {missing}");
-            return Ok(());
-        }
+        Err(missing) => return skips::skip(root, "suites", &format!("protobuf's: {missing}")),
     };
     let testee = build(root, TESTEE)?.join(TESTEE);
     runner.env("CONFORMANCE_PROTOS", folder.join("package/include"));

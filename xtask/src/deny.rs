@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{TaskResult, tools};
+use crate::{TaskResult, skips, tools};
 
 const CONFIGURATION: &str = "deny.toml";
+const DATABASE: &str = "https://github.com/rustsec/advisory-db";
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Checks every package that a build for Linux takes.
@@ -21,7 +23,8 @@ pub fn run(root: &Path) -> TaskResult {
     if tools::is_installed("cargo-deny") {
         let mut command = tools::cargo();
         command.args(["deny", "--offline", "check", "bans", "licenses", "sources"]);
-        return tools::run(command.current_dir(root));
+        tools::run(command.current_dir(root))?;
+        return advisories(root);
     }
     println!("cargo-deny is not installed; checking licences, sources and versions without it");
     let text = fs::read_to_string(root.join(CONFIGURATION))
@@ -42,10 +45,34 @@ pub fn run(root: &Path) -> TaskResult {
     match complaints.len() {
         0 => {
             println!("{} packages, nothing to say", packages.len());
-            Ok(())
+            advisories(root)
         }
         count => Err(format!("{count} dependencies are not welcome, see above")),
     }
+}
+
+/// Programs that know the advisory database, as cargo calls them: each fetches it.
+const AUDITORS: [(&str, &[&str]); 2] =
+    [("cargo-deny", &["deny", "check", "advisories"]), ("cargo-audit", &["audit"])];
+
+/// Known weaknesses of dependencies, where a program for that is installed and its database can be
+/// reached.
+fn advisories(root: &Path) -> TaskResult {
+    let installed = AUDITORS.iter().find(|(program, _)| tools::is_installed(program));
+    let Some((_, arguments)) = installed else {
+        let why = "advisories: neither cargo-deny nor cargo-audit is installed";
+        return skips::skip(root, "advisories", why);
+    };
+    let database = Command::new("git")
+        .args(["ls-remote", "--quiet", "--exit-code", DATABASE, "HEAD"])
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdout(Stdio::null())
+        .status();
+    if !database.is_ok_and(|status| status.success()) {
+        let why = format!("advisories: {DATABASE} cannot be reached");
+        return skips::skip(root, "advisories", &why);
+    }
+    tools::run(tools::cargo().args(*arguments).current_dir(root))
 }
 
 /// The first string of each line of the list `key` in `section`.

@@ -7,11 +7,12 @@
 
 mod ci;
 mod conformance;
+mod consoles;
 mod deny;
 mod fuzz;
 mod icount;
-mod readme;
 mod sanitize;
+mod skips;
 mod soak;
 mod task;
 mod tidy;
@@ -20,32 +21,7 @@ mod tools;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use task::{TaskResult, target_folder};
-
-const USAGE: &str = "\
-usage: cargo xtask <task>
-
-tasks:
-  ci [STEP…]          run every check, or the named steps, in order; stop at the first failure
-  ci --list           list the steps
-  tidy                check what the compiler does not: layers, modules, lengths, unsafe, spec
-  icount              measure instructions per RPC under callgrind
-  icount --check      the same, and fail if they exceed what xtask/icount.toml allows
-  icount --update     the same, and write xtask/icount.toml
-  icount --typed      what typed calls cost beside raw ones and their messages
-  soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told
-  fuzz [TARGET…] [--minutes N] [--address]
-                      fuzz all targets or some, for 10 minutes in all if not told otherwise
-  fuzz TARGET --replay FILE
-                      run one input again
-  fuzz [TARGET…] --seeds
-                      write the committed corpus anew
-  sanitize [PACKAGE…] run tests of crates with unsafe code under the address sanitizer
-  conformance protobuf
-                      run protobuf's own conformance suite, which is fetched where it can be
-  conformance grpc    run the connect project's suite on our gRPC client and server, likewise
-  conformance interop run gRPC's interoperability tests with grpc-go at the other end, likewise
-";
+use task::{TaskResult, USAGE, target_folder};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -66,6 +42,7 @@ fn run(arguments: &[&str]) -> TaskResult {
             Ok(())
         }
         ["ci", steps @ ..] => ci::run(&root(), steps),
+        ["consoles", files @ ..] => consoles::run(&root(), files),
         ["tidy"] => tidy::run(&root()),
         ["icount"] => icount::run(&root(), icount::Mode::Report),
         ["icount", "--typed"] => icount::run_typed(&root(), None),

@@ -2,6 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
+/// What `cargo xtask help` prints.
+pub const USAGE: &str = "\
+usage: cargo xtask <task>
+
+tasks:
+  ci [STEP…]          run every check, or the named steps, in order; stop at the first failure
+  ci --list           list the steps
+  consoles [FILE…]    run what the documentation shows, and compare; or only files of these names
+  tidy                check what the compiler does not: layers, modules, lengths, unsafe, spec
+  icount              measure instructions per RPC under callgrind
+  icount --check      the same, and fail if they exceed what xtask/icount.toml allows
+  icount --update     the same, and write xtask/icount.toml
+  icount --typed      what typed calls cost beside raw ones and their messages
+  soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told
+  fuzz [TARGET…] [--minutes N] [--address]
+                      fuzz all targets or some, for 10 minutes in all if not told otherwise
+  fuzz TARGET --replay FILE
+                      run one input again
+  fuzz [TARGET…] --seeds
+                      write the committed corpus anew
+  sanitize [PACKAGE…] run tests of crates with unsafe code under the address sanitizer
+  conformance protobuf
+                      run protobuf's own conformance suite, which is fetched where it can be
+  conformance grpc    run the connect project's suite on our gRPC client and server, likewise
+  conformance interop run gRPC's interoperability tests with grpc-go at the other end, likewise
+";
+
 /// Why a task failed, in words for the person at the terminal.
 pub type TaskResult = Result<(), String>;
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::TaskResult;
+use crate::{TaskResult, skips};
 
 /// A program and the Debian package that has it.
 struct Tool {
@@ -14,9 +14,13 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 4] = [
+const TOOLS: [Tool; 8] = [
+    Tool { program: "cc", package: "gcc" },
     // libFuzzer, which the fuzz targets are linked with, is C++.
     Tool { program: "c++", package: "g++" },
+    Tool { program: "etcd", package: "etcd-server" },
+    Tool { program: "python3", package: "python3" },
+    Tool { program: "setpriv", package: "util-linux" },
     Tool { program: "tc", package: "iproute2" },
     Tool { program: "valgrind", package: "valgrind" },
     Tool { program: "tshark", package: "tshark" },
@@ -83,6 +87,9 @@ fn is_root() -> bool {
 
 /// Runs `command` to its end; anything but success is an error that quotes it.
 pub fn run(command: &mut Command) -> TaskResult {
+    if let Some(record) = skips::record() {
+        command.env(skips::RECORD, record);
+    }
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let line = words.join(" ");

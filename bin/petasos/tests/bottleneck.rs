@@ -16,9 +16,9 @@ fn is_privileged() -> bool {
     let privileged = rustix::process::geteuid().is_root();
     let tools = |program: &str| Command::new(program).arg("-V").output().is_ok();
     if !privileged {
-        println!("skipped: network namespaces need root");
+        petasos_skips::skip("root", "network namespaces need root");
     } else if !tools("ip") || !tools("tc") {
-        println!("skipped: no `ip` or no `tc`: install iproute2");
+        petasos_skips::skip("iproute2", "there is no `ip` or no `tc`");
         return false;
     }
     privileged

@@ -157,7 +157,7 @@ mod dpdk {
     /// that is not permitted here.
     fn leave() -> bool {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
-            println!("skipped: cannot make a network namespace ({error}): run as root");
+            petasos_skips::skip("root", format!("cannot make a network namespace: {error}"));
             return false;
         }
         ip("link set lo up");
@@ -354,9 +354,10 @@ mod dpdk {
     #[test]
     fn without_privileges_it_is_refused_with_advice() {
         let _alone = alone();
-        let missing = Command::new("setpriv").arg("--version").output().is_err();
-        if missing || !leave_with_pair() {
-            println!("skipped: needs `setpriv` and root");
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            return petasos_skips::skip("setpriv", "there is no `setpriv`");
+        }
+        if !leave_with_pair() {
             return;
         }
         let output = Command::new("setpriv")

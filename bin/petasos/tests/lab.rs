@@ -109,8 +109,7 @@ fn what_takes_no_privilege_is_measured_by_anybody() {
 #[test]
 fn without_privileges_af_xdp_is_skipped_with_advice_and_the_rest_measured() {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: giving up privileges needs root");
-        return;
+        return petasos_skips::skip("root", "giving up privileges needs root");
     }
     let drop = "setpriv --bounding-set=-all --inh-caps=-all --reuid=65534 --clear-groups";
     let output = shell(&format!(

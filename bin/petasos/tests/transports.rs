@@ -11,7 +11,7 @@ use support::{Petasos, Server, petasos};
 fn is_privileged() -> bool {
     let privileged = rustix::process::geteuid().is_root();
     if !privileged {
-        println!("skipped: AF_XDP and network namespaces need root");
+        petasos_skips::skip("root", "AF_XDP and network namespaces need root");
     }
     privileged
 }
@@ -94,7 +94,7 @@ fn an_interface_that_is_down_is_named_with_advice() {
 fn has(program: &str) -> bool {
     let found = std::process::Command::new(program).arg("--version").output().is_ok();
     if !found {
-        println!("skipped: there is no `{program}`");
+        petasos_skips::skip(program, format!("there is no `{program}`"));
     }
     found
 }

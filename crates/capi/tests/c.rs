@@ -25,7 +25,7 @@ fn crate_folder() -> &'static Path {
 fn has_compiler() -> bool {
     let found = Command::new("cc").arg("--version").output().is_ok();
     if !found {
-        println!("skipped: no C compiler `cc`");
+        petasos_skips::skip("cc", "there is no C compiler `cc`");
     }
     found
 }

@@ -39,7 +39,8 @@ fn certificates() -> PathBuf {
 fn the_python_package_passes_its_tests() {
     assert!(petasos_capi::petasos_abi_version() > 0);
     let Some(python) = python() else {
-        return println!("skipped: no python3 of version 3.9 or later with the package `protobuf`");
+        let needed = "python3 of version 3.9 or later with the package `protobuf`";
+        return petasos_skips::skip("python", format!("there is no {needed}"));
     };
     let executable = std::env::current_exe().expect("the test has a path");
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");

@@ -87,7 +87,7 @@ fn server_of_another_user() -> Option<(ChildServer, SocketAddr)> {
     let mut server = match command.spawn() {
         Ok(child) => ChildServer(child),
         Err(error) => {
-            eprintln!("skipped: cannot run this test's file as another user: {error}");
+            petasos_skips::skip("root", format!("cannot run as another user: {error}"));
             return None;
         }
     };

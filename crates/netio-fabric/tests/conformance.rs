@@ -55,7 +55,11 @@ fn v4(config: FabricConfig) -> Option<Loopback> {
 /// Hosts without IPv6 exist.
 fn v6(config: FabricConfig) -> Option<Loopback> {
     let ip = Ipv6Addr::LOCALHOST;
-    UdpSocket::bind((ip, 0)).is_ok().then_some(Loopback { ip: ip.into(), config })
+    if let Err(error) = UdpSocket::bind((ip, 0)) {
+        petasos_skips::skip("ipv6", format!("cannot bind ::1: {error}"));
+        return None;
+    }
+    Some(Loopback { ip: ip.into(), config })
 }
 
 mod v4_injected {

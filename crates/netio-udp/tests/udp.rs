@@ -38,8 +38,7 @@ fn chunks(io: &mut UdpIo) -> Vec<RxChunk> {
 fn a_train_is_one_call_on_either_side() {
     let (mut from, mut to, route) = pair(UdpConfig::default());
     if !(from.gso() && to.gro()) {
-        println!("skipped: the kernel lacks GSO or GRO");
-        return;
+        return petasos_skips::skip("gso", "the kernel lacks GSO or GRO");
     }
     assert_eq!(from.transmit(&packets(route, &[7; 56], 32)), 32);
     let received = chunks(&mut to);
@@ -138,8 +137,7 @@ fn routes_that_cannot_work_are_refused() {
     let second = v4.route(SocketAddr::from(([127, 0, 0, 1], 10)));
     assert!(matches!(second, Err(RouteError::TableFull)));
     let Ok(mut v6) = UdpIo::bind((Ipv6Addr::LOCALHOST, 0).into(), UdpConfig::default()) else {
-        println!("skipped in part: no IPv6 here");
-        return;
+        return petasos_skips::skip("ipv6", "in part: there is no IPv6");
     };
     let mapped = SocketAddr::from((Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 9));
     assert!(matches!(v6.route(mapped), Err(RouteError::WrongFamily(_))));
@@ -175,8 +173,7 @@ fn a_dual_socket_reaches_both_families() {
     let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
     let config = UdpConfig { dual_stack: true, ..UdpConfig::default() };
     let Ok(mut dual) = UdpIo::bind(any, config) else {
-        println!("skipped: there is no IPv6");
-        return;
+        return petasos_skips::skip("ipv6", "there is no IPv6");
     };
     for loopback in ["127.0.0.1:0", "[::1]:0"] {
         let address = loopback.parse().expect("an address");

@@ -40,7 +40,7 @@ impl Etcd {
         match etcd.run() {
             true => Some(etcd),
             false => {
-                println!("skipped: there is no etcd");
+                petasos_skips::skip("etcd", "there is no etcd");
                 None
             }
         }

@@ -13,7 +13,7 @@ use servers::{builder, connect, start, until};
 /// A server at `::1`; none, with a message, if the host has no IPv6.
 fn start_ipv6(service: &Service) -> Option<Server> {
     if UdpSocket::bind("[::1]:0").is_err() {
-        println!("skipped: there is no IPv6");
+        petasos_skips::skip("ipv6", "there is no IPv6");
         return None;
     }
     Some(builder(service).listen("[::1]:0").start().expect("loopback has ports"))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{build, need, quietly};
-use crate::{TaskResult, target_folder, tools};
+use crate::{TaskResult, skips, target_folder, tools};
 
 /// The runner, with its version: the newest that resolves everywhere.
 const MODULE: &str = "connectrpc.com/conformance/cmd/connectconformance@v1.0.5";
@@ -25,10 +25,7 @@ pub fn grpc(root: &Path) -> TaskResult {
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {folder:?}: {error}"))?;
     let runner = match runner(&folder) {
         Ok(runner) => runner,
-        Err(missing) => {
-            println!("skipped: the gRPC conformance suite cannot run here: {missing}");
-            return Ok(());
-        }
+        Err(missing) => return skips::skip(root, "suites", &format!("gRPC's: {missing}")),
     };
     let programs = build(root, EXAMPLE)?;
     for mode in ["server", "client"] {

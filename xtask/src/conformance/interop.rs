@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::{build, need, quietly};
-use crate::{TaskResult, target_folder, tools};
+use crate::{TaskResult, skips, target_folder, tools};
 
 /// grpc-go's programs, with their version.
 const MODULE: &str = "google.golang.org/grpc/interop";
@@ -54,10 +54,7 @@ pub fn interop(root: &Path) -> TaskResult {
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {folder:?}: {error}"))?;
     let (their_server, their_client) = match programs(&folder) {
         Ok(programs) => programs,
-        Err(missing) => {
-            println!("skipped: grpc-go's programs cannot run here: {missing}");
-            return Ok(());
-        }
+        Err(missing) => return skips::skip(root, "suites", &format!("grpc-go's: {missing}")),
     };
     let ours = build(root, EXAMPLE)?;
     let port = free_port()?;

@@ -76,11 +76,6 @@ impl PerRpc {
     }
 }
 
-/// Whether the tree has the program to be measured.
-pub fn exists(root: &Path) -> bool {
-    root.join(EXAMPLE_FILE).exists() || root.join(RECORD_FILE).exists()
-}
-
 /// Measures, and does with the figures what `mode` says.
 pub fn run(root: &Path, mode: Mode) -> TaskResult {
     let path = root.join(RECORD_FILE);

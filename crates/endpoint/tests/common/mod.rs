@@ -45,7 +45,7 @@ pub fn localhost6() -> Option<IpAddr> {
     let ip = IpAddr::from(Ipv6Addr::LOCALHOST);
     let there = std::net::UdpSocket::bind((ip, 0)).is_ok();
     if !there {
-        eprintln!("skipped: this host has no ::1");
+        petasos_skips::skip("ipv6", "this host has no ::1");
     }
     there.then_some(ip)
 }

@@ -169,23 +169,21 @@ pub fn any_port(ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// Whether networks can be made here; says once why not.
+/// Whether networks can be made here; if not, the calling test is recorded as skipped.
 pub fn available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
+    static MISSING: OnceLock<Option<(&str, String)>> = OnceLock::new();
+    let missing = MISSING.get_or_init(|| {
         let ip = Command::new("ip").arg("-V").output().is_ok();
         match (try_new(), ip) {
-            (Ok(_), true) => true,
-            (Err(error), _) => {
-                println!("skipped: cannot make a network namespace ({error}): run as root");
-                false
-            }
-            (_, false) => {
-                println!("skipped: no `ip` command: install iproute2");
-                false
-            }
+            (Ok(_), true) => None,
+            (Err(error), _) => Some(("root", format!("cannot make a network namespace: {error}"))),
+            (_, false) => Some(("iproute2", "there is no `ip`".to_owned())),
         }
-    })
+    });
+    if let Some((what, why)) = missing {
+        petasos_skips::skip(what, why);
+    }
+    missing.is_none()
 }
 
 fn try_new() -> std::io::Result<Namespace> {

@@ -1,0 +1,89 @@
+//! Command lines of blocks that are not run: they must at least be ones that the programs accept.
+//!
+//! A flag that no longer exists is found by asking for help behind it: clap reads a command line
+//! from the left, and refuses what it does not know before it comes to `--help`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::process::is_program;
+use crate::task::USAGE;
+
+/// Checks one command line: its syntax, and what its program says to its flags if the program is
+/// the workspace's or cargo.
+pub fn check(root: &Path, programs: &Path, command: &str) -> Result<(), String> {
+    shell(root, &["-n", "-c", command]).map_err(|error| format!("`{command}`: {error}"))?;
+    let words: Vec<&str> =
+        command.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+    let asked = match words[..] {
+        ["cargo", "xtask", ..] => return check_xtask(&words[2..]),
+        ["cargo", ..] => Some(cargo_question(&words)),
+        [program, ..] if is_program(programs, program) && has_help(program) => {
+            Some(format!("{}/{} --help", programs.display(), words.join(" ")))
+        }
+        _ => None,
+    };
+    match asked {
+        Some(question) => shell(root, &["-c", &question])
+            .map_err(|error| format!("`{command}` is not accepted: {error}")),
+        None => Ok(()),
+    }
+}
+
+/// The examples read their arguments without help texts; `petasos` has them.
+fn has_help(program: &str) -> bool {
+    program.starts_with("petasos")
+}
+
+/// The same command line with `-h` behind cargo's own options.
+fn cargo_question(words: &[&str]) -> String {
+    let own: Vec<&str> = words.iter().copied().take_while(|word| *word != "--").collect();
+    format!("{} -h", own.join(" "))
+}
+
+/// The tasks are not run for it: the usage has them.
+fn check_xtask(words: &[&str]) -> Result<(), String> {
+    let task = words.first().copied().unwrap_or_default();
+    let is_task = |line: &str| line.strip_prefix("  ").is_some_and(|line| starts(line, task));
+    match USAGE.lines().any(is_task) {
+        true => Ok(()),
+        false => Err(format!("there is no `cargo xtask {task}`")),
+    }
+}
+
+fn starts(line: &str, word: &str) -> bool {
+    !word.is_empty() && line.split_whitespace().next() == Some(word)
+}
+
+fn shell(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("bash");
+    command.args(arguments).current_dir(root).stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("cannot run bash: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_here(command: &str) -> Result<(), String> {
+        check(Path::new("/"), Path::new("/nowhere"), command)
+    }
+
+    #[test]
+    fn flags_of_cargo_and_tasks_must_exist() {
+        assert_eq!(check_here("cargo build --release -p any   # a comment"), Ok(()));
+        assert!(check_here("cargo build --releas").unwrap_err().contains("--releas"));
+        assert_eq!(check_here("cargo xtask ci"), Ok(()));
+        assert!(check_here("cargo xtask sing").unwrap_err().contains("sing"));
+    }
+
+    #[test]
+    fn of_other_programs_the_syntax_is_checked() {
+        assert_eq!(check_here("pip install ./python"), Ok(()));
+        assert!(check_here("pip install './python").is_err());
+    }
+}

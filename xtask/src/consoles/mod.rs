@@ -1,0 +1,96 @@
+//! Runs every command that the documentation shows, and compares what it prints with what is shown.
+//!
+//! All Markdown files of the repository are read. Each `console` block is run, unless a marker in
+//! front of it says why not; `docs/TESTING.md` has the rules. The parts: [`parse`] finds the
+//! blocks, [`session`] runs those of one file, [`compare`] compares texts, and [`dry`] checks the
+//! command lines of blocks that are not run.
+
+mod compare;
+mod dry;
+mod parse;
+mod process;
+mod session;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::task::{TaskResult, target_folder};
+use crate::tools;
+use parse::{Block, Marker};
+use session::Session;
+
+/// Checks the files, or those whose paths contain one of `only`.
+pub fn run(root: &Path, only: &[&str]) -> TaskResult {
+    let files = markdown_files(root)?;
+    let wanted = |path: &String| only.is_empty() || only.iter().any(|part| path.contains(part));
+    let mut chapters = Vec::new();
+    for path in files.into_iter().filter(wanted) {
+        let text = fs::read_to_string(root.join(&path))
+            .map_err(|error| format!("cannot read {path}: {error}"))?;
+        let blocks = parse::blocks(&path, &text)?;
+        chapters.extend((!blocks.is_empty()).then_some((path, blocks)));
+    }
+    let programs = build_programs(root)?;
+    let (mut run, mut checked) = (0, 0);
+    for (path, blocks) in &chapters {
+        let (commands, lines) = check_file(root, &programs, path, blocks)?;
+        run += commands;
+        checked += lines;
+    }
+    println!("{run} commands run and compared; {checked} not run, their command lines checked");
+    Ok(())
+}
+
+/// Counts the commands that were run, and those whose command lines alone were checked.
+fn check_file(
+    root: &Path,
+    programs: &Path,
+    path: &str,
+    blocks: &[Block],
+) -> Result<(usize, usize), String> {
+    let mut session = Session::new(root, programs, path);
+    let (mut run, mut checked) = (0, 0);
+    for block in blocks {
+        match &block.marker {
+            Some(Marker::NotRun(reason)) => {
+                println!("{path}:{}: not run: {reason}", block.line);
+                for shown in &block.commands {
+                    dry::check(root, programs, &shown.command)
+                        .map_err(|error| format!("{path}:{}: {error}", shown.line))?;
+                }
+                checked += block.commands.len();
+            }
+            marker => {
+                let in_background = *marker == Some(Marker::Background);
+                for shown in &block.commands {
+                    session.run(shown, in_background)?;
+                }
+                run += block.commands.len();
+            }
+        }
+    }
+    session.finish()?;
+    Ok((run, checked))
+}
+
+/// All Markdown files that are under version control, or would be.
+fn markdown_files(root: &Path) -> Result<Vec<String>, String> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
+    let output = Command::new("git").args(arguments).current_dir(root).output();
+    let output = output.map_err(|error| format!("cannot run git: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let list = String::from_utf8_lossy(&output.stdout);
+    let exists = |path: &&str| root.join(path).is_file();
+    Ok(list.lines().filter(exists).map(str::to_owned).collect())
+}
+
+/// Builds the workspace's programs, which the commands find in their path.
+fn build_programs(root: &Path) -> Result<PathBuf, String> {
+    let mut command = tools::cargo();
+    command.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root);
+    tools::run(&mut command)?;
+    Ok(target_folder(root, "debug"))
+}
