@@ -34,7 +34,8 @@ fn errors_are_output_and_have_to_be_shown() {
 
 #[test]
 fn servers_run_to_the_end_and_are_compared_then() {
-    let script = "bash -c 'trap \"echo ended; exit\" TERM; echo ready; read -u 3 3<> <(:)' serve";
+    let script = "bash -c 'sleep 60 > /dev/null 2>&1 & trap \"kill $!; echo ended; exit\" TERM; \
+                  echo ready; wait' serve";
     let mut first = session();
     first.run(&shown(script, "ready\nended"), false).unwrap();
     first.run(&shown("echo between", "between"), false).unwrap();
