@@ -7,6 +7,7 @@
 
 mod allow;
 mod bans;
+mod claims;
 mod layers;
 mod lengths;
 mod modules;
@@ -97,6 +98,7 @@ fn check_files(files: &[TextFile]) -> Vec<Finding> {
         findings.extend(lengths::check_width(file));
     }
     findings.extend(spec::check(files, &sources));
+    findings.extend(claims::check(files));
     findings.extend(allow.unused());
     findings
 }
