@@ -8,11 +8,11 @@ use clap::{Args, Subcommand};
 use petasos_report::duration_us;
 
 use crate::client::{Client, resolve};
-use crate::failure::Failure;
 use crate::output;
-use crate::security::SecurityArgs;
-use crate::service::{self, Query, Status};
-use crate::transport::TransportArgs;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
+use petasos_cli::service::{self, Query, Status};
+use petasos_cli::transport::TransportArgs;
 
 /// What `petasos raw` can be told.
 #[derive(Args)]

@@ -11,9 +11,9 @@ use petasos_endpoint::{
     Payload, SessionId,
 };
 
-use crate::failure::Failure;
-use crate::security::SecurityArgs;
-use crate::transport::TransportArgs;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
+use petasos_cli::transport::TransportArgs;
 
 /// How long an adaptive loop spins before it sleeps.
 pub const SPIN: Duration = Duration::from_micros(50);

@@ -12,13 +12,9 @@ mod call;
 mod client;
 mod demo;
 mod doctor;
-mod failure;
 mod output;
-mod security;
 mod serve;
-mod service;
 mod size;
-mod transport;
 mod typed;
 
 use std::ffi::OsString;
@@ -53,7 +49,7 @@ enum Command {
     /// Say what this host supports, and why not.
     Doctor(doctor::DoctorArgs),
     /// Measure latency, rate and bandwidth against what the bare transport allows.
-    Bench(Box<bench::BenchCommand>),
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
@@ -66,7 +62,7 @@ fn main() -> ExitCode {
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Bench(args) => return bench::run(*args),
+        Command::Bench(args) => bench::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

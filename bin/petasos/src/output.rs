@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use crate::failure::Failure;
+use petasos_cli::failure::Failure;
 
 /// Writes `bytes` and a line's end to standard output. A reader that has gone away (`| head`) has
 /// seen what it wanted, so that is not a failure.

@@ -19,13 +19,13 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::client::{SPIN, open_endpoint};
-use crate::failure::Failure;
 use crate::output;
-use crate::security::SecurityArgs;
-use crate::service::handlers::answer_waiting;
-use crate::service::{Server, Shared, register};
 use crate::size::parse_bytes;
-use crate::transport::TransportArgs;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
+use petasos_cli::service::handlers::answer_waiting;
+use petasos_cli::service::{Server, Shared, register};
+use petasos_cli::transport::TransportArgs;
 
 /// What `petasos serve` can be told.
 #[derive(Args)]
@@ -263,6 +263,6 @@ fn serve(mut endpoint: Endpoint<Server>, stopping: &AtomicBool) {
 
 /// How long a stopping server waits for handlers that have not answered.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Threads for [`crate::service::SLOW`], and requests that may wait for one.
+/// Threads for [`petasos_cli::service::SLOW`], and requests that may wait for one.
 const WORKERS: usize = 4;
 const WORKER_QUEUE_MAX: usize = 1024;

@@ -59,8 +59,10 @@ pub struct TransportArgs {
     /// With `xdp`: the interface's queue; of several endpoints the first one's.
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub queue: u32,
+    /// Of `dpdk`.
     #[command(flatten)]
     pub dpdk: DpdkArgs,
+    /// Of `fabric`.
     #[command(flatten)]
     pub fabric: FabricArgs,
 }

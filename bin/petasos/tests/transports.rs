@@ -139,34 +139,6 @@ fn a_client_killed_over_rings_harms_nobody() {
 }
 
 #[test]
-fn bench_measures_rings_and_the_choice_of_them() {
-    for transport in ["shm", "auto"] {
-        for experiment in ["latency", "rate", "bandwidth"] {
-            let args = ["bench", experiment, "--transport", transport, "--seconds", "0.1"];
-            let finished = petasos(&[&args[..], &["--print-json"]].concat());
-            let text = finished.success();
-            assert!(text.contains(&format!("\"transport\": \"{transport}\"")), "{text}");
-            assert!(text.contains("\"ratio\""), "{text}");
-        }
-    }
-}
-
-#[test]
-fn bench_measures_af_xdp_in_a_network_of_its_own() {
-    if !is_privileged() {
-        return;
-    }
-    for experiment in ["latency", "rate"] {
-        let args = ["bench", experiment, "--transport", "xdp", "--seconds", "0.1"];
-        let finished = petasos(&[&args[..], &["--print-json"]].concat());
-        assert!(finished.success().contains("\"ratio\""), "{finished:?}");
-    }
-    let finished = petasos(&["bench", "latency", "--transport", "xdp", "--interface", "eth9"]);
-    assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains("--connect"), "{finished:?}");
-}
-
-#[test]
 fn the_doctor_names_every_facility_and_fails_only_if_asked() {
     let finished = petasos(&["doctor"]);
     let text = finished.success();

@@ -13,9 +13,9 @@ use core::time::Duration;
 
 use petasos_base::Clock;
 
-use crate::failure::Failure;
 use crate::output;
-use crate::transport::TransportArgs;
+use petasos_cli::failure::Failure;
+use petasos_cli::transport::TransportArgs;
 
 /// A running `petasos serve`.
 pub struct ServerProcess {

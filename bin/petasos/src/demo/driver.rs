@@ -15,10 +15,10 @@ use petasos_report::Histogram;
 use super::Measured;
 use super::plan::{Ask, Call, Phase};
 use crate::client::open_client;
-use crate::failure::Failure;
-use crate::security::SecurityArgs;
-use crate::service::{KEY_BYTES, QUERY_BYTES_MAX, Status};
-use crate::transport::TransportArgs;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
+use petasos_cli::service::{KEY_BYTES, QUERY_BYTES_MAX, Status};
+use petasos_cli::transport::TransportArgs;
 
 /// A client process's half of the demo.
 pub struct Driver<'t> {
@@ -169,7 +169,7 @@ impl State<'_> {
             Ask::Query(query) => (query.method(), query.encode(&mut head), Range::default()),
             Ask::Put(key) => {
                 head[..KEY_BYTES].copy_from_slice(&key.to_le_bytes());
-                (crate::service::PUT, KEY_BYTES, call.bytes.clone())
+                (petasos_cli::service::PUT, KEY_BYTES, call.bytes.clone())
             }
         };
         let request = cx.alloc(head_bytes + value.len());
@@ -254,7 +254,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::Query;
+    use petasos_cli::service::Query;
 
     #[test]
     fn a_difference_is_found_where_it_is() {

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
-use crate::failure::Failure;
 use crate::size::in_words;
+use petasos_cli::failure::Failure;
 
 /// A text in memory. Invariant: `lines` are not empty and cover `bytes` without gaps, in order.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use clap::Args;
 use petasos_report::{Column, Machine, Table};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::output;
+use petasos_cli::failure::Failure;
 
 /// What `petasos doctor` can be told.
 #[derive(Args)]

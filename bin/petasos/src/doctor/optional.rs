@@ -80,6 +80,6 @@ pub fn fabric() -> Vec<Facility> {
 
 #[cfg(not(all(feature = "dpdk", feature = "fabric")))]
 fn absent(feature: &str, package: &str) -> Facility {
-    let advice = crate::failure::how_to_build(feature, package);
+    let advice = petasos_cli::failure::how_to_build(feature, package);
     Facility::no(feature, "not compiled into this program", &advice)
 }

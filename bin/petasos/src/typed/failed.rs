@@ -7,7 +7,7 @@ use petasos::{Code, Status};
 use serde_json::json;
 
 use super::schema::Known;
-use crate::failure::Failure;
+use petasos_cli::failure::Failure;
 
 /// Added to the code of a status for the exit status.
 const STATUS_BASE: u8 = 64;

@@ -7,8 +7,8 @@ use petasos::grpc::ClientConfig;
 use petasos::{Channel, ChannelBuilder, Code, ConnectError, block_on};
 
 use super::failed::Failed;
-use crate::failure::Failure;
-use crate::security::SecurityArgs;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
 
 /// Which server, and how.
 #[derive(Args)]

@@ -1,0 +1,366 @@
+//! The command line of `petasos bench`, and what follows from it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use petasos_endpoint::{
+    Backend, EndpointConfig, FaultConfig, LocalConfig, LocalIo, Optimisations, Polling,
+    SessionConfig,
+};
+use petasos_netio_shm::{ShmConfig, ShmIo};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_netio_xdp::{XdpConfig, XdpIo};
+use serde_json::{Map, Value, json};
+
+use super::BenchError;
+use petasos_cli::transport::TransportArgs;
+
+/// Measure Petasos against the floor of its transport
+#[derive(Args, Clone, Debug)]
+pub struct BenchArgs {
+    /// What to measure
+    pub experiment: Experiment,
+    /// What carries the packets
+    #[arg(long, default_value = "udp")]
+    pub transport: Transport,
+    /// With `xdp`: the interface to use [default: a pair made for the measurement; needs root]
+    #[arg(long)]
+    pub interface: Option<String>,
+    /// With `xdp`: the interface's queue
+    #[arg(long, default_value_t = 0)]
+    pub queue: u32,
+    /// Request size in bytes [default: 32; bandwidth: 8000000]
+    #[arg(long)]
+    pub size: Option<u32>,
+    /// Response size in bytes [default: the request's; bandwidth: 32]
+    #[arg(long)]
+    pub response: Option<u32>,
+    /// Requests outstanding [default: 1; rate, factors and contention: 64]
+    #[arg(long)]
+    pub window: Option<usize>,
+    /// Requests enqueued per turn of the loop at most [default: the window]
+    #[arg(long)]
+    pub batch: Option<usize>,
+    /// How the loops wait
+    #[arg(long, default_value = "spin")]
+    pub polling: PollingArg,
+    /// Probability of dropping each received packet, after GRO has been split
+    #[arg(long, default_value_t = 0.0)]
+    pub loss: f64,
+    /// Seconds to measure, all turns together [default: 5; contention: 20]
+    #[arg(long)]
+    pub seconds: Option<f64>,
+    /// Also write the result as JSON to this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Print the result as JSON instead of a table
+    #[arg(long)]
+    pub print_json: bool,
+    /// Measure against a running `petasos serve` at this address, without a floor
+    #[arg(long)]
+    pub connect: Option<SocketAddr>,
+    /// Sessions; each call picks one at random [default: one per 8 requests of the window, each
+    /// call on that of the one before]
+    #[arg(long)]
+    pub sessions: Option<usize>,
+    /// Largest datagram payload in bytes, headers of IP and UDP not counted [default: 8972; shm and
+    /// auto: what rings take best]
+    #[arg(long)]
+    pub datagram: Option<usize>,
+    /// Go-back-N instead of selective retransmission
+    #[arg(long)]
+    pub go_back_n: bool,
+    /// Optimisations to switch off
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Factor>,
+    /// Run the server's side of another process's measurement (internal)
+    #[arg(long, hide = true)]
+    pub server_role: Option<String>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// Round trip of one request at a time, against a spinning ping-pong
+    Latency,
+    /// Small requests per second, against a raw GSO/GRO echo and one datagram per call
+    Rate,
+    /// Large requests, against a raw GSO/GRO transfer
+    Bandwidth,
+    /// What each common-case optimisation brings to the rate
+    Factors,
+    /// Memory that sessions between two processes cost, once every slot has been used
+    Sessions,
+    /// Processor time of a client and a server that have nothing to do
+    Idle,
+    /// The rate while busy processes compete for the two cores, and how soon it is back afterwards
+    Contention,
+}
+
+/// What carries the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Kernel sockets over the loopback device, two processes on two cores
+    Udp,
+    /// Memory of one thread: the protocol's own cost
+    Loopback,
+    /// Shared-memory rings, two processes on two cores
+    Shm,
+    /// AF_XDP sockets across a veth pair, two processes on two cores
+    Xdp,
+    /// Kernel sockets and shared-memory rings in one endpoint, which chooses
+    Auto,
+}
+
+/// How a loop waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PollingArg {
+    /// Never sleep
+    Spin,
+    /// Spin for a while, then sleep
+    Adaptive,
+}
+
+/// What can be switched off, one at a time or together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Factor {
+    /// Trains in one send (GSO)
+    Gso,
+    /// Trains in one receive (GRO)
+    Gro,
+    /// One clock reading per turn
+    Clock,
+    /// Responses into the slot's previous buffer
+    Preallocated,
+    /// Requests shown where they were received
+    ZeroCopy,
+    /// Buffers kept for the next use
+    Pool,
+}
+
+impl Factor {
+    /// Every factor, in the order in which they are switched off cumulatively.
+    pub const ALL: [Factor; 6] = [
+        Factor::Clock,
+        Factor::Preallocated,
+        Factor::ZeroCopy,
+        Factor::Pool,
+        Factor::Gro,
+        Factor::Gso,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Factor::Gso => "gso",
+            Factor::Gro => "gro",
+            Factor::Clock => "clock",
+            Factor::Preallocated => "preallocated",
+            Factor::ZeroCopy => "zero-copy",
+            Factor::Pool => "pool",
+        }
+    }
+
+    /// What a person calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Factor::Gso => "GSO (trains in one send)",
+            Factor::Gro => "GRO (trains in one receive)",
+            Factor::Clock => "one clock reading per turn",
+            Factor::Preallocated => "preallocated responses",
+            Factor::ZeroCopy => "zero-copy requests",
+            Factor::Pool => "buffer pooling",
+        }
+    }
+}
+
+/// The length of a turn.
+pub const TURN: Duration = Duration::from_millis(100);
+/// The fewest pairs of turns.
+pub const PAIRS_MIN: usize = 20;
+
+const BANDWIDTH_BYTES: u32 = 8_000_000;
+const SLOTS: usize = 8;
+
+impl BenchArgs {
+    /// Largest datagram payload in bytes.
+    pub fn datagram(&self) -> usize {
+        let rings = matches!(self.transport, Transport::Shm | Transport::Auto);
+        let default = if rings { ShmConfig::default().datagram_bytes_max } else { 8972 };
+        self.datagram.unwrap_or(default)
+    }
+
+    /// Request size in bytes.
+    pub fn request_bytes(&self) -> u32 {
+        let bandwidth = self.experiment == Experiment::Bandwidth;
+        self.size.unwrap_or(if bandwidth { BANDWIDTH_BYTES } else { 32 })
+    }
+
+    /// Response size in bytes.
+    pub fn response_bytes(&self) -> u32 {
+        let bandwidth = self.experiment == Experiment::Bandwidth;
+        self.response.unwrap_or(if bandwidth { 32 } else { self.request_bytes() })
+    }
+
+    /// Requests outstanding.
+    pub fn window(&self) -> usize {
+        if self.experiment == Experiment::Sessions {
+            return self.sessions() * SLOTS;
+        }
+        let many = [Experiment::Rate, Experiment::Factors, Experiment::Contention];
+        self.window.unwrap_or(if many.contains(&self.experiment) { 64 } else { 1 }).max(1)
+    }
+
+    /// Requests enqueued per turn of the loop at most.
+    pub fn batch(&self) -> usize {
+        self.batch.unwrap_or_else(|| self.window()).max(1)
+    }
+
+    /// Sessions over which the window is spread.
+    pub fn sessions(&self) -> usize {
+        if self.experiment == Experiment::Sessions {
+            return self.sessions.unwrap_or(10_000).max(1);
+        }
+        self.sessions.unwrap_or_else(|| self.window().div_ceil(SLOTS)).max(1)
+    }
+
+    /// Seconds to measure, all turns together.
+    pub fn seconds(&self) -> f64 {
+        let contention = self.experiment == Experiment::Contention;
+        self.seconds.unwrap_or(if contention { 20.0 } else { 5.0 })
+    }
+
+    /// Pairs of turns that fill the time, when a pair has `turns` turns.
+    pub fn pairs(&self, turns: usize) -> usize {
+        let pair_s = TURN.as_secs_f64() * turns as f64;
+        ((self.seconds() / pair_s) as usize).max(PAIRS_MIN)
+    }
+
+    fn is_on(&self, factor: Factor) -> bool {
+        !self.without.contains(&factor)
+    }
+
+    /// The endpoint's settings: the defaults, less what is switched off.
+    pub fn endpoint(&self) -> EndpointConfig {
+        let mut config = EndpointConfig::default();
+        config.pool.reuse = self.is_on(Factor::Pool);
+        config.optimisations = Optimisations {
+            batched_clock: self.is_on(Factor::Clock),
+            preallocated_responses: self.is_on(Factor::Preallocated),
+            zero_copy_requests: self.is_on(Factor::ZeroCopy),
+        };
+        config.session = SessionConfig {
+            recovery: if self.go_back_n {
+                petasos_endpoint::Recovery::GoBackN
+            } else {
+                petasos_endpoint::Recovery::Selective
+            },
+            ..SessionConfig::default()
+        };
+        config.polling = match self.polling {
+            PollingArg::Spin => Polling::Spin,
+            PollingArg::Adaptive => Polling::default(),
+        };
+        config.faults = (self.loss > 0.0).then_some(FaultConfig { loss: self.loss });
+        config
+    }
+
+    /// The socket's settings.
+    pub fn udp(&self) -> UdpConfig {
+        UdpConfig {
+            gso: self.is_on(Factor::Gso),
+            gro: self.is_on(Factor::Gro),
+            datagram_bytes_max: self.datagram(),
+            ..UdpConfig::default()
+        }
+    }
+
+    /// The AF_XDP socket's settings, on one queue.
+    pub fn xdp(&self, queue: u32) -> XdpConfig {
+        XdpConfig {
+            interface: self.interface.clone(),
+            queue,
+            datagram_bytes_max: self.datagram(),
+            // An interface that has just come up is slow to find its neighbours.
+            resolve_wait_ms: 5000,
+            ..XdpConfig::default()
+        }
+    }
+
+    /// Opens the packet I/O of one side.
+    pub fn open(&self, local: SocketAddr) -> Result<Backend, BenchError> {
+        let shm = ShmConfig { datagram_bytes_max: self.datagram(), ..ShmConfig::default() };
+        Ok(match self.transport {
+            Transport::Udp | Transport::Loopback => UdpIo::bind(local, self.udp())?.into(),
+            Transport::Shm => ShmIo::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), shm)?.into(),
+            Transport::Xdp => XdpIo::bind(local, &self.xdp(self.queue))?.into(),
+            Transport::Auto => {
+                let config = LocalConfig { udp: self.udp(), shm, ..LocalConfig::default() };
+                LocalIo::bind(local, &config)?.into()
+            }
+        })
+    }
+
+    /// Where this side has to be to reach `server`.
+    pub fn towards(&self, server: SocketAddr) -> Result<SocketAddr, BenchError> {
+        let transport = match self.transport {
+            Transport::Xdp => petasos_cli::transport::Transport::Xdp,
+            _ => petasos_cli::transport::Transport::Udp,
+        };
+        let interface = self.interface.clone();
+        let args =
+            TransportArgs { transport, interface, queue: self.queue, ..TransportArgs::default() };
+        let address = SocketAddr::new(args.ip_towards(server), 0);
+        Ok(args.own_address(address)?)
+    }
+
+    /// The transport's word on the command line.
+    fn transport_word(&self) -> String {
+        format!("{:?}", self.transport).to_lowercase()
+    }
+
+    /// Every parameter by name, for the JSON.
+    pub fn parameters(&self) -> Map<String, Value> {
+        let without: Vec<_> = self.without.iter().map(|factor| factor.name()).collect();
+        let value = json!({
+            "transport": self.transport_word(),
+            "size_bytes": self.request_bytes(),
+            "response_bytes": self.response_bytes(),
+            "window": self.window(),
+            "batch": self.batch(),
+            "sessions": self.sessions(),
+            "polling": format!("{:?}", self.polling).to_lowercase(),
+            "loss": self.loss,
+            "seconds": self.seconds(),
+            "datagram_bytes_max": self.datagram(),
+            "recovery": if self.go_back_n { "go-back-n" } else { "selective" },
+            "without": without,
+        });
+        match value {
+            Value::Object(map) => map,
+            _ => unreachable!("the literal above is an object"),
+        }
+    }
+
+    /// The arguments that make another process of this program the server of this measurement.
+    pub fn for_server(&self) -> Vec<String> {
+        let mut args: Vec<String> = vec!["rate".into()];
+        args.extend(["--server-role".into(), "turns".into()]);
+        args.extend(["--loss".into(), self.loss.to_string()]);
+        args.extend(["--transport".into(), self.transport_word()]);
+        args.extend(["--queue".into(), self.queue.to_string()]);
+        args.extend(["--datagram".into(), self.datagram().to_string()]);
+        let polling = format!("{:?}", self.polling).to_lowercase();
+        args.extend(["--polling".into(), polling]);
+        if self.go_back_n {
+            args.push("--go-back-n".into());
+        }
+        if !self.without.is_empty() {
+            let without: Vec<_> = self.without.iter().map(|factor| factor.name()).collect();
+            args.extend(["--without".into(), without.join(",")]);
+        }
+        args
+    }
+}

@@ -1,0 +1,101 @@
+//! `petasos bench`: Petasos against what the transport allows without it, in the same run.
+//!
+//! Client and server are two processes pinned to two cores (on `loopback`: one core). Petasos and
+//! each floor take turns of about 100 ms, one at a time; the reported ratio is the median of the
+//! ratios of neighbouring turns, because a single turn on a shared machine varies by a factor of
+//! three. Everything runs in one default configuration.
+//!
+//! A program of its own, which `petasos bench` runs: what it compares with would cost everybody who
+//! builds `petasos`.
+
+mod against;
+mod args;
+mod bottleneck;
+mod contention;
+mod factors;
+mod floor;
+mod incast;
+mod lab;
+mod load;
+mod loopback;
+mod loss;
+mod network;
+mod peer;
+mod publish;
+mod remote;
+mod resources;
+mod result;
+mod rpc;
+mod server;
+mod turns;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use args::{BenchArgs, Experiment, Transport};
+use contention::ContentionArgs;
+
+/// Why a measurement could not be made; says what to do.
+type BenchError = Box<dyn std::error::Error>;
+
+/// Measure Petasos against the floor of its transport, or in simulation
+#[derive(Parser)]
+#[command(name = "petasos bench", bin_name = "petasos bench", version)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct Cli {
+    #[command(subcommand)]
+    apart: Option<Apart>,
+    #[command(flatten)]
+    measured: Option<BenchArgs>,
+    #[command(flatten)]
+    contention: ContentionArgs,
+}
+
+/// Experiments with a command line of their own: in simulation, in networks made for them, or
+/// without Petasos.
+#[derive(Subcommand)]
+enum Apart {
+    Incast(incast::IncastArgs),
+    Bottleneck(bottleneck::BottleneckArgs),
+    Loss(loss::LossArgs),
+    Lab(lab::LabArgs),
+    Rpc(rpc::RpcArgs),
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse();
+    let outcome = match (command.apart, command.measured) {
+        (Some(Apart::Incast(args)), _) => incast::run(&args),
+        (Some(Apart::Bottleneck(args)), _) => bottleneck::run(&args),
+        (Some(Apart::Loss(args)), _) => loss::run(&args),
+        (Some(Apart::Lab(args)), _) => lab::run(&args),
+        (Some(Apart::Rpc(args)), _) => rpc::run(&args),
+        (None, Some(args)) => measure(&args, &command.contention),
+        (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("petasos bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(args: &BenchArgs, contention: &ContentionArgs) -> Result<(), BenchError> {
+    match (&args.server_role, args.experiment) {
+        (Some(_), _) => server::run(args),
+        (None, Experiment::Contention) => contention::run(args, contention),
+        (None, Experiment::Factors) => factors::run(args),
+        (None, Experiment::Sessions) => resources::sessions(args),
+        (None, Experiment::Idle) => resources::idle(args),
+        (None, _) if args.connect.is_some() => remote::run(args),
+        (None, _) if args.interface.is_some() => Err("with --interface the server is on another \
+             host: start `petasos serve --transport xdp` there and name it with --connect; without \
+             --interface the bench makes a network of its own"
+            .into()),
+        (None, _) if args.transport == Transport::Loopback => loopback::run(args),
+        (None, _) => against::run(args),
+    }
+}

@@ -1,0 +1,179 @@
+//! The command line of `petasos bench rpc`, and what follows from it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use petasos_report::Quantity;
+use serde_json::{Map, Value, json};
+
+use super::certificates::Certificates;
+use super::phase::Phase;
+use super::role::Role;
+use crate::BenchError;
+
+/// Measure typed calls against another RPC system, in the same run
+///
+/// Petasos, the peer and the floor (bare UDP) take turns of 100 ms, each between two processes
+/// pinned to two cores. Latency is that of one call at a time, once with both sides spinning and
+/// once with both asleep; rate, goodput and processor time are those of a window of calls.
+#[derive(Args, Clone, Debug)]
+pub struct RpcArgs {
+    /// With whom to compare
+    #[arg(long, default_value = "tonic")]
+    pub peer: Peer,
+    /// Bytes of a request's payload
+    #[arg(long, default_value_t = 64)]
+    pub size: u32,
+    /// Bytes of a response's payload [default: the request's; from 4096 on: 32]
+    #[arg(long)]
+    pub response: Option<u32>,
+    /// Calls outstanding where the rate is measured [default: 128, with at most 16 MB under way]
+    #[arg(long)]
+    pub window: Option<usize>,
+    /// Messages of one stream each way in place of calls: where the rate is measured, as many as
+    /// its flow control lets through
+    #[arg(long)]
+    pub streaming: bool,
+    /// What to measure
+    #[arg(long, value_delimiter = ',', default_value = "spinning,sleeping,window")]
+    pub phases: Vec<Phase>,
+    /// Over TLS 1.3 with certificates at both ends, made for the measurement: Petasos's packets are
+    /// sealed, and HTTP/2 is encrypted by rustls; the floor is not. Not with --transport auto
+    #[arg(long)]
+    pub tls: bool,
+    /// What carries Petasos's packets
+    #[arg(long, default_value = "udp")]
+    pub transport: Carrier,
+    /// Keep tonic's runtimes busy where both sides spin, so that they never sleep in epoll
+    #[arg(long)]
+    pub peer_awake: bool,
+    /// Seconds to measure, all turns together
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Also write the result as JSON to this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Print the result as JSON instead of a table
+    #[arg(long)]
+    pub print_json: bool,
+    /// Be one side of one contender of another process's measurement (internal)
+    #[arg(long, hide = true)]
+    pub role: Option<Role>,
+    /// Where that side finds its other side (internal)
+    #[arg(long, hide = true, value_delimiter = ',')]
+    pub server: Vec<SocketAddr>,
+}
+
+/// With whom Petasos is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Peer {
+    /// gRPC in Rust: tonic's client and server, on one thread each
+    Tonic,
+    /// Petasos's own endpoint without the typed layer
+    PetasosDirect,
+    /// tonic's client and server, where Petasos's own gRPC port is asked by tonic's client, too
+    PetasosGrpc,
+}
+
+/// What carries Petasos's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Carrier {
+    /// Kernel sockets, as the peer's
+    Udp,
+    /// Shared memory, which Petasos chooses by itself between processes of one host
+    Auto,
+}
+
+/// The length of a turn.
+pub const TURN: Duration = Duration::from_millis(100);
+/// The fewest turns of each contender in each phase.
+const ROUNDS_MIN: usize = 5;
+/// Payloads from which bytes count, not calls.
+const BULK_BYTES: u32 = 4096;
+/// Bytes of the default window at most.
+const WINDOW_BYTES: usize = 16_000_000;
+
+impl RpcArgs {
+    /// Bytes of a response's payload.
+    pub fn response_bytes(&self) -> u32 {
+        self.response.unwrap_or(if self.size < BULK_BYTES { self.size } else { 32 })
+    }
+
+    /// Bytes of the larger of request and response.
+    pub fn payload_bytes(&self) -> u32 {
+        self.size.max(self.response_bytes())
+    }
+
+    /// Calls outstanding where the rate is measured.
+    pub fn window(&self) -> usize {
+        let fitting = WINDOW_BYTES / (self.payload_bytes() as usize).max(1);
+        self.window.unwrap_or(fitting.clamp(1, 128)).max(1)
+    }
+
+    /// The certificates that this process was handed, if calls go over TLS.
+    pub fn certificates(&self) -> Result<Option<Certificates>, BenchError> {
+        self.tls.then(Certificates::handed).transpose()
+    }
+
+    /// What a window of calls is judged by.
+    pub fn window_quantity(&self) -> Quantity {
+        match self.payload_bytes() {
+            BULK_BYTES.. => Quantity::GbitPerS,
+            _ => Quantity::OpsPerS,
+        }
+    }
+
+    /// What is measured, each once.
+    pub fn phases(&self) -> Vec<Phase> {
+        Phase::ALL.into_iter().filter(|phase| self.phases.contains(phase)).collect()
+    }
+
+    /// Rounds that fill the time, when each has `turns` turns.
+    pub fn rounds(&self, turns: usize) -> usize {
+        let round_s = TURN.as_secs_f64() * turns as f64;
+        ((self.seconds / round_s) as usize).max(ROUNDS_MIN)
+    }
+
+    /// Every parameter by name, for the JSON.
+    pub fn parameters(&self) -> Map<String, Value> {
+        let phases: Vec<_> = self.phases().into_iter().map(Phase::name).collect();
+        let value = json!({
+            "peer": self.peer.name(),
+            "transport": format!("{:?}", self.transport).to_lowercase(),
+            "size_bytes": self.size,
+            "response_bytes": self.response_bytes(),
+            "window": (!self.streaming).then(|| self.window()),
+            "streaming": self.streaming,
+            "tls": self.tls,
+            "peer_awake": self.peer_awake,
+            "phases": phases,
+            "seconds": self.seconds,
+        });
+        match value {
+            Value::Object(map) => map,
+            _ => unreachable!("the literal above is an object"),
+        }
+    }
+}
+
+impl Peer {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Peer::Tonic => "tonic",
+            Peer::PetasosDirect => "petasos-direct",
+            Peer::PetasosGrpc => "petasos-grpc",
+        }
+    }
+
+    /// Who is compared, Petasos first.
+    pub fn contenders(self) -> [&'static str; 2] {
+        match self {
+            Peer::Tonic => ["petasos", "tonic"],
+            Peer::PetasosDirect => ["petasos", "petasos-direct"],
+            Peer::PetasosGrpc => ["petasos-grpc", "tonic"],
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One process of a measurement, which does what its standard input says.
+//!
+//! A server prints `ready ADDRESS…`, then answers `serve PHASE` with `started` and, once `stop` has
+//! come, with `done` and its turn. A client answers `turn PHASE MICROSECONDS` with `done` and its
+//! turn. Both end with their input, so that a parent that dies leaves nothing behind.
+
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::args::RpcArgs;
+use super::direct::{DirectClient, DirectServer};
+use super::floor::{FloorClient, FloorServer};
+use super::grpc::GrpcServer;
+use super::phase::{Phase, Turn};
+use super::role::{Contender, Role, Side};
+use super::stop::Stop;
+use super::tonic::{TonicClient, TonicServer};
+use super::typed::{TypedClient, TypedServer};
+use crate::BenchError;
+use crate::turns::{pin, process_cpu_s};
+
+/// Makes calls, in any system.
+pub trait Client {
+    /// Makes calls for `duration`, and waits for their answers.
+    fn turn(&mut self, phase: Phase, duration: Duration) -> Result<Turn, BenchError>;
+}
+
+/// Answers calls, in any system.
+pub trait Server {
+    /// Where clients find it.
+    fn addresses(&self) -> Vec<SocketAddr>;
+    /// Answers until `stop` is raised.
+    fn serve(&mut self, phase: Phase, stop: &Stop) -> Result<Turn, BenchError>;
+}
+
+/// Is the process that `args` name, until its input ends.
+pub fn run(args: &RpcArgs, role: Role) -> Result<(), BenchError> {
+    pin(role.side.core());
+    match role.side {
+        Side::Client => be_client(client(args, role.contender)?.as_mut()),
+        Side::Server => be_server(server(args, role.contender)?.as_mut()),
+    }
+}
+
+fn client(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Client>, BenchError> {
+    Ok(match contender {
+        Contender::Petasos => Box::new(TypedClient::new(args, false)?),
+        Contender::PetasosSleeping => Box::new(TypedClient::new(args, true)?),
+        Contender::Tonic | Contender::Grpc => Box::new(TonicClient::new(args)?),
+        Contender::Direct => Box::new(DirectClient::new(args, false)?),
+        Contender::DirectSleeping => Box::new(DirectClient::new(args, true)?),
+        Contender::Floor => Box::new(FloorClient::new(args)?),
+    })
+}
+
+fn server(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Server>, BenchError> {
+    Ok(match contender {
+        Contender::Petasos => Box::new(TypedServer::new(args, false)?),
+        Contender::PetasosSleeping => Box::new(TypedServer::new(args, true)?),
+        Contender::Tonic => Box::new(TonicServer::new(args)?),
+        Contender::Grpc => Box::new(GrpcServer::new(args)?),
+        Contender::Direct => Box::new(DirectServer::new(args, false)?),
+        Contender::DirectSleeping => Box::new(DirectServer::new(args, true)?),
+        Contender::Floor => Box::new(FloorServer::new(args)?),
+    })
+}
+
+fn be_client(client: &mut dyn Client) -> Result<(), BenchError> {
+    say("ready")?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let ["turn", phase, micros] = words[..] else { return Err(unknown(&line)) };
+        let phase = Phase::named(phase).ok_or_else(|| unknown(&line))?;
+        let duration = Duration::from_micros(micros.parse()?);
+        let cpu_start = process_cpu_s();
+        let turn = client.turn(phase, duration)?;
+        done(Turn { cpu_s: process_cpu_s() - cpu_start, ..turn })?;
+    }
+    Ok(())
+}
+
+fn be_server(server: &mut dyn Server) -> Result<(), BenchError> {
+    let addresses = server.addresses();
+    let addresses: Vec<_> = addresses.iter().map(|address| format!(" {address}")).collect();
+    say(&format!("ready{}", addresses.concat()))?;
+    let stop = Arc::new(Stop::default());
+    for line in read_lines(Arc::clone(&stop)) {
+        let phase = line.strip_prefix("serve ").and_then(Phase::named);
+        let phase = phase.ok_or_else(|| unknown(&line))?;
+        let cpu_start = process_cpu_s();
+        say("started")?;
+        let turn = server.serve(phase, &stop)?;
+        done(Turn { cpu_s: process_cpu_s() - cpu_start, ..turn })?;
+    }
+    Ok(())
+}
+
+fn unknown(line: &str) -> BenchError {
+    format!("a command that the process does not know: {line}").into()
+}
+
+fn done(turn: Turn) -> Result<(), BenchError> {
+    say(&format!("done {}", serde_json::to_string(&turn)?))
+}
+
+fn say(line: &str) -> Result<(), BenchError> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// Reads the input on a thread of its own: `stop` ends the turn, the rest is passed on. The
+/// receiver is disconnected when the input ends.
+fn read_lines(stop: Arc<Stop>) -> Receiver<String> {
+    let (lines, received) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if line == "stop" {
+                stop.raise();
+            } else if lines.send(line).is_err() {
+                break;
+            }
+        }
+        // Whatever runs, ends with the parent.
+        stop.raise();
+    });
+    received
+}

@@ -1,0 +1,200 @@
+//! Typed calls: a loop at each end, on the process's only busy thread.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use petasos::{
+    Channel, Loop, LoopConfig, Msg, Request, Response, Security, Sender, Status, Streaming,
+};
+use petasos_endpoint::{LocalPolicy, Polling};
+
+use super::args::{Carrier, RpcArgs};
+use super::child::{Client, Server};
+use super::pace::{Count, Meter, Pace};
+use super::phase::{Phase, Turn};
+use super::stop::Stop;
+use super::typed_streams::{Shape, flood, ping};
+use crate::BenchError;
+
+pub mod generated {
+    include!(concat!(env!("OUT_DIR"), "/petasos.bench.rs"));
+}
+
+use generated::{Bench, BenchClient, BenchServer, Payload};
+
+/// Bytes that are copied into messages without asking whose they are.
+const SHORT_BYTES: usize = 4096;
+
+/// How loops wait: not at all, or asleep from the first moment on.
+pub fn polling(sleeping: bool) -> Polling {
+    if sleeping { Polling::Adaptive { spin: Duration::ZERO } } else { Polling::Spin }
+}
+
+fn config(
+    args: &RpcArgs,
+    sleeping: bool,
+    listen: Option<SocketAddr>,
+) -> Result<LoopConfig, BenchError> {
+    let local = match args.transport {
+        Carrier::Udp => LocalPolicy::Never,
+        Carrier::Auto => LocalPolicy::Auto,
+    };
+    let mut config = LoopConfig { listen, ..LoopConfig::default() };
+    config.endpoint.polling = polling(sleeping);
+    config.io.local = local;
+    if let Some(certificates) = args.certificates()? {
+        config.security = Security::Tls(certificates.datagrams());
+    }
+    Ok(config)
+}
+
+/// A message with the first `len` of these bytes; long ones are shared, not copied.
+#[inline]
+pub fn payload(wanted_bytes: u32, bytes: &Bytes, len: usize) -> Msg<Payload> {
+    let mut payload = Payload::new();
+    let mut edit = payload.edit();
+    edit.set_wanted_bytes(wanted_bytes);
+    if len < SHORT_BYTES {
+        edit.set_data(&bytes[..len]);
+    } else {
+        edit.set_data(bytes.slice(..len));
+    }
+    payload
+}
+
+/// Answers with bytes of its own.
+struct Answers {
+    bytes: Bytes,
+}
+
+impl Bench for Answers {
+    async fn call(&self, request: Request<Payload>) -> Result<Response<Payload>, Status> {
+        Ok(Response::new(self.answer(&request)?))
+    }
+
+    async fn flow(
+        &self,
+        mut requests: Streaming<Payload>,
+        mut responses: Sender<Payload>,
+    ) -> Result<(), Status> {
+        while let Some(request) = requests.message().await? {
+            responses.send(self.answer(&request)?).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Answers {
+    #[inline]
+    fn answer(&self, request: &Payload) -> Result<Msg<Payload>, Status> {
+        let wanted = request.wanted_bytes() as usize;
+        if wanted > self.bytes.len() {
+            return Err(Status::invalid_argument("more bytes than the measurement announced"));
+        }
+        Ok(payload(0, &self.bytes, wanted))
+    }
+}
+
+/// What every port serves.
+pub fn service(args: &RpcArgs) -> BenchServer<impl Bench> {
+    BenchServer::new(Answers { bytes: vec![2; args.response_bytes() as usize].into() })
+}
+
+/// The server's side.
+pub struct TypedServer {
+    home: Loop,
+    address: SocketAddr,
+}
+
+impl TypedServer {
+    pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedServer, BenchError> {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let home = Loop::new(config(args, sleeping, Some(loopback))?)?;
+        home.serve(service(args))?;
+        let address = home.local_address().ok_or("the loop does not listen")?;
+        Ok(TypedServer { home, address })
+    }
+}
+
+impl Server for TypedServer {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![self.address]
+    }
+
+    fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
+        self.home.block_on(stop.raised());
+        Ok(Turn::default())
+    }
+}
+
+/// The client's side.
+pub struct TypedClient {
+    home: Loop,
+    channel: Channel,
+    /// Of the window.
+    callers: usize,
+    streaming: bool,
+    shape: Shape,
+}
+
+impl TypedClient {
+    pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedClient, BenchError> {
+        let home = Loop::new(config(args, sleeping, None)?)?;
+        let server = *args.server.first().ok_or("--server names no server")?;
+        let channel = home.channel(server);
+        let bytes = vec![1; args.size as usize].into();
+        let shape = Shape { bytes, wanted_bytes: args.response_bytes() };
+        let (callers, streaming) = (args.window(), args.streaming);
+        Ok(TypedClient { home, channel, callers, streaming, shape })
+    }
+
+    /// What `callers` did, each with one call after the other or a stream.
+    fn spawn<F>(
+        &self,
+        callers: usize,
+        caller: impl Fn(BenchClient) -> F,
+    ) -> Result<Vec<Count>, BenchError>
+    where
+        F: Future<Output = Result<Count, String>> + 'static,
+    {
+        let client = BenchClient::new(self.channel.clone());
+        let calls = (0..callers).map(|_| self.home.spawn(caller(client.clone())));
+        let calls: Vec<_> = calls.collect();
+        self.home.block_on(async {
+            let mut counts = Vec::new();
+            for call in calls {
+                counts.push(call.await.ok_or("a caller has panicked")??);
+            }
+            Ok(counts)
+        })
+    }
+}
+
+impl Client for TypedClient {
+    fn turn(&mut self, phase: Phase, duration: Duration) -> Result<Turn, BenchError> {
+        let callers = if phase == Phase::Window { self.callers } else { 1 };
+        let pace = Pace::new(duration, callers);
+        let counts = match (self.streaming, phase) {
+            (false, _) => {
+                self.spawn(callers, |client| call(client, pace.meter(), self.shape.clone()))?
+            }
+            (true, Phase::Window) => {
+                let client = BenchClient::new(self.channel.clone());
+                vec![flood(&self.home, &client, &pace, &self.shape)?]
+            }
+            (true, _) => self.spawn(1, |client| ping(client, pace.meter(), self.shape.clone()))?,
+        };
+        Ok(pace.turn(counts))
+    }
+}
+
+/// What each caller does: one call after the other.
+async fn call(client: BenchClient, mut meter: Meter, shape: Shape) -> Result<Count, String> {
+    while meter.goes_on() {
+        let request = payload(shape.wanted_bytes, &shape.bytes, shape.bytes.len());
+        let response = client.call(request).await.map_err(|status| status.to_string())?;
+        meter.ended(response.data().len(), shape.wanted_bytes)?;
+    }
+    Ok(meter.count())
+}

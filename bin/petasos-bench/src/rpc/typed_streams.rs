@@ -1,0 +1,70 @@
+//! A stream of messages each way, over typed calls: one message at a time, or as many as its flow
+//! control lets through.
+
+use bytes::Bytes;
+use petasos::{Loop, Sender, Status, Streaming};
+
+use super::pace::{Count, Meter, Pace};
+use super::typed::generated::{BenchClient, Payload};
+use super::typed::payload;
+use crate::BenchError;
+
+/// What is sent, and asked for.
+#[derive(Clone)]
+pub struct Shape {
+    pub bytes: Bytes,
+    pub wanted_bytes: u32,
+}
+
+fn text(status: Status) -> String {
+    status.to_string()
+}
+
+/// Each message after the answer to the one before.
+pub async fn ping(client: BenchClient, mut meter: Meter, shape: Shape) -> Result<Count, String> {
+    let (mut out, mut answers) = client.flow().await.map_err(text)?;
+    while meter.goes_on() {
+        let message = payload(shape.wanted_bytes, &shape.bytes, shape.bytes.len());
+        out.send(message).await.map_err(text)?;
+        let answer = answers.message().await.map_err(text)?.ok_or("the stream has ended")?;
+        meter.ended(answer.data().len(), shape.wanted_bytes)?;
+    }
+    Ok(meter.count())
+}
+
+/// As many messages as go, until the turn is over and all are answered.
+pub fn flood(
+    home: &Loop,
+    client: &BenchClient,
+    pace: &Pace,
+    shape: &Shape,
+) -> Result<Count, BenchError> {
+    let (out, answers) = home.block_on(async { client.flow().await })?;
+    let sent = home.spawn(send(out, pace.meter(), shape.clone()));
+    let received = home.spawn(receive(answers, pace.meter(), shape.wanted_bytes));
+    let over = "a caller has panicked";
+    home.block_on(async {
+        sent.await.ok_or(over)??;
+        Ok(received.await.ok_or(over)??)
+    })
+}
+
+async fn send(mut out: Sender<Payload>, mut meter: Meter, shape: Shape) -> Result<(), String> {
+    while meter.goes_on() {
+        let message = payload(shape.wanted_bytes, &shape.bytes, shape.bytes.len());
+        out.send(message).await.map_err(text)?;
+        meter.passed();
+    }
+    Ok(())
+}
+
+async fn receive(
+    mut answers: Streaming<Payload>,
+    mut meter: Meter,
+    wanted_bytes: u32,
+) -> Result<Count, String> {
+    while let Some(answer) = answers.message().await.map_err(text)? {
+        meter.ended(answer.data().len(), wanted_bytes)?;
+    }
+    Ok(meter.count())
+}

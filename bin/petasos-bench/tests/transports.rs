@@ -1,0 +1,33 @@
+//! `petasos bench` over shared memory and AF_XDP.
+
+mod support;
+
+use support::bench;
+
+#[test]
+fn bench_measures_rings_and_the_choice_of_them() {
+    for transport in ["shm", "auto"] {
+        for experiment in ["latency", "rate", "bandwidth"] {
+            let args = [experiment, "--transport", transport, "--seconds", "0.1"];
+            let finished = bench(&[&args[..], &["--print-json"]].concat());
+            let text = finished.success();
+            assert!(text.contains(&format!("\"transport\": \"{transport}\"")), "{text}");
+            assert!(text.contains("\"ratio\""), "{text}");
+        }
+    }
+}
+
+#[test]
+fn bench_measures_af_xdp_in_a_network_of_its_own() {
+    if !rustix::process::geteuid().is_root() {
+        return petasos_skips::skip("root", "AF_XDP and network namespaces need root");
+    }
+    for experiment in ["latency", "rate"] {
+        let args = [experiment, "--transport", "xdp", "--seconds", "0.1"];
+        let finished = bench(&[&args[..], &["--print-json"]].concat());
+        assert!(finished.success().contains("\"ratio\""), "{finished:?}");
+    }
+    let finished = bench(&["latency", "--transport", "xdp", "--interface", "eth9"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("--connect"), "{finished:?}");
+}

@@ -1,0 +1,51 @@
+//! `petasos bench`: finds the program that measures, and hands everything to it.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::Folder;
+
+/// A copy of the program outside the checkout, run there.
+fn run(folder: &Folder, args: &[&str]) -> Output {
+    let program = folder.path("petasos");
+    if !Path::new(&program).exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_petasos"), &program).expect("there is room for it");
+    }
+    let mut command = Command::new(program);
+    command.args(args).current_dir(&folder.0).output().expect("it can be run")
+}
+
+#[test]
+fn the_program_beside_gets_all_arguments_and_its_status_is_the_outcome() {
+    let folder = Folder::new("bench-beside");
+    let script = "#!/bin/sh\nprintf '%s,' \"$@\"\nexit 7\n";
+    let beside = folder.file("petasos-bench", script.as_bytes());
+    let may_run = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(beside, may_run).expect("the file is ours");
+    for args in [
+        &["rpc", "--peer", "tonic", "--window", "16"][..],
+        &["--help"],
+        &["latency", "-h"],
+        &["loss", "--", "--version", "help"],
+        &[],
+    ] {
+        let output = run(&folder, &[&["bench"], args].concat());
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        let expected: String = args.iter().map(|arg| format!("{arg},")).collect();
+        let heard = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(heard, if args.is_empty() { ",".to_owned() } else { expected });
+    }
+}
+
+#[test]
+fn without_the_program_one_is_told_how_to_get_it() {
+    let folder = Folder::new("bench-alone");
+    let output = run(&folder, &["bench", "latency"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("petasos-bench, which is not here; "), "{said}");
+    assert!(said.contains("cargo install --path bin/petasos-bench"), "{said}");
+}
