@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use petasos::grpc::GrpcConfig;
 use petasos::intercept::{CallInfo, Interceptor, Step};
-use petasos::{Request, Response, Sender, Server, StartError, Status};
+use petasos::reflection::Reflection;
+use petasos::{Request, Response, Sender, Server, StartError, Status, health};
 
 pub use vault::VaultClient;
 use vault::{ReadRequest, Secret, Vault, VaultServer};
@@ -125,8 +126,17 @@ impl Vault for Secrets {
 /// # Errors
 /// As [`petasos::ServerBuilder::start`].
 pub fn serve() -> Result<Server, StartError> {
+    let vault = VaultServer::new(Secrets);
+    let (_, health) = health::service();
+    let mut reflection = Reflection::new();
+    reflection.describe(&vault);
+    reflection.describe(&health);
+    let (v1, v1alpha) = reflection.services();
     Server::builder()
-        .add(VaultServer::new(Secrets))
+        .add(vault)
+        .add(health)
+        .add(v1)
+        .add(v1alpha)
         .intercept(Authenticate::new(&[("t0ken-of-ada", "Ada"), ("t0ken-of-bob", "Bob")]))
         .listen("127.0.0.1:0")
         .grpc("127.0.0.1:0", GrpcConfig::default())

@@ -1,12 +1,23 @@
 //! `cargo run -p auth`: calls with a token, with a wrong one and with none, over both transports.
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use auth::{Bearer, VaultClient, serve, targets, vault::ReadRequest};
 use petasos::Channel;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("auth: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let server = serve()?;
     for target in targets(&server) {
         println!("{target}");

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::{Channel, Sender, Server, Streaming};
+use petasos::reflection::Reflection;
+use petasos::{Channel, Sender, Server, Streaming, health};
 use tokio::sync::mpsc;
 
 use chat::heard::What;
@@ -31,7 +32,13 @@ const USAGE: &str = "usage: chat serve ADDRESS [GRPC_ADDRESS]
 const GRACE: Duration = Duration::from_secs(1);
 
 async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> {
-    let server = Server::builder().add(RoomServer::new(Hall::default()));
+    let room = RoomServer::new(Hall::default());
+    let (_, health) = health::service();
+    let mut reflection = Reflection::new();
+    reflection.describe(&room);
+    reflection.describe(&health);
+    let (v1, v1alpha) = reflection.services();
+    let server = Server::builder().add(room).add(health).add(v1).add(v1alpha);
     let server = server.listen(address).grace(GRACE);
     let server = match grpc {
         Some(grpc) => server.grpc(grpc, GrpcConfig::default()).start()?,
@@ -102,14 +109,15 @@ async fn join(server: &str, name: &str, is_deaf: bool) -> Result<(), Box<dyn Err
     ended
 }
 
-async fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
-    match arguments {
+/// `None` if there is no such command.
+async fn run(arguments: &[&str]) -> Option<Result<(), Box<dyn Error>>> {
+    Some(match arguments {
         ["serve", address] => serve(address, None).await,
         ["serve", address, grpc] => serve(address, Some(grpc)).await,
         ["join", "--deaf", server, name] => join(server, name, true).await,
         ["join", server, name] => join(server, name, false).await,
-        _ => Err(USAGE.into()),
-    }
+        _ => return None,
+    })
 }
 
 #[tokio::main]
@@ -117,10 +125,14 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&arguments).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Err(error)) => {
             eprintln!("chat: {error}");
             ExitCode::FAILURE
+        }
+        None => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
         }
     }
 }

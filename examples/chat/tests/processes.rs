@@ -3,7 +3,7 @@
 #[path = "../../kv/tests/support/mod.rs"]
 mod support;
 
-use support::{Process, run};
+use support::{Process, run, services};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chat");
 
@@ -66,5 +66,13 @@ fn who_is_killed_has_left() {
 
 #[test]
 fn wrong_command_lines_are_told() {
-    assert!(run(&["join", "x"]).failure().contains("usage: chat"));
+    assert!(run(&["join", "x"]).usage().contains("chat join"));
+}
+
+#[test]
+fn the_server_tells_what_it_offers() {
+    let (_server, addresses) = Process::serve();
+    for address in &addresses {
+        assert_eq!(services(address), ["chat.Room", "grpc.health.v1.Health"]);
+    }
 }

@@ -102,6 +102,12 @@ async fn scan(server: &str, prefix: Option<&&str>) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
+async fn delete(server: &str, name: &str) -> Result<(), Box<dyn Error>> {
+    connect(server).await?.delete(key(name)).await?;
+    println!("removed");
+    Ok(())
+}
+
 async fn watch(server: &str, prefix: Option<&&str>) -> Result<(), Box<dyn Error>> {
     let mut changes = connect(server).await?.watch(range(prefix)).await?;
     changes.head().await?;
@@ -119,21 +125,18 @@ fn shown(change: &Change) -> String {
     }
 }
 
-async fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
-    match arguments {
+/// `None` if there is no such command.
+async fn run(arguments: &[&str]) -> Option<Result<(), Box<dyn Error>>> {
+    Some(match arguments {
         ["serve", address] => serve(address, None).await,
         ["serve", address, grpc] => serve(address, Some(grpc)).await,
         ["put", server, key, value] => put(server, key, value).await,
         ["get", server, key] => get(server, key).await,
-        ["delete", server, name] => {
-            connect(server).await?.delete(key(name)).await?;
-            println!("removed");
-            Ok(())
-        }
+        ["delete", server, name] => delete(server, name).await,
         ["scan", server, prefix @ ..] if prefix.len() < 2 => scan(server, prefix.first()).await,
         ["watch", server, prefix @ ..] if prefix.len() < 2 => watch(server, prefix.first()).await,
-        _ => Err(USAGE.into()),
-    }
+        _ => return None,
+    })
 }
 
 #[tokio::main]
@@ -141,10 +144,14 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&arguments).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Err(error)) => {
             eprintln!("kv: {error}");
             ExitCode::FAILURE
+        }
+        None => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
         }
     }
 }

@@ -5,9 +5,13 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::Mutex;
 
-use petasos::{Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on};
+use petasos::reflection::Reflection;
+use petasos::{
+    Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on, health,
+};
 
 use routeguide::{
     Feature, Point, Rectangle, RouteGuide, RouteGuideClient, RouteGuideServer, RouteNote,
@@ -162,24 +166,45 @@ async fn call(address: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(address: &str) -> Result<Server, Box<dyn Error>> {
-    let server = Server::builder().add(RouteGuideServer::new(Guide::new()));
+    let guide = RouteGuideServer::new(Guide::new());
+    let (_, health) = health::service();
+    let mut reflection = Reflection::new();
+    reflection.describe(&guide);
+    reflection.describe(&health);
+    let (v1, v1alpha) = reflection.services();
+    let server = Server::builder().add(guide).add(health).add(v1).add(v1alpha);
     Ok(server.listen(address).start()?)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn serve_until_signal(address: &str) -> Result<(), Box<dyn Error>> {
+    let server = serve(address)?;
+    println!("listening on {}", server.local_address().ok_or("the server listens")?);
+    block_on(server.until_signal())?;
+    Ok(())
+}
+
+fn both() -> Result<(), Box<dyn Error>> {
+    let server = serve("127.0.0.1:0")?;
+    let address = server.local_address().ok_or("the server listens")?;
+    block_on(call(&address.to_string()))
+}
+
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", address] => {
-            let server = serve(address)?;
-            println!("listening on {}", server.local_address().ok_or("the server listens")?);
-            block_on(server.until_signal())?;
-            Ok(())
-        }
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => both(),
+        ["serve", address] => serve_until_signal(address),
         ["call", address] => block_on(call(address)),
         _ => {
-            let server = serve("127.0.0.1:0")?;
-            let address = server.local_address().ok_or("the server listens")?;
-            block_on(call(&address.to_string()))
+            eprintln!("usage: route-guide [serve ADDRESS | call ADDRESS]");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("route-guide: {error}");
+            ExitCode::FAILURE
         }
     }
 }

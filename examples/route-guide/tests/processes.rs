@@ -3,7 +3,7 @@
 #[path = "../../kv/tests/support/mod.rs"]
 mod support;
 
-use support::{Process, run};
+use support::{Process, run, services};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_route-guide");
 
@@ -27,4 +27,15 @@ fn two_processes_call_each_other() {
     let mut server = Process::start(&["serve", "127.0.0.1:0"]);
     let address = server.address();
     assert_eq!(run(&["call", &address]).success(), SAID);
+}
+
+#[test]
+fn wrong_command_lines_are_told() {
+    assert!(run(&["call"]).usage().contains("call ADDRESS"));
+}
+
+#[test]
+fn the_server_tells_what_it_offers() {
+    let mut server = Process::start(&["serve", "127.0.0.1:0"]);
+    assert_eq!(services(&server.address()), ["grpc.health.v1.Health", "routeguide.RouteGuide"]);
 }

@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use petasos::reflection::client::Conversation;
+use petasos::{Channel, block_on};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than anything takes that works, also on a machine that is busy.
@@ -30,6 +32,23 @@ impl Finished {
         assert_eq!(self.code, Some(1), "{self:?}");
         &self.stderr
     }
+
+    /// What it says of a command line that makes no sense: for people, first of all.
+    pub fn usage(&self) -> &str {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        assert!(self.stderr.starts_with("usage: "), "{self:?}");
+        &self.stderr
+    }
+}
+
+/// The services that a server tells of by reflection.
+pub fn services(address: &str) -> Vec<String> {
+    let services = block_on(async {
+        let channel = Channel::connect(address).await.expect("it listens");
+        let told = Conversation::begin(&channel).await;
+        told.expect("it tells its schema").1
+    });
+    services.into_iter().filter(|name| !name.starts_with("grpc.reflection.")).collect()
 }
 
 /// A process that is killed with this.
