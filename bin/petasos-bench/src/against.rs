@@ -7,11 +7,11 @@ use petasos_floor::{Flood, Path, Turn, deadline};
 use petasos_report::ExperimentResult;
 use petasos_report::{Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
-use super::BenchError;
 use super::args::{BenchArgs, Experiment, TURN, Transport};
 use super::peer::{Pair, PetasosTurn};
 use super::result::{Totals, publish};
 use super::turns::{ServerTurn, pin};
+use crate::error::BenchError;
 
 /// Bytes of the header before every payload.
 const HEADER_BYTES: usize = 24;

@@ -14,7 +14,7 @@ use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_netio_xdp::{XdpConfig, XdpIo};
 use serde_json::{Map, Value, json};
 
-use super::BenchError;
+use crate::error::BenchError;
 use petasos_cli::transport::TransportArgs;
 
 /// Measure Petasos against the floor of its transport

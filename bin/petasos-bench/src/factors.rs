@@ -6,10 +6,10 @@ use petasos_report::{
 };
 use serde_json::{Value, json};
 
-use super::BenchError;
 use super::args::{BenchArgs, Factor, PAIRS_MIN};
 use super::peer::Pair;
 use super::turns::pin;
+use crate::error::BenchError;
 
 /// One row of the table.
 struct Row {

@@ -12,8 +12,8 @@ use petasos_netio::PacketIo;
 use petasos_netio_shm::ShmConfig;
 use petasos_netio_xdp::XdpIo;
 
-use super::BenchError;
 use super::args::{BenchArgs, Transport};
+use crate::error::BenchError;
 
 /// Receive buffer of the raw socket, in bytes.
 const SOCKET_BYTES: usize = 4 << 20;

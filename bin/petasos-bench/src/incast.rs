@@ -15,7 +15,8 @@ use petasos_sim::incast::{self, IncastConfig, IncastResult, VictimConfig};
 use petasos_sim::{BufferConfig, LeafSpine};
 use serde_json::{Value, json};
 
-use super::{BenchError, publish};
+use super::publish;
+use crate::error::BenchError;
 
 /// Simulate many senders of large requests to one receiver (eRPC, Table 5)
 #[derive(Args, Clone, Debug)]

@@ -6,8 +6,8 @@ use petasos_base::{Clock, Rng, Time};
 use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, SessionId};
 use petasos_report::Histogram;
 
-use super::BenchError;
 use super::contention::Timeline;
+use crate::error::BenchError;
 use petasos_cli::service::SIZED;
 
 /// How many calls before they are needed sessions are picked.

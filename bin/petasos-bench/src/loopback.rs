@@ -8,12 +8,12 @@ use petasos_netio::memory::{Hub, MemoryConfig, MemoryIo};
 use petasos_netio::{PacketIo, Route, TX_BATCH_MAX};
 use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
-use super::BenchError;
 use super::args::{BenchArgs, Experiment, TURN};
 use super::load::{self, Load, LoadTurn};
 use super::peer::PetasosTurn;
 use super::result::{Totals, publish};
 use super::turns::{ServerReport, Traffic, pin, thread_cpu_s};
+use crate::error::BenchError;
 use petasos_cli::service::{SIZED, sized};
 
 const HEADER_BYTES: usize = 24;

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use super::args::BenchArgs;
 use super::load;
 use super::peer::Pair;
+use super::publish;
 use super::turns::{ServerTurn, pin};
-use super::{BenchError, publish};
+use crate::error::BenchError;
 
 /// Measure large requests while packets are lost, against the same without losses
 #[derive(Args, Clone, Debug)]

@@ -12,6 +12,7 @@ mod against;
 mod args;
 mod bottleneck;
 mod contention;
+mod error;
 mod factors;
 mod floor;
 mod incast;
@@ -35,9 +36,7 @@ use clap::{Parser, Subcommand};
 
 use args::{BenchArgs, Experiment, Transport};
 use contention::ContentionArgs;
-
-/// Why a measurement could not be made; says what to do.
-type BenchError = Box<dyn std::error::Error>;
+use error::BenchError;
 
 /// Measure Petasos against the floor of its transport, or in simulation
 #[derive(Parser)]

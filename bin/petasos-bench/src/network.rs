@@ -9,7 +9,7 @@ use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
 
-use super::BenchError;
+use crate::error::BenchError;
 
 const CLIENT: (&str, [u8; 4]) = ("petasos0", [10, 77, 0, 1]);
 const SERVER: (&str, [u8; 4]) = ("petasos1", [10, 77, 0, 2]);

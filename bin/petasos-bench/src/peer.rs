@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use petasos_endpoint::{Endpoint, Node};
 
-use super::BenchError;
 use super::args::{BenchArgs, TURN, Transport};
 use super::floor::FloorClient;
 use super::load::{self, Load, LoadTurn};
 use super::network;
 use super::remote::open_client;
 use super::turns::{ServerReport, ServerTurn, Traffic};
+use crate::error::BenchError;
 
 /// Client and server, joined and idle.
 pub struct Pair {

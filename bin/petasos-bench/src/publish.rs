@@ -5,7 +5,7 @@ use std::path::Path;
 use petasos_report::{Machine, write_atomically};
 use serde_json::Value;
 
-use super::BenchError;
+use crate::error::BenchError;
 
 /// Writes `json` to the file that was asked for, and prints it if that was asked for; otherwise
 /// what `print` prints, below a line about the machine.

@@ -7,12 +7,12 @@ use petasos_base::Clock;
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
 use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
-use super::BenchError;
 use super::args::{BenchArgs, Experiment, PollingArg, TURN};
 use super::load::{self, Load};
 use super::peer::PetasosTurn;
 use super::result::{Totals, publish};
 use super::turns::{ServerReport, Traffic};
+use crate::error::BenchError;
 
 /// A client endpoint at `local`, with its sessions at `server` and its window of requests.
 pub fn open_client(

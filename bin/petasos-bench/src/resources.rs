@@ -5,12 +5,12 @@ use std::time::Duration;
 use petasos_report::{Column, Machine, Table, significant};
 use serde_json::{Value, json};
 
-use super::BenchError;
 use super::args::{BenchArgs, PollingArg};
 use super::load;
 use super::peer::Pair;
 use super::publish;
 use super::turns::{ServerTurn, pin, process_cpu_s};
+use crate::error::BenchError;
 
 /// Memory per session of both sides, after every slot has completed one RPC.
 pub fn sessions(args: &BenchArgs) -> Result<(), BenchError> {

@@ -5,10 +5,10 @@ use petasos_report::{
     Column, ExperimentResult, Measured, Quantity, Table, duration_us, significant,
 };
 
-use super::BenchError;
 use super::args::BenchArgs;
 use super::peer::PetasosTurn;
 use super::turns::Traffic;
+use crate::error::BenchError;
 
 /// Sums over all Petasos turns.
 #[derive(Clone, Copy, Debug, Default)]

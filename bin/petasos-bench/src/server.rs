@@ -13,11 +13,11 @@ use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
 
-use super::BenchError;
 use super::args::{BenchArgs, PollingArg, Transport};
 use super::floor::FloorServer;
 use super::network;
 use super::turns::{ServerReport, ServerTurn, Traffic, pin, process_cpu_s, thread_cpu_s};
+use crate::error::BenchError;
 use petasos_cli::service::{SIZED, sized};
 
 const BUFFER_BYTES: usize = 8_000_000;

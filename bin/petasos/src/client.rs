@@ -11,6 +11,7 @@ use petasos_endpoint::{
     Payload, SessionId,
 };
 
+use petasos_cli::connect;
 use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::transport::TransportArgs;
@@ -115,7 +116,7 @@ impl Client {
     ) -> Result<Client, Failure> {
         let (node, mut endpoint) = open_client(transport, security, (server, timeout), None)?;
         let session = endpoint.connect_and_wait(server, timeout);
-        let session = session.map_err(|error| Failure::of_connect(server, &error, transport))?;
+        let session = session.map_err(|error| connect::failure(server, &error, transport))?;
         Ok(Client { endpoint, session, server, _node: node })
     }
 

@@ -4,13 +4,11 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use petasos_endpoint::{
-    AttachError, CallError, CertificateFlaw, ConnectAndWaitError, EnqueueError, FailureReason,
-    HandshakeFailure, NodeError, RefuseCode, SessionError,
+    AttachError, CallError, CertificateFlaw, EnqueueError, FailureReason, HandshakeFailure,
+    NodeError, RefuseCode, SessionError,
 };
 use petasos_netio::SetupError;
 use petasos_report::WriteError;
-
-use crate::transport::{Transport, TransportArgs};
 
 /// Why a command failed. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,27 +40,6 @@ impl Failure {
             format_args!("this program was built without the cargo feature `{feature}`"),
             how_to_build(feature, package),
         )
-    }
-
-    /// A session to `server` could not be set up.
-    pub fn of_connect(
-        server: SocketAddr,
-        error: &ConnectAndWaitError,
-        transport: &TransportArgs,
-    ) -> Failure {
-        match error {
-            ConnectAndWaitError::Failed(error) => match unfit(transport.transport, error) {
-                Some((what, advice)) => {
-                    Failure::with_advice(format_args!("cannot connect to {server}: {what}"), advice)
-                }
-                None => Failure::of_session(server, error),
-            },
-            ConnectAndWaitError::NotBegun(error) => Failure::with_advice(
-                format_args!("cannot connect to {server}: {error}"),
-                "check the address and --transport",
-            ),
-            error => Failure::new(format!("cannot connect to {server}: {error}")),
-        }
     }
 
     /// A session to `server` could not be set up, or was lost.
@@ -149,33 +126,6 @@ pub fn how_to_build(feature: &str, package: &str) -> String {
         "install {package}, libclang-dev and pkg-config, and build it with `cargo build --release \
          --package petasos-cli --features {feature}`"
     )
-}
-
-/// What it means, and what to do, if packets of the two ends do not find each other.
-fn unfit(transport: Transport, error: &SessionError) -> Option<(&'static str, &'static str)> {
-    let refused = "the server refused the session";
-    Some(match (error, transport) {
-        (SessionError::NoRoute, Transport::Shm) => (
-            "it offers no shared memory to us",
-            "both must run on one host, in one network namespace and as one user, with --transport \
-             auto or shm at the server; or use --transport udp here",
-        ),
-        (SessionError::NoRoute, Transport::Dpdk | Transport::Fabric) => (
-            "no packet of ours reaches the address that it names",
-            "check the server's --transport, and that both are in one network",
-        ),
-        (SessionError::RefusedBy(RefuseCode::IncompatibleParameters), Transport::Dpdk) => (
-            refused,
-            "its packets may not reach us: check --data-address and --gateway, and the server's \
-             --transport",
-        ),
-        (_, Transport::Auto) => return None,
-        (SessionError::RefusedBy(RefuseCode::IncompatibleParameters), _) => (
-            refused,
-            "the two programs' transports or settings do not fit each other: try --transport auto",
-        ),
-        _ => return None,
-    })
 }
 
 fn advice_on_refusal(code: RefuseCode) -> &'static str {

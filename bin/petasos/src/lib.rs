@@ -3,6 +3,7 @@
 //!
 //! Boundary rule: joins endpoint and packet I/O; knows no command.
 
+pub mod connect;
 pub mod failure;
 pub mod security;
 pub mod service;

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::server::crc;
 use super::{BottleneckArgs, CHECK, host};
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// How long calls may take to end once no more are made.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::network::leave_host;
 
 /// A process that this one has started; it ends with this value.

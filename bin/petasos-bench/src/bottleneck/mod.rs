@@ -34,7 +34,7 @@ use petasos_netio_xdp::ImpairConfig;
 use petasos_proto::{AlgorithmConfig, CongestionConfig, TimelyConfig};
 use petasos_report::Progress;
 
-use super::BenchError;
+use crate::error::BenchError;
 use host::Host;
 use outcome::Outcome;
 use switch::Switch;

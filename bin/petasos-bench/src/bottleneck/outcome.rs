@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::probe::Probed;
 use super::{BottleneckArgs, Control};
-use crate::{BenchError, publish};
+use crate::error::BenchError;
+use crate::publish;
 
 /// What one run brought.
 pub struct Outcome {

@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{BottleneckArgs, switch};
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// Probes take this fraction of the port's rate at most.
 const RATE_SHARE: u64 = 100;

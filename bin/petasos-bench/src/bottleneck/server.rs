@@ -12,7 +12,7 @@ use petasos_netio_udp::UdpIo;
 use serde_json::json;
 
 use super::{BottleneckArgs, CHECK, host};
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// Serves until it is asked for its report, or the input ends.
 pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {

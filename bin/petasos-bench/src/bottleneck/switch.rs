@@ -7,7 +7,7 @@ use nix::sched::{CloneFlags, setns};
 use petasos_netio_xdp::{Impair, ImpairStats};
 
 use super::BottleneckArgs;
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::network::leave_host;
 
 /// The server's address.

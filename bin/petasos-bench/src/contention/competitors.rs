@@ -15,7 +15,7 @@ use std::time::Duration;
 use petasos_base::Clock;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::turns::pin;
 
 /// Client and server are on cores 0 and 1.

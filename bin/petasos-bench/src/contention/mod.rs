@@ -22,12 +22,12 @@ use std::time::Duration;
 use clap::Args;
 use petasos_report::{Pairs, Progress, Quantity};
 
-use super::BenchError;
 use super::against::{batches, raw_rate};
 use super::args::{BenchArgs, TURN, Transport};
 use super::peer::Pair;
 use super::result::Totals;
 use super::turns::pin;
+use crate::error::BenchError;
 use competitors::{Competitors, Role};
 use outcome::Outcome;
 

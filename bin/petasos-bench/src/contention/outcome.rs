@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::recovery::{AFTER, Recovery, SHARE};
 use super::{Contended, ContentionArgs};
 use crate::args::{BenchArgs, PollingArg};
-use crate::{BenchError, publish};
+use crate::error::BenchError;
+use crate::publish;
 
 /// At least this much of the raw echo's rate under the same contention.
 const RATIO_MIN: f64 = 0.5;

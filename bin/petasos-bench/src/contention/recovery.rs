@@ -7,7 +7,7 @@ use petasos_base::{Clock, Time};
 use super::ContentionArgs;
 use super::competitors::Competitors;
 use super::timeline::Timeline;
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::peer::Pair;
 
 /// A turn without contention right before, to compare with.

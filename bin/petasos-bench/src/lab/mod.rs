@@ -26,8 +26,8 @@ use petasos_base::Clock;
 use petasos_floor::lab::{FEW, Switch};
 use petasos_report::Progress;
 
-use super::BenchError;
 use super::turns::pin;
+use crate::error::BenchError;
 use guideline::Guideline;
 use result::Row;
 

@@ -6,7 +6,7 @@ use petasos_base::Clock;
 use petasos_floor::lab::{Switch, rate};
 use petasos_report::{Pairs, Quantity, Ratio};
 
-use super::BenchError;
+use crate::error::BenchError;
 
 /// The name of the position against the guideline.
 const OFF: &str = "off";

@@ -7,7 +7,7 @@ use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use petasos_floor::lab::Sender;
 
-use super::BenchError;
+use crate::error::BenchError;
 use crate::network::ip;
 
 const NAMES: [&str; 2] = ["lab0", "lab1"];

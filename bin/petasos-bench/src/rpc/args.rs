@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::certificates::Certificates;
 use super::phase::Phase;
-use super::role::Role;
-use crate::BenchError;
+use super::role::{Peer, Role};
+use crate::error::BenchError;
 
 /// Measure typed calls against another RPC system, in the same run
 ///
@@ -64,17 +64,6 @@ pub struct RpcArgs {
     /// Where that side finds its other side (internal)
     #[arg(long, hide = true, value_delimiter = ',')]
     pub server: Vec<SocketAddr>,
-}
-
-/// With whom Petasos is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Peer {
-    /// gRPC in Rust: tonic's client and server, on one thread each
-    Tonic,
-    /// Petasos's own endpoint without the typed layer
-    PetasosDirect,
-    /// tonic's client and server, where Petasos's own gRPC port is asked by tonic's client, too
-    PetasosGrpc,
 }
 
 /// What carries Petasos's packets.

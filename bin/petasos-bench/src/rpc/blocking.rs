@@ -9,7 +9,7 @@ use petasos_base::Clock;
 
 use super::phase::Turn;
 use super::stop::Stop;
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// How long either end waits before it looks whether the turn is over, or sends again.
 const PATIENCE: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use serde::{Deserialize, Serialize};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// Where servers are, as certificates say it.
 pub const HOST: &str = "127.0.0.1";

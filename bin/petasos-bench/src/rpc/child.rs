@@ -5,13 +5,13 @@
 //! turn. Both end with their input, so that a parent that dies leaves nothing behind.
 
 use std::io::{BufRead, Write};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::args::RpcArgs;
 use super::direct::{DirectClient, DirectServer};
+use super::ends::{Client, Server};
 use super::floor::{FloorClient, FloorServer};
 use super::grpc::GrpcServer;
 use super::phase::{Phase, Turn};
@@ -19,22 +19,8 @@ use super::role::{Contender, Role, Side};
 use super::stop::Stop;
 use super::tonic::{TonicClient, TonicServer};
 use super::typed::{TypedClient, TypedServer};
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::turns::{pin, process_cpu_s};
-
-/// Makes calls, in any system.
-pub trait Client {
-    /// Makes calls for `duration`, and waits for their answers.
-    fn turn(&mut self, phase: Phase, duration: Duration) -> Result<Turn, BenchError>;
-}
-
-/// Answers calls, in any system.
-pub trait Server {
-    /// Where clients find it.
-    fn addresses(&self) -> Vec<SocketAddr>;
-    /// Answers until `stop` is raised.
-    fn serve(&mut self, phase: Phase, stop: &Stop) -> Result<Turn, BenchError>;
-}
 
 /// Is the process that `args` name, until its input ends.
 pub fn run(args: &RpcArgs, role: Role) -> Result<(), BenchError> {

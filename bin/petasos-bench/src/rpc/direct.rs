@@ -10,11 +10,11 @@ use petasos_endpoint::{
 };
 
 use super::args::{Carrier, RpcArgs};
-use super::child::{Client, Server};
+use super::ends::{Client, Server};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
 use super::typed::polling;
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::load::{self, Load};
 use petasos_cli::service::{SIZED, sized};
 

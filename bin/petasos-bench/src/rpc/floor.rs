@@ -9,10 +9,10 @@ use petasos_report::Quantity;
 
 use super::args::RpcArgs;
 use super::blocking::{BlockingClient, BlockingServer};
-use super::child::{Client, Server};
+use super::ends::{Client, Server};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// Bytes of the header before every payload.
 const HEADER_BYTES: usize = 24;

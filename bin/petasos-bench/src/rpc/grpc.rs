@@ -8,13 +8,13 @@ use petasos::grpc::GrpcConfig;
 use tokio::runtime::Runtime;
 
 use super::args::RpcArgs;
-use super::child::Server;
+use super::ends::Server;
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
 use super::tonic::{CONNECTION_WINDOW_BYTES, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES};
 use super::tonic::{run, runtime};
 use super::typed::service;
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// The server's side.
 pub struct GrpcServer {

@@ -10,6 +10,7 @@ mod blocking;
 mod certificates;
 mod child;
 mod direct;
+mod ends;
 mod floor;
 mod grpc;
 mod outcome;
@@ -27,9 +28,11 @@ mod typed_streams;
 
 pub use args::RpcArgs;
 
-use super::{BenchError, publish};
-use args::{Carrier, Peer};
+use super::publish;
+use crate::error::BenchError;
+use args::Carrier;
 use outcome::Outcome;
+use role::Peer;
 
 /// Runs the measurement, or one process of it.
 pub fn run(args: &RpcArgs) -> Result<(), BenchError> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::args::RpcArgs;
 use super::phase::Phase;
 use super::rounds::{FLOOR, PEER, PhaseRounds, Rounds, Total};
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// What came of a measurement.
 pub struct Outcome<'a> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::certificates::Certificates;
 use super::phase::{Phase, Turn};
 use super::role::{Contender, Role, Side};
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// A child that waits for what it is told.
 struct Process {

@@ -2,8 +2,20 @@
 
 use std::str::FromStr;
 
-use super::args::Peer;
+use clap::ValueEnum;
+
 use super::phase::Phase;
+
+/// With whom Petasos is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Peer {
+    /// gRPC in Rust: tonic's client and server, on one thread each
+    Tonic,
+    /// Petasos's own endpoint without the typed layer
+    PetasosDirect,
+    /// tonic's client and server, where Petasos's own gRPC port is asked by tonic's client, too
+    PetasosGrpc,
+}
 
 /// Whoever takes turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

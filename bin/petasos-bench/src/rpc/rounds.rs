@@ -8,7 +8,7 @@ use super::floor;
 use super::phase::Phase;
 use super::process::{Duo, DuoTurn};
 use super::role::Contender;
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// The names of those that Petasos is compared with, in [`Pairs`].
 pub const PEER: &str = "peer";

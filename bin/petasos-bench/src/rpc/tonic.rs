@@ -22,13 +22,13 @@ use tonic::transport::{Channel, Endpoint, Server as Transport};
 use tonic::{Request, Response, Status};
 
 use super::args::RpcArgs;
-use super::child::{Client, Server};
+use super::ends::{Client, Server};
 use super::pace::{Count, Meter, Pace};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
 use super::tonic_codec::{Fitting, Payload};
 use super::tonic_streams::{FLOW, flood, ping};
-use crate::BenchError;
+use crate::error::BenchError;
 
 const CALL: &str = "/petasos.bench.Bench/Call";
 

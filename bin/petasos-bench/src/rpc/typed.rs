@@ -10,12 +10,12 @@ use petasos::{
 use petasos_endpoint::{LocalPolicy, Polling};
 
 use super::args::{Carrier, RpcArgs};
-use super::child::{Client, Server};
+use super::ends::{Client, Server};
 use super::pace::{Count, Meter, Pace};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
 use super::typed_streams::{Shape, flood, ping};
-use crate::BenchError;
+use crate::error::BenchError;
 
 pub mod generated {
     include!(concat!(env!("OUT_DIR"), "/petasos.bench.rs"));

@@ -7,7 +7,7 @@ use petasos::{Loop, Sender, Status, Streaming};
 use super::pace::{Count, Meter, Pace};
 use super::typed::generated::{BenchClient, Payload};
 use super::typed::payload;
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// What is sent, and asked for.
 #[derive(Clone)]

@@ -15,6 +15,7 @@ use petasos_report::Histogram;
 use super::Measured;
 use super::plan::{Ask, Call, Phase};
 use crate::client::open_client;
+use petasos_cli::connect;
 use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::{KEY_BYTES, QUERY_BYTES_MAX, Status};
@@ -83,8 +84,7 @@ impl<'t> Driver<'t> {
         let (node, mut endpoint) = open_client(transport, &security, to, state)?;
         for _ in 0..SESSIONS {
             let session = endpoint.connect_and_wait(server, CONNECT_TIMEOUT);
-            let session =
-                session.map_err(|error| Failure::of_connect(server, &error, transport))?;
+            let session = session.map_err(|error| connect::failure(server, &error, transport))?;
             endpoint.state_mut().sessions.push(session);
         }
         Ok(Driver { endpoint, _node: node })

@@ -1,0 +1,4 @@
+//! Why a measurement could not be made.
+
+/// Says what to do.
+pub type BenchError = Box<dyn std::error::Error>;
