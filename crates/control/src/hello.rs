@@ -130,7 +130,8 @@ impl Hello {
 }
 
 fn read_versions(reader: &mut Reader<'_>) -> Result<VersionRange, Malformed> {
-    if reader.array()? != MAGIC {
+    // A body too short for the magic is a stranger's, as it is when it comes byte by byte.
+    if reader.array() != Ok(MAGIC) {
         return Err(Malformed::Magic);
     }
     let oldest = Version::from_bits(reader.u16()?);

@@ -63,7 +63,7 @@ fn c4_only_the_start_of_an_incompatible_hello_is_read() {
 #[test]
 fn c4_c16_strangers_are_told_by_their_first_bytes_and_not_answered() {
     let (unknown, tls) = (ProtocolError::HelloExpected, ProtocolError::SpeaksTls);
-    let strangers: [(&[u8], ProtocolError); 6] = [
+    let strangers: [(&[u8], ProtocolError); 7] = [
         (b"GET / HTTP/1.1\r\n", unknown),
         (b"SSH-2.0-OpenSSH", unknown),
         // A TLS record of 200 bytes, whose start reads like the header of a hello.
@@ -72,6 +72,8 @@ fn c4_c16_strangers_are_told_by_their_first_bytes_and_not_answered() {
         (&[0x15, 3, 3, 0, 2, 2, 10], tls),
         (&encoded(&Message::Ping { nonce: 1 }), unknown),
         (&[23, 0, 1, 0, b'P', b'T', b'S', b'X'], unknown),
+        // Too short for the magic, and whole at once.
+        (&[2, 0, 1, 0, 0, 7], unknown),
     ];
     for (bytes, why) in strangers {
         let mut side = Side::new(Config::default(), Role::Acceptor, hello(ACCEPTOR));
