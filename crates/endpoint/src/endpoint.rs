@@ -88,7 +88,7 @@ impl<S> Endpoint<S> {
         self.cx.core.now = self.clock.now();
         self.cx.core.stats.turns += 1;
         let mailed = self.cx.core.outside.has_mail() && self.take_mail();
-        let received = self.receive();
+        let received = self.receive_unless_backed_up();
         self.cx.core.run_timers();
         let finished = !self.cx.core.finished.is_empty();
         if finished {
@@ -118,6 +118,17 @@ impl<S> Endpoint<S> {
             self.cx.core.flush(&mut self.io);
         }
         sent
+    }
+
+    /// Receives, unless so much waits to be sent that what comes may wait as well: a queue that
+    /// its peers can fill faster than it empties would grow without end.
+    #[inline(always)]
+    fn receive_unless_backed_up(&mut self) -> bool {
+        if self.cx.core.tx.is_backed_up() {
+            self.cx.core.stats.turns_backed_up += 1;
+            return false;
+        }
+        self.receive()
     }
 
     #[inline]

@@ -250,7 +250,7 @@ fn on_request_action<S>(
             store_request(core, index, slot, offset, packet.payload());
         }
         RequestAction::Repeat { slot } => core.send_response(index, slot, 0, 1),
-        RequestAction::Pull { slot, start, end } => core.send_response(index, slot, start, end),
+        RequestAction::Pull { slot, start, end } => core.send_pulled(index, slot, start, end),
         RequestAction::Reject(transmit) => {
             let entry = core.servers.get_mut(index).expect("the session was just found");
             core.tx.push_bare(entry.route, transmit.header, &[], sealer(&mut entry.secure));

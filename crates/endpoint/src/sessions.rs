@@ -127,6 +127,9 @@ pub(crate) struct ServerEntry {
     pub(crate) secure: Option<Box<Secure>>,
     /// Where the client is. Hardly ever looked at.
     pub(crate) from: Box<ClientAddress>,
+    /// The turn in which packets were last pulled, and how many in it.
+    pub(crate) pulled_in: u64,
+    pub(crate) pulled: u32,
 }
 
 /// Where a client is.

@@ -159,7 +159,19 @@ impl<S> Endpoint<S> {
             let secure = security.map(|security| security.keep(End::Server, tag, life, sealed));
             let secure = secure.map(Box::new);
             let from = Box::new(ClientAddress { address: client, shared_memory: beside });
-            Some(ServerEntry { generation, tag, session, route, peer, dirty: false, secure, from })
+            let (dirty, pulled_in, pulled) = (false, 0, 0);
+            Some(ServerEntry {
+                generation,
+                tag,
+                session,
+                route,
+                peer,
+                dirty,
+                secure,
+                from,
+                pulled_in,
+                pulled,
+            })
         });
         if inserted.is_none() {
             self.io.release_route(route);

@@ -39,6 +39,12 @@ petasos_base::counters! {
         transmit_void,
         /// Times that a session was parked until its pace allowed it to send.
         sessions_parked,
+        /// Pulls that asked for more than a turn has for their session (W19).
+        pulls_cut,
+        /// Packets of responses that were not queued since too much was.
+        transmit_overruns,
+        /// Turns that received nothing since too much waited to be sent.
+        turns_backed_up,
         /// Handlers and continuations that panicked.
         panics,
         /// Requests for a method without a handler.

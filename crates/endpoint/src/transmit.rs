@@ -77,6 +77,21 @@ impl<S> Core<S> {
         }
     }
 
+    /// Queues packets `start..end` of the response in `slot`, as many as one turn has for the session
+    /// (W19). The client takes the rest for lost, and asks again.
+    pub(crate) fn send_pulled(&mut self, index: u32, slot: u32, start: u32, end: u32) {
+        let turn = self.stats.turns;
+        let Some(entry) = self.servers.get_mut(index) else { return };
+        if entry.pulled_in != turn {
+            (entry.pulled_in, entry.pulled) = (turn, 0);
+        }
+        let left = entry.session.params().credits_max - entry.pulled;
+        let packets = (end - start).min(left);
+        entry.pulled += packets;
+        self.stats.pulls_cut += u64::from(packets < end - start);
+        self.send_response(index, slot, start, start + packets);
+    }
+
     /// Queues packets `start..end` of the response in `slot`.
     #[inline]
     pub(crate) fn send_response(&mut self, index: u32, slot: u32, start: u32, end: u32) {
@@ -84,6 +99,10 @@ impl<S> Core<S> {
         let (request, route) = (entry.session.request_in(slot), entry.route);
         let payload_bytes = entry.session.params().payload_bytes as usize;
         for packet in start..end {
+            if self.tx.is_full() {
+                self.stats.transmit_overruns += u64::from(end - packet);
+                return;
+            }
             let header = entry.session.response_header(slot, packet);
             let kept = entry.session.kept_mut(slot);
             let short = kept.len() <= STAGED_PAYLOAD_BYTES_MAX;

@@ -28,6 +28,15 @@ const PADDING_BYTES_MAX: usize = 128;
 /// The stage's first size: a turn's packets in most programs.
 const STAGE_BYTES_MIN: usize = 64 << 10;
 
+/// A queue as long as this takes no more packets of responses: whoever wants them asks again.
+const ITEMS_FULL: usize = 1 << 16;
+const STAGED_BYTES_FULL: usize = 64 << 20;
+
+/// With so much left after a turn, nothing is received until it has been sent: what is received
+/// makes more to send.
+const ITEMS_BACKED_UP: usize = ITEMS_FULL / 4;
+const STAGED_BYTES_BACKED_UP: usize = STAGED_BYTES_FULL / 4;
+
 /// What an item of the queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -310,6 +319,19 @@ impl TxQueue {
         self.items.is_empty() && self.staged == 0
     }
 
+    /// Whether no more packets of responses may be queued.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.items.len() >= ITEMS_FULL || self.staged >= STAGED_BYTES_FULL
+    }
+
+    /// Whether so much waits that receiving has to. What has been sent counts until all has: so the
+    /// queue comes to its end now and then, however fast it is filled.
+    #[inline]
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.items.len() >= ITEMS_BACKED_UP || self.staged >= STAGED_BYTES_BACKED_UP
+    }
+
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.staged = 0;
@@ -319,6 +341,7 @@ impl TxQueue {
 }
 
 const _: () = assert!(STAGED_BYTES_MAX < STAGE_BYTES_MIN);
+const _: () = assert!(STAGED_BYTES_FULL < u32::MAX as usize / 2, "a train's start fits its index");
 const _: () = assert!(HEADER_BYTES + BITMAP_WORDS_MAX * 8 <= STAGED_BYTES_MAX);
 const _: () =
     assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");

@@ -87,6 +87,8 @@ struct Port {
 struct Shared {
     ports: Vec<Port>,
     captured: Option<Vec<Captured>>,
+    /// Whether ports of a captured hub take nothing that is sent.
+    blocked: bool,
     config: MemoryConfig,
 }
 
@@ -108,7 +110,8 @@ impl Hub {
     }
 
     fn with_capture(config: MemoryConfig, captured: Option<Vec<Captured>>) -> Hub {
-        Hub { shared: Rc::new(RefCell::new(Shared { ports: Vec::new(), captured, config })) }
+        let shared = Shared { ports: Vec::new(), captured, blocked: false, config };
+        Hub { shared: Rc::new(RefCell::new(shared)) }
     }
 
     /// Adds a port. Ports are numbered from 0 in the order of their creation.
@@ -123,6 +126,12 @@ impl Hub {
             draining: Inbox::default(),
             stats: IoStats::default(),
         }
+    }
+
+    /// Lets the ports of a captured hub take nothing from their senders, as a full socket does, or
+    /// take everything again.
+    pub fn block(&self, blocked: bool) {
+        self.shared.borrow_mut().blocked = blocked;
     }
 
     /// Moves the packets that ports have sent since the last call to the end of `packets`, in
@@ -202,6 +211,9 @@ impl PacketIo for MemoryIo {
     #[inline]
     fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize {
         let mut shared = self.shared.borrow_mut();
+        if shared.blocked {
+            return 0;
+        }
         for packet in packets {
             if packet.len() > self.config.datagram_bytes_max || packet.is_empty() {
                 self.stats.tx_errors += 1;
