@@ -77,8 +77,8 @@ impl<S> Core<S> {
         }
     }
 
-    /// Queues packets `start..end` of the response in `slot`, as many as one turn has for the session
-    /// (W19). The client takes the rest for lost, and asks again.
+    /// Queues packets `start..end` of the response in `slot`, as many as one turn has for the
+    /// session (W19). The client takes the rest for lost, and asks again.
     pub(crate) fn send_pulled(&mut self, index: u32, slot: u32, start: u32, end: u32) {
         let turn = self.stats.turns;
         let Some(entry) = self.servers.get_mut(index) else { return };
