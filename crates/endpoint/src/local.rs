@@ -337,7 +337,7 @@ fn transmit_udp(udp: &mut UdpIo, packets: &[TxPacket<'_>]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use petasos_conformance::{BackendFactory, conformance_tests};
+    use petasos_netio_conformance::{BackendFactory, conformance_tests};
     use std::net::Ipv6Addr;
 
     use super::*;

@@ -5,7 +5,9 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
-use petasos_conformance::{BackendFactory, conformance_tests, delivery, failures, routes, trains};
+use petasos_netio_conformance::{
+    BackendFactory, conformance_tests, delivery, failures, routes, trains,
+};
 use petasos_netio_dpdk::{DpdkConfig, DpdkIo};
 
 mod common;

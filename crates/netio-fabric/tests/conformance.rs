@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Mutex;
 
-use petasos_conformance::{BackendFactory, conformance_tests, run_all};
+use petasos_netio_conformance::{BackendFactory, conformance_tests, run_all};
 use petasos_netio_fabric::{FabricConfig, FabricIo};
 
 struct Loopback {

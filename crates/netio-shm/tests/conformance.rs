@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use petasos_conformance::{BackendFactory, conformance_tests, run_all};
+use petasos_netio_conformance::{BackendFactory, conformance_tests, run_all};
 use petasos_netio_shm::{ShmConfig, ShmIo};
 use petasos_shm::RingShape;
 

@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command};
 
-use petasos_conformance::turns;
 use petasos_netio::{PacketIo, Route, TxPacket};
+use petasos_netio_conformance::turns;
 use petasos_netio_shm::{ShmConfig, ShmIo};
 
 /// Names the address that a child process is to flood.

@@ -4,8 +4,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use petasos_conformance::turns;
 use petasos_netio::{PacketIo, Route, RouteError, TxPacket};
+use petasos_netio_conformance::turns;
 use petasos_netio_shm::rendezvous::Listener;
 use petasos_netio_shm::{LOOK_INTERVAL_TURNS, STALL_TURNS_MAX, ShmConfig, ShmIo};
 use petasos_shm::RingShape;

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 
-use petasos_conformance::{BackendFactory, conformance_tests, run_all};
 use petasos_netio::PacketIo;
+use petasos_netio_conformance::{BackendFactory, conformance_tests, run_all};
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
 
 mod rig;

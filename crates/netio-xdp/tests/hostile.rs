@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use petasos_conformance::turns;
 use petasos_netio::{PacketIo, TxPacket};
+use petasos_netio_conformance::turns;
 use petasos_netio_xdp::{XdpConfig, XdpIo, XdpStats, XskConfig, XskSocket};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

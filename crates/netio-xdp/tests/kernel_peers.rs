@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use petasos_conformance::turns;
 use petasos_netio::{Ecn, PacketIo, TxPacket};
+use petasos_netio_conformance::turns;
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
 
 mod rig;

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use petasos_conformance::turns;
 use petasos_netio::{PacketIo, Route, RouteError, SetupError, TxPacket};
+use petasos_netio_conformance::turns;
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpError, XdpIo, XdpMode, probe};
 
 mod rig;

@@ -2,8 +2,8 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use petasos_conformance::{BackendFactory, conformance_tests};
 use petasos_netio::memory::{Hub, MemoryConfig, MemoryIo};
+use petasos_netio_conformance::{BackendFactory, conformance_tests};
 
 struct Direct;
 

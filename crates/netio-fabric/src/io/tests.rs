@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use petasos_conformance::{BackendFactory, run_all};
+use petasos_netio_conformance::{BackendFactory, run_all};
 
 use super::*;
 

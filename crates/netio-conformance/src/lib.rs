@@ -10,11 +10,8 @@
 //!
 //! Boundary rule: for tests only; names no backend.
 
-use std::net::SocketAddr;
-
-use petasos_netio::PacketIo;
-
 pub mod delivery;
+mod factory;
 pub mod failures;
 mod harness;
 pub mod random;
@@ -22,19 +19,8 @@ pub mod routes;
 pub mod trains;
 mod watchdog;
 
+pub use factory::BackendFactory;
 pub use watchdog::turns;
-
-/// Makes ports of the backend under test.
-pub trait BackendFactory {
-    /// The backend.
-    type Io: PacketIo;
-
-    /// `count` fresh ports, which reach each other at their [`PacketIo::local_address`].
-    fn ports(&self, count: usize) -> Vec<Self::Io>;
-
-    /// An address of a family that the ports cannot reach.
-    fn foreign_address(&self) -> SocketAddr;
-}
 
 /// Calls `$each!` with the list of all properties, as paths from this crate's root.
 #[doc(hidden)]
