@@ -11,13 +11,15 @@
 //! Boundary rule: knows sizes and bytes, nothing of packets' meaning or of sockets.
 
 mod copy;
+mod layout;
 mod msgbuf;
 mod pool;
 mod spare;
 mod tail;
 
 pub use copy::{copy_short, copy_short_twice};
-pub use msgbuf::{HEADER_BYTES, MsgBuf, PAYLOAD_BYTES_MIN};
+pub use layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN};
+pub use msgbuf::MsgBuf;
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};
 pub use spare::{SPARE_BYTES_MIN, SPARE_KEPT_BYTES_MAX, give_spare, take_spare};
 pub use tail::SEGMENTS_MAX;

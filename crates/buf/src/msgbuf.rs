@@ -6,14 +6,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
 use bytes::Bytes;
 
+use crate::layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN};
 use crate::tail::Tail;
-
-/// Bytes of one packet header, as the wire protocol fixes it.
-pub const HEADER_BYTES: usize = 24;
-
-/// The smallest payload that a packet of a multi-packet message may carry; it bounds the number
-/// of headers for which a buffer reserves room.
-pub const PAYLOAD_BYTES_MIN: usize = 1024;
 
 /// Where the data begin in the allocation, before anything is skipped: behind the numbers and the
 /// room for header 0.
@@ -224,16 +218,6 @@ impl MsgBuf {
     #[inline]
     fn tail(&self) -> Option<&Tail> {
         self.numbers().tail.as_deref()
-    }
-
-    /// Makes all of the message the buffer's own data: a tail is copied behind it, in another
-    /// buffer.
-    pub fn flatten(&mut self) {
-        if self.has_tail() {
-            let mut whole = crate::take_spare(self.len());
-            self.copy_range(0, whole.as_mut_slice());
-            *self = whole;
-        }
     }
 
     /// Copies the message's bytes from `start` on, whether they lie in the buffer or in its tail.

@@ -64,6 +64,18 @@ pub fn give_spare(mut buf: MsgBuf) {
     }
 }
 
+impl MsgBuf {
+    /// Makes all of the message the buffer's own data: a tail is copied behind it, in another
+    /// buffer.
+    pub fn flatten(&mut self) {
+        if self.has_tail() {
+            let mut whole = take_spare(self.len());
+            self.copy_range(0, whole.as_mut_slice());
+            *self = whole;
+        }
+    }
+}
+
 /// Whether buffers of this capacity are kept.
 pub(crate) fn keeps(capacity: usize) -> bool {
     class_of(capacity).is_some()

@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 
-use crate::HEADER_BYTES;
+use crate::layout::HEADER_BYTES;
 
 /// The most pieces behind a buffer's own data.
 pub const SEGMENTS_MAX: usize = 32;

@@ -15,7 +15,7 @@ use core::time::Duration;
 use petasos_base::{Rng, Time};
 
 use crate::Load;
-use crate::channel::Avoid;
+use crate::session_index::Avoid;
 use prequal::Prequal;
 
 /// How a channel spreads its calls.

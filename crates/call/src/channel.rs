@@ -17,7 +17,6 @@
 //! Who may touch what: only `sessions` changes counts of calls and the list of connected servers,
 //! only `connect` asks for connects and closes idle sessions.
 
-mod avoid;
 mod connect;
 mod peer;
 mod sessions;
@@ -30,16 +29,13 @@ use petasos_base::{Rng, Time};
 
 use crate::Status;
 use crate::balance::{Balance, Balancer, Server};
-pub use avoid::Avoid;
+pub use crate::session_index::{Avoid, SESSIONS_MAX, SessionIndex};
 use peer::Peer;
 pub use waiting::Ticket;
 use waiting::{Waiter, Waiting};
 
 /// Where a server is.
 pub type Address = SocketAddr;
-
-/// Sessions to one server at most.
-pub const SESSIONS_MAX: usize = 64;
 
 /// What a channel is made for.
 #[derive(Clone, Debug)]
@@ -67,22 +63,6 @@ impl Default for ChannelConfig {
 pub struct PeerIndex {
     number: u32,
     generation: u32,
-}
-
-/// A session of a channel. Means nothing to another channel; one that is gone is ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionIndex {
-    peer: u32,
-    place: u8,
-    generation: u32,
-}
-
-impl SessionIndex {
-    /// A small number that no other present session of the channel has: an index of the driver's
-    /// own list. It lies below 64 times the largest number of addresses so far.
-    pub fn number(self) -> usize {
-        self.peer as usize * SESSIONS_MAX + usize::from(self.place)
-    }
 }
 
 /// What a call asks of a pick.

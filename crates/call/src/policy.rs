@@ -22,16 +22,13 @@ mod plan;
 
 use core::time::Duration;
 
+pub use crate::session_index::ATTEMPTS_MAX;
 pub use budget::{RetryBudget, Throttling};
 pub use codes::CodeSet;
 pub use config::{Policies, PoliciesBuilder};
 pub use error::{ConfigError, Problem};
 pub(crate) use plan::jittered;
 pub use plan::{AttemptEnd, CallPlan, Fate, Pushback, Step, TRANSPARENT_MAX, Verdict};
-
-/// Attempts that a service config may ask for; more are taken as this many (A6, "Limits on Retries
-/// and Hedges").
-pub const ATTEMPTS_MAX: u32 = 5;
 
 /// How calls of a method are made.
 #[derive(Clone, Debug, Default, PartialEq)]

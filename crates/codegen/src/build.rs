@@ -10,7 +10,7 @@ use petasos_schema::{
 
 use crate::error::{Error, FIELDS_MAX};
 use crate::externs::Externs;
-use crate::package::Package;
+use crate::package::{Package, file_name};
 use crate::scope::{self, Scopes};
 
 /// The well-known types that `petasos-message` has in its module `well_known`.
@@ -195,14 +195,6 @@ impl Builder {
             );
         }
         externs
-    }
-}
-
-/// The file for a package.
-pub(crate) fn file_name(package: &str) -> String {
-    match package {
-        "" => "_.rs".to_owned(),
-        package => format!("{package}.rs"),
     }
 }
 

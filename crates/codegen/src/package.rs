@@ -132,6 +132,14 @@ pub(crate) fn tree<'a>(packages: impl Iterator<Item = &'a str>) -> String {
     text.finish()
 }
 
+/// The file for a package.
+pub(crate) fn file_name(package: &str) -> String {
+    match package {
+        "" => "_.rs".to_owned(),
+        package => format!("{package}.rs"),
+    }
+}
+
 /// A part of packages' names.
 #[derive(Default)]
 struct Node<'a> {
@@ -143,7 +151,7 @@ struct Node<'a> {
 impl Node<'_> {
     fn write(&self, text: &mut Text) {
         if let Some(package) = self.package {
-            let file = crate::build::file_name(package);
+            let file = file_name(package);
             text.line(format!("include!(\"{file}\");"));
         }
         for (at, (name, child)) in self.children.iter().enumerate() {

@@ -1,8 +1,7 @@
 //! What can go wrong: decoding, the peer's conduct, commands, and the end of a connection.
 
 use crate::codes::{ErrorCode, RefuseCode};
-use crate::message::DETAIL_BYTES_MAX;
-use crate::text::Text;
+use crate::text::{DETAIL_BYTES_MAX, Text};
 use crate::version::VersionRange;
 
 /// Why received bytes are not a message. The sender's fault, or it is no Petasos process.

@@ -43,11 +43,11 @@ pub use error::{
 };
 pub use frame::{BODY_BYTES_MAX, Deframer, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame};
 pub use hello::{Capabilities, Hello, MAGIC, NAME_BYTES_MAX, Place};
-pub use message::{DETAIL_BYTES_MAX, Message};
+pub use message::Message;
 pub use params::{
     AcceptParams, ConnectParams, DataAddress, LocalOffer, PAYLOAD_BYTES_MAX, Recovery,
     ServerLimits, Target,
 };
 pub use session::{SessionRef, SessionRole};
-pub use text::Text;
+pub use text::{DETAIL_BYTES_MAX, Text};
 pub use version::{SUPPORTED, Version, VersionRange};

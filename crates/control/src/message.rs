@@ -3,11 +3,8 @@
 use crate::codes::{ByeReason, ErrorCode, RefuseCode};
 use crate::fields::{Reader, Write};
 use crate::frame::write_frame;
-use crate::text::Text;
+use crate::text::{DETAIL_BYTES_MAX, Text};
 use crate::{AcceptParams, ConnectParams, Hello, Malformed, SessionRef};
-
-/// Bytes of the text in an error message.
-pub const DETAIL_BYTES_MAX: usize = 255;
 
 /// Bytes of the longest connect reply: identifier, result, grant with two IPv6 addresses.
 pub(crate) const CONNECT_REPLY_BODY_BYTES_MAX: usize = 8 + 1 + 23 + 2 * (3 + 16);

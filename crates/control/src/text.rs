@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+/// Bytes of the text in an error message.
+pub const DETAIL_BYTES_MAX: usize = 255;
+
 /// UTF-8 of at most `BYTES_MAX` bytes.
 ///
 /// `Display` escapes control characters, so that a peer's name cannot drive a terminal.

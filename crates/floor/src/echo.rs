@@ -3,7 +3,8 @@
 use petasos_base::Clock;
 
 use crate::FloorError;
-use crate::link::{Link, Path, RECEIVE_BYTES_MAX};
+use crate::limits::RECEIVE_BYTES_MAX;
+use crate::link::{Link, Path};
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
 

@@ -5,9 +5,8 @@ use std::io;
 use petasos_base::Clock;
 
 use crate::FloorError;
-use crate::link::{
-    DATAGRAM_BYTES_MAX, Link, Path, RECEIVE_BYTES_MAX, SEGMENTS_MAX, check_datagram_bytes,
-};
+use crate::limits::{DATAGRAM_BYTES_MAX, RECEIVE_BYTES_MAX, SEGMENTS_MAX};
+use crate::link::{Link, Path, check_datagram_bytes};
 use crate::pace::{Idle, Pace, deadline};
 use crate::turn::{Turn, thread_cpu_s};
 

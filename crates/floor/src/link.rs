@@ -13,6 +13,7 @@ use petasos_netio_udp::GsoSocket;
 use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
 
 use crate::FloorError;
+use crate::limits::DATAGRAM_BYTES_MAX;
 
 /// Whether the socket knows its peer, or every call names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,13 +190,6 @@ pub(crate) fn is_transient(error: &io::Error) -> bool {
     const NO_BUFFER_SPACE: i32 = rustix::io::Errno::NOBUFS.raw_os_error();
     error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(NO_BUFFER_SPACE)
 }
-
-/// The longest UDP payload over IPv4, and the most that one segmented send may carry.
-pub const DATAGRAM_BYTES_MAX: usize = 65_507;
-/// Holds whatever one call receives.
-pub(crate) const RECEIVE_BYTES_MAX: usize = 65_536;
-/// The most datagrams of one segmented send that every kernel takes.
-pub(crate) const SEGMENTS_MAX: usize = 64;
 
 pub(crate) fn check_datagram_bytes(asked: usize) -> Result<(), FloorError> {
     let possible = (1..=DATAGRAM_BYTES_MAX).contains(&asked);

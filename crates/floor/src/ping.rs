@@ -5,7 +5,8 @@ use std::io;
 use petasos_base::Clock;
 
 use crate::FloorError;
-use crate::link::{Link, Path, RECEIVE_BYTES_MAX, check_datagram_bytes};
+use crate::limits::RECEIVE_BYTES_MAX;
+use crate::link::{Link, Path, check_datagram_bytes};
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
 

@@ -30,6 +30,7 @@ mod deframe;
 mod drain;
 mod failure;
 mod headers;
+mod identity;
 mod keepalive;
 mod outlet;
 mod payload;
@@ -47,8 +48,9 @@ pub use client::{ClientHead, Connection, MethodPath};
 pub use compress::Compression;
 pub use config::{ClientConfig, GrpcConfig, Keepalive, PingLimit};
 pub use drain::Drain;
+pub use identity::Identity;
 pub use reader::FrameReader;
-pub use server::{Identity, Peer, Routes, ServerCall, serve};
+pub use server::{Peer, Routes, ServerCall, serve};
 #[cfg(feature = "tls")]
 pub use tls::{ClientTls, CredentialError, Pem, PemFiles, ServerTls, TlsError};
 pub use writer::{CallEnd, FrameWriter};

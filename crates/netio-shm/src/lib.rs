@@ -33,6 +33,7 @@ mod config;
 mod greeting;
 mod link;
 mod links;
+mod looks;
 mod name;
 mod receive;
 pub mod rendezvous;

@@ -9,10 +9,10 @@ use rustix::event::epoll;
 
 use crate::link::Unsent;
 use crate::links::Links;
+use crate::looks::{LISTENER, LOOKS_FOR_CONNECTED, OnLost, Retry};
 use crate::receive::Receiver;
 use crate::rendezvous::Listener;
 use crate::routes::RouteTable;
-use crate::service::{LISTENER, LOOKS_FOR_CONNECTED, OnLost, Retry};
 use crate::{ShmConfig, ShmStats, name};
 
 /// A spinning backend looks at its sockets once in this many receives.

@@ -1,31 +1,9 @@
 //! How the backend behaves.
 
+use crate::mode::{AttachMode, XdpMode};
 use crate::netlink::Interface;
-use crate::{XdpError, XdpMode, XskConfig};
+use crate::{XdpError, XskConfig};
 use petasos_netio_frame::ETHERNET_BYTES;
-
-/// Where the steering program may run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AttachMode {
-    /// In the driver where it can, otherwise in the kernel's generic path.
-    #[default]
-    Auto,
-    /// In the driver.
-    Native,
-    /// In the generic path. On veth, which copies anyway, this is the faster one.
-    Generic,
-}
-
-impl AttachMode {
-    /// Whether a program in `mode` is what was asked for.
-    pub(crate) fn allows(self, mode: XdpMode) -> bool {
-        match self {
-            AttachMode::Auto => true,
-            AttachMode::Native => mode == XdpMode::Native,
-            AttachMode::Generic => mode == XdpMode::Generic,
-        }
-    }
-}
 
 /// How an [`XdpIo`](crate::XdpIo) behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]

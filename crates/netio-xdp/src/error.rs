@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use petasos_netio::SetupError;
 
-use crate::program::Holder;
+use crate::holder::Holder;
 
 /// Why an [`XdpIo`](crate::XdpIo) could not be opened. Nothing is left behind, so that a retry is
 /// safe; without the change that the message advises, it fails again.

@@ -29,8 +29,11 @@
 
 mod config;
 mod error;
+mod flush;
+mod holder;
 mod impair;
 mod io;
+mod mode;
 mod netlink;
 mod probe;
 mod program;
@@ -38,13 +41,17 @@ mod socket;
 mod stats;
 mod sys;
 mod upkeep;
+mod xsk_config;
 
-pub use config::{AttachMode, XdpConfig};
+pub use config::XdpConfig;
 pub use error::XdpError;
+pub use flush::Flush;
+pub use holder::Holder;
 pub use impair::{Impair, ImpairConfig, ImpairError, ImpairStats};
 pub use io::XdpIo;
+pub use mode::{AttachMode, XdpMode};
 pub use probe::{InterfaceProbe, Probe, probe};
-pub use program::{Holder, XdpMode};
-pub use socket::{CopyMode, Flush, XskConfig, XskSocket};
+pub use socket::{CopyMode, XskSocket};
 pub use stats::XdpStats;
 pub use sys::{RxDesc, RxHalf, TxHalf};
+pub use xsk_config::XskConfig;

@@ -13,64 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use crate::XdpError;
 use crate::error::{PRIVILEGES, kernel_lacks, system};
 use crate::sys::{BusyPoll, FrameMemory, RxHalf, TxHalf, prefer_busy_poll};
-
-/// What an [`XskSocket`] consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XskConfig {
-    /// Bytes of a frame: 2048 or 4096. The kernel keeps 256 of a received one for itself.
-    pub frame_bytes: u32,
-    /// Frames to receive into, a power of two.
-    pub rx_frames: u32,
-    /// Frames to send from, a power of two.
-    pub tx_frames: u32,
-    /// Take the frames from the pool of huge pages if it has enough.
-    pub huge_pages: bool,
-    /// Try zero copy before copy mode.
-    pub zero_copy: bool,
-    /// Longest turn of busy polling in a receive call, in microseconds; 0 leaves it to interrupts.
-    pub busy_poll_us: u32,
-}
-
-impl XskConfig {
-    /// Bytes of the receive frames.
-    pub(crate) fn rx_bytes(&self) -> usize {
-        self.rx_frames as usize * self.frame_bytes as usize
-    }
-
-    /// Bytes of all frames.
-    pub(crate) fn umem_bytes(&self) -> usize {
-        self.rx_bytes() + self.tx_frames as usize * self.frame_bytes as usize
-    }
-
-    /// Entries of the fill ring: see `sys::halves` for the factor.
-    pub(crate) fn fill_entries(&self) -> u32 {
-        2 * self.rx_frames
-    }
-
-    /// Entries of the transmit ring.
-    pub(crate) fn tx_entries(&self) -> u32 {
-        2 * self.tx_frames
-    }
-
-    /// Longest frame that can be received, in bytes.
-    pub(crate) fn rx_frame_bytes_max(&self) -> usize {
-        self.frame_bytes as usize - KERNEL_HEADROOM_BYTES
-    }
-
-    fn check(&self) -> Result<(), XdpError> {
-        let power = |count: u32| count.is_power_of_two() && (64..=1 << 20).contains(&count);
-        if !matches!(self.frame_bytes, 2048 | 4096) {
-            return Err(XdpError::Config("frames have 2048 or 4096 bytes"));
-        }
-        if !power(self.rx_frames) || !power(self.tx_frames) {
-            return Err(XdpError::Config("the number of frames is a power of two from 64 to 2^20"));
-        }
-        if self.umem_bytes() as u64 > 1 << 32 {
-            return Err(XdpError::Config("all frames together have at most 4 GiB"));
-        }
-        Ok(())
-    }
-}
+use crate::xsk_config::XskConfig;
 
 /// How frames travel between the driver and the UMEM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,35 +22,6 @@ pub enum CopyMode {
     ZeroCopy,
     /// The kernel copies each frame once in each direction.
     Copy,
-}
-
-/// What a [`TxHalf::flush`] did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flush {
-    /// System calls made.
-    pub syscalls: u32,
-    /// Frames that the driver refused and dropped.
-    pub dropped: u32,
-    /// The interface is down or gone: nothing can be sent now.
-    pub down: bool,
-}
-
-impl Flush {
-    /// Notes why a call sent less than all. Returns the frames that it dropped.
-    #[cold]
-    pub(crate) fn note(&mut self, error: Errno) -> u32 {
-        match error {
-            // The driver took the frame and dropped it (`NET_XMIT_DROP`).
-            Errno::BUSY => {
-                self.dropped += 1;
-                return 1;
-            }
-            Errno::NETDOWN | Errno::NXIO | Errno::NODEV => self.down = true,
-            // Over the kernel's budget for one call, or out of memory or queue for now.
-            _ => {}
-        }
-        0
-    }
 }
 
 /// An AF_XDP socket: frames, four rings, and the queue that it is bound to.
@@ -278,9 +192,6 @@ pub(crate) fn reserve(address: std::net::SocketAddr) -> Result<UdpSocket, XdpErr
         .map_err(|error| system("attach a filter to the reserved port", error))?;
     Ok(socket)
 }
-
-/// What the kernel keeps free before each received frame (`XDP_PACKET_HEADROOM`).
-const KERNEL_HEADROOM_BYTES: usize = 256;
 const BIND_TRIES: u32 = 50;
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 const BUSY_POLL_BUDGET: u32 = 64;

@@ -5,6 +5,7 @@
 //! Boundary rule: knows nothing about RPC, sockets or experiments. It measures nothing; callers
 //! bring values with their units.
 
+mod escape;
 mod figure;
 mod file;
 mod format;
@@ -22,7 +23,7 @@ pub use format::{duration_us, significant, with_si_prefix};
 pub use histogram::{Histogram, Latency};
 pub use html::Report;
 pub use machine::Machine;
-pub use pairs::{PairError, Pairs, Quantity, Ratio, median};
+pub use pairs::{PairError, PairRecord, Pairs, Quantity, Ratio, median};
 pub use progress::Progress;
-pub use result::{ExperimentResult, Measured, PairRecord};
+pub use result::{ExperimentResult, Measured};
 pub use table::{Column, Style, Table};

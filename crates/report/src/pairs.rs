@@ -3,9 +3,9 @@
 //! Machines are noisy: a single turn varies by a factor of three. Both sides of one pair see about
 //! the same noise, so the ratio is formed within each pair and the median of the ratios reported.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use crate::result::PairRecord;
+use serde::{Deserialize, Serialize};
 
 /// What the turns measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,15 @@ pub struct Pairs {
     floor_names: Vec<String>,
     records: Vec<PairRecord>,
     refused: u64,
+}
+
+/// One pair of turns: Petasos and every floor, in the experiment's quantity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairRecord {
+    /// Petasos's value.
+    pub petasos: f64,
+    /// Each floor's value by its name.
+    pub floors: BTreeMap<String, f64>,
 }
 
 /// Ratios of Petasos to one floor.

@@ -1,6 +1,5 @@
 //! One experiment's outcome as JSON, for tools and for the next person's comparison.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::file::{WriteError, write_atomically};
 use crate::histogram::Histogram;
 use crate::machine::Machine;
-use crate::pairs::{Pairs, Quantity};
+use crate::pairs::{PairRecord, Pairs, Quantity};
 
 /// What one contender reached. Fields that an experiment does not measure are left out of the JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,15 +57,6 @@ impl Measured {
         }
         self
     }
-}
-
-/// One pair of turns: Petasos and every floor, in the experiment's quantity.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PairRecord {
-    /// Petasos's value.
-    pub petasos: f64,
-    /// Each floor's value by its name.
-    pub floors: BTreeMap<String, f64>,
 }
 
 /// The outcome of one experiment.

@@ -1,6 +1,6 @@
 //! Puts checked parts together: order, cycles, hashes.
 
-use crate::hash::{self, CycleTooLarge};
+use crate::hashing::{self, CycleTooLarge};
 use crate::ids::OneofIndex;
 use crate::model::{Cardinality, Enum, Message};
 use crate::schema::Schema;
@@ -22,9 +22,9 @@ impl Parts {
             service.methods.sort_by(|a, b| a.name.cmp(&b.name));
         }
         let Parts { mut messages, enums, mut services } = self;
-        hash::seal(&mut messages, cycle_steps_max)?;
-        services.iter_mut().for_each(|service| hash::seal_service(service, &messages));
-        let hash = hash::of_schema(&messages, &services);
+        hashing::seal(&mut messages, cycle_steps_max)?;
+        services.iter_mut().for_each(|service| hashing::seal_service(service, &messages));
+        let hash = hashing::of_schema(&messages, &services);
         Ok(Schema { messages, enums, services, hash, descriptors: None })
     }
 }
@@ -48,7 +48,7 @@ fn sort_message(message: &mut Message) {
 impl Default for Schema {
     /// A schema with nothing in it.
     fn default() -> Schema {
-        let hash = hash::of_schema(&[], &[]);
+        let hash = hashing::of_schema(&[], &[]);
         Schema { messages: vec![], enums: vec![], services: vec![], hash, descriptors: None }
     }
 }

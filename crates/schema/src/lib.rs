@@ -77,6 +77,7 @@ mod descriptor;
 mod error;
 mod files;
 mod hash;
+mod hashing;
 mod ids;
 mod layout;
 mod limits;

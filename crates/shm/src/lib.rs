@@ -44,6 +44,8 @@ mod pages;
 #[cfg(not(loom))]
 mod region;
 mod ring;
+#[cfg(not(loom))]
+mod rings;
 mod shape;
 #[cfg(loom)]
 mod unmapped;
@@ -56,8 +58,12 @@ use modelled::Memory;
 #[cfg(not(loom))]
 pub use pages::{HUGE_PAGE_BYTES, Pages, PagesError};
 #[cfg(not(loom))]
-pub use region::{RegionError, adopt, create};
-pub use ring::{Broken, Consumer, Ends, INLINE_BYTES_MAX, Pop, Producer, PushError, Record};
-pub use shape::{DATA_BYTES_MAX, RECORD_BYTES_MAX, RingShape, SLOTS_MAX, ShapeError};
+pub use region::RegionError;
+pub use ring::{Broken, Consumer, Ends, Pop, Producer, PushError, Record};
+#[cfg(not(loom))]
+pub use rings::{adopt, create};
+pub use shape::{
+    DATA_BYTES_MAX, INLINE_BYTES_MAX, RECORD_BYTES_MAX, RingShape, SLOTS_MAX, ShapeError,
+};
 #[cfg(loom)]
 pub use unmapped::{RegionError, adopt, create};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use petasos_base::sync::{AtomicU64, Ordering};
 
 use crate::region::Region;
-use crate::ring::INLINE_BYTES_MAX;
+use crate::shape::INLINE_BYTES_MAX;
 
 /// Up to here, words are cheaper than a call of `memcpy`.
 const WORDS_BYTES_MAX: usize = 256;

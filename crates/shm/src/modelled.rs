@@ -2,7 +2,7 @@
 
 use petasos_base::sync::{AtomicU64, Ordering};
 
-use crate::ring::INLINE_BYTES_MAX;
+use crate::shape::INLINE_BYTES_MAX;
 
 const WORD_BYTES: usize = size_of::<u64>();
 

@@ -8,13 +8,11 @@
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::ring::Ends;
-use crate::shape::{RingShape, ShapeError};
+use crate::shape::ShapeError;
 
 /// The file system of shared memory (`TMPFS_MAGIC`).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
@@ -80,6 +78,22 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
+    /// A sealed region of `len` bytes, and the descriptor for the other process.
+    pub(crate) fn create(len: usize) -> Result<(Region, OwnedFd), RegionError> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file =
+            rustix::fs::memfd_create("petasos-shm", flags).map_err(failed("make a memfd"))?;
+        rustix::fs::ftruncate(&file, len as u64).map_err(failed("size a memfd"))?;
+        rustix::fs::fcntl_add_seals(&file, seals()).map_err(failed("seal a memfd"))?;
+        Ok((Region::map(file.as_fd(), len)?, file))
+    }
+
+    /// The region of another process, after checking it.
+    pub(crate) fn adopt(file: BorrowedFd<'_>, len: usize) -> Result<Region, RegionError> {
+        check(file, len)?;
+        Region::map(file, len)
+    }
+
     fn map(fd: BorrowedFd<'_>, len: usize) -> Result<Region, RegionError> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the system chooses addresses that nothing else uses.
@@ -110,35 +124,6 @@ impl Drop for Region {
         // Failure would mean that it was no mapping, which that rules out.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
-}
-
-/// Makes a region of two rings. The descriptor is for the other process, which [`adopt`]s it.
-///
-/// # Errors
-/// See [`RegionError`].
-pub fn create(shape: RingShape) -> Result<(Ends, OwnedFd), RegionError> {
-    shape.check()?;
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = rustix::fs::memfd_create("petasos-shm", flags).map_err(failed("make a memfd"))?;
-    let len = shape.region_bytes();
-    rustix::fs::ftruncate(&file, len as u64).map_err(failed("size a memfd"))?;
-    rustix::fs::fcntl_add_seals(&file, seals()).map_err(failed("seal a memfd"))?;
-    let region = Arc::new(Region::map(file.as_fd(), len)?);
-    let [ours, theirs] = [0, shape.ring_bytes()];
-    Ok((Ends::in_region(&region, ours, theirs, shape), file))
-}
-
-/// Maps a region that another process created with this `shape`, after checking it.
-///
-/// # Errors
-/// See [`RegionError`].
-pub fn adopt(file: BorrowedFd<'_>, shape: RingShape) -> Result<Ends, RegionError> {
-    shape.check()?;
-    let len = shape.region_bytes();
-    check(file, len)?;
-    let region = Arc::new(Region::map(file, len)?);
-    let [theirs, ours] = [0, shape.ring_bytes()];
-    Ok(Ends::in_region(&region, ours, theirs, shape))
 }
 
 fn check(file: BorrowedFd<'_>, len: usize) -> Result<(), RegionError> {

@@ -41,8 +41,7 @@ mod producer;
 pub use consumer::{Consumer, Pop};
 pub use producer::{Producer, PushError};
 
-/// The most bytes of a record that travel in a slot, beside its header.
-pub const INLINE_BYTES_MAX: usize = 56;
+use crate::shape::INLINE_BYTES_MAX;
 
 const HEADER_BYTES: usize = 8;
 const _: () = assert!(HEADER_BYTES + INLINE_BYTES_MAX == crate::shape::LINE_BYTES);
@@ -54,23 +53,6 @@ pub struct Ends {
     pub producer: Producer,
     /// For what it receives.
     pub consumer: Consumer,
-}
-
-#[cfg(not(loom))]
-impl Ends {
-    /// The ends on the rings at `ours` (to produce into) and `theirs` (to consume from).
-    pub(crate) fn in_region(
-        region: &std::sync::Arc<crate::region::Region>,
-        ours: usize,
-        theirs: usize,
-        shape: crate::RingShape,
-    ) -> Ends {
-        let ring = |start| crate::Memory::new(region.clone(), start, shape.ring_bytes());
-        Ends {
-            producer: Producer::new(ring(ours), shape),
-            consumer: Consumer::new(ring(theirs), shape),
-        }
-    }
 }
 
 /// The other process has written what no honest one writes. The ring is unusable for good.

@@ -21,6 +21,9 @@ pub(crate) const ASLEEP_AT: usize = 128;
 pub(crate) const SLOTS_AT: usize = 256;
 const PAGE_BYTES: usize = 4096;
 
+/// The most bytes of a record that travel in a slot, beside its header.
+pub const INLINE_BYTES_MAX: usize = 56;
+
 /// The most slots of a ring.
 pub const SLOTS_MAX: u32 = 1 << 16;
 /// The most bytes of a ring's data part: 256 MiB.
@@ -40,7 +43,7 @@ const _: () = {
 pub struct RingShape {
     /// Records that can wait: a power of two, 2 to [`SLOTS_MAX`].
     pub slots: u32,
-    /// Bytes of records longer than [`crate::INLINE_BYTES_MAX`] that can wait, each rounded up to
+    /// Bytes of records longer than [`INLINE_BYTES_MAX`] that can wait, each rounded up to
     /// 64: a power of two, at most [`DATA_BYTES_MAX`].
     pub data_bytes: u32,
     /// The longest record, in bytes: at most half of `data_bytes` and [`RECORD_BYTES_MAX`], and

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{ConfigError, MethodPolicy, Throttling, json};
+use super::{MethodPolicy, Throttling};
 use crate::balance::Balance;
 
 /// What a channel does with the calls of each method.
@@ -23,15 +23,6 @@ struct Service {
 }
 
 impl Policies {
-    /// Reads gRPC's service config. Fields that are not known are passed over, as gRPC does;
-    /// what is known is checked as gRFC A6 asks.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, and where. The text's author is at fault.
-    pub fn from_json(text: &str) -> Result<Policies, ConfigError> {
-        json::policies(text)
-    }
-
     /// Policies made in code.
     pub fn builder() -> PoliciesBuilder {
         PoliciesBuilder { policies: Policies::default() }

@@ -17,7 +17,18 @@ use super::{
 use crate::Code;
 use crate::balance::Balance;
 
-pub(super) fn policies(text: &str) -> Result<Policies, ConfigError> {
+impl Policies {
+    /// Reads gRPC's service config. Fields that are not known are passed over, as gRPC does;
+    /// what is known is checked as gRFC A6 asks.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where. The text's author is at fault.
+    pub fn from_json(text: &str) -> Result<Policies, ConfigError> {
+        policies(text)
+    }
+}
+
+fn policies(text: &str) -> Result<Policies, ConfigError> {
     let value = serde_json::from_str(text).map_err(|error| ConfigError {
         path: String::new(),
         problem: Problem::Json(error.to_string()),

@@ -11,7 +11,8 @@ use petasos_netio_udp::{GsoSocket, UdpConfig, UdpIo};
 use super::memory::States;
 use super::{BATCH, HEADER_BYTES, MESSAGE_BYTES, PAYLOAD_BYTES, QUEUES, Switch};
 use crate::FloorError;
-use crate::link::{RECEIVE_BYTES_MAX, is_transient};
+use crate::limits::RECEIVE_BYTES_MAX;
+use crate::link::is_transient;
 
 const SOCKET_BYTES: usize = 4 << 20;
 const TRAIN_BYTES: usize = BATCH * MESSAGE_BYTES;

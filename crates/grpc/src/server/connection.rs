@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use h2::Reason;
 use h2::server::Connection;
@@ -10,14 +9,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::life::{Event, Life};
+use super::life::{Event, FAREWELL, Life};
 use super::pings::{Seen, Watched};
 use crate::payload::Payload;
 use crate::server::{Peer, Routes, call};
 use crate::{Drain, GrpcConfig};
-
-/// How long a peer may take to read that its connection ends.
-pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What all connections share.
 pub(super) struct Server {

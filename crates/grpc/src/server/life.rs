@@ -14,10 +14,12 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 
-use super::connection::FAREWELL;
 use super::pings::{Seen, Strikes};
 use crate::payload::Payload;
 use crate::{BoxFuture, Drain, GrpcConfig, keepalive};
+
+/// How long a peer may take to read that its connection ends.
+pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What comes of a connection.
 #[allow(clippy::large_enum_variant, reason = "a call is the common one, and is moved only once")]

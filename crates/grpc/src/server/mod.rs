@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until};
 
+use crate::identity::Identity;
 use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
 
 /// Whoever handles calls.
@@ -54,16 +55,6 @@ pub struct Peer {
     pub address: SocketAddr,
     /// Who it proved to be; none without a client certificate.
     pub identity: Option<Arc<Identity>>,
-}
-
-/// What a verified certificate says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Identity {
-    /// DNS names and URIs of the certificate (its subject alternative names), DNS names first.
-    pub names: Vec<String>,
-    /// The certificate, in DER.
-    pub certificate: Vec<u8>,
 }
 
 /// Serves until `drain` is given and all calls have ended, or its grace is over.
@@ -124,7 +115,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 /// Connections end by themselves by `end`, give or take the time it takes to say so.
 async fn finish(mut tasks: JoinSet<()>, end: tokio::time::Instant) {
-    let late = sleep_until(end + 2 * connection::FAREWELL);
+    let late = sleep_until(end + 2 * life::FAREWELL);
     let all = async { while tasks.join_next().await.is_some() {} };
     tokio::select! {
         () = all => {}

@@ -9,7 +9,6 @@
 //!   the tables change: at set-up, never per packet. The kernel reads the tables without it.
 
 pub(crate) mod assembler;
-mod holder;
 mod steer;
 
 use std::io;
@@ -18,26 +17,16 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard};
 
-pub use holder::Holder;
-pub(crate) use holder::holders;
-
 use crate::error::{PRIVILEGES, kernel_lacks, system};
+use crate::holder::holders;
+use crate::mode::{AttachMode, XdpMode};
 use crate::netlink::{Interface, Netlink};
 use crate::sys::bpf::{self, AttachPoint, MapKind, ProgramKind};
-use crate::{AttachMode, XdpError, XskSocket};
+use crate::{XdpError, XskSocket};
 use steer::{KEY_BYTES, Key};
 
 /// Endpoints that one interface can have.
 pub(crate) const ENDPOINTS_MAX: u32 = 256;
-
-/// Where the program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XdpMode {
-    /// In the driver, before the kernel has built a packet.
-    Native,
-    /// In the kernel's generic path, after that: works with every driver.
-    Generic,
-}
 
 /// An attached program and its tables.
 struct Attached {

@@ -27,7 +27,8 @@ use rustix::net::{RecvFlags, SendFlags, sockopt};
 
 use super::memory::Mapping;
 use super::ring::{Consumer, Producer};
-use crate::socket::{Flush, XskConfig};
+use crate::flush::Flush;
+use crate::xsk_config::XskConfig;
 
 /// Frames that one receive lends at most.
 pub(crate) const RX_BATCH_MAX: usize = 64;

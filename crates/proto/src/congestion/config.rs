@@ -1,7 +1,6 @@
 //! What congestion control can be told. `docs/congestion.md` has the equations these stand in.
 
-use core::fmt;
-
+use super::range::{CongestionConfigError, check};
 use super::{DctcpConfig, SwiftConfig, TimelyConfig};
 
 /// Congestion control of every session of an endpoint.
@@ -111,32 +110,3 @@ impl CongestionConfig {
         }
     }
 }
-
-/// A parameter is out of the range that its documentation gives. The configuration's fault; it
-/// fails in the same way when tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CongestionConfigError {
-    /// The parameter.
-    pub parameter: &'static str,
-}
-
-impl fmt::Display for CongestionConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "congestion control: {} is out of its range", self.parameter)
-    }
-}
-
-impl core::error::Error for CongestionConfigError {}
-
-/// Gives the error if a parameter is not `valid`.
-pub(super) fn check(parameter: &'static str, valid: bool) -> Result<(), CongestionConfigError> {
-    if valid { Ok(()) } else { Err(CongestionConfigError { parameter }) }
-}
-
-/// Whether `value` is a number above 0 and at most 1. Not so for NaN.
-pub(super) fn is_fraction(value: f64) -> bool {
-    value > 0.0 && value <= 1.0
-}
-
-/// The longest round trip and delay that parameters may speak of: a second.
-pub(super) const DELAY_NS_MAX: u64 = 1_000_000_000;

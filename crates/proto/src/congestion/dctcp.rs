@@ -5,7 +5,7 @@
 
 use petasos_base::Time;
 
-use super::config::{CongestionConfigError, check, is_fraction};
+use super::range::{CongestionConfigError, check, is_fraction};
 use super::window::Window;
 use super::{Controller, Feedback, Output};
 

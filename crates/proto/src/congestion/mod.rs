@@ -14,6 +14,7 @@
 mod config;
 mod dctcp;
 mod pace;
+mod range;
 mod swift;
 mod timely;
 mod window;
@@ -23,9 +24,10 @@ mod tests;
 
 use petasos_base::Time;
 
-pub use config::{AlgorithmConfig, CongestionConfig, CongestionConfigError};
+pub use config::{AlgorithmConfig, CongestionConfig};
 pub use dctcp::DctcpConfig;
 pub use pace::{Pace, Pacer};
+pub use range::CongestionConfigError;
 pub use swift::SwiftConfig;
 pub use timely::TimelyConfig;
 

@@ -6,7 +6,7 @@
 
 use petasos_base::Time;
 
-use super::config::{CongestionConfigError, DELAY_NS_MAX, check, is_fraction};
+use super::range::{CongestionConfigError, DELAY_NS_MAX, check, is_fraction};
 use super::window::Window;
 use super::{Controller, Feedback, Output};
 

@@ -5,7 +5,7 @@
 
 use petasos_base::Time;
 
-use super::config::{CongestionConfigError, DELAY_NS_MAX, check, is_fraction};
+use super::range::{CongestionConfigError, DELAY_NS_MAX, check, is_fraction};
 use super::{Controller, Feedback, Output, Pace};
 
 /// Parameters of Timely. The default is eRPC's.

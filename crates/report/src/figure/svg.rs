@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::html::escape;
+use crate::escape::escape;
 
 /// Where a text stands relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

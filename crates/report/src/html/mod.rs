@@ -6,10 +6,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::escape::escape;
 use crate::figure::Figure;
 use crate::file::{WriteError, write_atomically};
 use crate::machine::Machine;
-use crate::table::{Column, Table, printable};
+use crate::table::{Column, Table};
 
 /// One number worth seeing first.
 #[derive(Clone, Debug)]
@@ -213,22 +214,6 @@ fn write_table(page: &mut String, label: &str, table: &Table) {
         *page += "</tr>\n";
     }
     *page += "</tbody>\n</table>\n</div>\n";
-}
-
-/// `text` for use between tags and inside quoted attributes, in HTML and SVG alike.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in printable(text).chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 /// Tables up to this length are shown, longer ones unfold.

@@ -2,7 +2,7 @@
 
 use super::FORMAT_VERSION;
 use crate::check;
-use crate::hash::code;
+use crate::hashing::code;
 use crate::model::{Cardinality, Enum, Field, Kind, Message, Name};
 use crate::schema::Schema;
 use crate::service::{Idempotency, Service};

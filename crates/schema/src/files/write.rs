@@ -1,7 +1,7 @@
 //! Writes a file's descriptor. The numbers are the fields' in `descriptor.proto`.
 
 use super::group::{File, Outer, Types, map_key};
-use crate::hash::code;
+use crate::hashing::code;
 use crate::model::{Cardinality, Enum, Field, Kind, Message};
 use crate::schema::Schema;
 use crate::service::{Idempotency, Method, Service};

@@ -9,7 +9,7 @@ pub(crate) use lower::scalar;
 
 use crate::descriptor;
 use crate::error::LoadError;
-use crate::hash::CycleTooLarge;
+use crate::hashing::CycleTooLarge;
 use crate::limits::Limits;
 use crate::schema::Schema;
 

@@ -4,6 +4,7 @@
 use super::Decoder;
 use super::growth::Element;
 use super::list::run;
+use super::record::Record;
 use super::value::{bool, word4, zigzag4, zigzag8};
 use crate::DecodeError;
 use crate::object::Object;
@@ -12,16 +13,6 @@ use crate::protobuf::cursor::{Cursor, WireType};
 use crate::protobuf::struct_at::StructAt;
 use crate::protobuf::utf8;
 use crate::protobuf::words::Words;
-
-/// Where a record lies: what its tag said, and where its message ends.
-#[derive(Clone, Copy)]
-pub(super) struct Record {
-    /// Behind the tag.
-    pub(super) at: usize,
-    /// The end of the message that has the record.
-    pub(super) end: usize,
-    pub(super) wire_type: u32,
-}
 
 /// Where the loop is.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Repeated fields: runs of records, counted before room is made for them (M30).
 
 use super::Decoder;
-use super::fields::Record;
 use super::growth::Element;
+use super::record::Record;
 use crate::DecodeError;
 use crate::object::Object;
 use crate::plan::{Op, Plan, ValueKind};

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use super::Decoder;
-use super::fields::Record;
 use super::growth::{Element, UNSORTED, permute};
 use super::list::run;
+use super::record::Record;
 use crate::DecodeError;
 use crate::object::Object;
 use crate::plan::{EntryPlan, Op, Plan, ValueKind};

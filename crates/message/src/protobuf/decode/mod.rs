@@ -16,6 +16,7 @@ mod fields;
 mod growth;
 mod list;
 mod map;
+mod record;
 mod unknown;
 mod value;
 

@@ -1,7 +1,28 @@
-//! Where a call has been, so that it is tried elsewhere.
+//! Sessions of a channel by number, and which of them a call has been in, so that it is tried
+//! elsewhere.
 
-use super::SessionIndex;
-use crate::policy::ATTEMPTS_MAX;
+/// Attempts that a service config may ask for; more are taken as this many (A6, "Limits on Retries
+/// and Hedges").
+pub const ATTEMPTS_MAX: u32 = 5;
+
+/// Sessions to one server at most.
+pub const SESSIONS_MAX: usize = 64;
+
+/// A session of a channel. Means nothing to another channel; one that is gone is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionIndex {
+    pub(crate) peer: u32,
+    pub(crate) place: u8,
+    pub(crate) generation: u32,
+}
+
+impl SessionIndex {
+    /// A small number that no other present session of the channel has: an index of the driver's
+    /// own list. It lies below 64 times the largest number of addresses so far.
+    pub fn number(self) -> usize {
+        self.peer as usize * SESSIONS_MAX + usize::from(self.place)
+    }
+}
 
 /// The sessions of a call's attempts: the latest, as many as a policy has attempts at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
