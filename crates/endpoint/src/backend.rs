@@ -230,6 +230,10 @@ impl PacketIo for Backend {
         each!(self, io => io.transmit_train(route, bytes, segment_bytes))
     }
 
+    fn holds_back(&self, full: Route, other: Route) -> bool {
+        each!(self, io => io.holds_back(full, other))
+    }
+
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
         each!(self, io => io.route(peer))
     }

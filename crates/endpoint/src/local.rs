@@ -7,8 +7,7 @@
 //!   per turn.** See [`UDP_PATIENCE`]. While the rings bring nothing, UDP is asked in every turn.
 //! - **The rings may be missing.** Policy may forbid them, and so may the system: then everything
 //!   goes over UDP.
-//! - A full queue below one of the two holds back packets for the other in the same batch, until
-//!   the endpoint's next turn: rings that stay full drop, so this ends.
+//! - A full ring holds back packets to its peer only, a full socket those over UDP.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -267,6 +266,13 @@ impl PacketIo for LocalIo {
         match &mut self.shm {
             Some(shm) if !is_udp(route) => shm.transmit_train(route, bytes, segment_bytes),
             _ => self.udp.transmit_train(without_bit(route), bytes, segment_bytes),
+        }
+    }
+
+    fn holds_back(&self, full: Route, other: Route) -> bool {
+        match &self.shm {
+            Some(shm) if !is_udp(full) => shm.holds_back(full, other),
+            _ => is_udp(other),
         }
     }
 

@@ -121,7 +121,8 @@ impl<S> Core<S> {
         }
     }
 
-    /// Hands the queue to the packet I/O. What it does not take stays queued.
+    /// Hands the queue to the packet I/O. What it does not take stays queued, and holds back only
+    /// what has to wait for the same queue below ([`PacketIo::holds_back`]).
     #[inline]
     pub(crate) fn flush(&mut self, io: &mut impl PacketIo) {
         self.tx.close_train();
@@ -131,10 +132,43 @@ impl<S> Core<S> {
                 Kind::Request | Kind::Response => self.flush_references(io),
             };
             if !all_taken {
-                return;
+                return self.flush_around(io);
             }
         }
         self.tx.clear();
+    }
+
+    /// The rest of a flush after the packet I/O has not taken the item that is next: offers those
+    /// that need not wait for it. What is left keeps its order.
+    #[cold]
+    fn flush_around(&mut self, io: &mut impl PacketIo) {
+        let mut left = core::mem::take(&mut self.tx.left);
+        let mut full = vec![self.tx.items[self.tx.sent].route];
+        while let Some(&item) = self.tx.items.get(self.tx.sent) {
+            let waits = full.iter().any(|route| io.holds_back(*route, item.route));
+            if !waits && self.flush_one(item, io) {
+                continue;
+            }
+            if !waits {
+                full.push(item.route);
+            }
+            // Its train may have been sent in part.
+            left.push(self.tx.items[self.tx.sent]);
+            self.tx.sent += 1;
+        }
+        self.tx.keep(left);
+    }
+
+    /// Offers the item that is next in the queue. Returns whether it is done with.
+    fn flush_one(&mut self, item: TxItem, io: &mut impl PacketIo) -> bool {
+        if item.kind == Kind::Train {
+            return self.flush_train(item, io);
+        }
+        let (offered, taken) = self.transmit_until(self.tx.sent + 1, io);
+        let done = taken == offered;
+        self.stats.transmit_void += u64::from(offered == 0);
+        self.tx.sent += usize::from(done);
+        done
     }
 
     /// Offers the train that is next in the queue. Returns whether it was taken whole.

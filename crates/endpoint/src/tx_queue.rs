@@ -97,6 +97,8 @@ pub(crate) struct TxQueue {
     part: Vec<u8>,
     /// Items that have been taken by the packet I/O.
     pub(crate) sent: usize,
+    /// Where a flush collects what is not taken; kept empty for the next.
+    pub(crate) left: Vec<TxItem>,
     /// Packets dropped because their number was not above the last (W29).
     pub(crate) unsealed: u64,
 }
@@ -104,8 +106,8 @@ pub(crate) struct TxQueue {
 impl Default for TxQueue {
     fn default() -> TxQueue {
         let stage = vec![0; STAGE_BYTES_MIN];
-        let (items, part) = (Vec::new(), Vec::new());
-        TxQueue { items, stage, staged: 0, open: CLOSED, part, sent: 0, unsealed: 0 }
+        let (items, part, left) = (Vec::new(), Vec::new(), Vec::new());
+        TxQueue { items, stage, staged: 0, open: CLOSED, part, sent: 0, left, unsealed: 0 }
     }
 }
 
@@ -330,6 +332,29 @@ impl TxQueue {
     #[inline]
     pub(crate) fn is_backed_up(&self) -> bool {
         self.items.len() >= ITEMS_BACKED_UP || self.staged >= STAGED_BYTES_BACKED_UP
+    }
+
+    /// Keeps only `left`, a part of the items in their order, once no train is open.
+    ///
+    /// Trains that wait move to the stage's start when they are less than half of it: otherwise
+    /// the stage would grow for as long as one peer's packets wait and others' are sent.
+    pub(crate) fn keep(&mut self, left: Vec<TxItem>) {
+        self.left = core::mem::replace(&mut self.items, left);
+        self.left.clear();
+        self.sent = 0;
+        let trains = |item: &&mut TxItem| item.kind == Kind::Train;
+        let bytes: u64 = self.items.iter_mut().filter(trains).map(|train| train.request).sum();
+        if self.staged <= STAGE_BYTES_MIN / 2 || bytes as usize > self.staged / 2 {
+            return;
+        }
+        let mut end = 0;
+        for train in self.items.iter_mut().filter(trains) {
+            let (start, len) = (train.index as usize, train.request as usize);
+            self.stage.copy_within(start..start + len, end);
+            train.index = end as u32;
+            end += len;
+        }
+        self.staged = end;
     }
 
     pub(crate) fn clear(&mut self) {

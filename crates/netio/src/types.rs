@@ -274,6 +274,13 @@ pub trait PacketIo {
     /// where they can be sent from.
     fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize;
 
+    /// Whether packets on `other` have to wait as well after `transmit` or `transmit_train` has not
+    /// taken one on `full`: they do where one queue leads to all peers.
+    fn holds_back(&self, full: Route, other: Route) -> bool {
+        let _ = (full, other);
+        true
+    }
+
     /// Resolves a peer's address. The same address gives the same route while it is held;
     /// each successful call is undone by one [`PacketIo::release_route`].
     ///
