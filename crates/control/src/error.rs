@@ -44,6 +44,9 @@ pub enum ProtocolError {
     /// It began with a record of TLS, which this connection is not wrapped in (C16).
     #[error("it speaks TLS, and this process does not")]
     SpeaksTls,
+    /// It began with a frame of HTTP/2, so it is most likely a gRPC server (C4).
+    #[error("it looks like a gRPC (HTTP/2) port, which is called with grpc:// before the address")]
+    SpeaksHttp2,
     /// It sent a second hello (C4).
     #[error("it sent a second hello")]
     HelloRepeated,

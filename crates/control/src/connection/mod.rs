@@ -127,6 +127,8 @@ pub struct Connection {
     deframer: Deframer,
     /// Whether the peer's first bytes could be those of a TLS record (C16).
     begins_like_tls: bool,
+    /// And so of HTTP/2.
+    begins_like_http2: bool,
     output: Output,
     events: VecDeque<Event>,
     heartbeat: Heartbeat,
@@ -157,6 +159,7 @@ impl Connection {
             peer_draining: false,
             deframer: Deframer::new(),
             begins_like_tls: false,
+            begins_like_http2: false,
             output: Output::default(),
             events: VecDeque::new(),
             heartbeat: Heartbeat::new(config, now),
@@ -278,6 +281,7 @@ impl Connection {
         let stranger = self.phase == Phase::Handshake;
         let error = match error {
             ProtocolError::HelloExpected if self.begins_like_tls => ProtocolError::SpeaksTls,
+            ProtocolError::HelloExpected if self.begins_like_http2 => ProtocolError::SpeaksHttp2,
             error => error,
         };
         if stranger || error == ProtocolError::NotReading {

@@ -20,6 +20,12 @@ fn begins_like_tls(mut bytes: impl Iterator<Item = u8>) -> bool {
     matches!((bytes.next(), bytes.next()), (Some(0x14..=0x17), Some(3)))
 }
 
+/// Whether these are the first bytes of an HTTP/2 server: a frame of settings or its refusal, whose
+/// length of 24 bits is far from its bounds.
+fn begins_like_http2(mut bytes: impl Iterator<Item = u8>) -> bool {
+    bytes.next() == Some(0) && matches!(bytes.nth(2), Some(4 | 7))
+}
+
 impl Connection {
     /// Bytes from the socket, cut anywhere. Input after the end of the connection is ignored.
     pub fn handle_bytes(&mut self, bytes: &[u8], now: Time) {
@@ -27,7 +33,8 @@ impl Connection {
         let mut deframer = core::mem::take(&mut self.deframer);
         if self.phase == Phase::Handshake {
             let beginning = deframer.unfinished().iter().chain(bytes).copied();
-            self.begins_like_tls = begins_like_tls(beginning);
+            self.begins_like_tls = begins_like_tls(beginning.clone());
+            self.begins_like_http2 = begins_like_http2(beginning);
         }
         while self.phase != Phase::Ended {
             match deframer.next_frame(&mut rest) {

@@ -63,13 +63,17 @@ fn c4_only_the_start_of_an_incompatible_hello_is_read() {
 #[test]
 fn c4_c16_strangers_are_told_by_their_first_bytes_and_not_answered() {
     let (unknown, tls) = (ProtocolError::HelloExpected, ProtocolError::SpeaksTls);
-    let strangers: [(&[u8], ProtocolError); 7] = [
+    let http2 = ProtocolError::SpeaksHttp2;
+    let strangers: [(&[u8], ProtocolError); 9] = [
         (b"GET / HTTP/1.1\r\n", unknown),
         (b"SSH-2.0-OpenSSH", unknown),
         // A TLS record of 200 bytes, whose start reads like the header of a hello.
         (&[0x16, 3, 1, 0, 200, 1], tls),
         // An alert: unexpected message.
         (&[0x15, 3, 3, 0, 2, 2, 10], tls),
+        // Settings of HTTP/2, and a farewell.
+        (&[0, 0, 18, 4, 0, 0, 0, 0, 0, 0, 3], http2),
+        (&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0], http2),
         (&encoded(&Message::Ping { nonce: 1 }), unknown),
         (&[23, 0, 1, 0, b'P', b'T', b'S', b'X'], unknown),
         // Too short for the magic, and whole at once.
