@@ -6,7 +6,7 @@ mod support;
 
 use std::net::TcpListener;
 
-use petasos::health::ServingStatus;
+use petasos_health::ServingStatus;
 use shelf::Running;
 use support::{Finished, Petasos, petasos};
 

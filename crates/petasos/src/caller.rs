@@ -1,6 +1,7 @@
 //! Services bound to channels, and unary calls.
 
 mod begun;
+mod limited;
 
 use core::fmt;
 use core::future::Future;
@@ -12,32 +13,36 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
-use petasos_call::policy::MethodPolicy;
-use petasos_call::{Answer, Codec, Encoding, Failure, Metadata, RequestHead, Status};
+use petasos_call::{Answer, Codec, Encoding, RequestHead, Status};
 use petasos_message::{Message, Msg};
 
 use self::begun::Begun;
-use crate::channel::{Channel, ChannelShared, ServiceDefaults, Transport, sooner};
+use self::limited::Limited;
 use crate::codec::{framed, framed_native, read_response, unencodable};
-use crate::compression::ChosenCodec;
-use crate::home::away::{At, Away};
-use crate::home::calls::{CallHead, NewCall, Tries};
-use crate::home::local::{Local, at_home, here};
-use crate::home::post;
-use crate::home::shared::{FarCall, Letter};
-use crate::intercept::{Around, Beside, Extensions, Intercepted, Scope, Side, around_call};
-use crate::limits::{Limited, Limits};
-use crate::recode::Recode;
-use crate::request::{Request, Response, request_tail};
+use crate::current;
 #[cfg(feature = "grpc")]
-use crate::rt::{MethodInfo, ServiceInfo};
-use crate::server::workers;
-use crate::timer::Timekeeper;
+use crate::descriptors::{MethodInfo, ServiceInfo};
+use crate::extensions::Extensions;
+#[cfg(feature = "grpc")]
+use crate::grpc_channel::{GrpcChannel, GrpcHead, GrpcUnary};
+use crate::home::away::{At, Away};
+use crate::home::calls::{CallHead, NewCall};
+use crate::home::local::{Local, at_home};
+use crate::home::shared::{FarCall, Letter};
+use crate::home::{ChannelShared, post};
+use crate::intercept::{Around, Intercepted, Scope, Side, around_call};
+use crate::limits::Limits;
+use crate::recode::Recode;
+#[cfg(feature = "grpc")]
+use crate::request::with_traceparent;
+use crate::request::{CallParts, Request, Response, request_tail};
+use crate::settings::{CallSettings, ServiceDefaults, Tries};
+use crate::transport::Transport;
 
 /// A service on a channel: what clients of generated code hold.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    channel: Channel,
+    transport: Transport,
     service: u32,
     defaults: Option<Arc<ServiceDefaults>>,
     /// Interceptors, if there are any.
@@ -49,13 +54,13 @@ pub struct Bound {
 
 impl Bound {
     pub(crate) fn new(
-        channel: Channel,
+        transport: Transport,
         service: u32,
         defaults: Option<Arc<ServiceDefaults>>,
         around: Option<Arc<Around>>,
     ) -> Bound {
         Bound {
-            channel,
+            transport,
             service,
             defaults,
             around,
@@ -67,7 +72,7 @@ impl Bound {
     /// A service on a gRPC channel.
     #[cfg(feature = "grpc")]
     pub(crate) fn over_grpc(
-        channel: Channel,
+        transport: Transport,
         info: &'static ServiceInfo,
         defaults: Option<Arc<ServiceDefaults>>,
         around: Option<Arc<Around>>,
@@ -77,7 +82,7 @@ impl Bound {
             path.expect("protobuf's names can stand in a path")
         };
         let paths = Some(info.methods.iter().map(path).collect());
-        Bound { channel, service: 0, defaults, around, paths }
+        Bound { transport, service: 0, defaults, around, paths }
     }
 
     /// Over gRPC: what a call of a method begins with, and its path.
@@ -85,29 +90,20 @@ impl Bound {
     pub(crate) fn grpc_call(
         &self,
         method: u16,
-        beside: Beside,
-    ) -> Result<(&petasos_grpc::MethodPath, crate::channel::grpc::GrpcHead), Status> {
-        let Beside { metadata, timeout, extensions, .. } = beside;
-        let mut metadata = crate::request::with_traceparent(metadata, &extensions);
-        let mut timeout = timeout.or_else(inherited);
-        let (mut wait_for_ready, mut response_bytes_max) = (false, None);
-        if let Some(defaults) = &self.defaults {
-            let policy = &defaults.apply(method, &mut metadata).policy;
-            (wait_for_ready, response_bytes_max) =
-                (policy.wait_for_ready, policy.response_bytes_max);
-            timeout = policy.timeout(timeout);
-        }
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(Failure::Timeout.status());
-        }
+        mut parts: CallParts,
+    ) -> Result<(&petasos_grpc::MethodPath, GrpcHead), Status> {
+        let settings = self.settings(method, &mut parts)?;
+        let CallSettings { timeout, wait_for_ready, response_bytes_max, .. } = settings;
+        let CallParts { metadata, extensions, .. } = parts;
+        let metadata = with_traceparent(metadata, &extensions);
         let paths = self.paths.as_ref().expect("services on gRPC channels have paths");
-        let Transport::Grpc(channel) = &self.channel.transport else {
+        let Transport::Grpc(channel) = &self.transport else {
             unreachable!("only services on gRPC channels are called so")
         };
         let compression = channel.compression_of(&extensions);
         let receive_bytes_max = response_bytes_max.map(|max| channel.receive_bytes_max(max));
         let client = petasos_grpc::ClientHead { metadata, timeout, compression, receive_bytes_max };
-        let head = crate::channel::grpc::GrpcHead { client, wait_for_ready };
+        let head = GrpcHead { client, wait_for_ready };
         Ok((&paths[usize::from(method)], head))
     }
 
@@ -115,21 +111,21 @@ impl Bound {
     #[cfg(feature = "grpc")]
     fn begin_grpc<Q: Message, P: Message>(
         &self,
-        channel: &crate::channel::grpc::GrpcChannel,
+        channel: &GrpcChannel,
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, beside) = request.apart();
+        let (message, beside) = request.into_parts();
         let (path, head) = self.grpc_call(method, beside)?;
         let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
         let of = (self.defaults.as_ref(), method);
-        let call = crate::channel::grpc::GrpcUnary::new(channel, path, head, image.into_buf(), of)?;
+        let call = GrpcUnary::new(channel, path, head, image.into_buf(), of)?;
         Ok(Stage::Grpc(Box::new(call)))
     }
 
     /// What it is called over.
     pub(crate) fn transport(&self) -> &Transport {
-        &self.channel.transport
+        &self.transport
     }
 
     /// The service's place in its channel.
@@ -137,20 +133,18 @@ impl Bound {
         self.service
     }
 
-    /// What applies to a call of a method, with the metadata of all calls added to its own, and
-    /// what its messages are to be compressed with.
-    pub(crate) fn apply(
+    /// How a call of a method is made; see [`CallSettings::resolve`].
+    pub(crate) fn settings(
         &self,
         method: u16,
-        metadata: &mut Metadata,
-    ) -> Option<(&MethodPolicy, Codec)> {
-        let defaults = self.defaults.as_ref()?;
-        Some((&defaults.apply(method, metadata).policy, defaults.codec))
+        parts: &mut CallParts,
+    ) -> Result<CallSettings, Status> {
+        CallSettings::resolve(self.defaults.as_deref(), method, parts)
     }
 
     /// The time that a call has, if its request says so much.
     fn time_of(&self, method: u16, asked: Option<Duration>) -> Option<Duration> {
-        let timeout = asked.or_else(inherited);
+        let timeout = asked.or_else(current::time_left);
         let policy = self.defaults.as_ref().map(|defaults| defaults.policy(method));
         policy.map_or(timeout, |policy| policy.timeout(timeout))
     }
@@ -161,7 +155,7 @@ impl Bound {
         let defaults = self.defaults.as_ref();
         let limits = defaults.map(|defaults| Limits::of(defaults.policy(method)));
         let limits = limits.unwrap_or_default();
-        match self.channel.transport {
+        match self.transport {
             Transport::Datagrams(_) => limits,
             #[cfg(feature = "grpc")]
             Transport::Grpc(_) => Limits { response: None, ..limits },
@@ -174,10 +168,10 @@ impl Bound {
     }
 
     /// What goes around a call, if anything does.
-    pub(crate) fn scope(&self, method: u16, mut beside: Beside) -> Result<Scope, Beside> {
+    pub(crate) fn scope(&self, method: u16, mut beside: CallParts) -> Result<Scope, CallParts> {
         let Some(around) = &self.around else { return Err(beside) };
         beside.timeout = self.time_of(method, beside.timeout);
-        let timekeeper = Timekeeper::of(&self.channel.transport);
+        let timekeeper = self.transport.timekeeper();
         Ok(Scope::new(around, method, Side::Client, beside).timed_by(timekeeper))
     }
 
@@ -194,7 +188,7 @@ impl Bound {
     /// Calls a unary method by way of interceptors.
     #[cold]
     fn unary_around<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
-        let (message, beside) = request.apart();
+        let (message, beside) = request.into_parts();
         let scope = self.scope(index, beside);
         let scope = scope.expect("there are interceptors");
         let bound = self.clone();
@@ -208,7 +202,7 @@ impl Bound {
     #[inline(always)]
     fn unary_alone<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         #[allow(irrefutable_let_patterns, reason = "not with gRPC")]
-        if let Transport::Datagrams(shared) = &self.channel.transport
+        if let Transport::Datagrams(shared) = &self.transport
             && let Some(local) = at_home(shared.home.home)
             && local.deadline() == Time::NEVER
             && self.defaults.is_none()
@@ -252,12 +246,12 @@ impl Bound {
             return self.unary_unlimited(index, request);
         }
         let call = |request| Unary::at(self.unary_unlimited(index, request));
-        let limited = limits.unary(request, call);
+        let limited = Limited::new(limits, request, call);
         limited.map_or_else(Stage::Failed, |call| Stage::Limited(Box::new(call)))
     }
 
     fn unary_unlimited<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Stage<P> {
-        let begun = match &self.channel.transport {
+        let begun = match &self.transport {
             Transport::Datagrams(shared) => match at_home(shared.home.home) {
                 Some(local) => self.begin(local, shared.channel, index, request),
                 None => self.begin_far(shared, index, request),
@@ -275,24 +269,11 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, beside) = request.apart();
-        let Beside { mut metadata, timeout, extensions, .. } = beside;
-        let mut deadline = match timeout {
-            Some(timeout) => local.now() + timeout,
-            None => local.deadline(),
-        };
-        let (mut wait_for_ready, mut codec, mut tries) = Default::default();
-        if let Some(defaults) = &self.defaults {
-            let applied = defaults.apply(method, &mut metadata);
-            let policy = &applied.policy;
-            (wait_for_ready, codec, tries) = (policy.wait_for_ready, defaults.codec, applied.tries);
-            deadline = sooner(deadline, local.now(), policy.timeout);
-        }
-        let codec = ChosenCodec::or(&extensions, codec);
-        if deadline != Time::NEVER && deadline <= local.now() {
-            return Err(Failure::Timeout.status());
-        }
-        let request = request_bytes(message, &metadata, &extensions)?;
+        let (message, mut parts) = request.into_parts();
+        let settings = self.settings(method, &mut parts)?;
+        let CallSettings { timeout, wait_for_ready, codec, tries, .. } = settings;
+        let deadline = timeout.map_or(Time::NEVER, |timeout| local.now() + timeout);
+        let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
         Ok(Stage::begun(local, local.begin_with(|| head, request)))
@@ -306,21 +287,10 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, beside) = request.apart();
-        let Beside { mut metadata, timeout, extensions, .. } = beside;
-        let mut timeout = timeout.or_else(inherited);
-        let (mut wait_for_ready, mut codec, mut tries) = Default::default();
-        if let Some(defaults) = &self.defaults {
-            let applied = defaults.apply(method, &mut metadata);
-            let policy = &applied.policy;
-            (wait_for_ready, codec, tries) = (policy.wait_for_ready, defaults.codec, applied.tries);
-            timeout = policy.timeout(timeout);
-        }
-        let codec = ChosenCodec::or(&extensions, codec);
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(Failure::Timeout.status());
-        }
-        let request = request_bytes(message, &metadata, &extensions)?;
+        let (message, mut parts) = request.into_parts();
+        let settings = self.settings(method, &mut parts)?;
+        let CallSettings { timeout, wait_for_ready, codec, tries, .. } = settings;
+        let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
         let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
         let recode = Recode::of::<Q>(codec);
         let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
@@ -331,18 +301,11 @@ impl Bound {
     }
 }
 
-/// What is left of the call in whose handler this runs (R10), on another loop or a worker.
-pub(crate) fn inherited() -> Option<Duration> {
-    let Some(local) = here() else { return workers::time_left() };
-    let deadline = local.deadline();
-    (deadline != Time::NEVER).then(|| deadline - local.now())
-}
-
 /// R5, R6: a request with its head; the time left is put in when it is sent.
 #[inline]
 fn request_bytes<Q: Message>(
     message: Msg<Q>,
-    metadata: &Metadata,
+    metadata: &petasos_call::Metadata,
     extensions: &Extensions,
 ) -> Result<MsgBuf, Status> {
     let image = Msg::into_native(message).map_err(unencodable)?;
@@ -373,7 +336,7 @@ enum Stage<P> {
     Away(u32, Arc<Away>),
     /// A stream of HTTP/2. In a box, so that other calls are short.
     #[cfg(feature = "grpc")]
-    Grpc(Box<crate::channel::grpc::GrpcUnary>),
+    Grpc(Box<GrpcUnary>),
     /// Within interceptors.
     Around(Box<Intercepted<P>>),
     /// Its response may be too long for its policy.

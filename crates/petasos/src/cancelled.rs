@@ -1,8 +1,8 @@
 //! Telling code that works for a call that nobody waits for its answer any more (R11).
 //!
-//! A call that may be asked about from other threads has an [`Over`], which says so once the call
-//! is over. Calls on workers and of gRPC have one from the start, and their requests know it. A
-//! handler in a loop has none before it asks, and then the loop keeps it by the handler's task
+//! A call that other threads may ask about has a [`CancelState`], which says so once the call is
+//! over. Calls on workers and of gRPC have one from the start, beside their origin. A handler in a
+//! loop has none before it asks, and then the loop keeps it by the handler's task
 //! (`home::watches`): so who never asks pays nothing.
 //!
 //! Invariant: no code of the application's (wakers) runs under the lock.
@@ -16,10 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_base::{Clock, Time};
 
-use crate::home::local::here;
-use crate::peer::Origin;
-use crate::server::workers;
-
 /// Tells that a call is over for its handler: the caller has given it up or is gone, its deadline
 /// has passed, or the server ends. Also ready once the handler has answered, so that nobody waits
 /// for ever.
@@ -29,13 +25,13 @@ use crate::server::workers;
 #[derive(Clone)]
 #[must_use = "it tells nothing unless it is asked or awaited"]
 pub struct Cancelled {
-    over: Option<Arc<Over>>,
+    call: Option<Arc<dyn Cancellable>>,
     /// The call's deadline: those who are to tell of it may be kept from it.
     deadline: Time,
     place: Place,
 }
 
-/// Where a waker is among those of its [`Over`].
+/// Where a waker is among those of its [`CancelState`].
 #[derive(Default)]
 struct Place(Option<u64>);
 
@@ -47,13 +43,13 @@ impl Clone for Place {
 }
 
 impl Cancelled {
-    pub(crate) fn new(over: Option<Arc<Over>>, deadline: Time) -> Cancelled {
-        Cancelled { over, deadline, place: Place::default() }
+    pub(crate) fn new(call: Option<Arc<dyn Cancellable>>, deadline: Time) -> Cancelled {
+        Cancelled { call, deadline, place: Place::default() }
     }
 
     /// Whether the call is over. Cheap enough for a loop that computes.
     pub fn is_cancelled(&self) -> bool {
-        self.over.as_ref().is_some_and(|over| over.is_over()) || is_late(self.deadline)
+        self.call.as_ref().is_some_and(|call| call.state().is_over()) || is_late(self.deadline)
     }
 }
 
@@ -62,9 +58,9 @@ impl Future for Cancelled {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Cancelled { over, place, .. } = &mut *self;
-        match over {
-            Some(over) => over.poll(&mut place.0, cx.waker()),
+        let Cancelled { call, place, .. } = &mut *self;
+        match call {
+            Some(call) => call.state().poll(&mut place.0, cx.waker()),
             None => Poll::Pending,
         }
     }
@@ -72,8 +68,8 @@ impl Future for Cancelled {
 
 impl Drop for Cancelled {
     fn drop(&mut self) {
-        if let (Some(over), Some(place)) = (&self.over, self.place.0) {
-            over.forget(place);
+        if let (Some(call), Some(place)) = (&self.call, self.place.0) {
+            call.state().forget(place);
         }
     }
 }
@@ -84,11 +80,15 @@ impl fmt::Debug for Cancelled {
     }
 }
 
+/// Something of a call's that knows whether the call is over.
+pub(crate) trait Cancellable: Send + Sync {
+    /// What knows it.
+    fn state(&self) -> &CancelState;
+}
+
 /// Whether a call is over.
 #[derive(Default)]
-pub(crate) struct Over {
-    /// Where the call came from.
-    pub(crate) origin: Origin,
+pub(crate) struct CancelState {
     is_over: AtomicBool,
     wakers: Mutex<Wakers>,
 }
@@ -99,7 +99,13 @@ struct Wakers {
     list: Vec<(u64, Waker)>,
 }
 
-impl Over {
+impl Cancellable for CancelState {
+    fn state(&self) -> &CancelState {
+        self
+    }
+}
+
+impl CancelState {
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,41 +154,7 @@ impl Over {
     }
 }
 
-/// Says that a call is over when it is dropped.
-pub(crate) struct Ends(Arc<Over>);
-
-impl Ends {
-    /// A call from `origin`, whose request has what is given beside.
-    pub(crate) fn of(origin: Origin) -> (Origin, Ends) {
-        let over = Arc::new(Over { origin, ..Over::default() });
-        (Origin::Watched(over.clone()), Ends(over))
-    }
-
-    /// [`Ends::of`], in the origin's place.
-    pub(crate) fn watch(origin: &mut Origin) -> Ends {
-        let (watched, ends) = Ends::of(core::mem::take(origin));
-        *origin = watched;
-        ends
-    }
-}
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
-/// The deadline of the call in whose handler this runs, by the system's clock.
-pub(crate) fn deadline_here() -> Time {
-    match here() {
-        Some(local) if matches!(local.clock, Clock::System(_)) => local.deadline(),
-        // Virtual time stands still while a handler runs, and is nobody else's.
-        Some(_) => Time::NEVER,
-        None => workers::deadline(),
-    }
-}
-
-/// Whether that has passed.
+/// Whether a deadline of the system's clock has passed.
 pub(crate) fn is_late(deadline: Time) -> bool {
     deadline != Time::NEVER && Clock::system().now() >= deadline
 }
@@ -207,8 +179,8 @@ mod tests {
 
     #[test]
     fn all_who_wait_are_woken_once_and_those_that_are_gone_are_not() {
-        let (origin, ends) = Ends::of(Origin::Here);
-        let cancelled = origin.cancelled();
+        let state = Arc::<CancelState>::default();
+        let cancelled = Cancelled::new(Some(state.clone()), Time::NEVER);
         let counts: [Arc<Count>; 3] = Default::default();
         let wakers = counts.each_ref().map(|count| Waker::from(count.clone()));
         let poll = |future: &mut Cancelled, waker: &Waker| {
@@ -220,7 +192,7 @@ mod tests {
         assert!(!poll(&mut gone, &wakers[1]) && !poll(&mut gone, &wakers[2]));
         drop(gone);
         assert!(!cancelled.is_cancelled());
-        drop(ends);
+        state.end();
         assert!(cancelled.is_cancelled() && poll(&mut first, &wakers[0]));
         assert_eq!(counts.map(|count| count.0.load(Ordering::Relaxed)), [1, 1, 0]);
     }

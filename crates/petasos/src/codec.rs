@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use petasos_buf::{MsgBuf, SPARE_BYTES_MIN, copy_short};
 use petasos_call::{
-    Code, Codec, Encoding, HEAD_BYTES, Malformed, ResponseHead, Status, read_tail, split,
+    Code, Codec, Encoding, HEAD_BYTES, Malformed, Metadata, ResponseHead, Status, read_tail, split,
 };
 use petasos_message::{
     DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, into_bytes,
@@ -137,4 +137,41 @@ fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status>
     let message = decode_in(head.encoding, bytes, body)?;
     let (metadata, trailers) = (parts.initial, parts.trailing);
     Ok(Response::received(message, More { metadata, trailers, compressed }))
+}
+
+/// A message in an encoding, behind room for heads: as many bytes as asked for, or more.
+pub(crate) struct Encoded {
+    pub(crate) buf: MsgBuf,
+    /// Where the message begins in `buf`.
+    pub(crate) start: usize,
+    pub(crate) encoding: Encoding,
+}
+
+impl Encoded {
+    /// Encodes a message, natively if the peer takes that.
+    pub(crate) fn new<T: Message>(
+        message: Msg<T>,
+        native: bool,
+        room_bytes: usize,
+    ) -> Result<Encoded, Status> {
+        let (encoding, start, image) = match native {
+            true => (Encoding::Native, petasos_message::ROOM_BYTES, Msg::into_native(message)),
+            false => (Encoding::Protobuf, room_bytes, Msg::to_protobuf(&message, room_bytes)),
+        };
+        let buf = image.map_err(unencodable)?.into_message(&[]);
+        Ok(Encoded { buf, start, encoding })
+    }
+}
+
+/// Encodes the only request of a call: natively or not, behind so many bytes of room.
+pub(crate) type First = Box<dyn FnOnce(bool, usize) -> Result<Encoded, Status> + Send>;
+
+/// What comes of a stream, in order.
+pub(crate) enum Incoming<T> {
+    /// A client's: the initial metadata. At most once, before messages.
+    Head(Metadata),
+    /// A message.
+    Message(Msg<T>),
+    /// No more follow. At a client the call went well, with these trailing metadata.
+    End(Metadata),
 }

@@ -5,7 +5,7 @@
 
 use petasos_call::Codec;
 
-use crate::intercept::Extensions;
+use crate::extensions::Extensions;
 
 /// A caller's: what the call's messages are compressed with, in place of the channel's codec.
 #[derive(Clone, Copy, Debug)]

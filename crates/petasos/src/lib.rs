@@ -25,31 +25,39 @@ mod channel;
 mod codec;
 mod compression;
 pub mod config;
-#[cfg(feature = "etcd")]
-pub mod etcd;
-pub mod health;
+mod current;
+mod descriptors;
+mod dynamic;
+mod event_loop;
+mod extensions;
+#[cfg(feature = "grpc")]
+mod grpc_channel;
 mod home;
 mod include;
 pub mod intercept;
 mod limits;
+mod origin;
 mod park;
 mod peer;
 mod recode;
-pub mod reflection;
 mod request;
 pub mod rt;
 mod serve;
 mod server;
+mod settings;
 mod stream;
 mod timer;
+mod transport;
 pub mod untyped;
+mod workers;
 
 pub use caller::{Bound, Unary};
 pub use cancelled::Cancelled;
-pub use channel::{Channel, ChannelBuilder, ConnectError, TargetError};
-pub use home::{
-    JoinHandle, Loop, LoopConfig, LoopError, Security, ServeError, SlowMethod, SlowTurns,
-};
+pub use channel::{Channel, ChannelBuilder, ConnectError};
+pub use event_loop::Loop;
+#[cfg(feature = "grpc")]
+pub use grpc_channel::background_runtime;
+pub use home::{JoinHandle, LoopConfig, LoopError, Security, ServeError, SlowMethod, SlowTurns};
 #[cfg(feature = "tracing")]
 pub use intercept::Tracing;
 pub use intercept::{Interceptor, Metrics};
@@ -66,4 +74,7 @@ pub use petasos_message as message;
 pub use petasos_message::Msg;
 pub use request::{Request, Response};
 pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
+#[cfg(feature = "grpc")]
+pub use settings::hosts;
+pub use settings::{FoundServers, Resolver, TargetError};
 pub use stream::{Opening, Sender, Streaming, Upload};

@@ -5,17 +5,11 @@
 //!
 //! Boundary rule: a call whose policy has no limits comes here once, to find that out.
 
-use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll, ready};
-
 use petasos_call::Status;
 use petasos_call::policy::MethodPolicy;
 use petasos_message::{Message, Msg};
 
-use crate::caller::Unary;
 use crate::intercept::AnyMessage;
-use crate::request::{Request, Response};
 
 /// The longest message of one direction, in bytes, if there is a limit.
 pub(crate) type BytesMax = Option<u32>;
@@ -36,17 +30,6 @@ impl Limits {
     /// Whether there is one.
     pub(crate) fn is_any(&self) -> bool {
         self.request.is_some() || self.response.is_some()
-    }
-
-    /// A unary call within these limits, which `begin` begins.
-    #[cold]
-    pub(crate) fn unary<Q: Message, P: Message>(
-        self,
-        request: Request<Q>,
-        begin: impl FnOnce(Request<Q>) -> Unary<P>,
-    ) -> Result<Limited<P>, Status> {
-        check("request", request.message(), self.request)?;
-        Ok(Limited { call: begin(request), bytes_max: self.response })
     }
 }
 
@@ -73,18 +56,4 @@ fn check_length(what: &str, bytes: usize, bytes_max: u32) -> Result<(), Status> 
     }
     let text = format!("a {what} of {bytes} bytes, where the policy allows {bytes_max}");
     Err(Status::resource_exhausted(text))
-}
-
-/// A unary call whose response may be too long.
-pub(crate) struct Limited<P> {
-    call: Unary<P>,
-    bytes_max: BytesMax,
-}
-
-impl<P: Message> Limited<P> {
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
-        let response = ready!(Pin::new(&mut self.call).poll(cx))?;
-        check("response", response.message(), self.bytes_max)?;
-        Poll::Ready(Ok(response))
-    }
 }

@@ -10,10 +10,6 @@ use std::sync::Arc;
 
 use petasos_endpoint::Identity;
 
-use crate::cancelled::{Cancelled, Over, deadline_here, is_late};
-use crate::home::local::at_home;
-use crate::home::shared_of;
-
 /// The other end of a call, as its server knows it.
 #[derive(Clone)]
 pub struct Peer {
@@ -52,6 +48,12 @@ impl Peer {
         Peer { address: client.address, transport, proof }
     }
 
+    #[cfg(feature = "grpc")]
+    pub(crate) fn of_grpc(peer: &petasos_grpc::Peer) -> Peer {
+        let proof = peer.identity.clone().map(Proof::Grpc);
+        Peer { address: peer.address, transport: PeerTransport::Grpc, proof }
+    }
+
     /// Where it is: its address for datagrams, or where its connection comes from.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -88,87 +90,5 @@ impl fmt::Debug for Peer {
         let mut debug = f.debug_struct("Peer");
         debug.field("address", &self.address).field("transport", &self.transport);
         debug.field("names", &self.names()).finish_non_exhaustive()
-    }
-}
-
-/// Where a request came from.
-#[derive(Clone, Default)]
-pub(crate) enum Origin {
-    /// From this end.
-    #[default]
-    Here,
-    /// A session of the loop of this number: its index and generation.
-    Session { home: u32, session: (u32, u32) },
-    /// A call of which requests know when it is over.
-    Watched(Arc<Over>),
-    /// Within the one above only.
-    #[cfg(feature = "grpc")]
-    Grpc(Arc<petasos_grpc::Peer>),
-}
-
-const _: () = assert!(size_of::<Origin>() == 16);
-
-impl Origin {
-    /// Whether there is nothing to be dropped.
-    #[inline(always)]
-    pub(crate) fn owns_nothing(&self) -> bool {
-        matches!(self, Origin::Here | Origin::Session { .. })
-    }
-
-    pub(crate) fn is_grpc(&self) -> bool {
-        match self {
-            Origin::Watched(over) => over.origin.is_grpc(),
-            #[cfg(feature = "grpc")]
-            Origin::Grpc(_) => true,
-            _ => false,
-        }
-    }
-
-    /// Who that is; `None` at this end, and once the session is gone.
-    pub(crate) fn peer(&self) -> Option<Peer> {
-        match self {
-            Origin::Here => None,
-            Origin::Session { home, session } => shared_of(*home)?.client(*session),
-            Origin::Watched(over) => over.origin.peer(),
-            #[cfg(feature = "grpc")]
-            Origin::Grpc(peer) => {
-                let proof = peer.identity.clone().map(Proof::Grpc);
-                let transport = PeerTransport::Grpc;
-                Some(Peer { address: peer.address, transport, proof })
-            }
-        }
-    }
-}
-
-impl Origin {
-    /// What tells that the call is over. Of a handler in a loop that is asked for where the loop
-    /// polls it.
-    pub(crate) fn cancelled(&self) -> Cancelled {
-        let over = match self {
-            Origin::Watched(over) => Some(over.clone()),
-            Origin::Session { home, .. } => at_home(*home).and_then(|local| local.watch_polled()),
-            _ => None,
-        };
-        Cancelled::new(over, deadline_here())
-    }
-
-    /// Whether the call is over, as far as that is known here.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        let is_over = match self {
-            Origin::Watched(over) => over.is_over(),
-            Origin::Session { home, session } => {
-                // Of a loop that polls the handler, nobody else knows more.
-                at_home(*home).is_none()
-                    && shared_of(*home).is_none_or(|shared| shared.client(*session).is_none())
-            }
-            _ => false,
-        };
-        is_over || is_late(deadline_here())
-    }
-}
-
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.peer().fmt(f)
     }
 }

@@ -5,14 +5,15 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use petasos_call::{
-    Codec, Metadata, MetadataError, MetadataKind, TAIL_BYTES_MAX, TailWriter, TraceContext,
+    Codec, Metadata, MetadataError, MetadataKind, Status, TAIL_BYTES_MAX, TailWriter, TraceContext,
 };
 use petasos_message::{Message, Msg};
 
-use crate::cancelled::{Cancelled, Ends};
+use crate::cancelled::Cancelled;
 use crate::compression::{CameCompressed, ChosenCodec};
-use crate::intercept::{Beside, Extensions};
-use crate::peer::{Origin, Peer};
+use crate::extensions::Extensions;
+use crate::origin::{CancelGuard, Origin};
+use crate::peer::Peer;
 
 /// The longest tail that is taken, in bytes (R9).
 pub(crate) const TAIL_BYTES_LIMIT: usize = TAIL_BYTES_MAX;
@@ -43,15 +44,15 @@ impl<T: Message> Request<T> {
     }
 
     /// A message with what goes with it.
-    pub(crate) fn with(message: Msg<T>, beside: Beside) -> Request<T> {
-        let Beside { metadata, timeout, extensions, origin } = beside;
+    pub(crate) fn with(message: Msg<T>, beside: CallParts) -> Request<T> {
+        let CallParts { metadata, timeout, extensions, origin } = beside;
         Request { message, metadata, timeout, extensions, origin }
     }
 
     /// The message, and what goes with it.
-    pub(crate) fn apart(self) -> (Msg<T>, Beside) {
+    pub(crate) fn into_parts(self) -> (Msg<T>, CallParts) {
         let Request { message, metadata, timeout, extensions, origin } = self;
-        (message, Beside { metadata, timeout, extensions, origin })
+        (message, CallParts { metadata, timeout, extensions, origin })
     }
 
     /// Lets the call take no longer than `timeout`, in place of what is left of the call in whose
@@ -107,8 +108,8 @@ impl<T: Message> Request<T> {
     }
 
     /// From now on the call is over when what this gives is dropped.
-    pub(crate) fn watch(&mut self) -> Ends {
-        Ends::watch(&mut self.origin)
+    pub(crate) fn watch(&mut self) -> CancelGuard {
+        CancelGuard::watch(&mut self.origin)
     }
 
     /// Where the call belongs in a distributed trace, if it does.
@@ -208,6 +209,15 @@ pub struct Response<T> {
     more: Option<Box<More>>,
 }
 
+/// What goes with a call beside its messages.
+#[derive(Debug, Default)]
+pub(crate) struct CallParts {
+    pub(crate) metadata: Metadata,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) extensions: Extensions,
+    pub(crate) origin: Origin,
+}
+
 /// What a response has beside its message.
 #[derive(Default)]
 pub(crate) struct More {
@@ -303,6 +313,18 @@ impl<T: Message> fmt::Debug for Response<T> {
         debug.field("message", &self.message).field("metadata", self.metadata());
         debug.field("trailers", self.trailers()).finish()
     }
+}
+
+/// A status with the initial metadata before its own: who has no response has no other place.
+pub(crate) fn all_in_status(mut initial: Metadata, mut status: Status) -> Status {
+    if initial.is_empty() {
+        return status;
+    }
+    for (key, value) in status.metadata().iter() {
+        initial.append_bytes(key.as_bytes(), value).expect("it was metadata before");
+    }
+    *status.metadata_mut() = initial;
+    status
 }
 
 /// R9: the tail of a message, with its length; nothing if there is nothing to say.

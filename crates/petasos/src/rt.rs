@@ -1,75 +1,9 @@
 //! What generated services refer to. Programs use it through them.
 
-use petasos_message::Module;
-
 pub use crate::caller::{Bound, Unary};
 pub use crate::channel::Channel;
+pub use crate::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
 pub use crate::request::{Request, Response};
-pub use crate::serve::Methods;
+pub use crate::serve::{Methods, Service};
 pub use crate::stream::{Opening, Sender, Streaming, Upload};
 pub use petasos_call::Status;
-
-/// What is known of a service when it is compiled.
-pub struct ServiceInfo {
-    /// The schema that it is part of.
-    pub module: &'static Module,
-    /// Its place among the schema's services.
-    pub index: u32,
-    /// The full name.
-    pub name: &'static str,
-    /// The hash of the service with its methods and their messages.
-    pub hash: [u8; 16],
-    /// The methods, by name in ascending order (R1).
-    pub methods: &'static [MethodInfo],
-}
-
-impl core::fmt::Debug for ServiceInfo {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ServiceInfo").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// What is known of a method when it is compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MethodInfo {
-    /// The name, without the service's.
-    pub name: &'static str,
-    /// Its place among the service's methods.
-    pub index: u16,
-    /// Which sides are streams.
-    pub kind: MethodKind,
-    /// What a second execution does.
-    pub idempotency: Idempotency,
-}
-
-/// Which sides of a method are streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MethodKind {
-    /// Neither.
-    Unary,
-    /// The requests.
-    ClientStreaming,
-    /// The responses.
-    ServerStreaming,
-    /// Both.
-    Bidirectional,
-}
-
-/// What a second execution of a method does, as its schema says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idempotency {
-    /// It is not said.
-    Unknown,
-    /// Nothing: the method only looks.
-    NoSideEffects,
-    /// Nothing more than the first.
-    Idempotent,
-}
-
-/// What can be served: generated for each service.
-pub trait Service {
-    /// The service.
-    fn info(&self) -> &'static ServiceInfo;
-    /// Adds all methods.
-    fn methods(self, methods: &mut Methods);
-}

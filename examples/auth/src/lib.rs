@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use petasos::grpc::GrpcConfig;
 use petasos::intercept::{CallInfo, Interceptor, Step};
-use petasos::reflection::Reflection;
 use petasos::{Request, Response, Sender, Server, StartError, Status, health};
+use petasos_reflection::Reflection;
 
 pub use vault::VaultClient;
 use vault::{ReadRequest, Secret, Vault, VaultServer};

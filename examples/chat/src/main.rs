@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::reflection::Reflection;
 use petasos::{Channel, Sender, Server, Streaming, health};
+use petasos_reflection::Reflection;
 use tokio::sync::mpsc;
 
 use chat::heard::What;

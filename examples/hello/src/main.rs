@@ -7,8 +7,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use petasos::grpc::GrpcConfig;
-use petasos::reflection::Reflection;
 use petasos::{Channel, Request, Response, Server, Status, health, message};
+use petasos_reflection::Reflection;
 
 use hello::{Greeter, GreeterClient, GreeterServer, Greeting, Name};
 

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::health::{self, ServingStatus};
-use petasos::reflection::Reflection;
 use petasos::{Channel, Msg, Server};
+use petasos_health::ServingStatus;
+use petasos_reflection::Reflection;
 
 use kv::{Change, Entry, Key, Range, StoreClient, StoreServer};
 use store::Memory;
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> {
     let store = StoreServer::new(Memory::default());
-    let (reporter, health) = health::service();
+    let (reporter, health) = petasos_health::service();
     let mut reflection = Reflection::new();
     reflection.describe(&store);
     reflection.describe(&health);

@@ -8,10 +8,10 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use petasos::reflection::Reflection;
 use petasos::{
     Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on, health,
 };
+use petasos_reflection::Reflection;
 
 use routeguide::{
     Feature, Point, Rectangle, RouteGuide, RouteGuideClient, RouteGuideServer, RouteNote,

@@ -1,8 +1,8 @@
 //! `petasos health`: whether a server, or one of its services, takes calls.
 
 use clap::Args;
-use petasos::health::{HealthCheckRequest, HealthClient, ServingStatus};
 use petasos::{Code, Msg, Status, block_on};
+use petasos_health::{HealthCheckRequest, HealthClient, ServingStatus};
 use serde_json::json;
 
 use super::failed::Failed;

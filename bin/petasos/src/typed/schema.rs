@@ -6,8 +6,8 @@ use clap::Args;
 use petasos::message::{
     DecodeLimits, FromJson, Input, Plans, ToJson, json_to_protobuf, protobuf_to_json,
 };
-use petasos::reflection::client::Conversation;
 use petasos::{Channel, Code, Status, block_on};
+use petasos_reflection::client::Conversation;
 use petasos_schema::{Files, MessageId, Method, Options, Schema, compile};
 
 use super::failed::Failed;

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use petasos::grpc::{GrpcConfig, ServerTls};
-use petasos::health::{self, HealthReporter};
-use petasos::reflection::Reflection;
 use petasos::{
     Credentials, Msg, PemFiles, Request, Response, Security, Sender, Server, ServerBuilder, Status,
     Streaming, TlsConfig,
 };
+use petasos_health::HealthReporter;
+use petasos_reflection::Reflection;
 
 /// The service's generated code.
 pub mod generated {
@@ -113,7 +113,7 @@ impl Running {
         scheme: &str,
         listen: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Running {
-        let (reporter, health) = health::service();
+        let (reporter, health) = petasos_health::service();
         let books = ShelfServer::new(Books);
         let mut described = Reflection::new();
         described.describe(&books);

@@ -1,24 +1,24 @@
 //! How channels are made.
 
-use core::fmt;
 use core::future::poll_fn;
 use core::task::Poll;
 use core::time::Duration;
-use std::sync::Arc;
 
 use petasos_call::balance::Balance;
-use petasos_call::policy::{Attempts, ConfigError, MethodPolicy, Policies, Throttling};
+use petasos_call::policy::{ConfigError, Policies};
 use petasos_call::{Codec, Metadata, MetadataError, Status};
 
-use super::{Channel, ChannelInfo, Servers, TargetError, Transport};
+use super::Channel;
 use crate::home::away::Away;
-use crate::home::calls::Tries;
 use crate::home::local::here;
 use crate::home::shared::Letter;
 use crate::home::thread::LoopThread;
-use crate::home::{LoopError, Security};
+use crate::home::{ChannelShared, LoopError, Security};
 use crate::intercept::{Chain, Interceptor};
-use crate::rt::{Idempotency, MethodInfo, ServiceInfo};
+#[cfg(feature = "grpc")]
+use crate::settings::hosts;
+use crate::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
+use crate::transport::Transport;
 
 /// Time for connecting unless told otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -57,6 +57,8 @@ pub enum ConnectError {
 #[must_use = "a builder makes nothing before it connects"]
 pub struct ChannelBuilder {
     target: String,
+    /// Finds the servers, in place of the target.
+    resolver: Option<Box<dyn Resolver>>,
     balance: Option<Balance>,
     connect_timeout: Duration,
     timeout: Option<Duration>,
@@ -86,6 +88,7 @@ impl Channel {
     pub fn builder(target: &str) -> ChannelBuilder {
         ChannelBuilder {
             target: target.to_owned(),
+            resolver: None,
             balance: None,
             connect_timeout: CONNECT_TIMEOUT,
             timeout: None,
@@ -103,6 +106,12 @@ impl Channel {
 }
 
 impl ChannelBuilder {
+    /// Has the servers found by `resolver`, over datagrams. The target only names them then.
+    pub fn resolver(mut self, resolver: impl Resolver) -> ChannelBuilder {
+        self.resolver = Some(Box::new(resolver));
+        self
+    }
+
     /// Spreads calls over the servers in this way; otherwise the service config says it, or the
     /// first server that can be reached takes all calls.
     pub fn balance(mut self, balance: Balance) -> ChannelBuilder {
@@ -223,7 +232,7 @@ impl ChannelBuilder {
     }
 
     /// The channel without interceptors.
-    fn connect_alone(self) -> Result<Channel, ConnectError> {
+    fn connect_alone(mut self) -> Result<Channel, ConnectError> {
         #[cfg(feature = "grpc")]
         if let Some((scheme, list)) = self.target.split_once("://")
             && matches!(scheme, "grpc" | "grpcs")
@@ -231,7 +240,10 @@ impl ChannelBuilder {
             let (is_secure, list) = (scheme == "grpcs", list.to_owned());
             return self.connect_grpc(&list, is_secure);
         }
-        let servers = Servers::parse(&self.target)?;
+        let servers = match self.resolver.take() {
+            Some(resolver) => Servers::Resolved(resolver),
+            None => Servers::parse(&self.target)?,
+        };
         let asked = self.policies.as_ref().and_then(|policies| policies.balance);
         let balance = self.balance.or(asked).unwrap_or_default();
         let is_ipv6 = servers.is_ipv6();
@@ -249,12 +261,12 @@ impl ChannelBuilder {
         };
         let channel = home.take_channel_number();
         home.post(Letter::Open { channel, info: info.clone() });
-        Ok(Channel::over_datagrams(home, channel, info, thread))
+        Ok(Channel::over_datagrams(ChannelShared { home, channel, info, thread }))
     }
 
     #[cfg(feature = "grpc")]
     fn connect_grpc(mut self, list: &str, is_secure: bool) -> Result<Channel, ConnectError> {
-        let targets = super::target::hosts(list).ok_or(TargetError::Form(self.target.clone()))?;
+        let targets = hosts(list).ok_or(TargetError::Form(self.target.clone()))?;
         let mut config = self.grpc.clone();
         config.connect_timeout = self.connect_timeout;
         config.plaintext |= matches!(self.security, Security::Plaintext);
@@ -270,7 +282,8 @@ impl ChannelBuilder {
         }
         let asked = self.policies.as_ref().and_then(|policies| policies.balance);
         let balance = self.balance.take().or(asked).unwrap_or_default();
-        let channel = super::grpc::GrpcChannel::new(targets, config, balance, self.defaults()?);
+        let channel =
+            crate::grpc_channel::GrpcChannel::new(targets, config, balance, self.defaults()?);
         let channel = channel.map_err(ConnectError::Thread)?;
         Ok(Channel { transport: Transport::Grpc(channel), chain: Chain::default() })
     }
@@ -280,109 +293,7 @@ impl ChannelBuilder {
             return Err(error);
         }
         let ChannelBuilder { timeout, wait_for_ready, metadata, policies, codec, .. } = self;
-        let is_plain = timeout.is_none() && !wait_for_ready && metadata.is_empty();
-        let is_plain = is_plain && codec == Codec::IDENTITY;
         let defaults = Defaults { timeout, wait_for_ready, metadata, policies, codec };
-        Ok((!is_plain || defaults.policies.is_some()).then_some(defaults))
-    }
-}
-
-/// What a channel's calls have unless they say otherwise.
-#[derive(Debug)]
-pub(crate) struct Defaults {
-    timeout: Option<Duration>,
-    wait_for_ready: bool,
-    metadata: Metadata,
-    policies: Option<Policies>,
-    codec: Codec,
-}
-
-/// [`Defaults`] of one service's methods.
-pub(crate) struct ServiceDefaults {
-    pub(crate) metadata: Metadata,
-    /// By the method's index.
-    methods: Vec<MethodDefaults>,
-    pub(crate) codec: Codec,
-}
-
-/// What applies to a method.
-#[derive(Debug)]
-pub(crate) struct MethodDefaults {
-    pub(crate) policy: MethodPolicy,
-    /// It may run more than once: its schema says so, or a policy of its own hedges it.
-    pub(crate) is_idempotent: bool,
-    pub(crate) tries: Tries,
-}
-
-impl Defaults {
-    /// What applies to a service.
-    pub(crate) fn of(&self, service: &ServiceInfo) -> Arc<ServiceDefaults> {
-        let methods = service.methods.iter().map(|method| self.of_method(service.name, method));
-        let methods = methods.collect();
-        Arc::new(ServiceDefaults { metadata: self.metadata.clone(), methods, codec: self.codec })
-    }
-
-    fn of_method(&self, service: &str, method: &MethodInfo) -> MethodDefaults {
-        let policies = self.policies.as_ref();
-        let policy = policies.map(|policies| policies.method(service, method.name));
-        let mut policy = policy.cloned().unwrap_or_default();
-        policy.timeout = policy.timeout(self.timeout);
-        policy.wait_for_ready |= self.wait_for_ready;
-        let is_hedged = matches!(&policy.attempts, Attempts::Hedge(it) if it.attempts_max > 1);
-        // Who hedges a method by its name says that it may run more than once.
-        let is_named = policies.is_some_and(|policies| policies.names(service, method.name));
-        let is_idempotent = method.idempotency != Idempotency::Unknown || is_hedged && is_named;
-        // A success fills the budget again, whatever the method's own policy.
-        let is_judged = self.throttling().is_some();
-        let tries = match &policy.attempts {
-            _ if is_hedged && is_idempotent => Tries::Hedged,
-            Attempts::Retry(retry) if retry.attempts_max > 1 => Tries::Judged,
-            _ if is_judged => Tries::Judged,
-            _ => Tries::Plain,
-        };
-        MethodDefaults { policy, is_idempotent, tries }
-    }
-
-    pub(crate) fn throttling(&self) -> Option<Throttling> {
-        self.policies.as_ref().and_then(|policies| policies.throttling)
-    }
-}
-
-impl ServiceDefaults {
-    /// Adds what all calls have to a call's metadata, and gives what applies to its method.
-    pub(crate) fn apply(&self, method: u16, metadata: &mut Metadata) -> &MethodDefaults {
-        for (key, value) in self.metadata.iter() {
-            let appended = metadata.append_bytes(key.as_bytes(), value);
-            appended.expect("it was allowed before");
-        }
-        self.method(method)
-    }
-
-    /// The policy of a method.
-    pub(crate) fn policy(&self, method: u16) -> &MethodPolicy {
-        &self.method(method).policy
-    }
-
-    /// What applies to a method.
-    pub(crate) fn method(&self, method: u16) -> &MethodDefaults {
-        &self.methods[usize::from(method)]
-    }
-}
-
-/// The policy of a method.
-pub(crate) fn policy_of(defaults: Option<&ServiceDefaults>, method: u16) -> &MethodPolicy {
-    static PLAIN: MethodPolicy = MethodPolicy {
-        timeout: None,
-        wait_for_ready: false,
-        request_bytes_max: None,
-        response_bytes_max: None,
-        attempts: Attempts::Once,
-    };
-    defaults.map_or(&PLAIN, |defaults| &defaults.method(method).policy)
-}
-
-impl fmt::Debug for ServiceDefaults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceDefaults").finish_non_exhaustive()
+        Ok((!defaults.is_plain()).then_some(defaults))
     }
 }

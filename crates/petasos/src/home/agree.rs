@@ -9,10 +9,10 @@ use petasos_call::{
 };
 use petasos_schema::{Compatibility, Limits, Schema};
 
-use crate::channel::schema_of;
+use crate::descriptors::ServiceInfo;
+use crate::dynamic;
 use crate::request::TAIL_BYTES_LIMIT;
-use crate::rt::ServiceInfo;
-use crate::untyped;
+use crate::settings::schema_of;
 
 /// R3: what a bind's answer means for the methods of `info`.
 pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, Status> {
@@ -31,7 +31,7 @@ fn compare(info: &ServiceInfo, theirs: &[u8]) -> Result<Vec<Option<MethodMatch>>
     let ours = info.module.schema();
     let theirs = Schema::decode(theirs, &Limits::default())
         .map_err(|error| format!("the server's schema cannot be read: {error}"))?;
-    if let Some(found) = untyped::find_by_name(info, &theirs) {
+    if let Some(found) = dynamic::find_by_name(info, &theirs) {
         return found;
     }
     let (id, here) = ours

@@ -20,20 +20,7 @@ use super::away::{At, Away, Outcome};
 use super::local::Task;
 use super::tries::Trials;
 use crate::recode::Recode;
-
-/// Who judges how an attempt of a call has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tries {
-    /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
-    #[default]
-    Plain,
-    /// Its trial (`tries`).
-    Judged,
-    /// Its trial, since its attempts are calls of their own (`hedges`).
-    Hedged,
-    /// It is such an attempt: the hedged call's trial.
-    Attempt,
-}
+use crate::settings::Tries;
 
 /// What is called, and how.
 #[derive(Clone, Copy, Debug)]

@@ -10,26 +10,18 @@ use std::rc::Rc;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 
-use super::{Home, Loop};
+use super::Runtime;
 
 /// Turns before other tasks of the runtime get their chance.
 const TURNS_MAX: u32 = 64;
 
-impl Loop {
-    /// A future that turns the loop for as long as it lives: for a task of a current-thread Tokio
-    /// runtime with I/O and time enabled (`tokio::task::spawn_local(home.drive())`). It waits for
-    /// the loop's descriptor and ends only with an error.
-    ///
-    /// # Errors
-    /// The future's: the system's, if it gives no descriptor or the runtime does not take it.
-    pub fn drive(&self) -> impl Future<Output = io::Error> + use<> {
-        let home = self.home.clone();
-        async move {
-            let descriptor = home.endpoint.borrow_mut().descriptor();
-            match descriptor.and_then(register) {
-                Ok(descriptor) => turn_forever(&home, &descriptor).await,
-                Err(error) => error,
-            }
+impl Runtime {
+    /// A future that turns the loop for as long as it lives; see `Loop::drive`.
+    pub(crate) async fn drive(runtime: Rc<Runtime>) -> io::Error {
+        let descriptor = runtime.endpoint.borrow_mut().descriptor();
+        match descriptor.and_then(register) {
+            Ok(descriptor) => turn_forever(&runtime, &descriptor).await,
+            Err(error) => error,
         }
     }
 }
@@ -41,20 +33,20 @@ fn register(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(descriptor)
 }
 
-async fn turn_forever(home: &Rc<Home>, descriptor: &AsyncFd<OwnedFd>) -> io::Error {
-    let _driver = Driver { home };
+async fn turn_forever(runtime: &Rc<Runtime>, descriptor: &AsyncFd<OwnedFd>) -> io::Error {
+    let _driver = Driver { runtime };
     loop {
-        let wait = home.turn(|endpoint| {
+        let wait = runtime.turn(|endpoint| {
             let at = endpoint.run_ready(TURNS_MAX);
             endpoint.until(at)
         });
-        if home.local.channels.borrow().needs_endpoint() || home.has_work() {
+        if runtime.local.channels.borrow().needs_endpoint() || runtime.has_work() {
             tokio::task::yield_now().await;
             continue;
         }
         let sleep = wait.map(|wait| tokio::time::sleep_until(Instant::now() + wait));
         let mut sleep = pin!(sleep);
-        let rest = Rest { home, descriptor, sleep: sleep.as_mut() };
+        let rest = Rest { runtime, descriptor, sleep: sleep.as_mut() };
         if let Err(error) = rest.await {
             return error;
         }
@@ -63,17 +55,17 @@ async fn turn_forever(home: &Rc<Home>, descriptor: &AsyncFd<OwnedFd>) -> io::Err
 
 /// Takes the driver's waker away when nobody drives any more.
 struct Driver<'a> {
-    home: &'a Home,
+    runtime: &'a Runtime,
 }
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
-        let earlier = self.home.local.driver.borrow_mut().take();
+        let earlier = self.runtime.local.driver.borrow_mut().take();
         drop(earlier);
     }
 }
 
-impl Home {
+impl Runtime {
     /// Whether something has been asked for since the last turn.
     fn has_work(&self) -> bool {
         let is_quiet =
@@ -84,7 +76,7 @@ impl Home {
 
 /// Waits until the descriptor is readable, the time has come, or futures ask for a turn.
 struct Rest<'a> {
-    home: &'a Home,
+    runtime: &'a Runtime,
     descriptor: &'a AsyncFd<OwnedFd>,
     sleep: Pin<&'a mut Option<Sleep>>,
 }
@@ -94,9 +86,9 @@ impl Future for Rest<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let waker = cx.waker().clone();
-        let earlier = self.home.local.driver.borrow_mut().replace(waker);
+        let earlier = self.runtime.local.driver.borrow_mut().replace(waker);
         drop(earlier);
-        if self.home.has_work() {
+        if self.runtime.has_work() {
             return Poll::Ready(Ok(()));
         }
         if let Some(sleep) = self.sleep.as_mut().as_pin_mut()

@@ -5,22 +5,22 @@ use core::task::Poll;
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::Runtime;
 use super::shared::Shared;
-use super::{Home, Loop};
 
 /// Time for what was answered last to arrive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long to turn before looking at what handlers have asked for.
 const SLICE: Duration = Duration::from_millis(1);
 
-impl Loop {
+impl Runtime {
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.home.local.shared
+        &self.local.shared
     }
 
     /// Waits until somebody asks the loop to end; gives the time that handlers have for it.
     pub(crate) fn stopped(&self) -> impl Future<Output = Duration> + use<> {
-        let local = self.home.local;
+        let local = self.local;
         poll_fn(move |_| match local.stopped.get() {
             Some(grace) => Poll::Ready(grace),
             None => Poll::Pending,
@@ -30,12 +30,6 @@ impl Loop {
     /// Ends: takes no more requests, lets handlers finish for as long as `grace`, and answers
     /// `UNAVAILABLE` for those that have not. How many these were.
     pub(crate) fn end(&self, grace: Duration) -> usize {
-        self.home.end(grace)
-    }
-}
-
-impl Home {
-    fn end(&self, grace: Duration) -> usize {
         let local = self.local;
         let deadline = local.clock.now() + grace;
         self.turn(|endpoint| endpoint.drain());

@@ -14,10 +14,11 @@ use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
 
 use super::away::{At, Outcome};
-use super::calls::{CallHead, Calls, Tries};
+use super::calls::{CallHead, Calls};
 use super::hub::Hub;
 use super::tries::{Ended, Trial, with_previous};
 use super::turn::Work;
+use crate::settings::Tries;
 
 /// What a hedged call has beside its plan.
 pub(super) struct Hedge {

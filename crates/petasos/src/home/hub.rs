@@ -13,12 +13,13 @@ use petasos_schema::LAYOUT_VERSION;
 
 use super::away::At;
 use super::local::{Local, Task};
+use super::method::LocalMethod;
 use super::slow::Slow;
 use super::streams::{self, Key};
 use super::tries;
-use crate::peer::{Origin, Peer};
+use crate::origin::Origin;
+use crate::peer::Peer;
 use crate::recode::SPOKEN;
-use crate::serve::LocalMethod;
 
 /// Handlers that may wait at once; more requests are rejected.
 pub(crate) const WAITING_MAX: u32 = 65_536;

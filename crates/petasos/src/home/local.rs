@@ -18,6 +18,8 @@ use super::streams::Streams;
 use super::tasks::Tasks;
 use super::timers::Timers;
 use super::watches::Watches;
+use crate::cancelled::CancelState;
+use crate::current::{self, LoopContext};
 
 thread_local! {
     static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
@@ -82,6 +84,28 @@ pub(crate) struct Local {
     pub(crate) driver: RefCell<Option<Waker>>,
 }
 
+impl LoopContext for Local {
+    fn number(&self) -> u32 {
+        self.home
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline()
+    }
+
+    fn now(&self) -> Time {
+        self.now()
+    }
+
+    fn watch(&self) -> Option<Arc<CancelState>> {
+        self.watch_polled()
+    }
+}
+
 impl Local {
     pub(crate) fn new(shared: Arc<Shared>, clock: Clock) -> Local {
         let channels = RefCell::new(Channels::new(shared.clone()));
@@ -110,6 +134,7 @@ impl Local {
         let free = HERE.get().is_none();
         if free {
             HERE.set(Some(self));
+            current::set_loop(Some(self));
         }
         free
     }
@@ -117,6 +142,7 @@ impl Local {
     /// The thread has no loop any more.
     pub(crate) fn leave(&self) {
         HERE.set(None);
+        current::set_loop(None);
     }
 
     #[inline]

@@ -1,4 +1,5 @@
-//! Loops: a thread's endpoint, its timers and its tasks.
+//! The runtime of a loop: a thread's endpoint, its timers and its tasks, and what calls, channels
+//! and streams do in it.
 
 mod agree;
 pub(crate) mod away;
@@ -8,9 +9,11 @@ mod config;
 #[cfg(feature = "tokio")]
 mod drive;
 mod ending;
+mod handle;
 mod hedges;
 pub(crate) mod hub;
 pub(crate) mod local;
+pub(crate) mod method;
 mod registry;
 pub(crate) mod shared;
 pub(crate) mod slow;
@@ -23,28 +26,24 @@ mod turn;
 mod watches;
 
 use core::cell::RefCell;
-use core::fmt;
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context as TaskContext, Poll, Waker};
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use petasos_base::{Clock, Time};
-use petasos_call::balance::Balance;
 use petasos_endpoint::{Backend, Endpoint, EndpointConfig, Node};
 
-use crate::channel::{Channel, ChannelInfo, Servers, Transport};
-use crate::intercept::{Chain, Interceptor};
-use crate::rt::Service;
-use crate::serve::{Placed, Prepared, Serving};
-use crate::server::StartError;
-use crate::untyped::is_untyped;
+use crate::descriptors::ServiceInfo;
+use crate::dynamic::is_untyped;
+use crate::settings::ChannelInfo;
 pub use config::{LoopConfig, LoopError, Security, ServeError};
+pub(crate) use handle::ChannelShared;
 use hub::Hub;
 use local::{Local, Task};
-pub(crate) use registry::{post, shared_of};
+use method::LocalMethod;
+pub(crate) use registry::post;
 use shared::{Shared, TaskWaker};
 use slow::SlowCounts;
 pub use slow::{SlowMethod, SlowTurns};
@@ -53,119 +52,59 @@ pub use tasks::JoinHandle;
 /// Bind's method number (R1).
 const BIND: u16 = 0;
 
-/// A thread's event loop. It belongs to the thread that made it, and so do the futures that it
-/// polls; there is one per thread at a time.
-///
-/// It turns while [`Loop::block_on`] runs, or by a task of another executor ([`Loop::drive`]).
-pub struct Loop {
-    home: Rc<Home>,
-}
-
-/// What a loop and its drivers share.
-struct Home {
+/// A thread's event loop, as those who turn it share it.
+pub(crate) struct Runtime {
     endpoint: RefCell<Endpoint<Hub>>,
     local: &'static Local,
     node: Option<Node>,
-    /// Around services that are served from now on.
-    chain: RefCell<Chain>,
 }
 
-impl Loop {
-    /// A loop on this thread, over UDP and, to processes of the same host, shared memory.
-    ///
-    /// # Errors
-    /// See [`LoopError`].
-    pub fn new(config: LoopConfig) -> Result<Loop, LoopError> {
+impl Runtime {
+    /// A runtime over UDP and shared memory, with a node of its own.
+    pub(crate) fn start(config: LoopConfig) -> Result<Runtime, LoopError> {
         let io = config.open()?;
         let node = Node::start(config.node())?;
-        let mut home = Home::new(config.endpoint, io, Clock::system())?;
-        home.attach(&node)?;
-        home.node = Some(node);
-        Ok(Loop { home: Rc::new(home) })
-    }
-
-    /// A loop that serves from its first session on, as one of those of a node.
-    pub(crate) fn of_node(
-        config: &LoopConfig,
-        node: &Node,
-        services: &[Prepared],
-        placed: &Placed,
-    ) -> Result<Loop, StartError> {
-        let home = Home::new(config.endpoint.clone(), config.open()?, Clock::system())?;
-        for service in services {
-            home.serve(service, placed)?;
-        }
-        home.attach(node)?;
-        Ok(Loop { home: Rc::new(home) })
-    }
-
-    /// A loop over any packet I/O, without a node and so without sessions to other processes: for
-    /// measurements and simulation. See [`Loop::channel_to_itself`].
-    ///
-    /// # Errors
-    /// See [`LoopError`].
-    pub fn over(
-        config: EndpointConfig,
-        io: impl Into<Backend>,
-        clock: Clock,
-    ) -> Result<Loop, LoopError> {
-        Ok(Loop { home: Rc::new(Home::new(config, io, clock)?) })
+        let mut runtime = Runtime::new(config.endpoint, io, Clock::system())?;
+        runtime.attach(&node)?;
+        runtime.node = Some(node);
+        Ok(runtime)
     }
 
     /// Where other processes reach this one; `None` if the loop does not listen.
-    pub fn local_address(&self) -> Option<SocketAddr> {
-        self.home.node.as_ref().and_then(Node::local_address)
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        self.node.as_ref().and_then(Node::local_address)
     }
 
-    /// Serves all methods of a service, beside those served already.
-    ///
-    /// # Errors
-    /// See [`ServeError`].
-    pub fn serve(&self, service: impl Service) -> Result<(), ServeError> {
-        let placed = Placed { chain: self.home.chain.borrow().clone(), ..Placed::default() };
-        self.home.serve(&Prepared::new(service)?, &placed)
+    /// Adds a channel.
+    pub(crate) fn add_channel(&self, info: Arc<ChannelInfo>) -> ChannelShared {
+        let shared = self.local.shared.clone();
+        let channel = shared.take_channel_number();
+        self.local.channels.borrow_mut().add(channel, info.clone(), self.local.now());
+        ChannelShared { home: shared, channel, info, thread: None }
     }
 
-    /// Has calls go through an interceptor, within those that were added before: calls of services
-    /// that are served from now on.
-    pub fn intercept(&self, interceptor: impl Interceptor) {
-        self.home.chain.borrow_mut().push(interceptor);
+    /// Where the loop's packet I/O is.
+    pub(crate) fn endpoint_address(&self) -> SocketAddr {
+        self.endpoint.borrow().local_address()
     }
 
-    /// A channel to the process whose node is at `server`, in this loop. Its first session is
-    /// opened when a call needs it. [`Channel::builder`] makes others.
-    pub fn channel(&self, server: SocketAddr) -> Channel {
-        let shared = &self.home.local.shared;
-        let number = shared.take_channel_number();
-        let info = ChannelInfo::new(Servers::Addresses(vec![server]), Balance::default(), None);
-        let local = self.home.local;
-        local.channels.borrow_mut().add(number, info.clone(), local.now());
-        Channel::over_datagrams(shared.clone(), number, info, None)
-    }
-
-    /// A channel to the services of this very loop, through its packet I/O.
+    /// Gives a channel to this very loop its session, through the packet I/O.
     ///
     /// # Panics
     /// In a handler or a spawned future, and if the packet I/O does not reach itself.
-    pub fn channel_to_itself(&self) -> Channel {
-        let endpoint = &mut *self.home.endpoint.borrow_mut();
+    pub(crate) fn connect_to_itself(&self, channel: &ChannelShared) {
+        let endpoint = &mut *self.endpoint.borrow_mut();
         let address = endpoint.local_address();
         let session = channels::open_to_itself(endpoint);
-        let channel = self.channel(address);
-        #[allow(irrefutable_let_patterns, reason = "not without gRPC")]
-        let Transport::Datagrams(shared) = &channel.transport else {
-            unreachable!("a loop's own channel is over datagrams")
-        };
-        let mut channels = self.home.local.channels.borrow_mut();
-        channels.adopt(endpoint.context(), shared.channel, &address, session);
-        channel
+        let mut channels = self.local.channels.borrow_mut();
+        channels.adopt(endpoint.context(), channel.channel, &address, session);
     }
 
     /// Runs a future on this loop whenever it turns, on whatever thread its wakers are used. If
     /// the loop is dropped, so is the future.
-    pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
+    pub(crate) fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         let (task, handle) = tasks::joinable(future);
-        self.home.local.spawn(task);
+        self.local.spawn(task);
         handle
     }
 
@@ -174,8 +113,8 @@ impl Loop {
     ///
     /// # Panics
     /// If the loop turns already: within `block_on`, or in a task beside [`Loop::drive`]'s.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let local = self.home.local;
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let local = self.local;
         let alarm = TaskWaker::new(&local.shared, Task::MAIN);
         let waker = Waker::from(alarm.clone());
         let mut future = pin!(future);
@@ -191,7 +130,7 @@ impl Loop {
                     return output;
                 }
             }
-            self.home.turn_until(|local| {
+            self.turn_until(|local| {
                 local.main_woken.get() || local.channels.borrow().needs_endpoint()
             });
         }
@@ -199,28 +138,28 @@ impl Loop {
 
     /// Turns the loop `turns` times without waiting: for those who drive it by hand, on a virtual
     /// clock.
-    pub fn run_turns(&self, turns: u32) {
+    pub(crate) fn run_turns(&self, turns: u32) {
         for _ in 0..turns {
-            self.home.turn(|endpoint| {
+            self.turn(|endpoint| {
                 endpoint.run_once();
             });
         }
     }
 
     /// Handlers that have panicked, and messages that broke a rule of the calls' (R13).
-    pub fn failures(&self) -> (u64, u64) {
-        let endpoint = self.home.endpoint.borrow();
+    pub(crate) fn failures(&self) -> (u64, u64) {
+        let endpoint = self.endpoint.borrow();
         let parts = &endpoint.state().parts;
         (parts.panics, parts.malformed)
     }
 
     /// Turns in which tasks took more than a millisecond.
-    pub fn slow_turns(&self) -> SlowTurns {
-        SlowCounts::sum([&self.home.local.shared.slow].into_iter())
+    pub(crate) fn slow_turns(&self) -> SlowTurns {
+        SlowCounts::sum([&self.local.shared.slow].into_iter())
     }
 }
 
-impl Drop for Home {
+impl Drop for Runtime {
     fn drop(&mut self) {
         registry::remove(self.local.shared.home);
         self.local.drop_spawned();
@@ -229,12 +168,13 @@ impl Drop for Home {
     }
 }
 
-impl Home {
-    fn new(
+impl Runtime {
+    /// A runtime over any packet I/O.
+    pub(crate) fn new(
         config: EndpointConfig,
         io: impl Into<Backend>,
         clock: Clock,
-    ) -> Result<Home, LoopError> {
+    ) -> Result<Runtime, LoopError> {
         if local::here().is_some() {
             return Err(LoopError::AnotherHere);
         }
@@ -248,37 +188,40 @@ impl Home {
         endpoint.let_handlers_drain();
         local.settle();
         registry::add(shared);
-        let (endpoint, chain) = (RefCell::new(endpoint), RefCell::default());
-        Ok(Home { endpoint, local, node: None, chain })
+        Ok(Runtime { endpoint: RefCell::new(endpoint), local, node: None })
     }
 
-    fn attach(&self, node: &Node) -> Result<(), LoopError> {
+    /// Makes it part of a node.
+    pub(crate) fn attach(&self, node: &Node) -> Result<(), LoopError> {
         Ok(self.endpoint.borrow_mut().attach(node)?)
     }
 
-    /// Serves all methods of a service.
-    fn serve(&self, service: &Prepared, placed: &Placed) -> Result<(), ServeError> {
+    /// Serves all methods of a service. `method` gives the one with an index, which is to have a
+    /// number of its own in the loop.
+    pub(crate) fn serve(
+        &self,
+        info: &'static ServiceInfo,
+        method: impl Fn(usize, &Arc<Shared>, u32) -> Box<dyn LocalMethod>,
+    ) -> Result<(), ServeError> {
         let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
         let hub = endpoint.state_mut();
-        let info = service.info;
         let names: Vec<&str> = info.methods.iter().map(|method| method.name).collect();
         let schema = info.module.schema().encode();
         let first = hub.parts.services.add(info.name, info.hash, schema, &names)?;
         if is_untyped(info) {
             hub.parts.services.without_layout();
         }
-        let shared = &self.local.shared;
-        let around = placed.chain.around(info);
-        for (method, of) in service.methods.iter().zip(info.methods) {
-            let kind = hub.methods.len() as u32;
-            let workers = placed.workers(info.name, of.name);
-            let hooks = around.clone().map(|around| (around, of.index));
-            hub.methods.push(method.local(Serving { shared, kind, workers, hooks }));
+        let before = hub.methods.len();
+        for (at, of) in info.methods.iter().enumerate() {
+            let kind = (before + at) as u32;
+            hub.methods.push(method(at, &self.local.shared, kind));
             hub.parts.slow.names.push((info.name, of.name));
         }
+        let are_streams: Vec<bool> =
+            hub.methods[before..].iter().map(|method| method.is_stream()).collect();
         endpoint.register(BIND, hub::bind);
-        for (number, method) in (first..).zip(&service.methods) {
-            let dispatch = if method.is_stream() { streams::dispatch } else { hub::dispatch };
+        for (number, is_stream) in (first..).zip(are_streams) {
+            let dispatch = if is_stream { streams::dispatch } else { hub::dispatch };
             endpoint.register(number, dispatch);
         }
         Ok(())
@@ -299,11 +242,5 @@ impl Home {
     fn turn_until(&self, until: impl Fn(&Local) -> bool) {
         let local = self.local;
         self.turn(|endpoint| endpoint.run(|_, _| until(local)));
-    }
-}
-
-impl fmt::Debug for Loop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loop").field("address", &self.local_address()).finish_non_exhaustive()
     }
 }

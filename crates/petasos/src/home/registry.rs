@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::shared::{Letter, Shared};
+use crate::current;
 
 /// The loops of the process by number, for futures that end elsewhere.
 static HOMES: Mutex<Option<HashMap<u32, Arc<Shared>>>> = Mutex::new(None);
 
 /// Adds a loop.
 pub(crate) fn add(shared: Arc<Shared>) {
+    current::set_peer_of(|home, session| shared_of(home)?.client(session));
     let mut homes = HOMES.lock().expect("nothing panics under the lock");
     homes.get_or_insert_default().insert(shared.home, shared);
 }

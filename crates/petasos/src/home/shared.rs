@@ -16,8 +16,8 @@ use super::calls::NewCall;
 use super::local::{Task, at_home};
 use super::slow::SlowCounts;
 use super::streams::{self, Key, Side};
-use crate::channel::ChannelInfo;
 use crate::peer::Peer;
+use crate::settings::ChannelInfo;
 
 /// What another thread asks of a loop.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use petasos_endpoint::{Context, Request};
 
 use super::hub::{Hub, HubParts};
 use super::local::Task;
+use super::method::LocalMethod;
 use super::streams::Handling;
-use crate::serve::LocalMethod;
 
 /// What the tasks of a turn may take.
 const SLOW: Duration = Duration::from_millis(1);
@@ -163,6 +163,10 @@ impl Timed {
 impl LocalMethod for Timed {
     fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Request<'_>) {
         self.run(parts, |inner, parts| inner.start(parts, cx, request));
+    }
+
+    fn is_stream(&self) -> bool {
+        self.inner.is_stream()
     }
 
     fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {

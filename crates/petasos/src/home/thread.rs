@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 
 use super::shared::{Letter, Shared};
-use super::{Loop, LoopConfig, LoopError, Security};
+use super::{LoopConfig, LoopError, Runtime, Security};
 
 /// A thread that turns a loop for as long as somebody has this.
 pub(crate) struct LoopThread {
@@ -47,7 +47,7 @@ impl LoopThread {
     fn start_at(ip: IpAddr, security: Security) -> Result<LoopThread, LoopError> {
         let (tell, told) = mpsc::channel();
         let config = LoopConfig { ip: Some(ip), security, ..LoopConfig::default() };
-        let run = move || match Loop::new(config) {
+        let run = move || match Runtime::start(config) {
             Ok(home) => {
                 // Whoever started the thread waits for this.
                 let _ = tell.send(Ok(home.shared().clone()));

@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Weak};
 
+use core::future::poll_fn;
+use core::task::Poll;
 use core::time::Duration;
 
 use petasos_base::Time;
@@ -14,6 +16,7 @@ use super::away::Away;
 use super::hub::{Due, Hub};
 use super::local::Local;
 use super::shared::{Letter, Shared, loop_gone};
+use crate::timer::{Timekeeper, Timer};
 use petasos_call::Failure;
 
 /// The timers of a loop.
@@ -27,10 +30,15 @@ pub(crate) struct Timers {
 }
 
 /// A timer of a loop: what it leaves is `DEADLINE_EXCEEDED`, or that the loop has ended.
-pub(crate) fn start(home: &Shared, timeout: Duration) -> Arc<Away> {
-    let away = Away::new(None);
-    home.post(Letter::Timer { timeout, away: away.clone() });
-    away
+impl Timekeeper for Shared {
+    fn start(&self, timeout: Duration) -> Timer {
+        let away = Away::new(None);
+        self.post(Letter::Timer { timeout, away: away.clone() });
+        Box::pin(poll_fn(move |cx| match away.poll(cx.waker()) {
+            Some(outcome) => Poll::Ready(outcome.expect_err("a timer brings nothing")),
+            None => Poll::Pending,
+        }))
+    }
 }
 
 impl Timers {

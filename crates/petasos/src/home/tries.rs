@@ -27,12 +27,12 @@ use petasos_call::{
 use petasos_endpoint::{CallError, Context, SessionId};
 
 use super::away::{At, Outcome};
-use super::calls::{CallHead, Tries};
+use super::calls::CallHead;
 use super::hedges::Hedge;
 use super::hub::{Due, Hub, HubParts};
 use super::turn::{Work, failure_of};
-use crate::channel::{ChannelInfo, ServiceDefaults, policy_of};
 use crate::request::TAIL_BYTES_LIMIT;
+use crate::settings::{ChannelInfo, ServiceDefaults, Tries, policy_of};
 
 /// How an attempt has ended.
 pub(crate) struct Ended {

@@ -12,13 +12,14 @@ use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
 };
 
-use super::calls::{CallHead, Calls, Tries};
+use super::calls::{CallHead, Calls};
 use super::channels::{Channels, Slot, Way, Who};
 use super::hub::{Due, Hub, free, kept};
 use super::local::{Local, Task};
 use super::streams;
 use super::tries::{self, Ended};
 use crate::recode::unpacked_response;
+use crate::settings::Tries;
 
 /// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
 /// several turns otherwise.

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use super::hub::Hub;
 use super::local::{Local, Task};
-use crate::cancelled::Over;
+use crate::cancelled::CancelState;
 
 #[derive(Default)]
 pub(crate) struct Watches {
-    overs: HashMap<Task, Arc<Over>>,
+    overs: HashMap<Task, Arc<CancelState>>,
     /// Those that were asked for since this was last looked at.
     fresh: Vec<Task>,
 }
@@ -30,13 +30,13 @@ impl Watches {
 
 impl Local {
     /// What tells of the end of the call whose handler the loop polls, if it polls one.
-    pub(crate) fn watch_polled(&self) -> Option<Arc<Over>> {
+    pub(crate) fn watch_polled(&self) -> Option<Arc<CancelState>> {
         let task = self.polled().filter(|task| task.is_handler())?;
         let watches = &mut *self.watches.borrow_mut();
         if let Some(over) = watches.overs.get(&task) {
             return Some(over.clone());
         }
-        let over = Arc::<Over>::default();
+        let over = Arc::<CancelState>::default();
         watches.overs.insert(task, over.clone());
         watches.fresh.push(task);
         self.make_ready(Task::WATCHES);

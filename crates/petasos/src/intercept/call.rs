@@ -3,13 +3,15 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use petasos_base::{Clock, Time};
+use petasos_base::Time;
 use petasos_call::{Code, Metadata, Status, TraceContext};
 
 use super::{Around, Extensions};
-use crate::home::local::here;
-use crate::peer::{Origin, Peer};
-use crate::rt::{MethodInfo, ServiceInfo};
+use crate::current::now;
+use crate::descriptors::{MethodInfo, ServiceInfo};
+use crate::origin::Origin;
+use crate::peer::Peer;
+use crate::request::CallParts;
 
 /// Which end of a call this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,8 +41,13 @@ pub struct CallInfo {
 }
 
 impl CallInfo {
-    pub(super) fn new(around: &Arc<Around>, method: u16, side: Side, beside: Beside) -> CallInfo {
-        let Beside { metadata, timeout, extensions, origin } = beside;
+    pub(super) fn new(
+        around: &Arc<Around>,
+        method: u16,
+        side: Side,
+        beside: CallParts,
+    ) -> CallInfo {
+        let CallParts { metadata, timeout, extensions, origin } = beside;
         let (around, began) = (around.clone(), now());
         CallInfo { around, method, side, metadata, timeout, began, extensions, origin }
     }
@@ -132,29 +139,13 @@ impl CallInfo {
     }
 
     /// What its caller or handler is given of it now.
-    pub(super) fn beside(&self) -> Beside {
-        Beside {
+    pub(super) fn beside(&self) -> CallParts {
+        CallParts {
             metadata: self.metadata.clone(),
             timeout: self.timeout,
             extensions: self.extensions.clone(),
             origin: self.origin.clone(),
         }
-    }
-}
-
-/// What goes with a call beside its messages.
-#[derive(Debug, Default)]
-pub(crate) struct Beside {
-    pub(crate) metadata: Metadata,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) extensions: Extensions,
-    pub(crate) origin: Origin,
-}
-
-fn now() -> Time {
-    match here() {
-        Some(local) => local.clock.now(),
-        None => Clock::system().now(),
     }
 }
 

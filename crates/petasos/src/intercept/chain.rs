@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use super::Interceptor;
-use crate::rt::ServiceInfo;
+use crate::descriptors::ServiceInfo;
 
 /// Interceptors, the outermost first. Nothing is allocated if there are none.
 #[derive(Clone, Default)]

@@ -40,7 +40,6 @@
 
 mod call;
 mod chain;
-mod extensions;
 mod message;
 mod metrics;
 mod scope;
@@ -56,16 +55,15 @@ use std::sync::Arc;
 
 use petasos_call::Status;
 
-pub(crate) use call::Beside;
+pub use crate::extensions::Extensions;
 pub use call::{CallInfo, Outcome, Side};
 pub(crate) use chain::{Around, Chain, Hooks};
-pub use extensions::Extensions;
 pub use message::AnyMessage;
 pub use metrics::{LATENCY_BOUNDS, MethodMetrics, Metrics};
 pub(crate) use scope::{CallSpan, Scope};
 #[cfg(feature = "tracing")]
 pub use spans::Tracing;
-pub(crate) use streams::{Later, ReaderScope, Tap, Watched, around_opening, around_streams};
+pub(crate) use streams::{HandlerScope, Later, ReaderScope, Tap, Watched, around_opening};
 pub(crate) use unary::{Intercepted, around_call, around_handler};
 
 /// What runs around calls. All hooks do nothing unless they are written.

@@ -14,7 +14,7 @@ use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
-use super::call::Beside;
+use crate::request::CallParts;
 use crate::timer::{Timekeeper, Timer};
 
 use super::{AnyMessage, Around, BoxFuture, CallInfo, Extensions, Outcome, Side, Step, Way};
@@ -48,11 +48,11 @@ struct Streams {
 pub(crate) struct Scope {
     pub(super) watch: Arc<Watch>,
     /// A client's: who says when the call's time is over. A server's handler is dropped then.
-    timekeeper: Option<Timekeeper>,
+    timekeeper: Option<Arc<dyn Timekeeper>>,
 }
 
 impl Scope {
-    pub(crate) fn new(around: &Arc<Around>, method: u16, side: Side, beside: Beside) -> Scope {
+    pub(crate) fn new(around: &Arc<Around>, method: u16, side: Side, beside: CallParts) -> Scope {
         let info = CallInfo::new(around, method, side, beside);
         let (around, is_over) = (around.clone(), AtomicBool::new(false));
         let streams = Mutex::default();
@@ -61,7 +61,7 @@ impl Scope {
     }
 
     /// A client's, which waits no longer than until its deadline.
-    pub(crate) fn timed_by(mut self, timekeeper: Timekeeper) -> Scope {
+    pub(crate) fn timed_by(mut self, timekeeper: Arc<dyn Timekeeper>) -> Scope {
         self.timekeeper = Some(timekeeper);
         self
     }
@@ -70,7 +70,7 @@ impl Scope {
     ///
     /// # Errors
     /// One has refused the call, or its time is over.
-    pub(super) async fn enter(&mut self) -> Result<Beside, Status> {
+    pub(super) async fn enter(&mut self) -> Result<CallParts, Status> {
         let watch = Arc::get_mut(&mut self.watch).expect("nobody watches before the call begins");
         let Watch { around, info, begun, .. } = watch;
         let mut has_waited = false;
@@ -273,7 +273,7 @@ async fn caught(
         let polled = shielded(|| future.as_mut().poll(cx));
         if let Ok(Poll::Pending) = polled {
             let Some(timer) = &mut timer else { return Poll::Pending };
-            return timer.poll(cx).map(Err);
+            return timer.as_mut().poll(cx).map(Err);
         }
         polled.unwrap_or_else(|panicked| Poll::Ready(Err(panicked)))
     })

@@ -11,11 +11,10 @@ use std::sync::{Arc, OnceLock};
 use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
-use super::call::Beside;
 use super::chain::Hooks;
 use super::scope::{Scope, Watch, within};
 use super::{Outcome, Side, Way};
-use crate::stream::{Sender, Streaming};
+use crate::request::CallParts;
 
 /// Shows the messages of one direction.
 pub(crate) struct Tap {
@@ -73,7 +72,7 @@ pub(crate) type Later = Arc<OnceLock<Tap>>;
 pub(crate) async fn around_opening<E, F>(
     mut scope: Scope,
     first: Option<Later>,
-    open: impl FnOnce(Beside) -> F,
+    open: impl FnOnce(CallParts) -> F,
 ) -> Result<(E, Watched), Status>
 where
     F: Future<Output = Result<E, Status>>,
@@ -101,36 +100,35 @@ where
     }
 }
 
-/// A server's handler of streams.
-pub(crate) async fn around_streams<T, Q, P, F>(
-    (around, method): Hooks,
-    service: Arc<T>,
-    mut requests: Streaming<Q>,
-    mut responses: Sender<P>,
-    handle: impl FnOnce(Arc<T>, Streaming<Q>, Sender<P>) -> F,
-) -> (Arc<T>, Result<(), Status>)
-where
-    Q: Message,
-    P: Message,
-    F: Future<Output = (Arc<T>, Result<(), Status>)>,
-{
-    let mut scope = Scope::new(&around, method, Side::Server, requests.take_beside());
-    let entered = scope.enter().await;
-    let tap = |way| Tap { watch: scope.watch.clone(), way };
-    let (service, result) = match entered {
-        Ok(beside) => {
-            requests.put_beside(beside);
-            requests.tap(tap(Way::Request));
-            responses.tap(tap(Way::Response));
-            within(&scope.watch, handle(service, requests, responses)).await
-        }
-        Err(refused) => {
-            drop((requests, responses));
-            (service, Err(refused))
-        }
-    };
-    // Whatever the handler makes of a message that was refused, the call fails with it.
-    let result = scope.watch.refusal().map_or(result, Err);
-    scope.watch.handled(&result);
-    (service, result)
+/// The hooks of a server's stream.
+pub(crate) struct HandlerScope(Scope);
+
+impl HandlerScope {
+    pub(crate) fn new((around, method): Hooks, parts: CallParts) -> HandlerScope {
+        HandlerScope(Scope::new(&around, method, Side::Server, parts))
+    }
+
+    /// Goes through the interceptors; what is left of the call, with what shows its requests and
+    /// its responses.
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub(crate) async fn enter(&mut self) -> Result<(CallParts, [Tap; 2]), Status> {
+        let parts = self.0.enter().await?;
+        let tap = |way| Tap { watch: self.0.watch.clone(), way };
+        Ok((parts, [tap(Way::Request), tap(Way::Response)]))
+    }
+
+    /// Polls the handler within the span that an interceptor has put beside the call.
+    pub(crate) async fn within<F: Future>(&self, handler: F) -> F::Output {
+        within(&self.0.watch, handler).await
+    }
+
+    /// The handler is done. Whatever it makes of a message that was refused, the call fails with
+    /// that.
+    pub(crate) fn handled(&self, result: Result<(), Status>) -> Result<(), Status> {
+        let result = self.0.watch.refusal().map_or(result, Err);
+        self.0.watch.handled(&result);
+        result
+    }
 }

@@ -73,7 +73,7 @@ where
     P: Message,
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
 {
-    let (message, beside) = request.apart();
+    let (message, beside) = request.into_parts();
     let mut scope = Scope::new(&around, method, Side::Server, beside);
     let entered = match scope.enter().await {
         Ok(beside) => scope.watch.message(Way::Request, &message).map(|()| beside),

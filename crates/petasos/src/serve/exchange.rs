@@ -11,11 +11,11 @@ use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
 
 use crate::codec::{decode, framed, framed_native, unencodable};
 use crate::compression::CameCompressed;
+use crate::extensions::Extensions;
 use crate::home::hub::{Hub, HubParts, respond_in};
-use crate::intercept::{Beside, Extensions};
-use crate::peer::Origin;
+use crate::origin::Origin;
 use crate::recode::{compressed_response, unpacked};
-use crate::request::{More, Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
+use crate::request::{CallParts, More, Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
 
 /// Responses of so many bytes are sent from where they lie.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
@@ -42,7 +42,7 @@ pub(super) fn read_request<Q: Message>(
 
 /// What comes with a request beside its message.
 #[inline]
-pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<Beside, Status> {
+pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<CallParts, Status> {
     let (metadata, mut extensions) = match head.has_tail {
         true => {
             let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
@@ -55,7 +55,7 @@ pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<
     }
     let left = Duration::from_micros(head.time_left_us.into());
     let timeout = (!left.is_zero()).then_some(left);
-    Ok(Beside { metadata, timeout, extensions, origin })
+    Ok(CallParts { metadata, timeout, extensions, origin })
 }
 
 /// R5, R7: answers with a message, and what is beside it.

@@ -12,16 +12,16 @@ use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use petasos_grpc::{BoxFuture, CallEnd, Compression, Routes, ServerCall};
 use petasos_message::{Message, Msg};
 
+use super::around::around_streams;
 use super::{AnyMethod, Placed, Prepared};
-use crate::cancelled::Ends;
 use crate::codec::{decode_protobuf, unencodable};
 use crate::compression::CameCompressed;
-use crate::intercept::{Beside, CallSpan, Hooks, around_handler, around_streams};
-use crate::peer::Origin;
-use crate::request::{More, Request, Response, read_traceparent};
-use crate::server::workers::{self, Workers};
+use crate::intercept::{CallSpan, Hooks, around_handler};
+use crate::origin::{CancelGuard, Origin};
+use crate::request::{CallParts, More, Request, Response, read_traceparent};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
 use crate::stream::{Sender, Sink, Source, Streaming};
+use crate::workers::{self, Workers};
 
 /// The methods of a port, by path.
 pub(crate) struct Router {
@@ -54,7 +54,7 @@ impl Router {
 /// Who calls, and what says when nobody waits for the handler any more, if the handler has that.
 pub(crate) struct Caller {
     origin: Origin,
-    ends: Option<Ends>,
+    ends: Option<CancelGuard>,
 }
 
 impl Routes for Router {
@@ -65,7 +65,7 @@ impl Routes for Router {
             return Box::pin(core::future::ready(()));
         };
         let timeout = call.timeout;
-        let (origin, ends) = Ends::of(Origin::Grpc(call.peer.clone()));
+        let (origin, ends) = CancelGuard::of(Origin::Grpc(call.peer.clone()));
         let Some(workers) = workers else {
             let caller = Caller { origin, ends: Some(ends) };
             let handler = method.serve(call, caller, hooks.clone());
@@ -112,7 +112,7 @@ pub(super) async fn unary<T, Q, P, F>(
             if requests.compression() != Compression::Identity {
                 extensions.insert(CameCompressed);
             }
-            let beside = Beside { metadata, timeout, extensions, origin };
+            let beside = CallParts { metadata, timeout, extensions, origin };
             let request = Request::with(message, beside);
             match hooks {
                 None => run(service, request).await.1,
@@ -155,7 +155,7 @@ where
     let end = responses.split();
     let source = Source::Grpc(Box::new(GrpcSource::of_handler(requests)));
     let extensions = read_traceparent(&metadata);
-    let beside = Beside { metadata, timeout, extensions, origin };
+    let beside = CallParts { metadata, timeout, extensions, origin };
     let requests = Streaming::of_handler(source, beside);
     let responses = Sender::new(Sink::Grpc(GrpcSink::of_handler(responses)));
     match hooks {
@@ -167,11 +167,11 @@ where
     }
 }
 
-/// Ends the call when its handler is done.
+/// CancelGuard the call when its handler is done.
 async fn end_with<T>(
     handler: impl Future<Output = (Arc<T>, Result<(), Status>)>,
     end: CallEnd,
-    _ends: Option<Ends>,
+    _ends: Option<CancelGuard>,
 ) {
     let (_, served) = handler.await;
     end.end(&served.map_or_else(failure, |()| Status::ok()));

@@ -6,7 +6,7 @@ use petasos_message::{Message, recycle};
 
 use super::exchange;
 use crate::codec::decode_in;
-use crate::peer::Origin;
+use crate::origin::Origin;
 use crate::request::Request;
 
 /// The request in a buffer that is its own. One that is compressed may become as long as `limit`.

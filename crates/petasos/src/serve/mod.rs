@@ -1,5 +1,6 @@
 //! Methods as a loop serves them.
 
+mod around;
 mod exchange;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
@@ -13,50 +14,28 @@ use core::future::Future;
 use std::sync::Arc;
 
 use petasos_call::Status;
-use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
 
-use crate::home::ServeError;
-use crate::home::hub::{Hub, HubParts};
+use crate::descriptors::ServiceInfo;
+use crate::home::method::LocalMethod;
 use crate::home::shared::Shared;
-use crate::home::streams::Handling;
+use crate::home::{Runtime, ServeError};
 use crate::intercept::{Chain, Hooks};
 use crate::request::{Request, Response};
-use crate::rt::{Service, ServiceInfo};
-use crate::server::workers::Workers;
+use crate::workers::Workers;
 
-/// A method in a loop: the one virtual call of a request.
-pub(crate) trait LocalMethod {
-    /// Runs the handler of a request as far as it goes.
-    fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Arrived<'_>);
-    /// Starts the handler of a stream.
-    fn open(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: Handling) {
-        unreachable!("streams begin in methods with streams");
-    }
-    /// Goes on with the handler in `slot`, if there is one.
-    fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32);
-    /// Whether a handler waits in `slot`.
-    fn is_waiting(&self, slot: u32) -> bool;
-    /// Drops the handler in `slot`: nobody wants its answer (R11).
-    fn abandon(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32);
-    /// Drops the handler in `slot`, if it is still that of this generation: its time is up (R10).
-    fn expire(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32, generation: u32);
-    /// Drops the handler in `slot`, whose server ends, and answers so if that is possible.
-    fn cut_off(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
-        self.abandon(parts, cx, slot);
-    }
-    /// The method within, if this times it; otherwise this.
-    fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>>;
+/// What can be served: generated for each service.
+pub trait Service {
+    /// The service.
+    fn info(&self) -> &'static ServiceInfo;
+    /// Adds all methods.
+    fn methods(self, methods: &mut Methods);
 }
 
 /// A method, for any number of loops.
 pub(crate) trait AnyMethod: Send + Sync {
     /// For a loop.
     fn local(&self, serving: Serving<'_>) -> Box<dyn LocalMethod>;
-    /// Whether its requests are exchanges of streams.
-    fn is_stream(&self) -> bool {
-        false
-    }
     /// Handles a call that came over gRPC.
     #[cfg(feature = "grpc")]
     fn serve(
@@ -91,6 +70,17 @@ impl Prepared {
         service.methods(&mut methods);
         let methods = methods.into_ordered(info.methods.len()).ok_or(ServeError::Methods)?;
         Ok(Prepared { info, methods })
+    }
+
+    /// Serves all methods in a loop.
+    pub(crate) fn serve_in(&self, runtime: &Runtime, placed: &Placed) -> Result<(), ServeError> {
+        let around = placed.chain.around(self.info);
+        runtime.serve(self.info, |at, shared, kind| {
+            let of = &self.info.methods[at];
+            let workers = placed.workers(self.info.name, of.name);
+            let hooks = around.clone().map(|around| (around, of.index));
+            self.methods[at].local(Serving { shared, kind, workers, hooks })
+        })
     }
 }
 

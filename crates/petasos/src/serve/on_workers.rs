@@ -7,14 +7,14 @@ use std::sync::Arc;
 use petasos_call::Status;
 use petasos_message::Message;
 
-use crate::cancelled::Ends;
 use crate::intercept::CallSpan;
+use crate::origin::CancelGuard;
 use crate::request::Request;
-use crate::server::workers::{Full, Running, Workers};
 use crate::stream::{Sender, Streaming};
+use crate::workers::{Full, Running, Workers};
 
 /// A handler that has been started, and what says when nobody waits for it any more.
-type Started<F> = Result<(Running<F>, Ends), Full>;
+type Started<F> = Result<(Running<F>, CancelGuard), Full>;
 
 /// Starts the handler of a unary call, with a reference of its own to the service.
 pub(super) fn run_unary<T, Q: Message, F>(

@@ -7,18 +7,16 @@ use std::sync::Arc;
 use petasos_call::Status;
 use petasos_message::Message;
 
+use super::around::{Served, around_streams};
 use super::on_workers::{finish, run_streams};
 use super::streams_here::Here;
-use super::{AnyMethod, LocalMethod, Methods, Serving};
+use super::{AnyMethod, Methods, Serving};
 use crate::compression::CameCompressed;
+use crate::home::method::LocalMethod;
 #[cfg(feature = "grpc")]
 use crate::intercept::Hooks;
-use crate::intercept::around_streams;
 use crate::request::{Request, Response};
 use crate::stream::{Sender, Streaming};
-
-/// What a handler gives back, with the service.
-pub(super) type Served<T, R> = (Arc<T>, Result<R, Status>);
 
 impl Methods {
     /// Adds the method with an index whose requests are a stream: `call` runs it, and gives the
@@ -152,10 +150,6 @@ where
                 Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
         }
-    }
-
-    fn is_stream(&self) -> bool {
-        true
     }
 
     #[cfg(feature = "grpc")]

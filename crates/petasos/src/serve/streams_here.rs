@@ -17,13 +17,13 @@ use petasos_call::Status;
 use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
 
-use super::LocalMethod;
-use super::streams::Served;
+use super::around::Served;
 use crate::home::hub::{Due, Hub, HubParts};
 use crate::home::local::Task;
+use crate::home::method::LocalMethod;
 use crate::home::shared::{Shared, TaskWaker};
 use crate::home::streams::{Handling, Key};
-use crate::stream::{Sender, Streaming};
+use crate::stream::{Sender, Sink, Source, Streaming};
 
 /// A method in a loop.
 pub(super) struct Here<T, Q, P, F, C> {
@@ -138,13 +138,17 @@ where
         unreachable!("requests of streams are exchanges");
     }
 
+    fn is_stream(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {
         let Handling { key, requests, responses, beside } = handling;
         let timeout = beside.timeout;
         let now = cx.now();
         let deadline = timeout.map_or(Time::NEVER, |left| now + left);
-        let requests = Streaming::of_handler(requests, beside);
-        let responses = Sender::new(responses);
+        let requests = Streaming::of_handler(Source::Datagrams(requests), beside);
+        let responses = Sender::new(Sink::Datagrams(responses));
         let service = self.spare.take().unwrap_or_else(|| self.service.clone());
         let index = self.take_slot(key, deadline);
         let slot = &mut self.slots[index as usize];

@@ -18,9 +18,10 @@ use petasos_message::{Message, Msg};
 
 use super::exchange::{PLAIN, read_request, respond};
 use super::on_workers::{finish, run_unary};
-use super::{AnyMethod, LocalMethod, Serving, long};
+use super::{AnyMethod, Serving, long};
 use crate::home::hub::{Hub, HubParts, free, kept};
 use crate::home::local::Task;
+use crate::home::method::LocalMethod;
 use crate::home::shared::{Shared, TaskWaker};
 #[cfg(feature = "grpc")]
 use crate::intercept::Hooks;

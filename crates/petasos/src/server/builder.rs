@@ -1,20 +1,20 @@
 //! How servers are made.
 
 use core::time::Duration;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::fmt;
 use std::sync::{Arc, mpsc};
-use std::{fmt, io};
 
-use petasos_endpoint::{Node, NodeError};
+use petasos_endpoint::Node;
 
 use super::Server;
 use super::ended::{Ending, ThreadGuard};
-use super::workers::Workers;
+use super::error::{StartError, find};
+use crate::event_loop::Loop;
 use crate::home::shared::Shared;
-use crate::home::{Loop, LoopConfig, LoopError, Security, ServeError};
+use crate::home::{LoopConfig, LoopError, Security, ServeError};
 use crate::intercept::{Chain, Interceptor};
-use crate::rt::Service;
-use crate::serve::{Placed, Prepared};
+use crate::serve::{Placed, Prepared, Service};
+use crate::workers::Workers;
 
 /// Time for handlers when a signal ends the server, unless told otherwise.
 const GRACE: Duration = Duration::from_secs(30);
@@ -34,38 +34,6 @@ pub enum Placement {
     /// has no thread meanwhile. Calls beyond [`ServerBuilder::worker_calls_max`] are
     /// `RESOURCE_EXHAUSTED`.
     Worker,
-}
-
-/// Why a server did not start. Nothing runs.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The address to listen at cannot be understood or found. The program's fault.
-    #[error("cannot listen at `{0}`: {1}")]
-    Address(String, io::Error),
-    /// A service is not as it should be. The program's fault.
-    #[error(transparent)]
-    Service(#[from] ServeError),
-    /// A method was placed that no service has. The program's fault.
-    #[error("no service of the server has a method `{0}`")]
-    NoSuchMethod(String),
-    /// The gRPC port can be reached from other hosts, and has no TLS: everything would be in the
-    /// clear. Give it certificates, or say that plaintext is wanted.
-    #[cfg(feature = "grpc")]
-    #[error(
-        "gRPC at {0} could be reached from other hosts in the clear: give `GrpcConfig::tls`, or \
-         consent with `Security::Plaintext` or `GrpcConfig::plaintext`"
-    )]
-    GrpcPlaintext(SocketAddr),
-    /// The node could not be started.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// A loop could not be made.
-    #[error(transparent)]
-    Loop(#[from] LoopError),
-    /// The system gave no thread.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[from] io::Error),
 }
 
 /// Makes a [`Server`].
@@ -284,13 +252,6 @@ impl Server {
         self.grpc = Some(port.serve(router, &self.ending)?);
         Ok(self)
     }
-}
-
-/// The address that `text` names.
-pub(super) fn find(text: &str) -> Result<SocketAddr, StartError> {
-    let failed = |error| StartError::Address(text.to_owned(), error);
-    let mut found = text.to_socket_addrs().map_err(failed)?;
-    found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }
 
 /// What each of the threads needs.

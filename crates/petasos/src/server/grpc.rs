@@ -11,8 +11,8 @@ use std::{fmt, io};
 use petasos_grpc::{Drain, GrpcConfig};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::builder::{StartError, find};
 use super::ended::{Ending, ThreadGuard};
+use super::error::{StartError, find};
 use crate::serve::grpc::Router;
 
 /// What a server is to listen for.

@@ -6,15 +6,15 @@
 //! handlers.
 //!
 //! How it ends: the node tells its peers and refuses sessions, and each loop ends as
-//! [`crate::home::Loop::end`] says. The node ends with the last of the threads and the
+//! `Loop::end` says. The node ends with the last of the threads and the
 //! [`Server`].
 
 mod builder;
 mod ended;
+mod error;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod signals;
-pub(crate) mod workers;
 
 use core::fmt;
 use core::time::Duration;
@@ -26,9 +26,10 @@ use petasos_endpoint::Node;
 use crate::home::SlowTurns;
 use crate::home::shared::{Letter, Shared};
 use crate::home::slow::SlowCounts;
-pub use builder::{Placement, ServerBuilder, StartError};
+pub use builder::{Placement, ServerBuilder};
 pub use ended::Ended;
 use ended::Ending;
+pub use error::StartError;
 
 /// A server that runs. Dropping it ends it at once; [`Server::drain`] ends it gracefully.
 pub struct Server {

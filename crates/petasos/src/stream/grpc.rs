@@ -10,11 +10,11 @@ use petasos_grpc::{Compression, FrameReader, FrameWriter};
 use petasos_message::{Message, Msg};
 use tokio::runtime::Handle;
 
-use super::{Ends, First, Incoming, Sink, Source};
+use super::{Ends, Sink, Source};
 use crate::caller::Bound;
-use crate::channel::grpc::{Begun, GrpcChannel, Lease};
-use crate::codec::{decode_protobuf, unencodable};
-use crate::intercept::Beside;
+use crate::codec::{First, Incoming, decode_protobuf, unencodable};
+use crate::grpc_channel::{Begun, GrpcChannel, Lease};
+use crate::request::CallParts;
 
 /// A call on its way to a server.
 pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> + Send>>;
@@ -24,7 +24,7 @@ pub(crate) fn open(
     channel: &GrpcChannel,
     service: &Bound,
     method: u16,
-    head: Beside,
+    head: CallParts,
     first: Option<First>,
 ) -> Result<GrpcOpening, Status> {
     let (path, head) = service.grpc_call(method, head)?;

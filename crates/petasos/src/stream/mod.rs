@@ -20,21 +20,17 @@ mod upload;
 
 use core::task::{Context, Poll};
 
-use petasos_buf::MsgBuf;
-use petasos_call::{Encoding, Metadata, Status};
+use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
-use crate::codec::unencodable;
+use crate::codec::Incoming;
 use crate::home::streams::Port;
 use crate::intercept::Watched;
 use crate::limits::Limits;
-pub(crate) use opening::First;
 pub use opening::Opening;
 pub use sender::Sender;
 pub use streaming::Streaming;
 pub use upload::Upload;
-#[cfg(feature = "grpc")]
-pub(crate) use upload::all_in_status;
 
 /// Where messages come from.
 pub(crate) enum Source {
@@ -81,16 +77,6 @@ impl Ends {
         }
         (sender, streaming)
     }
-}
-
-/// What comes of a stream, in order.
-pub(crate) enum Incoming<T> {
-    /// A client's: the initial metadata. At most once, before messages.
-    Head(Metadata),
-    /// A message.
-    Message(Msg<T>),
-    /// No more follow. At a client the call went well, with these trailing metadata.
-    End(Metadata),
 }
 
 impl Source {
@@ -181,29 +167,5 @@ impl Sink {
             #[cfg(feature = "grpc")]
             Sink::Grpc(sink) => sink.finish(trailers),
         }
-    }
-}
-
-/// A message in an encoding, behind room for heads: as many bytes as asked for, or more.
-pub(crate) struct Encoded {
-    pub(crate) buf: MsgBuf,
-    /// Where the message begins in `buf`.
-    pub(crate) start: usize,
-    pub(crate) encoding: Encoding,
-}
-
-impl Encoded {
-    /// Encodes a message, natively if the peer takes that.
-    pub(crate) fn new<T: Message>(
-        message: Msg<T>,
-        native: bool,
-        room_bytes: usize,
-    ) -> Result<Encoded, Status> {
-        let (encoding, start, image) = match native {
-            true => (Encoding::Native, petasos_message::ROOM_BYTES, Msg::into_native(message)),
-            false => (Encoding::Protobuf, room_bytes, Msg::to_protobuf(&message, room_bytes)),
-        };
-        let buf = image.map_err(unencodable)?.into_message(&[]);
-        Ok(Encoded { buf, start, encoding })
     }
 }

@@ -9,23 +9,21 @@ use core::time::Duration;
 use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::Message;
 
-use super::{Encoded, Ends, Sender, Streaming};
+use super::{Ends, Sender, Sink, Source, Streaming};
 use crate::caller::Bound;
-use crate::channel::Transport;
+use crate::codec::{Encoded, First};
 use crate::compression::ChosenCodec;
 use crate::home::streams::Opened;
-use crate::intercept::{Beside, BoxFuture, Later, around_opening};
+use crate::intercept::{BoxFuture, Later, around_opening};
 use crate::limits::{self, Limits};
-use crate::request::Request;
-
-/// Encodes the only request of a call: natively or not, behind so many bytes of room.
-pub(crate) type First = Box<dyn FnOnce(bool, usize) -> Result<Encoded, Status> + Send>;
+use crate::request::{CallParts, Request};
+use crate::transport::Transport;
 
 /// What is to be called.
 struct Plan {
     service: Bound,
     method: u16,
-    head: Beside,
+    head: CallParts,
     /// The only request, after which the caller's half closes.
     first: Option<First>,
     /// Where that looks for interceptors, if there are any.
@@ -133,7 +131,11 @@ impl Stage {
         refusal.map_or(Ok(()), Err)?;
         match service.transport() {
             Transport::Datagrams(shared) => {
-                Opened::begin(&service, shared, method, head, first).map(Stage::Datagrams)
+                let mut parts = head;
+                let settings = service.settings(method, &mut parts)?;
+                let method = (service.service(), method);
+                let opened = Opened::begin(shared, method, parts, settings, first);
+                Ok(Stage::Datagrams(opened))
             }
             #[cfg(feature = "grpc")]
             Transport::Grpc(channel) => {
@@ -145,7 +147,9 @@ impl Stage {
     /// The ends of a call that has begun.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ends, Status>> {
         match self {
-            Stage::Datagrams(opened) => opened.poll(cx),
+            Stage::Datagrams(opened) => opened.poll(cx).map_ok(|[reader, writer]| {
+                Ends::new(Sink::Datagrams(writer), Source::Datagrams(reader))
+            }),
             #[cfg(feature = "grpc")]
             Stage::Grpc(opening) => opening.as_mut().poll(cx),
             Stage::Around(opening) => opening.as_mut().poll(cx),
@@ -184,7 +188,7 @@ impl Bound {
         method: u16,
         request: Request<Q>,
     ) -> Opening<Streaming<P>> {
-        let (message, head) = request.apart();
+        let (message, head) = request.into_parts();
         let hooks = self.is_intercepted().then(Later::default);
         let seen = hooks.clone();
         let refusal = limits::check("request", &message, self.limits(method).request).err();
@@ -199,17 +203,12 @@ impl Bound {
         Opening::new(plan, |ends| ends.split::<Q, P>().1)
     }
 
-    /// Calls the method with this index, whose requests are a stream.
-    pub fn client_streaming<Q: Message, P: Message>(&self, method: u16) -> super::Upload<Q, P> {
-        super::Upload::new(self.bidirectional(method))
-    }
-
     /// Calls the method with this index, both of whose sides are streams.
     pub fn bidirectional<Q: Message, P: Message>(
         &self,
         method: u16,
     ) -> Opening<(Sender<Q>, Streaming<P>)> {
-        let (service, head) = (self.clone(), Beside::default());
+        let (service, head) = (self.clone(), CallParts::default());
         let plan = Plan { service, method, head, first: None, hooks: None, refusal: None };
         Opening::new(plan, Ends::split)
     }

@@ -9,11 +9,15 @@ use core::time::Duration;
 use petasos_call::{Metadata, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
-use super::{Incoming, Source};
-use crate::cancelled::{Cancelled, Ends};
-use crate::intercept::{Beside, Extensions, ReaderScope, Tap};
+use super::Source;
+use crate::cancelled::Cancelled;
+use crate::codec::Incoming;
+use crate::extensions::Extensions;
+use crate::intercept::{ReaderScope, Tap};
 use crate::limits::{self, BytesMax};
-use crate::peer::{Origin, Peer};
+use crate::origin::{CancelGuard, Origin};
+use crate::peer::Peer;
+use crate::request::CallParts;
 
 /// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
 ///
@@ -46,13 +50,13 @@ struct End {
 impl<T: Message> Streaming<T> {
     /// A client's.
     pub(crate) fn of_call(source: Source) -> Streaming<T> {
-        let beside = Beside::default();
+        let beside = CallParts::default();
         Streaming { has_head: false, ..Streaming::of_handler(source, beside) }
     }
 
     /// A server's, with what came with the call.
-    pub(crate) fn of_handler(source: Source, beside: Beside) -> Streaming<T> {
-        let Beside { metadata: head, timeout, extensions, origin } = beside;
+    pub(crate) fn of_handler(source: Source, beside: CallParts) -> Streaming<T> {
+        let CallParts { metadata: head, timeout, extensions, origin } = beside;
         let (has_head, message) = (true, PhantomData);
         let (tap, scope, bytes_max, ahead, end) = Default::default();
         Streaming {
@@ -87,16 +91,16 @@ impl<T: Message> Streaming<T> {
     }
 
     /// A server's: what goes with the call, taken out.
-    pub(crate) fn take_beside(&mut self) -> Beside {
+    pub(crate) fn take_beside(&mut self) -> CallParts {
         let metadata = core::mem::take(&mut self.head);
         let extensions = core::mem::take(&mut self.extensions);
         let origin = self.origin.clone();
-        Beside { metadata, timeout: self.timeout, extensions, origin }
+        CallParts { metadata, timeout: self.timeout, extensions, origin }
     }
 
     /// A server's: what goes with the call.
-    pub(crate) fn put_beside(&mut self, beside: Beside) {
-        let Beside { metadata, timeout, extensions, .. } = beside;
+    pub(crate) fn put_beside(&mut self, beside: CallParts) {
+        let CallParts { metadata, timeout, extensions, .. } = beside;
         (self.head, self.timeout, self.extensions) = (metadata, timeout, extensions);
     }
 
@@ -176,8 +180,8 @@ impl<T: Message> Streaming<T> {
     }
 
     /// From now on the call is over when what this gives is dropped.
-    pub(crate) fn watch(&mut self) -> Ends {
-        Ends::watch(&mut self.origin)
+    pub(crate) fn watch(&mut self) -> CancelGuard {
+        CancelGuard::watch(&mut self.origin)
     }
 
     /// At a server: where the call belongs in a distributed trace, if it does.

@@ -7,7 +7,8 @@ use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
 use super::{Opening, Sender, Streaming};
-use crate::request::{More, Response};
+use crate::caller::Bound;
+use crate::request::{More, Response, all_in_status};
 
 /// A call whose requests are a stream. It begins with the first [`Upload::send`], or with
 /// [`Upload::finish`]; one that is dropped before it is finished is given up.
@@ -123,16 +124,11 @@ impl<Q: Message, P: Message> Upload<Q, P> {
     }
 }
 
-/// A status with the initial metadata before its own: who has no response has no other place.
-pub(crate) fn all_in_status(mut initial: Metadata, mut status: Status) -> Status {
-    if initial.is_empty() {
-        return status;
+impl Bound {
+    /// Calls the method with this index, whose requests are a stream.
+    pub fn client_streaming<Q: Message, P: Message>(&self, method: u16) -> Upload<Q, P> {
+        Upload::new(self.bidirectional(method))
     }
-    for (key, value) in status.metadata().iter() {
-        initial.append_bytes(key.as_bytes(), value).expect("it was metadata before");
-    }
-    *status.metadata_mut() = initial;
-    status
 }
 
 impl<Q, P> fmt::Debug for Upload<Q, P> {

@@ -3,8 +3,8 @@
 use super::{Payload, Service};
 use crate::caller::{Bound, Unary};
 use crate::channel::Channel;
+use crate::descriptors::{MethodInfo, MethodKind};
 use crate::request::Request;
-use crate::rt::{MethodInfo, MethodKind};
 use crate::stream::{Opening, Sender, Streaming, Upload};
 
 /// Calls a service through a channel. Cheap to clone, and as `Send` as the channel.

@@ -25,12 +25,6 @@
 //! is answered with the server's schema, and finds its methods there by name (R3).
 
 mod client;
-#[rustfmt::skip]
-pub(crate) mod generated;
-mod payload;
-mod service;
 
+pub use crate::dynamic::{NameError, Payload, Service};
 pub use client::{Both, Client, NoSuchMethod};
-pub use generated::Payload;
-pub use service::{NameError, Service};
-pub(crate) use service::{find_by_name, is_untyped};

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use petasos::reflection::client::Conversation;
 use petasos::{Channel, block_on};
+use petasos_reflection::client::Conversation;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than anything takes that works, also on a machine that is busy.

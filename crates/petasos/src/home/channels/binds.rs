@@ -8,11 +8,11 @@ use petasos_call::{
 use petasos_endpoint::{CallError, Completion, Context, Payload, SessionId};
 
 use super::{Bind, ChannelEntry, Channels, Who};
-use crate::channel::schema_of;
+use crate::descriptors::ServiceInfo;
 use crate::home::agree::agreement;
 use crate::home::hub::Hub;
 use crate::home::turn::{Work, failure_of};
-use crate::rt::ServiceInfo;
+use crate::settings::schema_of;
 
 const BIND: u16 = 0;
 

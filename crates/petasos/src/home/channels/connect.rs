@@ -8,10 +8,10 @@ use petasos_base::Time;
 use petasos_call::channel::{Action, PeerIndex};
 use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 
-use super::{ChannelEntry, Channels, Session, Who};
-use crate::channel::ChannelInfo;
+use super::{ChannelEntry, Channels, Session, Who, resolve};
 use crate::home::hub::Hub;
 use crate::home::turn::Work;
+use crate::settings::ChannelInfo;
 
 /// A session that is being opened.
 pub(super) struct Opening {
@@ -40,7 +40,7 @@ impl Channels {
             Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
             Action::Resolve => {
                 let info = entry.info.clone();
-                crate::channel::resolve(&self.shared, channel, info);
+                resolve::resolve(&self.shared, channel, info);
             }
         }
     }

@@ -13,6 +13,7 @@ mod asks;
 mod at_hand;
 mod binds;
 mod connect;
+mod resolve;
 mod settle;
 
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ use petasos_endpoint::SessionId;
 
 use super::away::{At, Outcome};
 use super::shared::{Letter, Shared, loop_gone};
-use crate::channel::ChannelInfo;
+use crate::settings::ChannelInfo;
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
 use at_hand::AtHand;

@@ -21,7 +21,7 @@ use petasos_call::{Codec, Metadata, Status, TraceContext};
 
 use super::piece::Piece;
 use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
-use crate::channel::ChannelShared;
+use crate::home::ChannelShared;
 use crate::home::local::Local;
 use crate::home::shared::Letter;
 use crate::home::thread::LoopThread;

@@ -10,10 +10,9 @@ use petasos_call::{Codec, Status};
 use petasos_endpoint::{Context, Payload};
 use petasos_message::{Message, Msg, buffer};
 
-use crate::codec::{decode, decode_in};
+use crate::codec::{Encoded, decode, decode_in};
 use crate::home::hub::{Hub, free, kept};
 use crate::recode::{SPOKEN, unpacked};
-use crate::stream::Encoded;
 
 /// A message's bytes.
 pub(crate) enum Piece {
@@ -182,7 +181,7 @@ pub(super) fn decoded<T: Message>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::untyped::Payload;
+    use crate::dynamic::Payload;
     use petasos_call::{Code, Encoding};
 
     fn encoded(bytes: &[u8]) -> Encoded {

@@ -4,19 +4,18 @@ use core::task::{Context, Poll, Waker, ready};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{Codec, Failure, Metadata, Status};
+use petasos_call::{Codec, Metadata, Status};
 use petasos_message::{Message, Msg, ROOM_BYTES};
 
 use super::away::{Away, Call};
 use super::piece;
 use super::table::{Event, Form, Key, Queued, Side};
-use crate::caller::{Bound, inherited};
-use crate::channel::ChannelShared;
-use crate::compression::ChosenCodec;
+use crate::codec::{Encoded, First, Incoming};
+use crate::home::ChannelShared;
 use crate::home::local::{Local, at_home};
 use crate::home::shared::Letter;
-use crate::intercept::Beside;
-use crate::stream::{Encoded, Ends, First, Incoming, Sink, Source};
+use crate::request::CallParts;
+use crate::settings::CallSettings;
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
@@ -215,28 +214,16 @@ pub(crate) struct Opened {
 impl Opened {
     /// Begins a call over datagrams.
     pub(crate) fn begin(
-        service: &Bound,
         shared: &ChannelShared,
-        method: u16,
-        head: Beside,
+        method: (u32, u16),
+        parts: CallParts,
+        settings: CallSettings,
         first: Option<First>,
-    ) -> Result<Opened, Status> {
-        let Beside { mut metadata, timeout, extensions, .. } = head;
+    ) -> Opened {
+        let CallParts { metadata, extensions, .. } = parts;
+        let CallSettings { timeout, wait_for_ready, codec, .. } = settings;
         let trace = extensions.get().copied();
-        let mut timeout = timeout.or_else(inherited);
-        let mut wait_for_ready = false;
-        let mut codec = Codec::IDENTITY;
-        if let Some((policy, wanted)) = service.apply(method, &mut metadata) {
-            (wait_for_ready, codec) = (policy.wait_for_ready, wanted);
-            timeout = policy.timeout(timeout);
-        }
-        let codec = ChosenCodec::or(&extensions, codec);
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            // R10: not sent.
-            return Err(Failure::Timeout.status());
-        }
         let (home, channel) = (shared.home.home, shared.channel);
-        let method = (service.service(), method);
         let at = match at_home(home) {
             Some(local) => {
                 let deadline = timeout.map_or(Time::NEVER, |left| local.now() + left);
@@ -254,11 +241,11 @@ impl Opened {
             |(at, side)| Port { home, at, side, form: Form::default(), codecs: Codecs::default() };
         let [reader, writer] = at;
         let ports = [(reader, Side::Reader), (writer, Side::Writer)].map(port);
-        Ok(Opened { ports: Some(ports), first })
+        Opened { ports: Some(ports), first }
     }
 
-    /// Its two ends, once a session has taken it.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ends, Status>> {
+    /// Its two directions, the reader's first, once a session has taken it.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<[Port; 2], Status>> {
         let form = ready!(self.poll_form(cx));
         let [mut reader, mut writer] = self.ports.take().expect("it is asked until it is open");
         let form = form?;
@@ -266,7 +253,7 @@ impl Opened {
         if let Some(first) = self.first.take() {
             writer.send_encoded(first(form.native, ROOM_BYTES)?)?;
         }
-        Poll::Ready(Ok(Ends::new(Sink::Datagrams(writer), Source::Datagrams(reader))))
+        Poll::Ready(Ok([reader, writer]))
     }
 
     fn poll_form(&mut self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {

@@ -13,9 +13,7 @@ use super::piece::{Keeper, Piece, extent};
 use super::port::Port;
 use super::table::{Form, Half, Key, Served, Server, Side, Streams};
 use crate::home::hub::{Due, Hub, HubParts, WAITING_MAX, respond_in};
-use crate::intercept::Beside;
-use crate::request::{TAIL_BYTES_LIMIT, with_trace};
-use crate::stream::{Sink, Source};
+use crate::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
 /// Answers of so many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;
@@ -25,9 +23,9 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// What a handler starts with.
 pub(crate) struct Handling {
     pub(crate) key: Key,
-    pub(crate) requests: Source,
-    pub(crate) responses: Sink,
-    pub(crate) beside: Beside,
+    pub(crate) requests: Port,
+    pub(crate) responses: Port,
+    pub(crate) beside: CallParts,
 }
 
 /// The endpoint's handler of methods with streams.
@@ -192,9 +190,9 @@ fn start(hub: &mut Hub, cx: &mut Context<Hub>, place: u32, kind: u32, form: Form
     let extensions = with_trace(open.trace);
     let handling = Handling {
         key,
-        requests: Source::Datagrams(Port::new(local, key, Side::Reader, form)),
-        responses: Sink::Datagrams(Port::new(local, key, Side::Writer, form)),
-        beside: Beside { metadata: open.metadata, timeout, extensions, origin },
+        requests: Port::new(local, key, Side::Reader, form),
+        responses: Port::new(local, key, Side::Writer, form),
+        beside: CallParts { metadata: open.metadata, timeout, extensions, origin },
     };
     hub.methods[kind as usize].open(&mut hub.parts, cx, handling);
 }

@@ -11,7 +11,7 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_call::Code;
 
 use super::{BUCKETS, CallInfo, LATENCY_BOUNDS, MethodMetrics, Side};
-use crate::rt::ServiceInfo;
+use crate::descriptors::ServiceInfo;
 
 /// Counters by service, side and method.
 #[derive(Default)]

@@ -1,0 +1,169 @@
+//! Follows the addresses under a prefix, for one channel.
+//!
+//! A task reads all keys, watches for changes from there on, and reads them again when there are
+//! some. It runs in a runtime of the process's own, and is aborted with the channel's resolver.
+
+use core::convert::Infallible;
+use core::time::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use petasos::Msg;
+use petasos::Status;
+use tokio::task::JoinHandle;
+
+use super::api::{KVClient, RangeRequest, WatchClient, WatchRequest};
+use super::source::{PATIENCE, Source, longer, over};
+use super::value;
+use petasos::{FoundServers, Request, Resolver, TargetError, background_runtime};
+
+/// The wait after the first failure.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+
+/// Keeps a channel's list of servers up to date for as long as somebody has this.
+#[derive(Debug)]
+struct Follower {
+    known: Arc<Known>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The list that was read last.
+#[derive(Debug, Default)]
+struct Known(Mutex<Option<Vec<SocketAddr>>>);
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<SocketAddr>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Finds a channel's servers under a prefix.
+#[derive(Debug)]
+pub struct EtcdResolver {
+    source: Source,
+    /// Keeps the list up to date, once somebody has asked.
+    follower: Mutex<Option<Follower>>,
+}
+
+impl EtcdResolver {
+    /// The servers that `etcd://HOST:PORT[,HOST:PORT…]/PREFIX` stands for.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn new(target: &str) -> Result<EtcdResolver, TargetError> {
+        let source = Source::of_target(target)?;
+        Ok(EtcdResolver { source, follower: Mutex::default() })
+    }
+}
+
+impl Resolver for EtcdResolver {
+    fn resolve(&self, found: FoundServers) {
+        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(follower) = &*follower {
+            let list = follower.known.lock().clone();
+            list.into_iter().for_each(|list| found.set(Ok(list)));
+            return;
+        }
+        match background_runtime() {
+            Ok(runtime) => {
+                let known = Arc::new(Known::default());
+                let task = runtime.spawn(follow(self.source.clone(), known.clone(), found));
+                *follower = Some(Follower { known, task });
+            }
+            Err(error) => found.set(Err(error)),
+        }
+    }
+}
+
+async fn follow(source: Source, known: Arc<Known>, found: FoundServers) {
+    let mut wait = FIRST_WAIT;
+    loop {
+        let Err(status) = follow_once(&source, &known, &found, &mut wait).await;
+        tracing::warn!(hosts = source.hosts, prefix = source.prefix, %status, "etcd is away");
+        if known.lock().is_none() {
+            found.set(Err(io::Error::other(status)));
+        }
+        tokio::time::sleep(wait).await;
+        wait = longer(wait);
+    }
+}
+
+/// Follows until something fails.
+async fn follow_once(
+    source: &Source,
+    known: &Known,
+    found: &FoundServers,
+    wait: &mut Duration,
+) -> Result<Infallible, Status> {
+    let channel = source.connect().map_err(|error| over(&error.to_string()))?;
+    let keys = KVClient::new(channel.clone());
+    let revision = read(&keys, source, known, found).await?;
+    *wait = FIRST_WAIT;
+    let (mut asks, mut changes) = WatchClient::new(channel).watch().await?;
+    asks.send(watch_from(source, revision + 1)).await?;
+    while let Some(change) = changes.message().await? {
+        if change.canceled() {
+            return Err(over(change.cancel_reason()));
+        }
+        if !change.events().is_empty() {
+            read(&keys, source, known, found).await?;
+        }
+    }
+    Err(over("the watch has ended"))
+}
+
+/// Reads all addresses, and tells them if they are others than before. The store's revision.
+async fn read(
+    keys: &KVClient,
+    source: &Source,
+    known: &Known,
+    found: &FoundServers,
+) -> Result<i64, Status> {
+    let mut range: Msg<RangeRequest> = RangeRequest::new();
+    range.edit().set_key(source.prefix.as_bytes()).set_range_end(&*source.range_end());
+    let answer = keys.range(Request::new(range).with_timeout(PATIENCE)).await?;
+    let mut list = Vec::new();
+    for pair in answer.kvs().iter() {
+        match look_up(pair.value()).await {
+            Ok(addresses) => list.extend(addresses),
+            Err(why) => {
+                let key = pair.key().escape_ascii().to_string();
+                tracing::warn!(key, why, "a value in etcd is no address");
+            }
+        }
+    }
+    let is_new = known.lock().as_ref() != Some(&list);
+    if is_new {
+        *known.lock() = Some(list.clone());
+        found.set(Ok(list));
+    }
+    Ok(answer.header().map_or(0, |header| header.revision()))
+}
+
+/// Asks for the changes from a revision on.
+fn watch_from(source: &Source, revision: i64) -> Msg<WatchRequest> {
+    let mut ask = WatchRequest::new();
+    let (key, end) = (source.prefix.as_bytes(), source.range_end());
+    let mut edit = ask.edit();
+    edit.create_request_mut().set_key(key).set_range_end(&*end).set_start_revision(revision);
+    ask
+}
+
+/// The addresses that a value stands for.
+async fn look_up(text: &[u8]) -> Result<Vec<SocketAddr>, String> {
+    let address = value::address(text).ok_or("neither host:port nor JSON with Addr")?;
+    let found = tokio::net::lookup_host(address).await.map_err(|error| error.to_string())?;
+    let mut found: Vec<SocketAddr> = found.collect();
+    // One server should not seem to be two: addresses of IPv4 count, if there are any.
+    if found.iter().any(SocketAddr::is_ipv4) {
+        found.retain(SocketAddr::is_ipv4);
+    }
+    Ok(found)
+}

@@ -1,0 +1,35 @@
+//! Servers whose addresses are in etcd: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`.
+//!
+//! Each key under `PREFIX/` has a server's address as its value: `host:port`, or what gRPC's naming
+//! for etcd writes, a JSON object with the address in `Addr`. A channel with such a target reads
+//! them and watches for changes. While etcd cannot be reached, the list that was known last
+//! stays. A server puts itself there with a [`Registration`].
+//!
+//! etcd (3.4 or later) is spoken with over gRPC, in the clear; `proto/etcd/rpc.proto` is the part
+//! of its API that is used, and [`api`] what was made from it.
+//!
+//! What etcd says is not trusted: a value that is no address is passed over, with a warning.
+
+mod follow;
+pub mod api {
+    //! The part of etcd's API that is used here.
+    pub use super::generated::*;
+}
+#[rustfmt::skip]
+mod generated;
+mod register;
+mod source;
+mod value;
+
+use petasos::{Channel, ChannelBuilder, TargetError};
+
+pub use follow::EtcdResolver;
+pub use register::{RegisterError, Registration};
+
+/// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`.
+///
+/// # Errors
+/// The target is not of this form.
+pub fn channel(target: &str) -> Result<ChannelBuilder, TargetError> {
+    Ok(Channel::builder(target).resolver(EtcdResolver::new(target)?))
+}

@@ -1,0 +1,40 @@
+//! Unary calls whose policy limits their messages.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+
+use petasos_call::Status;
+use petasos_message::Message;
+
+use super::Unary;
+use crate::limits::{BytesMax, Limits, check};
+use crate::request::{Request, Response};
+
+/// A unary call whose response may be too long.
+pub(crate) struct Limited<P> {
+    call: Unary<P>,
+    bytes_max: BytesMax,
+}
+
+impl<P: Message> Limited<P> {
+    /// A call within these limits, which `begin` begins.
+    ///
+    /// # Errors
+    /// Its request is too long.
+    #[cold]
+    pub(super) fn new<Q: Message>(
+        limits: Limits,
+        request: Request<Q>,
+        begin: impl FnOnce(Request<Q>) -> Unary<P>,
+    ) -> Result<Limited<P>, Status> {
+        check("request", request.message(), limits.request)?;
+        Ok(Limited { call: begin(request), bytes_max: limits.response })
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
+        let response = ready!(Pin::new(&mut self.call).poll(cx))?;
+        check("response", response.message(), self.bytes_max)?;
+        Poll::Ready(Ok(response))
+    }
+}

@@ -1,0 +1,40 @@
+//! What channels are over.
+
+use core::fmt;
+use std::sync::Arc;
+
+#[cfg(feature = "grpc")]
+use crate::grpc_channel::GrpcChannel;
+use crate::home::ChannelShared;
+use crate::timer::Timekeeper;
+
+/// What a channel is over.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    /// Datagrams and shared memory, by way of a loop.
+    Datagrams(Arc<ChannelShared>),
+    /// HTTP/2.
+    #[cfg(feature = "grpc")]
+    Grpc(GrpcChannel),
+}
+
+impl Transport {
+    /// Who keeps the time of a channel's calls.
+    pub(crate) fn timekeeper(&self) -> Arc<dyn Timekeeper> {
+        match self {
+            Transport::Datagrams(shared) => shared.home.clone(),
+            #[cfg(feature = "grpc")]
+            Transport::Grpc(channel) => channel.timekeeper(),
+        }
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Transport::Datagrams(shared) => write!(f, "{:?}", shared.info.servers),
+            #[cfg(feature = "grpc")]
+            Transport::Grpc(channel) => write!(f, "{:?}", channel.targets()),
+        }
+    }
+}
