@@ -252,7 +252,7 @@ impl Code<'_> {
         text.line(format!("/// Calls {}.", link_to_one("trait", name)));
         text.line("#[derive(Clone)]");
         text.open(format!("pub struct {client} {{"));
-        text.line("service: calls::Bound,");
+        text.line("service: calls::ServiceClient,");
         text.close("}");
         text.blank();
         text.open(format!("impl {client} {{"));

@@ -1061,7 +1061,7 @@ mod generated {
     /// Calls a [`KV`].
     #[derive(Clone)]
     pub struct KVClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl KVClient {
@@ -1183,7 +1183,7 @@ mod generated {
     /// Calls a [`Lease`].
     #[derive(Clone)]
     pub struct LeaseClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl LeaseClient {
@@ -1276,7 +1276,7 @@ mod generated {
     /// Calls a [`Watch`].
     #[derive(Clone)]
     pub struct WatchClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl WatchClient {

@@ -251,7 +251,7 @@ mod generated {
     /// Calls a [`Health`].
     #[derive(Clone)]
     pub struct HealthClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl HealthClient {

@@ -41,7 +41,7 @@ use crate::transport::Transport;
 
 /// A service on a channel: what clients of generated code hold.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct ServiceClient {
     transport: Transport,
     service: u32,
     defaults: Option<Arc<ServiceDefaults>>,
@@ -52,14 +52,14 @@ pub struct Bound {
     paths: Option<Arc<[petasos_grpc::MethodPath]>>,
 }
 
-impl Bound {
+impl ServiceClient {
     pub(crate) fn new(
         transport: Transport,
         service: u32,
         defaults: Option<Arc<ServiceDefaults>>,
         around: Option<Arc<Around>>,
-    ) -> Bound {
-        Bound {
+    ) -> ServiceClient {
+        ServiceClient {
             transport,
             service,
             defaults,
@@ -76,13 +76,13 @@ impl Bound {
         info: &'static ServiceInfo,
         defaults: Option<Arc<ServiceDefaults>>,
         around: Option<Arc<Around>>,
-    ) -> Bound {
+    ) -> ServiceClient {
         let path = |method: &MethodInfo| {
             let path = petasos_grpc::MethodPath::new(&format!("/{}/{}", info.name, method.name));
             path.expect("protobuf's names can stand in a path")
         };
         let paths = Some(info.methods.iter().map(path).collect());
-        Bound { transport, service: 0, defaults, around, paths }
+        ServiceClient { transport, service: 0, defaults, around, paths }
     }
 
     /// Over gRPC: what a call of a method begins with, and its path.

@@ -51,7 +51,7 @@ mod transport;
 pub mod untyped;
 mod workers;
 
-pub use caller::{Bound, Unary};
+pub use caller::{ServiceClient, Unary};
 pub use cancelled::Cancelled;
 pub use channel::{Channel, ChannelBuilder, ConnectError};
 pub use event_loop::Loop;

@@ -1,6 +1,6 @@
 //! What generated services refer to. Programs use it through them.
 
-pub use crate::caller::{Bound, Unary};
+pub use crate::caller::{ServiceClient, Unary};
 pub use crate::channel::Channel;
 pub use crate::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
 pub use crate::request::{Request, Response};

@@ -6,7 +6,7 @@ mod hooks;
 use greeter::generated::{GreeterClient, GreeterServer};
 use greeter::*;
 use hooks::*;
-use petasos::intercept::{CallInfo, Interceptor, Outcome, Side, Step, Way};
+use petasos::intercept::{CallInfo, Direction, Interceptor, Outcome, Side, Step};
 use petasos::{Code, Loop, Request, Status};
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_base::{Clock, VirtualClock};
@@ -113,10 +113,10 @@ fn a_refusal_reaches_the_caller_and_no_handler_runs() {
 #[test]
 fn messages_are_refused_either_way() {
     for side in [Side::Client, Side::Server] {
-        for (way, ran) in [(Way::Request, 0), (Way::Response, 1)] {
+        for (direction, ran) in [(Direction::Request, 0), (Direction::Response, 1)] {
             for (how, code) in [
-                (How::RefuseMessage(way), Code::PermissionDenied),
-                (How::PanicAtMessage(way), Code::Internal),
+                (How::RefuseMessage(direction), Code::PermissionDenied),
+                (How::PanicAtMessage(direction), Code::Internal),
             ] {
                 let (told, lines, begun) = misbehaving(side, how);
                 assert_eq!((told, begun), (code, ran), "{side:?} {how:?}");

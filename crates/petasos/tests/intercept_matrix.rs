@@ -13,7 +13,7 @@ use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
 use flow::{asking, chunk, plan};
 use hooks::*;
 use petasos::grpc::GrpcConfig;
-use petasos::intercept::{Extensions, Side, Way};
+use petasos::intercept::{Direction, Extensions, Side};
 use petasos::{Channel, Code, Request, Response, Sender, Server, Status, Streaming};
 use until::until;
 
@@ -306,10 +306,10 @@ fn who_gives_up_a_call_that_waits_for_an_interceptor_ends_it() {
 #[test]
 fn messages_are_refused_either_way() {
     run(async {
-        for way in [Way::Request, Way::Response] {
+        for direction in [Direction::Request, Direction::Response] {
             for (how, code) in [
-                (How::RefuseMessage(way), Code::PermissionDenied),
-                (How::PanicAtMessage(way), Code::Internal),
+                (How::RefuseMessage(direction), Code::PermissionDenied),
+                (How::PanicAtMessage(direction), Code::Internal),
             ] {
                 for side in SIDES {
                     for (transport, world) in worlds(side, how).await {

@@ -615,7 +615,7 @@ mod generated {
     /// Calls a [`ServerReflection`].
     #[derive(Clone)]
     pub struct ServerReflectionClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl ServerReflectionClient {

@@ -300,7 +300,7 @@ mod generated {
     /// Calls a [`Later`].
     #[derive(Clone)]
     pub struct LaterClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl LaterClient {
@@ -424,7 +424,7 @@ mod generated {
     /// Calls a [`RouteGuide`].
     #[derive(Clone)]
     pub struct RouteGuideClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl RouteGuideClient {

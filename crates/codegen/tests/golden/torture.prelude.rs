@@ -444,7 +444,7 @@ mod generated {
     /// Calls a [`Calls`].
     #[derive(Clone)]
     pub struct CallsClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl CallsClient {

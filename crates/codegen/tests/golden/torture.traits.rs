@@ -330,7 +330,7 @@ mod generated {
     /// Calls an [`Arc`].
     #[derive(Clone)]
     pub struct ArcClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl ArcClient {
@@ -406,7 +406,7 @@ mod generated {
     /// Calls a [`T`].
     #[derive(Clone)]
     pub struct TClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl TClient {

@@ -456,7 +456,7 @@ mod generated {
     /// Calls a [`RouteGuide`].
     #[derive(Clone)]
     pub struct RouteGuideClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl RouteGuideClient {

@@ -10,7 +10,7 @@ mod builder;
 use core::fmt;
 use std::sync::Arc;
 
-use crate::caller::Bound;
+use crate::caller::ServiceClient;
 use crate::descriptors::ServiceInfo;
 use crate::home::ChannelShared;
 use crate::intercept::{Chain, Interceptor};
@@ -40,18 +40,18 @@ impl Channel {
     }
 
     /// The service, called over this channel.
-    pub fn bind(&self, service: &'static ServiceInfo) -> Bound {
+    pub fn bind(&self, service: &'static ServiceInfo) -> ServiceClient {
         match &self.transport {
             Transport::Datagrams(shared) => {
                 let (place, defaults) = shared.info.place(service);
                 let around = self.chain.around(service);
-                Bound::new(self.transport.clone(), place, defaults, around)
+                ServiceClient::new(self.transport.clone(), place, defaults, around)
             }
             #[cfg(feature = "grpc")]
             Transport::Grpc(channel) => {
                 let defaults = channel.defaults().map(|defaults| defaults.of(service));
                 let around = self.chain.around_grpc(service);
-                Bound::over_grpc(self.transport.clone(), service, defaults, around)
+                ServiceClient::over_grpc(self.transport.clone(), service, defaults, around)
             }
         }
     }

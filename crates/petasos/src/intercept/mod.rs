@@ -82,8 +82,13 @@ pub trait Interceptor: Send + Sync + 'static {
     ///
     /// # Errors
     /// The call ends with this status, and the message goes no farther.
-    fn message(&self, call: &CallInfo, way: Way, message: AnyMessage<'_>) -> Result<(), Status> {
-        let _ = (call, way, message);
+    fn message(
+        &self,
+        call: &CallInfo,
+        direction: Direction,
+        message: AnyMessage<'_>,
+    ) -> Result<(), Status> {
+        let _ = (call, direction, message);
         Ok(())
     }
 
@@ -99,8 +104,13 @@ impl<T: Interceptor + ?Sized> Interceptor for Arc<T> {
         (**self).call(call)
     }
 
-    fn message(&self, call: &CallInfo, way: Way, message: AnyMessage<'_>) -> Result<(), Status> {
-        (**self).message(call, way, message)
+    fn message(
+        &self,
+        call: &CallInfo,
+        direction: Direction,
+        message: AnyMessage<'_>,
+    ) -> Result<(), Status> {
+        (**self).message(call, direction, message)
     }
 
     fn ended(&self, call: &CallInfo, outcome: &Outcome<'_>) {
@@ -142,7 +152,7 @@ impl fmt::Debug for Step<'_> {
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// To the server.
     Request,
     /// To the client.

@@ -17,7 +17,7 @@ use petasos_message::{Message, Msg};
 use crate::request::CallParts;
 use crate::timer::{Timekeeper, Timer};
 
-use super::{AnyMessage, Around, BoxFuture, CallInfo, Extensions, Outcome, Side, Step, Way};
+use super::{AnyMessage, Around, BoxFuture, CallInfo, Direction, Extensions, Outcome, Side, Step};
 
 /// A client's deadline is its call's; a server's is kept to a millisecond where it is kept.
 const SLACK: core::time::Duration = core::time::Duration::from_millis(1);
@@ -116,15 +116,19 @@ impl Watch {
     ///
     /// # Errors
     /// One of the interceptors refuses it.
-    pub(super) fn message<T: Message>(&self, way: Way, message: &Msg<T>) -> Result<(), Status> {
+    pub(super) fn message<T: Message>(
+        &self,
+        direction: Direction,
+        message: &Msg<T>,
+    ) -> Result<(), Status> {
         let seen = AnyMessage::new(message);
         let list = &self.around.chain.list()[..self.begun];
         let show = |interceptor: &Arc<dyn super::Interceptor>| {
-            shielded(|| interceptor.message(&self.info, way, seen))?
+            shielded(|| interceptor.message(&self.info, direction, seen))?
         };
-        match way {
-            Way::Request => list.iter().try_for_each(show),
-            Way::Response => list.iter().rev().try_for_each(show),
+        match direction {
+            Direction::Request => list.iter().try_for_each(show),
+            Direction::Response => list.iter().rev().try_for_each(show),
         }
     }
 

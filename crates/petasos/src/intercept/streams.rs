@@ -13,13 +13,13 @@ use petasos_message::{Message, Msg};
 
 use super::chain::Hooks;
 use super::scope::{Scope, Watch, within};
-use super::{Outcome, Side, Way};
+use super::{Direction, Outcome, Side};
 use crate::request::CallParts;
 
 /// Shows the messages of one direction.
 pub(crate) struct Tap {
     watch: Arc<Watch>,
-    way: Way,
+    direction: Direction,
 }
 
 impl Tap {
@@ -31,7 +31,7 @@ impl Tap {
         if let Some(refusal) = self.watch.refusal() {
             return Err(refusal);
         }
-        let shown = self.watch.message(self.way, message);
+        let shown = self.watch.message(self.direction, message);
         shown.inspect_err(|refusal| self.watch.refuse(refusal))
     }
 
@@ -78,11 +78,11 @@ where
     F: Future<Output = Result<E, Status>>,
 {
     let entered = scope.enter().await;
-    let tap = |way| Tap { watch: scope.watch.clone(), way };
+    let tap = |direction| Tap { watch: scope.watch.clone(), direction };
     let opened = match entered {
         Ok(beside) => {
             if let Some(first) = first {
-                let _ = first.set(tap(Way::Request));
+                let _ = first.set(tap(Direction::Request));
             }
             open(beside).await
         }
@@ -90,7 +90,7 @@ where
     };
     match opened {
         Ok(ends) => {
-            let (reader, writer) = (tap(Way::Response), tap(Way::Request));
+            let (reader, writer) = (tap(Direction::Response), tap(Direction::Request));
             Ok((ends, Watched { scope: ReaderScope(scope), reader, writer }))
         }
         Err(status) => {
@@ -115,8 +115,8 @@ impl HandlerScope {
     /// The call is refused.
     pub(crate) async fn enter(&mut self) -> Result<(CallParts, [Tap; 2]), Status> {
         let parts = self.0.enter().await?;
-        let tap = |way| Tap { watch: self.0.watch.clone(), way };
-        Ok((parts, [tap(Way::Request), tap(Way::Response)]))
+        let tap = |direction| Tap { watch: self.0.watch.clone(), direction };
+        Ok((parts, [tap(Direction::Request), tap(Direction::Response)]))
     }
 
     /// Polls the handler within the span that an interceptor has put beside the call.

@@ -8,7 +8,7 @@ use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
 
 use super::scope::{Scope, within};
-use super::{Around, BoxFuture, Outcome, Side, Way};
+use super::{Around, BoxFuture, Direction, Outcome, Side};
 use crate::request::{Request, Response};
 
 /// A client's call: `begin` begins what is around nothing.
@@ -24,9 +24,9 @@ where
 {
     let outcome = async {
         let beside = scope.enter().await?;
-        scope.watch.message(Way::Request, &message)?;
+        scope.watch.message(Direction::Request, &message)?;
         let response = begin(Request::with(message, beside)).await?;
-        scope.watch.message(Way::Response, response.message())?;
+        scope.watch.message(Direction::Response, response.message())?;
         Ok(response)
     };
     let outcome = outcome.await;
@@ -76,7 +76,7 @@ where
     let (message, beside) = request.into_parts();
     let mut scope = Scope::new(&around, method, Side::Server, beside);
     let entered = match scope.enter().await {
-        Ok(beside) => scope.watch.message(Way::Request, &message).map(|()| beside),
+        Ok(beside) => scope.watch.message(Direction::Request, &message).map(|()| beside),
         refused => refused,
     };
     let (service, outcome) = match entered {
@@ -87,7 +87,7 @@ where
         Err(refused) => (service, Err(refused)),
     };
     let outcome = outcome.and_then(|response| {
-        scope.watch.message(Way::Response, response.message())?;
+        scope.watch.message(Direction::Response, response.message())?;
         Ok(response)
     });
     tell(&scope, &outcome);

@@ -194,12 +194,12 @@ impl ServerBuilder {
         #[cfg(feature = "grpc")]
         let port = self.grpc.map(|mut asked| {
             asked.config.plaintext |= consents;
-            super::grpc::Bound::new(asked, self.grpc_threads)
+            super::grpc::BoundPort::new(asked, self.grpc_threads)
         });
         #[cfg(feature = "grpc")]
         let port = port.transpose()?;
         #[cfg(feature = "grpc")]
-        let ports = port.as_ref().map_or(0, super::grpc::Bound::count);
+        let ports = port.as_ref().map_or(0, super::grpc::BoundPort::count);
         #[cfg(not(feature = "grpc"))]
         let ports = 0;
         let (setup, ending) = (Arc::new(setup), Arc::new(Ending::new(self.loops + ports)));
@@ -247,7 +247,11 @@ impl fmt::Debug for ServerBuilder {
 #[cfg(feature = "grpc")]
 impl Server {
     /// Also serves a port.
-    fn with_grpc(mut self, port: super::grpc::Bound, setup: &Setup) -> Result<Server, StartError> {
+    fn with_grpc(
+        mut self,
+        port: super::grpc::BoundPort,
+        setup: &Setup,
+    ) -> Result<Server, StartError> {
         let router = crate::serve::grpc::Router::new(&setup.services, &setup.placed);
         self.grpc = Some(port.serve(router, &self.ending)?);
         Ok(self)

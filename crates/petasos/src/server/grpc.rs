@@ -22,7 +22,7 @@ pub(super) struct Asked {
 }
 
 /// A port that is bound and does not serve yet.
-pub(super) struct Bound {
+pub(super) struct BoundPort {
     listener: TcpListener,
     config: GrpcConfig,
     place: Place,
@@ -40,9 +40,9 @@ pub(super) struct Port {
     drain: Drain,
 }
 
-impl Bound {
+impl BoundPort {
     /// Binds; on `threads` threads unless there is a runtime.
-    pub(super) fn new(asked: Asked, threads: usize) -> Result<Bound, StartError> {
+    pub(super) fn new(asked: Asked, threads: usize) -> Result<BoundPort, StartError> {
         let address = find(&asked.address)?;
         if asked.config.forbids(address.ip()) {
             return Err(StartError::GrpcPlaintext(address));
@@ -61,7 +61,7 @@ impl Bound {
                 Place::Own((0..threads.max(1)).map(new).collect::<io::Result<_>>()?)
             }
         };
-        Ok(Bound { listener, config: asked.config, place })
+        Ok(BoundPort { listener, config: asked.config, place })
     }
 
     /// Threads, or tasks, whose end is awaited.
@@ -76,7 +76,7 @@ impl Bound {
     pub(super) fn serve(self, router: Router, ending: &Arc<Ending>) -> io::Result<Port> {
         let address = self.listener.local_addr()?;
         let (router, drain) = (Arc::new(router), Drain::new());
-        let Bound { listener, config, place } = self;
+        let BoundPort { listener, config, place } = self;
         let run = |listener: TcpListener| {
             let (router, config, drain) = (router.clone(), config.clone(), drain.clone());
             let ending = ending.clone();

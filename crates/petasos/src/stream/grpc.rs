@@ -11,7 +11,7 @@ use petasos_message::{Message, Msg};
 use tokio::runtime::Handle;
 
 use super::{Ends, Sink, Source};
-use crate::caller::Bound;
+use crate::caller::ServiceClient;
 use crate::codec::{First, Incoming, decode_protobuf, unencodable};
 use crate::grpc_channel::{Begun, GrpcChannel, Lease};
 use crate::request::CallParts;
@@ -22,7 +22,7 @@ pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> 
 /// Begins a call when what this gives is polled, by whoever does.
 pub(crate) fn open(
     channel: &GrpcChannel,
-    service: &Bound,
+    service: &ServiceClient,
     method: u16,
     head: CallParts,
     first: Option<First>,

@@ -10,7 +10,7 @@ use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::Message;
 
 use super::{Ends, Sender, Sink, Source, Streaming};
-use crate::caller::Bound;
+use crate::caller::ServiceClient;
 use crate::codec::{Encoded, First};
 use crate::compression::ChosenCodec;
 use crate::home::streams::Opened;
@@ -21,7 +21,7 @@ use crate::transport::Transport;
 
 /// What is to be called.
 struct Plan {
-    service: Bound,
+    service: ServiceClient,
     method: u16,
     head: CallParts,
     /// The only request, after which the caller's half closes.
@@ -181,7 +181,7 @@ impl<O> fmt::Debug for Opening<O> {
     }
 }
 
-impl Bound {
+impl ServiceClient {
     /// Calls the method with this index, whose responses are a stream.
     pub fn server_streaming<Q: Message, P: Message>(
         &self,

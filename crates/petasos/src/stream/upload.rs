@@ -7,7 +7,7 @@ use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::{Message, Msg};
 
 use super::{Opening, Sender, Streaming};
-use crate::caller::Bound;
+use crate::caller::ServiceClient;
 use crate::request::{More, Response, all_in_status};
 
 /// A call whose requests are a stream. It begins with the first [`Upload::send`], or with
@@ -124,7 +124,7 @@ impl<Q: Message, P: Message> Upload<Q, P> {
     }
 }
 
-impl Bound {
+impl ServiceClient {
     /// Calls the method with this index, whose requests are a stream.
     pub fn client_streaming<Q: Message, P: Message>(&self, method: u16) -> Upload<Q, P> {
         Upload::new(self.bidirectional(method))

@@ -1,7 +1,7 @@
 //! Calls of services that are known at run time.
 
 use super::{Payload, Service};
-use crate::caller::{Bound, Unary};
+use crate::caller::{ServiceClient, Unary};
 use crate::channel::Channel;
 use crate::descriptors::{MethodInfo, MethodKind};
 use crate::request::Request;
@@ -11,7 +11,7 @@ use crate::stream::{Opening, Sender, Streaming, Upload};
 #[derive(Clone, Debug)]
 pub struct Client {
     service: Service,
-    bound: Bound,
+    bound: ServiceClient,
 }
 
 /// The service is not known to have such a method, or only one of another kind. The program's

@@ -310,7 +310,7 @@ mod generated {
     /// Calls a [`Flow`].
     #[derive(Clone)]
     pub struct FlowClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl FlowClient {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use petasos::Status;
-use petasos::intercept::{AnyMessage, CallInfo, Interceptor, Outcome, Side, Step, Way};
+use petasos::intercept::{AnyMessage, CallInfo, Direction, Interceptor, Outcome, Side, Step};
 
 /// What happened, in order, for all interceptors of a test.
 #[derive(Clone, Default)]
@@ -55,8 +55,8 @@ pub enum How {
     Yield,
     WaitAndRefuse,
     WaitAndPanic,
-    RefuseMessage(Way),
-    PanicAtMessage(Way),
+    RefuseMessage(Direction),
+    PanicAtMessage(Direction),
     PanicAtEnd,
 }
 
@@ -121,13 +121,18 @@ impl Interceptor for Spy {
         }
     }
 
-    fn message(&self, _: &CallInfo, way: Way, message: AnyMessage<'_>) -> Result<(), Status> {
+    fn message(
+        &self,
+        _: &CallInfo,
+        direction: Direction,
+        message: AnyMessage<'_>,
+    ) -> Result<(), Status> {
         let (name, bytes) = (message.type_name(), message.protobuf_bytes());
         let name = name.rsplit('.').next().unwrap_or_default();
-        self.note(format!("{way:?} {name} {bytes}"));
+        self.note(format!("{direction:?} {name} {bytes}"));
         match self.how {
-            How::RefuseMessage(at) if at == way => Err(refusal()),
-            How::PanicAtMessage(at) if at == way => panic!("a hook that fails on purpose"),
+            How::RefuseMessage(at) if at == direction => Err(refusal()),
+            How::PanicAtMessage(at) if at == direction => panic!("a hook that fails on purpose"),
             _ => Ok(()),
         }
     }

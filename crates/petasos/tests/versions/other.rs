@@ -141,7 +141,7 @@ mod generated {
     /// Calls a [`Greeter`].
     #[derive(Clone)]
     pub struct GreeterClient {
-        service: calls::Bound,
+        service: calls::ServiceClient,
     }
 
     impl GreeterClient {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use petasos_call::{Code, Status};
 
-use super::{AnyMessage, CallInfo, Interceptor, Outcome, Side, Step, Way};
+use super::{AnyMessage, CallInfo, Direction, Interceptor, Outcome, Side, Step};
 use table::{Counters, Table};
 
 /// Upper bounds of the latency histograms' buckets; one more has what takes longer.
@@ -133,9 +133,14 @@ impl Interceptor for Metrics {
         Step::Continue
     }
 
-    fn message(&self, call: &CallInfo, way: Way, message: AnyMessage<'_>) -> Result<(), Status> {
+    fn message(
+        &self,
+        call: &CallInfo,
+        direction: Direction,
+        message: AnyMessage<'_>,
+    ) -> Result<(), Status> {
         let bytes = if self.counts_bytes { message.protobuf_bytes() as u64 } else { 0 };
-        let is_sent = (way == Way::Request) == (call.side() == Side::Client);
+        let is_sent = (direction == Direction::Request) == (call.side() == Side::Client);
         self.counters(call).message(is_sent, bytes);
         Ok(())
     }
