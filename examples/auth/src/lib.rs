@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use petasos::grpc::GrpcConfig;
 use petasos::intercept::{CallInfo, Interceptor, Step};
-use petasos::{Request, Response, Sender, Server, StartError, Status, health};
+use petasos::{Request, Response, Sender, Server, StartError, Status};
 use petasos_reflection::Reflection;
 
 pub use vault::VaultClient;
@@ -127,7 +127,7 @@ impl Vault for Secrets {
 /// As [`petasos::ServerBuilder::start`].
 pub fn serve() -> Result<Server, StartError> {
     let vault = VaultServer::new(Secrets);
-    let (_, health) = health::service();
+    let (_, health) = petasos_health::service();
     let mut reflection = Reflection::new();
     reflection.describe(&vault);
     reflection.describe(&health);

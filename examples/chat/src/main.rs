@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::{Channel, Sender, Server, Streaming, health};
+use petasos::{Channel, Sender, Server, Streaming};
 use petasos_reflection::Reflection;
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> {
     let room = RoomServer::new(Hall::default());
-    let (_, health) = health::service();
+    let (_, health) = petasos_health::service();
     let mut reflection = Reflection::new();
     reflection.describe(&room);
     reflection.describe(&health);

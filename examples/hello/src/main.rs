@@ -7,7 +7,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use petasos::grpc::GrpcConfig;
-use petasos::{Channel, Request, Response, Server, Status, health, message};
+use petasos::{Channel, Request, Response, Server, Status, message};
 use petasos_reflection::Reflection;
 
 use hello::{Greeter, GreeterClient, GreeterServer, Greeting, Name};
@@ -30,7 +30,7 @@ impl Greeter for Friendly {
 
 fn serve() -> Result<Server, Box<dyn Error>> {
     let greeter = GreeterServer::new(Friendly);
-    let (_, health) = health::service();
+    let (_, health) = petasos_health::service();
     let mut reflection = Reflection::new(); // tells `petasos list` and the like what there is
     reflection.describe(&greeter);
     reflection.describe(&health);

@@ -8,9 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use petasos::{
-    Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on, health,
-};
+use petasos::{Channel, Msg, Request, Response, Sender, Server, Status, Streaming, block_on};
 use petasos_reflection::Reflection;
 
 use routeguide::{
@@ -167,7 +165,7 @@ async fn call(address: &str) -> Result<(), Box<dyn Error>> {
 
 fn serve(address: &str) -> Result<Server, Box<dyn Error>> {
     let guide = RouteGuideServer::new(Guide::new());
-    let (_, health) = health::service();
+    let (_, health) = petasos_health::service();
     let mut reflection = Reflection::new();
     reflection.describe(&guide);
     reflection.describe(&health);
