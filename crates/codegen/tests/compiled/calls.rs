@@ -173,14 +173,14 @@ pub struct Channel;
 
 impl Channel {
     /// Binds a service.
-    pub fn bind(&self, service: &'static ServiceInfo) -> Bound {
-        Bound(service)
+    pub fn bind(&self, service: &'static ServiceInfo) -> ServiceClient {
+        ServiceClient(service)
     }
 }
 
 /// A service that was bound.
 #[derive(Clone)]
-pub struct Bound(&'static ServiceInfo);
+pub struct ServiceClient(&'static ServiceInfo);
 
 /// A call: here, no more than the name of what was called.
 pub struct Call<T>(pub String, pub PhantomData<T>);
@@ -199,7 +199,7 @@ impl<T> Call<T> {
     }
 }
 
-impl Bound {
+impl ServiceClient {
     /// Calls a method.
     pub fn unary<Q: Message, P: Message>(&self, index: u16, _: Request<Q>) -> Unary<P> {
         Call::of(self.0, index)
