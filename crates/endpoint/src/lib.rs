@@ -69,7 +69,7 @@ pub use hooks::Alarm;
 pub use local::{LocalConfig, LocalIo, LocalPolicy};
 pub use node::{
     AttachError, ConnectAndWaitError, ConnectError, Credentials, Node, NodeConfig, NodeError,
-    SessionError, TlsConfig,
+    NodeStats, SessionError, TlsConfig,
 };
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};

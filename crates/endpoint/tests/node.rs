@@ -172,6 +172,53 @@ fn connections_beyond_the_limit_are_closed_and_others_served() {
     while second.connect_and_wait(address, PATIENCE).is_err() {}
 }
 
+/// A connection from another address of this host, which says nothing.
+fn silent(from: [u8; 4], to: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("there are sockets");
+    bind(&socket, &SocketAddr::from((from, 0))).expect("all of 127.0.0.0/8 is this host");
+    connect(&socket, &to).expect("the node listens");
+    TcpStream::from(socket)
+}
+
+/// Issue 10: all connections could come from one address, so that nobody else had any.
+#[test]
+fn issue_10_one_address_leaves_connections_to_others() {
+    let _watchdog = watchdog("connections per address");
+    let listen = Some(SocketAddr::new(localhost(), 0));
+    let limits = NodeConfig { connections_max: 4, ..NodeConfig::default() };
+    let config = NodeConfig { listen, connections_per_address_max: 2, ..limits };
+    let server_node = Node::start(config).expect("loopback has ports");
+    let _server = Server::start(&server_node, localhost());
+    let address = server_node.local_address().expect("it listens");
+    let _hostile: Vec<TcpStream> = (0..20).map(|_| silent([127, 0, 0, 2], address)).collect();
+    while server_node.stats().address_connections_refused < 18 {
+        std::thread::yield_now();
+    }
+    let client_node = node(None);
+    let mut client = client(&client_node, localhost());
+    let session = client.connect_and_wait(address, PATIENCE).expect("there is room for others");
+    echoes(&mut client, session);
+}
+
+/// Issue 10: one address could begin handshakes without end.
+#[test]
+fn issue_10_one_address_begins_no_more_handshakes_than_its_rate() {
+    let _watchdog = watchdog("handshakes per address");
+    let listen = Some(SocketAddr::new(localhost(), 0));
+    let config = NodeConfig { listen, handshakes_per_second: 3, ..NodeConfig::default() };
+    let server_node = Node::start(config).expect("loopback has ports");
+    let _server = Server::start(&server_node, localhost());
+    let address = server_node.local_address().expect("it listens");
+    while server_node.stats().handshakes_refused == 0 {
+        drop(silent([127, 0, 0, 2], address));
+    }
+    let client_node = node(None);
+    let mut client = client(&client_node, localhost());
+    let session = client.connect_and_wait(address, PATIENCE).expect("others have their own rate");
+    echoes(&mut client, session);
+}
+
 #[test]
 fn sessions_fail_with_their_server_and_can_be_had_again() {
     let _watchdog = watchdog("restart");

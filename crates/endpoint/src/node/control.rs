@@ -8,7 +8,7 @@
 mod outcomes;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use core::time::Duration;
@@ -22,12 +22,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
 use super::mail::{Command, Mail};
+use super::quota::{Handshakes, count, source};
 use super::{NodeConfig, SessionError, Shared};
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
 
 /// How long the listener rests after the system could not give a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections that are accepted in one turn: those that stand have theirs in between.
+const ACCEPTS_MAX: usize = 32;
 /// How long a stopping node waits for its goodbyes to arrive.
 const STOP_TIMEOUT: Duration = Duration::from_millis(600);
 
@@ -43,6 +46,8 @@ pub(super) struct Control {
     config: Config,
     hello: Hello,
     connections_max: usize,
+    connections_per_address_max: usize,
+    handshakes: Handshakes,
     clock: Clock,
     now: Time,
     links: BTreeMap<PeerId, Link>,
@@ -76,6 +81,8 @@ impl Control {
             config,
             hello,
             connections_max: settings.connections_max,
+            connections_per_address_max: settings.connections_per_address_max,
+            handshakes: Handshakes::new(settings.handshakes_per_second),
             now: clock.now(),
             clock,
             links: BTreeMap::new(),
@@ -137,25 +144,16 @@ impl Control {
         accepts
     }
 
+    /// Takes new connections, but no more than a turn's.
     fn accept(&mut self) {
-        let Some(listener) = &self.listener else { return };
-        let mut room = self.room_for_peers();
-        loop {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = &self.listener else { return };
             match listener.accept() {
                 // Dropping the stream tells the peer; it may come again.
-                Ok(_) if room == 0 => {}
-                Ok((stream, peer)) => {
-                    let (config, hello) = (self.config, self.hello.clone());
-                    let mut connection = Connection::new(config, Role::Acceptor, hello, self.now);
-                    if self.draining {
-                        connection.drain();
-                    }
-                    if let Ok(link) = Link::accepted(stream, peer, connection, &self.shared.guard) {
-                        self.links.insert(self.next_link, link);
-                        self.next_link += 1;
-                        room -= 1;
-                    }
-                }
+                Ok((stream, peer)) => match self.admits(source(peer.ip())) {
+                    true => self.begin(stream, peer),
+                    false => drop(stream),
+                },
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -167,10 +165,34 @@ impl Control {
         }
     }
 
-    /// How many more connections from other processes may stand.
-    fn room_for_peers(&self) -> usize {
-        let accepted = self.links.values().filter(|link| link.server.is_none()).count();
-        self.connections_max.saturating_sub(accepted)
+    fn begin(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let (config, hello) = (self.config, self.hello.clone());
+        let mut connection = Connection::new(config, Role::Acceptor, hello, self.now);
+        if self.draining {
+            connection.drain();
+        }
+        if let Ok(link) = Link::accepted(stream, peer, connection, &self.shared.guard) {
+            self.links.insert(self.next_link, link);
+            self.next_link += 1;
+        }
+    }
+
+    /// Whether there is room for one more connection from `from`, and it has not begun too many.
+    fn admits(&mut self, from: IpAddr) -> bool {
+        let accepted = self.links.values().filter(|link| link.server.is_none());
+        let (all, of_address) = accepted.fold((0, 0), |(all, of_address), link| {
+            (all + 1, of_address + usize::from(source(link.peer_ip) == from))
+        });
+        let refused = &self.shared.refused;
+        let full = match () {
+            () if of_address >= self.connections_per_address_max => {
+                Some(&refused.address_connections_refused)
+            }
+            () if all >= self.connections_max => Some(&refused.connections_refused),
+            () if !self.handshakes.take(from, self.now) => Some(&refused.handshakes_refused),
+            () => None,
+        };
+        full.inspect(|counter| count(counter)).is_none()
     }
 
     fn on_command(&mut self, command: Command) {

@@ -20,6 +20,7 @@ mod host;
 mod link;
 pub(crate) mod mail;
 mod outside;
+mod quota;
 mod sessions;
 mod tls;
 mod without_rings;
@@ -42,6 +43,7 @@ use guard::Guard;
 pub use guard::{Credentials, TlsConfig};
 use mail::{Command, Mail};
 pub(crate) use outside::Outside;
+pub use quota::NodeStats;
 
 /// Endpoints that one node can have: as many as its hello promises room for.
 const ENDPOINTS_MAX: u16 = 1024;
@@ -61,6 +63,12 @@ pub struct NodeConfig {
     pub connect_timeout: Duration,
     /// Connections from other processes at one time; more are closed at once.
     pub connections_max: usize,
+    /// Of these, from one address (for IPv6, one /64): a process has one connection to another. So
+    /// one host leaves room for others.
+    pub connections_per_address_max: usize,
+    /// Connections that one address may begin per second, as many of them at once. Over TLS each
+    /// costs a handshake.
+    pub handshakes_per_second: u32,
     /// TLS on every control connection, and sealed packets: see [`TlsConfig`]. The peers' nodes
     /// must have it as well.
     pub tls: Option<TlsConfig>,
@@ -83,6 +91,8 @@ impl Default for NodeConfig {
             failure_timeout: control.failure_timeout,
             connect_timeout: control.connect_timeout,
             connections_max: 1024,
+            connections_per_address_max: 256,
+            handshakes_per_second: 256,
             tls: None,
             plaintext: false,
             name: String::new(),
@@ -107,6 +117,8 @@ struct Inner {
 pub(crate) struct Shared {
     pub(crate) commands: Mailbox<Command>,
     pub(crate) guard: Guard,
+    /// What was refused.
+    refused: quota::Counters,
     members: Mutex<Members>,
 }
 
@@ -146,7 +158,12 @@ impl Node {
         let local = listener.as_ref().map(TcpListener::local_addr).transpose();
         let local = local.map_err(|error| failed("read the local address", error))?;
         let commands = Mailbox::new().map_err(|error| failed("open an eventfd", error))?;
-        let shared = Arc::new(Shared { commands, guard, members: Mutex::default() });
+        let shared = Arc::new(Shared {
+            commands,
+            guard,
+            refused: quota::Counters::default(),
+            members: Mutex::default(),
+        });
         let hello = hello(&config, listener.is_some());
         let thread = {
             let shared = shared.clone();
@@ -163,6 +180,11 @@ impl Node {
     /// Where other processes reach this one; `None` if the node does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.inner.local
+    }
+
+    /// What the node has refused so far.
+    pub fn stats(&self) -> NodeStats {
+        self.inner.shared.refused.read()
     }
 
     /// Begins a graceful end: peers are told, new sessions are refused, and every endpoint rejects
