@@ -1,8 +1,8 @@
 //! What one address may take of the control thread, so that others find room.
 //!
 //! An address stands for whoever is behind it: for IPv6 the /64, since a host may choose any
-//! address in its own. TCP has shown that the peer can receive there, so nobody uses up another's quota
-//! from afar.
+//! address in its own. TCP has shown that the peer can receive there, so nobody uses up another's
+//! quota from afar.
 //!
 //! Who may touch what: the control thread owns [`Handshakes`]; anybody may read [`NodeStats`].
 
