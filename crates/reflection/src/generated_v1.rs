@@ -6,9 +6,9 @@ pub use generated::*;
 /// In a module of their own, structs keep their fields to themselves.
 #[allow(clippy::all, dead_code, unused_imports)]
 mod generated {
+    use ::core::future::Future;
     use ::petasos::message as rt;
     use ::petasos::rt as calls;
-    use ::core::future::Future;
     use ::std::sync::Arc;
 
     /// The schema that all this was made from.

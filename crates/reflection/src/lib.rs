@@ -1,9 +1,9 @@
 //! Server reflection by gRPC's protocol, in both of its versions: services like others.
 //!
 //! ```
-//! use petasos::{health, reflection::Reflection};
+//! use petasos_reflection::Reflection;
 //!
-//! let (_, health) = health::service();
+//! let (_, health) = petasos_health::service();
 //! let mut reflection = Reflection::new();
 //! reflection.describe(&health);
 //! let (v1, v1alpha) = reflection.services();
