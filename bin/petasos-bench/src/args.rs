@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use petasos_cli::security::SecurityArgs;
 use petasos_endpoint::{
     Backend, EndpointConfig, FaultConfig, LocalConfig, LocalIo, Optimisations, Polling,
     SessionConfig,
@@ -61,6 +62,9 @@ pub struct BenchArgs {
     /// Measure against a running `petasos serve` at this address, without a floor
     #[arg(long)]
     pub connect: Option<SocketAddr>,
+    /// With `--connect`; given beside these, as clap takes nothing flattened in what is optional
+    #[arg(skip)]
+    pub security: SecurityArgs,
     /// Sessions; each call picks one at random [default: one per 8 requests of the window, each
     /// call on that of the one before]
     #[arg(long)]

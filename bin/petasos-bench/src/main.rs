@@ -33,6 +33,7 @@ mod turns;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use petasos_cli::security::SecurityArgs;
 
 use args::{BenchArgs, Experiment, Transport};
 use contention::ContentionArgs;
@@ -49,6 +50,8 @@ struct Cli {
     measured: Option<BenchArgs>,
     #[command(flatten)]
     contention: ContentionArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 /// Experiments with a command line of their own: in simulation, in networks made for them, or
@@ -70,7 +73,10 @@ fn main() -> ExitCode {
         (Some(Apart::Loss(args)), _) => loss::run(&args),
         (Some(Apart::Lab(args)), _) => lab::run(&args),
         (Some(Apart::Rpc(args)), _) => rpc::run(&args),
-        (None, Some(args)) => measure(&args, &command.contention),
+        (None, Some(args)) => {
+            let args = BenchArgs { security: command.security, ..args };
+            measure(&args, &command.contention)
+        }
         (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
     };
     match outcome {

@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use petasos_base::Clock;
+use petasos_cli::connect;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
+use petasos_cli::transport::TransportArgs;
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
 use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
@@ -20,7 +24,13 @@ pub fn open_client(
     local: SocketAddr,
     server: SocketAddr,
 ) -> Result<(Node, Endpoint<Load>), BenchError> {
-    let node = Node::start(NodeConfig { plaintext: true, ..NodeConfig::default() })?;
+    let security = match args.connect {
+        Some(_) => args.security.clone(),
+        // Both processes are this program's own, in a network of their own or on loopback.
+        None => SecurityArgs::plaintext(),
+    };
+    let config = security.apply(NodeConfig::default())?;
+    let node = Node::start(config).map_err(Failure::from)?;
     let io = args.open(local)?;
     let exact = args.experiment == Experiment::Latency;
     let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
@@ -28,7 +38,9 @@ pub fn open_client(
     let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
     client.attach(&node)?;
     for _ in 0..args.sessions() {
-        let session = client.connect_and_wait(server, Duration::from_secs(5))?;
+        let session = client.connect_and_wait(server, Duration::from_secs(5));
+        let session =
+            session.map_err(|error| connect::failure(server, &error, &TransportArgs::default()))?;
         client.state_mut().sessions.push(session);
     }
     if args.sessions.is_some() {

@@ -31,3 +31,14 @@ fn bench_measures_af_xdp_in_a_network_of_its_own() {
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("--connect"), "{finished:?}");
 }
+
+#[test]
+fn nothing_is_sent_in_the_clear_beyond_this_host_unasked() {
+    // An address for documentation, to which nothing is sent.
+    for experiment in ["latency", "rate", "bandwidth"] {
+        let finished = bench(&[experiment, "--connect", "192.0.2.1:7411", "--seconds", "0.1"]);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        let said = &finished.stderr;
+        assert!(said.contains("is not on this host") && said.contains("--plaintext"), "{said}");
+    }
+}

@@ -1,5 +1,6 @@
 //! `--tls-cert` and its company: how servers and callers guard what they say.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -35,6 +36,21 @@ impl SecurityArgs {
     /// In the clear, wherever that leads: both processes are this program's own.
     pub fn plaintext() -> SecurityArgs {
         SecurityArgs { plaintext: true, ..SecurityArgs::default() }
+    }
+
+    /// The same options as words, for another process of this program on this host.
+    pub fn words(&self) -> Vec<OsString> {
+        let files = [
+            ("--tls-cert", &self.tls_cert),
+            ("--tls-key", &self.tls_key),
+            ("--tls-ca", &self.tls_ca),
+        ];
+        let files = files.into_iter().filter_map(|(option, file)| {
+            Some([OsString::from(option), file.as_ref()?.clone().into_os_string()])
+        });
+        let names = self.allow.iter().map(|name| ["--allow".into(), name.into()]);
+        let plaintext = self.plaintext.then(|| "--plaintext".into());
+        files.chain(names).flatten().chain(plaintext).collect()
     }
 
     /// Adds the settings to a node's.
@@ -137,6 +153,9 @@ mod tests {
         };
         let tls = applied(&all).unwrap().tls.expect("it was asked for");
         assert_eq!(tls.allow.as_deref(), Some(&["a".to_owned()][..]));
+        let words = ["--tls-cert", "f", "--tls-key", "f", "--tls-ca", "f", "--allow", "a"];
+        assert_eq!(all.words(), words);
+        assert_eq!(SecurityArgs::plaintext().words(), ["--plaintext"]);
         let wanting = SecurityArgs { tls_key: None, ..all.clone() };
         assert!(applied(&wanting).unwrap_err().contains("--tls-cert, --tls-key and --tls-ca"));
         let both = SecurityArgs { plaintext: true, ..all };

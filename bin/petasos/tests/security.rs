@@ -125,6 +125,34 @@ fn plaintext_beyond_this_host_takes_consent() {
 }
 
 #[test]
+fn the_demo_sends_nothing_in_the_clear_beyond_this_host_unasked() {
+    let folder = Folder::new("demo-plaintext");
+    let (text, report) = (folder.file("text", b"one\ntwo\n"), folder.path("report"));
+    let demo = ["demo", "--file", &text, "--report", &report];
+    // An address for documentation, to which nothing is sent.
+    let finished = petasos(&[&demo[..], &["--connect", "192.0.2.1:7411"]].concat());
+    let line = finished.failure();
+    assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
+}
+
+#[test]
+fn the_demo_works_with_certificates() {
+    let (folder, authority) = (Folder::new("demo-tls"), Authority::new("one"));
+    let (text, report) = (folder.file("text", b"one\ntwo\n"), folder.path("report"));
+    let own = authority.options(&folder, "server.test");
+    let client = authority.options(&folder, "client.test");
+    let server = Server::start(&words(&own, &["--allow", "client.test"]));
+    let demo = ["demo", "--file", &text, "--report", &report];
+    let connect = ["--connect", &server.address];
+    let run = |options: &[&str]| petasos(&[&demo[..], options].concat());
+    assert!(run(&words(&client, &connect)).success().contains("every byte was right"));
+    let line = run(&connect);
+    assert!(line.failure().contains("give --tls-cert"), "{line:?}");
+    // Without a server that runs, both processes of the demo use the same certificate.
+    assert!(run(&words(&client, &[])).success().contains("every byte was right"));
+}
+
+#[test]
 fn options_that_lack_their_company_are_named() {
     let finished = petasos(&["serve", "--tls-cert", "/nonexistent"]);
     assert!(finished.failure().contains("give --tls-cert, --tls-key and --tls-ca together"));

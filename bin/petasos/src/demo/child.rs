@@ -15,6 +15,7 @@ use petasos_base::Clock;
 
 use crate::output;
 use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
 use petasos_cli::transport::TransportArgs;
 
 /// A running `petasos serve`.
@@ -30,14 +31,17 @@ impl ServerProcess {
     ///
     /// # Errors
     /// If it cannot be started or does not come up.
-    pub fn start(transport: &TransportArgs, memory_bytes: usize) -> Result<ServerProcess, Failure> {
+    pub fn start(
+        transport: &TransportArgs,
+        security: &SecurityArgs,
+        memory_bytes: usize,
+    ) -> Result<ServerProcess, Failure> {
         let program = std::env::current_exe();
         let program = program.map_err(|e| Failure::new(format!("cannot find myself: {e}")))?;
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"]);
         command.arg("--memory-max").arg(memory_bytes.to_string());
-        // Beyond loopback, packets of some transports take the interface's own address.
-        command.arg("--plaintext").args(transport.words());
+        command.args(security.words()).args(transport.words());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = command.spawn();
         let mut child =

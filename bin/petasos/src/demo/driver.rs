@@ -50,12 +50,13 @@ impl<'t> Driver<'t> {
     /// Why the last of them did not.
     pub fn connect(
         transport: &TransportArgs,
+        security: &SecurityArgs,
         servers: &[SocketAddr],
         text: &'t [u8],
     ) -> Result<Driver<'t>, Failure> {
         let mut last = Failure::new("there is no address to connect to");
         for server in servers {
-            match Driver::connect_to(transport, *server, text) {
+            match Driver::connect_to(transport, security, *server, text) {
                 Ok(driver) => return Ok(driver),
                 Err(failure) => last = failure,
             }
@@ -65,6 +66,7 @@ impl<'t> Driver<'t> {
 
     fn connect_to(
         transport: &TransportArgs,
+        security: &SecurityArgs,
         server: SocketAddr,
         text: &'t [u8],
     ) -> Result<Driver<'t>, Failure> {
@@ -80,8 +82,8 @@ impl<'t> Driver<'t> {
             latency: Histogram::new(),
             failure: None,
         };
-        let (security, to) = (SecurityArgs::plaintext(), (server, CONNECT_TIMEOUT));
-        let (node, mut endpoint) = open_client(transport, &security, to, state)?;
+        let to = (server, CONNECT_TIMEOUT);
+        let (node, mut endpoint) = open_client(transport, security, to, state)?;
         for _ in 0..SESSIONS {
             let session = endpoint.connect_and_wait(server, CONNECT_TIMEOUT);
             let session = session.map_err(|error| connect::failure(server, &error, transport))?;

@@ -24,6 +24,7 @@ use child::ServerProcess;
 use driver::Driver;
 use outcome::{Measured, Outcome};
 use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
 use petasos_cli::transport::{Transport, TransportArgs};
 use plan::Plan;
 use text::Text;
@@ -44,6 +45,8 @@ pub struct DemoArgs {
     report: PathBuf,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
     /// Where to write the figures as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -73,13 +76,17 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     output::note(&format!("text: {text}"));
     let plan = Plan::new(&text)?;
+    let security = security(args);
     let mut server = match &args.connect {
         Some(_) => None,
-        None => Some(ServerProcess::start(&args.transport, plan.server_memory_bytes())?),
+        None => {
+            let memory_bytes = plan.server_memory_bytes();
+            Some(ServerProcess::start(&args.transport, &security, memory_bytes)?)
+        }
     };
     let outcome = match (&server, &args.connect) {
-        (Some(server), _) => exchange(args, &text, &plan, &[server.address()]),
-        (None, Some(address)) => exchange(args, &text, &plan, &resolve(address)?),
+        (Some(server), _) => exchange((args, &security), &text, &plan, &[server.address()]),
+        (None, Some(address)) => exchange((args, &security), &text, &plan, &resolve(address)?),
         (None, None) => unreachable!("a server is started unless one is named"),
     };
     let outcome = match (outcome, &mut server) {
@@ -92,14 +99,23 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     present(args, &outcome)
 }
 
+/// What was asked for, and otherwise plaintext between the two processes of one host: beyond
+/// loopback as well, where packets of some transports take the interface's own address.
+fn security(args: &DemoArgs) -> SecurityArgs {
+    match args.connect.is_none() && args.security == SecurityArgs::default() {
+        true => SecurityArgs::plaintext(),
+        false => args.security.clone(),
+    }
+}
+
 /// Stores the text, reads it back and compares.
 fn exchange(
-    args: &DemoArgs,
+    (args, security): (&DemoArgs, &SecurityArgs),
     text: &Text,
     plan: &Plan,
     servers: &[SocketAddr],
 ) -> Result<Outcome, Failure> {
-    let mut driver = Driver::connect(&args.transport, servers, text.bytes())?;
+    let mut driver = Driver::connect(&args.transport, security, servers, text.bytes())?;
     let process = std::process::id();
     output::note(&format!("client: process {process}, {} sessions", driver.sessions()));
     let mut measured = Vec::new();

@@ -63,6 +63,10 @@ impl ServerArgs {
                 let what = format!("cannot connect to {address}: {}", status.message());
                 let advice = match status.message().ends_with("express consent") {
                     true => "give --tls-cert, --tls-key and --tls-ca, or --plaintext",
+                    false if address.starts_with("grpc") => {
+                        "check that a gRPC server runs there: ports of Petasos are called without \
+                         grpc://"
+                    }
                     false => "check the address, and that a server runs there",
                 };
                 let code =
