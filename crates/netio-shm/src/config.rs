@@ -16,7 +16,8 @@ pub struct ShmConfig {
     /// Peers that the backend knows at once, at least 1. Links beyond that are refused, unless
     /// one that nobody here holds a route to can be closed for it.
     pub links_max: usize,
-    /// Talk to processes of other users as well. Such a peer can pass itself off as any address.
+    /// Talk to processes of other users as well, and of containers with other mount or user
+    /// namespaces. Such a peer can pass itself off as any address.
     pub other_users: bool,
 }
 

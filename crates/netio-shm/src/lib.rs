@@ -10,7 +10,8 @@
 //! - **An address is a name.** A [`ShmIo`] is bound to an IP address and a port of a number space
 //!   of its own; they name an abstract Unix socket (of the network namespace). Nothing needs to be
 //!   configured on an interface.
-//! - **Both sides check who the other is** (`SO_PEERCRED`): the same user, unless told otherwise.
+//! - **Both sides check who the other is**: a process of the same user, mount namespace and user
+//!   namespace, unless told otherwise ([`ShmConfig::other_users`]).
 //! - **The peer is not trusted.** It may write garbage into the region or stop reading. Frames are
 //!   copied out of the ring before anybody sees them; a peer that breaks a ring's rules loses its
 //!   link. Descriptors that the peer also holds are never read or written by calls that could
@@ -41,6 +42,7 @@ mod routes;
 mod service;
 mod shm;
 mod stats;
+mod trust;
 
 pub use config::ShmConfig;
 pub use link::STALL_TURNS_MAX;

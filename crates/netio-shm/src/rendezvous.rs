@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! connecting side                               listening side
-//! connect to the name, check the user
+//! connect to the name, check who listens
 //! make and seal a region
-//! send greeting and descriptor    ----------->  accept, check the user
+//! send greeting and descriptor    ----------->  accept, check who connects
 //! use the rings                                 check greeting, seals and length; map
 //!                                               use the rings
 //! ```
@@ -17,7 +17,6 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use petasos_netio::SetupError;
 use petasos_shm::Ends;
 use rustix::net::{
@@ -28,6 +27,7 @@ use rustix::net::{
 use crate::ShmConfig;
 use crate::greeting::{GREETING_BYTES, Greeting};
 use crate::name;
+use crate::trust::is_trusted;
 
 /// One end of what two processes share.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It runs as another user.
+    /// It runs as another user, in another mount or user namespace, or has ended.
     OtherUser,
     /// It left before it greeted.
     Gone,
@@ -92,7 +92,7 @@ impl Listener {
     /// The system's, such as a lack of descriptors.
     pub fn accept(&self) -> io::Result<Option<Result<Pending, Refusal>>> {
         match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            Ok(socket) if self.other_users || is_same_user(socket.as_fd())? => {
+            Ok(socket) if self.other_users || is_trusted(socket.as_fd())? => {
                 Ok(Some(Ok(Pending { socket })))
             }
             Ok(_) => Ok(Some(Err(Refusal::OtherUser))),
@@ -153,11 +153,11 @@ impl Pending {
 ///
 /// # Errors
 /// `ConnectionRefused` if nobody listens there, `WouldBlock` if too many others are connecting,
-/// `PermissionDenied` if it is another user's, and the system's.
+/// `PermissionDenied` if it is another user's or in another container, and the system's.
 pub fn connect(local: SocketAddr, peer: SocketAddr, config: &ShmConfig) -> io::Result<Connection> {
     let socket = name::socket()?;
     rustix::net::connect(&socket, &name::unix_address(peer))?;
-    if !config.other_users && !is_same_user(socket.as_fd())? {
+    if !config.other_users && !is_trusted(socket.as_fd())? {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let (ends, region) = petasos_shm::create(config.rings).map_err(io::Error::other)?;
@@ -170,11 +170,4 @@ pub fn connect(local: SocketAddr, peer: SocketAddr, config: &ShmConfig) -> io::R
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     sendmsg(&socket, &[IoSlice::new(&greeting)], &mut control, flags)?;
     Ok(Connection { ends, socket, peer, datagram_bytes_max })
-}
-
-/// Whether the process at the other end ran as this one's user when it connected or listened.
-fn is_same_user(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    // Not through rustix, which cannot represent a peer of another PID namespace.
-    let peer = getsockopt(&socket, PeerCredentials)?;
-    Ok(peer.uid() == rustix::process::geteuid().as_raw())
 }
