@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use petasos_netio::memory::MemoryIo;
-use petasos_netio::{IoStats, PacketIo, Route, RouteError, RxBatch, TxPacket};
+use petasos_netio::{IoStats, Origin, PacketIo, Route, RouteError, RxBatch, TxPacket};
 #[cfg(feature = "dpdk")]
 use petasos_netio_dpdk::DpdkIo;
 #[cfg(feature = "fabric")]
@@ -194,6 +194,18 @@ impl Backend {
 }
 
 impl Backend {
+    /// Whether addresses of peers have nothing to do with those of control connections.
+    pub(crate) fn has_own_network(&self) -> bool {
+        match self {
+            Backend::Memory(_) => true,
+            #[cfg(feature = "dpdk")]
+            Backend::Dpdk(_) => true,
+            #[cfg(feature = "fabric")]
+            Backend::Fabric(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether a session that cannot have its rings can have the network instead.
     pub(crate) fn has_network_beside_rings(&self) -> bool {
         matches!(self, Backend::Local(_))
@@ -240,6 +252,10 @@ impl PacketIo for Backend {
 
     fn release_route(&mut self, route: Route) {
         each!(self, io => io.release_route(route));
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        each!(self, io => io.origin(route))
     }
 
     fn local_address(&self) -> SocketAddr {

@@ -39,6 +39,10 @@ pub struct EndpointConfig {
     /// How long a key of a sealed session lasts. The peers must have the same; there is no reason
     /// to change it but tests of rotation.
     pub key_life: KeyLife,
+    /// Whether clients may name an IP address for their packets that is not their control
+    /// connection's (C20): for hosts whose data network is another than that of control. Whoever
+    /// may open sessions can then aim packets at any host.
+    pub believe_data_addresses: bool,
     /// For simulations and tests that replay: the seed of session tags and injected faults. Tags
     /// can be guessed then. `None` takes each tag from the system's cryptographic generator.
     pub seed: Option<u64>,
@@ -58,6 +62,7 @@ impl Default for EndpointConfig {
             faults: None,
             polling: Polling::default(),
             key_life: KeyLife::default(),
+            believe_data_addresses: false,
             seed: None,
         }
     }

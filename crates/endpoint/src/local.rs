@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use arrayvec::ArrayVec;
 use petasos_netio::{
-    IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
+    IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
 };
 use petasos_netio_shm::{ShmConfig, ShmIo, ShmStats};
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -25,7 +25,7 @@ use crate::backend::Way;
 /// When packets to processes of the same host go through shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LocalPolicy {
-    /// Whenever both ends can: same host, same network namespace, same user.
+    /// Whenever both ends can: same host, same user, same network, mount and user namespace.
     #[default]
     Auto,
     /// Never.
@@ -287,6 +287,13 @@ impl PacketIo for LocalIo {
         match &mut self.shm {
             Some(shm) if !is_udp(route) => shm.release_route(route),
             _ => self.udp.release_route(without_bit(route)),
+        }
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        match is_udp(route) {
+            true => self.udp.origin(without_bit(route)),
+            false => Origin::RINGS,
         }
     }
 

@@ -1,7 +1,7 @@
 //! From received frames to handlers and continuations.
 
 use petasos_base::Clock;
-use petasos_netio::{Ecn, Frame, Frames};
+use petasos_netio::{Ecn, Frame, Frames, Origin};
 use petasos_proto::{RequestAction, ResponseAction};
 use petasos_wire::{Malformed, Packet, RawPacket, RejectCode};
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::{Payload, Request, RequestHandle, RequestKey};
 use crate::protected::handle_protected;
-use crate::secure::sealer;
+use crate::secure::{is_sealed, sealer};
 use crate::sessions::{ClientState, SessionId};
 use crate::share::Half;
 
@@ -34,11 +34,22 @@ pub(crate) fn handle_frames<S>(
     if with.clock.is_some() || with.marked || !plain {
         return handle_frames_singly(state, cx, frames, with.clock);
     }
-    if cx.core.looks_ahead() {
-        return handle_frames_ahead(state, cx, frames);
+    match (cx.core.looks_ahead(), frames.has_origins()) {
+        (true, _) => handle_frames_ahead(state, cx, frames),
+        (false, true) => handle_frames_of_origins(state, cx, frames),
+        (false, false) => {
+            for Frame { bytes, .. } in frames {
+                handle_frame::<S, true, false>(state, cx, bytes, None);
+            }
+        }
     }
-    for Frame { bytes, .. } in frames {
-        handle_frame::<S, true>(state, cx, bytes);
+}
+
+/// With frames whose origin the packet I/O tells.
+#[inline(never)]
+fn handle_frames_of_origins<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frames<'_>) {
+    while let Some(Frame { bytes, .. }) = frames.next() {
+        handle_frame::<S, true, true>(state, cx, bytes, frames.origin());
     }
 }
 
@@ -46,9 +57,9 @@ pub(crate) fn handle_frames<S>(
 #[inline(never)]
 fn handle_frames_ahead<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frames<'_>) {
     let mut ahead = LookAhead::new(&cx.core, frames);
-    for Frame { bytes, .. } in frames {
+    while let Some(Frame { bytes, .. }) = frames.next() {
         ahead.step(&cx.core);
-        handle_frame::<S, true>(state, cx, bytes);
+        handle_frame::<S, true, true>(state, cx, bytes, frames.origin());
     }
 }
 
@@ -61,27 +72,33 @@ fn handle_frames_singly<S>(
     frames: &mut Frames<'_>,
     clock: Option<&Clock>,
 ) {
-    for Frame { bytes, ecn } in frames {
-        let core = &mut cx.core;
+    while let Some(Frame { bytes, ecn }) = frames.next() {
+        let (core, origin) = (&mut cx.core, frames.origin());
         if let Some(clock) = clock {
             core.now = clock.now();
         }
         if core.faults.as_mut().is_some_and(|faults| faults.drops()) {
             core.stats.injected_losses += 1;
         } else if is_marked(ecn) {
-            handle_any(state, cx, bytes, true);
+            handle_any(state, cx, bytes, true, origin);
         } else if core.config.optimisations.zero_copy_requests {
-            handle_frame::<S, true>(state, cx, bytes);
+            handle_frame::<S, true, true>(state, cx, bytes, origin);
         } else {
-            handle_frame::<S, false>(state, cx, bytes);
+            handle_frame::<S, false, true>(state, cx, bytes, origin);
         }
     }
 }
 
 /// Handles a frame of `bytes` that the network has not marked. Nearly every packet is the only one
-/// of its message and takes one of the two short cuts.
+/// of its message and takes one of the two short cuts. Its origin matters only if it is `TOLD`.
 #[inline(always)]
-fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<S>, bytes: &[u8]) {
+fn handle_frame<S, const ZERO_COPY: bool, const TOLD: bool>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    bytes: &[u8],
+    origin: Option<Origin>,
+) {
+    let fits = |of: Origin| !TOLD || origin.is_none_or(|origin| origin == of);
     let core = &mut cx.core;
     let Some(raw) = RawPacket::read(bytes) else {
         return count_malformed(core, Malformed::Short);
@@ -89,6 +106,7 @@ fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<S>, by
     let (at, now) = (raw.session(), core.now);
     if raw.from_server() {
         if let Some(entry) = core.clients.at_mut(at)
+            && fits(entry.origin)
             && let ClientState::Ready { session, .. } = &mut entry.state
             && let Some((context, payload)) = session.take_short(&raw, now)
         {
@@ -99,6 +117,7 @@ fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<S>, by
             return complete_short(state, cx, id, context, payload);
         }
     } else if let Some(entry) = core.servers.at_mut(at)
+        && fits(entry.origin)
         && let Some(packet) = entry.session.take_short(&raw, false)
     {
         let (generation, request) = (entry.generation, packet.request());
@@ -109,7 +128,7 @@ fn handle_frame<S, const ZERO_COPY: bool>(state: &mut S, cx: &mut Context<S>, by
             false => run_on_copy(state, cx, handle, method, payload),
         };
     }
-    handle_any(state, cx, bytes, false);
+    handle_any(state, cx, bytes, false, origin);
 }
 
 #[inline(always)]
@@ -119,15 +138,40 @@ pub(crate) fn is_marked(ecn: Ecn) -> bool {
 
 /// Every packet that is not of the commonest kind, and every wrong one.
 #[cold]
-fn handle_any<S>(state: &mut S, cx: &mut Context<S>, bytes: &[u8], marked: bool) {
+fn handle_any<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    bytes: &[u8],
+    marked: bool,
+    origin: Option<Origin>,
+) {
     let core = &mut cx.core;
     let packet = match Packet::parse(bytes) {
         Ok(packet) => packet,
         Err(malformed) => return count_malformed(core, malformed),
     };
+    if origin.is_some_and(|origin| core.is_misled(&packet, origin)) {
+        core.stats.wrong_origin += 1;
+        return;
+    }
     match packet.has_checksum() {
         true => handle_protected(state, cx, bytes, packet, marked),
         false => handle_packet(state, cx, packet, marked),
+    }
+}
+
+impl<S> Core<S> {
+    /// Whether `packet` names a session in the clear whose packets come from elsewhere (W32). One
+    /// that is being set up takes none in any case.
+    fn is_misled(&self, packet: &Packet<'_>, origin: Origin) -> bool {
+        let at = packet.session();
+        let session = match packet.from_server() {
+            true => self.clients.get(at).map(|entry| (entry.origin, &entry.secure)),
+            false => self.servers.get(at).map(|entry| (entry.origin, &entry.secure)),
+        };
+        session.is_some_and(|(of, secure)| {
+            of != origin && of != Origin::UNTOLD && !is_sealed(secure.as_deref())
+        })
     }
 }
 

@@ -43,6 +43,12 @@ pub(crate) fn sealer(secure: &mut Option<Box<Secure>>) -> Option<&mut Sealer> {
     Some(&mut secure.as_mut()?.seal.as_mut()?.sealer)
 }
 
+/// Whether a session's packets are sealed.
+#[inline]
+pub(crate) fn is_sealed(secure: Option<&Secure>) -> bool {
+    secure.is_some_and(|secure| secure.seal.is_some())
+}
+
 impl<S> Core<S> {
     /// The keys of the session that `packet` names with the right tag, if that is sealed. What has
     /// another tag is not worth opening.
@@ -104,7 +110,6 @@ impl<S> Context<S> {
     pub fn is_sealed(&self, session: SessionId) -> bool {
         let entry = self.core.clients.get(session.index);
         let entry = entry.filter(|entry| entry.generation == session.generation);
-        let secure = entry.and_then(|entry| entry.secure.as_ref());
-        secure.is_some_and(|secure| secure.seal.is_some())
+        is_sealed(entry.and_then(|entry| entry.secure.as_deref()))
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use petasos_base::{Time, prefetch_head};
 use petasos_control::ConnectParams;
-use petasos_netio::Route;
+use petasos_netio::{Origin, Route};
 use petasos_proto::{ClientSession, ServerSession};
 
 use crate::call::CallContext;
@@ -53,6 +53,8 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) dirty: bool,
     /// Whether the session waits for its pace in the pacing wheel: once, or not at all.
     pub(crate) parked: bool,
+    /// Where its packets come from; known once it is ready.
+    pub(crate) origin: Origin,
     /// What leaves before this time has its retransmission timeout before `timer_at`: the timer
     /// has to be set anew for it.
     pub(crate) rearm_before: Time,
@@ -120,8 +122,10 @@ pub(crate) struct ServerEntry {
     pub(crate) generation: u32,
     pub(crate) tag: u32,
     pub(crate) route: Route,
-    pub(crate) dirty: bool,
+    /// Where its packets come from.
+    pub(crate) origin: Origin,
     pub(crate) session: ServerSession<Kept>,
+    pub(crate) dirty: bool,
     pub(crate) peer: Option<PeerId>,
     /// Who the client is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,

@@ -7,7 +7,7 @@ use petasos_control::{
     AcceptParams, ConnectParams, DataAddress, LocalOffer, RefuseCode, ServerLimits, SessionRef,
     SessionRole, Target,
 };
-use petasos_netio::{PacketIo, RouteError};
+use petasos_netio::{Origin, PacketIo, RouteError};
 use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
 use petasos_seal::End;
 use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES, SEAL_BYTES};
@@ -74,6 +74,7 @@ impl<S> Endpoint<S> {
                 secure: None,
                 dirty: false,
                 parked: false,
+                origin: Origin::UNTOLD,
                 timer_at: Time::NEVER,
                 rearm_before: Time::NEVER,
             })
@@ -135,7 +136,12 @@ impl<S> Endpoint<S> {
             .io
             .route_back(PeerAddress { network: client, local })
             .map_err(|_| RefuseCode::IncompatibleParameters)?;
-        let way = self.io.way_on(route);
+        if !beside && !self.may_send_to(client.ip(), client_ip) {
+            self.io.release_route(route);
+            self.cx.core.stats.foreign_addresses += 1;
+            return Err(RefuseCode::NotAuthorised);
+        }
+        let (way, origin) = (self.io.way_on(route), self.io.origin(route));
         let name = self.io.local_name().filter(|_| beside).map(|(name, _)| name);
         let (sealed, life) = (security.is_some() && name.is_none(), self.cx.core.config.key_life);
         let limits = self.limits_on(way, trailer_bytes(sealed, offer.checksum));
@@ -165,6 +171,7 @@ impl<S> Endpoint<S> {
                 tag,
                 session,
                 route,
+                origin,
                 peer,
                 dirty,
                 secure,
@@ -177,6 +184,16 @@ impl<S> Endpoint<S> {
             self.io.release_route(route);
         }
         granted
+    }
+
+    /// Whether packets may go to `data`, which the client at the other end of a control connection
+    /// with `client` names. Only the latter has proved that it receives (C20).
+    fn may_send_to(&self, data: IpAddr, client: IpAddr) -> bool {
+        let (data, client) = (data.to_canonical(), client.to_canonical());
+        data == client
+            || data.is_loopback() && client.is_loopback()
+            || self.cx.core.config.believe_data_addresses
+            || self.io.has_own_network()
     }
 
     /// Makes a session ready with what the server at `server_ip` granted. Returns whether it was
@@ -234,6 +251,7 @@ impl<S> Endpoint<S> {
         let session = ClientSession::new(params, &timers, &congestion, backlog_max);
         let secure = security.map(|one| one.keep(End::Client, granted.tag, life, sealed));
         entry.secure = secure.map(Box::new);
+        entry.origin = self.io.origin(route);
         entry.state = ClientState::Ready { session, route };
         Ok(true)
     }

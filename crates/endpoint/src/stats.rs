@@ -33,6 +33,11 @@ petasos_base::counters! {
         transmit_unsealed,
         /// Received packets for a session that does not exist (W4).
         unknown_session,
+        /// Received packets for a session in the clear that came by another way (shared memory or
+        /// the network) or from another address than its peer's (W32).
+        wrong_origin,
+        /// Sessions refused since their client named another host's address for packets (C20).
+        foreign_addresses,
         /// Received packets dropped on purpose.
         injected_losses,
         /// Queued packets that were void when their turn came: the call was over.

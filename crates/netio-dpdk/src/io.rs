@@ -251,7 +251,7 @@ impl PacketIo for DpdkIo {
     #[inline]
     fn receive(&mut self) -> RxBatch<'_> {
         self.poll();
-        RxBatch { memory: self.port.memory(), chunks: &self.chunks }
+        RxBatch { memory: self.port.memory(), chunks: &self.chunks, origins: &[] }
     }
 
     #[inline]

@@ -231,7 +231,7 @@ impl PacketIo for FabricIo {
             }
         }
         self.stats.rx_frames += self.chunks.len() as u64;
-        RxBatch { memory: self.endpoint.rx_memory(), chunks: &self.chunks }
+        RxBatch { memory: self.endpoint.rx_memory(), chunks: &self.chunks, origins: &[] }
     }
 
     #[inline]

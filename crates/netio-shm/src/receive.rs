@@ -3,7 +3,7 @@
 //! It is small on purpose: a receive fills at most [`RECEIVE_BYTES`] (or one record), so that the
 //! copy stays in the nearest cache while the caller takes it on.
 
-use petasos_netio::{Ecn, IoStats, RxBatch, RxChunk};
+use petasos_netio::{Ecn, IoStats, Origin, RxBatch, RxChunk};
 use petasos_shm::{Broken, Pop, Record};
 
 use crate::link::Link;
@@ -12,6 +12,8 @@ use crate::link::Link;
 const RECEIVE_BYTES: usize = 32 << 10;
 /// Chunks that one receive brings at most.
 const CHUNKS_MAX: usize = 128;
+/// All chunks come the same way.
+static ORIGINS: [Origin; CHUNKS_MAX] = [Origin::RINGS; CHUNKS_MAX];
 
 pub(crate) struct Receiver {
     memory: Vec<u8>,
@@ -45,7 +47,8 @@ impl Receiver {
     }
 
     pub(crate) fn batch(&self) -> RxBatch<'_> {
-        RxBatch { memory: &self.memory[..self.filled], chunks: &self.chunks }
+        let origins = &ORIGINS[..self.chunks.len()];
+        RxBatch { memory: &self.memory[..self.filled], chunks: &self.chunks, origins }
     }
 
     /// Takes what has come over `link` and fits. Returns whether all was taken.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use petasos_base::SystemClock;
-use petasos_netio::{IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
+use petasos_netio::{IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
 use rustix::event::epoll;
 
 use crate::link::Unsent;
@@ -350,6 +350,11 @@ impl PacketIo for ShmIo {
 
     fn release_route(&mut self, route: Route) {
         self.routes.release(route);
+    }
+
+    /// A name is what its process says of itself, so it is no origin: the way is.
+    fn origin(&self, _route: Route) -> Origin {
+        Origin::RINGS
     }
 
     fn local_address(&self) -> SocketAddr {

@@ -7,8 +7,9 @@
 use std::io;
 
 use arrayvec::ArrayVec;
-use petasos_netio::{IoStats, RxBatch, RxChunk};
+use petasos_netio::{IoStats, Origin, RxBatch, RxChunk};
 
+use crate::routes::RouteTable;
 use crate::socket::{GsoSocket, segment_bytes};
 use crate::sys::{Arrival, RECEIVE_MESSAGES_MAX};
 
@@ -26,6 +27,8 @@ pub(crate) struct Receiver {
     buffer_bytes: usize,
     arrivals: ArrayVec<Arrival, RECEIVE_MESSAGES_MAX>,
     chunks: ArrayVec<RxChunk, RECEIVE_MESSAGES_MAX>,
+    /// Where each chunk comes from.
+    origins: ArrayVec<Origin, RECEIVE_MESSAGES_MAX>,
     /// Datagrams to ask for next: 1 to [`RECEIVE_MESSAGES_MAX`].
     asked: usize,
     /// The socket's drop counter when it was last seen.
@@ -39,6 +42,7 @@ impl Receiver {
             buffer_bytes,
             arrivals: ArrayVec::new(),
             chunks: ArrayVec::new(),
+            origins: ArrayVec::new(),
             asked: 1,
             drops: 0,
         }
@@ -51,11 +55,16 @@ impl Receiver {
 
     /// One system call's worth of datagrams.
     #[inline]
-    pub(crate) fn receive(&mut self, socket: &GsoSocket, stats: &mut IoStats) -> RxBatch<'_> {
+    pub(crate) fn receive(
+        &mut self,
+        socket: &GsoSocket,
+        routes: &RouteTable,
+        stats: &mut IoStats,
+    ) -> RxBatch<'_> {
         stats.rx_syscalls += 1;
         let (memory, arrivals) = (&mut self.memory, &mut self.arrivals);
         match socket.receive_messages(memory, self.buffer_bytes, self.asked, arrivals) {
-            Ok(()) => self.take_arrivals(stats),
+            Ok(()) => self.take_arrivals(routes, stats),
             Err(error) => {
                 self.asked = 1;
                 match error.kind() {
@@ -68,10 +77,11 @@ impl Receiver {
     }
 
     #[inline]
-    fn take_arrivals(&mut self, stats: &mut IoStats) -> RxBatch<'_> {
+    fn take_arrivals(&mut self, routes: &RouteTable, stats: &mut IoStats) -> RxBatch<'_> {
         let filled = self.arrivals.len() == self.asked;
         let before = stats.rx_frames;
         self.chunks.clear();
+        self.origins.clear();
         for (index, arrival) in self.arrivals.iter().enumerate() {
             if let Some(drops) = arrival.control.drops {
                 stats.rx_overflows += u64::from(drops.wrapping_sub(self.drops));
@@ -83,6 +93,7 @@ impl Receiver {
                 let segment_bytes = segment_bytes(arrival);
                 stats.rx_frames += arrival.len.div_ceil(segment_bytes) as u64;
                 stats.rx_bytes += arrival.len as u64;
+                self.origins.push(routes.origin_of(&arrival.source));
                 self.chunks.push(RxChunk {
                     offset: (index * self.buffer_bytes) as u32,
                     len: arrival.len as u32,
@@ -97,7 +108,7 @@ impl Receiver {
             (true, true) => self.asked,
             (false, _) => 1,
         };
-        RxBatch { memory: &self.memory, chunks: &self.chunks }
+        RxBatch { memory: &self.memory, chunks: &self.chunks, origins: &self.origins }
     }
 }
 
@@ -114,6 +125,10 @@ mod tests {
         (bind(), bind())
     }
 
+    fn routes() -> RouteTable {
+        RouteTable::new(1)
+    }
+
     fn send(from: &GsoSocket, to: &GsoSocket, bytes: &[u8], segment_bytes: Option<u16>) {
         from.send(Some(to.local_address()), &[IoSlice::new(bytes)], segment_bytes)
             .expect("loopback takes a datagram");
@@ -127,7 +142,7 @@ mod tests {
         (0..20).for_each(|byte| send(&from, &to, &[byte], None));
         let mut batches = Vec::new();
         while stats.rx_syscalls_empty == 0 {
-            batches.push(receiver.receive(&to, &mut stats).chunks.len());
+            batches.push(receiver.receive(&to, &routes(), &mut stats).chunks.len());
         }
         assert_eq!(batches, [1, 2, 4, 8, 5, 0]);
         assert_eq!(receiver.asked, 1);
@@ -145,7 +160,7 @@ mod tests {
             let until = stats.rx_frames + (frames * trains) as u64;
             let mut batches = Vec::new();
             while stats.rx_frames < until {
-                batches.push(receiver.receive(&to, &mut stats).chunks.len());
+                batches.push(receiver.receive(&to, &routes(), &mut stats).chunks.len());
             }
             receiver.expect_few();
             batches
@@ -162,10 +177,13 @@ mod tests {
         send(&from, &to, &[1; 65], None);
         send(&from, &to, &[2; 64], None);
         let first: Vec<_> =
-            receiver.receive(&to, &mut stats).frames().map(|f| f.bytes.len()).collect();
+            receiver.receive(&to, &routes(), &mut stats).frames().map(|f| f.bytes.len()).collect();
         assert!(first.is_empty());
-        let second: Vec<_> =
-            receiver.receive(&to, &mut stats).frames().map(|f| f.bytes.to_vec()).collect();
+        let second: Vec<_> = receiver
+            .receive(&to, &routes(), &mut stats)
+            .frames()
+            .map(|f| f.bytes.to_vec())
+            .collect();
         assert_eq!(second, [[2; 64]]);
         assert_eq!((stats.rx_truncated, stats.rx_frames), (1, 1));
     }
@@ -176,7 +194,7 @@ mod tests {
         let mut receiver = Receiver::new(BUFFER_BYTES);
         let mut stats = IoStats::default();
         send(&from, &to, &[], None);
-        assert!(receiver.receive(&to, &mut stats).chunks.is_empty());
+        assert!(receiver.receive(&to, &routes(), &mut stats).chunks.is_empty());
         assert_eq!((stats.rx_frames, stats.rx_syscalls_empty), (0, 0));
     }
 
@@ -189,11 +207,11 @@ mod tests {
         let mut stats = IoStats::default();
         (0..200).for_each(|_| send(&from, &to, &[7; 1000], None));
         while stats.rx_syscalls_empty == 0 {
-            receiver.receive(&to, &mut stats);
+            receiver.receive(&to, &routes(), &mut stats);
         }
         // The count rides on datagrams that were queued after the drops.
         send(&from, &to, &[7; 1000], None);
-        receiver.receive(&to, &mut stats);
+        receiver.receive(&to, &routes(), &mut stats);
         assert_eq!(stats.rx_frames + stats.rx_overflows, 201);
         assert!(stats.rx_overflows > 0);
     }

@@ -1,9 +1,9 @@
 //! The table of peers: each address encoded once, counted, and with what is known of its path.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use petasos_netio::{Route, RouteError};
+use petasos_netio::{Origin, Route, RouteError};
 
 use crate::sys::SocketAddress;
 
@@ -26,7 +26,7 @@ pub(crate) struct RouteEntry {
 /// Routes by index and by address. An address has at most one route.
 pub(crate) struct RouteTable {
     entries: Vec<RouteEntry>,
-    by_address: BTreeMap<SocketAddr, u32>,
+    by_address: HashMap<SocketAddr, u32>,
     free: Vec<u32>,
     routes_max: usize,
     batch: u64,
@@ -36,9 +36,10 @@ impl RouteTable {
     pub(crate) fn new(routes_max: usize) -> RouteTable {
         RouteTable {
             entries: Vec::new(),
-            by_address: BTreeMap::new(),
+            by_address: HashMap::new(),
             free: Vec::new(),
-            routes_max: routes_max.min(u32::MAX as usize),
+            // The numbers above are origins of another meaning.
+            routes_max: routes_max.min(Origin::UNTOLD.0 as usize),
             batch: 0,
         }
     }
@@ -48,6 +49,13 @@ impl RouteTable {
         let index = *self.by_address.get(&peer)?;
         self.entries[index as usize].holds += 1;
         Some(Route(index))
+    }
+
+    /// Where frames from `source` come from: the number of the peer's route, if it has one.
+    #[inline]
+    pub(crate) fn origin_of(&self, source: &SocketAddress) -> Origin {
+        let index = source.decode().and_then(|peer| self.by_address.get(&peer));
+        index.map_or(Origin::STRANGER, |index| Origin(*index))
     }
 
     /// Adds a route to a peer that has none, with one hold.

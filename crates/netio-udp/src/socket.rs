@@ -13,6 +13,9 @@ use petasos_netio::{Ecn, SetupError};
 
 use crate::sys::{self, Arrival, Message, RECEIVE_MESSAGES_MAX, SocketAddress};
 
+/// The number of the loopback interface in every network namespace.
+const LOOPBACK_INDEX: c_int = 1;
+
 /// A nonblocking UDP socket with segmentation (GSO) and coalescing (GRO).
 ///
 /// It never fragments: a datagram longer than the path's MTU fails with `EMSGSIZE`.
@@ -94,6 +97,14 @@ impl GsoSocket {
         Ok(())
     }
 
+    /// Sends and receives over the loopback interface only, from now on.
+    ///
+    /// # Errors
+    /// The system's, such as a kernel that allows it to the superuser only.
+    pub(crate) fn stay_on_loopback(&self) -> io::Result<()> {
+        sys::set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, LOOPBACK_INDEX)
+    }
+
     /// Turns coalescing of received datagrams on or off.
     ///
     /// # Errors
@@ -170,14 +181,12 @@ impl GsoSocket {
     /// The system's, such as a connected peer's refusal that came by ICMP.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
-        let mut source = SocketAddress::EMPTY;
-        let wanted = self.peer.is_none().then_some(&mut source);
-        let arrival = match sys::receive_one(self.as_fd(), buffer, wanted) {
+        let arrival = match sys::receive_one(self.as_fd(), buffer, self.peer.is_none()) {
             Ok(arrival) => arrival,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         };
-        let source = self.peer.or_else(|| source.decode());
+        let source = self.peer.or_else(|| arrival.source.decode());
         Ok(Some(Received {
             len: arrival.len,
             segment_bytes: segment_bytes(&arrival),
@@ -229,7 +238,7 @@ impl GsoSocket {
             return sys::receive_many(self.as_fd(), memory, stride, count, arrivals);
         }
         arrivals.clear();
-        arrivals.push(sys::receive_one(self.as_fd(), &mut memory[..stride], None)?);
+        arrivals.push(sys::receive_one(self.as_fd(), &mut memory[..stride], true)?);
         Ok(())
     }
 }

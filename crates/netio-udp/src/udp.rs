@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
 use petasos_netio::{
-    Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
 };
 
 use crate::receive::{BUFFER_BYTES, Receiver};
@@ -33,6 +33,10 @@ pub struct UdpConfig {
     pub routes_max: usize,
     /// An IPv6 socket reaches peers of IPv4 as well; without ECN bits on their packets.
     pub dual_stack: bool,
+    /// Only what stays on this host is sent and received, whatever address the socket is bound to
+    /// (Linux 5.7 without privileges). For a socket of both families, which no single loopback
+    /// address serves.
+    pub loopback_only: bool,
 }
 
 impl Default for UdpConfig {
@@ -45,6 +49,7 @@ impl Default for UdpConfig {
             datagram_bytes_max: 8972,
             routes_max: 1 << 16,
             dual_stack: false,
+            loopback_only: false,
         }
     }
 }
@@ -83,6 +88,12 @@ impl UdpIo {
             true => GsoSocket::bind_dual(address, config.receive_buffer_bytes)?,
             false => GsoSocket::bind(address, config.receive_buffer_bytes)?,
         };
+        if config.loopback_only {
+            socket.stay_on_loopback().map_err(|error| SetupError::System {
+                attempt: "keep the socket on the loopback interface",
+                error,
+            })?;
+        }
         if socket.gro() && !config.gro {
             socket
                 .set_gro(false)
@@ -142,7 +153,7 @@ impl UdpIo {
 impl PacketIo for UdpIo {
     #[inline]
     fn receive(&mut self) -> RxBatch<'_> {
-        self.receiver.receive(&self.socket, &mut self.stats)
+        self.receiver.receive(&self.socket, &self.routes, &mut self.stats)
     }
 
     #[inline]
@@ -188,6 +199,10 @@ impl PacketIo for UdpIo {
 
     fn release_route(&mut self, route: Route) {
         self.routes.release(route);
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        Origin(route.0)
     }
 
     fn local_address(&self) -> SocketAddr {

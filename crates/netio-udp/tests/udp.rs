@@ -187,3 +187,14 @@ fn a_dual_socket_reaches_both_families() {
         assert_eq!(chunks(&mut dual)[0].len, 40, "{loopback}");
     }
 }
+
+#[test]
+fn a_socket_on_the_loopback_interface_hears_this_host() {
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let config = UdpConfig { loopback_only: true, ..UdpConfig::default() };
+    let mut io = UdpIo::bind(any, config).expect("a kernel since 5.7");
+    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, io.local_address().port()));
+    let peer = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
+    peer.send_to(b"x", to).expect("loopback takes it");
+    while !io.receive().frames().any(|frame| frame.bytes == b"x") {}
+}

@@ -328,7 +328,7 @@ impl PacketIo for XdpIo {
             }
         }
         self.stats.rx_frames += self.chunks.len() as u64;
-        RxBatch { memory, chunks: &self.chunks }
+        RxBatch { memory, chunks: &self.chunks, origins: &[] }
     }
 
     #[inline]

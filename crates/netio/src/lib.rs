@@ -18,6 +18,6 @@ pub mod memory;
 mod types;
 
 pub use types::{
-    Ecn, Frame, Frames, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, SetupError,
+    Ecn, Frame, Frames, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, SetupError,
     TX_BATCH_MAX, TxPacket,
 };

@@ -205,7 +205,7 @@ impl PacketIo for MemoryIo {
         }
         self.stats.rx_frames += self.draining.frames as u64;
         self.stats.rx_bytes += self.draining.memory.len() as u64;
-        RxBatch { memory: &self.draining.memory, chunks: &self.draining.chunks }
+        RxBatch { memory: &self.draining.memory, chunks: &self.draining.chunks, origins: &[] }
     }
 
     #[inline]

@@ -52,6 +52,20 @@ pub struct RxChunk {
     pub ecn: Ecn,
 }
 
+/// Where frames come from, as far as a backend can tell: compared with what
+/// [`PacketIo::origin`] says of a route, and otherwise without meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(pub u32);
+
+impl Origin {
+    /// An address to which the backend has no route.
+    pub const STRANGER: Origin = Origin(u32::MAX);
+    /// Shared memory. Above all route numbers, as the next.
+    pub const RINGS: Origin = Origin(u32::MAX - 1);
+    /// Of routes of backends that do not tell where frames come from.
+    pub const UNTOLD: Origin = Origin(u32::MAX - 2);
+}
+
 /// What one [`PacketIo::receive`] brought.
 #[derive(Clone, Copy, Debug)]
 pub struct RxBatch<'a> {
@@ -59,11 +73,13 @@ pub struct RxBatch<'a> {
     pub memory: &'a [u8],
     /// Where the frames are in it.
     pub chunks: &'a [RxChunk],
+    /// Where each chunk comes from; empty if the backend does not tell.
+    pub origins: &'a [Origin],
 }
 
 impl<'a> RxBatch<'a> {
     /// Nothing received.
-    pub const EMPTY: RxBatch<'static> = RxBatch { memory: &[], chunks: &[] };
+    pub const EMPTY: RxBatch<'static> = RxBatch { memory: &[], chunks: &[], origins: &[] };
 
     /// Every frame in the order of arrival.
     #[inline]
@@ -98,6 +114,18 @@ impl<'a> Frames<'a> {
     #[inline(always)]
     pub fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    /// Whether the backend tells where the frames come from.
+    #[inline]
+    pub fn has_origins(&self) -> bool {
+        !self.batch.origins.is_empty()
+    }
+
+    /// Where the frame comes from that `next` gave last; `None` if the backend does not tell.
+    #[inline(always)]
+    pub fn origin(&self) -> Option<Origin> {
+        self.batch.origins.get(self.chunk.wrapping_sub(1)).copied()
     }
 
     /// The bytes of the frame that `next` gave last; nothing before the first.
@@ -291,6 +319,12 @@ pub trait PacketIo {
     /// Gives back one hold on `route`; after the last one, its index may name another peer.
     fn release_route(&mut self, route: Route);
 
+    /// Where frames come from that a peer on `route` sends. It stays the same while the route is
+    /// held. [`Origin::UNTOLD`] where [`RxBatch::origins`] are empty.
+    fn origin(&self, _route: Route) -> Origin {
+        Origin::UNTOLD
+    }
+
     /// The address at which peers reach this backend.
     fn local_address(&self) -> SocketAddr;
 
@@ -332,7 +366,8 @@ mod tests {
             RxChunk { offset: 10, len: 4, segment_bytes: 4, ecn: Ecn::CongestionExperienced },
             RxChunk { offset: 15, len: 2, segment_bytes: 9, ecn },
         ];
-        let mut frames = RxBatch { memory: &memory, chunks: &chunks }.frames();
+        let origins = [Origin(3), Origin::STRANGER, Origin(4)];
+        let mut frames = RxBatch { memory: &memory, chunks: &chunks, origins: &origins }.frames();
         assert_eq!(frames.latest(), b"");
         let expected: [(&[u8], Ecn); 5] = [
             (&[2, 3, 4], ecn),
@@ -346,6 +381,7 @@ mod tests {
             assert_eq!((frame.bytes, frame.ecn), (bytes, ecn));
             assert_eq!((frames.latest(), frames.ecn()), (bytes, ecn));
         }
+        assert_eq!(frames.origin(), Some(Origin(4)));
         assert!(frames.next().is_none());
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Arrival {
     pub truncated: bool,
     /// What came beside the bytes.
     pub control: Control,
+    /// Who sent it; empty if that was not asked for.
+    pub source: SocketAddress,
 }
 
 /// Sends one message. Returns its length in bytes.
@@ -87,25 +89,25 @@ pub(crate) fn send_many(fd: BorrowedFd<'_>, messages: &[Message<'_>]) -> io::Res
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives one message into `buffer`. `source`, if given, becomes the sender's address.
+/// Receives one message into `buffer`, and, if `named`, its sender's address.
 #[inline]
 pub(crate) fn receive_one(
     fd: BorrowedFd<'_>,
     buffer: &mut [u8],
-    source: Option<&mut SocketAddress>,
+    named: bool,
 ) -> io::Result<Arrival> {
+    let mut source = SocketAddress::EMPTY;
     let mut control = ControlBuffer([0; _]);
     let mut piece = receive_piece(buffer);
     let mut header = receive_header(&mut piece, &mut control);
-    if let Some(source) = source {
-        header.msg_namelen = source.len();
-        header.msg_name = source.as_mut_ptr().cast();
+    if named {
+        name_source(&mut header, &mut source);
     }
-    // SAFETY: the header's pointers come from exclusive borrows of `buffer`, `source` and local
+    // SAFETY: the header's pointers come from exclusive borrows of `buffer` and local
     // variables, with their lengths; all outlive the call.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, RECEIVE_FLAGS) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
-    Ok(arrival(len, &header, &control))
+    Ok(arrival(len, &header, &control, source))
 }
 
 /// Receives up to `count` messages, but no more than [`RECEIVE_MESSAGES_MAX`], each into its own
@@ -125,19 +127,22 @@ pub(crate) fn receive_many(
         controls.push(ControlBuffer([0; _]));
         pieces.push(receive_piece(buffer));
     }
+    let mut sources = [SocketAddress::EMPTY; RECEIVE_MESSAGES_MAX];
     let mut headers: ArrayVec<libc::mmsghdr, RECEIVE_MESSAGES_MAX> = ArrayVec::new();
-    for (piece, control) in pieces.iter_mut().zip(&mut controls) {
-        headers.push(libc::mmsghdr { msg_hdr: receive_header(piece, control), msg_len: 0 });
+    for ((piece, control), source) in pieces.iter_mut().zip(&mut controls).zip(&mut sources) {
+        let mut msg_hdr = receive_header(piece, control);
+        name_source(&mut msg_hdr, source);
+        headers.push(libc::mmsghdr { msg_hdr, msg_len: 0 });
     }
     let (pointer, len) = (headers.as_mut_ptr(), headers.len() as u32);
     let (flags, timeout) = (RECEIVE_FLAGS as _, ptr::null_mut());
     // SAFETY: `pointer` refers to `len` headers, whose pointers come from exclusive borrows of
-    // disjoint parts of `memory`, `pieces` and `controls`, with their lengths; all outlive the
-    // call.
+    // disjoint parts of `memory`, `pieces`, `controls` and `sources`, with their lengths; all
+    // outlive the call.
     let received = unsafe { libc::recvmmsg(fd.as_raw_fd(), pointer, len, flags, timeout) };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    for (header, control) in headers.iter().zip(&controls).take(received) {
-        arrivals.push(arrival(header.msg_len as usize, &header.msg_hdr, control));
+    for ((header, control), source) in headers.iter().zip(&controls).zip(sources).take(received) {
+        arrivals.push(arrival(header.msg_len as usize, &header.msg_hdr, control, source));
     }
     Ok(())
 }
@@ -183,9 +188,21 @@ fn receive_header(piece: &mut libc::iovec, control: &mut ControlBuffer) -> libc:
     header
 }
 
+/// Has the kernel write the sender's address to `source`, which must outlive the call.
 #[inline]
-fn arrival(len: usize, header: &libc::msghdr, control: &ControlBuffer) -> Arrival {
+fn name_source(header: &mut libc::msghdr, source: &mut SocketAddress) {
+    header.msg_namelen = source.len();
+    header.msg_name = source.as_mut_ptr().cast();
+}
+
+#[inline]
+fn arrival(
+    len: usize,
+    header: &libc::msghdr,
+    control: &ControlBuffer,
+    source: SocketAddress,
+) -> Arrival {
     let control_len = header.msg_controllen.min(control.0.len());
     let truncated = header.msg_flags & libc::MSG_TRUNC != 0;
-    Arrival { len, truncated, control: parse(&control.0[..control_len]) }
+    Arrival { len, truncated, control: parse(&control.0[..control_len]), source }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use petasos_call::ServiceError;
 use petasos_endpoint::{
     AttachError, EndpointConfig, LocalConfig, LocalIo, NodeConfig, NodeError, SessionConfig,
-    TlsConfig,
+    TlsConfig, UdpConfig,
 };
 
 /// How other processes are spoken with over datagrams. Shared memory is between processes of one
@@ -27,7 +27,8 @@ pub enum Security {
 pub struct LoopConfig {
     /// Where other processes ask for sessions, over TCP; `None` if the loop only calls.
     pub listen: Option<SocketAddr>,
-    /// Where packets leave from; `None` for the address above, or any of IPv4. Any of IPv6, `::`,
+    /// Where packets leave from; `None` for the address above, or any of IPv4, or `127.0.0.1` with
+    /// [`Security::Loopback`], whose sockets stay on this host in any case. Any of IPv6, `::`,
     /// reaches IPv4 as well.
     pub ip: Option<IpAddr>,
     /// Of all its sessions.
@@ -63,12 +64,27 @@ impl LoopConfig {
 
     /// Opens the sockets and rings.
     pub(crate) fn open(&self) -> Result<LocalIo, LoopError> {
-        let listens_at = self.listen.map(|listen| listen.ip());
-        let ip = self.ip.or(listens_at).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let mut config = self.io;
-        config.udp.dual_stack |= ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let io = LocalIo::bind(SocketAddr::new(ip, 0), &config);
+        let (ip, io) = (self.own_ip(), LocalConfig { udp: self.udp(), ..self.io });
+        let io = LocalIo::bind(SocketAddr::new(ip, 0), &io);
         io.map_err(|error| LoopError::Sockets(Box::new(error)))
+    }
+
+    /// Where packets leave from.
+    fn own_ip(&self) -> IpAddr {
+        let listens_at = self.listen.map(|listen| listen.ip());
+        let any = match self.security {
+            Security::Loopback => Ipv4Addr::LOCALHOST,
+            _ => Ipv4Addr::UNSPECIFIED,
+        };
+        self.ip.or(listens_at).unwrap_or(IpAddr::V4(any))
+    }
+
+    fn udp(&self) -> UdpConfig {
+        let (ip, mut udp) = (self.own_ip(), self.io.udp);
+        udp.dual_stack |= ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        // All its peers are on this host, and no address of one family reaches both.
+        udp.loopback_only |= matches!(self.security, Security::Loopback) && ip.is_unspecified();
+        udp
     }
 }
 
@@ -112,4 +128,25 @@ pub enum ServeError {
     /// The service does not fit with the others.
     #[error(transparent)]
     Service(#[from] ServiceError),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use petasos_netio::PacketIo;
+
+    use super::*;
+
+    #[test]
+    fn sockets_of_loops_on_loopback_stay_there() {
+        let config = LoopConfig::default();
+        let io = config.open().expect("loopback has ports");
+        assert!(io.local_address().ip().is_loopback(), "{}", io.local_address());
+        let open = LoopConfig { security: Security::Plaintext, ..LoopConfig::default() };
+        let io = open.open().expect("there are ports");
+        assert!(io.local_address().ip().is_unspecified(), "it may have peers anywhere");
+        let both = LoopConfig { ip: Some(Ipv6Addr::UNSPECIFIED.into()), ..LoopConfig::default() };
+        assert!(both.udp().loopback_only && both.udp().dual_stack);
+    }
 }

@@ -1,7 +1,7 @@
 //! Loops on threads of their own.
 
 use core::time::Duration;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 
 use super::shared::{Letter, Shared};
@@ -35,18 +35,18 @@ impl LoopThread {
     }
 
     fn start(is_ipv6: bool, security: &Security) -> Result<LoopThread, LoopError> {
-        match LoopThread::start_at(ip_of(is_ipv6), security.clone()) {
+        match LoopThread::start_at(is_ipv6, security.clone()) {
             // Without IPv6, those servers are reached that have an address of IPv4.
-            Err(LoopError::Sockets(_)) if is_ipv6 => {
-                LoopThread::start_at(ip_of(false), security.clone())
-            }
+            Err(LoopError::Sockets(_)) if is_ipv6 => LoopThread::start_at(false, security.clone()),
             started => started,
         }
     }
 
-    fn start_at(ip: IpAddr, security: Security) -> Result<LoopThread, LoopError> {
+    fn start_at(is_ipv6: bool, security: Security) -> Result<LoopThread, LoopError> {
         let (tell, told) = mpsc::channel();
-        let config = LoopConfig { ip: Some(ip), security, ..LoopConfig::default() };
+        // Any address of IPv6 reaches IPv4 as well.
+        let ip = is_ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        let config = LoopConfig { ip, security, ..LoopConfig::default() };
         let run = move || match Runtime::start(config) {
             Ok(home) => {
                 // Whoever started the thread waits for this.
@@ -77,13 +77,5 @@ impl Drop for LoopThread {
     fn drop(&mut self) {
         // Not waited for: this may be the thread itself, or one that must not block.
         self.home.post(Letter::Stop { grace: Duration::ZERO });
-    }
-}
-
-/// Any address of a family.
-fn ip_of(is_ipv6: bool) -> IpAddr {
-    match is_ipv6 {
-        true => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        false => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     }
 }
