@@ -19,7 +19,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 const NAMESPACES: [&str; 2] = ["mnt", "user"];
 
 /// Whether the process at the other end was this one's user, in its mount and user namespace, when
-/// it connected or listened. Not, if that cannot be told: it has ended, or `/proc` does not show it.
+/// it connected or listened. Not, if that cannot be told: it has ended, or `/proc` does not
+/// show it.
 pub(crate) fn is_trusted(socket: BorrowedFd<'_>) -> io::Result<bool> {
     // Not through rustix, which cannot represent a peer of another PID namespace.
     let peer = getsockopt(&socket, sockopt::PeerCredentials)?;
