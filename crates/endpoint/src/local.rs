@@ -291,10 +291,7 @@ impl PacketIo for LocalIo {
     }
 
     fn origin(&self, route: Route) -> Origin {
-        match is_udp(route) {
-            true => self.udp.origin(without_bit(route)),
-            false => Origin::RINGS,
-        }
+        if is_udp(route) { self.udp.origin(without_bit(route)) } else { Origin::RINGS }
     }
 
     /// The socket's.

@@ -29,7 +29,7 @@ fn waiting() -> (Joined, Vec<u8>) {
         let mut packets = Vec::new();
         pair.hub.take_captured(&mut packets);
         for packet in packets {
-            let kind = Packet::parse(&packet.bytes).unwrap().kind();
+            let kind = Packet::parse(&packet.bytes).expect("it is a packet").kind();
             if kind == Kind::Pull {
                 pull.get_or_insert(packet.bytes);
                 continue;
@@ -57,7 +57,7 @@ fn answers(pair: &mut Joined, pulls: &[Vec<u8>]) -> usize {
 
 /// `pull`, asking for packets `start..end`.
 fn asking(pull: &[u8], start: u32, end: u32) -> Vec<u8> {
-    let packet = Packet::parse(pull).unwrap();
+    let packet = Packet::parse(pull).expect("it is a packet");
     let word = u64::from(start) | u64::from(end) << 20 | u64::from(packet.method()) << 48;
     let mut pull = pull.to_vec();
     pull[16..24].copy_from_slice(&word.to_le_bytes());
