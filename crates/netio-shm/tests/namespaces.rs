@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-use petasos_conformance::turns;
+use petasos_netio_conformance::turns;
 use petasos_netio::{PacketIo, RouteError};
 use petasos_netio_shm::{ShmConfig, ShmIo};
 
