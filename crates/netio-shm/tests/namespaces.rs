@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 
-use petasos_netio_conformance::turns;
 use petasos_netio::{PacketIo, RouteError};
+use petasos_netio_conformance::turns;
 use petasos_netio_shm::{ShmConfig, ShmIo};
 
 /// Set in the child: the name of the parent.
