@@ -74,7 +74,7 @@ impl Pool {
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<MsgBuf, PoolError> {
         let class = class_of(len);
-        let lendable_bytes = self.config.lent_bytes_max.saturating_sub(self.stats.lent_bytes);
+        let lendable_bytes = self.lendable_bytes();
         if let Some(free) = self.free.get_mut(class)
             && let Some(mut buf) = free.pop_if(|buf| buf.capacity() <= lendable_bytes)
         {
@@ -142,6 +142,12 @@ impl Pool {
         if self.config.reuse {
             spare::give_spare(buf);
         }
+    }
+
+    /// Bytes that may still be lent.
+    #[inline]
+    pub fn lendable_bytes(&self) -> usize {
+        self.config.lent_bytes_max.saturating_sub(self.stats.lent_bytes)
     }
 
     /// What the pool holds now.

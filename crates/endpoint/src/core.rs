@@ -13,6 +13,7 @@ use petasos_netio::Route;
 use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
 
 use crate::ahead::{Hints, TIMERS_AHEAD};
+use crate::assemblies::Assemblies;
 use crate::call::{CallContext, CallError};
 use crate::config::EndpointConfig;
 use crate::faults::Faults;
@@ -71,6 +72,7 @@ pub(crate) struct Core<S> {
     pub(crate) due: Vec<TimerEntry>,
     /// Which sessions share the room of the receive queue.
     pub(crate) share: CreditShare<Half>,
+    pub(crate) assemblies: Assemblies,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) routes_released: Vec<Route>,
@@ -108,6 +110,7 @@ impl<S> Core<S> {
             paced: Wheel::new(PACING_SLOT_NS, PACING_REACH_NS),
             due: Vec::with_capacity(LISTED_SESSIONS),
             share: CreditShare::default(),
+            assemblies: Assemblies::default(),
             request_bytes: 0,
             generation: 0,
             routes_released: Vec::new(),
@@ -202,6 +205,7 @@ impl<S> Core<S> {
     /// Forgets a server session. Handlers that have not answered will find their handle void.
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
+        self.forget_assemblies(entry.from.address.ip(), entry.assembling);
         self.tx.forget_session(index, true);
         if self.hooks.on_abandoned.is_some() {
             let (session, generation) = (index, entry.generation);

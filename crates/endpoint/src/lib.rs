@@ -27,6 +27,7 @@
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
 mod ahead;
+mod assemblies;
 mod backend;
 mod call;
 mod client;
@@ -51,6 +52,7 @@ mod sessions;
 mod setup;
 mod share;
 mod shut_down;
+mod source;
 mod stats;
 mod tags;
 mod timers;

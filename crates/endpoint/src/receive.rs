@@ -209,9 +209,15 @@ fn on_client_packet<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, m
         core.stats.unknown_session += 1;
         return;
     };
-    let latest = entry.session.request_in(entry.session.slot_of(packet.request()));
+    let slot = entry.session.slot_of(packet.request());
+    let latest = entry.session.request_in(slot);
     let was_running = entry.session.is_running(latest);
+    let was_receiving = entry.session.is_receiving(slot);
     let action = entry.session.handle_packet(&packet, marked);
+    if entry.assembling > 0 || matches!(action, RequestAction::Begin { .. }) {
+        core.on_assembly(index, action, was_receiving.then_some(slot));
+    }
+    let Some(entry) = core.servers.get_mut(index) else { return };
     if was_running && !entry.session.is_running(latest) {
         let key = RequestKey { session: index, generation: entry.generation, request: latest };
         return on_abandoning_packet(state, cx, packet, action, key);
@@ -284,6 +290,11 @@ fn on_request_action<S>(
         RequestAction::Begin { slot, bytes, offset } => {
             core.touch_server(index);
             core.share_with(Half::Server(index));
+            if !core.admits_assembly(index) {
+                core.stats.assemblies_refused += 1;
+                reject(core, index, packet.request(), RejectCode::Overloaded);
+                return core.count_assemblies(index);
+            }
             let Some(buf) = core.take_buffer(bytes as usize) else {
                 return reject(core, index, packet.request(), RejectCode::Overloaded);
             };

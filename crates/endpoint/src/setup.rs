@@ -178,6 +178,8 @@ impl<S> Endpoint<S> {
                 from,
                 pulled_in,
                 pulled,
+                assembling: 0,
+                assembled_at: Time::ZERO,
             })
         });
         if inserted.is_none() {

@@ -54,6 +54,11 @@ petasos_base::counters! {
         panics,
         /// Requests for a method without a handler.
         unknown_methods,
+        /// Requests refused before they were whole: their peer's announcements leave no room for
+        /// those of others.
+        assemblies_refused,
+        /// Requests given up since nothing more came of them and others wanted the memory.
+        assemblies_given_up,
         /// Messages for which no buffer could be had.
         out_of_memory,
         /// Sessions whose granted rings could not be reached, so that they were asked for again

@@ -6,7 +6,7 @@
 
 use core::cell::Cell;
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use petasos_base::{Clock, Time};
@@ -46,9 +46,10 @@ pub(crate) fn is_in_loop(number: u32) -> bool {
 }
 
 /// Polls a handler outside of loops, whose call is over at `deadline`.
+#[cfg(feature = "grpc")]
 pub(crate) fn with_deadline<R>(deadline: Time, poll: impl FnOnce() -> R) -> R {
     let result = catch_with_deadline(deadline, poll);
-    result.unwrap_or_else(|panic| resume_unwind(panic))
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Likewise; a panic is given back.

@@ -22,10 +22,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
 use super::mail::{Command, Mail};
-use super::quota::{Handshakes, count, source};
+use super::quota::{Handshakes, count};
 use super::{NodeConfig, SessionError, Shared};
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
+use crate::source::source;
 
 /// How long the listener rests after the system could not give a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

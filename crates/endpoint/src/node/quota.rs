@@ -7,7 +7,7 @@
 //! Who may touch what: the control thread owns [`Handshakes`]; anybody may read [`NodeStats`].
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use petasos_base::Time;
 use petasos_base::sync::{AtomicU64, Ordering};
@@ -15,14 +15,6 @@ use petasos_base::sync::{AtomicU64, Ordering};
 /// Addresses that are remembered at one time.
 const ADDRESSES_MAX: usize = 4096;
 const SECOND_NANOS: u64 = 1_000_000_000;
-
-/// Whose quota an address uses.
-pub(super) fn source(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => IpAddr::V4(ip),
-        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from(u128::from(ip) & !u128::from(u64::MAX))),
-    }
-}
 
 /// A token bucket for each address: how often it may begin a handshake.
 pub(super) struct Handshakes {
@@ -141,13 +133,5 @@ mod tests {
             assert!(handshakes.take(IpAddr::from(number.to_be_bytes()), at(0)));
             assert!(handshakes.buckets.len() <= ADDRESSES_MAX);
         }
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_source_and_mapped_addresses_are_ipv4() {
-        let ip = |text: &str| text.parse::<IpAddr>().expect("it is an address");
-        assert_eq!(source(ip("2001:db8::1")), source(ip("2001:db8::ffff:1")));
-        assert_ne!(source(ip("2001:db8::1")), source(ip("2001:db8:0:1::1")));
-        assert_eq!(source(ip("::ffff:127.0.0.1")), ip("127.0.0.1"));
     }
 }

@@ -121,7 +121,7 @@ impl Joined {
         Joined::secured(hub, &change, &change, Some(ends))
     }
 
-    fn over(
+    pub fn over(
         hub: Hub,
         client: impl FnOnce(&mut EndpointConfig),
         server: impl FnOnce(&mut EndpointConfig),

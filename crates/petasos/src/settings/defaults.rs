@@ -144,6 +144,7 @@ pub(crate) struct CallSettings {
     pub(crate) codec: Codec,
     pub(crate) tries: Tries,
     /// The longest response that is taken, in bytes.
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "read by gRPC's calls only"))]
     pub(crate) response_bytes_max: Option<u32>,
 }
 

@@ -241,6 +241,17 @@ impl<B> ServerSession<B> {
         slot.request == request && slot.phase == Phase::Running
     }
 
+    /// Whether a request in `slot` has been announced and is not whole.
+    pub fn is_receiving(&self, slot: u32) -> bool {
+        self.slots[slot as usize].phase == Phase::Receiving
+    }
+
+    /// Bytes of all requests that have been announced and are not whole.
+    pub fn receiving_bytes(&self) -> u64 {
+        let receiving = self.slots.iter().filter(|slot| slot.phase == Phase::Receiving);
+        receiving.map(|slot| u64::from(slot.bytes)).sum()
+    }
+
     /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
     /// caller lets the slot keep the response and sends its packet 0.
     #[inline]

@@ -1,0 +1,137 @@
+//! Memory for requests that have been announced and are not whole.
+//!
+//! The first packet of a request tells its length, and that much memory is taken at once: messages
+//! lie in one piece. So an announcement costs a peer one packet and this endpoint megabytes. A
+//! peer's announcements may take as much of the pool as they leave free, so that with *n* greedy
+//! peers a part in *n* + 1 is left for others (dynamic thresholds: Choudhury and Hahne, 1998). If
+//! that is not enough for a request, sessions that have been silent in the middle of requests are
+//! made to give up theirs: rejected as overloaded, they have not run, and may be sent again (W22).
+//!
+//! Invariant: `by_source` has, for each source, the sum of its sessions' `assembling`.
+
+use core::time::Duration;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use petasos_base::Time;
+use petasos_proto::RequestAction;
+use petasos_wire::RejectCode;
+
+use crate::core::Core;
+use crate::receive::reject;
+use crate::source::source;
+
+/// A session from which nothing new has come for so long has stalled.
+const STALLED: Duration = Duration::from_secs(1);
+/// All sessions are looked through no more often than this.
+const SWEEP_GAP: Duration = Duration::from_millis(100);
+
+/// What is announced and not whole, by who announced it.
+#[derive(Default)]
+pub(crate) struct Assemblies {
+    by_source: HashMap<IpAddr, u64>,
+    sweep_at: Time,
+}
+
+impl Assemblies {
+    fn change(&mut self, of: IpAddr, before: u64, now: u64) {
+        let bytes = self.by_source.entry(of).or_default();
+        *bytes = *bytes - before + now;
+        if *bytes == 0 {
+            self.by_source.remove(&of);
+        }
+    }
+}
+
+impl<S> Core<S> {
+    /// A packet came to a session that has assemblies, or begins one; `replaced` is the slot that
+    /// had one before, if the packet's had.
+    pub(crate) fn on_assembly(&mut self, index: u32, action: RequestAction, replaced: Option<u32>) {
+        let Some(entry) = self.servers.get_mut(index) else { return };
+        match action {
+            RequestAction::Store { last, .. } => {
+                entry.assembled_at = self.now;
+                if !last {
+                    return;
+                }
+            }
+            RequestAction::Begin { .. } => entry.assembled_at = self.now,
+            RequestAction::Deliver | RequestAction::Reject(_) => {
+                // A newer request in the slot: nobody would count what the old one had.
+                let old = replaced.and_then(|slot| entry.session.kept_mut(slot).take());
+                if let Some(old) = old {
+                    self.pool.give(old);
+                }
+            }
+            RequestAction::Released { .. } => {}
+            RequestAction::None | RequestAction::Repeat { .. } | RequestAction::Pull { .. } => {
+                return;
+            }
+        }
+        self.count_assemblies(index);
+    }
+
+    /// A session's assemblies have begun or ended: counts them anew.
+    pub(crate) fn count_assemblies(&mut self, index: u32) {
+        let Some(entry) = self.servers.get_mut(index) else { return };
+        let bytes = entry.session.receiving_bytes();
+        let before = core::mem::replace(&mut entry.assembling, bytes);
+        self.assemblies.change(source(entry.from.address.ip()), before, bytes);
+    }
+
+    /// A session is gone, with its assemblies.
+    pub(crate) fn forget_assemblies(&mut self, client: IpAddr, bytes: u64) {
+        if bytes > 0 {
+            self.assemblies.change(source(client), bytes, 0);
+        }
+    }
+
+    /// Whether the request whose announcement was just counted may have its memory.
+    pub(crate) fn admits_assembly(&mut self, index: u32) -> bool {
+        if self.fits_share(index) {
+            return true;
+        }
+        self.reclaim_stalled(index);
+        self.fits_share(index)
+    }
+
+    fn fits_share(&self, index: u32) -> bool {
+        let Some(entry) = self.servers.get(index) else { return false };
+        let of_source = self.assemblies.by_source.get(&source(entry.from.address.ip()));
+        of_source.is_none_or(|bytes| *bytes <= self.pool.lendable_bytes() as u64)
+    }
+
+    /// Ends the assemblies of stalled sessions, but not of `spared`, from which something has just
+    /// come.
+    #[cold]
+    fn reclaim_stalled(&mut self, spared: u32) {
+        if self.now < self.assemblies.sweep_at {
+            return;
+        }
+        self.assemblies.sweep_at = self.now + SWEEP_GAP;
+        let until = self.now;
+        let stalled = self.servers.iter().filter(|(index, entry)| {
+            entry.assembling > 0 && *index != spared && entry.assembled_at + STALLED <= until
+        });
+        for index in stalled.map(|(index, _)| index).collect::<Vec<_>>() {
+            self.give_up_assemblies(index);
+        }
+    }
+
+    fn give_up_assemblies(&mut self, index: u32) {
+        let Some(entry) = self.servers.get(index) else { return };
+        for slot in 0..entry.session.params().slots {
+            let entry = self.servers.get_mut(index).expect("the session was just found");
+            if !entry.session.is_receiving(slot) {
+                continue;
+            }
+            let request = entry.session.request_in(slot);
+            if let Some(buf) = entry.session.kept_mut(slot).take() {
+                self.pool.give(buf);
+            }
+            self.stats.assemblies_given_up += 1;
+            reject(self, index, request, RejectCode::Overloaded);
+        }
+        self.count_assemblies(index);
+    }
+}
