@@ -5,8 +5,13 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Mutex;
 
 use support::Folder;
+
+/// Held while programs are written and run: a process that another test starts meanwhile has the
+/// file open for writing for a moment, and then it cannot be run.
+static PROGRAMS: Mutex<()> = Mutex::new(());
 
 /// A copy of the program outside the checkout, run there.
 fn run(folder: &Folder, args: &[&str]) -> Output {
@@ -20,6 +25,7 @@ fn run(folder: &Folder, args: &[&str]) -> Output {
 
 #[test]
 fn the_program_beside_gets_all_arguments_and_its_status_is_the_outcome() {
+    let _alone = PROGRAMS.lock();
     let folder = Folder::new("bench-beside");
     let script = "#!/bin/sh\nprintf '%s,' \"$@\"\nexit 7\n";
     let beside = folder.file("petasos-bench", script.as_bytes());
@@ -42,6 +48,7 @@ fn the_program_beside_gets_all_arguments_and_its_status_is_the_outcome() {
 
 #[test]
 fn without_the_program_one_is_told_how_to_get_it() {
+    let _alone = PROGRAMS.lock();
     let folder = Folder::new("bench-alone");
     let output = run(&folder, &["bench", "latency"]);
     let said = String::from_utf8_lossy(&output.stderr);

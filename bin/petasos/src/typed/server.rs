@@ -64,8 +64,8 @@ impl ServerArgs {
                 let advice = match status.message().ends_with("express consent") {
                     true => "give --tls-cert, --tls-key and --tls-ca, or --plaintext",
                     false if address.starts_with("grpc") => {
-                        "check that a gRPC server runs there: ports of Petasos are called without \
-                         grpc://"
+                        "check the address, and that a gRPC server runs there: ports of Petasos \
+                         are called without grpc://"
                     }
                     false => "check the address, and that a server runs there",
                 };

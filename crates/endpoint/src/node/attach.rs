@@ -77,7 +77,12 @@ impl<S> Endpoint<S> {
         let mailbox = self.cx.core.outside.mailbox().cloned();
         let attached = self.cx.core.outside.attachment.is_some();
         let from = mailbox.filter(|_| attached).ok_or(ConnectError::NotAttached)?;
-        let offer = self.open_session(server, None).map_err(ConnectError::NoRoute)?;
+        let offer = self.open_session(server, None).map_err(|error| {
+            match self.cx.core.outside.forbids(server.ip()) {
+                true => ConnectError::Plaintext(server),
+                false => ConnectError::NoRoute(error),
+            }
+        })?;
         let mut offer = Box::new(offer.ok_or(ConnectError::SessionsFull)?);
         offer.params.slots = slots as u8;
         let session = offer.session;

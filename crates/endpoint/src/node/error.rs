@@ -91,6 +91,9 @@ pub enum ConnectError {
     /// The packet I/O cannot reach the address: another family than the local socket's, or the
     /// system knows no way there.
     NoRoute(petasos_netio::RouteError),
+    /// The same, and there is neither TLS nor consent to speak in the clear with an address beyond
+    /// this host: the socket is bound to loopback. A retry fails until there is.
+    Plaintext(SocketAddr),
 }
 
 impl fmt::Display for ConnectError {
@@ -99,6 +102,7 @@ impl fmt::Display for ConnectError {
             ConnectError::NotAttached => f.write_str("the endpoint is not attached to a node"),
             ConnectError::SessionsFull => f.write_str("the endpoint has no room for sessions"),
             ConnectError::NoRoute(error) => error.fmt(f),
+            ConnectError::Plaintext(address) => SessionError::Plaintext(*address).fmt(f),
         }
     }
 }
