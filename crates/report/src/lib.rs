@@ -16,6 +16,7 @@ mod pairs;
 mod progress;
 mod result;
 mod table;
+mod wrap;
 
 pub use figure::{Axis, Bar, Figure, Series, Tone};
 pub use file::{WriteError, write_atomically};

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::wrap::{fit, wrap};
+
 /// A heading and how the cells below it are aligned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -72,28 +74,47 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, each line ended.
+    /// The table as text, each line ended, as wide as its longest cells ask.
     pub fn render(&self, style: Style) -> String {
+        self.render_within(style, usize::MAX)
+    }
+
+    /// The table as text of at most `width` character cells a line, each line ended.
+    ///
+    /// Words that do not fit are wrapped inside of their cells; numbers are never broken. A table
+    /// whose numbers and shortest columns need more than `width` is wider.
+    pub fn render_within(&self, style: Style, width: usize) -> String {
         let headings: Vec<String> = self.columns.iter().map(Column::heading).collect();
-        let widths = self.widths(&headings);
+        let natural = self.widths(&headings);
+        let borders = 3 * natural.len() + 1;
+        let numbers: Vec<bool> = self.columns.iter().map(Column::is_number).collect();
+        let widths = fit(&natural, &numbers, width.saturating_sub(borders));
         let frame = Frame::of(style);
+        // Rows of several lines are told apart by rules.
+        let wrapped = widths != natural && self.rows.len() > 1;
+        let between = if wrapped { frame.middle.line(&widths) } else { String::new() };
+        let rows: Vec<String> =
+            self.rows.iter().map(|row| self.row(row, &widths, frame.bar)).collect();
         let mut text = frame.top.line(&widths);
-        text += &self.line(&headings, &widths, frame.bar);
+        text += &self.row(&headings, &widths, frame.bar);
         text += &frame.middle.line(&widths);
-        for row in &self.rows {
-            text += &self.line(row, &widths, frame.bar);
-        }
+        text += &rows.join(&between);
         text + &frame.bottom.line(&widths)
     }
 
-    /// Prints the table on standard output: boxed on a terminal, plain elsewhere.
+    /// Prints the table on standard output: boxed and as wide as the terminal, or plain and as wide
+    /// as it needs elsewhere.
     ///
     /// # Errors
     /// When standard output is closed.
     pub fn print(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        let style = if out.is_terminal() { Style::Boxed } else { Style::Plain };
-        out.write_all(self.render(style).as_bytes())
+        let text = if out.is_terminal() {
+            self.render_within(Style::Boxed, terminal_width(&out))
+        } else {
+            self.render(Style::Plain)
+        };
+        out.write_all(text.as_bytes())
     }
 
     pub(crate) fn columns(&self) -> &[Column] {
@@ -112,15 +133,32 @@ impl Table {
         headings.iter().enumerate().map(width_of).collect()
     }
 
-    fn line(&self, cells: &[String], widths: &[usize], bar: &str) -> String {
+    /// A row, whose cells are wrapped to `widths`.
+    fn row(&self, cells: &[String], widths: &[usize], bar: &str) -> String {
+        let cells: Vec<Vec<String>> =
+            cells.iter().zip(widths).map(|(cell, width)| wrap(cell, *width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+        (0..height).map(|index| self.line(&cells, index, widths, bar)).collect()
+    }
+
+    fn line(&self, cells: &[Vec<String>], index: usize, widths: &[usize], bar: &str) -> String {
         let mut line = String::from(bar);
         for ((cell, width), column) in cells.iter().zip(widths).zip(&self.columns) {
-            let padding = " ".repeat(width - cell.width());
+            let text = cell.get(index).map_or("", String::as_str);
+            let padding = " ".repeat(width - text.width());
             let (left, right) =
                 if column.number { (padding.as_str(), "") } else { ("", padding.as_str()) };
-            line += &format!(" {left}{cell}{right} {bar}");
+            line += &format!(" {left}{text}{right} {bar}");
         }
         line + "\n"
+    }
+}
+
+/// How many character cells a line of the terminal has; without limit if it does not tell.
+fn terminal_width(terminal: &io::StdoutLock<'_>) -> usize {
+    match rustix::termios::tcgetwinsize(terminal) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => usize::MAX,
     }
 }
 
@@ -199,6 +237,39 @@ mod tests {
         assert!(text.starts_with('╭') && text.ends_with("╯\n"), "{text}");
         let widths: Vec<usize> = text.lines().map(UnicodeWidthStr::width).collect();
         assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+    }
+
+    #[test]
+    fn long_words_are_wrapped_and_numbers_are_not() {
+        let mut table = Table::new([Column::text("what"), Column::number("n", "")]);
+        table.push(["a sentence that is longer than the table may be", "1234567890"]);
+        table.push(["short", "1"]);
+        let expected = "\
+            +-----------------+------------+\n\
+            | what            |          n |\n\
+            +-----------------+------------+\n\
+            | a sentence that | 1234567890 |\n\
+            | is longer than  |            |\n\
+            | the table may   |            |\n\
+            | be              |            |\n\
+            +-----------------+------------+\n\
+            | short           |          1 |\n\
+            +-----------------+------------+\n";
+        assert_eq!(table.render_within(Style::Plain, 32), expected);
+    }
+
+    #[test]
+    fn a_table_is_no_wider_than_it_may_be_and_loses_nothing() {
+        let words = "the quick brown fox jumps over a lazy dog /a/path/without/any/space";
+        let mut table = Table::new(["one", "two", "three"].map(Column::text));
+        table.push([words, "short", words]);
+        for width in 40..200 {
+            let text = table.render_within(Style::Boxed, width);
+            assert!(text.lines().all(|line| line.width() <= width), "{width}\n{text}");
+            let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).count();
+            let headings = "onetwothree".len();
+            assert_eq!(letters(&text), headings + 2 * letters(words) + 5, "{width}\n{text}");
+        }
     }
 
     #[test]
