@@ -225,12 +225,40 @@ pub struct Refused {
     pub error: EnqueueError,
 }
 
+/// Where a response of several packets is put together; never empty while a call has it.
+pub(crate) type ResponseBox = Box<Option<MsgBuf>>;
+
+/// Boxes that calls have given back.
+#[derive(Default)]
+pub(crate) struct ResponseBoxes(Vec<ResponseBox>);
+
+/// Boxes that are kept: as many as an endpoint usually has long responses under way.
+const BOXES_KEPT_MAX: usize = 256;
+
+impl ResponseBoxes {
+    /// A box with `buf` in it.
+    pub(crate) fn put(&mut self, buf: MsgBuf) -> ResponseBox {
+        let mut response = self.0.pop().unwrap_or_default();
+        *response = Some(buf);
+        response
+    }
+
+    /// What is in the box, which is kept.
+    pub(crate) fn take(&mut self, mut response: ResponseBox) -> MsgBuf {
+        let buf = response.take().expect("a pulled response has a buffer");
+        if self.0.len() < BOXES_KEPT_MAX {
+            self.0.push(response);
+        }
+        buf
+    }
+}
+
 /// What the endpoint keeps with a call.
 pub(crate) struct CallContext<S> {
     pub(crate) request: MsgBuf,
     /// The response, once it is known to take several packets. Boxed because most do not, and the
-    /// context is moved for every call.
-    pub(crate) response: Option<Box<MsgBuf>>,
+    /// context is moved for every call; the boxes are used again ([`ResponseBoxes`]).
+    pub(crate) response: Option<ResponseBox>,
     pub(crate) continuation: Continuation<S>,
     pub(crate) tag: u64,
 }

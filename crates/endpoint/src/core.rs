@@ -14,7 +14,7 @@ use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, S
 
 use crate::ahead::{Hints, TIMERS_AHEAD};
 use crate::assemblies::Assemblies;
-use crate::call::{CallContext, CallError};
+use crate::call::{CallContext, CallError, ResponseBoxes};
 use crate::config::EndpointConfig;
 use crate::faults::Faults;
 use crate::handler::{Handler, RequestKey};
@@ -64,6 +64,7 @@ pub(crate) struct Core<S> {
     pub(crate) dirty_clients: Vec<u32>,
     pub(crate) dirty_servers: Vec<u32>,
     pub(crate) finished: Vec<Finished<S>>,
+    pub(crate) response_boxes: ResponseBoxes,
     pub(crate) timers: TimerWheel,
     /// Of every client session opened from now on.
     pub(crate) congestion: CongestionConfig,
@@ -105,6 +106,7 @@ impl<S> Core<S> {
             dirty_clients: Vec::with_capacity(LISTED_SESSIONS),
             dirty_servers: Vec::with_capacity(LISTED_SESSIONS),
             finished: Vec::new(),
+            response_boxes: ResponseBoxes::default(),
             timers: TimerWheel::new(now),
             congestion,
             paced: Wheel::new(PACING_SLOT_NS, PACING_REACH_NS),
@@ -182,7 +184,7 @@ impl<S> Core<S> {
     ) {
         self.request_bytes -= counted_bytes(context.request.len());
         if let Some(response) = context.response.take() {
-            self.pool.give(*response);
+            self.pool.give(self.response_boxes.take(response));
         }
         self.finished.push(Finished { session, context, error });
     }

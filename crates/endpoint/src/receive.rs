@@ -436,7 +436,8 @@ fn on_response_action<S>(
         ResponseAction::Store { slot, offset, last } => {
             core.share_with(Half::Client(id.index));
             let context = session_of(core, id).context_mut(slot);
-            let buf = context.response.as_mut().expect("a pulled response has a buffer");
+            let buf = context.response.as_mut().and_then(|response| (**response).as_mut());
+            let buf = buf.expect("a pulled response has a buffer");
             store(buf, offset, packet.payload());
             if last {
                 finish_response(state, cx, id, slot);
@@ -474,7 +475,8 @@ fn begin_response<S>(core: &mut Core<S>, id: SessionId, slot: u32, bytes: u32, p
     };
     core.share_with(Half::Client(id.index));
     store(&mut buf, 0, packet.payload());
-    session_of(core, id).context_mut(slot).response = Some(Box::new(buf));
+    let response = core.response_boxes.put(buf);
+    session_of(core, id).context_mut(slot).response = Some(response);
 }
 
 fn finish_response<S>(state: &mut S, cx: &mut Context<S>, id: SessionId, slot: u32) {
@@ -482,7 +484,8 @@ fn finish_response<S>(state: &mut S, cx: &mut Context<S>, id: SessionId, slot: u
     let (mut context, done) = session_of(core, id).finish(slot);
     core.push_to_peer(id, done);
     let response = context.response.take().expect("a pulled response has a buffer");
-    complete(state, cx, id, context, Payload::Buffer(*response));
+    let response = core.response_boxes.take(response);
+    complete(state, cx, id, context, Payload::Buffer(response));
 }
 
 /// Runs the continuation of a short call.

@@ -5,7 +5,7 @@ mod joined;
 use std::alloc::System;
 
 use joined::*;
-use petasos_endpoint::{Completion, Context};
+use petasos_endpoint::{Completion, Context, Payload};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -13,8 +13,11 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Starts the next call on the same buffer.
 fn again(client: &mut Client, cx: &mut Context<Client>, completion: Completion<'_>) {
-    let len = completion.result.expect("the hub loses nothing").len();
-    assert_eq!(len, completion.request.len());
+    let response = completion.result.expect("the hub loses nothing");
+    assert_eq!(response.len(), completion.request.len());
+    if let Payload::Buffer(buf) = response {
+        cx.free(buf);
+    }
     if completion.tag == 0 {
         cx.free(completion.request);
         client.outcomes.push((0, Ok(Vec::new())));
@@ -52,12 +55,13 @@ fn rpcs_allocate_nothing_in_steady_state() {
     check(&mut Joined::sealed(|_| {}), 1432);
 }
 
-/// With messages of up to `bytes_max`, which fit one packet.
+/// With messages of no bytes to 64 KiB; `bytes_max` fit one packet.
 fn check(pair: &mut Joined, bytes_max: usize) {
     // The first run fills pools and queues, and lets the test runner's own threads settle.
     allocations(pair, 32, 10_000);
-    for bytes in [0, 32, 488, 489, bytes_max] {
-        allocations(pair, bytes, 100);
-        assert_eq!(allocations(pair, bytes, 10_000), 0, "{bytes} bytes");
+    for bytes in [0, 32, 488, 489, bytes_max, bytes_max + 1, 8_000, 65_536] {
+        let calls = if bytes > 10_000 { 1_000 } else { 10_000 };
+        allocations(pair, bytes, calls);
+        assert_eq!(allocations(pair, bytes, calls), 0, "{bytes} bytes");
     }
 }

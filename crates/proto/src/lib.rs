@@ -24,6 +24,7 @@ mod rtt;
 mod scoreboard;
 mod server;
 mod share;
+mod spares;
 mod stats;
 #[cfg(test)]
 mod tests;

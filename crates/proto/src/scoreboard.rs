@@ -13,6 +13,8 @@
 
 use petasos_base::Time;
 
+use crate::spares::Reusable;
+
 /// Transmissions by which a packet may be overtaken before it counts as lost.
 const REORDER_THRESHOLD: u32 = 3;
 
@@ -52,7 +54,8 @@ pub(crate) struct Scoreboard {
     stamp_arrived: Option<u32>,
     /// When the transmission left that the latest arrival answers, until somebody asks.
     answered_ns: Option<u32>,
-    ring: Box<[Entry]>,
+    /// Its length is the window, a power of two.
+    ring: Vec<Entry>,
 }
 
 /// What an arrival meant for the packet's transmissions.
@@ -70,7 +73,19 @@ impl Scoreboard {
     /// A board for `total` packets of which the first `done` have arrived, with at most
     /// `window` packets (rounded up to a power of two) between the first gap and the last sent.
     pub(crate) fn new(total: u32, done: u32, window: u32) -> Scoreboard {
+        Scoreboard::with_ring(Vec::new(), total, done, window)
+    }
+
+    /// Begins anew with another message, as [`Scoreboard::new`] would, in the memory there is.
+    pub(crate) fn reset(&mut self, total: u32, done: u32, window: u32) {
+        let ring = core::mem::take(&mut self.ring);
+        *self = Scoreboard::with_ring(ring, total, done, window);
+    }
+
+    fn with_ring(mut ring: Vec<Entry>, total: u32, done: u32, window: u32) -> Scoreboard {
         let capacity = window.min(total).next_power_of_two() as usize;
+        ring.clear();
+        ring.resize(capacity, UNSENT);
         Scoreboard {
             total,
             base: done,
@@ -81,7 +96,7 @@ impl Scoreboard {
             stamp_next: 0,
             stamp_arrived: None,
             answered_ns: None,
-            ring: vec![UNSENT; capacity].into_boxed_slice(),
+            ring,
         }
     }
 
@@ -252,6 +267,15 @@ impl Scoreboard {
 
     fn stamp(&self, index: u32) -> u32 {
         self.ring[index as usize & (self.ring.len() - 1)].stamp
+    }
+}
+
+/// Messages of up to 64 KiB in packets of 1 KiB: 1 KiB of entries.
+const ENTRIES_KEPT_MAX: usize = 64;
+
+impl Reusable for Scoreboard {
+    fn is_small(&self) -> bool {
+        self.ring.capacity() <= ENTRIES_KEPT_MAX
     }
 }
 

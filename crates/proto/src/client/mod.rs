@@ -27,6 +27,8 @@ use petasos_wire::{Header, Kind, SessionMark, Signature, TRANSMISSION_NUMBERS};
 
 use crate::congestion::CongestionConfig;
 use crate::params::Credits;
+use crate::scoreboard::Scoreboard;
+use crate::spares::Spares;
 use crate::stats::{ClientStats, Drop};
 use crate::{Membership, RttEstimator, SessionParams, Sharer, TimerConfig};
 use control::Control;
@@ -87,6 +89,7 @@ pub struct ClientSession<C> {
     calls_long: u64,
     backlog_max: u32,
     stats: ClientStats,
+    boards: Spares<Scoreboard>,
 }
 
 impl<C> ClientSession<C> {
@@ -134,6 +137,7 @@ impl<C> ClientSession<C> {
             backlog: VecDeque::new(),
             backlog_max,
             stats: ClientStats::default(),
+            boards: Spares::new(),
             params,
         };
         session.refresh_window();
@@ -388,7 +392,11 @@ impl<C> ClientSession<C> {
     /// Bytes of memory behind the session, beyond its own size and that of its calls' boards.
     pub fn footprint_bytes(&self) -> usize {
         let backlog_bytes = self.backlog.capacity() * size_of::<Queued<C>>();
-        size_of_val(&*self.slots) + backlog_bytes + self.control.congestion.footprint_bytes()
+        let spare_bytes = self.boards.footprint_bytes();
+        size_of_val(&*self.slots)
+            + backlog_bytes
+            + spare_bytes
+            + self.control.congestion.footprint_bytes()
     }
 
     /// What happened so far.
@@ -411,7 +419,8 @@ impl<C> ClientSession<C> {
         slot.begin(&self.params, number, call.options, now);
         slot.put_context(call.context);
         if slot.options.request_bytes > self.params.payload_bytes {
-            slot.begin_many(self.params.packets(slot.options.request_bytes));
+            let packets = self.params.packets(slot.options.request_bytes);
+            slot.begin_many(&mut self.boards, packets, 0);
         }
         let bit = 1 << index;
         self.busy |= bit;
@@ -422,7 +431,7 @@ impl<C> ClientSession<C> {
     fn release(&mut self, index: u32) -> C {
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();
-        let context = slot.end();
+        let context = slot.end(&mut self.boards);
         let bit = !(1 << index);
         self.busy &= bit;
         self.sendable &= bit;

@@ -4,7 +4,7 @@ use petasos_base::Time;
 use petasos_wire::{AckBitmap, Kind, Packet, RejectCode, Signed};
 
 use super::control::Answer;
-use super::slot::{Phase, Slot, UNTIMED};
+use super::slot::{Phase, UNTIMED};
 use super::{ClientSession, ResponseAction, answers};
 use crate::params::Recovery;
 use crate::scoreboard::Arrival;
@@ -140,7 +140,7 @@ impl<C> ClientSession<C> {
         let packets = self.params.packets(bytes);
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();
-        slot.board = Some(Slot::<C>::new_board(packets, 1));
+        slot.begin_many(&mut self.boards, packets, 1);
         slot.phase = Phase::Pulling;
         slot.response_bytes = bytes;
         slot.timed = UNTIMED;
@@ -217,7 +217,7 @@ impl<C> ClientSession<C> {
         self.sample(index, packet, Answer { returned: leaving, leaving, served: false }, now);
         let slot = &mut self.slots[index as usize];
         self.in_flight -= leaving;
-        slot.board = None;
+        slot.end_board(&mut self.boards);
         slot.progress_at = now;
         if slot.is_sending() {
             slot.phase = Phase::Waiting;

@@ -6,6 +6,7 @@ use petasos_wire::{CREDITS_MAX, Encoding};
 use super::CallOptions;
 use crate::SessionParams;
 use crate::scoreboard::Scoreboard;
+use crate::spares::Spares;
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,15 +73,21 @@ impl<C> Slot<C> {
         }
     }
 
-    /// The board that tracks a message of `packets`, `done` of which have arrived.
-    pub(super) fn new_board(packets: u32, done: u32) -> Box<Scoreboard> {
-        Box::new(Scoreboard::new(packets, done, CREDITS_MAX))
+    /// Gives a message of several `packets`, `done` of which have arrived, its board.
+    #[cold]
+    pub(super) fn begin_many(&mut self, spares: &mut Spares<Scoreboard>, packets: u32, done: u32) {
+        self.end_board(spares);
+        let reuse = |board: &mut Scoreboard| board.reset(packets, done, CREDITS_MAX);
+        let board = spares.take(reuse, || Scoreboard::new(packets, done, CREDITS_MAX));
+        self.board = Some(board);
     }
 
-    /// Gives a request of several packets its board.
+    /// The message of several packets is over, if there was one.
     #[cold]
-    pub(super) fn begin_many(&mut self, packets: u32) {
-        self.board = Some(Slot::<C>::new_board(packets, 0));
+    pub(super) fn end_board(&mut self, spares: &mut Spares<Scoreboard>) {
+        if let Some(board) = self.board.take() {
+            spares.give(board);
+        }
     }
 
     #[inline(always)]
@@ -117,10 +124,10 @@ impl<C> Slot<C> {
     }
 
     #[inline(always)]
-    pub(super) fn end(&mut self) -> C {
+    pub(super) fn end(&mut self, spares: &mut Spares<Scoreboard>) -> C {
         self.phase = Phase::Idle;
         if self.board.is_some() {
-            self.board = None;
+            self.end_board(spares);
         }
         self.context.take().expect("a busy slot has a context")
     }

@@ -2,6 +2,8 @@
 
 use petasos_wire::BITMAP_WORDS_MAX;
 
+use crate::spares::Reusable;
+
 /// Invariant: `base` is the first packet that has not arrived, and `arrived` has bit `i` set
 /// exactly if packet `i` has.
 #[derive(Debug)]
@@ -10,13 +12,21 @@ pub(super) struct Assembly {
     base: u32,
     /// One past the last packet that has arrived.
     end: u32,
-    arrived: Box<[u64]>,
+    arrived: Vec<u64>,
 }
 
 impl Assembly {
     pub(super) fn new(total: u32) -> Assembly {
-        let words = total.div_ceil(64) as usize;
-        Assembly { total, base: 0, end: 0, arrived: vec![0; words].into_boxed_slice() }
+        let mut assembly = Assembly { total: 0, base: 0, end: 0, arrived: Vec::new() };
+        assembly.reset(total);
+        assembly
+    }
+
+    /// Begins anew with another request, in the memory there is.
+    pub(super) fn reset(&mut self, total: u32) {
+        (self.total, self.base, self.end) = (total, 0, 0);
+        self.arrived.clear();
+        self.arrived.resize(total.div_ceil(64) as usize, 0);
     }
 
     pub(super) fn base(&self) -> u32 {
@@ -65,6 +75,15 @@ impl Assembly {
     }
 }
 
+/// Requests of up to a megabyte in packets of 1 KiB: 128 bytes.
+const WORDS_KEPT_MAX: usize = 16;
+
+impl Reusable for Assembly {
+    fn is_small(&self) -> bool {
+        self.arrived.capacity() <= WORDS_KEPT_MAX
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,10 +93,14 @@ mod tests {
         /// Any order of arrival, with repetitions, matches a plain set.
         #[test]
         fn an_assembly_is_a_set(
-            total in 1u32..3000, order in prop::collection::vec(any::<u32>(), 0..300),
+            before in 1u32..3000, total in 1u32..3000, order in prop::collection::vec(any::<u32>(), 0..300),
             run in 0u32..200,
         ) {
-            let mut assembly = Assembly::new(total);
+            let mut assembly = Assembly::new(before);
+            for index in 0..before {
+                assembly.insert(index);
+            }
+            assembly.reset(total);
             let mut set = vec![false; total as usize];
             let arrivals = (0..run.min(total)).chain(order.iter().map(|index| index % total));
             for index in arrivals {

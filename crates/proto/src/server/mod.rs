@@ -21,6 +21,7 @@ use petasos_wire::{
 };
 
 use crate::params::Credits;
+use crate::spares::Spares;
 use crate::stats::ServerStats;
 use crate::{Membership, SessionParams, Sharer};
 use assembly::Assembly;
@@ -155,6 +156,7 @@ pub struct ServerSession<B> {
     params: SessionParams,
     header: Header,
     mark: SessionMark,
+    spares: Spares<Assembly>,
 }
 
 impl<B: Default> ServerSession<B> {
@@ -172,6 +174,7 @@ impl<B: Default> ServerSession<B> {
             kept: B::default(),
         };
         ServerSession {
+            spares: Spares::new(),
             header: params.header(),
             response_header: params.header().with_kind(Kind::Response),
             mark: params.mark(),
@@ -394,7 +397,7 @@ impl<B> ServerSession<B> {
     /// Bytes of memory behind the session, beyond its own size, its requests' assemblies and the
     /// memory behind the caller's places.
     pub fn footprint_bytes(&self) -> usize {
-        size_of_val(&*self.slots)
+        size_of_val(&*self.slots) + self.spares.footprint_bytes()
     }
 
     /// What happened so far.

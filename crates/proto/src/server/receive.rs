@@ -113,7 +113,8 @@ impl<B> ServerSession<B> {
             return RequestAction::Reject(self.reject_packet(index, RejectCode::TooLarge));
         }
         slot.phase = Phase::Receiving;
-        let mut assembly = Box::new(Assembly::new(self.params.packets(bytes)));
+        let packets = self.params.packets(bytes);
+        let mut assembly = self.spares.take(|a| a.reset(packets), || Assembly::new(packets));
         let part = packet.packet_index();
         assembly.insert(part);
         slot.assembly = Some(assembly);
@@ -158,7 +159,7 @@ impl<B> ServerSession<B> {
         self.credits.on_arrival();
         let last = assembly.is_complete();
         if last {
-            slot.assembly = None;
+            self.spares.give(slot.assembly.take().expect("it has just been completed"));
             slot.phase = Phase::Running;
             self.stats.requests += 1;
             // The response, or its first packet, acknowledges the whole request (W16); if the
