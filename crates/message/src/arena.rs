@@ -3,7 +3,7 @@
 //! The first chunk is a buffer with room for a header (M20) in front of the root, so that it can be
 //! handed over as it lies (M21). The arena itself lies in that room while the message is built: so
 //! whoever has the root and the buffer has all of it, in two words. Everything that few messages
-//! need, further chunks and adopted bytes, is in one box that most never allocate.
+//! need, further chunks and adopted bytes, is in a chunk of its own that most never take.
 //!
 //! The last word before the root tells a message under construction from one that was received: it
 //! is the arena's, whose lowest bit is set, or the begin of an image's header, whose is not.
@@ -25,7 +25,7 @@ use std::ptr::{self, NonNull};
 use bytes::Bytes;
 use petasos_buf::MsgBuf;
 
-use self::chunk::Chunk;
+use self::chunk::Chunks;
 use crate::heap::{self, Heap};
 use crate::object::Object;
 
@@ -63,22 +63,27 @@ pub struct Arena {
     next: Cell<NonNull<u8>>,
     /// Where the chunk in use ends: at a multiple of 8.
     end: Cell<NonNull<u8>>,
-    /// Null or a box, with [`BUILT`] and perhaps [`ABANDONED`] in its lowest bits.
+    /// Null or where the rest lies, with [`BUILT`] and perhaps [`ABANDONED`] in its lowest bits.
     rest: Cell<*mut Rest>,
 }
 
 const _: () = assert!(size_of::<Arena>() == ROOT_OFFSET && align_of::<Rest>() > BUILT | ABANDONED);
 
-/// What few messages need.
-#[derive(Default)]
+/// What few messages need. It lies in a chunk from the heap, so that longer messages, too, are built
+/// without an allocation.
 struct Rest {
-    chunks: Vec<Chunk>,
+    /// What it lies in.
+    own: MsgBuf,
+    chunks: Chunks,
     adopted: Vec<Bytes>,
     /// Bytes of `chunks` and `adopted` together.
     bytes: usize,
     /// Bytes of the first chunk.
     first_bytes: usize,
 }
+
+const _: () = assert!(size_of::<Rest>() <= heap::CHUNK_BYTES);
+const _: () = assert!(align_of::<Rest>() <= MsgBuf::DATA_ALIGN);
 
 /// Owns an arena: the chunk that it lies in, and what it refers to.
 pub(crate) struct OwnedArena {
@@ -183,8 +188,8 @@ impl Arena {
     pub(crate) unsafe fn drop_rest(&self) {
         let rest = self.rest_ptr();
         if !rest.is_null() {
-            // SAFETY: made by `with_rest` from a box, and freed once.
-            unsafe { drop_box(rest) };
+            // SAFETY: made by `with_rest`, and dropped once.
+            unsafe { drop_at(rest) };
         }
     }
 
@@ -276,6 +281,12 @@ impl Arena {
     /// Bytes of memory that the message keeps: chunks and adopted bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.rest().map_or_else(|| self.chunk_bytes(), |rest| rest.first_bytes + rest.bytes)
+    }
+
+    /// Bytes that objects and adopted bytes may take: all but what is left of the chunk in use. So
+    /// no leaf is longer.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.allocated_bytes() - self.left()
     }
 
     /// Bytes of the first chunk, as long as it is the only one.
@@ -372,11 +383,9 @@ impl Arena {
     #[inline(never)]
     fn bump_elsewhere(&self, bytes: usize) -> NonNull<u8> {
         self.with_rest(|rest| {
-            let before = rest.first_bytes + rest.chunks.iter().map(Chunk::bytes).sum::<usize>();
-            let chunk = Chunk::new(bytes.max(before).next_multiple_of(8));
-            let (at, chunk_bytes) = (chunk.at(), chunk.bytes());
+            let before = rest.first_bytes + rest.chunks.bytes();
+            let (at, chunk_bytes) = rest.chunks.add(bytes.max(before).next_multiple_of(8));
             rest.bytes += chunk_bytes;
-            rest.chunks.push(chunk);
             // SAFETY: the chunk has so many bytes, and at least `bytes`.
             unsafe {
                 self.next.set(at.add(bytes));
@@ -388,22 +397,30 @@ impl Arena {
 
     fn with_rest<R>(&self, change: impl FnOnce(&mut Rest) -> R) -> R {
         if self.rest_ptr().is_null() {
-            let first = Rest { first_bytes: self.chunk_bytes(), ..Rest::default() };
+            let mut own = Heap::PRIVATE.take_chunk();
+            let at = own.data_ptr().cast::<Rest>().as_ptr();
+            let first_bytes = self.chunk_bytes();
+            let (chunks, adopted) = (Chunks::default(), Vec::new());
+            let rest = Rest { own, chunks, adopted, bytes: 0, first_bytes };
+            // SAFETY: the chunk is large and aligned enough, and its data stay where they are.
+            unsafe { at.write(rest) };
             let flags = self.rest.get().addr();
-            self.rest.set(Box::into_raw(Box::new(first)).map_addr(|rest| rest | flags));
+            self.rest.set(at.map_addr(|rest| rest | flags));
         }
-        // SAFETY: a box of this arena's, which is being edited: nobody else reads or writes it.
+        // SAFETY: this arena's, which is being edited: nobody else reads or writes it.
         change(unsafe { &mut *self.rest_ptr() })
     }
 }
 
 /// # Safety
-/// `rest` came from a box, and nothing uses it any more.
+/// `rest` was written by [`Arena::with_rest`], and nothing uses it any more.
 #[cold]
 #[inline(never)]
-unsafe fn drop_box(rest: *mut Rest) {
+unsafe fn drop_at(rest: *mut Rest) {
     // SAFETY: the caller's promise.
-    drop(unsafe { Box::from_raw(rest) });
+    let Rest { own, chunks, adopted, .. } = unsafe { rest.read() };
+    drop((chunks, adopted));
+    heap::give(own);
 }
 
 /// Zeroes short objects with two moves that may overlap in place of a call.

@@ -1,7 +1,7 @@
 //! Where the chunks of arenas come from.
 //!
 //! A chunk is a [`MsgBuf`], so that an image that was built in one chunk is sent without a copy
-//! (M21). Each thread keeps chunks of two sizes, also those that were sent and come back: building,
+//! (M21). Each thread keeps chunks of three sizes, also those that were sent and come back: building,
 //! sending, receiving and dropping small messages allocates nothing. Longer ones are the process's
 //! spare buffers (`petasos_buf::take_spare`).
 //!
@@ -18,11 +18,16 @@ use petasos_buf::{MsgBuf, give_spare, take_spare};
 /// Bytes of an arena's first chunk, unless it is asked for more.
 pub(crate) const CHUNK_BYTES: usize = 512;
 
+/// Bytes of middling chunks that are kept: what a message that outgrew its first goes on in.
+const MEDIUM_BYTES: usize = 2 << 10;
+
 /// Bytes of larger chunks that are kept, for messages with room of their own and received ones.
-const LARGE_BYTES: usize = 8 << 10;
+pub(crate) const LARGE_BYTES: usize = 8 << 10;
 
 /// Chunks of [`CHUNK_BYTES`] that a thread keeps: as many as it has small calls under way.
 const KEPT_MAX: usize = 256;
+/// Chunks of [`MEDIUM_BYTES`] that a thread keeps.
+const MEDIUM_KEPT_MAX: usize = 64;
 /// Chunks of [`LARGE_BYTES`] that a thread keeps.
 const LARGE_KEPT_MAX: usize = 32;
 
@@ -93,7 +98,7 @@ pub(crate) fn outgoing(bytes: usize) -> MsgBuf {
     if bytes <= CHUNK_BYTES || bytes > LARGE_BYTES {
         return buffer(bytes);
     }
-    match POOL.with(|pool| pool.large.pop()) {
+    match POOL.with(|pool| pool.pop_for(bytes)) {
         Some(mut buf) => {
             buf.set_len(bytes);
             buf
@@ -140,6 +145,7 @@ pub(crate) fn give(chunk: MsgBuf) {
 /// Free chunks of one thread.
 struct Pool {
     small: Stack<KEPT_MAX>,
+    medium: Stack<MEDIUM_KEPT_MAX>,
     large: Stack<LARGE_KEPT_MAX>,
 }
 
@@ -153,7 +159,9 @@ struct Stack<const N: usize> {
 }
 
 thread_local! {
-    static POOL: Pool = const { Pool { small: Stack::new(), large: Stack::new() } };
+    static POOL: Pool = const {
+        Pool { small: Stack::new(), medium: Stack::new(), large: Stack::new() }
+    };
     static GUARD: Guard = const { Guard };
 }
 
@@ -167,9 +175,15 @@ impl Pool {
         }
     }
 
+    /// A chunk for more than [`CHUNK_BYTES`] and at most [`LARGE_BYTES`].
+    fn pop_for(&self, bytes: usize) -> Option<MsgBuf> {
+        if bytes <= MEDIUM_BYTES { self.medium.pop() } else { self.large.pop() }
+    }
+
     #[inline(never)]
     fn give_other(&self, chunk: MsgBuf) {
         match chunk.capacity() {
+            MEDIUM_BYTES => drop(self.medium.push(chunk)),
             LARGE_BYTES => drop(self.large.push(chunk)),
             _ => give_spare(chunk),
         }
@@ -218,7 +232,8 @@ fn large(bytes: usize) -> MsgBuf {
     if bytes > LARGE_BYTES {
         return take_spare(bytes);
     }
-    POOL.with(|pool| pool.large.pop()).unwrap_or_else(|| fresh(LARGE_BYTES))
+    let size = if bytes <= MEDIUM_BYTES { MEDIUM_BYTES } else { LARGE_BYTES };
+    POOL.with(|pool| pool.pop_for(bytes)).unwrap_or_else(|| fresh(size))
 }
 
 #[cold]
@@ -227,6 +242,7 @@ fn fresh(bytes: usize) -> MsgBuf {
     if GUARD.try_with(|_| ()).is_ok() {
         POOL.with(|pool| {
             pool.small.len_max.set(KEPT_MAX);
+            pool.medium.len_max.set(MEDIUM_KEPT_MAX);
             pool.large.len_max.set(LARGE_KEPT_MAX);
         });
     }
@@ -240,6 +256,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         POOL.with(|pool| {
             pool.small.close();
+            pool.medium.close();
             pool.large.close();
         });
     }
@@ -280,9 +297,11 @@ mod tests {
         assert_eq!(kept(), KEPT_MAX);
         drop(Heap::PRIVATE.take(1));
         give(Heap::PRIVATE.take(CHUNK_BYTES + 1));
+        give(Heap::PRIVATE.take(MEDIUM_BYTES + 1));
         give(Heap::PRIVATE.take(LARGE_BYTES + 1));
         assert_eq!(kept(), KEPT_MAX - 1);
-        assert_eq!(POOL.with(|pool| pool.large.len.get()), 1);
+        let larger = |pool: &Pool| (pool.medium.len.get(), pool.large.len.get());
+        assert_eq!(POOL.with(larger), (1, 1));
     }
 
     #[test]
@@ -293,7 +312,7 @@ mod tests {
         recycle(chunk);
         let mut again = buffer(CHUNK_BYTES);
         assert_eq!((again.data_ptr(), again.len()), (at, CHUNK_BYTES));
-        let mut large = buffer(CHUNK_BYTES + 1);
+        let mut large = buffer(MEDIUM_BYTES + 1);
         let at = large.data_ptr();
         recycle(large);
         assert_eq!(copied(&[7; LARGE_BYTES]).data_ptr(), at);

@@ -170,7 +170,7 @@ impl<T: Message> Msg<T> {
 
     /// About how many bytes the message takes.
     pub(crate) fn bytes_hint(this: &Msg<T>) -> usize {
-        Msg::arena(this).map_or_else(|| this.buf.len(), Arena::allocated_bytes)
+        Msg::arena(this).map_or_else(|| this.buf.len(), Arena::used_bytes)
     }
 
     /// Bytes of one field, or a piece of them, without a copy. They keep what is needed of the
