@@ -69,8 +69,8 @@ pub struct Arena {
 
 const _: () = assert!(size_of::<Arena>() == ROOT_OFFSET && align_of::<Rest>() > BUILT | ABANDONED);
 
-/// What few messages need. It lies in a chunk from the heap, so that longer messages, too, are built
-/// without an allocation.
+/// What few messages need. It lies in a chunk from the heap, so that longer messages, too, are
+/// built without an allocation.
 struct Rest {
     /// What it lies in.
     own: MsgBuf,

@@ -1,9 +1,9 @@
 //! Where the chunks of arenas come from.
 //!
 //! A chunk is a [`MsgBuf`], so that an image that was built in one chunk is sent without a copy
-//! (M21). Each thread keeps chunks of three sizes, also those that were sent and come back: building,
-//! sending, receiving and dropping small messages allocates nothing. Longer ones are the process's
-//! spare buffers (`petasos_buf::take_spare`).
+//! (M21). Each thread keeps chunks of three sizes, also those that were sent and come back:
+//! building, sending, receiving and dropping small messages allocates nothing. Longer ones are the
+//! process's spare buffers (`petasos_buf::take_spare`).
 //!
 //! The pool has no destructor of its own, since the state that such a thread-local needs is looked
 //! at with each access; a guard that is registered with the first chunk empties it when the thread

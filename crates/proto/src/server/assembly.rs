@@ -93,8 +93,8 @@ mod tests {
         /// Any order of arrival, with repetitions, matches a plain set.
         #[test]
         fn an_assembly_is_a_set(
-            before in 1u32..3000, total in 1u32..3000, order in prop::collection::vec(any::<u32>(), 0..300),
-            run in 0u32..200,
+            before in 1u32..3000, total in 1u32..3000,
+            order in prop::collection::vec(any::<u32>(), 0..300), run in 0u32..200,
         ) {
             let mut assembly = Assembly::new(before);
             for index in 0..before {
