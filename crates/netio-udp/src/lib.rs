@@ -8,8 +8,10 @@
 //!
 //! What holds everywhere:
 //!
-//! - No privilege is needed. The UDP checksum is on. Nothing is fragmented: a datagram longer than
-//!   the path's MTU is refused and counted.
+//! - No privilege is needed. The UDP checksum is on.
+//! - A datagram that fits its route as it was when the route was made goes on its way whatever
+//!   becomes of the path's MTU: where it no longer fits, it is fragmented. ICMP messages are not
+//!   heeded, so nobody lowers a limit by forging them (ADR 14).
 //! - Per packet there is no heap allocation, no formatting and no system call of its own.
 //! - Errors of the network (ICMP, full queues) are counted, not returned.
 //!
@@ -17,6 +19,7 @@
 //!
 //! Boundary rule: sees bytes and addresses; all `unsafe` is in the private module `sys`.
 
+mod path;
 mod plan;
 mod receive;
 mod routes;

@@ -68,8 +68,7 @@ impl Plan {
         while let Some(first) = packets.get(start) {
             let len = first.len();
             let entry = routes.get_mut(first.route);
-            let Some(entry) = entry.filter(|entry| len > 0 && len <= entry.datagram_bytes_max)
-            else {
+            let Some(entry) = entry.filter(|entry| len > 0 && len <= entry.taken_bytes_max) else {
                 self.rejected |= 1 << start;
                 start += 1;
                 continue;

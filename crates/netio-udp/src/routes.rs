@@ -7,15 +7,18 @@ use petasos_netio::{Origin, Route, RouteError};
 
 use crate::sys::SocketAddress;
 
-/// One peer. The entry of a released route keeps its place with `datagram_bytes_max` 0, so that
-/// every packet to it is refused as too long.
+/// One peer. The entry of a released route keeps its place with `taken_bytes_max` 0, so that every
+/// packet to it is refused as too long.
 pub(crate) struct RouteEntry {
     /// The peer's address as the kernel takes it.
     pub encoded: SocketAddress,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// The largest datagram payload, in bytes, that goes there whole.
+    /// The largest datagram payload, in bytes, that goes there whole, when last asked.
     pub datagram_bytes_max: usize,
+    /// The largest datagram payload, in bytes, that is taken: what any holder has been told. So
+    /// the path's MTU may fall, and those who have settled on a length go on.
+    pub taken_bytes_max: usize,
     /// The batch in which `run` was set: see [`RouteTable::next_batch`].
     pub run_batch: u64,
     /// The run to this peer that later packets of the batch may join.
@@ -44,10 +47,13 @@ impl RouteTable {
         }
     }
 
-    /// Adds a hold to the peer's route, if it has one.
-    pub(crate) fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
+    /// Adds a hold to the peer's route, if it has one, with what the path allows by now.
+    pub(crate) fn hold(&mut self, peer: SocketAddr, datagram_bytes_max: usize) -> Option<Route> {
         let index = *self.by_address.get(&peer)?;
-        self.entries[index as usize].holds += 1;
+        let entry = &mut self.entries[index as usize];
+        entry.holds += 1;
+        entry.datagram_bytes_max = datagram_bytes_max;
+        entry.taken_bytes_max = entry.taken_bytes_max.max(datagram_bytes_max);
         Some(Route(index))
     }
 
@@ -65,8 +71,15 @@ impl RouteTable {
         datagram_bytes_max: usize,
     ) -> Result<Route, RouteError> {
         let encoded = SocketAddress::new(peer);
-        let entry =
-            RouteEntry { encoded, peer, datagram_bytes_max, run_batch: 0, run: 0, holds: 1 };
+        let entry = RouteEntry {
+            encoded,
+            peer,
+            datagram_bytes_max,
+            taken_bytes_max: datagram_bytes_max,
+            run_batch: 0,
+            run: 0,
+            holds: 1,
+        };
         let index = match self.free.pop() {
             Some(index) => {
                 self.entries[index as usize] = entry;
@@ -92,7 +105,7 @@ impl RouteTable {
         let entry = entry.expect("a released route is held");
         entry.holds -= 1;
         if entry.holds == 0 {
-            entry.datagram_bytes_max = 0;
+            (entry.datagram_bytes_max, entry.taken_bytes_max) = (0, 0);
             self.by_address.remove(&entry.peer);
             self.free.push(route.0);
         }
@@ -128,13 +141,24 @@ mod tests {
     fn an_address_keeps_its_route_until_the_last_hold_is_released() {
         let mut table = RouteTable::new(8);
         let route = table.insert(peer(1), 100).expect("there is room");
-        assert_eq!(table.hold(peer(1)), Some(route));
+        assert_eq!(table.hold(peer(1), 100), Some(route));
         table.release(route);
-        assert_eq!(table.hold(peer(1)), Some(route));
+        assert_eq!(table.hold(peer(1), 100), Some(route));
         table.release(route);
         table.release(route);
-        assert_eq!(table.hold(peer(1)), None);
+        assert_eq!(table.hold(peer(1), 100), None);
         assert_eq!(table.get(route).map(|entry| entry.datagram_bytes_max), Some(0));
+    }
+
+    #[test]
+    fn a_new_holder_is_told_the_path_of_today_and_earlier_ones_keep_theirs() {
+        let mut table = RouteTable::new(8);
+        let route = table.insert(peer(1), 1472).expect("there is room");
+        for (path, taken) in [(1272, 1472), (8972, 8972), (1472, 8972)] {
+            table.hold(peer(1), path).expect("it exists");
+            let entry = table.get(route).expect("it is held");
+            assert_eq!((entry.datagram_bytes_max, entry.taken_bytes_max), (path, taken));
+        }
     }
 
     #[test]

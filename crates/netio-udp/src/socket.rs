@@ -11,14 +11,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 use arrayvec::ArrayVec;
 use petasos_netio::{Ecn, SetupError};
 
+use crate::path::mtu_towards;
 use crate::sys::{self, Arrival, Message, RECEIVE_MESSAGES_MAX, SocketAddress};
+
+/// No path that carries the smallest session is narrower, whatever an ICMP message says.
+const MTU_MIN: usize = 1280;
 
 /// The number of the loopback interface in every network namespace.
 const LOOPBACK_INDEX: c_int = 1;
 
 /// A nonblocking UDP socket with segmentation (GSO) and coalescing (GRO).
 ///
-/// It never fragments: a datagram longer than the path's MTU fails with `EMSGSIZE`.
+/// A datagram longer than the path's MTU is fragmented on its way (with IPv6 only by this host, so
+/// only if its own interface is what is narrow); ICMP messages that speak of the MTU are ignored.
+/// A train of them, or one that no IP packet holds, fails with `EMSGSIZE`.
 #[derive(Debug)]
 pub struct GsoSocket {
     socket: UdpSocket,
@@ -196,19 +202,26 @@ impl GsoSocket {
         }))
     }
 
-    /// The MTU of the path to `peer` as the system knows it now, in bytes with IP header.
+    /// The MTU of this host's route to `peer`, in bytes with IP header: what its administrator has
+    /// set, not what ICMP messages have told.
     ///
     /// # Errors
     /// The system's, if there is no way there.
     pub fn path_mtu(&self, peer: SocketAddr) -> io::Result<usize> {
         let probe = UdpSocket::bind((self.local.ip(), 0))?;
         probe.connect(peer)?;
+        if let Ok(mtu) = mtu_towards(peer.ip().to_canonical()) {
+            return Ok(mtu);
+        }
+        // A sandbox without netlink, or routes that depend on more than the destination.
         let (level, name) = match self.local {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
         };
         let mtu = sys::option(probe.as_fd(), level, name)?;
-        usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+        usize::try_from(mtu)
+            .map(|mtu| mtu.max(MTU_MIN))
+            .map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
     /// The address that the socket is bound to.
@@ -266,20 +279,20 @@ fn family_of(address: SocketAddr) -> (c_int, c_int) {
 
 fn configure(fd: BorrowedFd<'_>, address: SocketAddr, dual: bool) -> Result<(), SetupError> {
     let (_, level) = family_of(address);
-    let (discovery, discover_only, traffic_class) = if address.is_ipv4() {
-        (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO, libc::IP_RECVTOS)
+    let (discovery, no_discovery, traffic_class) = if address.is_ipv4() {
+        (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT, libc::IP_RECVTOS)
     } else {
         sys::set_option(fd, level, libc::IPV6_V6ONLY, c_int::from(!dual))
             .map_err(|error| failed("restrict the socket to IPv6", error))?;
         if dual {
             let (level, name) = (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
-            sys::set_option(fd, level, name, libc::IP_PMTUDISC_DO)
-                .map_err(|error| failed("forbid fragmentation", error))?;
+            sys::set_option(fd, level, name, libc::IP_PMTUDISC_OMIT)
+                .map_err(|error| failed("allow fragmentation", error))?;
         }
-        (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO, libc::IPV6_RECVTCLASS)
+        (libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT, libc::IPV6_RECVTCLASS)
     };
-    sys::set_option(fd, level, discovery, discover_only)
-        .map_err(|error| failed("forbid fragmentation", error))?;
+    sys::set_option(fd, level, discovery, no_discovery)
+        .map_err(|error| failed("allow fragmentation", error))?;
     // Without these two, ECN bits read as "not capable" and drops go uncounted: no reason to fail.
     let _ = sys::set_option(fd, level, traffic_class, 1);
     let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);

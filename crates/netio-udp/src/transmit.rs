@@ -25,7 +25,7 @@ pub(crate) trait Sink {
     /// Sends a prefix of `messages` and returns its length, at least 1. An error is the first's.
     fn send(&mut self, messages: &[Message<'_>]) -> io::Result<usize>;
 
-    /// The largest datagram payload, in bytes, that reaches `peer` whole.
+    /// The largest datagram payload, in bytes, that leaves this host for `peer` whole.
     fn path_bytes_max(&self, peer: SocketAddr) -> io::Result<usize>;
 }
 
@@ -112,7 +112,7 @@ impl Transmitter {
         (route, bytes, segment_bytes): (Route, &[u8], usize),
         stats: &mut IoStats,
     ) -> Option<usize> {
-        let entry = routes.get(route).filter(|entry| segment_bytes <= entry.datagram_bytes_max)?;
+        let entry = routes.get(route).filter(|entry| segment_bytes <= entry.taken_bytes_max)?;
         let packets = bytes.len().div_ceil(segment_bytes);
         let fits = packets == 1
             || (self.gso
@@ -205,18 +205,22 @@ impl<S: Sink> Batch<'_, S> {
                 return Err(self.plan.first_packet(run));
             }
             Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP) if run.packets > 1 => {
-                return self.resend_as_singles(run);
+                let fits = self.fits_interface(run);
+                return self.resend_as_singles(run, fits);
             }
-            Some(libc::EMSGSIZE) => self.lower_limit(run, run.segment_bytes),
+            // The interface has become too narrow for one of them, and the kernel fragments single
+            // datagrams only. The next train is tried again: a refusal costs little beside them.
+            Some(libc::EMSGSIZE) if run.packets > 1 => return self.resend_as_singles(run, false),
             _ => {}
         }
         self.stats.tx_errors += run.packets as u64;
         Ok(())
     }
 
-    /// Sends the packets of a run that was refused as a train one by one. If any goes through, it
-    /// was the train that the kernel or the device cannot handle, and no more are sent.
-    fn resend_as_singles(&mut self, run: &Run) -> Result<(), usize> {
+    /// Sends the packets of a run that was refused as a train one by one. If any goes through
+    /// though a train `should_pass`, the kernel or the device cannot handle trains, and no more are
+    /// sent.
+    fn resend_as_singles(&mut self, run: &Run, should_pass: bool) -> Result<(), usize> {
         for position in self.plan.ranges(run).flatten() {
             let packet = &self.packets[position];
             let entry = self.routes.get(run.route).expect("a planned run has a route");
@@ -226,7 +230,7 @@ impl<S: Sink> Batch<'_, S> {
             self.stats.tx_syscalls += 1;
             match self.sink.send(&[message]) {
                 Ok(_) => {
-                    *self.gso = false;
+                    *self.gso &= !should_pass;
                     self.stats.tx_frames += 1;
                     self.stats.tx_bytes += packet.len() as u64;
                 }
@@ -235,10 +239,6 @@ impl<S: Sink> Batch<'_, S> {
                         self.stats.tx_full += 1;
                         return Err(position);
                     }
-                    Some(libc::EMSGSIZE) => {
-                        self.lower_limit(run, packet.len());
-                        self.stats.tx_errors += 1;
-                    }
                     _ => self.stats.tx_errors += 1,
                 },
             }
@@ -246,12 +246,11 @@ impl<S: Sink> Batch<'_, S> {
         Ok(())
     }
 
-    /// Notes that datagrams of `refused_bytes` do not reach the run's peer.
-    fn lower_limit(&mut self, run: &Run, refused_bytes: usize) {
-        let entry = self.routes.get_mut(run.route).expect("a planned run has a route");
-        let probed = self.sink.path_bytes_max(entry.peer).unwrap_or(usize::MAX);
-        let limit = probed.min(refused_bytes - 1).max(1);
-        entry.datagram_bytes_max = entry.datagram_bytes_max.min(limit);
+    /// Whether the run's datagrams fit the interface to its peer, as it is now.
+    fn fits_interface(&self, run: &Run) -> bool {
+        let entry = self.routes.get(run.route).expect("a planned run has a route");
+        let widest = self.sink.path_bytes_max(entry.peer).unwrap_or(usize::MAX);
+        run.segment_bytes <= widest
     }
 
     #[inline]

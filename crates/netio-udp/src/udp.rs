@@ -27,7 +27,8 @@ pub struct UdpConfig {
     /// Socket buffer to ask for, in bytes and in each direction. The system may grant less.
     pub receive_buffer_bytes: usize,
     /// Largest datagram payload, in bytes, whatever the path allows. The default is that of jumbo
-    /// frames; on a path of ordinary Ethernet frames the route's own limit holds (1472).
+    /// frames; behind an interface of ordinary Ethernet frames the route's own limit holds (1472).
+    /// Where the path narrows later, this spares fragmentation.
     pub datagram_bytes_max: usize,
     /// Peers that the backend knows at once.
     pub routes_max: usize,
@@ -62,8 +63,9 @@ impl Default for UdpConfig {
 /// [`IoStats::rx_syscalls`] count calls that move datagrams, not those that set up routes. Empty
 /// datagrams are neither sent nor delivered.
 ///
-/// A route's limit is what the path allows when the route is made; it falls when the path proves
-/// narrower, and rises only with a new route. A backend takes 550 KiB besides the socket's buffers.
+/// A route's limit is what this host's way to the peer allows when the route was last asked for. It
+/// is no promise about the path: datagrams that no longer fit are fragmented (ADR 14). A backend
+/// takes 550 KiB besides the socket's buffers.
 pub struct UdpIo {
     socket: GsoSocket,
     routes: RouteTable,
@@ -190,11 +192,12 @@ impl PacketIo for UdpIo {
         if peer.port() == 0 {
             return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
         }
-        if let Some(route) = self.routes.hold(peer) {
-            return Ok(route);
-        }
         let path_bytes_max = self.socket.path_bytes_max(peer).map_err(RouteError::Unreachable)?;
-        self.routes.insert(peer, path_bytes_max.min(self.datagram_bytes_max))
+        let datagram_bytes_max = path_bytes_max.min(self.datagram_bytes_max);
+        match self.routes.hold(peer, datagram_bytes_max) {
+            Some(route) => Ok(route),
+            None => self.routes.insert(peer, datagram_bytes_max),
+        }
     }
 
     fn release_route(&mut self, route: Route) {

@@ -67,7 +67,7 @@ fn a_short_buffer_is_reported() {
 }
 
 #[test]
-fn nothing_is_fragmented() {
+fn what_no_ip_packet_holds_is_refused() {
     let (from, to) = (bind(), bind());
     let bytes = vec![0; 65_508];
     let refused = from.send(Some(to.local_address()), &[IoSlice::new(&bytes)], None);

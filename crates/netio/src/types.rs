@@ -328,7 +328,8 @@ pub trait PacketIo {
     /// The address at which peers reach this backend.
     fn local_address(&self) -> SocketAddr;
 
-    /// The largest datagram payload, in bytes, that this backend moves on `route` unfragmented.
+    /// The largest datagram payload, in bytes, that leaves this host whole on `route`, as of the
+    /// last [`PacketIo::route`] for it. What this said once is taken while the route is held.
     fn datagram_bytes_max(&self, route: Route) -> usize;
 
     /// Bytes of frames that can wait to be received, headers and the system's own overhead

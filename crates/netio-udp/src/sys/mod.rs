@@ -12,4 +12,4 @@ pub(crate) use address::SocketAddress;
 pub(crate) use messages::{
     Arrival, Message, RECEIVE_MESSAGES_MAX, receive_many, receive_one, send_many, send_one,
 };
-pub(crate) use options::{bind, open, option, set_option};
+pub(crate) use options::{bind, open, open_netlink, option, set_option};

@@ -16,6 +16,15 @@ pub(crate) fn open(family: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// A nonblocking socket for questions about routes and interfaces: rtnetlink(7).
+pub(crate) fn open_netlink() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers are passed.
+    let descriptor = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+    // SAFETY: the call above has just made this descriptor, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// Gives the socket a local address.
 pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SocketAddress) -> io::Result<()> {
     // SAFETY: `address` holds `len()` initialised bytes of a `sockaddr` and outlives the call.
