@@ -307,7 +307,7 @@ fn balances() -> impl Strategy<Value = Balance> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(petasos_cases::kept_with(96))]
 
     #[test]
     fn a_channel_keeps_its_invariants(

@@ -219,6 +219,8 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn no_config_panics(value in values()) {
         if let Err(error) = Policies::from_json(&value.to_string()) {

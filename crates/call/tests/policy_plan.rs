@@ -343,6 +343,8 @@ fn policies() -> impl Strategy<Value = MethodPolicy> {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     /// Whatever happens: bounded attempts, a budget within its bounds, nothing sent at or after
     /// the deadline, and an end.
     #[test]

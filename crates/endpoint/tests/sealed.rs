@@ -224,6 +224,8 @@ fn c18_handlers_and_clients_see_who_the_peer_is() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     /// Any bytes behind a header that leads to the session: nothing of it reaches a handler.
     #[test]
     fn w27_no_bytes_pass_for_a_sealed_packet(

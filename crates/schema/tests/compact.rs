@@ -188,6 +188,8 @@ fn limits_hold() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn random_schemas_come_back(set in descriptor_set()) {
         let schema = load(&set).unwrap();

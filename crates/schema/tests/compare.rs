@@ -284,6 +284,8 @@ fn services_are_compared_by_the_methods_that_both_have() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn random_schemas_agree_with_themselves_and_symmetrically(
         set in descriptor_set(),

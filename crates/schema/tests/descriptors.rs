@@ -396,6 +396,8 @@ fn a_fixture_is_read_as_by_prost_reflect() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn random_schemas_are_read_as_by_prost_reflect(set in descriptor_set()) {
         let schema = load(&set).unwrap();

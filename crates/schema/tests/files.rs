@@ -178,6 +178,8 @@ fn limits_hold() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn any_schema_survives_its_files(set in common::random::descriptor_set()) {
         let set = prost_reflect::prost::Message::encode_to_vec(&set);

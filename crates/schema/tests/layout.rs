@@ -245,6 +245,8 @@ fn compare(schemas: &[&Schema]) -> usize {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn m2_m5_m6_hold_of_any_message(set in descriptor_set()) {
         let schema = load(&set).unwrap();

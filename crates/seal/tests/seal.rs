@@ -140,6 +140,8 @@ fn w31_a_packet_opens_once_and_forgeries_leave_no_trace() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     /// Nobody without the key gets a packet through, and what the peer sealed opens in spite of it.
     #[test]
     fn w27_any_bytes_are_opened_or_refused(

@@ -8,6 +8,8 @@ use proptest::prelude::*;
 const BITS: u32 = BITMAP_WORDS_MAX as u32 * 64;
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn w18_a_set_survives(set in prop::collection::btree_set(0..BITS, 0..200)) {
         let words = set.last().map_or(0, |last| last / 64 + 1) as usize;

@@ -16,6 +16,8 @@ fn encoding() -> impl Strategy<Value = Encoding> {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     /// What a client writes is what a server reads, and no field touches another.
     #[test]
     fn w1_to_w9_w11_client_headers_survive(

@@ -1,5 +1,6 @@
 //! What the compiler does not check: layers of crates, the order of modules in them, lengths,
-//! `unsafe`, atomics, and that every rule of the specification is cited by code and by a test.
+//! `unsafe`, atomics, what tests must not do, and that every rule of the specification is cited by
+//! code and by a test.
 //!
 //! Each check is a function from text to findings, so that its tests feed it small texts. Reading
 //! the tree is done once, here. Exceptions stand in `xtask/tidy-allow.txt` with their reasons; one
@@ -13,6 +14,7 @@ mod lengths;
 mod modules;
 mod scan;
 mod spec;
+mod testing;
 mod unsafety;
 
 use std::fmt;
@@ -96,6 +98,7 @@ fn check_files(files: &[TextFile]) -> Vec<Finding> {
     findings.extend(modules::check(&sources, &mut allow));
     for file in files {
         findings.extend(lengths::check_width(file));
+        findings.extend(testing::check(file));
     }
     findings.extend(spec::check(files, &sources));
     findings.extend(claims::check(files));

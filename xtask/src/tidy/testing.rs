@@ -1,0 +1,73 @@
+//! What tests must not do on their own: skip silently, or lose the cases that failed.
+
+use std::path::Path;
+
+use super::{Finding, TextFile};
+
+/// Where skips are recorded and counted, so the words may stand there.
+const SKIPPERS: [&str; 2] = ["crates/skips/src", "xtask/src"];
+
+/// Checks one file.
+pub fn check(file: &TextFile) -> Vec<Finding> {
+    if file.path.extension().is_none_or(|extension| extension != "rs") {
+        return Vec::new();
+    }
+    let mut findings = silent_skips(file);
+    findings.extend(lost_cases(file));
+    findings
+}
+
+/// libtest hides what passing tests print.
+fn silent_skips(file: &TextFile) -> Vec<Finding> {
+    if SKIPPERS.iter().any(|folder| file.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let lines = file.text.lines().enumerate();
+    let skips = lines.filter(|(_, line)| {
+        let line = line.to_ascii_lowercase();
+        line.split_once("println!(\"").is_some_and(|(_, text)| text.starts_with("skip"))
+    });
+    let advice = "call `petasos_skips::skip`: what a passing test prints is hidden";
+    skips.map(|(index, _)| Finding::new(&file.path, index + 1, "skip", advice)).collect()
+}
+
+/// Beside a file in a `tests` folder there is no `lib.rs` for proptest to find.
+fn lost_cases(file: &TextFile) -> Option<Finding> {
+    let in_tests = file.path.parent().and_then(Path::file_name).is_some_and(|name| name == "tests");
+    let begin = file.text.lines().position(|line| line.trim_start().starts_with("proptest! {"))?;
+    let is_kept =
+        file.text.contains("petasos_cases::") || file.text.contains("failure_persistence");
+    let is_unit = file.path.components().any(|part| part.as_os_str() == "src");
+    (in_tests && !is_unit && !is_kept).then(|| {
+        let advice = "add `#![proptest_config(petasos_cases::kept())]`: failing cases are kept";
+        Finding::new(&file.path, begin + 1, "cases", advice)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(path: &str, text: &str) -> Vec<(usize, &'static str)> {
+        let findings = check(&TextFile { path: path.into(), text: text.into() });
+        findings.into_iter().map(|finding| (finding.line, finding.rule)).collect()
+    }
+
+    #[test]
+    fn skips_are_recorded() {
+        let text = "fn f() {\n    eprintln!(\"skipped: no root\");\n}";
+        assert_eq!(rules("crates/x/tests/a.rs", text), [(2, "skip")]);
+        assert_eq!(rules("crates/x/src/a.rs", "println!(\"Skipping {x}\");"), [(1, "skip")]);
+        assert!(rules("xtask/src/skips.rs", text).is_empty());
+        assert!(rules("crates/x/tests/a.rs", "println!(\"{skipped} skipped\");").is_empty());
+    }
+
+    #[test]
+    fn property_tests_beside_no_library_keep_their_cases() {
+        let text = "use a;\nproptest! {\n}\n";
+        assert_eq!(rules("crates/x/tests/a.rs", text), [(2, "cases")]);
+        assert!(rules("crates/x/src/tests/a.rs", text).is_empty());
+        let kept = "proptest! {\n    #![proptest_config(petasos_cases::kept())]\n}\n";
+        assert!(rules("crates/x/tests/a.rs", kept).is_empty());
+    }
+}
