@@ -242,6 +242,14 @@ impl PacketIo for Backend {
         each!(self, io => io.transmit_train(route, bytes, segment_bytes))
     }
 
+    fn doubt_path(&mut self, route: Route) {
+        each!(self, io => io.doubt_path(route))
+    }
+
+    fn trust_paths(&mut self) {
+        each!(self, io => io.trust_paths())
+    }
+
     fn holds_back(&self, full: Route, other: Route) -> bool {
         each!(self, io => io.holds_back(full, other))
     }

@@ -9,12 +9,12 @@
 
 use petasos_base::{Rng, Time, Wheel, random_seed};
 use petasos_buf::{MsgBuf, Pool};
-use petasos_netio::Route;
 use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
 
 use crate::ahead::{Hints, TIMERS_AHEAD};
 use crate::assemblies::Assemblies;
 use crate::call::{CallContext, CallError, ResponseBoxes};
+use crate::chores::Chore;
 use crate::config::EndpointConfig;
 use crate::faults::Faults;
 use crate::handler::{Handler, RequestKey};
@@ -76,7 +76,9 @@ pub(crate) struct Core<S> {
     pub(crate) assemblies: Assemblies,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
-    pub(crate) routes_released: Vec<Route>,
+    pub(crate) chores: Vec<Chore>,
+    /// When paths are no longer in doubt.
+    pub(crate) trust_at: Time,
     /// Whether requests are refused; there are no handlers then, unless they drain themselves.
     pub(crate) draining: bool,
     pub(crate) hooks: Hooks<S>,
@@ -115,7 +117,8 @@ impl<S> Core<S> {
             assemblies: Assemblies::default(),
             request_bytes: 0,
             generation: 0,
-            routes_released: Vec::new(),
+            chores: Vec::new(),
+            trust_at: Time::NEVER,
             draining: false,
             hooks: Hooks::default(),
             abandoned: Vec::new(),
@@ -200,7 +203,7 @@ impl<S> Core<S> {
                 self.finish_later(id, context, error);
             }
             self.closed_clients.add(&session.stats());
-            self.routes_released.push(route);
+            self.chores.push(Chore::Release(route));
         }
     }
 
@@ -218,7 +221,7 @@ impl<S> Core<S> {
             self.abandoned.extend(running.map(name));
         }
         self.closed_servers.add(entry.session.stats());
-        self.routes_released.push(entry.route);
+        self.chores.push(Chore::Release(entry.route));
         for buf in entry.session.into_kept().filter_map(|mut kept| kept.take()) {
             self.pool.give(buf);
         }
@@ -246,6 +249,9 @@ impl<S> Core<S> {
         // Once a tick is often enough.
         if self.share.is_due(self.now) {
             self.end_share_epoch();
+        }
+        if self.trust_at <= self.now {
+            self.trust_paths();
         }
         let mut due = core::mem::take(&mut self.due);
         self.timers.fire(self.now, &mut due);
@@ -297,7 +303,8 @@ impl<S> Core<S> {
             return;
         }
         entry.set_timer(Time::NEVER);
-        let ClientState::Ready { session, .. } = &mut entry.state else { return };
+        let ClientState::Ready { session, route } = &mut entry.state else { return };
+        let route = *route;
         if session.is_at_rest() {
             // With thousands of sessions, most timers find nothing to do.
             return;
@@ -305,6 +312,9 @@ impl<S> Core<S> {
         session.handle_timeout(now);
         let expired: Vec<_> = core::iter::from_fn(|| session.poll_expired(now)).collect();
         let next = session.next_timeout();
+        if session.long_packets_vanish() {
+            self.doubt_path(route);
+        }
         for expired in expired {
             if let Some(cancel) = expired.cancel {
                 self.push_to_peer(id, cancel);

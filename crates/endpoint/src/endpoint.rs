@@ -96,8 +96,8 @@ impl<S> Endpoint<S> {
         }
         let wanted = self.cx.core.hooks.is_any() && self.run_hooks();
         let sent = self.send();
-        if !self.cx.core.routes_released.is_empty() {
-            self.release_routes();
+        if !self.cx.core.chores.is_empty() {
+            self.do_chores();
         }
         mailed | received | finished | wanted | sent
     }
@@ -162,12 +162,6 @@ impl<S> Endpoint<S> {
         let (state, cx) = (&mut self.state, &mut self.cx);
         while catch_unwind(AssertUnwindSafe(|| run_finished(state, cx))).is_err() {
             cx.core.stats.panics += 1;
-        }
-    }
-
-    fn release_routes(&mut self) {
-        for route in self.cx.core.routes_released.drain(..) {
-            self.io.release_route(route);
         }
     }
 

@@ -30,6 +30,7 @@ mod ahead;
 mod assemblies;
 mod backend;
 mod call;
+mod chores;
 mod client;
 mod config;
 mod congestion;

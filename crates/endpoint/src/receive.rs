@@ -304,7 +304,10 @@ fn on_request_action<S>(
             }
             store_request(core, index, slot, offset, packet.payload());
         }
-        RequestAction::Repeat { slot } => core.send_response(index, slot, 0, 1),
+        RequestAction::Repeat { slot } => {
+            core.note_repeated(index, slot);
+            core.send_response(index, slot, 0, 1);
+        }
         RequestAction::Pull { slot, start, end } => core.send_pulled(index, slot, start, end),
         RequestAction::Reject(transmit) => {
             let entry = core.servers.get_mut(index).expect("the session was just found");

@@ -134,6 +134,8 @@ pub(crate) struct ServerEntry {
     /// The turn in which packets were last pulled, and how many in it.
     pub(crate) pulled_in: u64,
     pub(crate) pulled: u32,
+    /// The request whose response was last pulled, and how far.
+    pub(crate) pulled_to: (u64, u32),
     /// Bytes of requests that are announced and not whole, and when something last came of one.
     pub(crate) assembling: u64,
     pub(crate) assembled_at: Time,

@@ -165,7 +165,7 @@ impl<S> Endpoint<S> {
             let secure = security.map(|security| security.keep(End::Server, tag, life, sealed));
             let secure = secure.map(Box::new);
             let from = Box::new(ClientAddress { address: client, shared_memory: beside });
-            let (dirty, pulled_in, pulled) = (false, 0, 0);
+            let (dirty, pulled_in, pulled, pulled_to) = (false, 0, 0, (0, 0));
             Some(ServerEntry {
                 generation,
                 tag,
@@ -178,6 +178,7 @@ impl<S> Endpoint<S> {
                 from,
                 pulled_in,
                 pulled,
+                pulled_to,
                 assembling: 0,
                 assembled_at: Time::ZERO,
             })

@@ -85,10 +85,12 @@ impl<S> Core<S> {
         if entry.pulled_in != turn {
             (entry.pulled_in, entry.pulled) = (turn, 0);
         }
+        let request = entry.session.request_in(slot);
         let left = entry.session.params().credits_max - entry.pulled;
         let packets = (end - start).min(left);
         entry.pulled += packets;
         self.stats.pulls_cut += u64::from(packets < end - start);
+        self.note_pulled(index, request, (start, end));
         self.send_response(index, slot, start, start + packets);
     }
 

@@ -51,7 +51,7 @@ pub(crate) struct Run {
 pub(crate) struct Plan {
     runs: ArrayVec<Run, TX_BATCH_MAX>,
     spans: ArrayVec<Span, TX_BATCH_MAX>,
-    /// One bit per packet that can never be sent.
+    /// One bit per packet that cannot be sent whole: mostly never at all.
     rejected: u64,
 }
 
@@ -68,7 +68,7 @@ impl Plan {
         while let Some(first) = packets.get(start) {
             let len = first.len();
             let entry = routes.get_mut(first.route);
-            let Some(entry) = entry.filter(|entry| len > 0 && len <= entry.taken_bytes_max) else {
+            let Some(entry) = entry.filter(|entry| len > 0 && len <= entry.whole_bytes_max) else {
                 self.rejected |= 1 << start;
                 start += 1;
                 continue;
@@ -106,11 +106,11 @@ impl Plan {
         })
     }
 
-    /// How many of the first `count` packets can never be sent.
+    /// Which of the first `count` packets cannot be sent whole, one bit each.
     #[inline]
-    pub(crate) fn rejected_before(&self, count: usize) -> u32 {
+    pub(crate) fn rejected_before(&self, count: usize) -> u64 {
         let mask = if count >= 64 { u64::MAX } else { (1 << count) - 1 };
-        (self.rejected & mask).count_ones()
+        self.rejected & mask
     }
 
     /// Adds the span about to be pushed to run number `run`, if it fits there.

@@ -7,8 +7,8 @@ use petasos_netio::{Origin, Route, RouteError};
 
 use crate::sys::SocketAddress;
 
-/// One peer. The entry of a released route keeps its place with `taken_bytes_max` 0, so that every
-/// packet to it is refused as too long.
+/// One peer. The entry of a released route keeps its place with all limits 0, so that every packet
+/// to it is refused as too long.
 pub(crate) struct RouteEntry {
     /// The peer's address as the kernel takes it.
     pub encoded: SocketAddress,
@@ -19,11 +19,23 @@ pub(crate) struct RouteEntry {
     /// The largest datagram payload, in bytes, that is taken: what any holder has been told. So
     /// the path's MTU may fall, and those who have settled on a length go on.
     pub taken_bytes_max: usize,
+    /// The largest datagram payload, in bytes, that may go whole: what is taken, unless the path
+    /// is in doubt.
+    pub whole_bytes_max: usize,
     /// The batch in which `run` was set: see [`RouteTable::next_batch`].
     pub run_batch: u64,
     /// The run to this peer that later packets of the batch may join.
     pub run: u8,
     holds: u32,
+}
+
+/// Payload of the longest datagram that every path of IPv6 carries whole: 1280 bytes with headers.
+pub(crate) const SURE_BYTES_MAX: usize = 1280 - 40 - 8;
+
+impl RouteEntry {
+    fn trust_nothing(&mut self) {
+        (self.datagram_bytes_max, self.taken_bytes_max, self.whole_bytes_max) = (0, 0, 0);
+    }
 }
 
 /// Routes by index and by address. An address has at most one route.
@@ -53,7 +65,11 @@ impl RouteTable {
         let entry = &mut self.entries[index as usize];
         entry.holds += 1;
         entry.datagram_bytes_max = datagram_bytes_max;
+        let trusted = entry.whole_bytes_max == entry.taken_bytes_max;
         entry.taken_bytes_max = entry.taken_bytes_max.max(datagram_bytes_max);
+        if trusted {
+            entry.whole_bytes_max = entry.taken_bytes_max;
+        }
         Some(Route(index))
     }
 
@@ -76,6 +92,7 @@ impl RouteTable {
             peer,
             datagram_bytes_max,
             taken_bytes_max: datagram_bytes_max,
+            whole_bytes_max: datagram_bytes_max,
             run_batch: 0,
             run: 0,
             holds: 1,
@@ -105,9 +122,29 @@ impl RouteTable {
         let entry = entry.expect("a released route is held");
         entry.holds -= 1;
         if entry.holds == 0 {
-            (entry.datagram_bytes_max, entry.taken_bytes_max) = (0, 0);
+            entry.trust_nothing();
             self.by_address.remove(&entry.peer);
             self.free.push(route.0);
+        }
+    }
+
+    /// Lets nothing on `route` go whole but what every path of IPv6 carries. Returns whether that
+    /// changes anything.
+    pub(crate) fn doubt(&mut self, route: Route) -> bool {
+        let Some(entry) = self.entries.get_mut(route.0 as usize) else { return false };
+        // Routers cut IPv4 packets; with IPv6 only their sender does.
+        let sure = entry.peer.ip().to_canonical().is_ipv4() || entry.holds == 0;
+        if sure || entry.whole_bytes_max <= SURE_BYTES_MAX {
+            return false;
+        }
+        entry.whole_bytes_max = SURE_BYTES_MAX;
+        true
+    }
+
+    /// Lets all that is taken go whole.
+    pub(crate) fn trust(&mut self) {
+        for entry in &mut self.entries {
+            entry.whole_bytes_max = entry.taken_bytes_max;
         }
     }
 
@@ -159,6 +196,24 @@ mod tests {
             let entry = table.get(route).expect("it is held");
             assert_eq!((entry.datagram_bytes_max, entry.taken_bytes_max), (path, taken));
         }
+    }
+
+    #[test]
+    fn a_doubt_ends_at_once_for_all_or_with_the_route() {
+        let mut table = RouteTable::new(8);
+        let v6 = |port| SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port));
+        let routes = [v6(1), peer(2), v6(3)].map(|peer| table.insert(peer, 1452).expect("room"));
+        let whole = |table: &RouteTable, at: usize| {
+            table.get(routes[at]).map(|entry| entry.whole_bytes_max)
+        };
+        assert_eq!(routes.map(|route| table.doubt(route)), [true, false, true], "IPv6 only");
+        assert!(!table.doubt(routes[0]), "it is in doubt already");
+        table.hold(v6(1), 8932).expect("it exists");
+        assert_eq!([0, 1, 2].map(|at| whole(&table, at)), [1232, 1452, 1232].map(Some));
+        table.release(routes[2]);
+        table.trust();
+        assert_eq!([0, 1, 2].map(|at| whole(&table, at)), [8932, 1452, 0].map(Some));
+        assert!(!table.doubt(routes[2]), "nobody holds it");
     }
 
     #[test]

@@ -49,6 +49,17 @@ pub struct Received {
     pub truncated: bool,
 }
 
+/// What ICMP messages about the MTU of IPv6 paths are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discovery {
+    /// Nothing: they are not taken, and datagrams go as whole as the interface allows.
+    Off,
+    /// They are taken, and have no effect on what is sent.
+    Learns,
+    /// They are taken, and datagrams are cut as they tell.
+    Cuts,
+}
+
 impl GsoSocket {
     /// Opens a socket at `address`; port 0 lets the system choose one. GRO is on if the kernel has
     /// it. The system may grant less than `receive_buffer_bytes`, which is asked for in both
@@ -144,6 +155,23 @@ impl GsoSocket {
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
         };
         sys::set_option(self.as_fd(), level, name, c_int::from(on))
+    }
+
+    /// Says what ICMP messages about the MTU of IPv6 paths are worth. Those of IPv4 are worth
+    /// nothing.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn set_discovery(&self, discovery: Discovery) -> io::Result<()> {
+        if self.local.is_ipv4() {
+            return Ok(());
+        }
+        let mode = match discovery {
+            Discovery::Off => libc::IPV6_PMTUDISC_OMIT,
+            Discovery::Learns => libc::IPV6_PMTUDISC_PROBE,
+            Discovery::Cuts => libc::IPV6_PMTUDISC_WANT,
+        };
+        sys::set_option(self.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
     }
 
     /// Bytes that can wait in the socket, the kernel's own overhead included.

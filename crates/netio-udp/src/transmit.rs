@@ -17,7 +17,7 @@ use petasos_netio::{IoStats, Route, TX_BATCH_MAX, TxPacket};
 
 use crate::plan::{Plan, RUN_BYTES_MAX, RUN_PACKETS_MAX, Run};
 use crate::routes::RouteTable;
-use crate::socket::GsoSocket;
+use crate::socket::{Discovery, GsoSocket};
 use crate::sys::Message;
 
 /// Where messages go: the socket, or a script of errors in tests.
@@ -27,6 +27,10 @@ pub(crate) trait Sink {
 
     /// The largest datagram payload, in bytes, that leaves this host for `peer` whole.
     fn path_bytes_max(&self, peer: SocketAddr) -> io::Result<usize>;
+
+    /// Has datagrams sent from now on cut as ICMP messages have told, or no longer. Returns whether
+    /// that is so now.
+    fn cut(&mut self, on: bool) -> bool;
 }
 
 impl Sink for GsoSocket {
@@ -40,6 +44,11 @@ impl Sink for GsoSocket {
         // The loopback device's MTU exceeds what IP can carry.
         let mtu = self.path_mtu(peer)?.min(65_535);
         Ok(mtu.saturating_sub(header_bytes).max(1))
+    }
+
+    fn cut(&mut self, on: bool) -> bool {
+        let mode = if on { Discovery::Cuts } else { Discovery::Learns };
+        self.set_discovery(mode).is_ok() && on
     }
 }
 
@@ -112,7 +121,7 @@ impl Transmitter {
         (route, bytes, segment_bytes): (Route, &[u8], usize),
         stats: &mut IoStats,
     ) -> Option<usize> {
-        let entry = routes.get(route).filter(|entry| segment_bytes <= entry.taken_bytes_max)?;
+        let entry = routes.get(route).filter(|entry| segment_bytes <= entry.whole_bytes_max)?;
         let packets = bytes.len().div_ceil(segment_bytes);
         let fits = packets == 1
             || (self.gso
@@ -145,7 +154,10 @@ impl Transmitter {
         let gso = &mut self.gso;
         let mut batch = Batch { sink, routes, packets, plan, stats, gso };
         let taken = batch.send_runs(&pieces, &bounds);
-        batch.stats.tx_errors += u64::from(plan.rejected_before(taken));
+        let rejected = plan.rejected_before(taken);
+        if rejected != 0 {
+            batch.settle_rejected(rejected);
+        }
         taken
     }
 }
@@ -244,6 +256,33 @@ impl<S: Sink> Batch<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// Sends those of the `rejected` packets, one bit each, whose paths are in doubt, for the
+    /// kernel to cut them as it has learnt. The others can never be sent.
+    #[cold]
+    fn settle_rejected(&mut self, mut rejected: u64) {
+        let mut cuts = false;
+        while rejected != 0 {
+            let packet = &self.packets[rejected.trailing_zeros() as usize];
+            rejected &= rejected - 1;
+            let entry = self.routes.get(packet.route);
+            let doubted = entry.filter(|entry| (1..=entry.taken_bytes_max).contains(&packet.len()));
+            let sent = doubted.is_some_and(|entry| {
+                cuts = cuts || self.sink.cut(true);
+                let pieces = [IoSlice::new(packet.head), IoSlice::new(packet.body)];
+                let destination = Some(&entry.encoded);
+                self.stats.tx_syscalls += 1;
+                let message = Message { destination, pieces: &pieces, segment_bytes: None };
+                self.sink.send(&[message]).is_ok()
+            });
+            self.stats.tx_errors += u64::from(!sent);
+            self.stats.tx_frames += u64::from(sent);
+            self.stats.tx_bytes += if sent { packet.len() as u64 } else { 0 };
+        }
+        if cuts {
+            self.sink.cut(false);
+        }
     }
 
     /// Whether the run's datagrams fit the interface to its peer, as it is now.

@@ -11,7 +11,7 @@ use petasos_netio::{
 
 use crate::receive::{BUFFER_BYTES, Receiver};
 use crate::routes::RouteTable;
-use crate::socket::GsoSocket;
+use crate::socket::{Discovery, GsoSocket};
 use crate::transmit::{Sink, Transmitter};
 
 /// How a [`UdpIo`] behaves.
@@ -202,6 +202,18 @@ impl PacketIo for UdpIo {
 
     fn release_route(&mut self, route: Route) {
         self.routes.release(route);
+    }
+
+    fn doubt_path(&mut self, route: Route) {
+        if self.routes.doubt(route) {
+            // If it cannot be had, packets go on being lost.
+            let _ = self.socket.set_discovery(Discovery::Learns);
+        }
+    }
+
+    fn trust_paths(&mut self) {
+        self.routes.trust();
+        let _ = self.socket.set_discovery(Discovery::Off);
     }
 
     fn origin(&self, route: Route) -> Origin {

@@ -319,6 +319,15 @@ pub trait PacketIo {
     /// Gives back one hold on `route`; after the last one, its index may name another peer.
     fn release_route(&mut self, route: Route);
 
+    /// Packets of full size on `route` seem to vanish on their way. A backend that can have them
+    /// cut does so from now on, until [`PacketIo::trust_paths`].
+    fn doubt_path(&mut self, route: Route) {
+        let _ = route;
+    }
+
+    /// Ends all doubts: packets of full size go whole again, and will show whether they pass.
+    fn trust_paths(&mut self) {}
+
     /// Where frames come from that a peer on `route` sends. It stays the same while the route is
     /// held. [`Origin::UNTOLD`] where [`RxBatch::origins`] are empty.
     fn origin(&self, _route: Route) -> Origin {

@@ -8,14 +8,16 @@
 //! descriptor, or a socket in it, so nothing is left behind however a test ends.
 
 use std::fs::{self, File};
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::{self, Command};
 use std::thread;
+use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, sendto, socket,
 };
 
 /// Of every link at first.
@@ -55,10 +57,15 @@ impl Routers {
             left.ip(&format!("link add {name} type veth peer name {other} netns {path}"));
             for (side, name, host) in [(left, name, 1), (right, other, 2)] {
                 side.ip(&format!("addr add 10.0.{number}.{host}/24 dev {name}"));
-                side.ip(&format!("addr add fd00:{number}::{host}/64 dev {name} nodad"));
+                if has_ipv6() {
+                    side.ip(&format!("addr add fd00:{number}::{host}/64 dev {name} nodad"));
+                    // The first solicitations are lost while the interface comes up.
+                    for (setting, value) in [("retrans_time_ms", "20"), ("mcast_solicit", "100")] {
+                        let path = format!("/proc/sys/net/ipv6/neigh/{name}/{setting}");
+                        side.run(|| fs::write(path, value)).expect("the interface exists");
+                    }
+                }
                 side.ip(&format!("link set {name} up"));
-                let setting = format!("/proc/sys/net/ipv6/neigh/{name}/retrans_time_ms");
-                side.run(|| fs::write(setting, "20")).expect("the interface exists");
             }
         }
         for (side, destination, gateway) in [
@@ -66,13 +73,31 @@ impl Routers {
             (first, "10.0.3.0/24", "10.0.2.2"),
             (second, "10.0.1.0/24", "10.0.2.1"),
             (server, "default", "10.0.3.1"),
-            (client, "default", "fd00:1::2"),
+            (client, "::/0", "fd00:1::2"),
             (first, "fd00:3::/64", "fd00:2::2"),
             (second, "fd00:1::/64", "fd00:2::1"),
-            (server, "default", "fd00:3::1"),
+            (server, "::/0", "fd00:3::1"),
         ] {
+            if destination.contains("::") && !has_ipv6() {
+                continue;
+            }
             side.ip(&format!("route add {destination} via {gateway}"));
         }
+    }
+
+    /// Waits until packets of IPv6 go both ways: interfaces take their time to come up.
+    pub fn await_ipv6(&self) {
+        let at = Routers::addresses(true);
+        let bind = |ip| UdpSocket::bind((ip, 0)).expect("the address is there");
+        let near = self.client.run(|| bind(at[0]));
+        let far = self.server.run(|| bind(at[1]));
+        let passes = |from: &UdpSocket, to: &UdpSocket| {
+            to.set_read_timeout(Some(Duration::from_millis(20))).expect("it is not zero");
+            from.send_to(b"there?", to.local_addr().expect("it is bound")).is_ok()
+                && to.recv(&mut [0; 6]).is_ok()
+        };
+        let ready = (0..500).any(|_| passes(&near, &far) && passes(&far, &near));
+        assert!(ready, "packets of IPv6 pass");
     }
 
     /// Addresses of client and server.
@@ -103,33 +128,59 @@ impl Routers {
     /// An attacker beside the client's network: tells the client that datagrams from its `port` do
     /// not reach the server unless they are shorter than `mtu` bytes. Only the client's port has to
     /// be known, or tried.
-    pub fn forge_icmp(&self, port: u16, mtu: u16) {
+    pub fn forge_icmp(&self, v6: bool, port: u16, mtu: u16) {
+        let [client, _] = Routers::addresses(v6);
+        let (family, protocol) = match v6 {
+            true => (AddressFamily::Inet6, SockProtocol::IcmpV6),
+            false => (AddressFamily::Inet, SockProtocol::Icmp),
+        };
+        let message = if v6 { too_big(port, mtu) } else { fragmentation_needed(port, mtu) };
         self.first.run(|| {
-            let protocol = SockProtocol::Icmp;
-            let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), protocol);
+            let raw = socket(family, SockType::Raw, SockFlag::empty(), protocol);
             let raw = raw.expect("a namespace of one's own allows raw sockets");
-            let to = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 0, 1, 1), 0));
-            let message = fragmentation_needed(port, mtu);
+            let to = SockaddrStorage::from(SocketAddr::new(client, 0));
             sendto(raw.as_raw_fd(), &message, &to, MsgFlags::empty()).expect("it is sent");
         });
     }
 }
 
-/// The ICMP message (RFC 1191) with the datagram that it claims to be about.
+/// The message of ICMP (RFC 1191) with the start of the datagram that it claims to be about.
 fn fragmentation_needed(port: u16, mtu: u16) -> Vec<u8> {
-    let mut message = vec![3, 4, 0, 0, 0, 0];
-    message.extend_from_slice(&mtu.to_be_bytes());
-    message.extend_from_slice(&[0x45, 0, 1500_u16.to_be_bytes()[0], 1500_u16.to_be_bytes()[1]]);
-    message.extend_from_slice(&[0, 0, 0x40, 0, 64, 17, 0, 0]);
-    message.extend_from_slice(&[10, 0, 1, 1, 10, 0, 3, 2]);
-    let header = checksum(&message[8..]);
-    message[18..20].copy_from_slice(&header.to_be_bytes());
-    message.extend_from_slice(&port.to_be_bytes());
-    message.extend_from_slice(&[0x12, 0x34, 1480_u16.to_be_bytes()[0], 0xc8, 0, 0]);
-    let whole = checksum(&message);
-    message[2..4].copy_from_slice(&whole.to_be_bytes());
+    let mut header = [0; 20];
+    header[..2].copy_from_slice(&[0x45, 0]);
+    header[2..4].copy_from_slice(&1500_u16.to_be_bytes());
+    header[6..10].copy_from_slice(&[0x40, 0, 64, UDP]);
+    header[12..].copy_from_slice(&[10, 0, 1, 1, 10, 0, 3, 2]);
+    let sum = checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut message = [&[3, 4, 0, 0, 0, 0], &mtu.to_be_bytes()[..], &header, &udp(port)].concat();
+    let sum = checksum(&message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
     message
 }
+
+/// The same for ICMPv6 (RFC 4443), whose checksum the kernel fills in.
+fn too_big(port: u16, mtu: u16) -> Vec<u8> {
+    let mut header = [0; 40];
+    header[0] = 0x60;
+    header[4..6].copy_from_slice(&1460_u16.to_be_bytes());
+    header[6..8].copy_from_slice(&[UDP, 64]);
+    for (place, address) in [8, 24].into_iter().zip(Routers::addresses(true)) {
+        let IpAddr::V6(address) = address else { panic!("it is of IPv6") };
+        header[place..place + 16].copy_from_slice(&address.octets());
+    }
+    [&[2, 0, 0, 0, 0, 0], &mtu.to_be_bytes()[..], &header, &udp(port)].concat()
+}
+
+/// The header of a datagram of UDP to some port.
+fn udp(port: u16) -> [u8; 8] {
+    let mut header = [0x12; 8];
+    header[..2].copy_from_slice(&port.to_be_bytes());
+    header
+}
+
+/// UDP's number.
+const UDP: u8 = 17;
 
 /// RFC 1071.
 fn checksum(bytes: &[u8]) -> u16 {
@@ -137,6 +188,10 @@ fn checksum(bytes: &[u8]) -> u16 {
     let sum: u32 = words.sum();
     let sum = (sum >> 16) + (sum & 0xffff);
     !((sum >> 16) + sum) as u16
+}
+
+fn has_ipv6() -> bool {
+    Path::new("/proc/sys/net/ipv6").exists()
 }
 
 /// A network namespace.
@@ -155,8 +210,9 @@ impl Namespace {
         let namespace = Namespace { descriptor };
         namespace.ip("link set lo up");
         namespace.run(|| {
-            for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
-                fs::write(format!("/proc/sys/net/{setting}"), "1").expect("root may");
+            fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("root may");
+            if has_ipv6() {
+                fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").expect("root may");
             }
         });
         Ok(namespace)
@@ -194,7 +250,7 @@ impl Namespace {
         let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
         let mut pairs = names.split(' ').zip(values.split(' '));
         let v4 = pairs.find_map(|(name, value)| (name == "FragCreates").then(|| value.to_owned()));
-        let text = read("snmp6").expect("there is a /proc");
+        let text = read("snmp6").unwrap_or_default();
         let v6 = text.lines().find_map(|line| line.strip_prefix("Ip6FragCreates"));
         let count = |text: &str| text.trim().parse::<u64>().expect("a number");
         count(&v4.expect("the kernel counts")) + v6.map_or(0, count)

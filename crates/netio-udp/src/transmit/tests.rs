@@ -11,6 +11,9 @@ struct Script {
     results: VecDeque<Result<usize, i32>>,
     sent: Vec<Sent>,
     path_bytes_max: usize,
+    /// Whether datagrams are cut now, and how many were sent while they were.
+    cuts: bool,
+    cut: usize,
 }
 
 /// One message: port of the destination, segment size, bytes.
@@ -20,6 +23,7 @@ impl Sink for Script {
     fn send(&mut self, messages: &[Message<'_>]) -> io::Result<usize> {
         let result = self.results.pop_front().unwrap_or(Ok(messages.len()));
         let count = result.map_err(io::Error::from_raw_os_error)?.min(messages.len());
+        self.cut += if self.cuts { count } else { 0 };
         for message in &messages[..count] {
             let destination = message.destination.and_then(|address| address.decode());
             let bytes = message.pieces.iter().flat_map(|piece| piece.to_vec()).collect();
@@ -31,6 +35,11 @@ impl Sink for Script {
 
     fn path_bytes_max(&self, _peer: SocketAddr) -> io::Result<usize> {
         Ok(self.path_bytes_max)
+    }
+
+    fn cut(&mut self, on: bool) -> bool {
+        self.cuts = on;
+        on
     }
 }
 
@@ -174,6 +183,25 @@ fn what_an_interface_that_became_narrow_refuses_as_a_train_goes_as_singles() {
         assert_eq!(bench.transmit(&[(0, 1400), (0, 1400)]), 2);
         assert_eq!(bench.script.sent.last().map(|sent| sent.1), Some(Some(1400)));
     }
+}
+
+#[test]
+fn long_packets_of_a_path_in_doubt_are_cut_and_others_are_not() {
+    let mut bench = Bench::new([Ok(3)]);
+    let v6 = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 4));
+    bench.routes = RouteTable::new(4);
+    for peer in [v6, SocketAddr::from(([127, 0, 0, 1], 1))] {
+        bench.routes.insert(peer, 1452).expect("there is room");
+    }
+    assert!(bench.routes.doubt(Route(0)));
+    assert_eq!(bench.transmit(&[(0, 1400), (0, 1232), (1, 1452), (0, 1453), (0, 1452), (1, 9)]), 6);
+    let sent = [(4, 1, 1232), (1, 2, 1452), (1, 5, 9), (4, 0, 1400), (4, 4, 1452)];
+    assert_eq!(bench.datagrams(), sent);
+    assert_eq!((bench.script.cut, bench.script.cuts), (2, false));
+    assert_eq!((bench.stats.tx_frames, bench.stats.tx_errors), (5, 1));
+    bench.routes.trust();
+    assert_eq!(bench.transmit(&[(0, 1452), (0, 1452)]), 2);
+    assert_eq!(bench.script.cut, 2, "packets go whole again");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Timers of the client's half: retransmission and the calls' own timeouts.
 
 use petasos_base::Time;
+use petasos_wire::PAYLOAD_BYTES_MIN;
 
 use super::slot::{Phase, UNTIMED, slots_in};
 use super::{ClientSession, Expired};
@@ -72,6 +73,15 @@ impl<C> ClientSession<C> {
             self.on_timeout(now);
         }
         concerned
+    }
+
+    /// Whether a request with packets that not every path carries goes unanswered, again and again.
+    pub fn long_packets_vanish(&self) -> bool {
+        slots_in(self.busy).map(|index| &self.slots[index as usize]).any(|slot| {
+            slot.backoff >= PROBES_MAX
+                && matches!(slot.phase, Phase::Sending | Phase::InFlight)
+                && slot.options.request_bytes > PAYLOAD_BYTES_MIN
+        })
     }
 
     /// Returns whether the silence speaks of the path. A server that has the whole request is
