@@ -1,7 +1,7 @@
 //! What many sessions cost: RPCs of 32 bytes between two endpoints in one thread's memory, each on
-//! a session picked at random.
+//! a session picked at random, or on the sessions in turn.
 //!
-//! `many_sessions [SESSIONS] [RPCS] [AHEAD]`: 20,000 sessions and a million RPCs unless told
+//! `many_sessions [SESSIONS] [RPCS] [AHEAD] [turn]`: 20,000 sessions and a million RPCs unless told
 //! otherwise. With AHEAD > 0 the client picks that many sessions before it needs them and says so.
 //! Prints one line of JSON. Compare runs with few and many sessions: the difference is what misses
 //! of caches and of address translation cost.
@@ -20,6 +20,8 @@ struct Client {
     sessions: Vec<SessionId>,
     picked: VecDeque<SessionId>,
     rng: petasos_base::Rng,
+    /// Whether sessions are taken in turn, and whose turn is next.
+    turn: Option<usize>,
     completed: u64,
     started: u64,
     goal: u64,
@@ -27,6 +29,10 @@ struct Client {
 
 impl Client {
     fn pick(&mut self) -> SessionId {
+        if let Some(turn) = &mut self.turn {
+            *turn = (*turn + 1) % self.sessions.len();
+            return self.sessions[*turn];
+        }
         self.sessions[self.rng.below(self.sessions.len() as u64) as usize]
     }
 
@@ -67,6 +73,7 @@ fn main() {
         sessions: Vec::new(),
         picked: VecDeque::new(),
         rng: petasos_base::Rng::new(1),
+        turn: (std::env::args().nth(4).as_deref() == Some("turn")).then_some(0),
         completed: 0,
         started: 0,
         goal,

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_buf::{MsgBuf, PoolError, SPARE_BYTES_MIN};
-use petasos_proto::{Call, Respond};
+use petasos_proto::{Call, CallOptions, Respond};
 use petasos_wire::{Header, RejectCode};
 
 use crate::call::{
@@ -138,7 +138,9 @@ impl<S> Context<S> {
                     }
                     return Ok(CallId { session, number });
                 }
-                Err(context) => return core.enqueue_any(session, method, context, settings),
+                Err(context) => {
+                    return core.enqueue_waiting(session, Call { options, context }, settings);
+                }
             }
         }
         core.enqueue_any(session, method, context, settings)
@@ -304,6 +306,37 @@ impl<S> Context<S> {
 }
 
 impl<S> Core<S> {
+    /// Queues a short call that was not sent in one step on a session that is ready: what it misses
+    /// is a slot or credits, unless the session is one with checksums or seals.
+    #[inline(never)]
+    fn enqueue_waiting(
+        &mut self,
+        id: SessionId,
+        call: Call<CallContext<S>>,
+        settings: Option<&CallSettings>,
+    ) -> Result<CallId, Refused> {
+        let CallOptions { method, request_bytes, timeout_at, .. } = call.options;
+        let (now, calls_max) = (self.now, self.config.backlog_max);
+        let entry = self.clients.get_mut(id.index).expect("the session was just found");
+        let (client, _) = entry.state.ready().expect("the session was just found ready");
+        if !client.sends_short(request_bytes) {
+            return self.enqueue_any(id, method, call.context, settings);
+        }
+        match client.enqueue(call, now) {
+            Ok(enqueued) => Ok(self.await_turn(id, enqueued.call, timeout_at)),
+            Err(call) => Err(Refused::full(call, calls_max)),
+        }
+    }
+
+    /// A call has been queued. When its session has its turn, it arms the timer of what it sends.
+    fn await_turn(&mut self, session: SessionId, number: u64, timeout_at: Time) -> CallId {
+        self.touch_client(session.index);
+        if timeout_at != Time::NEVER {
+            self.arm(session, timeout_at);
+        }
+        CallId { session, number }
+    }
+
     /// Starts or queues a call of any size on a session in any state.
     #[inline(never)]
     fn enqueue_any(
@@ -344,13 +377,10 @@ impl<S> Core<S> {
         }
         match client.enqueue(Call { options, context }, now) {
             Ok(enqueued) => {
-                self.touch_client(session.index);
-                Ok(self.enqueued(session, enqueued.call, bytes, options.timeout_at))
+                self.request_bytes += counted_bytes(bytes);
+                Ok(self.await_turn(session, enqueued.call, options.timeout_at))
             }
-            Err(call) => {
-                let error = EnqueueError::BacklogFull { calls_max: self.config.backlog_max };
-                Err(Refused { request: call.context.request, error })
-            }
+            Err(call) => Err(Refused::full(call, self.config.backlog_max)),
         }
     }
 
@@ -380,6 +410,13 @@ impl<S> Core<S> {
         {
             self.tx.push_bare(*route, header, &[], sealer(&mut entry.secure));
         }
+    }
+}
+
+impl Refused {
+    #[cold]
+    fn full<S>(call: Call<CallContext<S>>, calls_max: u32) -> Refused {
+        Refused { request: call.context.request, error: EnqueueError::BacklogFull { calls_max } }
     }
 }
 

@@ -6,7 +6,7 @@ use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
 use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES};
 
-use crate::core::Core;
+use crate::core::{Core, SHORT_REQUEST_BYTES_MAX};
 use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
 use crate::tx_queue::{Kind, STAGED_PAYLOAD_BYTES_MAX, TxItem};
@@ -25,6 +25,9 @@ impl<S> Core<S> {
         let ClientState::Ready { session, route } = &mut entry.state else { return };
         let secure = &mut entry.secure;
         let (now, route) = (self.now, *route);
+        while let Some(sent) = session.send_queued(SHORT_REQUEST_BYTES_MAX as u32, now) {
+            self.tx.push_short(route, sent.header, &sent.context.request, None);
+        }
         session.start_queued(now);
         while let Some(transmit) = session.poll_transmit(now) {
             match transmit {

@@ -89,6 +89,27 @@ fn limits_on_size_are_told_apart() {
     assert_eq!(*pair.outcome(5), Err(CallError::HandlerFailed), "the server's own fault");
 }
 
+/// Short calls leave in one step when slots are free again, a longer one among them does not.
+#[test]
+fn calls_that_wait_leave_in_order_and_count_once() {
+    let mut pair = Joined::new();
+    let bytes = |tag| if tag == 20 { 600 } else { 32 };
+    for tag in 0..40 {
+        pair.call(ECHO, &pattern(bytes(tag)), tag);
+    }
+    pair.run(40);
+    let outcomes = core::mem::take(&mut pair.client.state_mut().outcomes);
+    let tags: Vec<u64> = outcomes.iter().map(|(tag, _)| *tag).collect();
+    assert_eq!(tags, Vec::from_iter(0..40), "slots are taken in the order of the calls");
+    for (tag, outcome) in outcomes {
+        assert_eq!(outcome, Ok(pattern(bytes(tag))));
+    }
+    let stats = pair.client.stats().client;
+    assert_eq!((stats.calls, stats.calls_completed, stats.request_packets), (40, 40, 40));
+    assert_eq!(stats.retransmissions, 0);
+    assert_eq!(pair.server.state().handled, 40);
+}
+
 #[test]
 fn a_full_backlog_refuses_and_loses_nothing() {
     let mut pair = Joined::with(|config| config.backlog_max = 3, |_| {});

@@ -13,6 +13,7 @@
 
 mod control;
 mod receive;
+mod short;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ use crate::spares::Spares;
 use crate::stats::{ClientStats, Drop};
 use crate::{Membership, RttEstimator, SessionParams, Sharer, TimerConfig};
 use control::Control;
-use slot::{Phase, Slot, slots_in};
+use slot::{Slot, slots_in};
 pub use types::{Call, CallOptions, Enqueued, Expired, ResponseAction, Sent, Transmit};
 
 struct Queued<C> {
@@ -160,70 +161,6 @@ impl<C> ClientSession<C> {
             }
             _ => self.enqueue_late(number, call),
         }
-    }
-
-    /// The common case of [`ClientSession::enqueue`] and [`ClientSession::poll_transmit`] in one
-    /// step: a call of one packet that nothing stands before.
-    ///
-    /// # Errors
-    /// Gives the context back if it is not such a call; nothing has changed then.
-    #[inline(always)]
-    pub fn send_short(
-        &mut self,
-        options: CallOptions,
-        context: C,
-        now: Time,
-    ) -> Result<Sent<'_, C>, C> {
-        self.send_below(self.short_requests_below, options, context, now)
-    }
-
-    /// [`ClientSession::send_short`] in a session with checksums or seals, where that gives every
-    /// call back. The caller adds what protects the packet.
-    ///
-    /// # Errors
-    /// As there.
-    #[inline(never)]
-    pub fn send_protected(
-        &mut self,
-        options: CallOptions,
-        context: C,
-        now: Time,
-    ) -> Result<Sent<'_, C>, C> {
-        let below = self.params.payload_bytes.min(self.params.request_bytes_max) + 1;
-        self.send_below(below, options, context, now)
-    }
-
-    #[inline(always)]
-    fn send_below(
-        &mut self,
-        below: u32,
-        options: CallOptions,
-        context: C,
-        now: Time,
-    ) -> Result<Sent<'_, C>, C> {
-        let index = (!self.busy).trailing_zeros();
-        let clear = self.sendable == 0
-            && self.in_flight < self.window_unpaced
-            && options.request_bytes < below
-            && self.backlog.is_empty();
-        let (true, Some(slot)) = (clear, self.slots.get_mut(index as usize)) else {
-            return Err(context);
-        };
-        let (call, transmission) = (self.call_next, (self.transmission + 1) % TRANSMISSION_NUMBERS);
-        self.call_next += 1;
-        self.transmission = transmission;
-        self.busy |= 1 << index;
-        self.in_flight += 1;
-        slot.begin(&self.params, call, options, now);
-        slot.phase = Phase::InFlight;
-        slot.time(transmission, now);
-        let request = slot.request;
-        let header = self
-            .request_header
-            .with_numbers(request, transmission)
-            .with_client(0, options.request_bytes, options.method)
-            .with_encoding(options.encoding);
-        Ok(Sent { call, slot: index, request, header, context: slot.put_context(context) })
     }
 
     /// Bytes from the start of a session that nearly every call touches; beyond them lies what is
