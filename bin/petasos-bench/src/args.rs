@@ -65,10 +65,14 @@ pub struct BenchArgs {
     /// With `--connect`; given beside these, as clap takes nothing flattened in what is optional
     #[arg(skip)]
     pub security: SecurityArgs,
-    /// Sessions; each call picks one at random [default: one per 8 requests of the window, each
-    /// call on that of the one before]
+    /// Sessions; each call picks one at random [default: one per `--slots` requests of the
+    /// window, each call on that of the one before]
     #[arg(long)]
     pub sessions: Option<usize>,
+    /// Calls that a session carries at once: a power of two, 64 at most. Channels open theirs with
+    /// 32
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = parse_slots)]
+    pub slots: u32,
     /// Largest datagram payload in bytes, headers of IP and UDP not counted [default: 8972; shm and
     /// auto: what rings take best]
     #[arg(long)]
@@ -82,6 +86,14 @@ pub struct BenchArgs {
     /// Run the server's side of another process's measurement (internal)
     #[arg(long, hide = true)]
     pub server_role: Option<String>,
+}
+
+fn parse_slots(text: &str) -> Result<u32, String> {
+    let slots: u32 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if slots.is_power_of_two() && slots <= 64 {
+        return Ok(slots);
+    }
+    Err("expected 1, 2, 4, 8, 16, 32 or 64".to_owned())
 }
 
 /// What can be measured.
@@ -186,7 +198,6 @@ pub const TURN: Duration = Duration::from_millis(100);
 pub const PAIRS_MIN: usize = 20;
 
 const BANDWIDTH_BYTES: u32 = 8_000_000;
-const SLOTS: usize = 8;
 
 impl BenchArgs {
     /// Largest datagram payload in bytes.
@@ -211,7 +222,7 @@ impl BenchArgs {
     /// Requests outstanding.
     pub fn window(&self) -> usize {
         if self.experiment == Experiment::Sessions {
-            return self.sessions() * SLOTS;
+            return self.sessions() * self.slots as usize;
         }
         let many = [Experiment::Rate, Experiment::Factors, Experiment::Contention];
         self.window.unwrap_or(if many.contains(&self.experiment) { 64 } else { 1 }).max(1)
@@ -227,7 +238,7 @@ impl BenchArgs {
         if self.experiment == Experiment::Sessions {
             return self.sessions.unwrap_or(10_000).max(1);
         }
-        self.sessions.unwrap_or_else(|| self.window().div_ceil(SLOTS)).max(1)
+        self.sessions.unwrap_or_else(|| self.window().div_ceil(self.slots as usize)).max(1)
     }
 
     /// Seconds to measure, all turns together.
@@ -261,6 +272,7 @@ impl BenchArgs {
             } else {
                 petasos_endpoint::Recovery::Selective
             },
+            slots: self.slots,
             ..SessionConfig::default()
         };
         config.polling = match self.polling {
@@ -335,6 +347,7 @@ impl BenchArgs {
             "window": self.window(),
             "batch": self.batch(),
             "sessions": self.sessions(),
+            "slots": self.slots,
             "polling": format!("{:?}", self.polling).to_lowercase(),
             "loss": self.loss,
             "seconds": self.seconds(),
@@ -354,6 +367,7 @@ impl BenchArgs {
         args.extend(["--server-role".into(), "turns".into()]);
         args.extend(["--loss".into(), self.loss.to_string()]);
         args.extend(["--transport".into(), self.transport_word()]);
+        args.extend(["--slots".into(), self.slots.to_string()]);
         args.extend(["--queue".into(), self.queue.to_string()]);
         args.extend(["--datagram".into(), self.datagram().to_string()]);
         let polling = format!("{:?}", self.polling).to_lowercase();
