@@ -15,14 +15,21 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::{Answer, Codec, Encoding, RequestHead, Status};
 use petasos_message::{Message, Msg};
+use petasos_rpc::codec::{framed, framed_native, read_response, unencodable};
+use petasos_rpc::current;
+#[cfg(feature = "grpc")]
+use petasos_rpc::descriptors::{MethodInfo, ServiceInfo};
+use petasos_rpc::extensions::Extensions;
+use petasos_rpc::intercept::{Around, Intercepted, Scope, Side, around_call};
+use petasos_rpc::limits::Limits;
+use petasos_rpc::recode::Recode;
+#[cfg(feature = "grpc")]
+use petasos_rpc::request::with_traceparent;
+use petasos_rpc::request::{CallParts, Request, RequestParts as _, Response, request_tail};
+use petasos_rpc::settings::{CallSettings, ServiceDefaults, Tries};
 
 use self::begun::Begun;
 use self::limited::Limited;
-use crate::codec::{framed, framed_native, read_response, unencodable};
-use crate::current;
-#[cfg(feature = "grpc")]
-use crate::descriptors::{MethodInfo, ServiceInfo};
-use crate::extensions::Extensions;
 #[cfg(feature = "grpc")]
 use crate::grpc_channel::{GrpcChannel, GrpcHead, GrpcUnary};
 use crate::home::away::{At, Away};
@@ -30,13 +37,6 @@ use crate::home::calls::{CallHead, NewCall};
 use crate::home::local::{Local, at_home};
 use crate::home::shared::{FarCall, Letter};
 use crate::home::{ChannelShared, post};
-use crate::intercept::{Around, Intercepted, Scope, Side, around_call};
-use crate::limits::Limits;
-use crate::recode::Recode;
-#[cfg(feature = "grpc")]
-use crate::request::with_traceparent;
-use crate::request::{CallParts, Request, Response, request_tail};
-use crate::settings::{CallSettings, ServiceDefaults, Tries};
 use crate::transport::Transport;
 
 /// A service on a channel: what clients of generated code hold.

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use petasos_base::Clock;
 use petasos_call::balance::Balance;
 use petasos_endpoint::{Backend, EndpointConfig, Node};
+use petasos_rpc::intercept::{Chain, Interceptor};
+use petasos_rpc::settings::{ChannelInfo, Servers};
 
 use crate::channel::Channel;
 use crate::home::shared::Shared;
 use crate::home::{JoinHandle, LoopConfig, LoopError, Runtime, ServeError, SlowTurns};
-use crate::intercept::{Chain, Interceptor};
 use crate::serve::{Placed, Prepared, Service};
-use crate::settings::{ChannelInfo, Servers};
 
 /// A thread's event loop. It belongs to the thread that made it, and so do the futures that it
 /// polls; there is one per thread at a time.

@@ -20,39 +20,23 @@
 //! `call` or `message` can.
 
 mod caller;
-mod cancelled;
 mod channel;
-mod codec;
-mod compression;
 pub mod config;
-mod current;
-mod descriptors;
-mod dynamic;
 mod event_loop;
-mod extensions;
 #[cfg(feature = "grpc")]
 mod grpc_channel;
 mod home;
 mod include;
 pub mod intercept;
-mod limits;
-mod origin;
-mod park;
-mod peer;
-mod recode;
-mod request;
 pub mod rt;
 mod serve;
 mod server;
-mod settings;
 mod stream;
-mod timer;
 mod transport;
 pub mod untyped;
 mod workers;
 
 pub use caller::{ServiceClient, Unary};
-pub use cancelled::Cancelled;
 pub use channel::{Channel, ChannelBuilder, ConnectError};
 pub use event_loop::Loop;
 #[cfg(feature = "grpc")]
@@ -61,8 +45,6 @@ pub use home::{JoinHandle, LoopConfig, LoopError, Security, ServeError, SlowMeth
 #[cfg(feature = "tracing")]
 pub use intercept::Tracing;
 pub use intercept::{Interceptor, Metrics};
-pub use park::block_on;
-pub use peer::{Peer, PeerTransport};
 pub use petasos_call::balance::Balance;
 pub use petasos_call::policy;
 pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status, TraceContext};
@@ -72,9 +54,12 @@ pub use petasos_grpc as grpc;
 pub use petasos_macros::message;
 pub use petasos_message as message;
 pub use petasos_message::Msg;
-pub use request::{Request, Response};
-pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
+pub use petasos_rpc::cancelled::Cancelled;
+pub use petasos_rpc::park::block_on;
+pub use petasos_rpc::peer::{Peer, PeerTransport};
+pub use petasos_rpc::request::{Request, Response};
 #[cfg(feature = "grpc")]
-pub use settings::hosts;
-pub use settings::{FoundServers, Resolver, TargetError};
+pub use petasos_rpc::settings::hosts;
+pub use petasos_rpc::settings::{FoundServers, Resolver, TargetError};
+pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
 pub use stream::{Opening, Sender, Streaming, Upload};

@@ -2,8 +2,8 @@
 
 pub use crate::caller::{ServiceClient, Unary};
 pub use crate::channel::Channel;
-pub use crate::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
-pub use crate::request::{Request, Response};
 pub use crate::serve::{Methods, Service};
 pub use crate::stream::{Opening, Sender, Streaming, Upload};
 pub use petasos_call::Status;
+pub use petasos_rpc::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
+pub use petasos_rpc::request::{Request, Response};

@@ -3,10 +3,11 @@
 use core::fmt;
 use std::sync::Arc;
 
+use petasos_rpc::timer::Timekeeper;
+
 #[cfg(feature = "grpc")]
 use crate::grpc_channel::GrpcChannel;
 use crate::home::ChannelShared;
-use crate::timer::Timekeeper;
 
 /// What a channel is over.
 #[derive(Clone)]

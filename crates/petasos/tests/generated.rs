@@ -27,9 +27,3 @@ fn the_code_for_tests_is_up_to_date() {
         check(configure(), &proto, &format!("tests/versions/{version}.rs"));
     }
 }
-
-#[test]
-fn the_code_of_untyped_messages_is_up_to_date() {
-    let builder = configure().include(here("proto")).runtime("crate::message");
-    check(builder, "proto/petasos/untyped.proto", "src/dynamic/generated.rs");
-}

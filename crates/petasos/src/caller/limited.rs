@@ -6,10 +6,10 @@ use core::task::{Context, Poll, ready};
 
 use petasos_call::Status;
 use petasos_message::Message;
+use petasos_rpc::limits::{BytesMax, Limits, check};
+use petasos_rpc::request::{Request, RequestParts as _, Response, ResponseParts as _};
 
 use super::Unary;
-use crate::limits::{BytesMax, Limits, check};
-use crate::request::{Request, Response};
 
 /// A unary call whose response may be too long.
 pub(crate) struct Limited<P> {

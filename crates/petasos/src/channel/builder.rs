@@ -7,6 +7,10 @@ use core::time::Duration;
 use petasos_call::balance::Balance;
 use petasos_call::policy::{ConfigError, Policies};
 use petasos_call::{Codec, Metadata, MetadataError, Status};
+use petasos_rpc::intercept::{Chain, Interceptor};
+#[cfg(feature = "grpc")]
+use petasos_rpc::settings::hosts;
+use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
 
 use super::Channel;
 use crate::home::away::Away;
@@ -14,10 +18,6 @@ use crate::home::local::here;
 use crate::home::shared::Letter;
 use crate::home::thread::LoopThread;
 use crate::home::{ChannelShared, LoopError, Security};
-use crate::intercept::{Chain, Interceptor};
-#[cfg(feature = "grpc")]
-use crate::settings::hosts;
-use crate::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
 use crate::transport::Transport;
 
 /// Time for connecting unless told otherwise.

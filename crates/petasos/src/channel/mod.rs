@@ -10,10 +10,11 @@ mod builder;
 use core::fmt;
 use std::sync::Arc;
 
+use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::intercept::{Chain, Interceptor};
+
 use crate::caller::ServiceClient;
-use crate::descriptors::ServiceInfo;
 use crate::home::ChannelShared;
-use crate::intercept::{Chain, Interceptor};
 use crate::transport::Transport;
 pub use builder::{ChannelBuilder, ConnectError};
 

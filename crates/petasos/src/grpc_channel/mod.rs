@@ -34,11 +34,11 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use crate::compression::ChosenCodec;
-use crate::extensions::Extensions;
-use crate::settings::Defaults;
-use crate::timer::{Timekeeper, Timer};
 use driver::drive;
+use petasos_rpc::compression::ChosenCodec;
+use petasos_rpc::extensions::Extensions;
+use petasos_rpc::settings::Defaults;
+use petasos_rpc::timer::{Timekeeper, Timer};
 pub use runtime::own as background_runtime;
 pub(crate) use unary::GrpcUnary;
 

@@ -18,11 +18,11 @@ use petasos_call::channel::{Avoid, CallOptions, SessionIndex};
 use petasos_call::policy::{AttemptEnd, CallPlan, Fate, Pushback, Step, Verdict};
 use petasos_call::{Code, Failure, PREVIOUS_ATTEMPTS, Retry, Status};
 use petasos_grpc::{Compression, Connection, FrameReader, MethodPath};
+use petasos_rpc::request::{More, all_in_status};
+use petasos_rpc::settings::{ServiceDefaults, Tries, policy_of};
 use tokio::task::{JoinError, JoinSet};
 
 use super::{Begun, GrpcChannel, GrpcHead, Lease, State};
-use crate::request::{More, all_in_status};
-use crate::settings::{ServiceDefaults, Tries, policy_of};
 
 /// Longer requests are kept only for methods with a policy, in bytes.
 const SPARE_BYTES_MAX: usize = 16 << 10;

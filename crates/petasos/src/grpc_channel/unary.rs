@@ -9,14 +9,14 @@ use petasos_buf::MsgBuf;
 use petasos_call::Status;
 use petasos_grpc::MethodPath;
 use petasos_message::Message;
+use petasos_rpc::codec::decode_protobuf;
+use petasos_rpc::request::all_in_status;
+use petasos_rpc::request::{Response, ResponseParts as _};
+use petasos_rpc::settings::ServiceDefaults;
 use tokio::task::JoinHandle;
 
 use super::tries::{Answer, Tried, has_not_run};
 use super::{Begun, GrpcChannel, GrpcHead};
-use crate::codec::decode_protobuf;
-use crate::request::Response;
-use crate::request::all_in_status;
-use crate::settings::ServiceDefaults;
 
 /// A unary call. It runs whether or not it is polled; dropping it gives it up.
 pub(crate) struct GrpcUnary {

@@ -9,10 +9,10 @@ use petasos_call::{
 };
 use petasos_schema::{Compatibility, Limits, Schema};
 
-use crate::descriptors::ServiceInfo;
-use crate::dynamic;
-use crate::request::TAIL_BYTES_LIMIT;
-use crate::settings::schema_of;
+use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::dynamic;
+use petasos_rpc::request::TAIL_BYTES_LIMIT;
+use petasos_rpc::settings::schema_of;
 
 /// R3: what a bind's answer means for the methods of `info`.
 pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, Status> {

@@ -15,12 +15,12 @@ use petasos_buf::MsgBuf;
 use petasos_call::Status;
 use petasos_call::channel::Ticket;
 use petasos_endpoint::CallId;
+use petasos_rpc::recode::Recode;
+use petasos_rpc::settings::Tries;
 
 use super::away::{At, Away, Outcome};
 use super::local::Task;
 use super::tries::Trials;
-use crate::recode::Recode;
-use crate::settings::Tries;
 
 /// What is called, and how.
 #[derive(Clone, Copy, Debug)]

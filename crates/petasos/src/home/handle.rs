@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use petasos_rpc::settings::ChannelInfo;
+
 use super::shared::{Letter, Shared};
 use super::thread::LoopThread;
-use crate::settings::ChannelInfo;
 
 /// What all clones of a channel over datagrams share, on any thread.
 pub(crate) struct ChannelShared {

@@ -12,13 +12,13 @@ use petasos_call::channel::Avoid;
 use petasos_call::policy::{AttemptEnd, Step, Verdict};
 use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
+use petasos_rpc::settings::Tries;
 
 use super::away::{At, Outcome};
 use super::calls::{CallHead, Calls};
 use super::hub::Hub;
 use super::tries::{Ended, Trial, with_previous};
 use super::turn::Work;
-use crate::settings::Tries;
 
 /// What a hedged call has beside its plan.
 pub(super) struct Hedge {

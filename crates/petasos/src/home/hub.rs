@@ -9,6 +9,9 @@ use petasos_call::{
     Status, TailWriter, split,
 };
 use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_rpc::origin::Origin;
+use petasos_rpc::peer::Peer;
+use petasos_rpc::recode::SPOKEN;
 use petasos_schema::LAYOUT_VERSION;
 
 use super::away::At;
@@ -17,9 +20,6 @@ use super::method::LocalMethod;
 use super::slow::Slow;
 use super::streams::{self, Key};
 use super::tries;
-use crate::origin::Origin;
-use crate::peer::Peer;
-use crate::recode::SPOKEN;
 
 /// Handlers that may wait at once; more requests are rejected.
 pub(crate) const WAITING_MAX: u32 = 65_536;

@@ -9,6 +9,9 @@ use petasos_buf::MsgBuf;
 use petasos_call::Status;
 use std::sync::Arc;
 
+use petasos_rpc::cancelled::CancelState;
+use petasos_rpc::current::{self, LoopContext};
+
 use super::away::{At, Away, Outcome};
 pub(crate) use super::calls::Waiter;
 use super::calls::{CallHead, Calls, NewCall};
@@ -18,8 +21,6 @@ use super::streams::Streams;
 use super::tasks::Tasks;
 use super::timers::Timers;
 use super::watches::Watches;
-use crate::cancelled::CancelState;
-use crate::current::{self, LoopContext};
 
 thread_local! {
     static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };

@@ -35,14 +35,14 @@ use std::sync::Arc;
 use petasos_base::{Clock, Time};
 use petasos_endpoint::{Backend, Endpoint, EndpointConfig, Node};
 
-use crate::descriptors::ServiceInfo;
-use crate::dynamic::is_untyped;
-use crate::settings::ChannelInfo;
 pub use config::{LoopConfig, LoopError, Security, ServeError};
 pub(crate) use handle::ChannelShared;
 use hub::Hub;
 use local::{Local, Task};
 use method::LocalMethod;
+use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::dynamic::is_untyped;
+use petasos_rpc::settings::ChannelInfo;
 pub(crate) use registry::post;
 use shared::{Shared, TaskWaker};
 use slow::SlowCounts;

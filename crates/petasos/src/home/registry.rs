@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use petasos_rpc::current;
+
 use super::shared::{Letter, Shared};
-use crate::current;
 
 /// The loops of the process by number, for futures that end elsewhere.
 static HOMES: Mutex<Option<HashMap<u32, Arc<Shared>>>> = Mutex::new(None);

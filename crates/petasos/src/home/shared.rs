@@ -10,14 +10,14 @@ use core::time::Duration;
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_call::Status;
 use petasos_endpoint::Alarm;
+use petasos_rpc::peer::Peer;
+use petasos_rpc::settings::ChannelInfo;
 
 use super::away::{At, Away};
 use super::calls::NewCall;
 use super::local::{Task, at_home};
 use super::slow::SlowCounts;
 use super::streams::{self, Key, Side};
-use crate::peer::Peer;
-use crate::settings::ChannelInfo;
 
 /// What another thread asks of a loop.
 #[derive(Debug)]

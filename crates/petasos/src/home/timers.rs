@@ -11,12 +11,12 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_endpoint::Context;
+use petasos_rpc::timer::{Timekeeper, Timer};
 
 use super::away::Away;
 use super::hub::{Due, Hub};
 use super::local::Local;
 use super::shared::{Letter, Shared, loop_gone};
-use crate::timer::{Timekeeper, Timer};
 use petasos_call::Failure;
 
 /// The timers of a loop.

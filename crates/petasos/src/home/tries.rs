@@ -25,14 +25,14 @@ use petasos_call::{
     ResponseHead, Status, TailWriter, read_tail, split,
 };
 use petasos_endpoint::{CallError, Context, SessionId};
+use petasos_rpc::request::TAIL_BYTES_LIMIT;
+use petasos_rpc::settings::{ChannelInfo, ServiceDefaults, Tries, policy_of};
 
 use super::away::{At, Outcome};
 use super::calls::CallHead;
 use super::hedges::Hedge;
 use super::hub::{Due, Hub, HubParts};
 use super::turn::{Work, failure_of};
-use crate::request::TAIL_BYTES_LIMIT;
-use crate::settings::{ChannelInfo, ServiceDefaults, Tries, policy_of};
 
 /// How an attempt has ended.
 pub(crate) struct Ended {

@@ -11,6 +11,8 @@ use petasos_call::{BoundMethod, Failure, ResponseHead, Status};
 use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
 };
+use petasos_rpc::recode::unpacked_response;
+use petasos_rpc::settings::Tries;
 
 use super::calls::{CallHead, Calls};
 use super::channels::{Channels, Slot, Way, Who};
@@ -18,8 +20,6 @@ use super::hub::{Due, Hub, free, kept};
 use super::local::{Local, Task};
 use super::streams;
 use super::tries::{self, Ended};
-use crate::recode::unpacked_response;
-use crate::settings::Tries;
 
 /// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
 /// several turns otherwise.

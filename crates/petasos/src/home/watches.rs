@@ -10,9 +10,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use petasos_rpc::cancelled::CancelState;
+
 use super::hub::Hub;
 use super::local::{Local, Task};
-use crate::cancelled::CancelState;
 
 #[derive(Default)]
 pub(crate) struct Watches {

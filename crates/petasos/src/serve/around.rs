@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use petasos_call::Status;
 use petasos_message::Message;
+use petasos_rpc::intercept::{HandlerScope, Hooks};
 
-use crate::intercept::{HandlerScope, Hooks};
 use crate::stream::{Sender, Streaming};
 
 /// What a handler gives back, with the service.

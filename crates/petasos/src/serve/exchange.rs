@@ -8,14 +8,17 @@ use petasos_call::{
 };
 use petasos_endpoint::{Context, RequestHandle};
 use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
+use petasos_rpc::codec::{decode, framed, framed_native, unencodable};
+use petasos_rpc::compression::CameCompressed;
+use petasos_rpc::extensions::Extensions;
+use petasos_rpc::origin::Origin;
+use petasos_rpc::recode::{compressed_response, unpacked};
+use petasos_rpc::request::{
+    CallParts, More, Request, RequestParts as _, Response, ResponseParts as _, TAIL_BYTES_LIMIT,
+    tail_of, with_trace,
+};
 
-use crate::codec::{decode, framed, framed_native, unencodable};
-use crate::compression::CameCompressed;
-use crate::extensions::Extensions;
 use crate::home::hub::{Hub, HubParts, respond_in};
-use crate::origin::Origin;
-use crate::recode::{compressed_response, unpacked};
-use crate::request::{CallParts, More, Request, Response, TAIL_BYTES_LIMIT, tail_of, with_trace};
 
 /// Responses of so many bytes are sent from where they lie.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;

@@ -11,14 +11,16 @@ use std::sync::Arc;
 use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use petasos_grpc::{BoxFuture, CallEnd, Compression, Routes, ServerCall};
 use petasos_message::{Message, Msg};
+use petasos_rpc::codec::{decode_protobuf, unencodable};
+use petasos_rpc::compression::CameCompressed;
+use petasos_rpc::intercept::{CallSpan, Hooks, around_handler};
+use petasos_rpc::origin::{CancelGuard, Origin};
+use petasos_rpc::request::{
+    CallParts, More, Request, RequestParts as _, Response, ResponseParts as _, read_traceparent,
+};
 
 use super::around::around_streams;
 use super::{AnyMethod, Placed, Prepared};
-use crate::codec::{decode_protobuf, unencodable};
-use crate::compression::CameCompressed;
-use crate::intercept::{CallSpan, Hooks, around_handler};
-use crate::origin::{CancelGuard, Origin};
-use crate::request::{CallParts, More, Request, Response, read_traceparent};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
 use crate::stream::{Sender, Sink, Source, Streaming};
 use crate::workers::{self, Workers};

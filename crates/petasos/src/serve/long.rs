@@ -3,11 +3,11 @@
 use petasos_buf::MsgBuf;
 use petasos_call::{Codec, Encoding, RequestHead, Status, split};
 use petasos_message::{Message, recycle};
+use petasos_rpc::codec::decode_in;
+use petasos_rpc::origin::Origin;
+use petasos_rpc::request::{Request, RequestParts as _};
 
 use super::exchange;
-use crate::codec::decode_in;
-use crate::origin::Origin;
-use crate::request::Request;
 
 /// The request in a buffer that is its own. One that is compressed may become as long as `limit`.
 ///

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use petasos_call::Status;
 use petasos_message::Message;
+use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::intercept::{Chain, Hooks};
+use petasos_rpc::request::{Request, Response};
 
-use crate::descriptors::ServiceInfo;
 use crate::home::method::LocalMethod;
 use crate::home::shared::Shared;
 use crate::home::{Runtime, ServeError};
-use crate::intercept::{Chain, Hooks};
-use crate::request::{Request, Response};
 use crate::workers::Workers;
 
 /// What can be served: generated for each service.

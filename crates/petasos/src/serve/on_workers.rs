@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use petasos_call::Status;
 use petasos_message::Message;
+use petasos_rpc::intercept::CallSpan;
+use petasos_rpc::origin::CancelGuard;
+use petasos_rpc::request::{Request, RequestParts as _};
 
-use crate::intercept::CallSpan;
-use crate::origin::CancelGuard;
-use crate::request::Request;
 use crate::stream::{Sender, Streaming};
 use crate::workers::{Full, Running, Workers};
 

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use petasos_call::Status;
 use petasos_message::Message;
+use petasos_rpc::compression::CameCompressed;
+#[cfg(feature = "grpc")]
+use petasos_rpc::intercept::Hooks;
+use petasos_rpc::request::{Request, RequestParts as _, Response, ResponseParts as _};
 
 use super::around::{Served, around_streams};
 use super::on_workers::{finish, run_streams};
 use super::streams_here::Here;
 use super::{AnyMethod, Methods, Serving};
-use crate::compression::CameCompressed;
 use crate::home::method::LocalMethod;
-#[cfg(feature = "grpc")]
-use crate::intercept::Hooks;
-use crate::request::{Request, Response};
 use crate::stream::{Sender, Streaming};
 
 impl Methods {

@@ -15,6 +15,10 @@ use petasos_base::Time;
 use petasos_call::{Answer, Code, Failure, Malformed, RequestHead, Status};
 use petasos_endpoint::{Context, Payload, RejectCode, Request as Arrived, RequestHandle};
 use petasos_message::{Message, Msg};
+#[cfg(feature = "grpc")]
+use petasos_rpc::intercept::Hooks;
+use petasos_rpc::intercept::around_handler;
+use petasos_rpc::request::{Request, RequestParts as _, Response};
 
 use super::exchange::{PLAIN, read_request, respond};
 use super::on_workers::{finish, run_unary};
@@ -23,10 +27,6 @@ use crate::home::hub::{Hub, HubParts, free, kept};
 use crate::home::local::Task;
 use crate::home::method::LocalMethod;
 use crate::home::shared::{Shared, TaskWaker};
-#[cfg(feature = "grpc")]
-use crate::intercept::Hooks;
-use crate::intercept::around_handler;
-use crate::request::{Request, Response};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 
 use petasos_endpoint::Node;
+use petasos_rpc::intercept::{Chain, Interceptor};
 
 use super::Server;
 use super::ended::{Ending, ThreadGuard};
@@ -12,7 +13,6 @@ use super::error::{StartError, find};
 use crate::event_loop::Loop;
 use crate::home::shared::Shared;
 use crate::home::{LoopConfig, LoopError, Security, ServeError};
-use crate::intercept::{Chain, Interceptor};
 use crate::serve::{Placed, Prepared, Service};
 use crate::workers::Workers;
 

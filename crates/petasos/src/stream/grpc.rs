@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock};
 use petasos_call::{HEAD_BYTES, Metadata, Status};
 use petasos_grpc::{Compression, FrameReader, FrameWriter};
 use petasos_message::{Message, Msg};
+use petasos_rpc::codec::{First, Incoming, decode_protobuf, unencodable};
+use petasos_rpc::request::CallParts;
 use tokio::runtime::Handle;
 
 use super::{Ends, Sink, Source};
 use crate::caller::ServiceClient;
-use crate::codec::{First, Incoming, decode_protobuf, unencodable};
 use crate::grpc_channel::{Begun, GrpcChannel, Lease};
-use crate::request::CallParts;
 
 /// A call on its way to a server.
 pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> + Send>>;

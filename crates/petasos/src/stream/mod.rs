@@ -22,11 +22,11 @@ use core::task::{Context, Poll};
 
 use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
+use petasos_rpc::codec::Incoming;
+use petasos_rpc::intercept::Watched;
+use petasos_rpc::limits::Limits;
 
-use crate::codec::Incoming;
 use crate::home::streams::Port;
-use crate::intercept::Watched;
-use crate::limits::Limits;
 pub use opening::Opening;
 pub use sender::Sender;
 pub use streaming::Streaming;

@@ -8,15 +8,15 @@ use core::time::Duration;
 
 use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::Message;
+use petasos_rpc::codec::{Encoded, First};
+use petasos_rpc::compression::ChosenCodec;
+use petasos_rpc::intercept::{BoxFuture, Later, around_opening};
+use petasos_rpc::limits::{self, Limits};
+use petasos_rpc::request::{CallParts, Request, RequestParts as _};
 
 use super::{Ends, Sender, Sink, Source, Streaming};
 use crate::caller::ServiceClient;
-use crate::codec::{Encoded, First};
-use crate::compression::ChosenCodec;
 use crate::home::streams::Opened;
-use crate::intercept::{BoxFuture, Later, around_opening};
-use crate::limits::{self, Limits};
-use crate::request::{CallParts, Request};
 use crate::transport::Transport;
 
 /// What is to be called.

@@ -5,10 +5,10 @@ use core::marker::PhantomData;
 
 use petasos_call::{Metadata, Status};
 use petasos_message::{Message, Msg};
+use petasos_rpc::intercept::Tap;
+use petasos_rpc::limits::{self, BytesMax};
 
 use super::Sink;
-use crate::intercept::Tap;
-use crate::limits::{self, BytesMax};
 
 /// Sends the messages of one direction of a call.
 ///

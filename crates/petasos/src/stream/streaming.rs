@@ -8,16 +8,16 @@ use core::time::Duration;
 
 use petasos_call::{Metadata, Status, TraceContext};
 use petasos_message::{Message, Msg};
+use petasos_rpc::cancelled::Cancelled;
+use petasos_rpc::codec::Incoming;
+use petasos_rpc::extensions::Extensions;
+use petasos_rpc::intercept::{ReaderScope, Tap};
+use petasos_rpc::limits::{self, BytesMax};
+use petasos_rpc::origin::{CancelGuard, Origin};
+use petasos_rpc::peer::Peer;
+use petasos_rpc::request::CallParts;
 
 use super::Source;
-use crate::cancelled::Cancelled;
-use crate::codec::Incoming;
-use crate::extensions::Extensions;
-use crate::intercept::{ReaderScope, Tap};
-use crate::limits::{self, BytesMax};
-use crate::origin::{CancelGuard, Origin};
-use crate::peer::Peer;
-use crate::request::CallParts;
 
 /// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
 ///

@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use petasos_call::{Codec, Metadata, MetadataError, Status, TraceContext};
 use petasos_message::{Message, Msg};
+use petasos_rpc::request::{More, Response, ResponseParts as _, all_in_status};
 
 use super::{Opening, Sender, Streaming};
 use crate::caller::ServiceClient;
-use crate::request::{More, Response, all_in_status};
 
 /// A call whose requests are a stream. It begins with the first [`Upload::send`], or with
 /// [`Upload::finish`]; one that is dropped before it is finished is given up.

@@ -1,10 +1,11 @@
 //! Calls of services that are known at run time.
 
+use petasos_rpc::descriptors::{MethodInfo, MethodKind};
+use petasos_rpc::request::Request;
+
 use super::{Payload, Service};
 use crate::caller::{ServiceClient, Unary};
 use crate::channel::Channel;
-use crate::descriptors::{MethodInfo, MethodKind};
-use crate::request::Request;
 use crate::stream::{Opening, Sender, Streaming, Upload};
 
 /// Calls a service through a channel. Cheap to clone, and as `Send` as the channel.

@@ -26,5 +26,5 @@
 
 mod client;
 
-pub use crate::dynamic::{NameError, Payload, Service};
 pub use client::{Both, Client, NoSuchMethod};
+pub use petasos_rpc::dynamic::{NameError, Payload, Service};

@@ -21,8 +21,8 @@ use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_base::{Clock, Time};
 use petasos_call::Status;
 
-use crate::current;
-use crate::intercept::CallSpan;
+use petasos_rpc::current;
+use petasos_rpc::intercept::CallSpan;
 use threads::Threads;
 
 /// Polls a handler whose call has so much time left, outside of loops and workers.

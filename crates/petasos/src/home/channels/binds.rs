@@ -6,13 +6,13 @@ use petasos_call::{
     Agreement, BindRequest, BoundMethod, CallerSchema, RequestHead, ResponseHead, Status,
 };
 use petasos_endpoint::{CallError, Completion, Context, Payload, SessionId};
+use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::settings::schema_of;
 
 use super::{Bind, ChannelEntry, Channels, Who};
-use crate::descriptors::ServiceInfo;
 use crate::home::agree::agreement;
 use crate::home::hub::Hub;
 use crate::home::turn::{Work, failure_of};
-use crate::settings::schema_of;
 
 const BIND: u16 = 0;
 

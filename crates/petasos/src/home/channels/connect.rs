@@ -7,11 +7,11 @@ use std::sync::Arc;
 use petasos_base::Time;
 use petasos_call::channel::{Action, PeerIndex};
 use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
+use petasos_rpc::settings::ChannelInfo;
 
 use super::{ChannelEntry, Channels, Session, Who, resolve};
 use crate::home::hub::Hub;
 use crate::home::turn::Work;
-use crate::settings::ChannelInfo;
 
 /// A session that is being opened.
 pub(super) struct Opening {

@@ -27,10 +27,10 @@ use petasos_call::channel::{
 use petasos_call::policy::RetryBudget;
 use petasos_call::{Agreement, Status};
 use petasos_endpoint::SessionId;
+use petasos_rpc::settings::ChannelInfo;
 
 use super::away::{At, Outcome};
 use super::shared::{Letter, Shared, loop_gone};
-use crate::settings::ChannelInfo;
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
 use at_hand::AtHand;

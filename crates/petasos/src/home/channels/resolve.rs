@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use petasos_rpc::settings::{ChannelInfo, FoundServers, Servers};
+
 use crate::home::shared::{Letter, Shared};
-use crate::settings::{ChannelInfo, FoundServers, Servers};
 
 /// Looks for a channel's servers. What is found comes to the loop by letter.
 pub(super) fn resolve(home: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {

@@ -7,6 +7,7 @@ use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
 };
 use petasos_message::{buffer, recycle};
+use petasos_rpc::request::TAIL_BYTES_LIMIT;
 
 use super::piece::{Keeper, Piece, extent};
 use super::table::{Caller, Form, Half, Key, Queued, Streams};
@@ -14,7 +15,6 @@ use crate::home::channels::Granted;
 use crate::home::hub::{Hub, HubParts};
 use crate::home::local::Local;
 use crate::home::turn::failure_of;
-use crate::request::TAIL_BYTES_LIMIT;
 
 /// R19: cancels exchanges that nobody wants.
 pub(super) fn cancel(local: &Local, cx: &mut Context<Hub>) {

@@ -9,10 +9,10 @@ use petasos_call::stream::{Body, LONE_HEAD_BYTES, Message as Coded, Messages};
 use petasos_call::{Codec, Status};
 use petasos_endpoint::{Context, Payload};
 use petasos_message::{Message, Msg, buffer};
+use petasos_rpc::codec::{Encoded, decode, decode_in};
+use petasos_rpc::recode::{SPOKEN, unpacked};
 
-use crate::codec::{Encoded, decode, decode_in};
 use crate::home::hub::{Hub, free, kept};
-use crate::recode::{SPOKEN, unpacked};
 
 /// A message's bytes.
 pub(crate) enum Piece {
@@ -181,8 +181,8 @@ pub(super) fn decoded<T: Message>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dynamic::Payload;
     use petasos_call::{Code, Encoding};
+    use petasos_rpc::dynamic::Payload;
 
     fn encoded(bytes: &[u8]) -> Encoded {
         Encoded { buf: MsgBuf::from_slice(bytes), start: 0, encoding: Encoding::Protobuf }

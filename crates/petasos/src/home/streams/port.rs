@@ -6,16 +6,16 @@ use std::sync::Arc;
 use petasos_base::Time;
 use petasos_call::{Codec, Metadata, Status};
 use petasos_message::{Message, Msg, ROOM_BYTES};
+use petasos_rpc::codec::{Encoded, First, Incoming};
+use petasos_rpc::request::CallParts;
+use petasos_rpc::settings::CallSettings;
 
 use super::away::{Away, Call};
 use super::piece;
 use super::table::{Event, Form, Key, Queued, Side};
-use crate::codec::{Encoded, First, Incoming};
 use crate::home::ChannelShared;
 use crate::home::local::{Local, at_home};
 use crate::home::shared::Letter;
-use crate::request::CallParts;
-use crate::settings::CallSettings;
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;

@@ -8,12 +8,12 @@ use petasos_call::stream::{
 };
 use petasos_call::{Code, Codec, Metadata, Status};
 use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
 use super::piece::{Keeper, Piece, extent};
 use super::port::Port;
 use super::table::{Form, Half, Key, Served, Server, Side, Streams};
 use crate::home::hub::{Due, Hub, HubParts, WAITING_MAX, respond_in};
-use crate::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
 /// Answers of so many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;

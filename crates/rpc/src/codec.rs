@@ -1,0 +1,180 @@
+//! From bodies to messages and back, for both ends.
+
+use core::ops::Range;
+
+use petasos_buf::{MsgBuf, SPARE_BYTES_MIN, copy_short};
+use petasos_call::{
+    Code, Codec, Encoding, HEAD_BYTES, Malformed, Metadata, ResponseHead, Status, read_tail, split,
+};
+use petasos_message::{
+    DecodeError, DecodeLimits, EncodeError, Image, Input, Message, Msg, ROOM_BYTES, into_bytes,
+    recycle,
+};
+
+use crate::request::{More, Response, ResponseParts as _, TAIL_BYTES_LIMIT};
+
+/// The message in `body`, as a copy of its own.
+///
+/// # Errors
+/// R13: the sender's fault.
+#[inline]
+pub fn decode<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, Status> {
+    match encoding {
+        Encoding::Native => Msg::copy_native(body).map_err(undecodable),
+        _ => decode_other(encoding, body),
+    }
+}
+
+/// The message at `body` in a buffer of its own: a native one is read there.
+///
+/// # Errors
+/// R13: the sender's fault.
+#[inline]
+pub fn decode_in<T: Message>(
+    encoding: Encoding,
+    bytes: MsgBuf,
+    body: Range<usize>,
+) -> Result<Msg<T>, Status> {
+    if encoding == Encoding::Native {
+        return Msg::from_native(bytes, body).map_err(undecodable);
+    }
+    if bytes.capacity() >= SPARE_BYTES_MIN && encoding == Encoding::Protobuf {
+        // Long fields keep the buffer.
+        return decode_protobuf(into_bytes(bytes).slice(body));
+    }
+    let message = decode_other(encoding, &bytes[body]);
+    recycle(bytes);
+    message
+}
+
+#[inline(never)]
+fn decode_other<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, Status> {
+    if encoding == Encoding::None {
+        return Err(Status::internal("a message without an encoding"));
+    }
+    let limits = DecodeLimits::for_input(body.len());
+    Msg::from_protobuf(Input::Borrowed(body), &limits).map_err(undecodable)
+}
+
+/// R5: a message behind its head, with a tail that may be empty behind it. Long pieces of the
+/// message are not copied: they are the buffer's tail.
+#[inline(always)]
+pub fn framed(image: Image, head: [u8; HEAD_BYTES], tail: &[u8]) -> MsgBuf {
+    headed(image.into_message(tail), head)
+}
+
+/// R5: a native message behind its head, likewise.
+///
+/// # Errors
+/// If it is too large or too deep.
+#[inline(always)]
+pub fn framed_native<T: Message>(
+    message: Msg<T>,
+    head: [u8; HEAD_BYTES],
+) -> Result<MsgBuf, EncodeError> {
+    Ok(headed(Msg::into_native_buf(message)?, head))
+}
+
+/// Puts a head into the room before a message.
+#[inline(always)]
+fn headed(mut buf: MsgBuf, head: [u8; HEAD_BYTES]) -> MsgBuf {
+    buf.skip(ROOM_BYTES - HEAD_BYTES);
+    copy_short(&mut buf.as_mut_slice()[..HEAD_BYTES], &head);
+    buf
+}
+
+/// The message in bytes that long fields of it keep.
+///
+/// # Errors
+/// The sender's fault.
+pub fn decode_protobuf<T: Message>(body: bytes::Bytes) -> Result<Msg<T>, Status> {
+    let limits = DecodeLimits::for_input(body.len());
+    Msg::from_protobuf(Input::Owned(body), &limits).map_err(undecodable)
+}
+
+/// What a message that cannot be read means for its call.
+#[cold]
+pub fn undecodable(error: DecodeError) -> Status {
+    match error {
+        DecodeError::TooLarge => Status::resource_exhausted(error.to_string()),
+        error => Status::internal(error.to_string()),
+    }
+}
+
+/// What a message that cannot be encoded means for its call.
+#[cold]
+pub fn unencodable(error: EncodeError) -> Status {
+    Status::resource_exhausted(error.to_string())
+}
+
+/// R5, R7: what a response says.
+#[inline(always)]
+pub fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
+    if let Some(head) = bytes.first_chunk()
+        && ResponseHead::is_plain(*head)
+    {
+        let body = HEAD_BYTES..bytes.len();
+        return match Msg::from_native(bytes, body) {
+            Ok(message) => Ok(Response::new(message)),
+            Err(error) => Err(undecodable(error)),
+        };
+    }
+    read_other_response(bytes)
+}
+
+/// A response with more than a message in it.
+#[cold]
+#[inline(never)]
+fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
+    let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
+    let head = ResponseHead::parse(*head)?;
+    let (body, tail) = split(&bytes, head.has_tail)?;
+    let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
+    if head.code != Code::Ok {
+        return Err(parts.into_status(head.code).0);
+    }
+    // The loop has unpacked what had a codec.
+    let compressed = Some(head.codec != Codec::IDENTITY);
+    let message = decode_in(head.encoding, bytes, body)?;
+    let (metadata, trailers) = (parts.initial, parts.trailing);
+    Ok(Response::received(message, More { metadata, trailers, compressed }))
+}
+
+/// A message in an encoding, behind room for heads: as many bytes as asked for, or more.
+pub struct Encoded {
+    /// The message, behind the room.
+    pub buf: MsgBuf,
+    /// Where the message begins in `buf`.
+    pub start: usize,
+    /// What it is encoded in.
+    pub encoding: Encoding,
+}
+
+impl Encoded {
+    /// Encodes a message, natively if the peer takes that.
+    pub fn new<T: Message>(
+        message: Msg<T>,
+        native: bool,
+        room_bytes: usize,
+    ) -> Result<Encoded, Status> {
+        let (encoding, start, image) = match native {
+            true => (Encoding::Native, petasos_message::ROOM_BYTES, Msg::into_native(message)),
+            false => (Encoding::Protobuf, room_bytes, Msg::to_protobuf(&message, room_bytes)),
+        };
+        let buf = image.map_err(unencodable)?.into_message(&[]);
+        Ok(Encoded { buf, start, encoding })
+    }
+}
+
+/// Encodes the only request of a call: natively or not, behind so many bytes of room.
+pub type First = Box<dyn FnOnce(bool, usize) -> Result<Encoded, Status> + Send>;
+
+/// What comes of a stream, in order.
+pub enum Incoming<T> {
+    /// A client's: the initial metadata. At most once, before messages.
+    Head(Metadata),
+    /// A message.
+    Message(Msg<T>),
+    /// No more follow. At a client the call went well, with these trailing metadata.
+    End(Metadata),
+}

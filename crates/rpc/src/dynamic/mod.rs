@@ -1,0 +1,11 @@
+//! Services of which no types are compiled in: their messages are bytes in protobuf's encoding, and
+//! their descriptors are made at run time.
+
+#[rustfmt::skip]
+mod generated;
+mod payload;
+mod service;
+
+pub use generated::Payload;
+pub use service::{NameError, Service};
+pub use service::{find_by_name, is_untyped};

@@ -1,0 +1,157 @@
+//! Counts of calls and messages, and how long calls take, by method.
+//!
+//! Names follow grpc-ecosystem's, with `rpc` for `grpc`: `rpc_server_started_total`,
+//! `rpc_server_handled_total` (by code), `rpc_server_msg_received_total`,
+//! `rpc_server_msg_sent_total`, `rpc_server_handling_seconds` (a histogram), and the same for
+//! `rpc_client_…`; with [`Metrics::with_bytes`] also `rpc_server_msg_received_bytes_total` and
+//! `rpc_server_msg_sent_bytes_total`.
+//!
+//! What a method counts is made when its first call comes, and found without a lock by every call;
+//! all counters are atomics. There are as many as there are methods, so nobody who calls can make
+//! them grow.
+
+mod table;
+mod text;
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use petasos_call::{Code, Status};
+
+use super::{AnyMessage, CallInfo, Direction, Interceptor, Outcome, Side, Step};
+use table::{Counters, Table};
+
+/// Upper bounds of the latency histograms' buckets; one more has what takes longer.
+pub const LATENCY_BOUNDS: [Duration; 20] = {
+    const fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
+    [
+        us(5),
+        us(10),
+        us(25),
+        us(50),
+        us(100),
+        us(250),
+        us(500),
+        us(1_000),
+        us(2_500),
+        us(5_000),
+        us(10_000),
+        us(25_000),
+        us(50_000),
+        us(100_000),
+        us(250_000),
+        us(500_000),
+        us(1_000_000),
+        us(2_500_000),
+        us(5_000_000),
+        us(10_000_000),
+    ]
+};
+
+/// Buckets of a latency histogram.
+pub const BUCKETS: usize = LATENCY_BOUNDS.len() + 1;
+
+/// An interceptor that counts. Clones count together, so the program keeps one to read.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    table: Arc<Table>,
+    counts_bytes: bool,
+}
+
+/// What has been counted of a method at one side.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MethodMetrics {
+    /// Whether the calls were made or answered.
+    pub side: Side,
+    /// The service's full name.
+    pub service: &'static str,
+    /// The method's name in it.
+    pub method: &'static str,
+    /// Calls that have begun.
+    pub started: u64,
+    /// Calls that are over, by the number of their codes.
+    pub handled: [u64; Code::ALL.len()],
+    /// Messages that were received.
+    pub received: u64,
+    /// Messages that were sent.
+    pub sent: u64,
+    /// Their bytes in protobuf's encoding, uncompressed; zero without [`Metrics::with_bytes`].
+    pub received_bytes: u64,
+    /// Likewise.
+    pub sent_bytes: u64,
+    /// Calls that are over by how long they took: for each of [`LATENCY_BOUNDS`] those that took
+    /// longer than the bound before and not longer than this one; last those beyond all.
+    pub latency: [u64; BUCKETS],
+    /// How long all of these took together.
+    pub latency_sum: Duration,
+}
+
+impl MethodMetrics {
+    /// Calls that ended with a code.
+    pub fn handled_with(&self, code: Code) -> u64 {
+        self.handled[usize::from(code.number())]
+    }
+}
+
+impl Metrics {
+    /// Counts all but bytes.
+    pub fn new() -> Metrics {
+        Metrics::default()
+    }
+
+    /// Counts bytes of messages too, for which each is encoded once more.
+    #[must_use]
+    pub fn with_bytes(self) -> Metrics {
+        Metrics { counts_bytes: true, ..self }
+    }
+
+    /// What has been counted so far, of each method that was called, by side and service. Counters
+    /// are read one after the other while calls go on.
+    pub fn snapshot(&self) -> Vec<MethodMetrics> {
+        let mut all: Vec<MethodMetrics> = self.table.methods().collect();
+        all.sort_by_key(|of| (of.side == Side::Client, of.service, of.method));
+        all
+    }
+
+    /// The same in Prometheus' text format, version 0.0.4.
+    pub fn to_prometheus(&self) -> String {
+        text::text(&self.snapshot(), self.counts_bytes)
+    }
+
+    fn counters(&self, call: &CallInfo) -> &Counters {
+        self.table.of(call)
+    }
+}
+
+impl Interceptor for Metrics {
+    fn call<'a>(&'a self, call: &'a mut CallInfo) -> Step<'a> {
+        self.counters(call).started();
+        Step::Continue
+    }
+
+    fn message(
+        &self,
+        call: &CallInfo,
+        direction: Direction,
+        message: AnyMessage<'_>,
+    ) -> Result<(), Status> {
+        let bytes = if self.counts_bytes { message.protobuf_bytes() as u64 } else { 0 };
+        let is_sent = (direction == Direction::Request) == (call.side() == Side::Client);
+        self.counters(call).message(is_sent, bytes);
+        Ok(())
+    }
+
+    fn ended(&self, call: &CallInfo, outcome: &Outcome<'_>) {
+        self.counters(call).ended(outcome.code(), call.elapsed());
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("counts_bytes", &self.counts_bytes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a request came from, and whether its call is over.
+
+use core::fmt;
+use std::sync::Arc;
+
+use crate::cancelled::{CancelState, Cancellable, Cancelled, is_late};
+use crate::current;
+use crate::peer::Peer;
+
+/// Where a request came from.
+#[derive(Clone, Default)]
+pub enum Origin {
+    /// From this end.
+    #[default]
+    Here,
+    /// A client's session.
+    Session {
+        /// The number of the loop that has it.
+        home: u32,
+        /// The session's index and generation there.
+        session: (u32, u32),
+    },
+    /// A call of which requests know when it is over.
+    Watched(Arc<Watched>),
+    /// Within the one above only.
+    #[cfg(feature = "grpc")]
+    Grpc(Arc<petasos_grpc::Peer>),
+}
+
+const _: () = assert!(size_of::<Origin>() == 16);
+
+impl Origin {
+    /// Whether there is nothing to be dropped.
+    #[inline(always)]
+    pub fn owns_nothing(&self) -> bool {
+        matches!(self, Origin::Here | Origin::Session { .. })
+    }
+
+    /// Whether the call came over gRPC.
+    pub fn is_grpc(&self) -> bool {
+        match self {
+            Origin::Watched(call) => call.origin.is_grpc(),
+            #[cfg(feature = "grpc")]
+            Origin::Grpc(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Who that is; `None` at this end, and once the session is gone.
+    pub fn peer(&self) -> Option<Peer> {
+        match self {
+            Origin::Here => None,
+            Origin::Session { home, session } => current::peer(*home, *session),
+            Origin::Watched(call) => call.origin.peer(),
+            #[cfg(feature = "grpc")]
+            Origin::Grpc(peer) => Some(Peer::of_grpc(peer)),
+        }
+    }
+}
+
+impl Origin {
+    /// What tells that the call is over. Of a handler in a loop that is asked for where the loop
+    /// polls it.
+    pub fn cancelled(&self) -> Cancelled {
+        let call: Option<Arc<dyn Cancellable>> = match self {
+            Origin::Watched(call) => Some(call.clone()),
+            Origin::Session { home, .. } => current::watch(*home).map(|state| state as _),
+            _ => None,
+        };
+        Cancelled::new(call, current::deadline())
+    }
+
+    /// Whether the call is over, as far as that is known here.
+    pub fn is_cancelled(&self) -> bool {
+        let is_over = match self {
+            Origin::Watched(call) => call.state.is_over(),
+            // Of a loop that polls the handler, nobody else knows more.
+            Origin::Session { home, session } => {
+                !current::is_in_loop(*home) && current::peer(*home, *session).is_none()
+            }
+            _ => false,
+        };
+        is_over || is_late(current::deadline())
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.peer().fmt(f)
+    }
+}
+
+/// A call of which requests know when it is over.
+pub struct Watched {
+    origin: Origin,
+    state: CancelState,
+}
+
+impl Cancellable for Watched {
+    fn state(&self) -> &CancelState {
+        &self.state
+    }
+}
+
+/// Says that a call is over when it is dropped.
+pub struct CancelGuard(Arc<Watched>);
+
+impl CancelGuard {
+    /// A call from `origin`, whose request has what is given beside.
+    pub fn of(origin: Origin) -> (Origin, CancelGuard) {
+        let watched = Arc::new(Watched { origin, state: CancelState::default() });
+        (Origin::Watched(watched.clone()), CancelGuard(watched))
+    }
+
+    /// [`CancelGuard::of`], in the origin's place.
+    pub fn watch(origin: &mut Origin) -> CancelGuard {
+        let (watched, guard) = CancelGuard::of(core::mem::take(origin));
+        *origin = watched;
+        guard
+    }
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        self.0.state.end();
+    }
+}

@@ -1,0 +1,135 @@
+//! The parts of requests and responses, for those who run calls.
+//!
+//! These are traits and not methods of the types, because requests and responses read as their
+//! messages: a method `message` would hide a field of this name from programs.
+
+use core::time::Duration;
+
+use petasos_call::Metadata;
+use petasos_message::{Message, Msg};
+
+use super::{Request, Response};
+use crate::extensions::Extensions;
+use crate::origin::{CancelGuard, Origin};
+
+/// What goes with a call beside its messages.
+#[derive(Debug, Default)]
+pub struct CallParts {
+    /// What is sent with the call.
+    pub metadata: Metadata,
+    /// The time that it has, if there is a limit.
+    pub timeout: Option<Duration>,
+    /// What this end has put beside it.
+    pub extensions: Extensions,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// What a response has beside its message.
+#[derive(Default)]
+pub struct More {
+    /// The initial metadata.
+    pub metadata: Metadata,
+    /// The trailing metadata.
+    pub trailers: Metadata,
+    /// A handler's: whether it is to be compressed, if that was said. A caller's: whether it was.
+    pub compressed: Option<bool>,
+}
+
+/// A request in its parts.
+pub trait RequestParts<T: Message>: Sized {
+    /// A message that has come from there with nothing beside it.
+    fn plain(message: Msg<T>, origin: Origin) -> Self;
+
+    /// A message with what goes with it.
+    fn with(message: Msg<T>, beside: CallParts) -> Self;
+
+    /// The message, and what goes with it.
+    fn into_parts(self) -> (Msg<T>, CallParts);
+
+    /// The message.
+    fn message(&self) -> &Msg<T>;
+
+    /// From now on the call is over when what this gives is dropped.
+    fn watch(&mut self) -> CancelGuard;
+
+    /// Whether there is nothing beside the message that a call would carry, or that would have to
+    /// be dropped.
+    fn is_plain(&self) -> bool;
+
+    /// The message of a request that [is plain](RequestParts::is_plain). Nothing of the request is
+    /// moved or looked at for it.
+    fn into_plain_message(self) -> Msg<T>;
+}
+
+impl<T: Message> RequestParts<T> for Request<T> {
+    #[inline(always)]
+    fn plain(message: Msg<T>, origin: Origin) -> Request<T> {
+        let (metadata, extensions) = (Metadata::new(), Extensions::new());
+        Request { message, metadata, timeout: None, extensions, origin }
+    }
+
+    fn with(message: Msg<T>, beside: CallParts) -> Request<T> {
+        let CallParts { metadata, timeout, extensions, origin } = beside;
+        Request { message, metadata, timeout, extensions, origin }
+    }
+
+    fn into_parts(self) -> (Msg<T>, CallParts) {
+        let Request { message, metadata, timeout, extensions, origin } = self;
+        (message, CallParts { metadata, timeout, extensions, origin })
+    }
+
+    fn message(&self) -> &Msg<T> {
+        &self.message
+    }
+
+    fn watch(&mut self) -> CancelGuard {
+        CancelGuard::watch(&mut self.origin)
+    }
+
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.timeout.is_none()
+            && self.metadata.is_empty()
+            && self.extensions.is_empty()
+            && self.origin.owns_nothing()
+    }
+
+    #[inline(always)]
+    fn into_plain_message(self) -> Msg<T> {
+        debug_assert!(self.is_plain(), "what is beside the message would be lost");
+        let Request { message, metadata, timeout: _, extensions, origin } = self;
+        core::mem::forget((metadata, extensions, origin));
+        message
+    }
+}
+
+/// A response in its parts.
+pub trait ResponseParts<T: Message>: Sized {
+    /// What a caller has got.
+    fn received(message: Msg<T>, more: More) -> Self;
+
+    /// The message.
+    fn message(&self) -> &Msg<T>;
+
+    /// The message, and what is beside it if anything is.
+    fn into_parts(self) -> (Msg<T>, Option<Box<More>>);
+}
+
+impl<T: Message> ResponseParts<T> for Response<T> {
+    #[cold]
+    fn received(message: Msg<T>, more: More) -> Response<T> {
+        let is_plain = more.metadata.is_empty() && more.trailers.is_empty();
+        let is_plain = is_plain && more.compressed != Some(true);
+        Response { message, more: (!is_plain).then(|| Box::new(more)) }
+    }
+
+    fn message(&self) -> &Msg<T> {
+        &self.message
+    }
+
+    #[inline]
+    fn into_parts(self) -> (Msg<T>, Option<Box<More>>) {
+        (self.message, self.more)
+    }
+}

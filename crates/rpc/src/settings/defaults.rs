@@ -1,0 +1,194 @@
+//! What a channel's calls have unless they say otherwise, and what comes of that for one call.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use petasos_call::policy::{Attempts, MethodPolicy, Policies, Throttling};
+use petasos_call::{Codec, Failure, Metadata, Status};
+
+use crate::compression::ChosenCodec;
+use crate::current;
+use crate::descriptors::{Idempotency, MethodInfo, ServiceInfo};
+use crate::request::CallParts;
+
+/// Who judges how an attempt of a call has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tries {
+    /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
+    #[default]
+    Plain,
+    /// Its trial (`tries`).
+    Judged,
+    /// Its trial, since its attempts are calls of their own (`hedges`).
+    Hedged,
+    /// It is such an attempt: the hedged call's trial.
+    Attempt,
+}
+
+/// What a channel's calls have unless they say otherwise.
+#[derive(Debug)]
+pub struct Defaults {
+    /// The time that a call has, if there is a limit.
+    pub timeout: Option<Duration>,
+    /// Calls wait while no server can be reached.
+    pub wait_for_ready: bool,
+    /// What is sent with every call.
+    pub metadata: Metadata,
+    /// What applies to services and methods by name.
+    pub policies: Option<Policies>,
+    /// What messages are compressed with, where the server takes that.
+    pub codec: Codec,
+}
+
+/// [`Defaults`] of one service's methods.
+pub struct ServiceDefaults {
+    /// What is sent with every call.
+    pub metadata: Metadata,
+    /// By the method's index.
+    methods: Vec<MethodDefaults>,
+    /// What messages are compressed with, where the server takes that.
+    pub codec: Codec,
+}
+
+/// What applies to a method.
+#[derive(Debug)]
+pub struct MethodDefaults {
+    /// The policy that names it, or the one without limits.
+    pub policy: MethodPolicy,
+    /// It may run more than once: its schema says so, or a policy of its own hedges it.
+    pub is_idempotent: bool,
+    pub tries: Tries,
+}
+
+impl Defaults {
+    /// Whether calls have nothing of it.
+    pub fn is_plain(&self) -> bool {
+        let Defaults { timeout, wait_for_ready, metadata, policies, codec } = self;
+        let has_own = timeout.is_some() || *wait_for_ready || !metadata.is_empty();
+        !has_own && *codec == Codec::IDENTITY && policies.is_none()
+    }
+
+    /// What applies to a service.
+    pub fn of(&self, service: &ServiceInfo) -> Arc<ServiceDefaults> {
+        let methods = service.methods.iter().map(|method| self.of_method(service.name, method));
+        let methods = methods.collect();
+        Arc::new(ServiceDefaults { metadata: self.metadata.clone(), methods, codec: self.codec })
+    }
+
+    fn of_method(&self, service: &str, method: &MethodInfo) -> MethodDefaults {
+        let policies = self.policies.as_ref();
+        let policy = policies.map(|policies| policies.method(service, method.name));
+        let mut policy = policy.cloned().unwrap_or_default();
+        policy.timeout = policy.timeout(self.timeout);
+        policy.wait_for_ready |= self.wait_for_ready;
+        let is_hedged = matches!(&policy.attempts, Attempts::Hedge(it) if it.attempts_max > 1);
+        // Who hedges a method by its name says that it may run more than once.
+        let is_named = policies.is_some_and(|policies| policies.names(service, method.name));
+        let is_idempotent = method.idempotency != Idempotency::Unknown || is_hedged && is_named;
+        // A success fills the budget again, whatever the method's own policy.
+        let is_judged = self.throttling().is_some();
+        let tries = match &policy.attempts {
+            _ if is_hedged && is_idempotent => Tries::Hedged,
+            Attempts::Retry(retry) if retry.attempts_max > 1 => Tries::Judged,
+            _ if is_judged => Tries::Judged,
+            _ => Tries::Plain,
+        };
+        MethodDefaults { policy, is_idempotent, tries }
+    }
+
+    /// How far retries are throttled, if they are.
+    pub fn throttling(&self) -> Option<Throttling> {
+        self.policies.as_ref().and_then(|policies| policies.throttling)
+    }
+}
+
+impl ServiceDefaults {
+    /// Adds what all calls have to a call's metadata, and gives what applies to its method.
+    fn apply(&self, method: u16, metadata: &mut Metadata) -> &MethodDefaults {
+        for (key, value) in self.metadata.iter() {
+            let appended = metadata.append_bytes(key.as_bytes(), value);
+            appended.expect("it was allowed before");
+        }
+        self.method(method)
+    }
+
+    /// The policy of a method.
+    pub fn policy(&self, method: u16) -> &MethodPolicy {
+        &self.method(method).policy
+    }
+
+    /// What applies to a method.
+    pub fn method(&self, method: u16) -> &MethodDefaults {
+        &self.methods[usize::from(method)]
+    }
+}
+
+/// The policy of a method.
+pub fn policy_of(defaults: Option<&ServiceDefaults>, method: u16) -> &MethodPolicy {
+    static PLAIN: MethodPolicy = MethodPolicy {
+        timeout: None,
+        wait_for_ready: false,
+        request_bytes_max: None,
+        response_bytes_max: None,
+        attempts: Attempts::Once,
+    };
+    defaults.map_or(&PLAIN, |defaults| &defaults.method(method).policy)
+}
+
+impl fmt::Debug for ServiceDefaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceDefaults").finish_non_exhaustive()
+    }
+}
+
+/// How one call is made.
+#[derive(Clone, Copy, Debug)]
+pub struct CallSettings {
+    /// The time that it has, if there is a limit.
+    pub timeout: Option<Duration>,
+    /// It waits while no server can be reached.
+    pub wait_for_ready: bool,
+    /// What its messages are compressed with, where the server takes that.
+    pub codec: Codec,
+    /// How often it may be sent.
+    pub tries: Tries,
+    /// The longest response that is taken, in bytes.
+    pub response_bytes_max: Option<u32>,
+}
+
+impl CallSettings {
+    /// Joins what a call's request asks for, what is left of the call in whose handler it is made
+    /// (R10), and what applies to its method. Adds to its metadata what all calls have.
+    ///
+    /// # Errors
+    /// There is no time left (R10): the call is not sent.
+    pub fn resolve(
+        defaults: Option<&ServiceDefaults>,
+        method: u16,
+        parts: &mut CallParts,
+    ) -> Result<CallSettings, Status> {
+        let mut settings = CallSettings {
+            timeout: parts.timeout.or_else(current::time_left),
+            wait_for_ready: false,
+            codec: Codec::IDENTITY,
+            tries: Tries::Plain,
+            response_bytes_max: None,
+        };
+        if let Some(defaults) = defaults {
+            let MethodDefaults { policy, tries, .. } = defaults.apply(method, &mut parts.metadata);
+            settings = CallSettings {
+                timeout: policy.timeout(settings.timeout),
+                wait_for_ready: policy.wait_for_ready,
+                codec: defaults.codec,
+                tries: *tries,
+                response_bytes_max: policy.response_bytes_max,
+            };
+        }
+        settings.codec = ChosenCodec::or(&parts.extensions, settings.codec);
+        if settings.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Failure::Timeout.status());
+        }
+        Ok(settings)
+    }
+}

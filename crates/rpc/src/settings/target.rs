@@ -1,0 +1,183 @@
+//! What a channel leads to: addresses, or names that stand for some.
+
+use core::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use super::Resolver;
+
+/// Why a target leads nowhere. The program's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// It is not of the form `petasos://HOST:PORT[,HOST:PORT…]`.
+    #[error("`{0}` is no target: petasos://HOST:PORT was expected")]
+    Form(String),
+    /// What its scheme means is not known here.
+    #[error("`{0}` is no known scheme: petasos:// was expected")]
+    Scheme(String),
+}
+
+/// The servers of a channel.
+#[derive(Debug)]
+pub enum Servers {
+    /// Where they are.
+    Addresses(Vec<SocketAddr>),
+    /// To be looked up; addresses may be among them.
+    Names(Vec<(String, u16)>),
+    /// To be found by the program's resolver.
+    Resolved(Box<dyn Resolver>),
+}
+
+impl Servers {
+    /// The servers that `target` stands for.
+    pub fn parse(target: &str) -> Result<Servers, TargetError> {
+        let form = || TargetError::Form(target.to_owned());
+        let (scheme, list) = target.split_once("://").unwrap_or(("petasos", target));
+        if scheme != "petasos" {
+            return Err(TargetError::Scheme(scheme.to_owned()));
+        }
+        let list: Vec<&str> = list.trim_end_matches('/').split(',').collect();
+        let addresses = list.iter().map(|server| server.parse::<SocketAddr>());
+        let servers = match addresses.collect::<Result<Vec<_>, _>>() {
+            Ok(addresses) => Servers::Addresses(addresses),
+            Err(_) => {
+                let names = list.iter().map(|server| name(server));
+                Servers::Names(names.collect::<Option<_>>().ok_or_else(form)?)
+            }
+        };
+        let has_ports = match &servers {
+            Servers::Addresses(list) => list.iter().all(|address| address.port() != 0),
+            Servers::Names(list) => list.iter().all(|(_, port)| *port != 0),
+            Servers::Resolved(_) => unreachable!("no target stands for a resolver"),
+        };
+        if has_ports { Ok(servers) } else { Err(form()) }
+    }
+
+    /// The addresses, if they are known.
+    pub fn addresses(&self) -> Option<&[SocketAddr]> {
+        match self {
+            Servers::Addresses(addresses) => Some(addresses),
+            _ => None,
+        }
+    }
+
+    /// Whether some may be of IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        match self {
+            Servers::Addresses(list) => list.iter().any(SocketAddr::is_ipv6),
+            Servers::Names(_) => true,
+            Servers::Resolved(resolver) => resolver.is_ipv6(),
+        }
+    }
+
+    /// Looks the names up: this waits for the network. Of a name that has addresses of IPv4, these
+    /// count; a server should not seem to be two.
+    pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
+        let names = match self {
+            Servers::Addresses(addresses) => return Ok(addresses.clone()),
+            Servers::Names(names) => names,
+            Servers::Resolved(_) => unreachable!("resolvers are asked, and tell by themselves"),
+        };
+        let mut found = Vec::new();
+        let mut failed = None;
+        for (name, port) in names {
+            match (name.as_str(), *port).to_socket_addrs() {
+                Ok(addresses) => found.extend(of_one_family(addresses.collect())),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if found.is_empty() => Err(error),
+            _ => Ok(found),
+        }
+    }
+}
+
+/// The servers of a list, `HOST:PORT[,HOST:PORT…]`, as they stand there; `None` if one is not such.
+#[cfg(feature = "grpc")]
+pub fn hosts(list: &str) -> Option<Vec<String>> {
+    let servers = list.strip_suffix('/').unwrap_or(list).split(',');
+    let checked = servers.map(|server| match name(server) {
+        Some((_, 0)) | None => None,
+        Some(_) => Some(server.to_owned()),
+    });
+    checked.collect()
+}
+
+/// The addresses of IPv4, if there are any.
+fn of_one_family(addresses: Vec<SocketAddr>) -> impl Iterator<Item = SocketAddr> {
+    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
+    addresses.into_iter().filter(move |address| address.is_ipv4() == has_ipv4)
+}
+
+/// Host and port; a host in brackets is an address of IPv6.
+fn name(server: &str) -> Option<(String, u16)> {
+    let (host, port) = server.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    if let Some(bare) = bare {
+        return bare.parse::<IpAddr>().ok().map(|_| (bare.to_owned(), port));
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    (!host.is_empty() && host.bytes().all(is_name)).then(|| (host.to_owned(), port))
+}
+
+impl fmt::Display for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Servers::Addresses(list) => list.iter().try_for_each(|server| write!(f, "{server} ")),
+            Servers::Names(list) => {
+                list.iter().try_for_each(|(name, port)| write!(f, "{name}:{port} "))
+            }
+            Servers::Resolved(resolver) => write!(f, "{resolver:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_as_they_are() {
+        let servers = Servers::parse("petasos://127.0.0.1:7000,[::1]:7001");
+        let servers = servers.expect("both are addresses");
+        let expected = ["127.0.0.1:7000", "[::1]:7001"].map(|text| text.parse().unwrap());
+        assert_eq!(servers.addresses(), Some(&expected[..]));
+        for text in ["127.0.0.1:7000/", "petasos://127.0.0.1:7000"] {
+            let servers = Servers::parse(text).expect("it is an address");
+            assert_eq!(servers.addresses(), Some(&expected[..1]));
+        }
+    }
+
+    #[test]
+    fn names_are_looked_up() {
+        let servers = Servers::parse("petasos://localhost:7000,127.0.0.1:7001").unwrap();
+        assert_eq!(servers.addresses(), None);
+        let found = servers.look_up().expect("hosts know themselves");
+        assert!(found.contains(&"127.0.0.1:7000".parse().unwrap()), "{found:?}");
+        assert!(found.contains(&"127.0.0.1:7001".parse().unwrap()), "{found:?}");
+    }
+
+    #[test]
+    fn names_with_ipv6_only_are_of_ipv6() {
+        let servers = Servers::parse("petasos://localhost:7000,[::1]:7001").unwrap();
+        let found = servers.look_up().expect("hosts know themselves");
+        assert!(found.contains(&"127.0.0.1:7000".parse().unwrap()), "{found:?}");
+        assert!(found.contains(&"[::1]:7001".parse().unwrap()), "{found:?}");
+        assert!(!found.contains(&"[::1]:7000".parse().unwrap()), "{found:?}");
+        assert!(servers.is_ipv6());
+        assert!(!Servers::parse("petasos://127.0.0.1:7000").unwrap().is_ipv6());
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_refused() {
+        for text in ["", "host", "host:", "host:0", "127.0.0.1:0", "a b:1", ":1", "[x]:1", "a:1,"] {
+            let error = Servers::parse(text).expect_err(text);
+            assert_eq!(error, TargetError::Form(text.to_owned()));
+        }
+        let error = Servers::parse("http://host:1").expect_err("another protocol");
+        assert_eq!(error, TargetError::Scheme("http".to_owned()));
+    }
+}
