@@ -46,7 +46,7 @@ petasos_base::counters! {
         sessions_parked,
         /// Pulls that asked for more than a turn has for their session (W19).
         pulls_cut,
-        /// Packets of responses that were not queued since too much was.
+        /// Packets, or trains of them, that were dropped unsent since too much waited.
         transmit_overruns,
         /// Turns that received nothing since too much waited to be sent.
         turns_backed_up,

@@ -9,7 +9,7 @@ use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES};
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX};
 use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
-use crate::tx_queue::{Kind, STAGED_PAYLOAD_BYTES_MAX, TxItem};
+use crate::tx_queue::{Kind, STAGED_PAYLOAD_BYTES_MAX, TxItem, cut_shares};
 
 const _: () = assert!(HEADER_BYTES == petasos_buf::HEADER_BYTES, "buffers reserve what wire needs");
 const _: () = assert!(
@@ -161,6 +161,8 @@ impl<S> Core<S> {
             left.push(self.tx.items[self.tx.sent]);
             self.tx.sent += 1;
         }
+        let rings = full.into_iter().filter(|route| io.waits_alone(*route));
+        self.stats.transmit_overruns += cut_shares(&mut left, rings);
         self.tx.keep(left);
     }
 

@@ -37,6 +37,11 @@ const STAGED_BYTES_FULL: usize = 64 << 20;
 const ITEMS_BACKED_UP: usize = ITEMS_FULL / 4;
 const STAGED_BYTES_BACKED_UP: usize = STAGED_BYTES_FULL / 4;
 
+/// What may wait for queues that lead to one peer each, all together: so little that it backs
+/// nothing up.
+const ITEMS_ALONE: usize = ITEMS_BACKED_UP / 2;
+const STAGED_BYTES_ALONE: usize = STAGED_BYTES_BACKED_UP / 2;
+
 /// What an item of the queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -60,6 +65,13 @@ pub(crate) struct TxItem {
     pub(crate) index: u32,
     /// The request's number; of a train, its bytes.
     pub(crate) request: u64,
+}
+
+impl TxItem {
+    /// Bytes of the stage that it needs.
+    fn staged_bytes(&self) -> usize {
+        if self.kind == Kind::Train { self.request as usize } else { 0 }
+    }
 }
 
 /// The train that the next staged packet may join; an item of the queue once it is closed.
@@ -342,13 +354,12 @@ impl TxQueue {
         self.left = core::mem::replace(&mut self.items, left);
         self.left.clear();
         self.sent = 0;
-        let trains = |item: &&mut TxItem| item.kind == Kind::Train;
-        let bytes: u64 = self.items.iter_mut().filter(trains).map(|train| train.request).sum();
-        if self.staged <= STAGE_BYTES_MIN / 2 || bytes as usize > self.staged / 2 {
+        let bytes = staged_bytes(&self.items);
+        if self.staged <= STAGE_BYTES_MIN / 2 || bytes > self.staged / 2 {
             return;
         }
         let mut end = 0;
-        for train in self.items.iter_mut().filter(trains) {
+        for train in self.items.iter_mut().filter(|item| item.kind == Kind::Train) {
             let (start, len) = (train.index as usize, train.request as usize);
             self.stage.copy_within(start..start + len, end);
             train.index = end as u32;
@@ -363,6 +374,35 @@ impl TxQueue {
         self.open = CLOSED;
         self.sent = 0;
     }
+}
+
+/// Drops what exceeds the shares of `routes`, each of which alone waits for its queue: the latest
+/// items of a peer that does not read. They are lost, as on a network; its own calls repeat them.
+/// Returns how many these were.
+///
+/// What waits for a queue that leads to many has no share: receiving pauses for it, and it moves.
+pub(crate) fn cut_shares(items: &mut Vec<TxItem>, routes: impl Iterator<Item = Route>) -> u64 {
+    if items.len() <= ITEMS_ALONE && staged_bytes(items) <= STAGED_BYTES_ALONE {
+        return 0;
+    }
+    let mut used: Vec<_> = routes.map(|route| (route, 0, 0)).collect();
+    let of = used.len().max(1);
+    let (items_max, bytes_max) = (ITEMS_ALONE / of, STAGED_BYTES_ALONE / of);
+    let before = items.len();
+    items.retain(|item| {
+        let Some((_, items, bytes)) = used.iter_mut().find(|(route, ..)| *route == item.route)
+        else {
+            return true;
+        };
+        *items += 1;
+        *bytes += item.staged_bytes();
+        *items <= items_max && *bytes <= bytes_max
+    });
+    (before - items.len()) as u64
+}
+
+fn staged_bytes(items: &[TxItem]) -> usize {
+    items.iter().map(TxItem::staged_bytes).sum()
 }
 
 const _: () = assert!(STAGED_BYTES_MAX < STAGE_BYTES_MIN);

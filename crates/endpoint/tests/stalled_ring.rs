@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 
 use common::*;
 use petasos_endpoint::{
-    Backend, Clock, Endpoint, EndpointConfig, LocalConfig, LocalIo, MsgBuf, SessionId, SessionState,
+    Backend, Clock, Endpoint, EndpointConfig, LocalConfig, LocalIo, MsgBuf, SessionId,
+    SessionState, VirtualClock,
 };
 use petasos_netio::PacketIo;
 use petasos_netio_shm::{RingShape, ShmConfig, ShmIo};
@@ -15,6 +16,8 @@ use petasos_netio_shm::{RingShape, ShmConfig, ShmIo};
 const RING_SLOTS: u32 = 16;
 const STALLED_SESSIONS: usize = 4;
 const CALLS_PER_SESSION: u64 = 8;
+/// Sessions whose calls are repeated.
+const REPEATING_SESSIONS: usize = 64;
 /// Turns that the healthy peer's call may take: far fewer than after which a full ring drops.
 const TURNS_MAX: usize = 16;
 
@@ -56,6 +59,58 @@ fn session(
         assert_eq!(client.context().session_error(session), None);
     }
     session
+}
+
+/// What is repeated again and again to a peer that does not read must not fill the queue of all:
+/// that would pause receiving.
+fn a_stalled_ring_pauses_no_receiving(io: fn() -> Backend) {
+    let nodes = [node(Some(localhost())), node(Some(localhost())), node(None)];
+    let addresses = [0, 1].map(|index: usize| nodes[index].local_address().expect("it listens"));
+    let (mut stalled, mut healthy) = (server(&nodes[0], io()), server(&nodes[1], io()));
+    let clock = VirtualClock::default();
+    let (config, state) = (EndpointConfig::default(), Outcomes::default());
+    let mut client = Endpoint::new(config, io(), Clock::Virtual(clock.clone()), state);
+    client.attach(&nodes[2]).expect("the node runs");
+    let to_healthy = session(&mut client, &mut healthy, addresses[1]);
+    let to_stalled: Vec<_> =
+        (0..REPEATING_SESSIONS).map(|_| session(&mut client, &mut stalled, addresses[0])).collect();
+    for session in to_stalled {
+        for tag in 0..CALLS_PER_SESSION {
+            let request = MsgBuf::from_slice(&[7; 3000]);
+            let context = client.context();
+            let begun = context.enqueue_request(session, ECHO, request, collect, 100 + tag);
+            begun.expect("there is room");
+        }
+    }
+    // Each turn brings a timeout of every call: more than backs the queue up, in all.
+    for _ in 0..2 * 16_384 / (REPEATING_SESSIONS as u64 * CALLS_PER_SESSION) {
+        clock.set(clock.now().plus_nanos(1_000_000_000));
+        client.run_once();
+    }
+    start(&mut client, to_healthy, ECHO, 1);
+    for _ in 0..TURNS_MAX {
+        client.run_once();
+        healthy.run_once();
+    }
+    assert_eq!(client.stats().event_loop.turns_backed_up, 0);
+    let ended = core::mem::take(&mut client.state_mut().list);
+    assert_eq!(ended, [(1, Ok(1u64.to_le_bytes().to_vec()))]);
+    assert!(client.stats().event_loop.transmit_overruns > 0, "what is too much is dropped");
+    // What was dropped is repeated, once it is read.
+    let waited = REPEATING_SESSIONS * CALLS_PER_SESSION as usize;
+    while client.state_mut().list.len() < waited {
+        clock.set(clock.now().plus_nanos(100_000));
+        client.run_once();
+        stalled.run_once();
+    }
+    assert!(client.state_mut().list.iter().all(|(_, outcome)| outcome.is_ok()));
+}
+
+#[test]
+fn issue_10_what_a_stalled_ring_does_not_take_pauses_no_receiving() {
+    let _watchdog = watchdog("a stalled ring's share");
+    a_stalled_ring_pauses_no_receiving(shm);
+    a_stalled_ring_pauses_no_receiving(local);
 }
 
 fn a_stalled_ring_delays_nobody_else(io: fn() -> Backend) {

@@ -309,6 +309,11 @@ pub trait PacketIo {
         true
     }
 
+    /// Whether nothing but packets on `full` itself waits for the queue that is full.
+    fn waits_alone(&self, full: Route) -> bool {
+        !self.holds_back(full, Route(full.0 ^ 1))
+    }
+
     /// Resolves a peer's address. The same address gives the same route while it is held;
     /// each successful call is undone by one [`PacketIo::release_route`].
     ///
