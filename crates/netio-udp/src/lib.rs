@@ -23,6 +23,7 @@ mod path;
 mod plan;
 mod receive;
 mod routes;
+mod segment;
 pub mod socket;
 mod sys;
 mod transmit;

@@ -11,7 +11,7 @@ use petasos_netio::{IoStats, Origin, RxBatch, RxChunk};
 
 use crate::routes::RouteTable;
 use crate::socket::{GsoSocket, segment_bytes};
-use crate::sys::{Arrival, RECEIVE_MESSAGES_MAX};
+use crate::sys::{Arrival, RECEIVE_MESSAGES_MAX, SocketAddress};
 
 /// Bytes of one receive buffer: more than the longest datagram, and than the longest train.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
@@ -33,6 +33,30 @@ pub(crate) struct Receiver {
     asked: usize,
     /// The socket's drop counter when it was last seen.
     drops: u32,
+    latest: Latest,
+}
+
+/// Where the latest datagram came from. Most come from where the one before did, and the table
+/// costs more than a comparison.
+struct Latest {
+    source: SocketAddress,
+    origin: Origin,
+    /// The table's [`RouteTable::changes`] at that time.
+    changes: u64,
+}
+
+impl Latest {
+    const NONE: Latest =
+        Latest { source: SocketAddress::EMPTY, origin: Origin::STRANGER, changes: 0 };
+
+    #[inline]
+    fn origin_of(&mut self, source: &SocketAddress, routes: &RouteTable) -> Origin {
+        if *source != self.source || self.changes != routes.changes() {
+            let (origin, changes) = (routes.origin_of(source), routes.changes());
+            *self = Latest { source: *source, origin, changes };
+        }
+        self.origin
+    }
 }
 
 impl Receiver {
@@ -45,6 +69,7 @@ impl Receiver {
             origins: ArrayVec::new(),
             asked: 1,
             drops: 0,
+            latest: Latest::NONE,
         }
     }
 
@@ -93,7 +118,7 @@ impl Receiver {
                 let segment_bytes = segment_bytes(arrival);
                 stats.rx_frames += arrival.len.div_ceil(segment_bytes) as u64;
                 stats.rx_bytes += arrival.len as u64;
-                self.origins.push(routes.origin_of(&arrival.source));
+                self.origins.push(self.latest.origin_of(&arrival.source, routes));
                 self.chunks.push(RxChunk {
                     offset: (index * self.buffer_bytes) as u32,
                     len: arrival.len as u32,
@@ -147,6 +172,27 @@ mod tests {
         assert_eq!(batches, [1, 2, 4, 8, 5, 0]);
         assert_eq!(receiver.asked, 1);
         assert_eq!((stats.rx_syscalls, stats.rx_frames, stats.rx_bytes), (6, 20, 20));
+    }
+
+    #[test]
+    fn where_datagrams_come_from_follows_the_routes() {
+        let (from, to) = pair();
+        let mut receiver = Receiver::new(BUFFER_BYTES);
+        let (mut stats, mut routes) = (IoStats::default(), routes());
+        let mut origin = |routes: &RouteTable| {
+            send(&from, &to, &[1], None);
+            loop {
+                if let [origin] = receiver.receive(&to, routes, &mut stats).origins {
+                    return *origin;
+                }
+            }
+        };
+        assert_eq!(origin(&routes), Origin::STRANGER);
+        let route = routes.insert(from.local_address(), 100).expect("there is room");
+        assert_eq!(origin(&routes), Origin(route.0));
+        assert_eq!(origin(&routes), Origin(route.0));
+        routes.release(route);
+        assert_eq!(origin(&routes), Origin::STRANGER);
     }
 
     #[test]

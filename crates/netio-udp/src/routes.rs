@@ -45,6 +45,8 @@ pub(crate) struct RouteTable {
     free: Vec<u32>,
     routes_max: usize,
     batch: u64,
+    /// Counts the changes of `by_address`.
+    changes: u64,
 }
 
 impl RouteTable {
@@ -56,6 +58,7 @@ impl RouteTable {
             // The numbers above are origins of another meaning.
             routes_max: routes_max.min(Origin::UNTOLD.0 as usize),
             batch: 0,
+            changes: 0,
         }
     }
 
@@ -78,6 +81,13 @@ impl RouteTable {
     pub(crate) fn origin_of(&self, source: &SocketAddress) -> Origin {
         let index = source.decode().and_then(|peer| self.by_address.get(&peer));
         index.map_or(Origin::STRANGER, |index| Origin(*index))
+    }
+
+    /// How often addresses have got and lost routes: what [`RouteTable::origin_of`] says holds
+    /// until this changes.
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Adds a route to a peer that has none, with one hold.
@@ -108,6 +118,7 @@ impl RouteTable {
             }
             None => return Err(RouteError::TableFull),
         };
+        self.changes += 1;
         let previous = self.by_address.insert(peer, index);
         assert!(previous.is_none(), "a peer has at most one route");
         Ok(Route(index))
@@ -123,6 +134,7 @@ impl RouteTable {
         entry.holds -= 1;
         if entry.holds == 0 {
             entry.trust_nothing();
+            self.changes += 1;
             self.by_address.remove(&entry.peer);
             self.free.push(route.0);
         }

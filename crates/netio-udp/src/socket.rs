@@ -12,6 +12,7 @@ use arrayvec::ArrayVec;
 use petasos_netio::{Ecn, SetupError};
 
 use crate::path::mtu_towards;
+use crate::segment::Segment;
 use crate::sys::{self, Arrival, Message, RECEIVE_MESSAGES_MAX, SocketAddress};
 
 /// No path that carries the smallest session is narrower, whatever an ICMP message says.
@@ -32,6 +33,7 @@ pub struct GsoSocket {
     peer: Option<SocketAddr>,
     gso_supported: bool,
     gro: bool,
+    segment: Segment,
 }
 
 /// A received datagram, or a train of equally sized ones of which the last may be shorter.
@@ -98,7 +100,8 @@ impl GsoSocket {
         let local = socket.local_addr().map_err(|error| failed("read the local address", error))?;
         let gso_supported =
             sys::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        let mut socket = GsoSocket { socket, local, peer: None, gso_supported, gro: false };
+        let (peer, gro, segment) = (None, false, Segment::default());
+        let mut socket = GsoSocket { socket, local, peer, gso_supported, gro, segment };
         // Without support every datagram arrives alone, which callers handle anyway.
         let _ = socket.set_gro(true);
         Ok(socket)
@@ -205,7 +208,7 @@ impl GsoSocket {
     ) -> io::Result<usize> {
         let destination = destination.map(SocketAddress::new);
         let message = Message { destination: destination.as_ref(), pieces, segment_bytes };
-        sys::send_one(self.as_fd(), &message)
+        sys::send_one(self.as_fd(), &message, self.segment.set())
     }
 
     /// Receives one datagram or train into `buffer`. 64 KiB hold the longest. `None` means that
@@ -259,11 +262,38 @@ impl GsoSocket {
 
     /// Sends a prefix of `messages` and returns its length, at least 1.
     #[inline]
-    pub(crate) fn send_messages(&self, messages: &[Message<'_>]) -> io::Result<usize> {
-        match messages {
-            [message] => sys::send_one(self.as_fd(), message).map(|_| 1),
-            messages => sys::send_many(self.as_fd(), messages),
+    pub(crate) fn send_messages(&mut self, messages: &[Message<'_>]) -> io::Result<usize> {
+        if let [message] = messages
+            && let Some(size) = self.segment.note(message)
+        {
+            self.set_segment(size);
         }
+        match self.try_messages(messages) {
+            Err(error) if self.segment.set() != 0 && !is_full(&error) => {
+                // Perhaps a path where nothing can be cut, which only trains should find out.
+                self.set_segment(0);
+                self.try_messages(messages)
+            }
+            result => result,
+        }
+    }
+
+    #[inline]
+    fn try_messages(&self, messages: &[Message<'_>]) -> io::Result<usize> {
+        let set = self.segment.set();
+        match messages {
+            [message] => sys::send_one(self.as_fd(), message, set).map(|_| 1),
+            messages => sys::send_many(self.as_fd(), messages, set),
+        }
+    }
+
+    /// Makes the socket cut into `size` bytes what comes without a control message; 0 for nothing.
+    #[cold]
+    fn set_segment(&mut self, size: u16) {
+        let done =
+            sys::set_option(self.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, c_int::from(size));
+        // Where it cannot be had, nothing is gained or lost, and it is tried again after a while.
+        self.segment.change(if done.is_ok() { size } else { self.segment.set() });
     }
 
     /// Receives up to `count` messages, each into its own `stride` bytes of `memory`.
@@ -295,6 +325,11 @@ impl AsFd for GsoSocket {
 pub(crate) fn segment_bytes(arrival: &Arrival) -> usize {
     let whole = arrival.len.max(1);
     arrival.control.segment_bytes.map_or(whole, |size| whole.min(size as usize))
+}
+
+/// Whether a send was refused because the queue below is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }
 
 /// The address family, and the name of its level of options.

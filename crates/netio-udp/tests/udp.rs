@@ -198,3 +198,43 @@ fn a_socket_on_the_loopback_interface_hears_this_host() {
     peer.send_to(b"x", to).expect("loopback takes it");
     while !io.receive().frames().any(|frame| frame.bytes == b"x") {}
 }
+
+/// After trains of one length for long, the socket cuts by itself; nothing else may be cut so.
+#[test]
+fn trains_of_one_length_for_long_leave_other_packets_whole() {
+    let (mut from, mut to, route) = pair(UdpConfig::default());
+    let expect = |to: &mut UdpIo, lens: &[usize]| {
+        let mut got = Vec::new();
+        while got.len() < lens.len() {
+            got.extend(to.receive().frames().map(|frame| frame.bytes.len()));
+        }
+        assert_eq!(got, lens);
+    };
+    for _ in 0..200 {
+        assert_eq!(from.transmit(&packets(route, &[1; 56], 8)), 8);
+        expect(&mut to, &[56; 8]);
+    }
+    for round in 0..100 {
+        for len in [30, 56, 57, 600, 1400] {
+            assert_eq!(from.transmit(&packets(route, &vec![2; len], 1)), 1);
+            expect(&mut to, &[len]);
+        }
+        assert_eq!(from.transmit_train(route, &[3; 56 * 4 + 9], 56), 5);
+        expect(&mut to, &[56, 56, 56, 56, 9]);
+        assert_eq!(from.transmit(&packets(route, &[4; 100], 3)), 3, "round {round}");
+        expect(&mut to, &[100; 3]);
+    }
+    // Several messages in one call: to two peers, short, long, and trains of two lengths.
+    let mut other = io(UdpConfig::default());
+    let second = from.route(other.local_address()).expect("loopback is reachable");
+    for _ in 0..200 {
+        from.transmit(&packets(route, &[1; 56], 8));
+        expect(&mut to, &[56; 8]);
+    }
+    let (short, long) = ([5; 56], vec![6; 1000]);
+    let mut batch = packets(route, &short, 4);
+    batch.extend(packets(second, &long, 1));
+    assert_eq!(from.transmit(&batch), 5);
+    expect(&mut to, &[56; 4]);
+    expect(&mut other, &[1000]);
+}

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 pub(crate) const ADDRESS_BYTES_MAX: usize = size_of::<libc::sockaddr_in6>();
 
 /// A `sockaddr_in` or `sockaddr_in6`, encoded once and handed to the kernel as often as needed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct SocketAddress {
     bytes: [u8; ADDRESS_BYTES_MAX],
