@@ -11,6 +11,7 @@ use petasos::{Channel, ChannelBuilder, ConnectError, Security, Status, block_on}
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
 use crate::pointer;
 use crate::service::petasos_service;
+use crate::sigpipe;
 use crate::tls::{Tls, petasos_tls_options};
 
 /// A way to servers. Any number of threads may use it.
@@ -69,7 +70,11 @@ pub unsafe extern "C" fn petasos_channel_open(
     guarded(|| {
         // SAFETY: the caller's promises.
         let (to, builder) = unsafe { (pointer::out(channel)?, builder(target, options)?) };
-        *to = pointer::give(petasos_channel(builder.connect_lazily().map_err(wrong)?));
+        let opened = sigpipe::without(|| {
+            start_background()?;
+            builder.connect_lazily().map_err(wrong)
+        })?;
+        *to = pointer::give(petasos_channel(opened));
         Ok(PETASOS_OK)
     })
 }
@@ -88,7 +93,11 @@ pub unsafe extern "C" fn petasos_channel_connect(
     guarded(|| {
         // SAFETY: the caller's promises.
         let (to, builder) = unsafe { (pointer::out(channel)?, builder(target, options)?) };
-        *to = pointer::give(petasos_channel(block_on(builder.connect()).map_err(wrong)?));
+        let opened = sigpipe::without(|| {
+            start_background()?;
+            block_on(builder.connect()).map_err(wrong)
+        })?;
+        *to = pointer::give(petasos_channel(opened));
         Ok(PETASOS_OK)
     })
 }
@@ -136,6 +145,12 @@ pub unsafe extern "C" fn petasos_client_new(
 pub unsafe extern "C" fn petasos_client_free(client: *mut petasos_client) {
     // SAFETY: the caller's promise.
     unsafe { pointer::free(client) }
+}
+
+/// The thread of connections over gRPC is the process's, and would else begin with the first call.
+fn start_background() -> Result<(), Status> {
+    let started = petasos::background_runtime().map(drop);
+    started.map_err(|error| Status::unavailable(format!("cannot start a thread: {error}")))
 }
 
 /// # Safety

@@ -31,6 +31,7 @@ mod pointer;
 mod queue;
 mod server;
 mod service;
+mod sigpipe;
 mod tls;
 mod wait;
 

@@ -15,7 +15,7 @@ use crate::call::petasos_call;
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
 use crate::service::petasos_service;
 use crate::tls::{Tls, petasos_tls_options};
-use crate::{pointer, wait};
+use crate::{pointer, sigpipe, wait};
 
 /// Calls that may wait to be taken, unless told otherwise.
 const CALLS_MAX: usize = 4096;
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn petasos_server_start(
         // SAFETY: the caller's promise.
         let tls = unsafe { Tls::read(options.tls)? };
         builder = listening(builder, listen, grpc, tls.as_ref(), options.plaintext)?;
-        let server = builder.start().map_err(|error| wrong(&error))?;
+        let server = sigpipe::without(|| builder.start()).map_err(|error| wrong(&error))?;
         *to = pointer::give(petasos_server { server, accepting });
         Ok(PETASOS_OK)
     })

@@ -17,8 +17,8 @@ const INTRODUCTION: &str = "/*
  * petasos_last_error has more to say, for the thread that made the call. Results are written only
  * with PETASOS_OK. The same codes tell how calls ended.
  *
- * Programs ignore SIGPIPE, as most do that have sockets: a connection over gRPC that its peer has
- * closed may raise it.
+ * The library's threads block SIGPIPE: a connection that its peer has closed does not end the
+ * program.
  *
  * Nothing here may be used in a child process after fork(2), until it executes another program.
  *

@@ -5,7 +5,6 @@
  *     greeter_client --tls ca.pem cert.pem key.pem PEER grpcs://127.0.0.1:7001 NAME…
  */
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -68,7 +67,6 @@ static int greet_all(const petasos_client *client, char **names, int count) {
 
 int main(int count, char **arguments) {
     petasos_tls_options tls;
-    signal(SIGPIPE, SIG_IGN);
     const petasos_channel_options options = {.struct_bytes = sizeof options,
                                              .tls = take_tls(&count, &arguments, &tls)};
     if (count < 3) {

@@ -8,7 +8,6 @@
  */
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -73,7 +72,6 @@ static int serve(petasos_server *server) {
 
 int main(int count, char **arguments) {
     petasos_tls_options tls;
-    signal(SIGPIPE, SIG_IGN);
     const petasos_tls_options *secured = take_tls(&count, &arguments, &tls);
     if (count != 4) {
         fprintf(stderr,
