@@ -27,16 +27,16 @@ use petasos_rpc::recode::Recode;
 use petasos_rpc::request::with_traceparent;
 use petasos_rpc::request::{CallParts, Request, RequestParts as _, Response, request_tail};
 use petasos_rpc::settings::{CallSettings, ServiceDefaults, Tries};
+use petasos_runtime::away::{At, Away};
+use petasos_runtime::calls::{CallHead, NewCall};
+use petasos_runtime::local::{Local, at_home};
+use petasos_runtime::shared::{FarCall, Letter};
+use petasos_runtime::{ChannelShared, post};
 
 use self::begun::Begun;
 use self::limited::Limited;
 #[cfg(feature = "grpc")]
 use crate::grpc_channel::{GrpcChannel, GrpcHead, GrpcUnary};
-use crate::home::away::{At, Away};
-use crate::home::calls::{CallHead, NewCall};
-use crate::home::local::{Local, at_home};
-use crate::home::shared::{FarCall, Letter};
-use crate::home::{ChannelShared, post};
 use crate::transport::Transport;
 
 /// A service on a channel: what clients of generated code hold.

@@ -13,10 +13,10 @@ use petasos_call::balance::Balance;
 use petasos_endpoint::{Backend, EndpointConfig, Node};
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_rpc::settings::{ChannelInfo, Servers};
+use petasos_runtime::shared::Shared;
+use petasos_runtime::{JoinHandle, LoopConfig, LoopError, Runtime, ServeError, SlowTurns};
 
 use crate::channel::Channel;
-use crate::home::shared::Shared;
-use crate::home::{JoinHandle, LoopConfig, LoopError, Runtime, ServeError, SlowTurns};
 use crate::serve::{Placed, Prepared, Service};
 
 /// A thread's event loop. It belongs to the thread that made it, and so do the futures that it

@@ -31,7 +31,9 @@
 //! opens spans and gives calls their place in a distributed trace.
 
 #[cfg(feature = "tracing")]
+#[doc(inline)]
 pub use petasos_rpc::intercept::Tracing;
+#[doc(inline)]
 pub use petasos_rpc::intercept::{
     AnyMessage, BoxFuture, CallInfo, Direction, Extensions, Interceptor, LATENCY_BOUNDS,
     MethodMetrics, Metrics, Outcome, Side, Step,

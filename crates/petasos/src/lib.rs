@@ -6,15 +6,9 @@
 //! microseconds count both live in a loop that the program turns itself ([`Loop::serve`],
 //! [`Loop::channel`]).
 //!
-//! How a call runs: the stub encodes the request, takes a place in the loop's table of calls and
-//! puts the place's number into the outbox. In the same turn the loop hands it to the endpoint. The
-//! response's continuation puts the bytes into the place and the task on the ready list, and ready
-//! tasks are polled before the turn sends. At the server the request's handler becomes a future in
-//! a slot of its method and is polled in the turn that received it.
-//!
-//! Who may touch what: futures touch the loop's `Local` only, never the endpoint; the loop empties
-//! the one and fills the other, once a turn (`turn`). No cell of `Local` is borrowed while code of
-//! the application runs.
+//! What a call is, is in `petasos-rpc`; what runs calls in a loop, in `petasos-runtime`. Both are
+//! re-exported here as far as programs name them. `docs/ARCHITECTURE.md` follows a call through all
+//! three.
 //!
 //! Boundary rule: joins calls, messages and the endpoint; knows no packets, and parses nothing that
 //! `call` or `message` can.
@@ -25,7 +19,6 @@ pub mod config;
 mod event_loop;
 #[cfg(feature = "grpc")]
 mod grpc_channel;
-mod home;
 mod include;
 pub mod intercept;
 pub mod rt;
@@ -34,14 +27,12 @@ mod server;
 mod stream;
 mod transport;
 pub mod untyped;
-mod workers;
 
 pub use caller::{ServiceClient, Unary};
 pub use channel::{Channel, ChannelBuilder, ConnectError};
 pub use event_loop::Loop;
 #[cfg(feature = "grpc")]
 pub use grpc_channel::background_runtime;
-pub use home::{JoinHandle, LoopConfig, LoopError, Security, ServeError, SlowMethod, SlowTurns};
 #[cfg(feature = "tracing")]
 pub use intercept::Tracing;
 pub use intercept::{Interceptor, Metrics};
@@ -54,12 +45,22 @@ pub use petasos_grpc as grpc;
 pub use petasos_macros::message;
 pub use petasos_message as message;
 pub use petasos_message::Msg;
+#[doc(inline)]
 pub use petasos_rpc::cancelled::Cancelled;
+#[doc(inline)]
 pub use petasos_rpc::park::block_on;
+#[doc(inline)]
 pub use petasos_rpc::peer::{Peer, PeerTransport};
+#[doc(inline)]
 pub use petasos_rpc::request::{Request, Response};
 #[cfg(feature = "grpc")]
+#[doc(inline)]
 pub use petasos_rpc::settings::hosts;
+#[doc(inline)]
 pub use petasos_rpc::settings::{FoundServers, Resolver, TargetError};
+#[doc(inline)]
+pub use petasos_runtime::{
+    JoinHandle, LoopConfig, LoopError, Security, ServeError, SlowMethod, SlowTurns,
+};
 pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
 pub use stream::{Opening, Sender, Streaming, Upload};

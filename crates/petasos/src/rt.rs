@@ -5,5 +5,7 @@ pub use crate::channel::Channel;
 pub use crate::serve::{Methods, Service};
 pub use crate::stream::{Opening, Sender, Streaming, Upload};
 pub use petasos_call::Status;
+#[doc(inline)]
 pub use petasos_rpc::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
+#[doc(inline)]
 pub use petasos_rpc::request::{Request, Response};

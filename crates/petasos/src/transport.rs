@@ -4,10 +4,10 @@ use core::fmt;
 use std::sync::Arc;
 
 use petasos_rpc::timer::Timekeeper;
+use petasos_runtime::ChannelShared;
 
 #[cfg(feature = "grpc")]
 use crate::grpc_channel::GrpcChannel;
-use crate::home::ChannelShared;
 
 /// What a channel is over.
 #[derive(Clone)]

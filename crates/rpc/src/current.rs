@@ -46,7 +46,6 @@ pub fn is_in_loop(number: u32) -> bool {
 }
 
 /// Polls a handler outside of loops, whose call is over at `deadline`.
-#[cfg(feature = "grpc")]
 pub fn with_deadline<R>(deadline: Time, poll: impl FnOnce() -> R) -> R {
     let result = catch_with_deadline(deadline, poll);
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -11,13 +11,13 @@ use petasos_rpc::intercept::{Chain, Interceptor};
 #[cfg(feature = "grpc")]
 use petasos_rpc::settings::hosts;
 use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
+use petasos_runtime::away::Away;
+use petasos_runtime::local::here;
+use petasos_runtime::shared::Letter;
+use petasos_runtime::thread::LoopThread;
+use petasos_runtime::{ChannelShared, LoopError, Security};
 
 use super::Channel;
-use crate::home::away::Away;
-use crate::home::local::here;
-use crate::home::shared::Letter;
-use crate::home::thread::LoopThread;
-use crate::home::{ChannelShared, LoopError, Security};
 use crate::transport::Transport;
 
 /// Time for connecting unless told otherwise.

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::intercept::{Chain, Interceptor};
+use petasos_runtime::ChannelShared;
 
 use crate::caller::ServiceClient;
-use crate::home::ChannelShared;
 use crate::transport::Transport;
 pub use builder::{ChannelBuilder, ConnectError};
 

@@ -18,7 +18,7 @@ use petasos_rpc::request::{
     tail_of, with_trace,
 };
 
-use crate::home::hub::{Hub, HubParts, respond_in};
+use petasos_runtime::hub::{Hub, HubParts, respond_in};
 
 /// Responses of so many bytes are sent from where they lie.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;

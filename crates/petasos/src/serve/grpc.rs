@@ -18,12 +18,12 @@ use petasos_rpc::origin::{CancelGuard, Origin};
 use petasos_rpc::request::{
     CallParts, More, Request, RequestParts as _, Response, ResponseParts as _, read_traceparent,
 };
+use petasos_runtime::workers::{self, Workers};
 
 use super::around::around_streams;
 use super::{AnyMethod, Placed, Prepared};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
 use crate::stream::{Sender, Sink, Source, Streaming};
-use crate::workers::{self, Workers};
 
 /// The methods of a port, by path.
 pub(crate) struct Router {

@@ -19,10 +19,10 @@ use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::intercept::{Chain, Hooks};
 use petasos_rpc::request::{Request, Response};
 
-use crate::home::method::LocalMethod;
-use crate::home::shared::Shared;
-use crate::home::{Runtime, ServeError};
-use crate::workers::Workers;
+use petasos_runtime::method::LocalMethod;
+use petasos_runtime::shared::Shared;
+use petasos_runtime::workers::Workers;
+use petasos_runtime::{Runtime, ServeError};
 
 /// What can be served: generated for each service.
 pub trait Service {

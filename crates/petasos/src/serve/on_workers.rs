@@ -9,9 +9,9 @@ use petasos_message::Message;
 use petasos_rpc::intercept::CallSpan;
 use petasos_rpc::origin::CancelGuard;
 use petasos_rpc::request::{Request, RequestParts as _};
+use petasos_runtime::workers::{Full, Running, Workers};
 
 use crate::stream::{Sender, Streaming};
-use crate::workers::{Full, Running, Workers};
 
 /// A handler that has been started, and what says when nobody waits for it any more.
 type Started<F> = Result<(Running<F>, CancelGuard), Full>;

@@ -10,12 +10,12 @@ use petasos_rpc::compression::CameCompressed;
 #[cfg(feature = "grpc")]
 use petasos_rpc::intercept::Hooks;
 use petasos_rpc::request::{Request, RequestParts as _, Response, ResponseParts as _};
+use petasos_runtime::method::LocalMethod;
 
 use super::around::{Served, around_streams};
 use super::on_workers::{finish, run_streams};
 use super::streams_here::Here;
 use super::{AnyMethod, Methods, Serving};
-use crate::home::method::LocalMethod;
 use crate::stream::{Sender, Streaming};
 
 impl Methods {

@@ -16,13 +16,13 @@ use petasos_base::Time;
 use petasos_call::Status;
 use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
+use petasos_runtime::hub::{Due, Hub, HubParts};
+use petasos_runtime::local::Task;
+use petasos_runtime::method::LocalMethod;
+use petasos_runtime::shared::{Shared, TaskWaker};
+use petasos_runtime::streams::{Handling, Key};
 
 use super::around::Served;
-use crate::home::hub::{Due, Hub, HubParts};
-use crate::home::local::Task;
-use crate::home::method::LocalMethod;
-use crate::home::shared::{Shared, TaskWaker};
-use crate::home::streams::{Handling, Key};
 use crate::stream::{Sender, Sink, Source, Streaming};
 
 /// A method in a loop.

@@ -19,14 +19,14 @@ use petasos_message::{Message, Msg};
 use petasos_rpc::intercept::Hooks;
 use petasos_rpc::intercept::around_handler;
 use petasos_rpc::request::{Request, RequestParts as _, Response};
+use petasos_runtime::hub::{Hub, HubParts, free, kept};
+use petasos_runtime::local::Task;
+use petasos_runtime::method::LocalMethod;
+use petasos_runtime::shared::{Shared, TaskWaker};
 
 use super::exchange::{PLAIN, read_request, respond};
 use super::on_workers::{finish, run_unary};
 use super::{AnyMethod, Serving, long};
-use crate::home::hub::{Hub, HubParts, free, kept};
-use crate::home::local::Task;
-use crate::home::method::LocalMethod;
-use crate::home::shared::{Shared, TaskWaker};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
 

@@ -6,15 +6,15 @@ use std::sync::{Arc, mpsc};
 
 use petasos_endpoint::Node;
 use petasos_rpc::intercept::{Chain, Interceptor};
+use petasos_runtime::shared::Shared;
+use petasos_runtime::workers::Workers;
+use petasos_runtime::{LoopConfig, LoopError, Security, ServeError};
 
 use super::Server;
 use super::ended::{Ending, ThreadGuard};
 use super::error::{StartError, find};
 use crate::event_loop::Loop;
-use crate::home::shared::Shared;
-use crate::home::{LoopConfig, LoopError, Security, ServeError};
 use crate::serve::{Placed, Prepared, Service};
-use crate::workers::Workers;
 
 /// Time for handlers when a signal ends the server, unless told otherwise.
 const GRACE: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use petasos_endpoint::NodeError;
 
-use crate::home::{LoopError, ServeError};
+use petasos_runtime::{LoopError, ServeError};
 
 /// Why a server did not start. Nothing runs.
 #[derive(Debug, thiserror::Error)]

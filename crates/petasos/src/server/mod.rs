@@ -23,13 +23,13 @@ use std::sync::Arc;
 
 use petasos_endpoint::Node;
 
-use crate::home::SlowTurns;
-use crate::home::shared::{Letter, Shared};
-use crate::home::slow::SlowCounts;
 pub use builder::{Placement, ServerBuilder};
 pub use ended::Ended;
 use ended::Ending;
 pub use error::StartError;
+use petasos_runtime::SlowTurns;
+use petasos_runtime::shared::{Letter, Shared};
+use petasos_runtime::slow::SlowCounts;
 
 /// A server that runs. Dropping it ends it at once; [`Server::drain`] ends it gracefully.
 pub struct Server {

@@ -26,8 +26,8 @@ use petasos_rpc::codec::Incoming;
 use petasos_rpc::intercept::Watched;
 use petasos_rpc::limits::Limits;
 
-use crate::home::streams::Port;
 pub use opening::Opening;
+use petasos_runtime::streams::Port;
 pub use sender::Sender;
 pub use streaming::Streaming;
 pub use upload::Upload;

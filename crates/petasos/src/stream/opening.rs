@@ -13,10 +13,10 @@ use petasos_rpc::compression::ChosenCodec;
 use petasos_rpc::intercept::{BoxFuture, Later, around_opening};
 use petasos_rpc::limits::{self, Limits};
 use petasos_rpc::request::{CallParts, Request, RequestParts as _};
+use petasos_runtime::streams::Opened;
 
 use super::{Ends, Sender, Sink, Source, Streaming};
 use crate::caller::ServiceClient;
-use crate::home::streams::Opened;
 use crate::transport::Transport;
 
 /// What is to be called.

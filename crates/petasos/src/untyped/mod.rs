@@ -27,4 +27,5 @@
 mod client;
 
 pub use client::{Both, Client, NoSuchMethod};
+#[doc(inline)]
 pub use petasos_rpc::dynamic::{NameError, Payload, Service};

@@ -1,0 +1,107 @@
+//! Where the outcome of a call is left for a future on another thread.
+//!
+//! A cell is shared by one future and its loop. The future may be polled on any thread; the loop
+//! tells the cell where in its table the call is, and puts the outcome into it, once. Whoever gives
+//! the call up says so in the cell, so that a loop that has not begun it never does.
+//!
+//! Invariant: no code of the application's (wakers) runs under the lock.
+
+use core::task::Waker;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use petasos_buf::MsgBuf;
+use petasos_call::Status;
+
+use super::thread::LoopThread;
+
+/// What a call has brought.
+pub(crate) type Outcome = Result<MsgBuf, Status>;
+
+/// Where a call is in its loop's table: place and generation.
+pub type At = (u32, u32);
+
+/// Where the outcome of a call is left.
+#[derive(Debug)]
+pub struct Away {
+    state: Mutex<State>,
+    /// Turns the loop for as long as the call is wanted, though its channel be gone.
+    _thread: Option<Arc<LoopThread>>,
+}
+
+#[derive(Debug)]
+enum State {
+    Asked {
+        at: Option<At>,
+        waker: Option<Waker>,
+    },
+    Done(Outcome),
+    /// The outcome was taken, or nobody wants it.
+    Over,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::Asked { at: None, waker: None }
+    }
+}
+
+impl Away {
+    /// For a call in the loop that `thread` turns, if one does.
+    pub fn new(thread: Option<Arc<LoopThread>>) -> Arc<Away> {
+        Arc::new(Away { state: Mutex::default(), _thread: thread })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under the lock")
+    }
+
+    /// The outcome, once; otherwise `waker` is woken when there is one.
+    pub fn poll(&self, waker: &Waker) -> Option<Outcome> {
+        let waker = waker.clone();
+        let mut state = self.lock();
+        if let State::Asked { waker: earlier, .. } = &mut *state {
+            let earlier = earlier.replace(waker);
+            drop(state);
+            drop(earlier);
+            return None;
+        }
+        let outcome = core::mem::replace(&mut *state, State::Over);
+        drop(state);
+        match outcome {
+            State::Done(outcome) => Some(outcome),
+            _ => panic!("a call is not polled once it is over"),
+        }
+    }
+
+    /// The loop has begun the call. False if nobody wants it any more.
+    pub(crate) fn settle(&self, place: At) -> bool {
+        match &mut *self.lock() {
+            State::Asked { at, .. } => {
+                *at = Some(place);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The call has ended.
+    pub(crate) fn finish(&self, outcome: Outcome) {
+        let mut state = self.lock();
+        let State::Asked { waker, .. } = &mut *state else { return };
+        let waker = waker.take();
+        *state = State::Done(outcome);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Nobody wants the outcome. Where the call is, if it is under way.
+    pub fn give_up(&self) -> Option<At> {
+        let earlier = core::mem::replace(&mut *self.lock(), State::Over);
+        match earlier {
+            State::Asked { at, .. } => at,
+            _ => None,
+        }
+    }
+}

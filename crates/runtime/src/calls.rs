@@ -1,0 +1,493 @@
+//! The table of a loop's calls.
+//!
+//! A place is free, or *queued* (it is in the outbox), or *waiting* (its channel has no slot for
+//! it), or *unbound* (it has a slot, in a session that is asked about the service), or *sent* (the
+//! endpoint has it and its continuation will run), or *paused* (it has failed, and will be sent
+//! again), or *hedged* (its attempts have places of their own), or done. A place that was given up
+//! while it was sent is free once its continuation has run. Numbers of places in outbox and lists
+//! may be stale: who takes one looks how it stands with the place.
+
+use core::task::Waker;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_call::Status;
+use petasos_call::channel::Ticket;
+use petasos_endpoint::CallId;
+use petasos_rpc::recode::Recode;
+use petasos_rpc::settings::Tries;
+
+use super::away::{At, Away, Outcome};
+use super::local::Task;
+use super::tries::Trials;
+
+/// What is called, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct CallHead {
+    /// The channel's number in the loop.
+    pub channel: u32,
+    /// The service's place in the channel.
+    pub service: u32,
+    /// The method's index in the service.
+    pub method: u16,
+    /// The call waits while no server can be reached.
+    pub wait_for_ready: bool,
+    /// How often it may be sent.
+    pub tries: Tries,
+    /// When it is over.
+    pub deadline: Time,
+    /// How the request changes if its server takes another form than the usual one.
+    pub recode: Recode,
+}
+
+/// What is known of a call when it begins.
+#[derive(Debug)]
+pub struct NewCall {
+    /// What the loop is told of it.
+    pub head: CallHead,
+    /// The request, behind its head.
+    pub request: MsgBuf,
+}
+
+/// Who awaits a call.
+#[derive(Default)]
+pub(crate) enum Waiter {
+    #[default]
+    Nobody,
+    Task(Task),
+    Waker(Waker),
+    /// A future on another thread.
+    Away(Arc<Away>),
+}
+
+/// Where a call is.
+enum Stage {
+    Free,
+    Queued(MsgBuf),
+    Waiting(MsgBuf, Ticket),
+    Unbound(MsgBuf),
+    /// Being handed to the endpoint.
+    Starting,
+    Sent(CallId),
+    /// To be sent again at some time.
+    Paused(MsgBuf),
+    /// Its attempts are under way, or will be.
+    Hedged,
+    /// Sent, and nobody waits for it.
+    GivenUp,
+    Done(Outcome),
+}
+
+struct Place {
+    generation: u32,
+    head: CallHead,
+    /// The number of its session in its channel, once it has a slot.
+    session: u32,
+    /// When it was sent.
+    since: Time,
+    waiter: Waiter,
+    stage: Stage,
+}
+
+impl Place {
+    /// Enters a stage from one with nothing to be dropped, which is not looked at.
+    #[inline(always)]
+    fn enter(&mut self, stage: Stage) {
+        let earlier = core::mem::replace(&mut self.stage, stage);
+        debug_assert!(matches!(earlier, Stage::Free | Stage::Starting | Stage::Sent(_)));
+        core::mem::forget(earlier);
+    }
+
+    /// Notes who awaits the call, unless that needs somebody else's waker to be dropped.
+    #[inline(always)]
+    fn set_task(&mut self, task: Task) -> bool {
+        if !matches!(self.waiter, Waiter::Nobody | Waiter::Task(_)) {
+            return false;
+        }
+        core::mem::forget(core::mem::replace(&mut self.waiter, Waiter::Task(task)));
+        true
+    }
+}
+
+/// The table of calls.
+#[derive(Default)]
+pub(crate) struct Calls {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// Places with calls to be started.
+    pub(crate) outbox: Vec<u32>,
+    /// Calls whose futures are gone.
+    pub(crate) cancels: Vec<CallId>,
+    /// Calls that waited in their channels, whose futures are gone.
+    pub(crate) abandoned: Vec<(u32, Ticket)>,
+    /// Calls that could not be sent, to be ended.
+    pub(crate) failed: Vec<(u32, Status)>,
+    /// Calls that were judged, to be ended.
+    pub(crate) over: Vec<(u32, Outcome)>,
+    pub(crate) trials: Trials,
+}
+
+impl Calls {
+    /// What tells the calls in a place apart.
+    pub(crate) fn generation(&self, index: u32) -> u32 {
+        self.places[index as usize].generation
+    }
+
+    /// Whether this call has a slot, and waits for a bind.
+    pub(crate) fn is_unbound(&self, (index, generation): At) -> bool {
+        let place = &self.places[index as usize];
+        place.generation == generation && matches!(place.stage, Stage::Unbound(_))
+    }
+
+    /// Whether this call waits for a slot, or for a bind.
+    pub(crate) fn is_waiting(&self, (index, generation): At) -> bool {
+        let place = &self.places[index as usize];
+        let waits = matches!(place.stage, Stage::Unbound(_) | Stage::Waiting(..));
+        place.generation == generation && waits
+    }
+
+    /// Whether this call is sent again at some time.
+    pub(crate) fn is_to_go_on(&self, (index, generation): At) -> bool {
+        let place = &self.places[index as usize];
+        let goes_on = matches!(place.stage, Stage::Paused(_) | Stage::Hedged);
+        place.generation == generation && goes_on
+    }
+
+    /// The number of the session that a call has a slot in, once it has one.
+    pub(crate) fn session_number(&self, index: u32) -> Option<u32> {
+        let place = &self.places[index as usize];
+        matches!(place.stage, Stage::Sent(_) | Stage::Unbound(_)).then_some(place.session)
+    }
+
+    /// Whether somebody waits for the outcome of the call in a place, which is not over.
+    pub(crate) fn is_wanted(&self, index: u32) -> bool {
+        let stage = &self.places[index as usize].stage;
+        !matches!(stage, Stage::Free | Stage::GivenUp | Stage::Done(_))
+    }
+
+    /// Whether a channel has calls that are not over.
+    pub(crate) fn has_any_of(&self, channel: u32) -> bool {
+        let of_it = self.places.iter().filter(|place| place.head.channel == channel);
+        of_it.into_iter().any(|place| !matches!(place.stage, Stage::Free | Stage::Done(_)))
+    }
+
+    /// Whether nothing was asked for since the last turn.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let Calls { outbox, cancels, abandoned, .. } = self;
+        outbox.is_empty() && cancels.is_empty() && abandoned.is_empty() && !self.is_any_over()
+    }
+
+    /// Whether calls are to be ended.
+    #[inline]
+    pub(crate) fn is_any_over(&self) -> bool {
+        !(self.failed.is_empty() && self.over.is_empty())
+    }
+
+    /// Who judges the attempts of the call in a place.
+    #[inline]
+    pub(crate) fn tries(&self, index: u32) -> Tries {
+        self.places[index as usize].head.tries
+    }
+
+    pub(crate) fn set_tries(&mut self, index: u32, tries: Tries) {
+        self.places[index as usize].head.tries = tries;
+    }
+
+    /// A buffer with room for `bytes`; its contents are unspecified. It is of the thread's pool, as
+    /// those are that messages are built and read in.
+    #[inline]
+    pub(crate) fn buffer(&mut self, bytes: usize) -> MsgBuf {
+        petasos_message::buffer(bytes)
+    }
+
+    /// Keeps a buffer for the next call.
+    #[inline]
+    pub(crate) fn give_buffer(&mut self, buf: MsgBuf) {
+        petasos_message::recycle(buf);
+    }
+
+    /// Queues a call.
+    #[inline(always)]
+    pub(crate) fn begin_with(&mut self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> At {
+        let Some(index) = self.free.pop() else { return self.begin_in_new(head(), request) };
+        let place = &mut self.places[index as usize];
+        // Written where it stays.
+        place.head = head();
+        place.enter(Stage::Queued(request));
+        self.outbox.push(index);
+        (index, place.generation)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_in_new(&mut self, head: CallHead, request: MsgBuf) -> At {
+        let (stage, waiter) = (Stage::Queued(request), Waiter::Nobody);
+        let (generation, session, since) = (0, 0, Time::ZERO);
+        let index = self.places.len() as u32;
+        self.places.push(Place { generation, head, session, since, waiter, stage });
+        self.outbox.push(index);
+        (index, generation)
+    }
+
+    /// The call in a place, if it is to be started.
+    #[inline(always)]
+    pub(crate) fn queued(&self, index: u32) -> Option<&CallHead> {
+        let place = &self.places[index as usize];
+        matches!(place.stage, Stage::Queued(_)).then_some(&place.head)
+    }
+
+    /// The channel of a call, and its session there.
+    #[inline]
+    pub(crate) fn session_of(&self, index: u32) -> (u32, u32) {
+        let place = &self.places[index as usize];
+        (place.head.channel, place.session)
+    }
+
+    /// What is called in a place.
+    pub(crate) fn head(&self, index: u32) -> CallHead {
+        self.places[index as usize].head
+    }
+
+    /// The request of a call, which is being sent in a session of its channel: [`Calls::sent`],
+    /// [`Calls::requeue`] or [`Calls::finish`] follow.
+    #[inline(always)]
+    pub(crate) fn take_request(&mut self, index: u32, session: u32) -> MsgBuf {
+        let place = &mut self.places[index as usize];
+        place.session = session;
+        match core::mem::replace(&mut place.stage, Stage::Starting) {
+            Stage::Queued(bytes) | Stage::Waiting(bytes, _) | Stage::Unbound(bytes) => bytes,
+            _ => unreachable!("only calls that are to be started are sent"),
+        }
+    }
+
+    /// The request of a call that could not be sent, or was paused.
+    pub(crate) fn take_back(&mut self, index: u32) -> Option<MsgBuf> {
+        let place = &mut self.places[index as usize];
+        match core::mem::replace(&mut place.stage, Stage::Starting) {
+            Stage::Queued(request)
+            | Stage::Waiting(request, _)
+            | Stage::Unbound(request)
+            | Stage::Paused(request) => Some(request),
+            other => {
+                place.stage = other;
+                None
+            }
+        }
+    }
+
+    /// The call in a place is sent again later.
+    pub(crate) fn pause(&mut self, index: u32, request: MsgBuf) {
+        self.places[index as usize].stage = Stage::Paused(request);
+    }
+
+    /// The attempts of the call in a place are calls of their own. Gives its request.
+    pub(crate) fn hedge(&mut self, index: u32) -> MsgBuf {
+        let mut request = self.take_request(index, 0);
+        self.places[index as usize].stage = Stage::Hedged;
+        // Each attempt has a copy.
+        request.flatten();
+        request
+    }
+
+    /// An attempt of a hedged call is over, and its place free.
+    pub(crate) fn end_attempt(&mut self, index: u32) {
+        if let Some(request) = self.take_back(index) {
+            self.give_buffer(request);
+        }
+        let waiter = self.release(index);
+        debug_assert!(matches!(waiter, Waiter::Nobody), "only its hedged call waits for it");
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, index: u32, call: CallId, now: Time) {
+        let place = &mut self.places[index as usize];
+        place.since = now;
+        place.enter(Stage::Sent(call));
+    }
+
+    /// When the call in a place was sent.
+    pub(crate) fn since(&self, index: u32) -> Time {
+        self.places[index as usize].since
+    }
+
+    /// The call in a place waits for a slot.
+    pub(crate) fn wait(&mut self, index: u32, ticket: Ticket) {
+        let request = self.take_request(index, 0);
+        self.places[index as usize].stage = Stage::Waiting(request, ticket);
+    }
+
+    /// The call in a place has a slot, and waits for a bind.
+    pub(crate) fn unbind(&mut self, index: u32, session: u32) {
+        let request = self.take_request(index, session);
+        self.places[index as usize].stage = Stage::Unbound(request);
+    }
+
+    /// The call in a place is to be started anew.
+    pub(crate) fn start_anew(&mut self, index: u32) {
+        let request = self.take_request(index, 0);
+        self.requeue(index, request);
+    }
+
+    pub(crate) fn requeue(&mut self, index: u32, request: MsgBuf) {
+        self.places[index as usize].stage = Stage::Queued(request);
+        self.outbox.push(index);
+    }
+
+    fn place(&mut self, (index, generation): At) -> Option<&mut Place> {
+        let place = self.places.get_mut(index as usize)?;
+        (place.generation == generation).then_some(place)
+    }
+
+    pub(crate) fn take_outcome(&mut self, at: At) -> Option<Outcome> {
+        self.poll(at, None).ok()
+    }
+
+    /// The outcome of a call. If there is none yet, whether the task given waits for it now.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, at: At, task: Option<Task>) -> Result<Outcome, bool> {
+        let place = self.place(at).ok_or(false)?;
+        if !matches!(place.stage, Stage::Done(_)) {
+            return Err(task.is_some_and(|task| place.set_task(task)));
+        }
+        let Stage::Done(outcome) = core::mem::replace(&mut place.stage, Stage::Free) else {
+            unreachable!("it was just looked at")
+        };
+        // Whoever waited was told, and has been taken.
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(at.0);
+        Ok(outcome)
+    }
+
+    /// The outcome of a call that is done.
+    pub(crate) fn take_done(&mut self, index: u32) -> Option<Outcome> {
+        let generation = self.generation(index);
+        self.take_outcome((index, generation))
+    }
+
+    pub(crate) fn set_waiter(&mut self, index: u32, waiter: Waiter) -> Waiter {
+        core::mem::replace(&mut self.places[index as usize].waiter, waiter)
+    }
+
+    fn release(&mut self, index: u32) -> Waiter {
+        let place = &mut self.places[index as usize];
+        place.generation = place.generation.wrapping_add(1);
+        place.stage = Stage::Free;
+        self.free.push(index);
+        core::mem::take(&mut place.waiter)
+    }
+
+    pub(crate) fn give_up(&mut self, at: At) -> Waiter {
+        let Some(place) = self.place(at) else { return Waiter::Nobody };
+        let (channel, tries) = (place.head.channel, place.head.tries);
+        let stage = core::mem::replace(&mut place.stage, Stage::GivenUp);
+        if tries != Tries::Plain {
+            self.forget(at.0);
+        }
+        match stage {
+            Stage::Sent(call) => {
+                self.cancels.push(call);
+                self.set_waiter(at.0, Waiter::Nobody)
+            }
+            Stage::Waiting(buf, ticket) => {
+                self.abandoned.push((channel, ticket));
+                self.give_buffer(buf);
+                self.release(at.0)
+            }
+            Stage::Queued(buf)
+            | Stage::Unbound(buf)
+            | Stage::Paused(buf)
+            | Stage::Done(Ok(buf)) => {
+                self.give_buffer(buf);
+                self.release(at.0)
+            }
+            Stage::Done(Err(_)) | Stage::Hedged => self.release(at.0),
+            other => {
+                self.places[at.0 as usize].stage = other;
+                Waiter::Nobody
+            }
+        }
+    }
+
+    /// Ends a call; gives who is to be woken.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) -> Waiter {
+        let place = &mut self.places[index as usize];
+        if let Stage::Sent(_) | Stage::Starting = place.stage {
+            place.enter(Stage::Done(outcome));
+            return core::mem::take(&mut place.waiter);
+        }
+        self.finish_other(index, outcome)
+    }
+
+    /// [`Calls::finish`] for a call that was sent, with its response. `ended` is told its channel,
+    /// its session there, and when it was sent.
+    #[inline(always)]
+    pub(crate) fn finish_answered(
+        &mut self,
+        index: u32,
+        (request, response): (MsgBuf, &[u8]),
+        ended: impl FnOnce(u32, u32, Time),
+    ) -> Waiter {
+        let place = &mut self.places[index as usize];
+        ended(place.head.channel, place.session, place.since);
+        let outcome = Ok(kept(request, response));
+        if let Stage::Sent(_) = place.stage {
+            place.enter(Stage::Done(outcome));
+            return core::mem::take(&mut place.waiter);
+        }
+        self.finish_other(index, outcome)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn finish_other(&mut self, index: u32, outcome: Outcome) -> Waiter {
+        let place = &mut self.places[index as usize];
+        match core::mem::replace(&mut place.stage, Stage::Free) {
+            Stage::Sent(_) | Stage::Starting | Stage::Hedged => {
+                place.stage = Stage::Done(outcome);
+                core::mem::take(&mut place.waiter)
+            }
+            Stage::Queued(request)
+            | Stage::Waiting(request, _)
+            | Stage::Unbound(request)
+            | Stage::Paused(request) => {
+                place.stage = Stage::Done(outcome);
+                let waiter = core::mem::take(&mut place.waiter);
+                self.give_buffer(request);
+                waiter
+            }
+            Stage::GivenUp => {
+                if let Ok(buf) = outcome {
+                    self.give_buffer(buf);
+                }
+                self.release(index)
+            }
+            over => {
+                place.stage = over;
+                Waiter::Nobody
+            }
+        }
+    }
+
+    /// The loop ends: whoever waits is to be told.
+    pub(crate) fn take_waiters(&mut self) -> Vec<Waiter> {
+        self.places.iter_mut().map(|place| core::mem::take(&mut place.waiter)).collect()
+    }
+}
+
+/// A request's buffer with more than this is not kept for its response.
+const SPARE_BYTES_MAX: usize = 4096;
+
+/// A response in a buffer of the thread's pool: in its request's, if that has room.
+#[inline(always)]
+fn kept(request: MsgBuf, response: &[u8]) -> MsgBuf {
+    let mut buf = request;
+    buf.rewind();
+    if !(response.len()..=SPARE_BYTES_MAX).contains(&buf.capacity()) {
+        petasos_message::recycle(buf);
+        buf = petasos_message::buffer(response.len());
+    }
+    buf.copy_from(response);
+    buf
+}

@@ -1,0 +1,222 @@
+//! Sessions for those who use them longer than a call: streams (R14), and who waits for a channel
+//! to be connected.
+//!
+//! Whoever drives streams asks with a tag of its own ([`Channels::ask_for_stream`]), from anywhere
+//! in the loop's thread. A later turn puts what became of it into [`Channels::granted`]: a session
+//! that has bound the service, with a slot that is two of the endpoint's, until
+//! [`Channels::give_back`]. Sessions of streams that end before are put into [`Channels::lost`].
+
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_call::channel::CallOptions;
+use petasos_call::{BoundMethod, Status};
+use petasos_endpoint::{Context, SessionId};
+
+use super::{Channels, Way, Who};
+use crate::away::{Away, Outcome};
+use crate::hub::Hub;
+
+/// Who asks for a session.
+#[derive(Debug)]
+pub(crate) enum Asker {
+    /// A stream, by the tag of its driver.
+    Stream(u32),
+    /// Somebody who waits for the channel to be connected.
+    Connect(Arc<Away>),
+}
+
+impl Asker {
+    /// Tells somebody who waits for a connection.
+    pub(crate) fn finish(self, outcome: Outcome) {
+        if let Asker::Connect(away) = self {
+            away.finish(outcome);
+        }
+    }
+}
+
+/// What somebody asks for.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) asker: Asker,
+    pub(crate) channel: u32,
+    /// What is to be bound: the service's place in the channel, and the method.
+    pub(crate) method: Option<(u32, u16)>,
+    pub(crate) options: CallOptions,
+}
+
+/// A session that a stream may use.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) session: SessionId,
+    /// How the method is called there.
+    pub(crate) method: BoundMethod,
+    /// What is given back when the stream is over.
+    pub(crate) lease: Lease,
+}
+
+/// A slot in a session. Not given back, it is lost to the channel.
+#[derive(Debug)]
+#[must_use = "a slot has to be given back"]
+pub(crate) struct Lease {
+    pub(super) channel: u32,
+    pub(super) number: u32,
+    pub(super) id: SessionId,
+}
+
+impl Channels {
+    /// Asks for a session for a stream of the channel with this number; `tag` comes back with it.
+    /// Gives the ask's number, for [`Channels::withdraw`].
+    pub(crate) fn ask_for_stream(
+        &mut self,
+        channel: u32,
+        method: (u32, u16),
+        options: CallOptions,
+        tag: u32,
+        now: Time,
+    ) -> u32 {
+        let channel = self.streams_of(channel, now);
+        self.ask(Ask { asker: Asker::Stream(tag), channel, method: Some(method), options })
+    }
+
+    /// Nobody wants what was asked for under this number. Nothing once it was granted.
+    pub(crate) fn withdraw(&mut self, ask: u32) {
+        let Some(Ask { channel, .. }) = self.asks.remove(&ask) else { return };
+        let Some(entry) = self.entry(channel) else { return };
+        let waits = |who: &Who| matches!(who, Who::Ask(number) if *number == ask);
+        let ticket = entry.waiting.iter().find(|(_, who)| waits(who)).map(|(ticket, _)| *ticket);
+        if let Some(ticket) = ticket {
+            self.abandon(channel, ticket);
+        }
+    }
+
+    /// A stream is over.
+    pub(crate) fn give_back(&mut self, lease: Lease, now: Time) {
+        self.count_leases(lease.channel, -1);
+        self.release(lease.channel, lease.number, lease.id, None, now);
+    }
+
+    /// A stream has found its session gone.
+    pub(crate) fn lose_lease(&mut self, lease: Lease) {
+        self.count_leases(lease.channel, -1);
+        self.losing.push((lease.channel, lease.number, lease.id));
+    }
+
+    fn count_leases(&mut self, channel: u32, more: i32) {
+        if let Some(entry) = self.entry(channel) {
+            let leases = entry.leases.checked_add_signed(more);
+            entry.leases = leases.expect("a lease is given back once");
+        }
+    }
+
+    /// Whether somebody has a session of a channel, or asks for one.
+    pub(super) fn is_in_use(&mut self, channel: u32) -> bool {
+        let is_asked = self.asks.values().any(|ask| ask.channel == channel);
+        is_asked || self.entry(channel).is_some_and(|entry| entry.leases > 0)
+    }
+
+    /// Connects a channel, and has `away` told.
+    pub(super) fn connect(&mut self, channel: u32, deadline: Time, away: Arc<Away>) {
+        let options = CallOptions { deadline, ..CallOptions::default() };
+        self.ask(Ask { asker: Asker::Connect(away), channel, method: None, options });
+    }
+
+    fn ask(&mut self, ask: Ask) -> u32 {
+        let number = self.next_ask;
+        self.next_ask = number.wrapping_add(1);
+        self.asks.insert(number, ask);
+        self.new_asks.push(number);
+        number
+    }
+
+    /// The channel for streams beside a channel, made if need be.
+    fn streams_of(&mut self, channel: u32, now: Time) -> u32 {
+        let Some(entry) = self.entry(channel) else { return channel };
+        if let Some(streams) = entry.streams {
+            return streams;
+        }
+        let info = entry.info.clone();
+        let streams = self.shared.take_channel_number();
+        self.add_with(streams, info, true, now);
+        self.entry(channel).expect("it was just there").streams = Some(streams);
+        streams
+    }
+
+    /// The loop ends: who still waits.
+    pub(crate) fn take_askers(&mut self) -> Vec<Asker> {
+        self.asks.drain().map(|(_, ask)| ask.asker).collect()
+    }
+
+    /// Ends an ask without a session.
+    pub(crate) fn refuse_ask(&mut self, number: u32, status: Status) {
+        let Some(ask) = self.asks.remove(&number) else { return };
+        match ask.asker {
+            Asker::Stream(tag) => self.granted.push((tag, Err(status))),
+            asker => self.told.push((asker, Err(status))),
+        }
+    }
+
+    /// An ask has a slot, and its method is bound if it named one.
+    pub(super) fn grant(
+        &mut self,
+        number: u32,
+        lease: Lease,
+        bound: Option<BoundMethod>,
+        now: Time,
+    ) {
+        let Some(ask) = self.asks.remove(&number) else { return self.give_back(lease, now) };
+        match (ask.asker, bound) {
+            (Asker::Stream(tag), Some(method)) => {
+                let session = lease.id;
+                self.granted.push((tag, Ok(Granted { session, method, lease })));
+            }
+            (asker, _) => {
+                self.give_back(lease, now);
+                self.told.push((asker, Ok(MsgBuf::with_capacity(0))));
+            }
+        }
+    }
+
+    /// What somebody asks for, if it is still wanted.
+    pub(super) fn asked_for(&self, number: u32) -> Option<&Ask> {
+        self.asks.get(&number)
+    }
+
+    /// Whether an ask is still wanted.
+    pub(crate) fn is_asked(&self, number: u32) -> bool {
+        self.asks.contains_key(&number)
+    }
+
+    /// The session of an ask is gone before it was granted.
+    pub(crate) fn ask_again(&mut self, number: u32) {
+        self.new_asks.push(number);
+    }
+
+    /// An ask has a slot: it is granted, or waits for its bind.
+    pub(crate) fn answer(
+        &mut self,
+        cx: &mut Context<Hub>,
+        (channel, number): (u32, u32),
+        ask: u32,
+    ) {
+        let method = self.asks.get(&ask).and_then(|ask| ask.method);
+        let entry = self.entry(channel).expect("who has a slot has a channel");
+        entry.leases += 1;
+        let lease = Lease { channel, number, id: entry.session_id(number) };
+        let Some((service, method)) = method else {
+            return self.grant(ask, lease, None, cx.now());
+        };
+        match entry.way(number, service, method) {
+            Way::Send(_, bound) => self.grant(ask, lease, Some(bound), cx.now()),
+            Way::Bind => {
+                entry.leases -= 1;
+                self.wait_for_bind(cx, (channel, number), service, Who::Ask(ask));
+            }
+            Way::Fail(status) => {
+                self.give_back(lease, cx.now());
+                self.refuse_ask(ask, status);
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Sessions that are opened, lost and closed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::channel::{Action, PeerIndex};
+use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
+use petasos_rpc::settings::ChannelInfo;
+
+use super::{ChannelEntry, Channels, Session, Who, resolve};
+use crate::hub::Hub;
+use crate::turn::Work;
+
+/// A session that is being opened.
+pub(super) struct Opening {
+    pub(super) channel: u32,
+    peer: PeerIndex,
+    address: SocketAddr,
+    slots: u32,
+    /// None until the endpoint has been asked.
+    pub(super) session: Option<SessionId>,
+}
+
+impl Channels {
+    /// Does what the core of a channel wants.
+    pub(super) fn act(&mut self, cx: &mut Context<Hub>, channel: u32, action: Action) {
+        let entry = self.entry(channel).expect("its core has asked for this");
+        match action {
+            Action::Connect { peer, address, slots } => {
+                self.opening.push(Opening { channel, peer, address, slots, session: None });
+            }
+            Action::Close(index) => {
+                let number = index.number();
+                if let Some(session) = entry.sessions.get_mut(number).and_then(Option::take) {
+                    self.closing.push(session.id);
+                }
+            }
+            Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
+            Action::Resolve => {
+                let info = entry.info.clone();
+                resolve::resolve(&self.shared, channel, info);
+            }
+        }
+    }
+
+    /// Closes and opens sessions: what needs the endpoint itself, between turns.
+    #[cold]
+    pub(crate) fn use_endpoint(&mut self, endpoint: &mut Endpoint<Hub>) {
+        for session in self.closing.drain(..) {
+            endpoint.close_session(session);
+        }
+        let now = endpoint.context().now();
+        for mut opening in core::mem::take(&mut self.opening) {
+            if opening.session.is_none() && opening.address == endpoint.local_address() {
+                // Without a node, this is the only server there is.
+                opening.session = Some(open_to_itself(endpoint));
+            } else if opening.session.is_none() {
+                match endpoint.connect_with_slots(opening.address, opening.slots) {
+                    Ok(session) => opening.session = Some(session),
+                    Err(error) => {
+                        self.failed(&opening, error.to_string(), now);
+                        continue;
+                    }
+                }
+            }
+            self.opening.push(opening);
+        }
+    }
+
+    /// A session could not be opened.
+    fn failed(&mut self, opening: &Opening, why: String, now: Time) {
+        let Channels { list, rng, .. } = self;
+        let entry = list.get_mut(opening.channel as usize).and_then(Option::as_mut);
+        let Some(entry) = entry else { return };
+        entry.last_error = why;
+        entry.core.handle_failed(opening.peer, now, rng);
+        self.stir(opening.channel);
+    }
+
+    /// A session is ready.
+    fn opened(&mut self, opening: &Opening, id: SessionId, slots: u32, now: Time) {
+        let Some(entry) = self.entry(opening.channel) else { return self.closing.push(id) };
+        if !entry.add_session(opening.peer, id, slots, now) {
+            self.closing.push(id);
+        }
+        self.stir(opening.channel);
+    }
+
+    /// Gives a channel to one server a session that was opened for it.
+    pub(crate) fn adopt(
+        &mut self,
+        cx: &Context<Hub>,
+        channel: u32,
+        server: &SocketAddr,
+        id: SessionId,
+    ) {
+        let (now, slots) = (cx.now(), cx.session_slots(id));
+        let entry = self.entry(channel).expect("the channel was just made");
+        entry.core.connect();
+        while entry.core.poll_action(now).is_some() {}
+        let peer = entry.core.find(server).expect("it is the channel's server");
+        assert!(entry.add_session(peer, id, slots, now), "it was asked for");
+        self.stir(channel);
+    }
+
+    /// Looks after sessions that are being opened.
+    #[cold]
+    pub(crate) fn check_opening(&mut self, cx: &Context<Hub>) {
+        for opening in core::mem::take(&mut self.opening) {
+            let Some(session) = opening.session else {
+                self.opening.push(opening);
+                continue;
+            };
+            match cx.session_state(session) {
+                SessionState::Connecting => self.opening.push(opening),
+                SessionState::Ready => {
+                    self.opened(&opening, session, cx.session_slots(session), cx.now());
+                }
+                _ => {
+                    let why = cx.session_error(session);
+                    let why = why.map_or("no session".to_owned(), |error| error.to_string());
+                    self.closing.push(session);
+                    self.failed(&opening, why, cx.now());
+                }
+            }
+        }
+    }
+
+    /// A session's server takes no more calls (C13).
+    pub(crate) fn drained(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
+        let Some(entry) = self.entry(channel) else { return };
+        let Some(index) = entry.session(number, id).map(|session| session.index) else { return };
+        entry.return_leases(now);
+        entry.core.handle_draining(index, now);
+        self.stir(channel);
+    }
+
+    /// A channel's name has been looked up.
+    pub(super) fn resolved(
+        &mut self,
+        channel: u32,
+        info: &Arc<ChannelInfo>,
+        found: io::Result<Vec<SocketAddr>>,
+        now: Time,
+    ) {
+        let streams = self.entry(channel).and_then(|entry| entry.streams);
+        for number in [Some(channel), streams].into_iter().flatten() {
+            let Channels { list, rng, .. } = &mut *self;
+            let entry = list.get_mut(number as usize).and_then(Option::as_mut);
+            let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else { return };
+            // The channel for streams learns the addresses too, but asks for lookups of its own.
+            match (&found, number == channel) {
+                (Ok(addresses), asked) => {
+                    entry.return_leases(now);
+                    match asked {
+                        true => entry.core.handle_resolved(addresses, now),
+                        false => entry.core.handle_addresses(addresses, now),
+                    }
+                }
+                (Err(error), true) => {
+                    entry.last_error = error.to_string();
+                    entry.core.handle_unresolved(now, rng);
+                }
+                (Err(_), false) => continue,
+            }
+            self.stir(number);
+        }
+    }
+}
+
+impl ChannelEntry {
+    /// Adds a session that is ready. False if it is not wanted.
+    fn add_session(&mut self, peer: PeerIndex, id: SessionId, slots: u32, now: Time) -> bool {
+        self.return_leases(now);
+        let Some(index) = self.core.handle_connected(peer, slots, now) else { return false };
+        let number = index.number();
+        if self.sessions.len() <= number {
+            self.sessions.resize_with(number + 1, || None);
+        }
+        let session =
+            Session { id, index, free: 0, is_lent: false, binds: Vec::new(), unbound: Vec::new() };
+        self.sessions[number] = Some(session);
+        true
+    }
+}
+
+impl Work<'_> {
+    /// A session of a channel is gone: those that waited in it start anew.
+    #[cold]
+    pub(crate) fn lose(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
+        let Some(entry) = self.channels.entry(channel) else { return };
+        if entry.session(number, id).is_none() {
+            return;
+        }
+        entry.at_hand.forget(number);
+        let session = entry.sessions[number as usize].take().expect("it was just there");
+        entry.core.handle_lost(session.index, now);
+        self.channels.closing.push(id);
+        self.channels.lost.push(id);
+        self.channels.stir(channel);
+        let unbound: Vec<Who> = session.unbound.into_iter().map(|(_, who)| who).collect();
+        unbound.into_iter().for_each(|who| self.start_anew(who));
+    }
+}
+
+/// A session of a loop with itself, through its packet I/O.
+///
+/// # Panics
+/// If the packet I/O does not reach itself.
+pub(crate) fn open_to_itself(endpoint: &mut Endpoint<Hub>) -> SessionId {
+    let address = endpoint.local_address();
+    let offer = endpoint.open_session(address, None).ok().flatten();
+    let offer = offer.expect("the packet I/O reaches itself, and there is room");
+    let granted = endpoint.accept_session(&offer.params, address.ip(), None);
+    let granted = granted.expect("the loop grants what it asks for");
+    let ready = endpoint.establish_session(&offer, &granted, address.ip());
+    assert!(ready.is_ok(), "the packet I/O reaches itself");
+    offer.session
+}

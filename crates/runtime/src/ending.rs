@@ -1,0 +1,54 @@
+//! How a loop ends on request.
+
+use core::future::{Future, poll_fn};
+use core::task::Poll;
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::Runtime;
+use super::shared::Shared;
+
+/// Time for what was answered last to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long to turn before looking at what handlers have asked for.
+const SLICE: Duration = Duration::from_millis(1);
+
+impl Runtime {
+    /// What other threads touch of it.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.local.shared
+    }
+
+    /// Waits until somebody asks the loop to end; gives the time that handlers have for it.
+    pub fn stopped(&self) -> impl Future<Output = Duration> + use<> {
+        let local = self.local;
+        poll_fn(move |_| match local.stopped.get() {
+            Some(grace) => Poll::Ready(grace),
+            None => Poll::Pending,
+        })
+    }
+
+    /// Ends: takes no more requests, lets handlers finish for as long as `grace`, and answers
+    /// `UNAVAILABLE` for those that have not. How many these were.
+    pub fn end(&self, grace: Duration) -> usize {
+        let local = self.local;
+        let deadline = local.clock.now() + grace;
+        self.turn(|endpoint| endpoint.drain());
+        loop {
+            let left = deadline - local.clock.now();
+            let is_idle = self.endpoint.borrow().state().parts.is_idle();
+            if is_idle || left.is_zero() {
+                break;
+            }
+            self.turn(|endpoint| {
+                endpoint.run_for(left.min(SLICE), |hub, _| hub.parts.is_idle());
+            });
+        }
+        self.turn(|endpoint| {
+            let (hub, cx) = endpoint.split();
+            let cut_off = hub.cut_off(cx);
+            endpoint.shut_down(LAST_WORDS);
+            cut_off
+        })
+    }
+}

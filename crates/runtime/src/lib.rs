@@ -1,0 +1,51 @@
+//! Runs typed calls: a loop is a thread's endpoint with its timers and tasks, and what calls,
+//! channels, streams and handlers do in it.
+//!
+//! How a call runs: the stub encodes the request, takes a place in the loop's table of calls and
+//! puts the place's number into the outbox. In the same turn the loop hands it to the endpoint. The
+//! response's continuation puts the bytes into the place and the task on the ready list, and ready
+//! tasks are polled before the turn sends. At the server the request's handler becomes a future in
+//! a slot of its method and is polled in the turn that received it.
+//!
+//! Who may touch what: futures touch the loop's `Local` only, never the endpoint; the loop empties
+//! the one and fills the other, once a turn (`turn`). No cell of `Local` is borrowed while code of
+//! the application runs.
+//!
+//! Programs use the `petasos` crate. Modules are public here for it alone, and may change at any
+//! time.
+//!
+//! Boundary rule: knows calls and the endpoint; nothing of stubs, servers or gRPC, and not what
+//! messages contain.
+
+mod agree;
+pub mod away;
+pub mod calls;
+mod channels;
+mod config;
+#[cfg(feature = "tokio")]
+mod drive;
+mod ending;
+mod handle;
+mod hedges;
+pub mod hub;
+pub mod local;
+pub mod method;
+mod registry;
+mod runtime;
+pub mod shared;
+pub mod slow;
+pub mod streams;
+mod tasks;
+pub mod thread;
+mod timers;
+mod tries;
+mod turn;
+mod watches;
+pub mod workers;
+
+pub use config::{LoopConfig, LoopError, Security, ServeError};
+pub use handle::ChannelShared;
+pub use registry::post;
+pub use runtime::Runtime;
+pub use slow::{SlowMethod, SlowTurns};
+pub use tasks::JoinHandle;

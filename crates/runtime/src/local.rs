@@ -1,0 +1,403 @@
+//! What futures at home touch: the table of calls, the outbox, the ready list.
+
+use core::cell::{Cell, RefCell};
+use core::task::Waker;
+use core::time::Duration;
+
+use petasos_base::{Clock, Time};
+use petasos_buf::MsgBuf;
+use petasos_call::Status;
+use std::sync::Arc;
+
+use petasos_rpc::cancelled::CancelState;
+use petasos_rpc::current::{self, LoopContext};
+
+use super::away::{At, Away, Outcome};
+pub(crate) use super::calls::Waiter;
+use super::calls::{CallHead, Calls, NewCall};
+use super::channels::Channels;
+use super::shared::{FarCall, Letter, Shared, loop_gone};
+use super::streams::Streams;
+use super::tasks::Tasks;
+use super::timers::Timers;
+use super::watches::Watches;
+
+thread_local! {
+    static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
+}
+
+/// The loop of this thread, if it has one.
+#[inline(always)]
+pub fn here() -> Option<&'static Local> {
+    HERE.get()
+}
+
+/// The loop of this number, if it is this thread's.
+#[inline(always)]
+pub fn at_home(home: u32) -> Option<&'static Local> {
+    here().filter(|local| local.home == home)
+}
+
+/// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// The method's index in the loop, or one of the constants.
+    pub kind: u32,
+    /// The slot among those of its kind.
+    pub slot: u32,
+}
+
+impl Task {
+    pub(crate) const SPAWNED: u32 = u32::MAX;
+    pub(crate) const MAIN: Task = Task { kind: u32::MAX - 1, slot: 0 };
+    const NONE: Task = Task { kind: u32::MAX - 2, slot: 0 };
+    /// Looks at what handlers have asked for.
+    pub(crate) const WATCHES: Task = Task { kind: u32::MAX - 3, slot: 0 };
+
+    /// Whether this is the task of a method's handler.
+    pub(crate) fn is_handler(self) -> bool {
+        self.kind < Task::WATCHES.kind
+    }
+}
+
+/// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
+pub struct Local {
+    /// The loop's number.
+    pub home: u32,
+    /// What other threads touch of it.
+    pub shared: Arc<Shared>,
+    pub(crate) clock: Clock,
+    pub(crate) calls: RefCell<Calls>,
+    pub(crate) channels: RefCell<Channels>,
+    pub(crate) tasks: RefCell<Tasks>,
+    /// Its streams.
+    pub streams: RefCell<Streams>,
+    pub(crate) watches: RefCell<Watches>,
+    pub(super) timers: RefCell<Timers>,
+    pub(crate) ready: RefCell<Vec<Task>>,
+    /// What is being polled, and the data of its waker: an awaited call knows its task by it.
+    polling: Cell<(Task, *const ())>,
+    /// The deadline of the handler that is being polled: its calls inherit it (R10).
+    deadline: Cell<Time>,
+    /// The time of the turn, while one runs.
+    now: Cell<Option<Time>>,
+    pub(crate) main_woken: Cell<bool>,
+    /// Somebody has asked the loop to end, and its handlers to do so within this time.
+    pub(crate) stopped: Cell<Option<Duration>>,
+    /// Who drives the loop, if it waits for more than the endpoint's descriptor.
+    pub(crate) driver: RefCell<Option<Waker>>,
+}
+
+impl LoopContext for Local {
+    fn number(&self) -> u32 {
+        self.home
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline()
+    }
+
+    fn now(&self) -> Time {
+        self.now()
+    }
+
+    fn watch(&self) -> Option<Arc<CancelState>> {
+        self.watch_polled()
+    }
+}
+
+impl Local {
+    pub(crate) fn new(shared: Arc<Shared>, clock: Clock) -> Local {
+        let channels = RefCell::new(Channels::new(shared.clone()));
+        Local {
+            home: shared.home,
+            shared,
+            clock,
+            calls: RefCell::default(),
+            channels,
+            tasks: RefCell::default(),
+            streams: RefCell::default(),
+            watches: RefCell::default(),
+            timers: RefCell::default(),
+            ready: RefCell::default(),
+            polling: Cell::new((Task::NONE, core::ptr::null())),
+            deadline: Cell::new(Time::NEVER),
+            now: Cell::new(None),
+            main_woken: Cell::new(true),
+            stopped: Cell::new(None),
+            driver: RefCell::default(),
+        }
+    }
+
+    /// Makes this the loop of its thread. False if there is another.
+    pub(crate) fn settle(&'static self) -> bool {
+        let free = HERE.get().is_none();
+        if free {
+            HERE.set(Some(self));
+            current::set_loop(Some(self));
+        }
+        free
+    }
+
+    /// The thread has no loop any more.
+    pub(crate) fn leave(&self) {
+        HERE.set(None);
+        current::set_loop(None);
+    }
+
+    /// The time of the turn, or of the clock between turns.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now.get().unwrap_or_else(|| self.clock.now())
+    }
+
+    /// Says that a turn runs, at the time given, or that it has ended.
+    pub(crate) fn set_turn(&self, now: Option<Time>) {
+        self.now.set(now);
+    }
+
+    /// The deadline that calls inherit.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.deadline.get()
+    }
+
+    /// Runs `poll` as the poll of `task`, whose waker is given.
+    ///
+    /// Who polled last is still known afterwards, since the wakers of tasks are theirs for as long
+    /// as there is the loop; see [`Local::forget_polling`] for others.
+    #[inline(always)]
+    pub fn polling<R>(
+        &self,
+        task: Task,
+        waker: &Waker,
+        deadline: Time,
+        poll: impl FnOnce() -> R,
+    ) -> R {
+        self.polling.set((task, waker.data()));
+        self.deadline.set(deadline);
+        let result = poll();
+        self.deadline.set(Time::NEVER);
+        result
+    }
+
+    /// Whether something has been polled since [`Local::take_polled`].
+    #[inline]
+    pub(crate) fn has_polled(&self) -> bool {
+        !self.polling.get().1.is_null()
+    }
+
+    /// The task that was polled last. Nothing is polled any more.
+    pub(crate) fn take_polled(&self) -> Option<Task> {
+        let last = self.polled();
+        self.forget_polling();
+        last
+    }
+
+    /// The task that is being polled, or was last.
+    pub(crate) fn polled(&self) -> Option<Task> {
+        let (task, _) = self.polling.get();
+        (task != Task::NONE).then_some(task)
+    }
+
+    /// Nothing is polled any more: after a panic, or when a waker goes.
+    pub fn forget_polling(&self) {
+        self.polling.set((Task::NONE, core::ptr::null()));
+        self.deadline.set(Time::NEVER);
+    }
+
+    /// How to wake who polls with `waker`: without a clone, if the loop does.
+    #[inline]
+    pub(crate) fn waiter(&self, waker: &Waker) -> Waiter {
+        match self.task_of(waker) {
+            Some(task) => Waiter::Task(task),
+            None => Waiter::Waker(waker.clone()),
+        }
+    }
+
+    /// The task that is being polled, if this is its waker.
+    #[inline(always)]
+    fn task_of(&self, waker: &Waker) -> Option<Task> {
+        let (task, data) = self.polling.get();
+        (core::ptr::eq(data, waker.data()) && !data.is_null()).then_some(task)
+    }
+
+    #[inline]
+    pub(crate) fn make_ready(&self, task: Task) {
+        self.ready.borrow_mut().push(task);
+        self.kick();
+    }
+
+    /// Makes sure that a turn follows.
+    #[inline]
+    pub(crate) fn kick(&self) {
+        if self.now.get().is_none() {
+            self.kick_driver();
+        }
+    }
+
+    #[cold]
+    fn kick_driver(&self) {
+        let driver = self.driver.borrow().clone();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Queues a call; gives its place and the place's generation.
+    #[inline(always)]
+    pub fn begin_with(&self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> At {
+        let at = self.calls.borrow_mut().begin_with(head, request);
+        self.kick();
+        at
+    }
+
+    /// The outcome of a call; otherwise its task is woken when there is one.
+    #[inline]
+    pub fn poll_call(&self, at: At, waker: &Waker) -> Option<Outcome> {
+        let task = self.task_of(waker);
+        match self.calls.borrow_mut().poll(at, task) {
+            Ok(outcome) => return Some(outcome),
+            Err(true) => return None,
+            Err(false) => {}
+        }
+        self.await_call(at, waker);
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn await_call(&self, at: At, waker: &Waker) {
+        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
+        let waiter = self.waiter(waker);
+        let earlier = self.calls.borrow_mut().set_waiter(at.0, waiter);
+        drop(earlier);
+    }
+
+    /// The future of a call is gone.
+    pub fn give_up(&self, at: At) {
+        let dropped = self.calls.borrow_mut().give_up(at);
+        drop(dropped);
+        self.kick();
+    }
+
+    /// Ends a call.
+    #[inline]
+    pub(crate) fn finish(&self, place: u32, outcome: Result<MsgBuf, Status>) {
+        let waiter = self.calls.borrow_mut().finish(place, outcome);
+        self.finished(place, waiter);
+    }
+
+    /// Tells who waits for a call that it has ended.
+    #[inline(always)]
+    pub(crate) fn finished(&self, place: u32, waiter: Waiter) {
+        match waiter {
+            Waiter::Task(task) if task.kind != Task::MAIN.kind => {
+                self.ready.borrow_mut().push(task);
+            }
+            waiter => self.finished_otherwise(place, waiter),
+        }
+    }
+
+    #[inline(never)]
+    fn finished_otherwise(&self, place: u32, waiter: Waiter) {
+        if let Waiter::Away(away) = waiter {
+            let outcome = self.calls.borrow_mut().take_done(place);
+            return away.finish(outcome.expect("the call has just ended"));
+        }
+        self.wake(waiter);
+    }
+
+    /// Wakes who waits in this thread.
+    #[inline]
+    pub(crate) fn wake(&self, waiter: Waiter) {
+        match waiter {
+            Waiter::Nobody | Waiter::Away(_) => {}
+            Waiter::Task(Task::MAIN) => self.main_woken.set(true),
+            Waiter::Task(task) => self.ready.borrow_mut().push(task),
+            Waiter::Waker(waker) => waker.wake(),
+        }
+    }
+
+    /// Ends the calls that could not be sent, and those that were judged.
+    pub(crate) fn finish_failed(&self) {
+        loop {
+            let failed = self.calls.borrow_mut().failed.pop();
+            let Some((place, status)) = failed else { break };
+            self.finish(place, Err(status));
+        }
+        loop {
+            let over = self.calls.borrow_mut().over.pop();
+            let Some((place, outcome)) = over else { break };
+            self.finish(place, outcome);
+        }
+        let told = core::mem::take(&mut self.channels.borrow_mut().told);
+        told.into_iter().for_each(|(asker, outcome)| asker.finish(outcome));
+    }
+
+    /// What other threads have asked for.
+    #[cold]
+    pub fn read_letters(&self) {
+        for letter in self.shared.take_letters() {
+            match letter {
+                Letter::Wake(Task::MAIN) => self.main_woken.set(true),
+                Letter::Wake(task) => self.ready.borrow_mut().push(task),
+                Letter::GiveUp(at) => self.give_up(at),
+                Letter::LeaveStream { key, side } => self.leave_stream(key, side),
+                Letter::Stream(away) => self.read_stream_letter(&away),
+                Letter::Begin(call) => self.begin_far(*call),
+                Letter::Move { at, away } => self.move_away(at, away),
+                Letter::Timer { timeout, away } => self.add_timer(timeout, &away),
+                Letter::Stop { grace } => {
+                    self.stopped.set(Some(grace));
+                    self.main_woken.set(true);
+                }
+                letter => self.channels.borrow_mut().read(letter, self.now()),
+            }
+        }
+    }
+
+    /// Begins a call of another thread's.
+    fn begin_far(&self, call: FarCall) {
+        let FarCall { mut call, timeout, away } = call;
+        call.head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
+        let NewCall { head, request } = call;
+        let at = self.calls.borrow_mut().begin_with(|| head, request);
+        self.move_away(at, away);
+    }
+
+    /// The future of a call is elsewhere.
+    fn move_away(&self, at: At, away: Arc<Away>) {
+        if !away.settle(at) {
+            return self.give_up(at);
+        }
+        let done = self.calls.borrow_mut().take_outcome(at);
+        if let Some(outcome) = done {
+            return away.finish(outcome);
+        }
+        let earlier = self.calls.borrow_mut().set_waiter(at.0, Waiter::Away(away));
+        drop(earlier);
+    }
+
+    /// The loop has ended: tells whoever waits for it.
+    pub(crate) fn tell_end(&self) {
+        self.shared.close();
+        let waiters = self.calls.borrow_mut().take_waiters();
+        for waiter in waiters {
+            match waiter {
+                Waiter::Waker(waker) => waker.wake(),
+                Waiter::Away(away) => away.finish(Err(loop_gone())),
+                Waiter::Nobody | Waiter::Task(_) => {}
+            }
+        }
+        self.end_streams();
+        self.unwatch_all();
+        self.end_timers();
+        let askers = self.channels.borrow_mut().take_askers();
+        askers.into_iter().for_each(|asker| asker.finish(Err(loop_gone())));
+    }
+}

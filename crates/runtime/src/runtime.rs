@@ -1,0 +1,222 @@
+//! A loop, as those who turn it share it.
+
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context as TaskContext, Poll, Waker};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use petasos_base::{Clock, Time};
+use petasos_endpoint::{Backend, Endpoint, EndpointConfig, Node};
+use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::dynamic::is_untyped;
+use petasos_rpc::settings::ChannelInfo;
+
+use crate::config::{LoopConfig, LoopError, ServeError};
+use crate::hub::Hub;
+use crate::local::{Local, Task};
+use crate::method::LocalMethod;
+use crate::shared::{Shared, TaskWaker};
+use crate::slow::SlowCounts;
+use crate::slow::SlowTurns;
+use crate::tasks::JoinHandle;
+
+use crate::handle::ChannelShared;
+use crate::{channels, hub, local, registry, streams, tasks, turn};
+
+/// Bind's method number (R1).
+const BIND: u16 = 0;
+
+/// A thread's event loop, as those who turn it share it.
+pub struct Runtime {
+    pub(crate) endpoint: RefCell<Endpoint<Hub>>,
+    pub(crate) local: &'static Local,
+    pub(crate) node: Option<Node>,
+}
+
+impl Runtime {
+    /// A runtime over UDP and shared memory, with a node of its own.
+    pub fn start(config: LoopConfig) -> Result<Runtime, LoopError> {
+        let io = config.open()?;
+        let node = Node::start(config.node())?;
+        let mut runtime = Runtime::new(config.endpoint, io, Clock::system())?;
+        runtime.attach(&node)?;
+        runtime.node = Some(node);
+        Ok(runtime)
+    }
+
+    /// Where other processes reach this one; `None` if the loop does not listen.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.node.as_ref().and_then(Node::local_address)
+    }
+
+    /// Adds a channel.
+    pub fn add_channel(&self, info: Arc<ChannelInfo>) -> ChannelShared {
+        let shared = self.local.shared.clone();
+        let channel = shared.take_channel_number();
+        self.local.channels.borrow_mut().add(channel, info.clone(), self.local.now());
+        ChannelShared { home: shared, channel, info, thread: None }
+    }
+
+    /// Where the loop's packet I/O is.
+    pub fn endpoint_address(&self) -> SocketAddr {
+        self.endpoint.borrow().local_address()
+    }
+
+    /// Gives a channel to this very loop its session, through the packet I/O.
+    ///
+    /// # Panics
+    /// In a handler or a spawned future, and if the packet I/O does not reach itself.
+    pub fn connect_to_itself(&self, channel: &ChannelShared) {
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        let address = endpoint.local_address();
+        let session = channels::open_to_itself(endpoint);
+        let mut channels = self.local.channels.borrow_mut();
+        channels.adopt(endpoint.context(), channel.channel, &address, session);
+    }
+
+    /// Runs a future on this loop whenever it turns, on whatever thread its wakers are used. If
+    /// the loop is dropped, so is the future.
+    pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
+        let (task, handle) = tasks::joinable(future);
+        self.local.spawn(task);
+        handle
+    }
+
+    /// Turns the loop until `future` is ready. The future may borrow, and is polled between turns;
+    /// what should be polled within them is spawned.
+    ///
+    /// # Panics
+    /// If the loop turns already: within `block_on`, or in a task beside `Loop::drive`'s.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let local = self.local;
+        let alarm = TaskWaker::new(&local.shared, Task::MAIN);
+        let waker = Waker::from(alarm.clone());
+        let mut future = pin!(future);
+        local.main_woken.set(true);
+        loop {
+            if local.main_woken.replace(false) {
+                alarm.polled();
+                let mut context = TaskContext::from_waker(&waker);
+                let poll = || future.as_mut().poll(&mut context);
+                let polled = local.polling(Task::MAIN, &waker, Time::NEVER, poll);
+                local.forget_polling();
+                if let Poll::Ready(output) = polled {
+                    return output;
+                }
+            }
+            self.turn_until(|local| {
+                local.main_woken.get() || local.channels.borrow().needs_endpoint()
+            });
+        }
+    }
+
+    /// Turns the loop `turns` times without waiting: for those who drive it by hand, on a virtual
+    /// clock.
+    pub fn run_turns(&self, turns: u32) {
+        for _ in 0..turns {
+            self.turn(|endpoint| {
+                endpoint.run_once();
+            });
+        }
+    }
+
+    /// Handlers that have panicked, and messages that broke a rule of the calls' (R13).
+    pub fn failures(&self) -> (u64, u64) {
+        let endpoint = self.endpoint.borrow();
+        let parts = &endpoint.state().parts;
+        (parts.panics, parts.malformed)
+    }
+
+    /// Turns in which tasks took more than a millisecond.
+    pub fn slow_turns(&self) -> SlowTurns {
+        SlowCounts::sum([&self.local.shared.slow].into_iter())
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        registry::remove(self.local.shared.home);
+        self.local.drop_spawned();
+        self.local.tell_end();
+        self.local.leave();
+    }
+}
+
+impl Runtime {
+    /// A runtime over any packet I/O.
+    pub fn new(
+        config: EndpointConfig,
+        io: impl Into<Backend>,
+        clock: Clock,
+    ) -> Result<Runtime, LoopError> {
+        if local::here().is_some() {
+            return Err(LoopError::AnotherHere);
+        }
+        let shared = Arc::new(Shared::new(registry::next_home()));
+        let local = Local::new(shared.clone(), clock.clone());
+        let local: &'static Local = Box::leak(Box::new(local));
+        let mut endpoint = Endpoint::new(config, io, clock, Hub::new(local));
+        shared.set_alarm(endpoint.alarm()?);
+        endpoint.on_turn(turn::work);
+        endpoint.on_abandoned(hub::abandon);
+        endpoint.let_handlers_drain();
+        local.settle();
+        registry::add(shared);
+        Ok(Runtime { endpoint: RefCell::new(endpoint), local, node: None })
+    }
+
+    /// Makes it part of a node.
+    pub fn attach(&self, node: &Node) -> Result<(), LoopError> {
+        Ok(self.endpoint.borrow_mut().attach(node)?)
+    }
+
+    /// Serves all methods of a service. `method` gives the one with an index, which is to have a
+    /// number of its own in the loop.
+    pub fn serve(
+        &self,
+        info: &'static ServiceInfo,
+        method: impl Fn(usize, &Arc<Shared>, u32) -> Box<dyn LocalMethod>,
+    ) -> Result<(), ServeError> {
+        let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
+        let hub = endpoint.state_mut();
+        let names: Vec<&str> = info.methods.iter().map(|method| method.name).collect();
+        let schema = info.module.schema().encode();
+        let first = hub.parts.services.add(info.name, info.hash, schema, &names)?;
+        if is_untyped(info) {
+            hub.parts.services.without_layout();
+        }
+        let before = hub.methods.len();
+        for (at, of) in info.methods.iter().enumerate() {
+            let kind = (before + at) as u32;
+            hub.methods.push(method(at, &self.local.shared, kind));
+            hub.parts.slow.names.push((info.name, of.name));
+        }
+        let are_streams: Vec<bool> =
+            hub.methods[before..].iter().map(|method| method.is_stream()).collect();
+        endpoint.register(BIND, hub::bind);
+        for (number, is_stream) in (first..).zip(are_streams) {
+            let dispatch = if is_stream { streams::dispatch } else { hub::dispatch };
+            endpoint.register(number, dispatch);
+        }
+        Ok(())
+    }
+
+    /// Lets `run` turn the loop, then does what needs the endpoint itself.
+    pub(crate) fn turn<R>(&self, run: impl FnOnce(&mut Endpoint<Hub>) -> R) -> R {
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        self.local.set_turn(Some(self.local.clock.now()));
+        let result = run(endpoint);
+        self.local.set_turn(None);
+        if self.local.channels.borrow().needs_endpoint() {
+            self.local.channels.borrow_mut().use_endpoint(endpoint);
+        }
+        result
+    }
+
+    pub(crate) fn turn_until(&self, until: impl Fn(&Local) -> bool) {
+        let local = self.local;
+        self.turn(|endpoint| endpoint.run(|_, _| until(local)));
+    }
+}

@@ -1,0 +1,247 @@
+//! What other threads touch of a loop: its letterbox, and the wakers of its tasks.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::task::Wake;
+
+use core::time::Duration;
+
+use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_call::Status;
+use petasos_endpoint::Alarm;
+use petasos_rpc::peer::Peer;
+use petasos_rpc::settings::ChannelInfo;
+
+use super::away::{At, Away};
+use super::calls::NewCall;
+use super::local::{Task, at_home};
+use super::slow::SlowCounts;
+use super::streams::{self, Key, Side};
+
+/// What another thread asks of a loop.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields' names say it")]
+pub enum Letter {
+    /// To poll a task.
+    Wake(Task),
+    /// To forget a call whose future was dropped there.
+    GiveUp(At),
+    /// Nothing more is done there with a direction of a stream.
+    LeaveStream { key: Key, side: Side },
+    /// A direction of a stream that is used there has something for the loop.
+    Stream(Arc<streams::Away>),
+    /// To begin a call.
+    Begin(Box<FarCall>),
+    /// To leave the outcome of a call where its future has gone.
+    Move { at: At, away: Arc<Away> },
+    /// To add a channel under its number.
+    Open { channel: u32, info: Arc<ChannelInfo> },
+    /// To connect a channel, and to tell when that has succeeded or failed.
+    Connect { channel: u32, timeout: Duration, away: Arc<Away> },
+    /// Nobody has the channel any more.
+    Close { channel: u32 },
+    /// To tell somebody when this time has passed.
+    Timer { timeout: Duration, away: Arc<Away> },
+    /// A channel's name has been looked up.
+    Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
+    /// To end, and to give handlers this time for it.
+    Stop { grace: Duration },
+}
+
+/// A call that begins on another thread.
+#[derive(Debug)]
+pub struct FarCall {
+    /// Without a deadline yet.
+    pub call: NewCall,
+    /// The time that it has, if there is a limit.
+    pub timeout: Option<Duration>,
+    /// Where its outcome goes.
+    pub away: Arc<Away>,
+}
+
+impl Letter {
+    /// Answers a letter that its loop will never read.
+    pub(crate) fn decline(self) {
+        let away = match self {
+            Letter::Begin(call) => call.away,
+            Letter::Move { away, .. } | Letter::Connect { away, .. } => away,
+            Letter::Timer { away, .. } => away,
+            Letter::Stream(away) => return away.end(),
+            _ => return,
+        };
+        away.finish(Err(loop_gone()));
+    }
+}
+
+/// What calls of a loop that has ended fail with.
+#[cold]
+pub(crate) fn loop_gone() -> Status {
+    Status::unavailable("the channel's loop has ended")
+}
+
+/// What other threads touch of a loop.
+pub struct Shared {
+    /// The loop's number, which no other loop of the process has.
+    pub home: u32,
+    /// Set before anybody else knows of the loop.
+    alarm: OnceLock<Alarm>,
+    has_letters: AtomicBool,
+    /// `None` once the loop has ended.
+    letters: Mutex<Option<Vec<Letter>>>,
+    channels: Mutex<Numbers>,
+    /// Who has the sessions that requests come in, by index, with the session's generation.
+    clients: Mutex<Vec<Option<(u32, Peer)>>>,
+    /// Turns in which tasks took long.
+    pub slow: SlowCounts,
+}
+
+/// The numbers of a loop's channels.
+#[derive(Default)]
+struct Numbers {
+    next: u32,
+    free: Vec<u32>,
+}
+
+impl Shared {
+    pub(crate) fn new(home: u32) -> Shared {
+        Shared {
+            home,
+            alarm: OnceLock::new(),
+            has_letters: AtomicBool::new(false),
+            letters: Mutex::new(Some(Vec::new())),
+            channels: Mutex::default(),
+            clients: Mutex::default(),
+            slow: SlowCounts::default(),
+        }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Vec<Option<(u32, Peer)>>> {
+        self.clients.lock().expect("nothing panics under the lock")
+    }
+
+    /// Notes who has a session.
+    pub(crate) fn meet(&self, (index, generation): (u32, u32), peer: Option<Peer>) {
+        let (mut clients, at) = (self.clients(), index as usize);
+        if clients.len() <= at {
+            clients.resize_with(at + 1, || None);
+        }
+        clients[at] = peer.map(|peer| (generation, peer));
+    }
+
+    /// Who has a session.
+    pub(crate) fn client(&self, (index, generation): (u32, u32)) -> Option<Peer> {
+        let clients = self.clients();
+        let (of, peer) = clients.get(index as usize)?.as_ref()?;
+        (*of == generation).then(|| peer.clone())
+    }
+
+    pub(crate) fn set_alarm(&self, alarm: Alarm) {
+        let is_first = self.alarm.set(alarm).is_ok();
+        assert!(is_first, "a loop has one alarm");
+    }
+
+    fn letters(&self) -> MutexGuard<'_, Option<Vec<Letter>>> {
+        self.letters.lock().expect("nothing panics under the lock")
+    }
+
+    /// Posts a letter. One that the loop will never read is declined.
+    pub fn post(&self, letter: Letter) {
+        let posted = match &mut *self.letters() {
+            Some(letters) => {
+                letters.push(letter);
+                Ok(())
+            }
+            None => Err(letter),
+        };
+        if let Err(letter) = posted {
+            return letter.decline();
+        }
+        // Release: pairs with the acquire in `has_letters`, though the lock alone would do.
+        self.has_letters.store(true, Ordering::Release);
+        if let Some(alarm) = self.alarm.get() {
+            alarm.ring();
+        }
+    }
+
+    /// Whether another thread has asked for something.
+    #[inline]
+    pub fn has_letters(&self) -> bool {
+        self.has_letters.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take_letters(&self) -> Vec<Letter> {
+        // Cleared before the letters are taken: one that is posted in between is seen again.
+        self.has_letters.store(false, Ordering::Relaxed);
+        self.letters().as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// The loop has ended: letters that it has not read, and later ones, are declined.
+    pub(crate) fn close(&self) {
+        let letters = self.letters().take();
+        letters.unwrap_or_default().into_iter().for_each(Letter::decline);
+    }
+
+    /// Whether the loop has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.letters().is_none()
+    }
+
+    /// A number for a channel.
+    pub fn take_channel_number(&self) -> u32 {
+        let mut numbers = self.channels.lock().expect("nothing panics under the lock");
+        numbers.free.pop().unwrap_or_else(|| {
+            numbers.next += 1;
+            numbers.next - 1
+        })
+    }
+
+    /// The number can be given to another channel: the loop knows of none with it.
+    pub(crate) fn give_channel_number(&self, number: u32) {
+        self.channels.lock().expect("nothing panics under the lock").free.push(number);
+    }
+}
+
+/// The waker of one task.
+pub struct TaskWaker {
+    shared: Arc<Shared>,
+    task: Task,
+    /// Whether the task is on a list already.
+    woken: AtomicBool,
+}
+
+impl TaskWaker {
+    /// Wakes a task of the loop, which `shared` is of.
+    pub fn new(shared: &Arc<Shared>, task: Task) -> Arc<TaskWaker> {
+        Arc::new(TaskWaker { shared: shared.clone(), task, woken: AtomicBool::new(false) })
+    }
+
+    /// The task is about to be polled: whoever wakes it from now on means another poll. Most tasks
+    /// are polled because a call of theirs has ended, which this is not asked about: so the flag is
+    /// looked at before it is changed. One that is set in between stands for a poll to come.
+    #[inline]
+    pub fn polled(&self) {
+        // Acquire: pairs with the release of `wake_by_ref`, so that the poll sees why it was woken.
+        if self.woken.load(Ordering::Acquire) {
+            self.woken.swap(false, Ordering::Acquire);
+        }
+    }
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release: pairs with the acquire in `polled`.
+        if self.woken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match at_home(self.shared.home) {
+            Some(local) if self.task == Task::MAIN => local.main_woken.set(true),
+            Some(local) => local.make_ready(self.task),
+            None => self.shared.post(Letter::Wake(self.task)),
+        }
+    }
+}

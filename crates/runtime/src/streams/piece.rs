@@ -1,0 +1,229 @@
+//! Messages of streams as bytes, from when they are encoded until they are sent, and from when they
+//! are received until they are taken.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use petasos_buf::{MsgBuf, copy_short};
+use petasos_call::stream::{Body, LONE_HEAD_BYTES, Message as Coded, Messages};
+use petasos_call::{Codec, Status};
+use petasos_endpoint::{Context, Payload};
+use petasos_message::{Message, Msg, buffer};
+use petasos_rpc::codec::{Encoded, decode, decode_in};
+use petasos_rpc::recode::{SPOKEN, unpacked};
+
+use crate::hub::{Hub, free, kept};
+
+/// A message's bytes.
+pub(crate) enum Piece {
+    /// In a buffer of its own, from a place on. One that is to be sent may have a tail.
+    Own(MsgBuf, usize),
+    /// In a buffer with others of its segment.
+    Shared(Arc<MsgBuf>, Range<usize>),
+}
+
+impl Piece {
+    /// The bytes of one that was received.
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Piece::Own(buf, start) => &buf[*start..],
+            Piece::Shared(buf, range) => &buf[range.clone()],
+        }
+    }
+
+    pub(super) fn copy_to(&self, to: &mut [u8]) {
+        match self {
+            Piece::Own(buf, start) => buf.copy_range(*start, to),
+            Piece::Shared(buf, range) => to.copy_from_slice(&buf[range.clone()]),
+        }
+    }
+
+    /// The message behind its head. Nothing is copied if there is room for that, as there is before
+    /// messages that were encoded to be sent.
+    pub(super) fn behind(self, head: [u8; LONE_HEAD_BYTES]) -> MsgBuf {
+        let mut buf = match self {
+            Piece::Own(buf, start) if start == LONE_HEAD_BYTES => buf,
+            piece => {
+                let mut buf = buffer(LONE_HEAD_BYTES + piece.len());
+                piece.copy_to(&mut buf[LONE_HEAD_BYTES..]);
+                buf
+            }
+        };
+        copy_short(&mut buf.as_mut_slice()[..LONE_HEAD_BYTES], &head);
+        buf
+    }
+}
+
+impl Body for Piece {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Own(buf, start) => buf.len() - start,
+            Piece::Shared(_, range) => range.len(),
+        }
+    }
+}
+
+/// A message to be sent: compressed, if the receiver takes that and it becomes shorter (R8).
+pub(super) fn outgoing(
+    Encoded { mut buf, start, encoding }: Encoded,
+    codec: Codec,
+) -> Coded<Piece> {
+    let codec = codec.for_body(buf.len() - start, SPOKEN);
+    if codec != Codec::IDENTITY {
+        buf.flatten();
+        let plain = &buf[start..];
+        let packed = petasos_compress::compress(codec, plain, Vec::new());
+        if packed.len() < plain.len() {
+            let mut body = buffer(LONE_HEAD_BYTES + packed.len());
+            body[LONE_HEAD_BYTES..].copy_from_slice(&packed);
+            return Coded { encoding, codec, body: Piece::Own(body, LONE_HEAD_BYTES) };
+        }
+    }
+    Coded { encoding, codec: Codec::IDENTITY, body: Piece::Own(buf, start) }
+}
+
+/// Takes messages out of what was received: one alone gets a buffer of its own, several share one.
+/// What is long stays where it was received; of what is short there are copies, which have what is
+/// needed and no more.
+pub(super) enum Keeper<'a> {
+    Nothing,
+    /// To be copied from.
+    Received(Payload<'a>),
+    /// For the only message.
+    Own(MsgBuf),
+    /// For all messages.
+    Shared(Arc<MsgBuf>),
+}
+
+impl<'a> Keeper<'a> {
+    /// For a segment of so many messages, of `bytes` together.
+    pub(super) fn new(
+        cx: &mut Context<Hub>,
+        payload: Payload<'a>,
+        (messages, bytes): (usize, usize),
+    ) -> Keeper<'a> {
+        // A long head must not make a short message keep a long buffer.
+        let mostly_messages = bytes >= payload.len() / 2;
+        let kept = match payload {
+            payload if messages > 0 && mostly_messages => kept(cx, payload),
+            payload => Err(payload),
+        };
+        match (messages, kept) {
+            (0, Err(payload)) => {
+                free(cx, payload);
+                Keeper::Nothing
+            }
+            (1, Ok(buf)) => Keeper::Own(buf),
+            (_, Ok(buf)) => Keeper::Shared(Arc::new(buf)),
+            (1, Err(payload)) => Keeper::Received(payload),
+            (_, Err(payload)) => {
+                let mut copy = buffer(payload.len());
+                copy_short(copy.as_mut_slice(), &payload);
+                free(cx, payload);
+                Keeper::Shared(Arc::new(copy))
+            }
+        }
+    }
+
+    /// The message at `range`.
+    pub(super) fn keep(&mut self, range: Range<usize>) -> Piece {
+        match self {
+            Keeper::Shared(buf) => Piece::Shared(buf.clone(), range),
+            Keeper::Received(payload) => {
+                let mut buf = buffer(range.len());
+                copy_short(buf.as_mut_slice(), &payload[range]);
+                Piece::Own(buf, 0)
+            }
+            Keeper::Own(_) | Keeper::Nothing => {
+                let Keeper::Own(mut buf) = core::mem::replace(self, Keeper::Nothing) else {
+                    unreachable!("there are no more messages than it was told of")
+                };
+                buf.set_len(range.end);
+                Piece::Own(buf, range.start)
+            }
+        }
+    }
+
+    /// All messages have been taken.
+    pub(super) fn end(self, cx: &mut Context<Hub>) {
+        if let Keeper::Received(payload) = self {
+            free(cx, payload);
+        }
+    }
+}
+
+/// How many messages there are, and their bytes together.
+pub(super) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
+    (messages.len(), messages.iter().map(|message| message.body.len()).sum())
+}
+
+/// The message in a piece. One that is compressed may become as long as `unpacked_bytes_max`.
+///
+/// # Errors
+/// R13: the sender's fault.
+pub(super) fn decoded<T: Message>(
+    Coded { encoding, codec, body }: Coded<Piece>,
+    unpacked_bytes_max: usize,
+) -> Result<Msg<T>, Status> {
+    if codec != Codec::IDENTITY {
+        let plain = unpacked(codec, body.as_slice(), unpacked_bytes_max)?;
+        return decode(encoding, &plain);
+    }
+    match body {
+        Piece::Own(buf, start) => {
+            let end = buf.len();
+            decode_in(encoding, buf, start..end)
+        }
+        Piece::Shared(buf, range) => decode(encoding, &buf[range]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use petasos_call::{Code, Encoding};
+    use petasos_rpc::dynamic::Payload;
+
+    fn encoded(bytes: &[u8]) -> Encoded {
+        Encoded { buf: MsgBuf::from_slice(bytes), start: 0, encoding: Encoding::Protobuf }
+    }
+
+    #[test]
+    fn r8_what_is_long_and_becomes_shorter_is_compressed() {
+        for codec in [Codec::GZIP, Codec::LZ4] {
+            let message = outgoing(encoded(&[7; 4000]), codec);
+            assert_eq!(message.codec, codec);
+            assert!(message.body.len() < 400);
+            assert_eq!(outgoing(encoded(&[7; 1000]), codec).codec, Codec::IDENTITY, "short");
+            let mut state = 1_u32;
+            let noise = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            });
+            let noise: Vec<u8> = noise.take(4000).collect();
+            let message = outgoing(encoded(&noise), codec);
+            assert_eq!((message.codec, message.body.len()), (Codec::IDENTITY, 4000), "noise");
+        }
+        assert_eq!(
+            outgoing(encoded(&[7; 4000]), Codec::from_number(9)).codec,
+            Codec::IDENTITY,
+            "not spoken"
+        );
+    }
+
+    #[test]
+    fn r8_what_was_compressed_comes_back_within_its_limit() {
+        // Field 1 with 4000 bytes.
+        let plain = [&[0x0a, 0xa0, 0x1f][..], &[7; 4000]].concat();
+        let packed = |codec| outgoing(encoded(&plain), codec);
+        for codec in [Codec::IDENTITY, Codec::GZIP, Codec::LZ4] {
+            let message = decoded::<Payload>(packed(codec), plain.len());
+            assert_eq!(message.and_then(|message| message.to_bytes()), Ok(plain.clone()));
+        }
+        let long = decoded::<Payload>(packed(Codec::GZIP), plain.len() - 1);
+        assert_eq!(long.map(|_| ()).map_err(|s| s.code()), Err(Code::ResourceExhausted));
+        let unknown = Coded { codec: Codec::from_number(9), ..packed(Codec::IDENTITY) };
+        let unknown = decoded::<Payload>(unknown, plain.len());
+        assert_eq!(unknown.map(|_| ()).map_err(|s| s.code()), Err(Code::Unimplemented));
+    }
+}

@@ -1,0 +1,297 @@
+//! What futures hold of streams.
+
+use core::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::{Codec, Metadata, Status};
+use petasos_message::{Message, Msg, ROOM_BYTES};
+use petasos_rpc::codec::{Encoded, First, Incoming};
+use petasos_rpc::request::CallParts;
+use petasos_rpc::settings::CallSettings;
+
+use super::away::{Away, Call};
+use super::piece;
+use super::table::{Event, Form, Key, Queued, Side};
+use crate::ChannelShared;
+use crate::local::{Local, at_home};
+use crate::shared::Letter;
+
+/// The head of a segment, and that of a message's record (R16).
+const SEGMENT_HEAD_BYTES: usize = 16;
+
+/// One direction of a stream. Dropping it leaves the direction: a call whose reader leaves before
+/// its end is given up, one whose writer leaves is closed.
+///
+/// At home it touches the loop's table. Once it is used on another thread, it has a mailbox.
+pub struct Port {
+    home: u32,
+    at: At,
+    side: Side,
+    form: Form,
+    /// How the latest message came, and what the next are sent with at most.
+    codecs: Codecs,
+}
+
+/// What applications say of compression, and are told.
+#[derive(Clone, Copy, Default)]
+struct Codecs {
+    /// A writer's: messages go as they are.
+    is_off: bool,
+    /// A reader's: the latest message was compressed.
+    was_used: bool,
+}
+
+enum At {
+    Table(Key),
+    Away(Arc<Away>),
+}
+
+/// Where an operation finds the direction.
+enum Way<'a> {
+    Here(&'static Local, Key),
+    Away(&'a Arc<Away>),
+}
+
+impl Port {
+    pub(super) fn new(local: &Local, key: Key, side: Side, form: Form) -> Port {
+        Port { home: local.shared.home, at: At::Table(key), side, form, codecs: Codecs::default() }
+    }
+
+    fn way(&mut self) -> Way<'_> {
+        if let At::Table(key) = self.at {
+            match at_home(self.home) {
+                Some(local) => return Way::Here(local, key),
+                None => self.at = At::Away(Away::attach(self.home, key, self.side)),
+            }
+        }
+        match &self.at {
+            At::Away(away) => Way::Away(away),
+            At::Table(_) => unreachable!("it has just been attached"),
+        }
+    }
+
+    /// What comes next.
+    pub fn poll_next<T: Message>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming<T>, Status>> {
+        let event = match self.way() {
+            Way::Away(away) => ready!(away.poll_event(cx)),
+            Way::Here(local, key) => {
+                let event = local.streams.borrow_mut().next(key);
+                let Some(event) = event else {
+                    local.wait_for_stream(key, Side::Reader, cx.waker());
+                    return Poll::Pending;
+                };
+                local.kick();
+                event
+            }
+        };
+        Poll::Ready(match event {
+            Event::Head(metadata) => Ok(Incoming::Head(metadata)),
+            Event::End(end) => end.map(Incoming::End),
+            Event::Message(message) => {
+                self.codecs.was_used = message.codec != Codec::IDENTITY;
+                let decoded = piece::decoded(message, self.form.unpacked_bytes_max);
+                decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
+            }
+        })
+    }
+
+    /// A message could not be read (R13), or a client's is not sent: the stream ends.
+    #[cold]
+    pub fn refuse(&mut self, status: &Status) {
+        let side = self.side;
+        match self.way() {
+            Way::Here(local, key) => {
+                local.streams.borrow_mut().refuse(key, status);
+                local.kick();
+            }
+            Way::Away(away) => away.refuse(side, status.clone()),
+        }
+    }
+
+    /// Whether the latest message came compressed.
+    pub fn was_compressed(&self) -> bool {
+        self.codecs.was_used
+    }
+
+    /// Whether messages are compressed from now on, if the receiver takes that.
+    pub fn compress(&mut self, compress: bool) {
+        self.codecs.is_off = !compress;
+    }
+
+    /// A client's: gives the call up.
+    #[cold]
+    pub fn give_up(&mut self) {
+        self.refuse(&Status::cancelled("the call was given up"));
+    }
+
+    /// Waits until a message may be sent.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        match self.way() {
+            Way::Away(away) => away.poll_room(cx),
+            Way::Here(local, key) => {
+                let room = local.streams.borrow_mut().room(key);
+                let Some(room) = room else {
+                    local.wait_for_stream(key, Side::Writer, cx.waker());
+                    return Poll::Pending;
+                };
+                Poll::Ready(room)
+            }
+        }
+    }
+
+    /// Sends a message, for which there was room.
+    pub fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
+        self.send_encoded(Encoded::new(message, self.form.native, ROOM_BYTES)?)
+    }
+
+    fn send_encoded(&mut self, encoded: Encoded) -> Result<(), Status> {
+        let bytes = encoded.buf.len() - encoded.start;
+        if SEGMENT_HEAD_BYTES + bytes > self.form.bytes_max {
+            let text = "the message is longer than the session takes";
+            return Err(Status::resource_exhausted(text));
+        }
+        let codec = if self.codecs.is_off { Codec::IDENTITY } else { self.form.codec };
+        let message = piece::outgoing(encoded, codec);
+        match self.way() {
+            Way::Away(away) => away.send(message),
+            Way::Here(local, key) => {
+                local.streams.borrow_mut().send(key, message);
+                local.kick();
+            }
+        }
+        Ok(())
+    }
+
+    /// A server's: sends the initial metadata.
+    pub fn head(&mut self, metadata: Metadata) {
+        match self.way() {
+            Way::Away(away) => away.head(metadata),
+            Way::Here(local, key) => {
+                local.streams.borrow_mut().head(key, metadata);
+                local.kick();
+            }
+        }
+    }
+
+    /// A server's: leaves the trailing metadata for the end.
+    pub fn finish(&mut self, trailers: Metadata) {
+        if trailers.is_empty() {
+            return;
+        }
+        match self.way() {
+            Way::Away(away) => away.trailers(trailers),
+            Way::Here(local, key) => local.streams.borrow_mut().trailers(key, trailers),
+        }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        match &self.at {
+            At::Away(away) => away.leave(),
+            At::Table(key) => match at_home(self.home) {
+                Some(local) => local.leave_stream(*key, self.side),
+                None => {
+                    let (key, side) = (*key, self.side);
+                    crate::post(self.home, Letter::LeaveStream { key, side });
+                }
+            },
+        }
+    }
+}
+
+/// A call that waits for its session.
+pub struct Opened {
+    /// Reader and writer.
+    ports: Option<[Port; 2]>,
+    first: Option<First>,
+}
+
+impl Opened {
+    /// Begins a call over datagrams.
+    pub fn begin(
+        shared: &ChannelShared,
+        method: (u32, u16),
+        parts: CallParts,
+        settings: CallSettings,
+        first: Option<First>,
+    ) -> Opened {
+        let CallParts { metadata, extensions, .. } = parts;
+        let CallSettings { timeout, wait_for_ready, codec, .. } = settings;
+        let trace = extensions.get().copied();
+        let (home, channel) = (shared.home.home, shared.channel);
+        let at = match at_home(home) {
+            Some(local) => {
+                let deadline = timeout.map_or(Time::NEVER, |left| local.now() + left);
+                let queued = Queued::new(metadata, trace, deadline, codec);
+                let key = local.begin_stream(channel, method, queued, wait_for_ready);
+                [At::Table(key), At::Table(key)]
+            }
+            None => {
+                let call =
+                    Call { channel, method, metadata, trace, timeout, wait_for_ready, codec };
+                Away::open(shared, call).map(At::Away)
+            }
+        };
+        let port =
+            |(at, side)| Port { home, at, side, form: Form::default(), codecs: Codecs::default() };
+        let [reader, writer] = at;
+        let ports = [(reader, Side::Reader), (writer, Side::Writer)].map(port);
+        Opened { ports: Some(ports), first }
+    }
+
+    /// Its two directions, the reader's first, once a session has taken it.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<[Port; 2], Status>> {
+        let form = ready!(self.poll_form(cx));
+        let [mut reader, mut writer] = self.ports.take().expect("it is asked until it is open");
+        let form = form?;
+        (reader.form, writer.form) = (form, form);
+        if let Some(first) = self.first.take() {
+            writer.send_encoded(first(form.native, ROOM_BYTES)?)?;
+        }
+        Poll::Ready(Ok([reader, writer]))
+    }
+
+    fn poll_form(&mut self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {
+        let [reader, _] = self.ports.as_mut().expect("it is asked until it is open");
+        match reader.way() {
+            Way::Away(away) => away.poll_form(cx),
+            Way::Here(local, key) => {
+                let opened = local.streams.borrow_mut().opened(key);
+                let Some(opened) = opened else {
+                    local.wait_for_stream(key, Side::Reader, cx.waker());
+                    return Poll::Pending;
+                };
+                Poll::Ready(opened)
+            }
+        }
+    }
+}
+
+impl Local {
+    /// Has whoever polls with `waker` woken when there is something new for a direction.
+    fn wait_for_stream(&self, key: Key, side: Side, waker: &Waker) {
+        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
+        let waiter = self.waiter(waker);
+        let earlier = self.streams.borrow_mut().wait(key, side, waiter);
+        drop(earlier);
+    }
+
+    /// Wakes those for whom something has come.
+    pub(crate) fn wake_streams(&self) {
+        loop {
+            let away = self.streams.borrow_mut().pumped.pop();
+            let Some(away) = away else { break };
+            self.pump_stream(&away);
+        }
+        loop {
+            let waiter = self.streams.borrow_mut().woken.pop();
+            let Some(waiter) = waiter else { return };
+            self.wake(waiter);
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! The table of streams, and what applications do to a half in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::stream::{
+    CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
+};
+use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
+use petasos_endpoint::{CallId, RequestHandle, SessionId};
+
+use super::away::Away;
+use super::piece::Piece;
+use super::seat::Seats;
+use crate::channels::Lease;
+use crate::local::Waiter;
+
+/// Names a stream in its loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub(crate) place: u32,
+    pub(crate) generation: u32,
+}
+
+/// A direction, as the application sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What comes.
+    Reader,
+    /// What goes.
+    Writer,
+}
+
+/// How messages of a stream are to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(super) native: bool,
+    /// What long messages are compressed with (R8).
+    pub(super) codec: Codec,
+    /// What a segment may have, its head and its record's head included.
+    pub(super) bytes_max: usize,
+    /// What a received message may become when it is unpacked.
+    pub(super) unpacked_bytes_max: usize,
+}
+
+/// What an application is told.
+pub(crate) enum Event {
+    Head(Metadata),
+    Message(Coded<Piece>),
+    End(Result<Metadata, Status>),
+}
+
+/// What an application has of a direction.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) is_held: bool,
+    pub(super) waiter: Waiter,
+    /// Its mailbox, if it is used on another thread.
+    pub(super) away: Option<Arc<Away>>,
+}
+
+/// A call that waits for its session.
+pub(super) struct Queued {
+    pub(super) metadata: Metadata,
+    pub(super) trace: Option<TraceContext>,
+    pub(super) deadline: Time,
+    /// What its messages are to be compressed with, if the server speaks it.
+    pub(super) codec: Codec,
+    /// What it has asked its channel for, and under which tag.
+    pub(super) ask: u32,
+    tag: u32,
+}
+
+impl Queued {
+    pub(super) const NONE: Queued =
+        Queued::new(Metadata::new(), None, Time::NEVER, Codec::IDENTITY);
+
+    pub(super) const fn new(
+        metadata: Metadata,
+        trace: Option<TraceContext>,
+        deadline: Time,
+        codec: Codec,
+    ) -> Queued {
+        Queued { metadata, trace, deadline, codec, ask: 0, tag: 0 }
+    }
+}
+
+/// A call's half.
+pub(super) struct Caller {
+    pub(super) stream: CallerStream<Piece>,
+    pub(super) session: SessionId,
+    /// Its seat in the session, until it is over.
+    pub(super) lease: Option<Lease>,
+    /// The method's number in the session.
+    pub(super) method: u16,
+    pub(super) form: Form,
+    /// The exchanges under way.
+    pub(super) calls: [Option<CallId>; 2],
+    /// Tells answers to exchanges that were cancelled from others.
+    pub(super) epoch: u32,
+    /// How the call ended, once that is known.
+    pub(super) code: Option<Code>,
+}
+
+/// A handler's half.
+pub(super) struct Server {
+    pub(super) stream: ServerStream<Piece, RequestHandle>,
+    pub(super) session: (u32, u32),
+    /// Its number in the session, which does not know it any more if this is 0.
+    pub(super) number: u32,
+    /// The method's index in the loop.
+    pub(super) kind: u32,
+    pub(super) form: Form,
+    /// The handler's slot, while it runs.
+    pub(super) slot: Option<u32>,
+    pub(super) has_begun: bool,
+    /// For the end, from a sender that is gone.
+    pub(super) trailers: Metadata,
+    /// What a handler came to some of whose messages are still in its sender's mailbox.
+    pub(super) ending: Option<Result<(), Status>>,
+    /// Why the handler can say and hear nothing any more.
+    pub(super) over: Option<Status>,
+}
+
+pub(super) enum Half {
+    Free,
+    Queued(Box<Queued>),
+    /// It never had a session.
+    Failed(Status),
+    Caller(Box<Caller>),
+    Server(Box<Server>),
+}
+
+pub(super) struct Entry {
+    pub(super) generation: u32,
+    is_dirty: bool,
+    pub(super) half: Half,
+    pub(super) reader: End,
+    pub(super) writer: End,
+}
+
+/// The streams of a session that this loop serves.
+pub(super) struct Served {
+    pub(super) generation: u32,
+    pub(super) streams: SessionStreams<u32>,
+}
+
+/// The streams of a loop.
+#[derive(Default)]
+pub struct Streams {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Halves that may have something to send.
+    dirty: Vec<u32>,
+    spare: Vec<u32>,
+    /// Exchanges that nobody wants any more.
+    pub(super) cancels: Vec<CallId>,
+    /// Calls without a session, by the tags of what they have asked for.
+    pub(super) asks: HashMap<u32, u32>,
+    tags: u32,
+    /// Calls whose times are not kept yet.
+    pub(super) fresh: Vec<(Key, Time)>,
+    pub(super) seats: Seats,
+    /// By the session's index at the server.
+    pub(super) served: Vec<Option<Served>>,
+    /// Handlers' halves that are not over.
+    pub(super) handlers: u32,
+    /// Whether a sweep is to come: one at a time.
+    pub(super) is_swept: bool,
+    /// Handlers' halves whose sessions are gone.
+    pub(super) orphans: Vec<u32>,
+    /// Who is to be woken when nothing is borrowed.
+    pub(super) woken: Vec<Waiter>,
+    /// Mailboxes that something has come for, or that have room.
+    pub(super) pumped: Vec<Arc<Away>>,
+    /// Messages that could not be read (R13).
+    pub(super) malformed: u64,
+    epochs: u32,
+}
+
+impl Streams {
+    /// Whether something has been asked for that `turn` has not looked at.
+    pub(crate) fn has_news(&self) -> bool {
+        let nothing = self.dirty.is_empty() && self.cancels.is_empty();
+        !(nothing && self.woken.is_empty() && self.pumped.is_empty())
+    }
+
+    pub(super) fn take_dirty(&mut self) -> Vec<u32> {
+        core::mem::replace(&mut self.dirty, core::mem::take(&mut self.spare))
+    }
+
+    pub(super) fn give_dirty(&mut self, list: Vec<u32>) {
+        self.spare = list;
+    }
+
+    /// Adds a half, whose directions the application holds, or does not yet.
+    pub(super) fn add(&mut self, half: Half, is_held: bool) -> Key {
+        let held = || End { is_held, ..End::default() };
+        if let Some(place) = self.free.pop() {
+            let entry = &mut self.entries[place as usize];
+            (entry.half, entry.reader, entry.writer) = (half, held(), held());
+            return Key { place, generation: entry.generation };
+        }
+        let place = u32::try_from(self.entries.len()).expect("streams are counted in 32 bits");
+        let (reader, writer) = (held(), held());
+        self.entries.push(Entry { generation: 0, is_dirty: false, half, reader, writer });
+        Key { place, generation: 0 }
+    }
+
+    pub(super) fn halves(&self) -> impl Iterator<Item = &Half> {
+        self.entries.iter().map(|entry| &entry.half)
+    }
+
+    pub(super) fn at(&mut self, place: u32) -> &mut Entry {
+        &mut self.entries[place as usize]
+    }
+
+    pub(super) fn get(&mut self, key: Key) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(key.place as usize)?;
+        (entry.generation == key.generation).then_some(entry)
+    }
+
+    pub(super) fn caller(&mut self, place: u32) -> Option<&mut Caller> {
+        match &mut self.at(place).half {
+            Half::Caller(caller) => Some(caller),
+            _ => None,
+        }
+    }
+
+    pub(super) fn server(&mut self, place: u32) -> Option<&mut Server> {
+        match &mut self.at(place).half {
+            Half::Server(server) => Some(server),
+            _ => None,
+        }
+    }
+
+    /// The half in a place may have something to send.
+    pub(super) fn mark(&mut self, place: u32) {
+        let entry = &mut self.entries[place as usize];
+        if !core::mem::replace(&mut entry.is_dirty, true) {
+            self.dirty.push(place);
+        }
+    }
+
+    /// The half in a place is about to be asked what it has to send.
+    pub(super) fn unmark(&mut self, place: u32) {
+        self.entries[place as usize].is_dirty = false;
+    }
+
+    /// There is something new for both directions.
+    pub(super) fn wake_later(&mut self, place: u32) {
+        self.wake_reader_later(place);
+        self.wake_writer_later(place);
+    }
+
+    pub(super) fn wake_reader_later(&mut self, place: u32) {
+        self.wake_side_later(place, Side::Reader);
+    }
+
+    pub(super) fn wake_writer_later(&mut self, place: u32) {
+        self.wake_side_later(place, Side::Writer);
+    }
+
+    fn wake_side_later(&mut self, place: u32, side: Side) {
+        let end = self.entries[place as usize].end(side);
+        if let Some(away) = &end.away {
+            self.pumped.push(away.clone());
+        } else if !matches!(end.waiter, Waiter::Nobody) {
+            self.woken.push(core::mem::take(&mut end.waiter));
+        }
+    }
+
+    /// A direction is used on another thread from now on.
+    pub(super) fn attach(&mut self, key: Key, side: Side, away: Arc<Away>) {
+        if let Some(entry) = self.get(key) {
+            entry.end(side).away = Some(away);
+        }
+    }
+
+    /// The mailboxes of all directions that are used on other threads.
+    pub(super) fn all_away(&mut self) -> Vec<Arc<Away>> {
+        let ends = self.entries.iter_mut().flat_map(|entry| [&mut entry.reader, &mut entry.writer]);
+        ends.filter_map(|end| end.away.take()).collect()
+    }
+
+    /// Notes who waits for a direction; who did before is given back.
+    pub(super) fn wait(&mut self, key: Key, side: Side, waiter: Waiter) -> Waiter {
+        let Some(entry) = self.get(key) else { return waiter };
+        core::mem::replace(&mut entry.end(side).waiter, waiter)
+    }
+
+    pub(super) fn key(&self, place: u32) -> Key {
+        Key { place, generation: self.entries[place as usize].generation }
+    }
+
+    /// A tag for an ask.
+    pub(super) fn next_tag(&mut self) -> u32 {
+        self.tags = self.tags.wrapping_add(1);
+        self.tags
+    }
+
+    /// Adds a call that has asked for a session under a tag.
+    pub(super) fn enqueue(&mut self, queued: Queued, tag: u32) -> Key {
+        let deadline = queued.deadline;
+        let key = self.add(Half::Queued(Box::new(Queued { tag, ..queued })), true);
+        self.asks.insert(tag, key.place);
+        if deadline != Time::NEVER {
+            self.fresh.push((key, deadline));
+        }
+        key
+    }
+
+    /// What a call that was added has become; nothing while it waits.
+    pub(super) fn opened(&mut self, key: Key) -> Option<Result<Form, Status>> {
+        let Some(entry) = self.get(key) else { return Some(Err(gone())) };
+        match &entry.half {
+            Half::Caller(caller) => Some(Ok(caller.form)),
+            Half::Failed(status) => Some(Err(status.clone())),
+            _ => None,
+        }
+    }
+
+    /// A message could not be read: the stream ends with `status` (R13).
+    pub(super) fn refuse(&mut self, key: Key, status: &Status) {
+        self.malformed += u64::from(status.code() == Code::Internal);
+        match self.get(key).map(|entry| &mut entry.half) {
+            Some(Half::Caller(_)) => {
+                let _ = self.give_up(key.place, status.clone());
+            }
+            Some(Half::Server(server)) => {
+                server.stream.abort(status.clone());
+                server.over.get_or_insert(status.clone());
+                self.mark(key.place);
+            }
+            _ => {}
+        }
+    }
+
+    /// What comes next, if it has come.
+    pub(super) fn next(&mut self, key: Key) -> Option<Event> {
+        let Some(entry) = self.get(key) else { return Some(Event::End(Err(gone()))) };
+        let event = match &mut entry.half {
+            Half::Caller(caller) => match caller.stream.poll_event()? {
+                CallerEvent::Head(metadata) => Event::Head(metadata),
+                CallerEvent::Message(message) => Event::Message(message),
+                CallerEvent::End(status) if status.code() == Code::Ok => {
+                    Event::End(Ok(status.metadata().clone()))
+                }
+                CallerEvent::End(status) => Event::End(Err(status)),
+            },
+            Half::Server(server) => match server.stream.poll_event() {
+                Some(ServerEvent::Message(message)) => Event::Message(message),
+                Some(ServerEvent::Closed) => Event::End(Ok(Metadata::new())),
+                _ => Event::End(Err(server.over.clone()?)),
+            },
+            Half::Queued(_) => return None,
+            Half::Failed(status) => Event::End(Err(status.clone())),
+            Half::Free => unreachable!("a place that is held is not free"),
+        };
+        if matches!(event, Event::Message(_)) {
+            self.mark(key.place);
+        }
+        Some(event)
+    }
+
+    /// Whether another message may be sent; none if that has to be waited for.
+    pub(super) fn room(&mut self, key: Key) -> Option<Result<(), Status>> {
+        let Some(entry) = self.get(key) else { return Some(Err(gone())) };
+        match &mut entry.half {
+            Half::Caller(caller) if caller.stream.can_send() => Some(Ok(())),
+            Half::Caller(caller) if caller.stream.is_open() => None,
+            Half::Caller(caller) => Some(Err(caller.refusal())),
+            Half::Server(server) if server.stream.can_send() => Some(Ok(())),
+            Half::Server(server) => server.over.clone().map(Err),
+            Half::Queued(_) => None,
+            Half::Failed(status) => Some(Err(status.clone())),
+            Half::Free => unreachable!("a place that is held is not free"),
+        }
+    }
+
+    /// Sends a message, for which there was room.
+    pub(super) fn send(&mut self, key: Key, message: Coded<Piece>) {
+        match self.get(key).map(|entry| &mut entry.half) {
+            Some(Half::Caller(caller)) => caller.stream.send(message),
+            Some(Half::Server(server)) => server.stream.send(message),
+            _ => return,
+        }
+        self.mark(key.place);
+    }
+
+    /// A server's initial metadata.
+    pub(super) fn head(&mut self, key: Key, metadata: Metadata) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
+            server.stream.head(metadata);
+            self.mark(key.place);
+        }
+    }
+
+    /// A server's trailing metadata.
+    pub(super) fn trailers(&mut self, key: Key, metadata: Metadata) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
+            server.trailers = metadata;
+        }
+    }
+
+    /// The application has no more to do with a direction. Who waited for it is given back, to be
+    /// dropped when nothing is borrowed, and an ask that is to be withdrawn.
+    pub(super) fn leave(&mut self, key: Key, side: Side) -> (Waiter, Option<u32>) {
+        let Some(entry) = self.get(key) else { return (Waiter::Nobody, None) };
+        let end = entry.end(side);
+        end.is_held = false;
+        end.away = None;
+        let waiter = core::mem::take(&mut end.waiter);
+        let mut ask = None;
+        match (&mut entry.half, side) {
+            (Half::Caller(caller), Side::Writer) => caller.stream.close(),
+            (Half::Caller(caller), Side::Reader) if caller.code.is_some() => {}
+            (_, Side::Reader) => {
+                ask = self.give_up(key.place, Status::cancelled("the call was given up"));
+            }
+            _ => {}
+        }
+        self.mark(key.place);
+        self.free_if_over(key.place);
+        (waiter, ask)
+    }
+
+    /// Ends a call from this side. Gives the ask that is to be withdrawn.
+    #[must_use = "an ask that is not withdrawn waits on"]
+    pub(super) fn give_up(&mut self, place: u32, status: Status) -> Option<u32> {
+        let entry = &mut self.entries[place as usize];
+        match &mut entry.half {
+            Half::Caller(caller) => {
+                caller.code = Some(status.code());
+                caller.stream.reset(status);
+                self.cancel_calls(place);
+                self.mark(place);
+                None
+            }
+            half @ Half::Queued(_) => {
+                let earlier = core::mem::replace(half, Half::Failed(status));
+                let Half::Queued(queued) = earlier else { unreachable!("it was just matched") };
+                self.asks.remove(&queued.tag);
+                Some(queued.ask)
+            }
+            _ => None,
+        }
+    }
+
+    /// The exchanges under way are not wanted any more: their answers will mean nothing.
+    pub(super) fn cancel_calls(&mut self, place: u32) {
+        let epoch = self.next_epoch();
+        let caller = self.caller(place).expect("only calls have exchanges");
+        caller.epoch = epoch;
+        let calls = core::mem::take(&mut caller.calls);
+        self.cancels.extend(calls.into_iter().flatten());
+    }
+
+    /// What tells answers apart that come to the same place.
+    pub(super) fn next_epoch(&mut self) -> u32 {
+        self.epochs = self.epochs.wrapping_add(1) & (u32::MAX >> 1);
+        self.epochs
+    }
+
+    /// Makes a place free again if nobody refers to it.
+    pub(super) fn free_if_over(&mut self, place: u32) {
+        let entry = &mut self.entries[place as usize];
+        let is_over = match &entry.half {
+            Half::Free => return,
+            Half::Queued(_) => false,
+            Half::Failed(_) => true,
+            Half::Caller(caller) => caller.stream.is_over() && caller.lease.is_none(),
+            Half::Server(server) => server.number == 0 && server.slot.is_none(),
+        };
+        if is_over && !entry.reader.is_held && !entry.writer.is_held {
+            entry.half = Half::Free;
+            entry.generation = entry.generation.wrapping_add(1);
+            self.free.push(place);
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn end(&mut self, side: Side) -> &mut End {
+        match side {
+            Side::Reader => &mut self.reader,
+            Side::Writer => &mut self.writer,
+        }
+    }
+}
+
+/// A loop that has ended.
+pub(super) fn gone() -> Status {
+    Status::unavailable("the loop of the call is gone")
+}

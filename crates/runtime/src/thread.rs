@@ -1,0 +1,81 @@
+//! Loops on threads of their own.
+
+use core::time::Duration;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, Weak, mpsc};
+
+use super::shared::{Letter, Shared};
+use super::{LoopConfig, LoopError, Runtime, Security};
+
+/// A thread that turns a loop for as long as somebody has this.
+pub struct LoopThread {
+    home: Arc<Shared>,
+}
+
+/// The threads that channels of the process share: of those that need IPv4 only, and of others.
+static SHARED: Mutex<[Weak<LoopThread>; 2]> = Mutex::new([Weak::new(), Weak::new()]);
+
+impl LoopThread {
+    /// The thread of channels that are made where there is no loop; with `is_ipv6` it reaches both
+    /// families, where there are both.
+    pub fn shared(is_ipv6: bool) -> Result<Arc<LoopThread>, LoopError> {
+        let mut threads = SHARED.lock().expect("nothing panics under the lock");
+        let slot = &mut threads[usize::from(is_ipv6)];
+        if let Some(thread) = slot.upgrade().filter(|thread| !thread.home.is_closed()) {
+            return Ok(thread);
+        }
+        let thread = Arc::new(LoopThread::start(is_ipv6, &Security::default())?);
+        *slot = Arc::downgrade(&thread);
+        Ok(thread)
+    }
+
+    /// A thread of one channel's own, which is secured in a way of its own.
+    pub fn own(is_ipv6: bool, security: Security) -> Result<Arc<LoopThread>, LoopError> {
+        Ok(Arc::new(LoopThread::start(is_ipv6, &security)?))
+    }
+
+    fn start(is_ipv6: bool, security: &Security) -> Result<LoopThread, LoopError> {
+        match LoopThread::start_at(is_ipv6, security.clone()) {
+            // Without IPv6, those servers are reached that have an address of IPv4.
+            Err(LoopError::Sockets(_)) if is_ipv6 => LoopThread::start_at(false, security.clone()),
+            started => started,
+        }
+    }
+
+    fn start_at(is_ipv6: bool, security: Security) -> Result<LoopThread, LoopError> {
+        let (tell, told) = mpsc::channel();
+        // Any address of IPv6 reaches IPv4 as well.
+        let ip = is_ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        let config = LoopConfig { ip, security, ..LoopConfig::default() };
+        let run = move || match Runtime::start(config) {
+            Ok(home) => {
+                // Whoever started the thread waits for this.
+                let _ = tell.send(Ok(home.shared().clone()));
+                home.block_on(home.stopped());
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        };
+        let thread = std::thread::Builder::new().name("petasos-calls".into());
+        thread.spawn(run).map_err(LoopError::Thread)?;
+        let home = told.recv().expect("the thread says how it begins")?;
+        Ok(LoopThread { home })
+    }
+
+    /// Its loop.
+    pub fn home(&self) -> &Arc<Shared> {
+        &self.home
+    }
+}
+
+impl core::fmt::Debug for LoopThread {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LoopThread").finish_non_exhaustive()
+    }
+}
+
+impl Drop for LoopThread {
+    fn drop(&mut self) {
+        // Not waited for: this may be the thread itself, or one that must not block.
+        self.home.post(Letter::Stop { grace: Duration::ZERO });
+    }
+}

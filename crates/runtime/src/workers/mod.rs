@@ -1,0 +1,225 @@
+//! Where handlers run that block or compute: a Tokio runtime, or threads of the server's own.
+//!
+//! A handler on workers is a job; what awaits it in the loop is a [`Running`]. If that is dropped,
+//! the job is at its next await. What a job panics with goes on in whoever awaits it. A job that
+//! waits has no thread, so streams that stay open keep nobody else from running.
+//!
+//! Invariants: jobs that are not over are at most as many as configured; no code of the
+//! application's runs under a lock, wakers included.
+
+mod threads;
+
+use core::future::{Future, poll_fn};
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use petasos_base::sync::{AtomicUsize, Ordering};
+use petasos_base::{Clock, Time};
+use petasos_call::Status;
+
+use petasos_rpc::current;
+use petasos_rpc::intercept::CallSpan;
+use threads::Threads;
+
+/// Polls a handler whose call has so much time left, outside of loops and workers.
+pub async fn with_time_left<F: Future + Unpin>(timeout: Duration, mut handler: F) {
+    let deadline = Clock::system().now() + timeout;
+    poll_fn(|cx| current::with_deadline(deadline, || Pin::new(&mut handler).poll(cx))).await;
+}
+
+/// There are as many jobs as there may be.
+#[derive(Debug)]
+pub struct Full;
+
+impl From<Full> for Status {
+    fn from(_: Full) -> Status {
+        Status::resource_exhausted("too many calls wait for the server's workers")
+    }
+}
+
+/// Where handlers run that block or compute, with a limit of how many.
+pub struct Workers {
+    place: Place,
+    /// Jobs that are not over.
+    jobs: Arc<AtomicUsize>,
+    jobs_max: usize,
+}
+
+enum Place {
+    #[cfg(feature = "tokio")]
+    Runtime(tokio::runtime::Handle),
+    Threads(Arc<Threads>),
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        match &self.place {
+            #[cfg(feature = "tokio")]
+            Place::Runtime(_) => {}
+            Place::Threads(threads) => threads.close(),
+        }
+    }
+}
+
+impl Workers {
+    /// Jobs on the runtime of this thread, if it has one, otherwise on `threads` new threads.
+    pub fn start(threads: usize, jobs_max: usize) -> io::Result<Workers> {
+        let jobs = Arc::default();
+        #[cfg(feature = "tokio")]
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            return Ok(Workers { place: Place::Runtime(runtime), jobs, jobs_max });
+        }
+        let shared = Arc::<Threads>::default();
+        // Threads that were started end with this if a later one cannot be.
+        let workers = Workers { place: Place::Threads(shared.clone()), jobs, jobs_max };
+        for number in 0..threads.max(1) {
+            let shared = shared.clone();
+            let thread = std::thread::Builder::new().name(format!("petasos-worker-{number}"));
+            thread.spawn(move || shared.work())?;
+        }
+        Ok(workers)
+    }
+
+    /// Runs the future that `make` gives, which is called only if there is room for another; what
+    /// comes of it is awaited in the loop. It is polled within a span, if there is one.
+    pub fn run<F>(
+        &self,
+        timeout: Option<Duration>,
+        span: CallSpan,
+        make: impl FnOnce() -> F,
+    ) -> Result<Running<F>, Full>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        // Relaxed: a count that guards nothing else.
+        if self.jobs.fetch_add(1, Ordering::Relaxed) >= self.jobs_max {
+            self.jobs.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full);
+        }
+        let count = Count(self.jobs.clone());
+        let deadline = timeout.map_or(Time::NEVER, |timeout| Clock::system().now() + timeout);
+        let shared = Arc::new(JobState::default());
+        let (state, future) = (shared.clone(), make());
+        let job = async move {
+            let _count = count;
+            let mut future = pin!(future);
+            let mut poll = |cx: &mut Context<'_>| state.poll_job(deadline, future.as_mut(), cx);
+            poll_fn(|cx| span.around(|| poll(cx))).await;
+        };
+        match &self.place {
+            #[cfg(feature = "tokio")]
+            Place::Runtime(runtime) => drop(runtime.spawn(job)),
+            Place::Threads(threads) => threads.spawn(Box::pin(job)),
+        }
+        Ok(Running { shared })
+    }
+}
+
+/// Counts a job for as long as it lives.
+struct Count(Arc<AtomicUsize>);
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        // Relaxed: as above.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a job and who awaits it share.
+struct JobState<T> {
+    stage: Mutex<Stage<T>>,
+}
+
+enum Stage<T> {
+    Running {
+        worker: Option<Waker>,
+        awaiting: Option<Waker>,
+    },
+    Done(std::thread::Result<T>),
+    /// The result was taken, or nobody wants it.
+    Over,
+}
+
+impl<T> Default for JobState<T> {
+    fn default() -> JobState<T> {
+        JobState { stage: Mutex::new(Stage::Running { worker: None, awaiting: None }) }
+    }
+}
+
+impl<T> JobState<T> {
+    fn stage(&self) -> MutexGuard<'_, Stage<T>> {
+        self.stage.lock().expect("nothing panics under the lock")
+    }
+
+    fn poll_job<F: Future<Output = T>>(
+        &self,
+        deadline: Time,
+        future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let earlier = match &mut *self.stage() {
+            Stage::Running { worker, .. } => worker.replace(waker),
+            _ => return Poll::Ready(()),
+        };
+        drop(earlier);
+        match current::catch_with_deadline(deadline, || future.poll(cx)) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => self.finish(Ok(output)),
+            Err(panic) => self.finish(Err(panic)),
+        }
+    }
+
+    fn finish(&self, result: std::thread::Result<T>) -> Poll<()> {
+        let mut stage = self.stage();
+        if let Stage::Running { awaiting, worker } = &mut *stage {
+            let wakers = (awaiting.take(), worker.take());
+            *stage = Stage::Done(result);
+            drop(stage);
+            if let (Some(awaiting), _) = wakers {
+                awaiting.wake();
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+/// Awaits a job.
+pub struct Running<F: Future> {
+    shared: Arc<JobState<F::Output>>,
+}
+
+impl<F: Future> Future for Running<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let waker = cx.waker().clone();
+        let mut stage = self.shared.stage();
+        if let Stage::Running { awaiting, .. } = &mut *stage {
+            let earlier = awaiting.replace(waker);
+            drop(stage);
+            drop(earlier);
+            return Poll::Pending;
+        }
+        let earlier = core::mem::replace(&mut *stage, Stage::Over);
+        drop(stage);
+        match earlier {
+            Stage::Done(Ok(output)) => Poll::Ready(output),
+            Stage::Done(Err(panic)) => resume_unwind(panic),
+            _ => panic!("a job is not awaited once it is over"),
+        }
+    }
+}
+
+impl<F: Future> Drop for Running<F> {
+    fn drop(&mut self) {
+        let earlier = core::mem::replace(&mut *self.shared.stage(), Stage::Over);
+        if let Stage::Running { worker: Some(worker), .. } = earlier {
+            worker.wake();
+        }
+    }
+}
