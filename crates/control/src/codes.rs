@@ -32,6 +32,9 @@ pub enum RefuseCode {
     NotAuthorised,
     /// The server failed while it set the session up. The server's fault; a retry may succeed.
     Internal,
+    /// The client holds as many sessions as one peer may. The client's fault; a retry may succeed
+    /// once it has given some up.
+    QuotaUsedUp,
     /// A code that a later version defines. Take it for one that a retry does not help.
     Unknown(u8),
 }
@@ -39,7 +42,7 @@ pub enum RefuseCode {
 impl RefuseCode {
     /// Whether the same connect, under a new id, can succeed at this process later.
     pub const fn retry_may_succeed(self) -> bool {
-        matches!(self, RefuseCode::SessionsFull | RefuseCode::Internal)
+        matches!(self, RefuseCode::SessionsFull | RefuseCode::Internal | RefuseCode::QuotaUsedUp)
     }
 
     /// Who can do something about it.
@@ -47,7 +50,8 @@ impl RefuseCode {
         match self {
             RefuseCode::NoSuchEndpoint
             | RefuseCode::IncompatibleParameters
-            | RefuseCode::NotAuthorised => Fault::Client,
+            | RefuseCode::NotAuthorised
+            | RefuseCode::QuotaUsedUp => Fault::Client,
             RefuseCode::SessionsFull | RefuseCode::Draining => Fault::Nobody,
             RefuseCode::Internal | RefuseCode::Unknown(_) => Fault::Server,
         }
@@ -62,6 +66,7 @@ impl RefuseCode {
             RefuseCode::IncompatibleParameters => 4,
             RefuseCode::NotAuthorised => 5,
             RefuseCode::Internal => 6,
+            RefuseCode::QuotaUsedUp => 7,
             RefuseCode::Unknown(bits) => bits,
         }
     }
@@ -75,6 +80,7 @@ impl RefuseCode {
             4 => RefuseCode::IncompatibleParameters,
             5 => RefuseCode::NotAuthorised,
             6 => RefuseCode::Internal,
+            7 => RefuseCode::QuotaUsedUp,
             other => RefuseCode::Unknown(other),
         }
     }

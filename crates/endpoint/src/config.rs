@@ -25,6 +25,9 @@ pub struct EndpointConfig {
     pub session: SessionConfig,
     /// Client and server sessions each; more are refused.
     pub sessions_max: u32,
+    /// Server sessions of one peer: of one address (for IPv6, one /64) and, over TLS, of one name.
+    /// More are refused, so that others find room.
+    pub sessions_per_peer_max: u32,
     /// Calls that wait for a slot of their session; more are refused.
     pub backlog_max: u32,
     /// Bytes of requests in progress, queued ones included; more are refused. Requests of up to 488
@@ -56,6 +59,7 @@ impl Default for EndpointConfig {
             congestion: None,
             session: SessionConfig::default(),
             sessions_max: 65_536,
+            sessions_per_peer_max: 32_768,
             backlog_max: 65_536,
             request_bytes_in_flight_max: 1 << 30,
             optimisations: Optimisations::default(),

@@ -20,6 +20,8 @@ use crate::faults::Faults;
 use crate::handler::{Handler, RequestKey};
 use crate::hooks::Hooks;
 use crate::node::Outside;
+use crate::quota::SessionQuota;
+use crate::secure::identity;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::share::Half;
 use crate::stats::LoopStats;
@@ -74,6 +76,7 @@ pub(crate) struct Core<S> {
     /// Which sessions share the room of the receive queue.
     pub(crate) share: CreditShare<Half>,
     pub(crate) assemblies: Assemblies,
+    pub(crate) session_quota: SessionQuota,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) chores: Vec<Chore>,
@@ -115,6 +118,7 @@ impl<S> Core<S> {
             due: Vec::with_capacity(LISTED_SESSIONS),
             share: CreditShare::default(),
             assemblies: Assemblies::default(),
+            session_quota: SessionQuota::default(),
             request_bytes: 0,
             generation: 0,
             chores: Vec::new(),
@@ -211,6 +215,7 @@ impl<S> Core<S> {
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
         self.forget_assemblies(entry.from.address.ip(), entry.assembling);
+        self.session_quota.give(entry.from.control_ip, identity(entry.secure.as_deref()));
         self.tx.forget_session(index, true);
         if self.hooks.on_abandoned.is_some() {
             let (session, generation) = (index, entry.generation);

@@ -47,6 +47,7 @@ mod node;
 mod parameters;
 mod polling;
 mod protected;
+mod quota;
 mod receive;
 mod secure;
 mod sessions;

@@ -43,6 +43,11 @@ pub(crate) fn sealer(secure: &mut Option<Box<Secure>>) -> Option<&mut Sealer> {
     Some(&mut secure.as_mut()?.seal.as_mut()?.sealer)
 }
 
+/// Who the peer of a session is, if it was set up over TLS.
+pub(crate) fn identity(secure: Option<&Secure>) -> Option<&Identity> {
+    secure.map(|secure| &*secure.identity)
+}
+
 /// Whether a session's packets are sealed.
 #[inline]
 pub(crate) fn is_sealed(secure: Option<&Secure>) -> bool {
@@ -84,7 +89,7 @@ impl<S> Context<S> {
     pub fn served_peer(&self, (index, generation): (u32, u32)) -> Option<ServedPeer> {
         let entry = self.core.servers.get(index)?;
         let entry = Some(entry).filter(|entry| entry.generation == generation)?;
-        let ClientAddress { address, shared_memory } = *entry.from;
+        let ClientAddress { address, shared_memory, .. } = *entry.from;
         let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
         Some(ServedPeer { address, shared_memory, identity })
     }

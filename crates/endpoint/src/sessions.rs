@@ -1,6 +1,6 @@
 //! The endpoint's tables of sessions.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use petasos_base::{Time, prefetch_head};
 use petasos_control::ConnectParams;
@@ -144,6 +144,8 @@ pub(crate) struct ServerEntry {
 /// Where a client is.
 pub(crate) struct ClientAddress {
     pub(crate) address: SocketAddr,
+    /// The other end of its control connection.
+    pub(crate) control_ip: IpAddr,
     /// Whether its packets come through shared memory.
     pub(crate) shared_memory: bool,
 }

@@ -149,6 +149,13 @@ impl<S> Endpoint<S> {
         let (address, endpoint) = (self.data_address(), self.cx.core.outside.index());
         let preallocated = self.cx.core.config.optimisations.preallocated_responses;
         let mut granted = Err(RefuseCode::SessionsFull);
+        let identity = security.as_ref().map(|security| security.identity.clone());
+        let quota_max = self.cx.core.config.sessions_per_peer_max;
+        if !self.cx.core.session_quota.take(client_ip, identity.as_deref(), quota_max) {
+            self.io.release_route(route);
+            self.cx.core.stats.sessions_over_quota += 1;
+            return Err(RefuseCode::QuotaUsedUp);
+        }
         let inserted = self.cx.core.servers.insert_with(|index| {
             let role = SessionRole::Server;
             let server = SessionRef { role, endpoint, session: index, tag };
@@ -164,7 +171,11 @@ impl<S> Endpoint<S> {
             }
             let secure = security.map(|security| security.keep(End::Server, tag, life, sealed));
             let secure = secure.map(Box::new);
-            let from = Box::new(ClientAddress { address: client, shared_memory: beside });
+            let from = Box::new(ClientAddress {
+                address: client,
+                control_ip: client_ip,
+                shared_memory: beside,
+            });
             let (dirty, pulled_in, pulled, pulled_to) = (false, 0, 0, (0, 0));
             Some(ServerEntry {
                 generation,
@@ -184,6 +195,7 @@ impl<S> Endpoint<S> {
             })
         });
         if inserted.is_none() {
+            self.cx.core.session_quota.give(client_ip, identity.as_deref());
             self.io.release_route(route);
         }
         granted

@@ -38,6 +38,9 @@ petasos_base::counters! {
         wrong_origin,
         /// Sessions refused since their client named another host's address for packets (C20).
         foreign_addresses,
+        /// Sessions refused since their peer held as many as one may
+        /// ([`EndpointConfig::sessions_per_peer_max`](crate::EndpointConfig)).
+        sessions_over_quota,
         /// Received packets dropped on purpose.
         injected_losses,
         /// Queued packets that were void when their turn came: the call was over.

@@ -64,7 +64,8 @@ fn c9_connect_reply() {
         RefuseCode::IncompatibleParameters,
         RefuseCode::NotAuthorised,
         RefuseCode::Internal,
-        RefuseCode::Unknown(7),
+        RefuseCode::QuotaUsedUp,
+        RefuseCode::Unknown(8),
     ];
     for (code, bits) in codes.into_iter().zip(1..) {
         assert_golden(
