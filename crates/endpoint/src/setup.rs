@@ -130,6 +130,28 @@ impl<S> Endpoint<S> {
         if self.cx.core.draining {
             return Err(RefuseCode::Draining);
         }
+        let identity = security.as_ref().map(|security| security.identity.clone());
+        let core = &mut self.cx.core;
+        let sessions_max = core.config.sessions_per_peer_max;
+        if !core.session_quota.take(client_ip, identity.as_deref(), sessions_max) {
+            core.stats.sessions_over_quota += 1;
+            return Err(RefuseCode::QuotaUsedUp);
+        }
+        let granted = self.accept_counted(offer, client_ip, peer, security);
+        if granted.is_err() {
+            self.cx.core.session_quota.give(client_ip, identity.as_deref());
+        }
+        granted
+    }
+
+    /// Grants a session that counts for its peer already.
+    fn accept_counted(
+        &mut self,
+        offer: &ConnectParams,
+        client_ip: IpAddr,
+        peer: Option<PeerId>,
+        security: Option<SessionSecurity>,
+    ) -> Result<AcceptParams, RefuseCode> {
         let client = SocketAddr::new(offer.address.ip.unwrap_or(client_ip), offer.address.port);
         let local = offer.local.map(|offer| offer.name);
         let (route, beside) = self
@@ -149,13 +171,6 @@ impl<S> Endpoint<S> {
         let (address, endpoint) = (self.data_address(), self.cx.core.outside.index());
         let preallocated = self.cx.core.config.optimisations.preallocated_responses;
         let mut granted = Err(RefuseCode::SessionsFull);
-        let identity = security.as_ref().map(|security| security.identity.clone());
-        let quota_max = self.cx.core.config.sessions_per_peer_max;
-        if !self.cx.core.session_quota.take(client_ip, identity.as_deref(), quota_max) {
-            self.io.release_route(route);
-            self.cx.core.stats.sessions_over_quota += 1;
-            return Err(RefuseCode::QuotaUsedUp);
-        }
         let inserted = self.cx.core.servers.insert_with(|index| {
             let role = SessionRole::Server;
             let server = SessionRef { role, endpoint, session: index, tag };
@@ -195,7 +210,6 @@ impl<S> Endpoint<S> {
             })
         });
         if inserted.is_none() {
-            self.cx.core.session_quota.give(client_ip, identity.as_deref());
             self.io.release_route(route);
         }
         granted

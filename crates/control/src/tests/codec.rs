@@ -137,8 +137,8 @@ fn c9_a_grant_is_the_lesser_of_both_sides() {
 #[test]
 fn c9_refuse_codes_say_whether_a_retry_is_of_use() {
     let useful: Vec<_> =
-        (1..=7).filter(|&bits| RefuseCode::from_bits(bits).retry_may_succeed()).collect();
-    assert_eq!(useful, [2, 6]);
+        (1..=8).filter(|&bits| RefuseCode::from_bits(bits).retry_may_succeed()).collect();
+    assert_eq!(useful, [2, 6, 7]);
     assert_eq!(RefuseCode::NotAuthorised.fault(), Fault::Client);
     assert_eq!(RefuseCode::Draining.fault(), Fault::Nobody);
     assert_eq!(RefuseCode::Internal.fault(), Fault::Server);
