@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -69,6 +71,27 @@ fn running_the_loop_between_does_not_deafen_its_descriptor() {
     assert!(is_readable(&descriptor), "there is mail");
     endpoint.run_ready(64);
     drop(waiting);
+}
+
+/// Each would have every endpoint look through all of its sessions.
+#[test]
+fn issue_10_strangers_that_come_and_go_wake_no_endpoint() {
+    let _watchdog = watchdog("strangers");
+    let node = node(Some(localhost()));
+    let address = node.local_address().expect("it listens");
+    let config = EndpointConfig { polling: Polling::External, ..EndpointConfig::default() };
+    let mut endpoint = endpoint_at(localhost(), config, 0usize);
+    endpoint.register(ECHO, echo);
+    endpoint.attach(&node).expect("the node runs");
+    let descriptor = endpoint.descriptor().expect("descriptors");
+    endpoint.run_ready(64);
+    for _ in 0..20 {
+        let mut stranger = TcpStream::connect(address).expect("it listens");
+        stranger.write_all(&[0xff; 64]).expect("it takes bytes");
+        // The node has ended the connection once it closes its side.
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    assert!(!is_readable(&descriptor), "nobody has asked this endpoint for anything");
 }
 
 #[test]

@@ -413,7 +413,11 @@ impl Control {
         for id in ids {
             self.fail_attempt(id, error.clone());
         }
-        for member in self.shared.members().list.iter().flatten() {
+        // Strangers that come and go wake no endpoint.
+        let link = &self.links[&number];
+        let members = self.shared.members();
+        let concerned = (0..).zip(&members.list).filter(|(index, _)| link.concerns(*index));
+        for member in concerned.filter_map(|(_, member)| member.as_ref()) {
             // An endpoint that is gone need not be told.
             let _ = member.mailbox.post(Mail::PeerLost { link: number, error: error.clone() });
         }

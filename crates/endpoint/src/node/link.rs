@@ -50,6 +50,8 @@ pub(super) struct Link {
     pub(super) orphans: Vec<u64>,
     /// Disconnects that wait to be sent.
     pub(super) disconnects: VecDeque<SessionRef>,
+    /// Endpoints that the peer has asked for sessions.
+    asked: Vec<u16>,
     /// Which endpoints ask for nothing local.
     pub(super) without_rings: WithoutRings,
     /// Whether the end of the connection has been dealt with.
@@ -99,12 +101,26 @@ impl Link {
             waiting: VecDeque::new(),
             orphans: Vec::new(),
             disconnects: VecDeque::new(),
+            asked: Vec::new(),
             without_rings: WithoutRings::default(),
             ended: false,
             close_at: Time::NEVER,
             at_end_of_stream: false,
             write_shut: false,
         }
+    }
+
+    /// Notes that the peer has asked `endpoint` for a session.
+    pub(super) fn note_asked(&mut self, endpoint: u16) {
+        if !self.asked.contains(&endpoint) {
+            self.asked.push(endpoint);
+        }
+    }
+
+    /// Whether `endpoint` may have sessions that end with the link. Where this process dialled, all
+    /// may.
+    pub(super) fn concerns(&self, endpoint: u16) -> bool {
+        self.server.is_some() || self.asked.contains(&endpoint)
     }
 
     /// Small messages should leave at once. Best effort: the protocol works without it.

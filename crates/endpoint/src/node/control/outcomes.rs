@@ -42,6 +42,9 @@ impl Control {
             let mail = Mail::Asked { link: number, id, params, client_ip, security };
             index.filter(|_| member.is_some_and(|member| member.mailbox.post(mail).is_ok()))
         };
+        if let (Some(index), Some(link)) = (posted, self.links.get_mut(&number)) {
+            link.note_asked(index);
+        }
         match (posted, target) {
             (Some(index), Target::Any) => self.cursor = usize::from(index) + 1,
             (Some(_), Target::Index(_)) => {}
