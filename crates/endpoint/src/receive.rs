@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::{Payload, Request, RequestHandle, RequestKey};
 use crate::protected::handle_protected;
-use crate::secure::{is_sealed, sealer};
+use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
 use crate::share::Half;
 
@@ -161,17 +161,15 @@ fn handle_any<S>(
 }
 
 impl<S> Core<S> {
-    /// Whether `packet` names a session in the clear whose packets come from elsewhere (W32). One
-    /// that is being set up takes none in any case.
+    /// Whether `packet` names a session whose packets come from elsewhere (W32). One that is being
+    /// set up takes none in any case.
     fn is_misled(&self, packet: &Packet<'_>, origin: Origin) -> bool {
         let at = packet.session();
-        let session = match packet.from_server() {
-            true => self.clients.get(at).map(|entry| (entry.origin, &entry.secure)),
-            false => self.servers.get(at).map(|entry| (entry.origin, &entry.secure)),
+        let of = match packet.from_server() {
+            true => self.clients.get(at).map(|entry| entry.origin),
+            false => self.servers.get(at).map(|entry| entry.origin),
         };
-        session.is_some_and(|(of, secure)| {
-            of != origin && of != Origin::UNTOLD && !is_sealed(secure.as_deref())
-        })
+        of.is_some_and(|of| of != origin && of != Origin::UNTOLD)
     }
 }
 

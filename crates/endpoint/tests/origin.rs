@@ -3,13 +3,15 @@
 
 mod common;
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use common::*;
 use petasos_control::AcceptParams;
 use petasos_endpoint::{
-    Backend, Clock, Endpoint, EndpointConfig, LocalConfig, LocalIo, RefuseCode, SessionId,
-    SessionOffer,
+    Backend, Cipher, Clock, Endpoint, EndpointConfig, Identity, LocalConfig, LocalIo, RefuseCode,
+    SessionId, SessionOffer, SessionSecret, SessionSecurity,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_wire::{Header, Kind};
@@ -110,6 +112,36 @@ fn w32_a_session_over_the_network_hears_its_peers_address_only() {
     world.echoes();
     assert_eq!(world.client.stats().event_loop.wrong_origin, 1);
     assert_eq!(*world.server.state(), 1);
+}
+
+/// What TLS would give both ends.
+fn security() -> SessionSecurity {
+    let identity = Identity { names: vec!["peer.test".to_owned()], certificate: Vec::new() };
+    let secret = SessionSecret::new(Cipher::Aes128Gcm, [1; 32]);
+    SessionSecurity { identity: Arc::new(identity), secret }
+}
+
+/// Its peer could ask from one port, and have the answers sent to another, of somebody else behind
+/// the same address.
+#[test]
+fn w32_a_sealed_session_sends_nothing_to_a_port_that_it_has_not_heard_from() {
+    let mut world = World::new(without_rings);
+    let to = world.server.local_address();
+    let offer = world.client.open_secured(to, None).expect("it is there").expect("there is room");
+    let mut aimed = offer.params;
+    aimed.address.port = world.stranger.local_addr().expect("it is bound").port();
+    let granted = world.server.accept_secured(&aimed, localhost(), None, Some(security()));
+    let granted = granted.expect("any port of the own address may be named");
+    let ready = world.client.establish_secured(&offer, &granted, localhost(), Some(security()));
+    assert!(ready.expect("there is a way"));
+    start(&mut world.client, offer.session, ECHO, 7);
+    world.turn();
+    world.stranger.set_nonblocking(true).expect("a socket can be asked");
+    let heard = world.stranger.recv(&mut [0; 2048]).map_err(|error| error.kind());
+    assert_eq!(heard, Err(ErrorKind::WouldBlock), "nothing was aimed at the stranger");
+    assert!(world.server.stats().event_loop.wrong_origin > 0);
+    assert_eq!(*world.server.state(), 0, "the handler has not run");
+    world.echoes();
 }
 
 #[test]
