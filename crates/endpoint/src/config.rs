@@ -28,6 +28,9 @@ pub struct EndpointConfig {
     /// Server sessions of one peer: of one address (for IPv6, one /64) and, over TLS, of one name.
     /// More are refused, so that others find room.
     pub sessions_per_peer_max: u32,
+    /// Requests of one peer whose handlers have not answered yet: the slots of all its sessions
+    /// together. Sessions that would bring more are refused.
+    pub requests_per_peer_max: u32,
     /// Calls that wait for a slot of their session; more are refused.
     pub backlog_max: u32,
     /// Bytes of requests in progress, queued ones included; more are refused. Requests of up to 488
@@ -60,6 +63,7 @@ impl Default for EndpointConfig {
             session: SessionConfig::default(),
             sessions_max: 65_536,
             sessions_per_peer_max: 32_768,
+            requests_per_peer_max: 8 * 32_768,
             backlog_max: 65_536,
             request_bytes_in_flight_max: 1 << 30,
             optimisations: Optimisations::default(),

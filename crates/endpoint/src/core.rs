@@ -215,7 +215,8 @@ impl<S> Core<S> {
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
         self.forget_assemblies(entry.from.address.ip(), entry.assembling);
-        self.session_quota.give(entry.from.control_ip, identity(entry.secure.as_deref()));
+        let slots = entry.session.params().slots;
+        self.session_quota.give(entry.from.control_ip, identity(entry.secure.as_deref()), slots);
         self.tx.forget_session(index, true);
         if self.hooks.on_abandoned.is_some() {
             let (session, generation) = (index, entry.generation);

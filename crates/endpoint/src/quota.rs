@@ -1,4 +1,5 @@
-//! How many of an endpoint's server sessions one peer holds.
+//! How many of an endpoint's server sessions one peer holds, and how many slots in them: each slot
+//! can have a request whose handler has not answered yet.
 //!
 //! A peer is counted by the address of its control connection (for IPv6, its /64) and, over TLS, by
 //! its name as well: whichever is fuller decides. So neither many addresses with one certificate
@@ -21,37 +22,58 @@ enum Holder {
     Name(Vec<u8>),
 }
 
-/// Server sessions by their holders.
+/// What one peer may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerLimits {
+    pub(crate) sessions_max: u32,
+    /// Of all its sessions together: so many of its requests can wait for their handlers.
+    pub(crate) slots_max: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Held {
+    sessions: u32,
+    slots: u32,
+}
+
+/// Server sessions and their slots, by their holders.
 #[derive(Debug, Default)]
 pub(crate) struct SessionQuota {
-    held: HashMap<Holder, u32>,
+    held: HashMap<Holder, Held>,
 }
 
 impl SessionQuota {
-    /// Counts a session for the peer at `address`, unless it holds `sessions_max` already. Returns
-    /// whether it was counted.
+    /// Counts a session with `slots` for the peer at `address`, unless it would hold more than
+    /// `limits`. Returns whether it was counted.
     pub(crate) fn take(
         &mut self,
         address: IpAddr,
         identity: Option<&Identity>,
-        sessions_max: u32,
+        slots: u32,
+        limits: PeerLimits,
     ) -> bool {
-        let full = |holder| self.held.get(&holder).is_some_and(|held| *held >= sessions_max);
-        if sessions_max == 0 || holders(address, identity).any(full) {
+        let full = |holder| {
+            let held = self.held.get(&holder).copied().unwrap_or_default();
+            held.sessions >= limits.sessions_max || held.slots + slots > limits.slots_max
+        };
+        if holders(address, identity).any(full) {
             return false;
         }
         for holder in holders(address, identity) {
-            *self.held.entry(holder).or_default() += 1;
+            let held = self.held.entry(holder).or_default();
+            held.sessions += 1;
+            held.slots += slots;
         }
         true
     }
 
     /// Gives back what [`SessionQuota::take`] counted.
-    pub(crate) fn give(&mut self, address: IpAddr, identity: Option<&Identity>) {
+    pub(crate) fn give(&mut self, address: IpAddr, identity: Option<&Identity>, slots: u32) {
         for holder in holders(address, identity) {
             let held = self.held.get_mut(&holder).expect("a session is counted while it lives");
-            *held -= 1;
-            if *held == 0 {
+            held.sessions -= 1;
+            held.slots -= slots;
+            if held.sessions == 0 {
                 self.held.remove(&holder);
             }
         }
@@ -78,14 +100,26 @@ mod tests {
         text.parse().expect("it is an address")
     }
 
+    const LIMITS: PeerLimits = PeerLimits { sessions_max: 3, slots_max: 20 };
+
     #[test]
     fn an_address_holds_so_many_and_others_theirs() {
         let mut quota = SessionQuota::default();
-        assert!((0..3).all(|_| quota.take(ip("10.0.0.1"), None, 3)));
-        assert!(!quota.take(ip("10.0.0.1"), None, 3));
-        assert!(quota.take(ip("10.0.0.2"), None, 3));
-        quota.give(ip("10.0.0.1"), None);
-        assert!(quota.take(ip("10.0.0.1"), None, 3));
+        assert!((0..3).all(|_| quota.take(ip("10.0.0.1"), None, 1, LIMITS)));
+        assert!(!quota.take(ip("10.0.0.1"), None, 1, LIMITS));
+        assert!(quota.take(ip("10.0.0.2"), None, 1, LIMITS));
+        quota.give(ip("10.0.0.1"), None, 1);
+        assert!(quota.take(ip("10.0.0.1"), None, 1, LIMITS));
+    }
+
+    #[test]
+    fn slots_count_as_well() {
+        let mut quota = SessionQuota::default();
+        assert!(quota.take(ip("10.0.0.1"), None, 16, LIMITS));
+        assert!(!quota.take(ip("10.0.0.1"), None, 8, LIMITS));
+        assert!(quota.take(ip("10.0.0.1"), None, 4, LIMITS));
+        quota.give(ip("10.0.0.1"), None, 16);
+        assert!(quota.take(ip("10.0.0.1"), None, 8, LIMITS));
     }
 
     #[test]
@@ -93,10 +127,10 @@ mod tests {
         let mut quota = SessionQuota::default();
         let (alice, bob) = (named("alice"), named("bob"));
         for host in 1..=3 {
-            assert!(quota.take(ip(&format!("10.0.0.{host}")), Some(&alice), 3));
+            assert!(quota.take(ip(&format!("10.0.0.{host}")), Some(&alice), 1, LIMITS));
         }
-        assert!(!quota.take(ip("10.0.0.4"), Some(&alice), 3));
-        assert!(quota.take(ip("10.0.0.4"), Some(&bob), 3));
+        assert!(!quota.take(ip("10.0.0.4"), Some(&alice), 1, LIMITS));
+        assert!(quota.take(ip("10.0.0.4"), Some(&bob), 1, LIMITS));
     }
 
     #[test]
@@ -104,8 +138,8 @@ mod tests {
         let mut quota = SessionQuota::default();
         for host in 0..100 {
             let at = ip(&format!("2001:db8:{host}::1"));
-            assert!(quota.take(at, Some(&named("alice")), 3));
-            quota.give(at, Some(&named("alice")));
+            assert!(quota.take(at, Some(&named("alice")), 8, LIMITS));
+            quota.give(at, Some(&named("alice")), 8);
         }
         assert!(quota.held.is_empty());
     }

@@ -16,6 +16,7 @@ use crate::backend::{PeerAddress, Way};
 use crate::call::CallError;
 use crate::congestion;
 use crate::endpoint::Endpoint;
+use crate::quota::PeerLimits;
 use crate::secure::SessionSecurity;
 use crate::sessions::{
     ClientAddress, ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer,
@@ -132,14 +133,18 @@ impl<S> Endpoint<S> {
         }
         let identity = security.as_ref().map(|security| security.identity.clone());
         let core = &mut self.cx.core;
-        let sessions_max = core.config.sessions_per_peer_max;
-        if !core.session_quota.take(client_ip, identity.as_deref(), sessions_max) {
+        let slots = granted_slots(offer.slots, core.config.session.slots);
+        let limits = PeerLimits {
+            sessions_max: core.config.sessions_per_peer_max,
+            slots_max: core.config.requests_per_peer_max,
+        };
+        if !core.session_quota.take(client_ip, identity.as_deref(), slots, limits) {
             core.stats.sessions_over_quota += 1;
             return Err(RefuseCode::QuotaUsedUp);
         }
         let granted = self.accept_counted(offer, client_ip, peer, security);
         if granted.is_err() {
-            self.cx.core.session_quota.give(client_ip, identity.as_deref());
+            self.cx.core.session_quota.give(client_ip, identity.as_deref(), slots);
         }
         granted
     }
@@ -362,6 +367,11 @@ fn room_packets(way: Way, granted: &AcceptParams) -> u32 {
         Some(_) => petasos_wire::CREDITS_MAX,
         None => fitting(way.room_bytes, HEADER_BYTES + usize::from(granted.payload_bytes)),
     }
+}
+
+/// The slots that a session gets, if it is granted (C9).
+fn granted_slots(wanted: u8, slots_max: u32) -> u32 {
+    u32::from(wanted).min(slots_max).checked_ilog2().map_or(0, |log| 1 << log)
 }
 
 /// The credits of the set-up (W26): a packet for each slot, and what a train needs.
