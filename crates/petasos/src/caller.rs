@@ -26,12 +26,12 @@ use petasos_rpc::recode::Recode;
 #[cfg(feature = "grpc")]
 use petasos_rpc::request::with_traceparent;
 use petasos_rpc::request::{CallParts, Request, RequestParts as _, Response, request_tail};
-use petasos_rpc::settings::{CallSettings, ServiceDefaults, Tries};
-use petasos_runtime::away::{At, Away};
+use petasos_rpc::settings::{CallSettings, RetryMode, ServiceDefaults};
 use petasos_runtime::calls::{CallHead, NewCall};
 use petasos_runtime::local::{Local, at_home};
-use petasos_runtime::shared::{FarCall, Letter};
-use petasos_runtime::{ChannelShared, post};
+use petasos_runtime::remote::{At, RemoteCompletion};
+use petasos_runtime::shared::{Command, FarCall};
+use petasos_runtime::{ChannelShared, send};
 
 use self::begun::Begun;
 use self::limited::Limited;
@@ -232,7 +232,7 @@ impl ServiceClient {
             service: self.service,
             method,
             wait_for_ready: false,
-            tries: Tries::Plain,
+            retry_mode: RetryMode::Plain,
             deadline: Time::NEVER,
             recode: Recode::of::<Q>(Codec::IDENTITY),
         };
@@ -271,11 +271,12 @@ impl ServiceClient {
     ) -> Result<Stage<P>, Status> {
         let (message, mut parts) = request.into_parts();
         let settings = self.settings(method, &mut parts)?;
-        let CallSettings { timeout, wait_for_ready, codec, tries, .. } = settings;
+        let CallSettings { timeout, wait_for_ready, codec, retry_mode, .. } = settings;
         let deadline = timeout.map_or(Time::NEVER, |timeout| local.now() + timeout);
         let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
-        let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
+        let head =
+            CallHead { channel, service, method, wait_for_ready, retry_mode, deadline, recode };
         Ok(Stage::begun(local, local.begin_with(|| head, request)))
     }
 
@@ -289,15 +290,16 @@ impl ServiceClient {
     ) -> Result<Stage<P>, Status> {
         let (message, mut parts) = request.into_parts();
         let settings = self.settings(method, &mut parts)?;
-        let CallSettings { timeout, wait_for_ready, codec, tries, .. } = settings;
+        let CallSettings { timeout, wait_for_ready, codec, retry_mode, .. } = settings;
         let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
         let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
         let recode = Recode::of::<Q>(codec);
-        let head = CallHead { channel, service, method, wait_for_ready, tries, deadline, recode };
-        let away = Away::new(shared.thread.clone());
-        let call = FarCall { call: NewCall { head, request }, timeout, away: away.clone() };
-        shared.home.post(Letter::Begin(Box::new(call)));
-        Ok(Stage::Away(shared.home.home, away))
+        let head =
+            CallHead { channel, service, method, wait_for_ready, retry_mode, deadline, recode };
+        let remote = RemoteCompletion::new(shared.thread.clone());
+        let call = FarCall { call: NewCall { head, request }, timeout, remote: remote.clone() };
+        shared.home.send(Command::Begin(Box::new(call)));
+        Ok(Stage::RemoteCompletion(shared.home.home, remote))
     }
 }
 
@@ -333,7 +335,7 @@ enum Stage<P> {
     /// In the table of the loop of this number.
     Begun(u32, Begun),
     /// Its outcome comes to a cell, since it was begun or polled on another thread.
-    Away(u32, Arc<Away>),
+    RemoteCompletion(u32, Arc<RemoteCompletion>),
     /// A stream of HTTP/2. In a box, so that other calls are short.
     #[cfg(feature = "grpc")]
     Grpc(Box<GrpcUnary>),
@@ -388,12 +390,12 @@ impl<P: Message> Unary<P> {
     #[cold]
     fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
         if let Stage::Begun(home, begun) = self.stage {
-            let away = Away::new(None);
-            post(home, Letter::Move { at: begun.at(), away: away.clone() });
-            self.stage = Stage::Away(home, away);
+            let remote = RemoteCompletion::new(None);
+            send(home, Command::Move { at: begun.at(), remote: remote.clone() });
+            self.stage = Stage::RemoteCompletion(home, remote);
         }
         let outcome = match &mut self.stage {
-            Stage::Away(_, away) => match away.poll(cx.waker()) {
+            Stage::RemoteCompletion(_, remote) => match remote.poll(cx.waker()) {
                 Some(outcome) => outcome,
                 None => return Poll::Pending,
             },
@@ -425,7 +427,7 @@ impl<P> Unary<P> {
     fn give_up(&mut self) {
         let (home, at) = match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Begun(home, begun) => (home, begun.at()),
-            Stage::Away(home, away) => match away.give_up() {
+            Stage::RemoteCompletion(home, remote) => match remote.give_up() {
                 Some(at) => (home, at),
                 None => return,
             },
@@ -436,7 +438,7 @@ impl<P> Unary<P> {
         };
         match at_home(home) {
             Some(local) => local.give_up(at),
-            None => post(home, Letter::GiveUp(at)),
+            None => send(home, Command::GiveUp(at)),
         }
     }
 }
@@ -444,7 +446,7 @@ impl<P> Unary<P> {
 impl<P> Drop for Unary<P> {
     #[inline]
     fn drop(&mut self) {
-        if let Stage::Begun(..) | Stage::Away(..) = self.stage {
+        if let Stage::Begun(..) | Stage::RemoteCompletion(..) = self.stage {
             self.give_up();
         }
     }

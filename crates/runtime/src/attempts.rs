@@ -1,10 +1,11 @@
 //! Calls that are sent more than once.
 //!
-//! How an attempt has ended is for a [`Trial`] to judge, which asks `petasos_call`'s [`CallPlan`].
-//! A call that no policy tries again has one only if its request has certainly not run and is sent
-//! again, so answers of such calls are not looked at here. The trial of a call is keyed by the
-//! call's place. It exists from the first end of an attempt that is not the call's outcome until
-//! the call is over or given up; the place then is `Judged`, and its number means nothing else.
+//! How an attempt has ended is for a [`RetryState`] to judge, which asks `petasos_call`'s
+//! [`CallPlan`]. A call that no policy repeats has one only if its request has certainly not run
+//! and is sent again, so answers of such calls are not looked at here. The retry state of a call is
+//! keyed by the call's place. It exists from the first end of an attempt that is not the call's
+//! outcome until the call is over or given up; the place then is `Judged`, and its number means
+//! nothing else.
 //!
 //! A request is not encoded again: its buffer comes back with the completion. Only the attempts
 //! that went before are noted in its tail (`grpc-previous-rpc-attempts`).
@@ -26,12 +27,12 @@ use petasos_call::{
 };
 use petasos_endpoint::{CallError, Context, SessionId};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
-use petasos_rpc::settings::{ChannelInfo, ServiceDefaults, Tries, policy_of};
+use petasos_rpc::settings::{ChannelInfo, RetryMode, ServiceDefaults, policy_of};
 
-use super::away::{At, Outcome};
 use super::calls::CallHead;
+use super::dispatcher::{Dispatcher, DispatcherParts, Due};
 use super::hedges::Hedge;
-use super::hub::{Due, Hub, HubParts};
+use super::remote::{At, Outcome};
 use super::turn::{Work, failure_of};
 
 /// How an attempt has ended.
@@ -64,7 +65,7 @@ impl Ended {
 }
 
 /// A call that is tried again.
-pub(super) struct Trial {
+pub(super) struct RetryState {
     pub(super) plan: CallPlan,
     defaults: Option<Arc<ServiceDefaults>>,
     method: u16,
@@ -76,15 +77,15 @@ pub(super) struct Trial {
     pub(super) hedge: Option<Hedge>,
 }
 
-impl Trial {
-    /// The trial of a call whose first attempt was sent.
-    pub(super) fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> Trial {
+impl RetryState {
+    /// The retry state of a call whose first attempt was sent.
+    pub(super) fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> RetryState {
         let (defaults, method) = (info.service_defaults(head.service), head.method);
         let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
         let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
         let plan = CallPlan::new(is_idempotent, head.deadline, now);
         let (avoid, overloaded, hedge) = Default::default();
-        Trial { plan, defaults, method, avoid, overloaded, hedge }
+        RetryState { plan, defaults, method, avoid, overloaded, hedge }
     }
 
     pub(super) fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
@@ -110,10 +111,10 @@ impl Trial {
     }
 }
 
-/// The trials of a loop's calls, by their places.
+/// The retries of a loop's calls, by their places.
 #[derive(Default)]
-pub(crate) struct Trials {
-    pub(super) list: HashMap<u32, Box<Trial>>,
+pub(crate) struct RetryStates {
+    pub(super) list: HashMap<u32, Box<RetryState>>,
     /// Whose attempt is in a place.
     pub(super) attempts: HashMap<u32, u32>,
 }
@@ -121,8 +122,8 @@ pub(crate) struct Trials {
 /// An attempt failed below the application.
 #[cold]
 pub(crate) fn on_failed(
-    parts: &mut HubParts,
-    cx: &Context<Hub>,
+    parts: &mut DispatcherParts,
+    cx: &Context<Dispatcher>,
     (place, id): (u32, SessionId),
     request: MsgBuf,
     error: CallError,
@@ -137,8 +138,8 @@ pub(crate) fn on_failed(
 /// An attempt that is judged was answered.
 #[cold]
 pub(crate) fn on_answered(
-    parts: &mut HubParts,
-    cx: &Context<Hub>,
+    parts: &mut DispatcherParts,
+    cx: &Context<Dispatcher>,
     (place, id): (u32, SessionId),
     request: MsgBuf,
     outcome: Outcome,
@@ -152,7 +153,7 @@ pub(crate) fn on_answered(
 
 /// The time has come at which a call is to be sent again, or is late.
 #[cold]
-pub(crate) fn expire(parts: &mut HubParts, cx: &Context<Hub>, call: At) {
+pub(crate) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call: At) {
     work(parts, |work| {
         if work.calls.is_unbound(call) {
             let late = Status::deadline_exceeded("no session took the call in time");
@@ -163,7 +164,7 @@ pub(crate) fn expire(parts: &mut HubParts, cx: &Context<Hub>, call: At) {
     });
 }
 
-fn work(parts: &mut HubParts, run: impl FnOnce(&mut Work<'_>)) {
+fn work(parts: &mut DispatcherParts, run: impl FnOnce(&mut Work<'_>)) {
     let local = parts.local;
     let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
     run(&mut Work { calls, channels, deadlines: &mut parts.deadlines });
@@ -178,9 +179,9 @@ impl Work<'_> {
     /// Calls that could not be sent: to the retry policy this is an answer, since a channel that
     /// fails would fail a transparent retry as well.
     #[cold]
-    pub(crate) fn judge_failed(&mut self, cx: &Context<Hub>) {
+    pub(crate) fn judge_failed(&mut self, cx: &Context<Dispatcher>) {
         for (place, status) in core::mem::take(&mut self.calls.failed) {
-            if self.calls.tries(place) == Tries::Plain {
+            if self.calls.retry_mode(place) == RetryMode::Plain {
                 self.calls.over.push((place, Err(status)));
                 continue;
             }
@@ -193,59 +194,59 @@ impl Work<'_> {
     /// An attempt of the call in `place` has ended: that is the call's outcome, or the call is sent
     /// again.
     #[cold]
-    pub(crate) fn judge(&mut self, cx: &Context<Hub>, place: u32, mut ended: Ended) {
+    pub(crate) fn judge(&mut self, cx: &Context<Dispatcher>, place: u32, mut ended: Ended) {
         let (head, now) = (self.calls.head(place), cx.now());
-        if head.tries == Tries::Attempt {
+        if head.retry_mode == RetryMode::Attempt {
             return self.judge_attempt(cx, place, ended);
         }
-        let may_go_on = match (head.tries, ended.failure) {
-            (Tries::Plain, Some(failure)) => Fate::from(failure.retry()) == Fate::NotRun,
-            (tries, _) => tries != Tries::Plain,
+        let may_go_on = match (head.retry_mode, ended.failure) {
+            (RetryMode::Plain, Some(failure)) => Fate::from(failure.retry()) == Fate::NotRun,
+            (retry_mode, _) => retry_mode != RetryMode::Plain,
         };
         if !may_go_on || !self.calls.is_wanted(place) || head.deadline <= now {
             return self.conclude(place, ended);
         }
         let (code, pushback) = ended.status();
-        let trial = self.calls.trials.list.remove(&place);
+        let retry_state = self.calls.retries.list.remove(&place);
         let Some(entry) = self.channels.entry(head.channel) else {
             return self.conclude(place, ended);
         };
         let info = entry.info.clone();
         let (budget, rng) = self.channels.budget(head.channel).expect("it was just there");
-        if trial.is_none() && code == Code::Ok {
+        if retry_state.is_none() && code == Code::Ok {
             budget.on_success();
             return self.conclude(place, ended);
         }
-        let mut trial = trial.unwrap_or_else(|| {
-            let mut trial = Trial::new(&info, &head, now);
-            let sent = trial.poll(budget, now);
+        let mut retry_state = retry_state.unwrap_or_else(|| {
+            let mut retry_state = RetryState::new(&info, &head, now);
+            let sent = retry_state.poll(budget, now);
             assert_eq!(sent, Step::Send, "the first attempt may be sent before the deadline");
-            Box::new(trial)
+            Box::new(retry_state)
         });
-        let end = AttemptEnd { code, fate: trial.fate(ended.failure), pushback };
-        let (plan, policy) = trial.plan();
+        let end = AttemptEnd { code, fate: retry_state.fate(ended.failure), pushback };
+        let (plan, policy) = retry_state.plan();
         if plan.handle_end(policy, end, budget, now, rng) == Verdict::Deliver {
             return self.conclude(place, ended);
         }
         let Some(request) = ended.request.take() else { return self.conclude(place, ended) };
-        ended.session.into_iter().for_each(|session| trial.avoid.add(session));
-        self.calls.set_tries(place, Tries::Judged);
-        self.calls.trials.list.insert(place, trial);
+        ended.session.into_iter().for_each(|session| retry_state.avoid.add(session));
+        self.calls.set_retry_mode(place, RetryMode::Judged);
+        self.calls.retries.list.insert(place, retry_state);
         self.calls.pause(place, request);
         self.go_on(cx, place);
     }
 
     /// Sends a call again, if its time has come.
-    fn go_on(&mut self, cx: &Context<Hub>, place: u32) {
+    fn go_on(&mut self, cx: &Context<Dispatcher>, place: u32) {
         let (head, now) = (self.calls.head(place), cx.now());
-        if head.tries == Tries::Hedged {
+        if head.retry_mode == RetryMode::Hedged {
             return self.go_on_hedged(cx, place);
         }
-        let Some(trial) = self.calls.trials.list.get_mut(&place) else { return };
+        let Some(retry_state) = self.calls.retries.list.get_mut(&place) else { return };
         let Some((budget, _)) = self.channels.budget(head.channel) else { return };
-        match trial.poll(budget, now) {
+        match retry_state.poll(budget, now) {
             Step::Send => {
-                let previous = trial.plan.attempts() - 1;
+                let previous = retry_state.plan.attempts() - 1;
                 let mut request = self.calls.take_back(place).expect("it is paused");
                 request.flatten();
                 let noted = (previous > 0).then(|| with_previous(&request, previous).ok());
@@ -272,9 +273,9 @@ impl Work<'_> {
         if let Some(request) = ended.request {
             self.calls.give_buffer(request);
         }
-        if self.calls.tries(place) != Tries::Plain {
+        if self.calls.retry_mode(place) != RetryMode::Plain {
             self.calls.forget(place);
-            self.calls.set_tries(place, Tries::Plain);
+            self.calls.set_retry_mode(place, RetryMode::Plain);
         }
         self.calls.over.push((place, ended.outcome));
     }

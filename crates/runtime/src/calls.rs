@@ -16,11 +16,11 @@ use petasos_call::Status;
 use petasos_call::channel::Ticket;
 use petasos_endpoint::CallId;
 use petasos_rpc::recode::Recode;
-use petasos_rpc::settings::Tries;
+use petasos_rpc::settings::RetryMode;
 
-use super::away::{At, Away, Outcome};
+use super::attempts::RetryStates;
 use super::local::Task;
-use super::tries::Trials;
+use super::remote::{At, Outcome, RemoteCompletion};
 
 /// What is called, and how.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub struct CallHead {
     /// The call waits while no server can be reached.
     pub wait_for_ready: bool,
     /// How often it may be sent.
-    pub tries: Tries,
+    pub retry_mode: RetryMode,
     /// When it is over.
     pub deadline: Time,
     /// How the request changes if its server takes another form than the usual one.
@@ -58,7 +58,7 @@ pub(crate) enum Waiter {
     Task(Task),
     Waker(Waker),
     /// A future on another thread.
-    Away(Arc<Away>),
+    RemoteCompletion(Arc<RemoteCompletion>),
 }
 
 /// Where a call is.
@@ -125,7 +125,7 @@ pub(crate) struct Calls {
     pub(crate) failed: Vec<(u32, Status)>,
     /// Calls that were judged, to be ended.
     pub(crate) over: Vec<(u32, Outcome)>,
-    pub(crate) trials: Trials,
+    pub(crate) retries: RetryStates,
 }
 
 impl Calls {
@@ -186,12 +186,12 @@ impl Calls {
 
     /// Who judges the attempts of the call in a place.
     #[inline]
-    pub(crate) fn tries(&self, index: u32) -> Tries {
-        self.places[index as usize].head.tries
+    pub(crate) fn retry_mode(&self, index: u32) -> RetryMode {
+        self.places[index as usize].head.retry_mode
     }
 
-    pub(crate) fn set_tries(&mut self, index: u32, tries: Tries) {
-        self.places[index as usize].head.tries = tries;
+    pub(crate) fn set_retry_mode(&mut self, index: u32, retry_mode: RetryMode) {
+        self.places[index as usize].head.retry_mode = retry_mode;
     }
 
     /// A buffer with room for `bytes`; its contents are unspecified. It is of the thread's pool, as
@@ -379,9 +379,9 @@ impl Calls {
 
     pub(crate) fn give_up(&mut self, at: At) -> Waiter {
         let Some(place) = self.place(at) else { return Waiter::Nobody };
-        let (channel, tries) = (place.head.channel, place.head.tries);
+        let (channel, retry_mode) = (place.head.channel, place.head.retry_mode);
         let stage = core::mem::replace(&mut place.stage, Stage::GivenUp);
-        if tries != Tries::Plain {
+        if retry_mode != RetryMode::Plain {
             self.forget(at.0);
         }
         match stage {

@@ -14,12 +14,12 @@ use petasos_rpc::peer::Peer;
 use petasos_rpc::recode::SPOKEN;
 use petasos_schema::LAYOUT_VERSION;
 
-use super::away::At;
+use super::attempts;
 use super::local::{Local, Task};
 use super::method::LocalMethod;
+use super::remote::At;
 use super::slow::Slow;
 use super::streams::{self, Key};
-use super::tries;
 
 /// Handlers that may wait at once; more requests are rejected.
 pub(crate) const WAITING_MAX: u32 = 65_536;
@@ -28,14 +28,14 @@ const DEADLINE_SLOT_NS: u64 = 1 << 20;
 const DEADLINE_REACH_NS: u64 = 1 << 30;
 
 /// What the endpoint gives to a loop's callbacks.
-pub struct Hub {
+pub struct Dispatcher {
     /// Method numbers count from 1 here (R1).
     pub(crate) methods: Vec<Box<dyn LocalMethod>>,
-    pub(crate) parts: HubParts,
+    pub(crate) parts: DispatcherParts,
 }
 
-/// All of the hub but the methods, so that one of them can be lent the rest.
-pub struct HubParts {
+/// All of the dispatcher but the methods, so that one of them can be lent the rest.
+pub struct DispatcherParts {
     /// What futures see of the loop.
     pub local: &'static Local,
     pub(crate) services: Services,
@@ -46,7 +46,7 @@ pub struct HubParts {
     due: Vec<Due>,
     /// The typical time in handlers, and what became of their requests.
     typical_ns: u64,
-    /// [`HubParts::load`] as it is sent.
+    /// [`DispatcherParts::load`] as it is sent.
     load: LoadBytes,
     pub(crate) panics: u64,
     pub(crate) malformed: u64,
@@ -100,9 +100,9 @@ impl Due {
     }
 }
 
-impl Hub {
-    pub(crate) fn new(local: &'static Local) -> Hub {
-        let parts = HubParts {
+impl Dispatcher {
+    pub(crate) fn new(local: &'static Local) -> Dispatcher {
+        let parts = DispatcherParts {
             local,
             services: Services::new(LAYOUT_VERSION as u16, SPOKEN),
             waiting: HashMap::new(),
@@ -117,12 +117,12 @@ impl Hub {
             met: Vec::new(),
             slow: Slow::default(),
         };
-        Hub { methods: Vec::new(), parts }
+        Dispatcher { methods: Vec::new(), parts }
     }
 
     /// R10: ends what is due.
     #[cold]
-    pub(crate) fn expire(&mut self, cx: &mut Context<Hub>) {
+    pub(crate) fn expire(&mut self, cx: &mut Context<Dispatcher>) {
         let (now, parts) = (cx.now(), &mut self.parts);
         let mut due = core::mem::take(&mut parts.due);
         parts.deadlines.advance(now, |item| due.push(item));
@@ -136,7 +136,7 @@ impl Hub {
                     let method = &mut self.methods[task.kind as usize];
                     method.expire(&mut self.parts, cx, task.slot, generation);
                 }
-                Due::Call { call, .. } => tries::expire(&mut self.parts, cx, call),
+                Due::Call { call, .. } => attempts::expire(&mut self.parts, cx, call),
                 Due::Stream { key, .. } => streams::expire(self.parts.local, key),
                 Due::Sweep { .. } => streams::sweep(self, cx),
                 Due::Timer { number, .. } => self.parts.local.timer_is_due(number),
@@ -149,9 +149,9 @@ impl Hub {
     }
 }
 
-impl Hub {
+impl Dispatcher {
     /// Ends all handlers that wait, since the server does. How many there were.
-    pub(crate) fn cut_off(&mut self, cx: &mut Context<Hub>) -> usize {
+    pub(crate) fn cut_off(&mut self, cx: &mut Context<Dispatcher>) -> usize {
         let tasks: Vec<Task> = self.parts.waiting.values().copied().collect();
         for task in &tasks {
             self.methods[task.kind as usize].cut_off(&mut self.parts, cx, task.slot);
@@ -160,10 +160,10 @@ impl Hub {
     }
 }
 
-impl HubParts {
+impl DispatcherParts {
     /// Where a request of a session comes from.
     #[inline]
-    pub fn origin(&mut self, cx: &Context<Hub>, session: (u32, u32)) -> Origin {
+    pub fn origin(&mut self, cx: &Context<Dispatcher>, session: (u32, u32)) -> Origin {
         if self.met.get(session.0 as usize) != Some(&session.1) {
             self.meet(cx, session);
         }
@@ -172,7 +172,7 @@ impl HubParts {
 
     /// A session's first request has come.
     #[cold]
-    fn meet(&mut self, cx: &Context<Hub>, (index, generation): (u32, u32)) {
+    fn meet(&mut self, cx: &Context<Dispatcher>, (index, generation): (u32, u32)) {
         let at = index as usize;
         if self.met.len() <= at {
             // A generation that no session has yet means an entry of nobody's.
@@ -183,7 +183,7 @@ impl HubParts {
         self.local.shared.meet((index, generation), client);
     }
 
-    /// Notes a handler that waits, until [`HubParts::answered`].
+    /// Notes a handler that waits, until [`DispatcherParts::answered`].
     #[inline]
     pub fn wait(
         &mut self,
@@ -250,7 +250,7 @@ impl HubParts {
 
     /// Answers with a status other than OK (R7, R9).
     #[cold]
-    pub fn refuse(&self, cx: &mut Context<Hub>, handle: RequestHandle, status: &Status) {
+    pub fn refuse(&self, cx: &mut Context<Dispatcher>, handle: RequestHandle, status: &Status) {
         let mut bytes = vec![0; HEAD_BYTES];
         let mut tail = TailWriter::new(&mut bytes);
         tail.status(status);
@@ -270,7 +270,7 @@ impl HubParts {
     #[cold]
     pub fn refuse_malformed(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         handle: RequestHandle,
         malformed: Malformed,
     ) {
@@ -306,8 +306,12 @@ impl HubParts {
 }
 
 /// The endpoint's handler of all methods.
-pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, mut request: Request<'_>) {
-    let Hub { methods, parts } = hub;
+pub(crate) fn dispatch(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    mut request: Request<'_>,
+) {
+    let Dispatcher { methods, parts } = dispatcher;
     parts.local.set_turn(Some(cx.now()));
     let at = usize::from(request.method).wrapping_sub(1);
     let method = methods.get_mut(at).expect("numbers are registered with their methods");
@@ -315,8 +319,12 @@ pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, mut request: Reques
 }
 
 /// R2: the handler of method 0.
-pub(crate) fn bind(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_>) {
-    let parts = &mut hub.parts;
+pub(crate) fn bind(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    request: Request<'_>,
+) {
+    let parts = &mut dispatcher.parts;
     if cx.is_draining() {
         cx.reject(request.handle, RejectCode::Draining);
     } else {
@@ -349,19 +357,19 @@ fn bound(
 }
 
 /// R11: a request that waits is not wanted any more.
-pub(crate) fn abandon(hub: &mut Hub, cx: &mut Context<Hub>, key: RequestKey) {
-    let Hub { methods, parts } = hub;
+pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
+    let Dispatcher { methods, parts } = dispatcher;
     if let Some(task) = parts.waiting.get(&key) {
         let task = *task;
         return methods[task.kind as usize].abandon(parts, cx, task.slot);
     }
-    streams::abandon(hub, cx, key);
+    streams::abandon(dispatcher, cx, key);
 }
 
 /// The buffer of what was received, for good, if it is so long that it should be read there; what
 /// was received, otherwise.
 #[inline]
-pub fn kept<'a>(cx: &mut Context<Hub>, payload: Payload<'a>) -> Result<MsgBuf, Payload<'a>> {
+pub fn kept<'a>(cx: &mut Context<Dispatcher>, payload: Payload<'a>) -> Result<MsgBuf, Payload<'a>> {
     match payload {
         Payload::Buffer(buf) if buf.capacity() >= SPARE_BYTES_MIN => {
             cx.part_with(&buf);
@@ -373,7 +381,7 @@ pub fn kept<'a>(cx: &mut Context<Hub>, payload: Payload<'a>) -> Result<MsgBuf, P
 
 /// Answers with a message in a buffer of its own, and long pieces of it from where they are.
 #[inline(never)]
-pub fn respond_in(cx: &mut Context<Hub>, handle: RequestHandle, buf: MsgBuf) {
+pub fn respond_in(cx: &mut Context<Dispatcher>, handle: RequestHandle, buf: MsgBuf) {
     if let Some(buf) = cx.respond_in(handle, buf) {
         petasos_message::recycle(buf);
     }
@@ -381,7 +389,7 @@ pub fn respond_in(cx: &mut Context<Hub>, handle: RequestHandle, buf: MsgBuf) {
 
 /// Gives the buffer of what was received back.
 #[inline]
-pub fn free(cx: &mut Context<Hub>, payload: Payload<'_>) {
+pub fn free(cx: &mut Context<Dispatcher>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);
     }

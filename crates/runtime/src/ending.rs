@@ -41,12 +41,12 @@ impl Runtime {
                 break;
             }
             self.turn(|endpoint| {
-                endpoint.run_for(left.min(SLICE), |hub, _| hub.parts.is_idle());
+                endpoint.run_for(left.min(SLICE), |dispatcher, _| dispatcher.parts.is_idle());
             });
         }
         self.turn(|endpoint| {
-            let (hub, cx) = endpoint.split();
-            let cut_off = hub.cut_off(cx);
+            let (dispatcher, cx) = endpoint.split();
+            let cut_off = dispatcher.cut_off(cx);
             endpoint.shut_down(LAST_WORDS);
             cut_off
         })

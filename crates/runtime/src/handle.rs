@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use petasos_rpc::settings::ChannelInfo;
 
-use super::shared::{Letter, Shared};
+use super::shared::{Command, Shared};
 use super::thread::LoopThread;
 
 /// What all clones of a channel over datagrams share, on any thread.
@@ -21,6 +21,6 @@ pub struct ChannelShared {
 
 impl Drop for ChannelShared {
     fn drop(&mut self) {
-        self.home.post(Letter::Close { channel: self.channel });
+        self.home.send(Command::Close { channel: self.channel });
     }
 }

@@ -1,23 +1,23 @@
 //! Hedged calls: sent again while there is no answer (gRFC A6).
 //!
 //! The place of a hedged call has no session. Each attempt is a call of its own, with a copy of the
-//! request, in a place that nobody waits for: how it ends is for the hedged call's trial. The first
-//! outcome that the policy takes ends the call, and the other attempts are given up (R11).
+//! request, in a place that nobody waits for: how it ends is for the hedged call's retry state. The
+//! first outcome that the policy takes ends the call, and the other attempts are given up (R11).
 //!
-//! Invariant: an attempt's place is in [`Trials::attempts`](super::tries::Trials) exactly while its
-//! hedged call is not over, and then in its [`Hedge::attempts`].
+//! Invariant: an attempt's place is in [`RetryStates::attempts`](super::attempts::RetryStates)
+//! exactly while its hedged call is not over, and then in its [`Hedge::attempts`].
 
 use petasos_buf::MsgBuf;
 use petasos_call::channel::Avoid;
 use petasos_call::policy::{AttemptEnd, Step, Verdict};
 use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
-use petasos_rpc::settings::Tries;
+use petasos_rpc::settings::RetryMode;
 
-use super::away::{At, Outcome};
+use super::attempts::{Ended, RetryState, with_previous};
 use super::calls::{CallHead, Calls};
-use super::hub::Hub;
-use super::tries::{Ended, Trial, with_previous};
+use super::dispatcher::Dispatcher;
+use super::remote::{At, Outcome};
 use super::turn::Work;
 
 /// What a hedged call has beside its plan.
@@ -32,30 +32,30 @@ pub(super) struct Hedge {
 impl Work<'_> {
     /// Begins the attempts of the call in `place`.
     #[cold]
-    pub(crate) fn hedge(&mut self, cx: &Context<Hub>, place: u32, head: &CallHead) {
+    pub(crate) fn hedge(&mut self, cx: &Context<Dispatcher>, place: u32, head: &CallHead) {
         let Some(entry) = self.channels.entry(head.channel) else {
             let gone = Status::unavailable("the channel is gone");
             return self.calls.over.push((place, Err(gone)));
         };
-        let mut trial = Trial::new(&entry.info, head, cx.now());
+        let mut retry_state = RetryState::new(&entry.info, head, cx.now());
         let request = self.calls.hedge(place);
-        trial.hedge = Some(Hedge { request, attempts: Vec::new(), held: None });
-        self.calls.trials.list.insert(place, Box::new(trial));
+        retry_state.hedge = Some(Hedge { request, attempts: Vec::new(), held: None });
+        self.calls.retries.list.insert(place, Box::new(retry_state));
         self.go_on_hedged(cx, place);
     }
 
     /// Sends the attempts of a hedged call that are due.
-    pub(super) fn go_on_hedged(&mut self, cx: &Context<Hub>, place: u32) {
+    pub(super) fn go_on_hedged(&mut self, cx: &Context<Dispatcher>, place: u32) {
         let (head, now) = (self.calls.head(place), cx.now());
         loop {
-            let Calls { trials, .. } = &mut *self.calls;
-            let Some(trial) = trials.list.get_mut(&place) else { return };
+            let Calls { retries, .. } = &mut *self.calls;
+            let Some(retry_state) = retries.list.get_mut(&place) else { return };
             let Some((budget, _)) = self.channels.budget(head.channel) else { return };
-            match trial.poll(budget, now) {
+            match retry_state.poll(budget, now) {
                 Step::Send => self.send_attempt(place, &head),
                 Step::Wait(at) => return self.come_back(place, now, at),
                 Step::GiveUp => {
-                    let held = trial.hedge.as_mut().and_then(|hedge| hedge.held.take());
+                    let held = retry_state.hedge.as_mut().and_then(|hedge| hedge.held.take());
                     let outcome = held.expect("an attempt has failed before");
                     let (failure, request, session) = (None, None, None);
                     return self.conclude(place, Ended { outcome, failure, request, session });
@@ -68,41 +68,41 @@ impl Work<'_> {
     }
 
     fn send_attempt(&mut self, place: u32, head: &CallHead) {
-        let trial = self.calls.trials.list.get_mut(&place).expect("it was just polled");
-        let previous = trial.plan.attempts() - 1;
-        let hedge = trial.hedge.as_mut().expect("the call is hedged");
+        let retry_state = self.calls.retries.list.get_mut(&place).expect("it was just polled");
+        let previous = retry_state.plan.attempts() - 1;
+        let hedge = retry_state.hedge.as_mut().expect("the call is hedged");
         let noted = (previous > 0).then(|| with_previous(&hedge.request, previous).ok());
         let request = noted.flatten().unwrap_or_else(|| copy(&hedge.request));
-        let head = CallHead { tries: Tries::Attempt, ..*head };
+        let head = CallHead { retry_mode: RetryMode::Attempt, ..*head };
         let at = self.calls.begin_with(|| head, request);
-        self.calls.trials.attempts.insert(at.0, place);
-        let trial = self.calls.trials.list.get_mut(&place).expect("it was just there");
-        trial.hedge.as_mut().expect("the call is hedged").attempts.push(at);
+        self.calls.retries.attempts.insert(at.0, place);
+        let retry_state = self.calls.retries.list.get_mut(&place).expect("it was just there");
+        retry_state.hedge.as_mut().expect("the call is hedged").attempts.push(at);
     }
 
     /// An attempt of a hedged call has ended.
-    pub(super) fn judge_attempt(&mut self, cx: &Context<Hub>, place: u32, ended: Ended) {
+    pub(super) fn judge_attempt(&mut self, cx: &Context<Dispatcher>, place: u32, ended: Ended) {
         let (head, now) = (self.calls.head(place), cx.now());
-        let call = self.calls.trials.attempts.remove(&place);
+        let call = self.calls.retries.attempts.remove(&place);
         self.calls.end_attempt(place);
         let (code, pushback) = ended.status();
         let Ended { outcome, failure, request, session } = ended;
         if let Some(request) = request {
             self.calls.give_buffer(request);
         }
-        let trial = call.and_then(|call| self.calls.trials.list.get_mut(&call));
-        let (Some(call), Some(trial)) = (call, trial) else { return };
-        session.into_iter().for_each(|session| trial.avoid.add(session));
-        let end = AttemptEnd { code, fate: trial.fate(failure), pushback };
-        let hedge = trial.hedge.as_mut().expect("the call is hedged");
+        let retry_state = call.and_then(|call| self.calls.retries.list.get_mut(&call));
+        let (Some(call), Some(retry_state)) = (call, retry_state) else { return };
+        session.into_iter().for_each(|session| retry_state.avoid.add(session));
+        let end = AttemptEnd { code, fate: retry_state.fate(failure), pushback };
+        let hedge = retry_state.hedge.as_mut().expect("the call is hedged");
         hedge.attempts.retain(|(attempt, _)| *attempt != place);
         let budget = self.channels.budget(head.channel);
         let verdict = budget.map(|(budget, rng)| {
-            let (plan, policy) = trial.plan();
+            let (plan, policy) = retry_state.plan();
             plan.handle_end(policy, end, budget, now, rng)
         });
         if verdict == Some(Verdict::Hold) {
-            trial.hedge.as_mut().expect("the call is hedged").held = Some(outcome);
+            retry_state.hedge.as_mut().expect("the call is hedged").held = Some(outcome);
             return self.go_on_hedged(cx, call);
         }
         let (failure, request, session) = (None, None, None);
@@ -112,11 +112,11 @@ impl Work<'_> {
     /// Where the attempts of a call have been, or are: the next one should be elsewhere.
     #[cold]
     pub(crate) fn avoided(&mut self, channel: u32, place: u32) -> Avoid {
-        let call = self.calls.trials.attempts.get(&place).copied().unwrap_or(place);
-        let Some(trial) = self.calls.trials.list.get(&call) else { return Avoid::NOTHING };
-        let mut avoid = trial.avoid;
+        let call = self.calls.retries.attempts.get(&place).copied().unwrap_or(place);
+        let Some(retry_state) = self.calls.retries.list.get(&call) else { return Avoid::NOTHING };
+        let mut avoid = retry_state.avoid;
         let Some(entry) = self.channels.entry(channel) else { return avoid };
-        for (attempt, _) in trial.hedge.iter().flat_map(|hedge| &hedge.attempts) {
+        for (attempt, _) in retry_state.hedge.iter().flat_map(|hedge| &hedge.attempts) {
             let number = self.calls.session_number(*attempt);
             let session = number.and_then(|number| entry.index_at(number));
             session.into_iter().for_each(|session| avoid.add(session));
@@ -129,8 +129,8 @@ impl Calls {
     /// Nothing more is tried of the call in a place, which is over or was given up.
     #[cold]
     pub(super) fn forget(&mut self, place: u32) {
-        self.trials.attempts.remove(&place);
-        let hedge = self.trials.list.remove(&place).and_then(|trial| trial.hedge);
+        self.retries.attempts.remove(&place);
+        let hedge = self.retries.list.remove(&place).and_then(|retry_state| retry_state.hedge);
         let Some(Hedge { request, attempts, held }) = hedge else { return };
         self.give_buffer(request);
         if let Some(Ok(response)) = held {

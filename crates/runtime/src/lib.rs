@@ -18,19 +18,20 @@
 //! messages contain.
 
 mod agree;
-pub mod away;
+mod attempts;
 pub mod calls;
 mod channels;
 mod config;
+pub mod dispatcher;
 #[cfg(feature = "tokio")]
 mod drive;
 mod ending;
 mod handle;
 mod hedges;
-pub mod hub;
 pub mod local;
 pub mod method;
 mod registry;
+pub mod remote;
 mod runtime;
 pub mod shared;
 pub mod slow;
@@ -38,14 +39,13 @@ pub mod streams;
 mod tasks;
 pub mod thread;
 mod timers;
-mod tries;
 mod turn;
 mod watches;
 pub mod workers;
 
 pub use config::{LoopConfig, LoopError, Security, ServeError};
 pub use handle::ChannelShared;
-pub use registry::post;
+pub use registry::send;
 pub use runtime::Runtime;
 pub use slow::{SlowMethod, SlowTurns};
 pub use tasks::JoinHandle;

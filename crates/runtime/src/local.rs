@@ -12,11 +12,11 @@ use std::sync::Arc;
 use petasos_rpc::cancelled::CancelState;
 use petasos_rpc::current::{self, LoopContext};
 
-use super::away::{At, Away, Outcome};
 pub(crate) use super::calls::Waiter;
 use super::calls::{CallHead, Calls, NewCall};
 use super::channels::Channels;
-use super::shared::{FarCall, Letter, Shared, loop_gone};
+use super::remote::{At, Outcome, RemoteCompletion};
+use super::shared::{Command, FarCall, Shared, loop_gone};
 use super::streams::Streams;
 use super::tasks::Tasks;
 use super::timers::Timers;
@@ -305,9 +305,9 @@ impl Local {
 
     #[inline(never)]
     fn finished_otherwise(&self, place: u32, waiter: Waiter) {
-        if let Waiter::Away(away) = waiter {
+        if let Waiter::RemoteCompletion(remote) = waiter {
             let outcome = self.calls.borrow_mut().take_done(place);
-            return away.finish(outcome.expect("the call has just ended"));
+            return remote.finish(outcome.expect("the call has just ended"));
         }
         self.wake(waiter);
     }
@@ -316,7 +316,7 @@ impl Local {
     #[inline]
     pub(crate) fn wake(&self, waiter: Waiter) {
         match waiter {
-            Waiter::Nobody | Waiter::Away(_) => {}
+            Waiter::Nobody | Waiter::RemoteCompletion(_) => {}
             Waiter::Task(Task::MAIN) => self.main_woken.set(true),
             Waiter::Task(task) => self.ready.borrow_mut().push(task),
             Waiter::Waker(waker) => waker.wake(),
@@ -342,44 +342,44 @@ impl Local {
     /// What other threads have asked for.
     #[cold]
     pub fn read_letters(&self) {
-        for letter in self.shared.take_letters() {
-            match letter {
-                Letter::Wake(Task::MAIN) => self.main_woken.set(true),
-                Letter::Wake(task) => self.ready.borrow_mut().push(task),
-                Letter::GiveUp(at) => self.give_up(at),
-                Letter::LeaveStream { key, side } => self.leave_stream(key, side),
-                Letter::Stream(away) => self.read_stream_letter(&away),
-                Letter::Begin(call) => self.begin_far(*call),
-                Letter::Move { at, away } => self.move_away(at, away),
-                Letter::Timer { timeout, away } => self.add_timer(timeout, &away),
-                Letter::Stop { grace } => {
+        for command in self.shared.take_letters() {
+            match command {
+                Command::Wake(Task::MAIN) => self.main_woken.set(true),
+                Command::Wake(task) => self.ready.borrow_mut().push(task),
+                Command::GiveUp(at) => self.give_up(at),
+                Command::LeaveStream { key, side } => self.leave_stream(key, side),
+                Command::Stream(remote) => self.read_stream_letter(&remote),
+                Command::Begin(call) => self.begin_far(*call),
+                Command::Move { at, remote } => self.move_away(at, remote),
+                Command::Timer { timeout, remote } => self.add_timer(timeout, &remote),
+                Command::Stop { grace } => {
                     self.stopped.set(Some(grace));
                     self.main_woken.set(true);
                 }
-                letter => self.channels.borrow_mut().read(letter, self.now()),
+                command => self.channels.borrow_mut().read(command, self.now()),
             }
         }
     }
 
     /// Begins a call of another thread's.
     fn begin_far(&self, call: FarCall) {
-        let FarCall { mut call, timeout, away } = call;
+        let FarCall { mut call, timeout, remote } = call;
         call.head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
         let NewCall { head, request } = call;
         let at = self.calls.borrow_mut().begin_with(|| head, request);
-        self.move_away(at, away);
+        self.move_away(at, remote);
     }
 
     /// The future of a call is elsewhere.
-    fn move_away(&self, at: At, away: Arc<Away>) {
-        if !away.settle(at) {
+    fn move_away(&self, at: At, remote: Arc<RemoteCompletion>) {
+        if !remote.settle(at) {
             return self.give_up(at);
         }
         let done = self.calls.borrow_mut().take_outcome(at);
         if let Some(outcome) = done {
-            return away.finish(outcome);
+            return remote.finish(outcome);
         }
-        let earlier = self.calls.borrow_mut().set_waiter(at.0, Waiter::Away(away));
+        let earlier = self.calls.borrow_mut().set_waiter(at.0, Waiter::RemoteCompletion(remote));
         drop(earlier);
     }
 
@@ -390,7 +390,7 @@ impl Local {
         for waiter in waiters {
             match waiter {
                 Waiter::Waker(waker) => waker.wake(),
-                Waiter::Away(away) => away.finish(Err(loop_gone())),
+                Waiter::RemoteCompletion(remote) => remote.finish(Err(loop_gone())),
                 Waiter::Nobody | Waiter::Task(_) => {}
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use petasos_rpc::current;
 
-use super::shared::{Letter, Shared};
+use super::shared::{Command, Shared};
 
 /// The loops of the process by number, for futures that end elsewhere.
 static HOMES: Mutex<Option<HashMap<u32, Arc<Shared>>>> = Mutex::new(None);
@@ -23,11 +23,11 @@ pub(crate) fn remove(home: u32) {
     homes.as_mut().and_then(|homes| homes.remove(&home));
 }
 
-/// Tells a loop something, wherever it is. If it is gone, the letter is declined.
-pub fn post(home: u32, letter: Letter) {
+/// Tells a loop something, wherever it is. If it is gone, the command is declined.
+pub fn send(home: u32, command: Command) {
     match shared_of(home) {
-        Some(shared) => shared.post(letter),
-        None => letter.decline(),
+        Some(shared) => shared.send(command),
+        None => command.decline(),
     }
 }
 

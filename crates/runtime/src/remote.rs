@@ -22,7 +22,7 @@ pub type At = (u32, u32);
 
 /// Where the outcome of a call is left.
 #[derive(Debug)]
-pub struct Away {
+pub struct RemoteCompletion {
     state: Mutex<State>,
     /// Turns the loop for as long as the call is wanted, though its channel be gone.
     _thread: Option<Arc<LoopThread>>,
@@ -45,10 +45,10 @@ impl Default for State {
     }
 }
 
-impl Away {
+impl RemoteCompletion {
     /// For a call in the loop that `thread` turns, if one does.
-    pub fn new(thread: Option<Arc<LoopThread>>) -> Arc<Away> {
-        Arc::new(Away { state: Mutex::default(), _thread: thread })
+    pub fn new(thread: Option<Arc<LoopThread>>) -> Arc<RemoteCompletion> {
+        Arc::new(RemoteCompletion { state: Mutex::default(), _thread: thread })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

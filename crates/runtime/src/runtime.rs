@@ -14,7 +14,7 @@ use petasos_rpc::dynamic::is_untyped;
 use petasos_rpc::settings::ChannelInfo;
 
 use crate::config::{LoopConfig, LoopError, ServeError};
-use crate::hub::Hub;
+use crate::dispatcher::Dispatcher;
 use crate::local::{Local, Task};
 use crate::method::LocalMethod;
 use crate::shared::{Shared, TaskWaker};
@@ -23,14 +23,14 @@ use crate::slow::SlowTurns;
 use crate::tasks::JoinHandle;
 
 use crate::handle::ChannelShared;
-use crate::{channels, hub, local, registry, streams, tasks, turn};
+use crate::{channels, dispatcher, local, registry, streams, tasks, turn};
 
 /// Bind's method number (R1).
 const BIND: u16 = 0;
 
 /// A thread's event loop, as those who turn it share it.
 pub struct Runtime {
-    pub(crate) endpoint: RefCell<Endpoint<Hub>>,
+    pub(crate) endpoint: RefCell<Endpoint<Dispatcher>>,
     pub(crate) local: &'static Local,
     pub(crate) node: Option<Node>,
 }
@@ -157,10 +157,10 @@ impl Runtime {
         let shared = Arc::new(Shared::new(registry::next_home()));
         let local = Local::new(shared.clone(), clock.clone());
         let local: &'static Local = Box::leak(Box::new(local));
-        let mut endpoint = Endpoint::new(config, io, clock, Hub::new(local));
+        let mut endpoint = Endpoint::new(config, io, clock, Dispatcher::new(local));
         shared.set_alarm(endpoint.alarm()?);
         endpoint.on_turn(turn::work);
-        endpoint.on_abandoned(hub::abandon);
+        endpoint.on_abandoned(dispatcher::abandon);
         endpoint.let_handlers_drain();
         local.settle();
         registry::add(shared);
@@ -180,31 +180,31 @@ impl Runtime {
         method: impl Fn(usize, &Arc<Shared>, u32) -> Box<dyn LocalMethod>,
     ) -> Result<(), ServeError> {
         let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
-        let hub = endpoint.state_mut();
+        let dispatcher = endpoint.state_mut();
         let names: Vec<&str> = info.methods.iter().map(|method| method.name).collect();
         let schema = info.module.schema().encode();
-        let first = hub.parts.services.add(info.name, info.hash, schema, &names)?;
+        let first = dispatcher.parts.services.add(info.name, info.hash, schema, &names)?;
         if is_untyped(info) {
-            hub.parts.services.without_layout();
+            dispatcher.parts.services.without_layout();
         }
-        let before = hub.methods.len();
+        let before = dispatcher.methods.len();
         for (at, of) in info.methods.iter().enumerate() {
             let kind = (before + at) as u32;
-            hub.methods.push(method(at, &self.local.shared, kind));
-            hub.parts.slow.names.push((info.name, of.name));
+            dispatcher.methods.push(method(at, &self.local.shared, kind));
+            dispatcher.parts.slow.names.push((info.name, of.name));
         }
         let are_streams: Vec<bool> =
-            hub.methods[before..].iter().map(|method| method.is_stream()).collect();
-        endpoint.register(BIND, hub::bind);
+            dispatcher.methods[before..].iter().map(|method| method.is_stream()).collect();
+        endpoint.register(BIND, dispatcher::bind);
         for (number, is_stream) in (first..).zip(are_streams) {
-            let dispatch = if is_stream { streams::dispatch } else { hub::dispatch };
+            let dispatch = if is_stream { streams::dispatch } else { dispatcher::dispatch };
             endpoint.register(number, dispatch);
         }
         Ok(())
     }
 
     /// Lets `run` turn the loop, then does what needs the endpoint itself.
-    pub(crate) fn turn<R>(&self, run: impl FnOnce(&mut Endpoint<Hub>) -> R) -> R {
+    pub(crate) fn turn<R>(&self, run: impl FnOnce(&mut Endpoint<Dispatcher>) -> R) -> R {
         let endpoint = &mut *self.endpoint.borrow_mut();
         self.local.set_turn(Some(self.local.clock.now()));
         let result = run(endpoint);

@@ -13,16 +13,16 @@ use petasos_endpoint::Alarm;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
 
-use super::away::{At, Away};
 use super::calls::NewCall;
 use super::local::{Task, at_home};
+use super::remote::{At, RemoteCompletion};
 use super::slow::SlowCounts;
 use super::streams::{self, Key, Side};
 
 /// What another thread asks of a loop.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields' names say it")]
-pub enum Letter {
+pub enum Command {
     /// To poll a task.
     Wake(Task),
     /// To forget a call whose future was dropped there.
@@ -30,19 +30,19 @@ pub enum Letter {
     /// Nothing more is done there with a direction of a stream.
     LeaveStream { key: Key, side: Side },
     /// A direction of a stream that is used there has something for the loop.
-    Stream(Arc<streams::Away>),
+    Stream(Arc<streams::RemoteStream>),
     /// To begin a call.
     Begin(Box<FarCall>),
     /// To leave the outcome of a call where its future has gone.
-    Move { at: At, away: Arc<Away> },
+    Move { at: At, remote: Arc<RemoteCompletion> },
     /// To add a channel under its number.
     Open { channel: u32, info: Arc<ChannelInfo> },
     /// To connect a channel, and to tell when that has succeeded or failed.
-    Connect { channel: u32, timeout: Duration, away: Arc<Away> },
+    Connect { channel: u32, timeout: Duration, remote: Arc<RemoteCompletion> },
     /// Nobody has the channel any more.
     Close { channel: u32 },
     /// To tell somebody when this time has passed.
-    Timer { timeout: Duration, away: Arc<Away> },
+    Timer { timeout: Duration, remote: Arc<RemoteCompletion> },
     /// A channel's name has been looked up.
     Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
     /// To end, and to give handlers this time for it.
@@ -57,20 +57,20 @@ pub struct FarCall {
     /// The time that it has, if there is a limit.
     pub timeout: Option<Duration>,
     /// Where its outcome goes.
-    pub away: Arc<Away>,
+    pub remote: Arc<RemoteCompletion>,
 }
 
-impl Letter {
-    /// Answers a letter that its loop will never read.
+impl Command {
+    /// Answers a command that its loop will never read.
     pub(crate) fn decline(self) {
-        let away = match self {
-            Letter::Begin(call) => call.away,
-            Letter::Move { away, .. } | Letter::Connect { away, .. } => away,
-            Letter::Timer { away, .. } => away,
-            Letter::Stream(away) => return away.end(),
+        let remote = match self {
+            Command::Begin(call) => call.remote,
+            Command::Move { remote, .. } | Command::Connect { remote, .. } => remote,
+            Command::Timer { remote, .. } => remote,
+            Command::Stream(remote) => return remote.end(),
             _ => return,
         };
-        away.finish(Err(loop_gone()));
+        remote.finish(Err(loop_gone()));
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Shared {
     alarm: OnceLock<Alarm>,
     has_letters: AtomicBool,
     /// `None` once the loop has ended.
-    letters: Mutex<Option<Vec<Letter>>>,
+    commands: Mutex<Option<Vec<Command>>>,
     channels: Mutex<Numbers>,
     /// Who has the sessions that requests come in, by index, with the session's generation.
     clients: Mutex<Vec<Option<(u32, Peer)>>>,
@@ -109,7 +109,7 @@ impl Shared {
             home,
             alarm: OnceLock::new(),
             has_letters: AtomicBool::new(false),
-            letters: Mutex::new(Some(Vec::new())),
+            commands: Mutex::new(Some(Vec::new())),
             channels: Mutex::default(),
             clients: Mutex::default(),
             slow: SlowCounts::default(),
@@ -141,21 +141,21 @@ impl Shared {
         assert!(is_first, "a loop has one alarm");
     }
 
-    fn letters(&self) -> MutexGuard<'_, Option<Vec<Letter>>> {
-        self.letters.lock().expect("nothing panics under the lock")
+    fn commands(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
+        self.commands.lock().expect("nothing panics under the lock")
     }
 
-    /// Posts a letter. One that the loop will never read is declined.
-    pub fn post(&self, letter: Letter) {
-        let posted = match &mut *self.letters() {
-            Some(letters) => {
-                letters.push(letter);
+    /// Posts a command. One that the loop will never read is declined.
+    pub fn send(&self, command: Command) {
+        let posted = match &mut *self.commands() {
+            Some(commands) => {
+                commands.push(command);
                 Ok(())
             }
-            None => Err(letter),
+            None => Err(command),
         };
-        if let Err(letter) = posted {
-            return letter.decline();
+        if let Err(command) = posted {
+            return command.decline();
         }
         // Release: pairs with the acquire in `has_letters`, though the lock alone would do.
         self.has_letters.store(true, Ordering::Release);
@@ -170,21 +170,21 @@ impl Shared {
         self.has_letters.load(Ordering::Acquire)
     }
 
-    pub(crate) fn take_letters(&self) -> Vec<Letter> {
-        // Cleared before the letters are taken: one that is posted in between is seen again.
+    pub(crate) fn take_letters(&self) -> Vec<Command> {
+        // Cleared before the commands are taken: one that is posted in between is seen again.
         self.has_letters.store(false, Ordering::Relaxed);
-        self.letters().as_mut().map(core::mem::take).unwrap_or_default()
+        self.commands().as_mut().map(core::mem::take).unwrap_or_default()
     }
 
-    /// The loop has ended: letters that it has not read, and later ones, are declined.
+    /// The loop has ended: commands that it has not read, and later ones, are declined.
     pub(crate) fn close(&self) {
-        let letters = self.letters().take();
-        letters.unwrap_or_default().into_iter().for_each(Letter::decline);
+        let commands = self.commands().take();
+        commands.unwrap_or_default().into_iter().for_each(Command::decline);
     }
 
     /// Whether the loop has ended.
     pub(crate) fn is_closed(&self) -> bool {
-        self.letters().is_none()
+        self.commands().is_none()
     }
 
     /// A number for a channel.
@@ -241,7 +241,7 @@ impl Wake for TaskWaker {
         match at_home(self.shared.home) {
             Some(local) if self.task == Task::MAIN => local.main_woken.set(true),
             Some(local) => local.make_ready(self.task),
-            None => self.shared.post(Letter::Wake(self.task)),
+            None => self.shared.send(Command::Wake(self.task)),
         }
     }
 }

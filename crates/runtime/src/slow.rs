@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use petasos_base::Time;
 use petasos_endpoint::{Context, Request};
 
-use super::hub::{Hub, HubParts};
+use super::dispatcher::{Dispatcher, DispatcherParts};
 use super::local::Task;
 use super::method::LocalMethod;
 use super::streams::Handling;
@@ -147,7 +147,11 @@ struct Timed {
 }
 
 impl Timed {
-    fn run(&mut self, parts: &mut HubParts, run: impl FnOnce(&mut dyn LocalMethod, &mut HubParts)) {
+    fn run(
+        &mut self,
+        parts: &mut DispatcherParts,
+        run: impl FnOnce(&mut dyn LocalMethod, &mut DispatcherParts),
+    ) {
         let clock = &parts.local.clock;
         let began = clock.now();
         run(&mut *self.inner, parts);
@@ -159,7 +163,12 @@ impl Timed {
 }
 
 impl LocalMethod for Timed {
-    fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Request<'_>) {
+    fn start(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        request: &mut Request<'_>,
+    ) {
         self.run(parts, |inner, parts| inner.start(parts, cx, request));
     }
 
@@ -167,11 +176,16 @@ impl LocalMethod for Timed {
         self.inner.is_stream()
     }
 
-    fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {
+    fn open(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        handling: Handling,
+    ) {
         self.run(parts, |inner, parts| inner.open(parts, cx, handling));
     }
 
-    fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+    fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         self.run(parts, |inner, parts| inner.poll(parts, cx, slot));
     }
 
@@ -179,15 +193,21 @@ impl LocalMethod for Timed {
         self.inner.is_waiting(slot)
     }
 
-    fn abandon(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+    fn abandon(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         self.inner.abandon(parts, cx, slot);
     }
 
-    fn expire(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32, generation: u32) {
+    fn expire(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        slot: u32,
+        generation: u32,
+    ) {
         self.inner.expire(parts, cx, slot, generation);
     }
 
-    fn cut_off(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+    fn cut_off(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         self.inner.cut_off(parts, cx, slot);
     }
 
@@ -196,7 +216,7 @@ impl LocalMethod for Timed {
     }
 }
 
-impl Hub {
+impl Dispatcher {
     /// A turn that began at `began` has polled tasks: was it slow?
     #[inline(never)]
     pub(crate) fn check_time(&mut self, began: Time) {

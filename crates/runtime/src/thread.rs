@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 
-use super::shared::{Letter, Shared};
+use super::shared::{Command, Shared};
 use super::{LoopConfig, LoopError, Runtime, Security};
 
 /// A thread that turns a loop for as long as somebody has this.
@@ -76,6 +76,6 @@ impl core::fmt::Debug for LoopThread {
 impl Drop for LoopThread {
     fn drop(&mut self) {
         // Not waited for: this may be the thread itself, or one that must not block.
-        self.home.post(Letter::Stop { grace: Duration::ZERO });
+        self.home.send(Command::Stop { grace: Duration::ZERO });
     }
 }

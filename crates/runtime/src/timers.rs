@@ -1,6 +1,6 @@
 //! Times that futures on any thread wait for in a loop.
 //!
-//! Few do: so a timer comes by letter, and what is left of one that nobody waits for any more lies
+//! Few do: so a timer comes by command, and what is left of one that nobody waits for any more lies
 //! in the loop until its time.
 
 use std::sync::{Arc, Weak};
@@ -13,17 +13,17 @@ use petasos_base::Time;
 use petasos_endpoint::Context;
 use petasos_rpc::timer::{Timekeeper, Timer};
 
-use super::away::Away;
-use super::hub::{Due, Hub};
+use super::dispatcher::{Dispatcher, Due};
 use super::local::Local;
-use super::shared::{Letter, Shared, loop_gone};
+use super::remote::RemoteCompletion;
+use super::shared::{Command, Shared, loop_gone};
 use petasos_call::Failure;
 
 /// The timers of a loop.
 #[derive(Default)]
 pub(crate) struct Timers {
     /// By number.
-    list: Vec<Option<Weak<Away>>>,
+    list: Vec<Option<Weak<RemoteCompletion>>>,
     free: Vec<u32>,
     /// Those whose times are not kept yet.
     fresh: Vec<(u32, Time)>,
@@ -32,9 +32,9 @@ pub(crate) struct Timers {
 /// A timer of a loop: what it leaves is `DEADLINE_EXCEEDED`, or that the loop has ended.
 impl Timekeeper for Shared {
     fn start(&self, timeout: Duration) -> Timer {
-        let away = Away::new(None);
-        self.post(Letter::Timer { timeout, away: away.clone() });
-        Box::pin(poll_fn(move |cx| match away.poll(cx.waker()) {
+        let remote = RemoteCompletion::new(None);
+        self.send(Command::Timer { timeout, remote: remote.clone() });
+        Box::pin(poll_fn(move |cx| match remote.poll(cx.waker()) {
             Some(outcome) => Poll::Ready(outcome.expect_err("a timer brings nothing")),
             None => Poll::Pending,
         }))
@@ -48,8 +48,8 @@ impl Timers {
         !self.fresh.is_empty()
     }
 
-    fn add(&mut self, at: Time, away: &Arc<Away>) {
-        let entry = Some(Arc::downgrade(away));
+    fn add(&mut self, at: Time, remote: &Arc<RemoteCompletion>) {
+        let entry = Some(Arc::downgrade(remote));
         let number = match self.free.pop() {
             Some(number) => {
                 self.list[number as usize] = entry;
@@ -66,36 +66,36 @@ impl Timers {
 
 impl Local {
     /// Somebody waits for a time.
-    pub(super) fn add_timer(&self, timeout: Duration, away: &Arc<Away>) {
-        self.timers.borrow_mut().add(self.now() + timeout, away);
+    pub(super) fn add_timer(&self, timeout: Duration, remote: &Arc<RemoteCompletion>) {
+        self.timers.borrow_mut().add(self.now() + timeout, remote);
     }
 
     /// Keeps the times of timers that are new.
     #[cold]
-    pub(super) fn keep_timers(hub: &mut Hub, cx: &Context<Hub>) {
-        let timers = &mut *hub.parts.local.timers.borrow_mut();
+    pub(super) fn keep_timers(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
+        let timers = &mut *dispatcher.parts.local.timers.borrow_mut();
         for (number, at) in timers.fresh.drain(..) {
-            hub.parts.deadlines.insert(cx.now(), at, Due::Timer { number, at });
+            dispatcher.parts.deadlines.insert(cx.now(), at, Due::Timer { number, at });
         }
     }
 
     /// A timer's time has come.
     pub(super) fn timer_is_due(&self, number: u32) {
-        let away = {
+        let remote = {
             let timers = &mut *self.timers.borrow_mut();
             timers.free.push(number);
             timers.list[number as usize].take()
         };
-        if let Some(away) = away.and_then(|away| away.upgrade()) {
-            away.finish(Err(Failure::Timeout.status()));
+        if let Some(remote) = remote.and_then(|remote| remote.upgrade()) {
+            remote.finish(Err(Failure::Timeout.status()));
         }
     }
 
     /// The loop has ended.
     pub(super) fn end_timers(&self) {
         let list = core::mem::take(&mut self.timers.borrow_mut().list);
-        for away in list.into_iter().flatten().filter_map(|away| away.upgrade()) {
-            away.finish(Err(loop_gone()));
+        for remote in list.into_iter().flatten().filter_map(|remote| remote.upgrade()) {
+            remote.finish(Err(loop_gone()));
         }
     }
 }

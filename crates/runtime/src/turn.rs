@@ -12,14 +12,14 @@ use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
 };
 use petasos_rpc::recode::unpacked_response;
-use petasos_rpc::settings::Tries;
+use petasos_rpc::settings::RetryMode;
 
+use super::attempts::{self, Ended};
 use super::calls::{CallHead, Calls};
 use super::channels::{Channels, Slot, Way, Who};
-use super::hub::{Due, Hub, free, kept};
+use super::dispatcher::{Dispatcher, Due, free, kept};
 use super::local::{Local, Task};
 use super::streams;
-use super::tries::{self, Ended};
 
 /// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
 /// several turns otherwise.
@@ -29,15 +29,15 @@ const TIME_LEFT_AT: usize = 4;
 const CODEC_AT: usize = 1;
 
 /// The work of a turn.
-pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
-    let local = hub.parts.local;
+pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> Time {
+    let local = dispatcher.parts.local;
     let now = cx.now();
     local.set_turn(Some(now));
     if local.shared.has_letters() {
         local.read_letters();
     }
-    if hub.parts.deadlines.is_due(now) {
-        hub.expire(cx);
+    if dispatcher.parts.deadlines.is_due(now) {
+        dispatcher.expire(cx);
     }
     if local.channels.borrow().is_any_opening() {
         local.channels.borrow_mut().check_opening(cx);
@@ -45,26 +45,26 @@ pub(crate) fn work(hub: &mut Hub, cx: &mut Context<Hub>) -> Time {
     for _ in 0..ROUNDS {
         local.wake_streams();
         if !local.ready.borrow().is_empty() {
-            poll_ready(hub, cx);
+            poll_ready(dispatcher, cx);
         }
         if local.wants_sending() {
-            send_outbox(hub, cx);
+            send_outbox(dispatcher, cx);
         }
-        streams::turn(hub, cx);
+        streams::turn(dispatcher, cx);
         if local.is_at_rest() {
             break;
         }
     }
     cancel(local, cx);
-    // Letters are also read where handlers end.
+    // Commands are also read where handlers end.
     if local.timers.borrow().has_fresh() {
-        Local::keep_timers(hub, cx);
+        Local::keep_timers(dispatcher, cx);
     }
     if local.has_polled() {
-        hub.check_time(now);
+        dispatcher.check_time(now);
     }
     let waits = !local.is_at_rest() || local.channels.borrow().needs_endpoint();
-    if waits { now } else { hub.parts.deadlines.next_due() }
+    if waits { now } else { dispatcher.parts.deadlines.next_due() }
 }
 
 impl Local {
@@ -82,44 +82,48 @@ impl Local {
     }
 }
 
-fn poll_ready(hub: &mut Hub, cx: &mut Context<Hub>) {
-    let local = hub.parts.local;
-    let mut ready = core::mem::take(&mut hub.parts.polled);
+fn poll_ready(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+    let local = dispatcher.parts.local;
+    let mut ready = core::mem::take(&mut dispatcher.parts.polled);
     core::mem::swap(&mut ready, &mut local.ready.borrow_mut());
     let mut tasks = ready.drain(..);
     // What panics is over, and the others are polled all the same. To catch that for each would
     // cost more than most polls.
-    while catch_unwind(AssertUnwindSafe(|| poll_each(hub, cx, &mut tasks))).is_err() {
+    while catch_unwind(AssertUnwindSafe(|| poll_each(dispatcher, cx, &mut tasks))).is_err() {
         local.forget_polling();
     }
     drop(tasks);
-    hub.parts.polled = ready;
+    dispatcher.parts.polled = ready;
 }
 
-fn poll_each(hub: &mut Hub, cx: &mut Context<Hub>, tasks: &mut Drain<'_, Task>) {
-    let local = hub.parts.local;
+fn poll_each(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    tasks: &mut Drain<'_, Task>,
+) {
+    let local = dispatcher.parts.local;
     for task in tasks {
         match task.kind {
             Task::SPAWNED => local.poll_spawned(task.slot),
             kind => {
-                let Some(method) = hub.methods.get_mut(kind as usize) else {
-                    hub.check_watches();
+                let Some(method) = dispatcher.methods.get_mut(kind as usize) else {
+                    dispatcher.check_watches();
                     continue;
                 };
-                method.poll(&mut hub.parts, cx, task.slot);
+                method.poll(&mut dispatcher.parts, cx, task.slot);
             }
         }
     }
 }
 
 /// Starts what is in the outbox, and does what follows for channels.
-fn send_outbox(hub: &mut Hub, cx: &mut Context<Hub>) {
-    let local = hub.parts.local;
+fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+    let local = dispatcher.parts.local;
     let is_any_over = {
         let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-        let mut work = Work { calls, channels, deadlines: &mut hub.parts.deadlines };
+        let mut work = Work { calls, channels, deadlines: &mut dispatcher.parts.deadlines };
         loop {
-            work.send_all(cx, &mut hub.parts.sent);
+            work.send_all(cx, &mut dispatcher.parts.sent);
             if work.channels.has_work() {
                 work.settle(cx);
             }
@@ -146,7 +150,7 @@ pub(crate) struct Work<'a> {
 
 impl Work<'_> {
     #[inline]
-    fn send_all(&mut self, cx: &mut Context<Hub>, spare: &mut Vec<u32>) {
+    fn send_all(&mut self, cx: &mut Context<Dispatcher>, spare: &mut Vec<u32>) {
         let mut outbox = core::mem::take(spare);
         core::mem::swap(&mut outbox, &mut self.calls.outbox);
         for place in outbox.drain(..) {
@@ -160,10 +164,10 @@ impl Work<'_> {
 
     /// Sends the call in `place`, or lets it wait.
     #[inline(always)]
-    fn send(&mut self, cx: &mut Context<Hub>, place: u32) {
+    fn send(&mut self, cx: &mut Context<Dispatcher>, place: u32) {
         let Some(head) = self.calls.queued(place) else { return };
         if head.deadline == Time::NEVER
-            && head.tries == Tries::Plain
+            && head.retry_mode == RetryMode::Plain
             && !head.recode.is_wished()
             && let Some(entry) = self.channels.entry(head.channel)
             && let Some((number, session, method)) = entry.take_usual(head.service, head.method)
@@ -181,16 +185,16 @@ impl Work<'_> {
     }
 
     #[inline(never)]
-    fn send_any(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead) {
+    fn send_any(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead) {
         if head.deadline <= cx.now() {
             // R10: not sent.
             return self.calls.failed.push((place, Failure::Timeout.status()));
         }
-        if head.tries == Tries::Hedged {
+        if head.retry_mode == RetryMode::Hedged {
             return self.hedge(cx, place, head);
         }
-        let avoid = match head.tries {
-            Tries::Plain => Avoid::NOTHING,
+        let avoid = match head.retry_mode {
+            RetryMode::Plain => Avoid::NOTHING,
             _ => self.avoided(head.channel, place),
         };
         let entry = self.channels.entry(head.channel).filter(|_| avoid.is_empty());
@@ -202,7 +206,7 @@ impl Work<'_> {
 
     /// Asks the channel where the call in `place` goes.
     #[inline(never)]
-    fn pick(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead, avoid: Avoid) {
+    fn pick(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead, avoid: Avoid) {
         let &CallHead { wait_for_ready, deadline, .. } = head;
         let options = CallOptions { wait_for_ready, deadline, avoid };
         let who = Who::Call((place, self.calls.generation(place)));
@@ -214,7 +218,7 @@ impl Work<'_> {
     }
 
     /// What becomes of a call with a slot in a session.
-    fn dispatch(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead, number: u32) {
+    fn dispatch(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead, number: u32) {
         let entry = self.channels.entry(head.channel).expect("who has a slot has a channel");
         match entry.way(number, head.service, head.method) {
             Way::Send(session, method) => self.start(cx, place, head, (number, session, method)),
@@ -228,7 +232,13 @@ impl Work<'_> {
     }
 
     #[cold]
-    fn bind_first(&mut self, cx: &mut Context<Hub>, place: u32, head: &CallHead, number: u32) {
+    fn bind_first(
+        &mut self,
+        cx: &mut Context<Dispatcher>,
+        place: u32,
+        head: &CallHead,
+        number: u32,
+    ) {
         self.calls.unbind(place, number);
         let at = (place, self.calls.generation(place));
         if head.deadline != Time::NEVER {
@@ -242,7 +252,7 @@ impl Work<'_> {
     #[inline(never)]
     fn start(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         place: u32,
         head: &CallHead,
         (number, session, method): (u32, SessionId, BoundMethod),
@@ -278,7 +288,7 @@ impl Work<'_> {
 
     /// The endpoint has not taken a call.
     #[cold]
-    fn refused(&mut self, cx: &Context<Hub>, place: u32, id: SessionId, refused: Refused) {
+    fn refused(&mut self, cx: &Context<Dispatcher>, place: u32, id: SessionId, refused: Refused) {
         let (channel, number) = self.calls.session_of(place);
         let failure = match refused.error {
             EnqueueError::NoSuchSession | EnqueueError::SessionFailed => {
@@ -298,7 +308,12 @@ impl Work<'_> {
 
     /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
     #[cold]
-    pub(crate) fn go(&mut self, cx: &mut Context<Hub>, (channel, number): (u32, u32), who: Who) {
+    pub(crate) fn go(
+        &mut self,
+        cx: &mut Context<Dispatcher>,
+        (channel, number): (u32, u32),
+        who: Who,
+    ) {
         match who {
             Who::Call(at) if self.calls.is_waiting(at) => {
                 let head = self.calls.head(at.0);
@@ -337,13 +352,13 @@ impl Work<'_> {
 }
 
 /// The continuation of calls.
-fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
-    let (local, place) = (hub.parts.local, done.tag as u32);
+fn on_done(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
+    let (local, place) = (dispatcher.parts.local, done.tag as u32);
     // Looked at where it lies, and not moved: what was just written piece by piece is read as a
     // whole only after a while.
     if let Ok(Payload::Frame(response)) = done.result
         && response.get(CODEC_AT).is_none_or(|codec| *codec == 0)
-        && local.calls.borrow().tries(place) == Tries::Plain
+        && local.calls.borrow().retry_mode(place) == RetryMode::Plain
     {
         let session = done.session;
         let waiter = {
@@ -356,33 +371,33 @@ fn on_done(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
         };
         return local.finished(place, waiter);
     }
-    on_otherwise(hub, cx, done);
+    on_otherwise(dispatcher, cx, done);
 }
 
 /// A call has failed, or its response is compressed or long, or it is judged.
 #[inline(never)]
-fn on_otherwise(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
+fn on_otherwise(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     let Completion { tag, session, request, result } = done;
     let at = (tag as u32, session);
     match result {
-        Ok(payload) => on_answered(hub, cx, at, request, payload),
-        Err(error) => tries::on_failed(&mut hub.parts, cx, at, request, error),
+        Ok(payload) => on_answered(dispatcher, cx, at, request, payload),
+        Err(error) => attempts::on_failed(&mut dispatcher.parts, cx, at, request, error),
     }
 }
 
 /// A call has a response that is compressed or long, or is judged.
 fn on_answered(
-    hub: &mut Hub,
-    cx: &mut Context<Hub>,
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
     (place, session): (u32, SessionId),
     request: MsgBuf,
     payload: Payload<'_>,
 ) {
-    let local = hub.parts.local;
+    let local = dispatcher.parts.local;
     let (request, outcome) = {
         let calls = &mut *local.calls.borrow_mut();
-        let request = match calls.tries(place) {
-            Tries::Plain => {
+        let request = match calls.retry_mode(place) {
+            RetryMode::Plain => {
                 calls.give_buffer(request);
                 None
             }
@@ -410,7 +425,7 @@ fn on_answered(
     match request {
         None => local.finish(place, outcome),
         Some(request) => {
-            tries::on_answered(&mut hub.parts, cx, (place, session), request, outcome);
+            attempts::on_answered(&mut dispatcher.parts, cx, (place, session), request, outcome);
         }
     }
 }
@@ -429,7 +444,7 @@ impl Work<'_> {
     #[cold]
     pub(crate) fn call_failed(
         &mut self,
-        cx: &Context<Hub>,
+        cx: &Context<Dispatcher>,
         place: u32,
         id: SessionId,
         error: CallError,
@@ -465,7 +480,7 @@ pub(crate) fn failure_of(error: CallError) -> Failure {
 }
 
 /// R11: cancels calls whose futures are gone.
-fn cancel(local: &Local, cx: &mut Context<Hub>) {
+fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
     loop {
         let Some(call) = local.calls.borrow_mut().cancels.pop() else { return };
         cx.cancel(call);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use petasos_rpc::cancelled::CancelState;
 
-use super::hub::Hub;
+use super::dispatcher::Dispatcher;
 use super::local::{Local, Task};
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Local {
     }
 }
 
-impl Hub {
+impl Dispatcher {
     /// Tells those whose handlers are over already.
     #[cold]
     pub(crate) fn check_watches(&self) {

@@ -1,6 +1,6 @@
 //! Where a call that has begun is, as short as can be: see `Stage`.
 
-use petasos_runtime::away::At;
+use petasos_runtime::remote::At;
 
 /// A place in a loop's table, in one word.
 #[derive(Clone, Copy)]

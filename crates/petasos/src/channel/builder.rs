@@ -11,9 +11,9 @@ use petasos_rpc::intercept::{Chain, Interceptor};
 #[cfg(feature = "grpc")]
 use petasos_rpc::settings::hosts;
 use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
-use petasos_runtime::away::Away;
 use petasos_runtime::local::here;
-use petasos_runtime::shared::Letter;
+use petasos_runtime::remote::RemoteCompletion;
+use petasos_runtime::shared::Command;
 use petasos_runtime::thread::LoopThread;
 use petasos_runtime::{ChannelShared, LoopError, Security};
 
@@ -75,8 +75,9 @@ pub struct ChannelBuilder {
 }
 
 impl Channel {
-    /// A channel to `petasos://HOST:PORT[,HOST:PORT…]`, or `grpc://` or `grpcs://`, connected. Its home is this thread's loop,
-    /// if there is one, otherwise a thread that all such channels share.
+    /// A channel to `petasos://HOST:PORT[,HOST:PORT…]`, or `grpc://` or `grpcs://`, connected. Its
+    /// home is this thread's loop, if there is one, otherwise a thread that all such channels
+    /// share.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -186,8 +187,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Settings of connections to `grpc://` and `grpcs://`. Beyond loopback `grpc://` takes consent,
-    /// there or with [`ChannelBuilder::security`].
+    /// Settings of connections to `grpc://` and `grpcs://`. Beyond loopback `grpc://` takes
+    /// consent, there or with [`ChannelBuilder::security`].
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, config: petasos_grpc::ClientConfig) -> ChannelBuilder {
         self.grpc = config;
@@ -210,10 +211,10 @@ impl ChannelBuilder {
                 return Ok(channel);
             }
         };
-        let away = Away::new(None);
-        let (number, told) = (shared.channel, away.clone());
-        shared.home.post(Letter::Connect { channel: number, timeout, away: told });
-        let connected = poll_fn(|cx| match away.poll(cx.waker()) {
+        let remote = RemoteCompletion::new(None);
+        let (number, told) = (shared.channel, remote.clone());
+        shared.home.send(Command::Connect { channel: number, timeout, remote: told });
+        let connected = poll_fn(|cx| match remote.poll(cx.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
         });
@@ -260,7 +261,7 @@ impl ChannelBuilder {
             }
         };
         let channel = home.take_channel_number();
-        home.post(Letter::Open { channel, info: info.clone() });
+        home.send(Command::Open { channel, info: info.clone() });
         Ok(Channel::over_datagrams(ChannelShared { home, channel, info, thread }))
     }
 

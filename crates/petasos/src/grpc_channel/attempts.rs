@@ -1,4 +1,4 @@
-//! Calls over gRPC that are sent more than once, as `home::tries` does over datagrams.
+//! Calls over gRPC that are sent more than once, as `petasos_runtime` does over datagrams.
 //!
 //! A call of a method with a retry or hedging policy is a task of the channel's runtime, and so is
 //! each of its attempts. Other calls become one only when their request has certainly not been
@@ -19,7 +19,7 @@ use petasos_call::policy::{AttemptEnd, CallPlan, Fate, Pushback, Step, Verdict};
 use petasos_call::{Code, Failure, PREVIOUS_ATTEMPTS, Retry, Status};
 use petasos_grpc::{Compression, Connection, FrameReader, MethodPath};
 use petasos_rpc::request::{More, all_in_status};
-use petasos_rpc::settings::{ServiceDefaults, Tries, policy_of};
+use petasos_rpc::settings::{RetryMode, ServiceDefaults, policy_of};
 use tokio::task::{JoinError, JoinSet};
 
 use super::{Begun, GrpcChannel, GrpcHead, Lease, State};
@@ -84,7 +84,7 @@ impl Tried {
 
     /// Whether all attempts of calls of a method are judged.
     pub(crate) fn is_needed(defaults: Option<&ServiceDefaults>, method: u16) -> bool {
-        defaults.is_some_and(|defaults| defaults.method(method).tries != Tries::Plain)
+        defaults.is_some_and(|defaults| defaults.method(method).retry_mode != RetryMode::Plain)
     }
 
     /// The request once more, unless it is long.

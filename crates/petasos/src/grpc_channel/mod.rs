@@ -9,9 +9,9 @@
 //! has its ticket in `waiting`, and is told what became of it once. Nothing is awaited and no code
 //! of others runs under the lock.
 
+mod attempts;
 mod driver;
 mod runtime;
-mod tries;
 mod unary;
 
 use core::time::Duration;

@@ -15,7 +15,7 @@ use petasos_rpc::request::{Response, ResponseParts as _};
 use petasos_rpc::settings::ServiceDefaults;
 use tokio::task::JoinHandle;
 
-use super::tries::{Answer, Tried, has_not_run};
+use super::attempts::{Answer, Tried, has_not_run};
 use super::{Begun, GrpcChannel, GrpcHead};
 
 /// A unary call. It runs whether or not it is polled; dropping it gives it up.

@@ -18,7 +18,7 @@ use petasos_rpc::request::{
     tail_of, with_trace,
 };
 
-use petasos_runtime::hub::{Hub, HubParts, respond_in};
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, respond_in};
 
 /// Responses of so many bytes are sent from where they lie.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
@@ -64,8 +64,8 @@ pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<
 /// R5, R7: answers with a message, and what is beside it.
 #[inline(always)]
 pub(super) fn respond<P: Message>(
-    parts: &mut HubParts,
-    cx: &mut Context<Hub>,
+    parts: &mut DispatcherParts,
+    cx: &mut Context<Dispatcher>,
     handle: RequestHandle,
     response: Response<P>,
     answer: Answer,
@@ -88,8 +88,8 @@ pub(super) fn respond<P: Message>(
 /// [`respond`], in other forms than the usual one and with more than a message.
 #[inline(never)]
 fn respond_otherwise<P: Message>(
-    parts: &mut HubParts,
-    cx: &mut Context<Hub>,
+    parts: &mut DispatcherParts,
+    cx: &mut Context<Dispatcher>,
     handle: RequestHandle,
     message: Msg<P>,
     more: Option<Box<More>>,

@@ -16,7 +16,7 @@ use petasos_base::Time;
 use petasos_call::Status;
 use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
-use petasos_runtime::hub::{Due, Hub, HubParts};
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, Due};
 use petasos_runtime::local::Task;
 use petasos_runtime::method::LocalMethod;
 use petasos_runtime::shared::{Shared, TaskWaker};
@@ -77,7 +77,7 @@ where
 
     /// Polls the handler in a slot. Unless it waits on, the slot is empty then, and its stream
     /// ended.
-    fn poll_slot(&mut self, parts: &mut HubParts, index: u32) -> Poll<()> {
+    fn poll_slot(&mut self, parts: &mut DispatcherParts, index: u32) -> Poll<()> {
         let task = self.task(index);
         let Slot { future, waker, deadline, stream, .. } = &mut self.slots[index as usize];
         let stream = *stream;
@@ -98,7 +98,7 @@ where
             }
         };
         // What the handler leaves behind comes before the end, also if it has used its streams on
-        // another thread: then letters tell of it.
+        // another thread: then commands tell of it.
         self.release(parts, index);
         if parts.local.shared.has_letters() {
             parts.local.read_letters();
@@ -115,7 +115,7 @@ where
     }
 
     /// Empties a slot.
-    fn release(&mut self, parts: &HubParts, index: u32) {
+    fn release(&mut self, parts: &DispatcherParts, index: u32) {
         parts.local.unwatch(self.task(index));
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
@@ -134,7 +134,7 @@ where
     F: Future<Output = Served<T, ()>> + Send + 'static,
     C: Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F + Send + Sync + 'static,
 {
-    fn start(&mut self, _: &mut HubParts, _: &mut Context<Hub>, _: &mut Arrived<'_>) {
+    fn start(&mut self, _: &mut DispatcherParts, _: &mut Context<Dispatcher>, _: &mut Arrived<'_>) {
         unreachable!("requests of streams are exchanges");
     }
 
@@ -142,7 +142,12 @@ where
         true
     }
 
-    fn open(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, handling: Handling) {
+    fn open(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        handling: Handling,
+    ) {
         let Handling { key, requests, responses, beside } = handling;
         let timeout = beside.timeout;
         let now = cx.now();
@@ -165,7 +170,7 @@ where
         }
     }
 
-    fn poll(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+    fn poll(&mut self, parts: &mut DispatcherParts, _: &mut Context<Dispatcher>, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
         entry.alarm.polled();
         if entry.future.is_some() {
@@ -181,11 +186,17 @@ where
         self.slots.get(slot as usize).is_some_and(|slot| slot.future.is_some())
     }
 
-    fn abandon(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+    fn abandon(&mut self, parts: &mut DispatcherParts, _: &mut Context<Dispatcher>, slot: u32) {
         self.release(parts, slot);
     }
 
-    fn expire(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32, generation: u32) {
+    fn expire(
+        &mut self,
+        parts: &mut DispatcherParts,
+        _: &mut Context<Dispatcher>,
+        slot: u32,
+        generation: u32,
+    ) {
         let entry = &self.slots[slot as usize];
         if entry.generation != generation {
             return;
@@ -196,7 +207,7 @@ where
         parts.local.streams.borrow_mut().handler_dropped(stream, late);
     }
 
-    fn cut_off(&mut self, parts: &mut HubParts, _: &mut Context<Hub>, slot: u32) {
+    fn cut_off(&mut self, parts: &mut DispatcherParts, _: &mut Context<Dispatcher>, slot: u32) {
         let stream = self.slots[slot as usize].stream;
         self.release(parts, slot);
         let ended = Status::unavailable("the server has ended");

@@ -19,7 +19,7 @@ use petasos_message::{Message, Msg};
 use petasos_rpc::intercept::Hooks;
 use petasos_rpc::intercept::around_handler;
 use petasos_rpc::request::{Request, RequestParts as _, Response};
-use petasos_runtime::hub::{Hub, HubParts, free, kept};
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, free, kept};
 use petasos_runtime::local::Task;
 use petasos_runtime::method::LocalMethod;
 use petasos_runtime::shared::{Shared, TaskWaker};
@@ -136,8 +136,8 @@ struct Waiting {
 /// A handler while it is polled: what becomes of it if it panics.
 struct Polled<'a, T, Q, P, F, C> {
     method: &'a mut Here<T, Q, P, F, C>,
-    parts: &'a mut HubParts,
-    cx: &'a mut Context<Hub>,
+    parts: &'a mut DispatcherParts,
+    cx: &'a mut Context<Dispatcher>,
     slot: u32,
     handle: Option<RequestHandle>,
     /// When it was first found waiting.
@@ -230,8 +230,8 @@ where
     #[inline(never)]
     fn start_otherwise(
         &mut self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
         handle: RequestHandle,
         payload: Payload<'_>,
     ) {
@@ -243,7 +243,7 @@ where
                 return free(cx, payload);
             }
         };
-        let limit = |cx: &Context<Hub>| {
+        let limit = |cx: &Context<Dispatcher>| {
             let params = cx.served_params(handle.key().session());
             params.map_or(0, |params| params.request_bytes_max as usize)
         };
@@ -277,8 +277,8 @@ where
     #[inline(always)]
     fn begin(
         &mut self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
         handle: RequestHandle,
         request: Request<Q>,
         how: How,
@@ -307,8 +307,8 @@ where
     #[inline(always)]
     fn run(
         &mut self,
-        parts: &mut HubParts,
-        cx: &mut Context<Hub>,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
         (index, how): (u32, How),
         handle: RequestHandle,
         since: Option<Time>,
@@ -342,7 +342,7 @@ where
     }
 
     /// Ends the handler that waits in a slot, and gives what it would have answered.
-    fn end(&mut self, parts: &mut HubParts, now: Time, index: u32) -> Option<RequestHandle> {
+    fn end(&mut self, parts: &mut DispatcherParts, now: Time, index: u32) -> Option<RequestHandle> {
         let Waiting { handle, since } = self.slots[index as usize].waiting.take()?;
         parts.answered(handle.key(), since, now);
         self.release(index);
@@ -358,7 +358,12 @@ where
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
     C: Fn(Arc<T>, Request<Q>) -> F + Send + Sync + 'static,
 {
-    fn start(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, request: &mut Arrived<'_>) {
+    fn start(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        request: &mut Arrived<'_>,
+    ) {
         // What was just put together is read where it is: moved as a whole, it would be waited for.
         if let Payload::Frame(bytes) = request.payload
             && let Some((&RequestHead::PLAIN, body)) = bytes.split_first_chunk()
@@ -377,7 +382,7 @@ where
         self.start_otherwise(parts, cx, request.handle.take(), payload);
     }
 
-    fn poll(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+    fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
         entry.alarm.polled();
         let Some(Waiting { handle, since }) = entry.waiting.take() else { return };
@@ -395,18 +400,24 @@ where
         self.slots.get(slot as usize).is_some_and(|slot| slot.waiting.is_some())
     }
 
-    fn abandon(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+    fn abandon(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         // The handle is void: nothing can be answered.
         let _void = self.end(parts, cx.now(), slot);
     }
 
-    fn cut_off(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32) {
+    fn cut_off(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         if let Some(handle) = self.end(parts, cx.now(), slot) {
             parts.refuse(cx, handle, &Failure::Draining.status());
         }
     }
 
-    fn expire(&mut self, parts: &mut HubParts, cx: &mut Context<Hub>, slot: u32, generation: u32) {
+    fn expire(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        slot: u32,
+        generation: u32,
+    ) {
         if self.slots[slot as usize].generation != generation {
             return;
         }

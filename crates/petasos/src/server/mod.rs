@@ -28,7 +28,7 @@ pub use ended::Ended;
 use ended::Ending;
 pub use error::StartError;
 use petasos_runtime::SlowTurns;
-use petasos_runtime::shared::{Letter, Shared};
+use petasos_runtime::shared::{Command, Shared};
 use petasos_runtime::slow::SlowCounts;
 
 /// A server that runs. Dropping it ends it at once; [`Server::drain`] ends it gracefully.
@@ -94,7 +94,7 @@ impl Server {
         self.ending.begin();
         self.node.drain();
         for home in &self.loops {
-            home.post(Letter::Stop { grace });
+            home.send(Command::Stop { grace });
         }
         #[cfg(feature = "grpc")]
         if let Some(port) = &self.grpc {

@@ -14,15 +14,15 @@ use crate::request::CallParts;
 
 /// Who judges how an attempt of a call has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tries {
+pub enum RetryMode {
     /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
     #[default]
     Plain,
-    /// Its trial (`tries`).
+    /// Its retry state (`retry_mode`).
     Judged,
-    /// Its trial, since its attempts are calls of their own (`hedges`).
+    /// Its retry_state, since its attempts are calls of their own (`hedges`).
     Hedged,
-    /// It is such an attempt: the hedged call's trial.
+    /// It is such an attempt: the hedged call's retry_state.
     Attempt,
 }
 
@@ -58,7 +58,7 @@ pub struct MethodDefaults {
     pub policy: MethodPolicy,
     /// It may run more than once: its schema says so, or a policy of its own hedges it.
     pub is_idempotent: bool,
-    pub tries: Tries,
+    pub retry_mode: RetryMode,
 }
 
 impl Defaults {
@@ -88,13 +88,13 @@ impl Defaults {
         let is_idempotent = method.idempotency != Idempotency::Unknown || is_hedged && is_named;
         // A success fills the budget again, whatever the method's own policy.
         let is_judged = self.throttling().is_some();
-        let tries = match &policy.attempts {
-            _ if is_hedged && is_idempotent => Tries::Hedged,
-            Attempts::Retry(retry) if retry.attempts_max > 1 => Tries::Judged,
-            _ if is_judged => Tries::Judged,
-            _ => Tries::Plain,
+        let retry_mode = match &policy.attempts {
+            _ if is_hedged && is_idempotent => RetryMode::Hedged,
+            Attempts::Retry(retry) if retry.attempts_max > 1 => RetryMode::Judged,
+            _ if is_judged => RetryMode::Judged,
+            _ => RetryMode::Plain,
         };
-        MethodDefaults { policy, is_idempotent, tries }
+        MethodDefaults { policy, is_idempotent, retry_mode }
     }
 
     /// How far retries are throttled, if they are.
@@ -152,7 +152,7 @@ pub struct CallSettings {
     /// What its messages are compressed with, where the server takes that.
     pub codec: Codec,
     /// How often it may be sent.
-    pub tries: Tries,
+    pub retry_mode: RetryMode,
     /// The longest response that is taken, in bytes.
     pub response_bytes_max: Option<u32>,
 }
@@ -172,16 +172,17 @@ impl CallSettings {
             timeout: parts.timeout.or_else(current::time_left),
             wait_for_ready: false,
             codec: Codec::IDENTITY,
-            tries: Tries::Plain,
+            retry_mode: RetryMode::Plain,
             response_bytes_max: None,
         };
         if let Some(defaults) = defaults {
-            let MethodDefaults { policy, tries, .. } = defaults.apply(method, &mut parts.metadata);
+            let MethodDefaults { policy, retry_mode, .. } =
+                defaults.apply(method, &mut parts.metadata);
             settings = CallSettings {
                 timeout: policy.timeout(settings.timeout),
                 wait_for_ready: policy.wait_for_ready,
                 codec: defaults.codec,
-                tries: *tries,
+                retry_mode: *retry_mode,
                 response_bytes_max: policy.response_bytes_max,
             };
         }

@@ -15,8 +15,8 @@ use petasos_call::{BoundMethod, Status};
 use petasos_endpoint::{Context, SessionId};
 
 use super::{Channels, Way, Who};
-use crate::away::{Away, Outcome};
-use crate::hub::Hub;
+use crate::dispatcher::Dispatcher;
+use crate::remote::{Outcome, RemoteCompletion};
 
 /// Who asks for a session.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ pub(crate) enum Asker {
     /// A stream, by the tag of its driver.
     Stream(u32),
     /// Somebody who waits for the channel to be connected.
-    Connect(Arc<Away>),
+    Connect(Arc<RemoteCompletion>),
 }
 
 impl Asker {
     /// Tells somebody who waits for a connection.
     pub(crate) fn finish(self, outcome: Outcome) {
-        if let Asker::Connect(away) = self {
-            away.finish(outcome);
+        if let Asker::Connect(remote) = self {
+            remote.finish(outcome);
         }
     }
 }
@@ -117,9 +117,9 @@ impl Channels {
     }
 
     /// Connects a channel, and has `away` told.
-    pub(super) fn connect(&mut self, channel: u32, deadline: Time, away: Arc<Away>) {
+    pub(super) fn connect(&mut self, channel: u32, deadline: Time, remote: Arc<RemoteCompletion>) {
         let options = CallOptions { deadline, ..CallOptions::default() };
-        self.ask(Ask { asker: Asker::Connect(away), channel, method: None, options });
+        self.ask(Ask { asker: Asker::Connect(remote), channel, method: None, options });
     }
 
     fn ask(&mut self, ask: Ask) -> u32 {
@@ -196,7 +196,7 @@ impl Channels {
     /// An ask has a slot: it is granted, or waits for its bind.
     pub(crate) fn answer(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         (channel, number): (u32, u32),
         ask: u32,
     ) {

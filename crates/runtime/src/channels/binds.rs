@@ -11,7 +11,7 @@ use petasos_rpc::settings::schema_of;
 
 use super::{Bind, ChannelEntry, Channels, Who};
 use crate::agree::agreement;
-use crate::hub::Hub;
+use crate::dispatcher::Dispatcher;
 use crate::turn::{Work, failure_of};
 
 const BIND: u16 = 0;
@@ -56,7 +56,7 @@ impl Channels {
     #[cold]
     pub(crate) fn wait_for_bind(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         (channel, number): (u32, u32),
         service: u32,
         who: Who,
@@ -77,7 +77,7 @@ impl Channels {
     }
 
     /// Asks a server about itself with a bind (Prequal).
-    pub(super) fn probe(&mut self, cx: &mut Context<Hub>, channel: u32, number: u32) {
+    pub(super) fn probe(&mut self, cx: &mut Context<Dispatcher>, channel: u32, number: u32) {
         let entry = self.entry(channel).expect("its core has asked for this");
         let session = entry.sessions[number as usize].as_ref().expect("the core picks sessions");
         let (id, first) = (session.id, entry.info.first_service());
@@ -86,7 +86,7 @@ impl Channels {
 
     fn ask_server(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         (channel, number, id): (u32, u32, SessionId),
         service: Option<u32>,
         info: Option<&'static ServiceInfo>,
@@ -113,10 +113,14 @@ impl Channels {
 }
 
 /// The continuation of binds and probes.
-pub(crate) fn on_bound(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
-    let local = hub.parts.local;
+pub(crate) fn on_bound(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    done: Completion<'_>,
+) {
+    let local = dispatcher.parts.local;
     let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-    let mut work = Work { calls, channels, deadlines: &mut hub.parts.deadlines };
+    let mut work = Work { calls, channels, deadlines: &mut dispatcher.parts.deadlines };
     let asked = work.channels.asked.remove(&done.tag).expect("each bind ends once");
     let info = work.channels.entry(asked.channel).map(|entry| entry.info.clone());
     let answer = done.result.map(|payload| {
@@ -164,7 +168,7 @@ impl Work<'_> {
     /// A bind has ended: those that waited for it go on, or fail.
     fn bound(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         asked: &Asked,
         service: u32,
         answer: Result<Result<Agreement, Status>, CallError>,
@@ -205,7 +209,7 @@ impl Work<'_> {
     #[cold]
     fn not_bound(
         &mut self,
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         (channel, number, id): (u32, u32, SessionId),
         who: Who,
         error: CallError,

@@ -10,7 +10,7 @@ use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 use petasos_rpc::settings::ChannelInfo;
 
 use super::{ChannelEntry, Channels, Session, Who, resolve};
-use crate::hub::Hub;
+use crate::dispatcher::Dispatcher;
 use crate::turn::Work;
 
 /// A session that is being opened.
@@ -25,7 +25,7 @@ pub(super) struct Opening {
 
 impl Channels {
     /// Does what the core of a channel wants.
-    pub(super) fn act(&mut self, cx: &mut Context<Hub>, channel: u32, action: Action) {
+    pub(super) fn act(&mut self, cx: &mut Context<Dispatcher>, channel: u32, action: Action) {
         let entry = self.entry(channel).expect("its core has asked for this");
         match action {
             Action::Connect { peer, address, slots } => {
@@ -47,7 +47,7 @@ impl Channels {
 
     /// Closes and opens sessions: what needs the endpoint itself, between turns.
     #[cold]
-    pub(crate) fn use_endpoint(&mut self, endpoint: &mut Endpoint<Hub>) {
+    pub(crate) fn use_endpoint(&mut self, endpoint: &mut Endpoint<Dispatcher>) {
         for session in self.closing.drain(..) {
             endpoint.close_session(session);
         }
@@ -91,7 +91,7 @@ impl Channels {
     /// Gives a channel to one server a session that was opened for it.
     pub(crate) fn adopt(
         &mut self,
-        cx: &Context<Hub>,
+        cx: &Context<Dispatcher>,
         channel: u32,
         server: &SocketAddr,
         id: SessionId,
@@ -107,7 +107,7 @@ impl Channels {
 
     /// Looks after sessions that are being opened.
     #[cold]
-    pub(crate) fn check_opening(&mut self, cx: &Context<Hub>) {
+    pub(crate) fn check_opening(&mut self, cx: &Context<Dispatcher>) {
         for opening in core::mem::take(&mut self.opening) {
             let Some(session) = opening.session else {
                 self.opening.push(opening);
@@ -209,7 +209,7 @@ impl Work<'_> {
 ///
 /// # Panics
 /// If the packet I/O does not reach itself.
-pub(crate) fn open_to_itself(endpoint: &mut Endpoint<Hub>) -> SessionId {
+pub(crate) fn open_to_itself(endpoint: &mut Endpoint<Dispatcher>) -> SessionId {
     let address = endpoint.local_address();
     let offer = endpoint.open_session(address, None).ok().flatten();
     let offer = offer.expect("the packet I/O reaches itself, and there is room");

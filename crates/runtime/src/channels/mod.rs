@@ -29,8 +29,8 @@ use petasos_call::{Agreement, Status};
 use petasos_endpoint::SessionId;
 use petasos_rpc::settings::ChannelInfo;
 
-use super::away::{At, Outcome};
-use super::shared::{Letter, Shared, loop_gone};
+use super::remote::{At, Outcome};
+use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
 use at_hand::AtHand;
@@ -220,13 +220,13 @@ impl Channels {
     }
 
     /// What another thread asks about a channel.
-    pub(crate) fn read(&mut self, letter: Letter, now: Time) {
-        match letter {
-            Letter::Open { channel, info } => self.add(channel, info, now),
-            Letter::Connect { channel, timeout, away } => {
-                self.connect(channel, now + timeout, away);
+    pub(crate) fn read(&mut self, command: Command, now: Time) {
+        match command {
+            Command::Open { channel, info } => self.add(channel, info, now),
+            Command::Connect { channel, timeout, remote } => {
+                self.connect(channel, now + timeout, remote);
             }
-            Letter::Close { channel } => {
+            Command::Close { channel } => {
                 let streams = self.entry(channel).and_then(|entry| entry.streams);
                 for channel in [Some(channel), streams].into_iter().flatten() {
                     let entry = self.entry(channel).expect("a channel is closed once");
@@ -234,10 +234,10 @@ impl Channels {
                     self.stir(channel);
                 }
             }
-            Letter::Resolved { channel, info, found } => {
+            Command::Resolved { channel, info, found } => {
                 self.resolved(channel, &info, found, now);
             }
-            _ => unreachable!("the loop reads all other letters"),
+            _ => unreachable!("the loop reads all other commands"),
         }
     }
 

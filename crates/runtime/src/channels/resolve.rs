@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use petasos_rpc::settings::{ChannelInfo, FoundServers, Servers};
 
-use crate::shared::{Letter, Shared};
+use crate::shared::{Command, Shared};
 
-/// Looks for a channel's servers. What is found comes to the loop by letter.
+/// Looks for a channel's servers. What is found comes to the loop by command.
 pub(super) fn resolve(home: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
     match &info.servers {
         Servers::Resolved(resolver) => {
@@ -37,5 +37,5 @@ fn look_up(home: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
 }
 
 fn tell(home: &Shared, channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>>) {
-    home.post(Letter::Resolved { channel, info, found });
+    home.send(Command::Resolved { channel, info, found });
 }

@@ -4,7 +4,7 @@ use petasos_base::Time;
 use petasos_endpoint::Context;
 
 use super::{Channels, Slot, Who};
-use crate::hub::{Due, Hub};
+use crate::dispatcher::{Dispatcher, Due};
 use crate::turn::Work;
 
 /// A channel that nobody has is looked at this often, until its calls are over.
@@ -12,7 +12,7 @@ const ORPHAN_NANOS: u64 = 100_000_000;
 
 impl Work<'_> {
     /// Asks the cores of channels that something has happened to, until nothing follows.
-    pub(crate) fn settle(&mut self, cx: &mut Context<Hub>) {
+    pub(crate) fn settle(&mut self, cx: &mut Context<Dispatcher>) {
         while self.channels.has_work() {
             for (channel, number, id) in core::mem::take(&mut self.channels.losing) {
                 self.lose(channel, number, id, cx.now());
@@ -26,7 +26,7 @@ impl Work<'_> {
         }
     }
 
-    fn settle_one(&mut self, cx: &mut Context<Hub>, channel: u32) {
+    fn settle_one(&mut self, cx: &mut Context<Dispatcher>, channel: u32) {
         let Some(entry) = self.channels.entry(channel) else { return };
         entry.is_stirred = false;
         while let Some((who, given)) = self.channels.next_given(channel, cx.now()) {
@@ -64,7 +64,7 @@ impl Work<'_> {
     }
 
     /// Finds a session for somebody who asks for one.
-    fn send_ask(&mut self, cx: &mut Context<Hub>, number: u32) {
+    fn send_ask(&mut self, cx: &mut Context<Dispatcher>, number: u32) {
         let who = Who::Ask(number);
         let Some(ask) = self.channels.asked_for(number) else { return };
         let (channel, options) = (ask.channel, ask.options);

@@ -12,12 +12,12 @@ use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use super::piece::{Keeper, Piece, extent};
 use super::table::{Caller, Form, Half, Key, Queued, Streams};
 use crate::channels::Granted;
-use crate::hub::{Hub, HubParts};
+use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::local::Local;
 use crate::turn::failure_of;
 
 /// R19: cancels exchanges that nobody wants.
-pub(super) fn cancel(local: &Local, cx: &mut Context<Hub>) {
+pub(super) fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
     loop {
         let Some(call) = local.streams.borrow_mut().cancels.pop() else { return };
         cx.cancel(call);
@@ -26,7 +26,7 @@ pub(super) fn cancel(local: &Local, cx: &mut Context<Hub>) {
 
 /// The half of a call that was granted a session.
 pub(super) fn begin(
-    cx: &Context<Hub>,
+    cx: &Context<Dispatcher>,
     queued: Queued,
     granted: Granted,
     (number, epoch): (u32, u32),
@@ -59,7 +59,7 @@ pub(super) fn begin(
 }
 
 /// R18: sends the exchanges that are due.
-pub(super) fn send(local: &Local, cx: &mut Context<Hub>, place: u32) {
+pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
     let streams = &mut *local.streams.borrow_mut();
     let Some(caller) = streams.caller(place) else { return };
     let mut failed = None;
@@ -105,8 +105,8 @@ fn refused(error: EnqueueError) -> Failure {
 }
 
 /// The continuation of exchanges.
-fn on_answer(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
-    let parts = &mut hub.parts;
+fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
+    let parts = &mut dispatcher.parts;
     let local = parts.local;
     recycle(done.request);
     let result = done.result.map(|payload| parsed(cx, payload));
@@ -134,7 +134,10 @@ fn on_answer(hub: &mut Hub, cx: &mut Context<Hub>, done: Completion<'_>) {
 }
 
 /// What was received as an answer.
-fn parsed(cx: &mut Context<Hub>, payload: Payload<'_>) -> Result<ServerSegment<Piece>, TailError> {
+fn parsed(
+    cx: &mut Context<Dispatcher>,
+    payload: Payload<'_>,
+) -> Result<ServerSegment<Piece>, TailError> {
     let parsed = ServerSegment::parse(&payload, TAIL_BYTES_LIMIT);
     let messages = parsed.as_ref().map_or((0, 0), |segment| extent(&segment.messages));
     let mut keeper = Keeper::new(cx, payload, messages);
@@ -145,7 +148,7 @@ fn parsed(cx: &mut Context<Hub>, payload: Payload<'_>) -> Result<ServerSegment<P
 
 /// An answer came.
 fn take(
-    parts: &mut HubParts,
+    parts: &mut DispatcherParts,
     streams: &mut Streams,
     place: u32,
     answer: Result<ServerSegment<Piece>, TailError>,

@@ -15,29 +15,29 @@
 //! two halves, and alone talk to the endpoint; `seat` alone knows how sessions are found; `away` is
 //! what other threads share with a loop.
 
-mod away;
 mod caller;
 mod piece;
 mod port;
+mod remote;
 mod seat;
 mod server;
 mod table;
 
 use petasos_endpoint::Context;
 
-use super::hub::Hub;
-pub(crate) use away::Away;
+use super::dispatcher::Dispatcher;
 pub(crate) use caller::expire;
 pub use port::{Opened, Port};
+pub(crate) use remote::RemoteStream;
 pub use server::Handling;
 pub(crate) use server::{abandon, cut_off, dispatch, sweep};
 pub use table::{Key, Side, Streams};
 
 /// Sends what halves have to say, and finds sessions for calls.
-pub(crate) fn turn(hub: &mut Hub, cx: &mut Context<Hub>) {
-    let local = hub.parts.local;
+pub(crate) fn turn(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+    let local = dispatcher.parts.local;
     caller::cancel(local, cx);
-    seat::keep_time(hub, cx);
+    seat::keep_time(dispatcher, cx);
     if !local.channels.borrow().granted.is_empty() {
         seat::take_granted(local, cx);
     }
@@ -45,9 +45,9 @@ pub(crate) fn turn(hub: &mut Hub, cx: &mut Context<Hub>) {
     for place in dirty.drain(..) {
         local.streams.borrow_mut().unmark(place);
         caller::send(local, cx, place);
-        server::answer(hub, cx, place);
+        server::answer(dispatcher, cx, place);
     }
     let streams = &mut *local.streams.borrow_mut();
     streams.give_dirty(dirty);
-    hub.parts.note_malformed(core::mem::take(&mut streams.malformed));
+    dispatcher.parts.note_malformed(core::mem::take(&mut streams.malformed));
 }

@@ -12,7 +12,7 @@ use petasos_message::{Message, Msg, buffer};
 use petasos_rpc::codec::{Encoded, decode, decode_in};
 use petasos_rpc::recode::{SPOKEN, unpacked};
 
-use crate::hub::{Hub, free, kept};
+use crate::dispatcher::{Dispatcher, free, kept};
 
 /// A message's bytes.
 pub(crate) enum Piece {
@@ -98,7 +98,7 @@ pub(super) enum Keeper<'a> {
 impl<'a> Keeper<'a> {
     /// For a segment of so many messages, of `bytes` together.
     pub(super) fn new(
-        cx: &mut Context<Hub>,
+        cx: &mut Context<Dispatcher>,
         payload: Payload<'a>,
         (messages, bytes): (usize, usize),
     ) -> Keeper<'a> {
@@ -145,7 +145,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// All messages have been taken.
-    pub(super) fn end(self, cx: &mut Context<Hub>) {
+    pub(super) fn end(self, cx: &mut Context<Dispatcher>) {
         if let Keeper::Received(payload) = self {
             free(cx, payload);
         }

@@ -10,12 +10,12 @@ use petasos_rpc::codec::{Encoded, First, Incoming};
 use petasos_rpc::request::CallParts;
 use petasos_rpc::settings::CallSettings;
 
-use super::away::{Away, Call};
 use super::piece;
+use super::remote::{Call, RemoteStream};
 use super::table::{Event, Form, Key, Queued, Side};
 use crate::ChannelShared;
 use crate::local::{Local, at_home};
-use crate::shared::Letter;
+use crate::shared::Command;
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
@@ -44,13 +44,13 @@ struct Codecs {
 
 enum At {
     Table(Key),
-    Away(Arc<Away>),
+    Remote(Arc<RemoteStream>),
 }
 
 /// Where an operation finds the direction.
-enum Way<'a> {
-    Here(&'static Local, Key),
-    Away(&'a Arc<Away>),
+enum Access<'a> {
+    Local(&'static Local, Key),
+    Remote(&'a Arc<RemoteStream>),
 }
 
 impl Port {
@@ -58,15 +58,15 @@ impl Port {
         Port { home: local.shared.home, at: At::Table(key), side, form, codecs: Codecs::default() }
     }
 
-    fn way(&mut self) -> Way<'_> {
+    fn access(&mut self) -> Access<'_> {
         if let At::Table(key) = self.at {
             match at_home(self.home) {
-                Some(local) => return Way::Here(local, key),
-                None => self.at = At::Away(Away::attach(self.home, key, self.side)),
+                Some(local) => return Access::Local(local, key),
+                None => self.at = At::Remote(RemoteStream::attach(self.home, key, self.side)),
             }
         }
         match &self.at {
-            At::Away(away) => Way::Away(away),
+            At::Remote(remote) => Access::Remote(remote),
             At::Table(_) => unreachable!("it has just been attached"),
         }
     }
@@ -76,9 +76,9 @@ impl Port {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Incoming<T>, Status>> {
-        let event = match self.way() {
-            Way::Away(away) => ready!(away.poll_event(cx)),
-            Way::Here(local, key) => {
+        let event = match self.access() {
+            Access::Remote(remote) => ready!(remote.poll_event(cx)),
+            Access::Local(local, key) => {
                 let event = local.streams.borrow_mut().next(key);
                 let Some(event) = event else {
                     local.wait_for_stream(key, Side::Reader, cx.waker());
@@ -103,12 +103,12 @@ impl Port {
     #[cold]
     pub fn refuse(&mut self, status: &Status) {
         let side = self.side;
-        match self.way() {
-            Way::Here(local, key) => {
+        match self.access() {
+            Access::Local(local, key) => {
                 local.streams.borrow_mut().refuse(key, status);
                 local.kick();
             }
-            Way::Away(away) => away.refuse(side, status.clone()),
+            Access::Remote(remote) => remote.refuse(side, status.clone()),
         }
     }
 
@@ -130,9 +130,9 @@ impl Port {
 
     /// Waits until a message may be sent.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        match self.way() {
-            Way::Away(away) => away.poll_room(cx),
-            Way::Here(local, key) => {
+        match self.access() {
+            Access::Remote(remote) => remote.poll_room(cx),
+            Access::Local(local, key) => {
                 let room = local.streams.borrow_mut().room(key);
                 let Some(room) = room else {
                     local.wait_for_stream(key, Side::Writer, cx.waker());
@@ -156,9 +156,9 @@ impl Port {
         }
         let codec = if self.codecs.is_off { Codec::IDENTITY } else { self.form.codec };
         let message = piece::outgoing(encoded, codec);
-        match self.way() {
-            Way::Away(away) => away.send(message),
-            Way::Here(local, key) => {
+        match self.access() {
+            Access::Remote(remote) => remote.send(message),
+            Access::Local(local, key) => {
                 local.streams.borrow_mut().send(key, message);
                 local.kick();
             }
@@ -168,9 +168,9 @@ impl Port {
 
     /// A server's: sends the initial metadata.
     pub fn head(&mut self, metadata: Metadata) {
-        match self.way() {
-            Way::Away(away) => away.head(metadata),
-            Way::Here(local, key) => {
+        match self.access() {
+            Access::Remote(remote) => remote.head(metadata),
+            Access::Local(local, key) => {
                 local.streams.borrow_mut().head(key, metadata);
                 local.kick();
             }
@@ -182,9 +182,9 @@ impl Port {
         if trailers.is_empty() {
             return;
         }
-        match self.way() {
-            Way::Away(away) => away.trailers(trailers),
-            Way::Here(local, key) => local.streams.borrow_mut().trailers(key, trailers),
+        match self.access() {
+            Access::Remote(remote) => remote.trailers(trailers),
+            Access::Local(local, key) => local.streams.borrow_mut().trailers(key, trailers),
         }
     }
 }
@@ -192,12 +192,12 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         match &self.at {
-            At::Away(away) => away.leave(),
+            At::Remote(remote) => remote.leave(),
             At::Table(key) => match at_home(self.home) {
                 Some(local) => local.leave_stream(*key, self.side),
                 None => {
                     let (key, side) = (*key, self.side);
-                    crate::post(self.home, Letter::LeaveStream { key, side });
+                    crate::send(self.home, Command::LeaveStream { key, side });
                 }
             },
         }
@@ -234,7 +234,7 @@ impl Opened {
             None => {
                 let call =
                     Call { channel, method, metadata, trace, timeout, wait_for_ready, codec };
-                Away::open(shared, call).map(At::Away)
+                RemoteStream::open(shared, call).map(At::Remote)
             }
         };
         let port =
@@ -258,9 +258,9 @@ impl Opened {
 
     fn poll_form(&mut self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {
         let [reader, _] = self.ports.as_mut().expect("it is asked until it is open");
-        match reader.way() {
-            Way::Away(away) => away.poll_form(cx),
-            Way::Here(local, key) => {
+        match reader.access() {
+            Access::Remote(remote) => remote.poll_form(cx),
+            Access::Local(local, key) => {
                 let opened = local.streams.borrow_mut().opened(key);
                 let Some(opened) = opened else {
                     local.wait_for_stream(key, Side::Reader, cx.waker());
@@ -284,9 +284,9 @@ impl Local {
     /// Wakes those for whom something has come.
     pub(crate) fn wake_streams(&self) {
         loop {
-            let away = self.streams.borrow_mut().pumped.pop();
-            let Some(away) = away else { break };
-            self.pump_stream(&away);
+            let remote = self.streams.borrow_mut().pumped.pop();
+            let Some(remote) = remote else { break };
+            self.pump_stream(&remote);
         }
         loop {
             let waiter = self.streams.borrow_mut().woken.pop();

@@ -1,12 +1,12 @@
 //! Directions of streams that are used on another thread than their loop's.
 //!
 //! Such a direction has a mailbox behind a lock. The thread puts messages in or takes them out, and
-//! posts a letter when the loop has something to do for it; the loop moves messages between mailbox
-//! and half whenever it would wake who waits at home. So the protocol's bounds (R17) hold for the
-//! half, and the mailbox keeps [`AWAY_BYTES_MAX`] and one message beyond them. The end of a handler
-//! waits until its mailbox is empty.
+//! posts a command when the loop has something to do for it; the loop moves messages between
+//! mailbox and half whenever it would wake who waits at home. So the protocol's bounds (R17) hold
+//! for the half, and the mailbox keeps [`REMOTE_BYTES_MAX`] and one message beyond them. The end of
+//! a handler waits until its mailbox is empty.
 //!
-//! Invariants: a mailbox has at most one letter under way; a direction that has left keeps its
+//! Invariants: a mailbox has at most one command under way; a direction that has left keeps its
 //! place until its messages have moved to the half. The lock is held for moves only: nobody is
 //! woken under it.
 
@@ -23,16 +23,16 @@ use super::piece::Piece;
 use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
 use crate::ChannelShared;
 use crate::local::Local;
-use crate::shared::Letter;
+use crate::shared::Command;
 use crate::thread::LoopThread;
 
 /// Bytes of messages that a mailbox takes before it is full.
-const AWAY_BYTES_MAX: usize = 64 << 10;
+const REMOTE_BYTES_MAX: usize = 64 << 10;
 /// What a message counts for beside its bytes, so that empty ones fill a mailbox, too.
 const MESSAGE_BYTES: usize = 64;
 
 /// A direction's mailbox.
-pub struct Away {
+pub struct RemoteStream {
     home: u32,
     /// Turns the loop for as long as the call is wanted, though its channel be gone.
     _thread: Option<Arc<LoopThread>>,
@@ -68,7 +68,7 @@ enum Ask {
     /// To know a direction of a stream by its mailbox.
     Attach(Key, Side),
     /// To begin a call, whose writer has the other mailbox.
-    Open(Call, Arc<Away>),
+    Open(Call, Arc<RemoteStream>),
 }
 
 /// A call that another thread begins.
@@ -82,9 +82,9 @@ pub(super) struct Call {
     pub(super) codec: Codec,
 }
 
-impl Away {
-    fn new(home: u32, thread: Option<Arc<LoopThread>>, state: State) -> Arc<Away> {
-        Arc::new(Away { home, _thread: thread, state: Mutex::new(state) })
+impl RemoteStream {
+    fn new(home: u32, thread: Option<Arc<LoopThread>>, state: State) -> Arc<RemoteStream> {
+        Arc::new(RemoteStream { home, _thread: thread, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -92,30 +92,30 @@ impl Away {
     }
 
     /// A mailbox for a direction that was used at home so far.
-    pub(super) fn attach(home: u32, key: Key, side: Side) -> Arc<Away> {
+    pub(super) fn attach(home: u32, key: Key, side: Side) -> Arc<RemoteStream> {
         let state = State { ask: Some(Ask::Attach(key, side)), ..State::default() };
-        let away = Away::new(home, None, state);
-        away.post(away.lock());
-        away
+        let remote = RemoteStream::new(home, None, state);
+        remote.notify(remote.lock());
+        remote
     }
 
     /// Mailboxes for a reader and a writer of a call that begins.
-    pub(super) fn open(shared: &ChannelShared, call: Call) -> [Arc<Away>; 2] {
+    pub(super) fn open(shared: &ChannelShared, call: Call) -> [Arc<RemoteStream>; 2] {
         let (home, thread) = (shared.home.home, shared.thread.clone());
-        let writer = Away::new(home, thread.clone(), State::default());
+        let writer = RemoteStream::new(home, thread.clone(), State::default());
         let state = State { ask: Some(Ask::Open(call, writer.clone())), ..State::default() };
-        let reader = Away::new(home, thread, state);
-        reader.post(reader.lock());
+        let reader = RemoteStream::new(home, thread, state);
+        reader.notify(reader.lock());
         [reader, writer]
     }
 
-    /// Lets the loop look at the mailbox. If the loop is gone, the letter is declined, which ends
+    /// Lets the loop look at the mailbox. If the loop is gone, the command is declined, which ends
     /// the mailbox.
-    fn post(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn notify(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let is_first = !core::mem::replace(&mut state.is_posted, true);
         drop(state);
         if is_first {
-            crate::post(self.home, Letter::Stream(self.clone()));
+            crate::send(self.home, Command::Stream(self.clone()));
         }
     }
 
@@ -135,9 +135,9 @@ impl Away {
         let mut state = self.lock();
         if let Some(event) = state.events.pop_front() {
             state.bytes -= event.bytes();
-            if state.is_full && state.bytes < AWAY_BYTES_MAX / 2 {
+            if state.is_full && state.bytes < REMOTE_BYTES_MAX / 2 {
                 state.is_full = false;
-                self.post(state);
+                self.notify(state);
             }
             return Poll::Ready(event);
         }
@@ -153,7 +153,7 @@ impl Away {
         let mut state = self.lock();
         match state.over.clone() {
             Some(over) => Poll::Ready(Err(over)),
-            None if state.bytes < AWAY_BYTES_MAX => Poll::Ready(Ok(())),
+            None if state.bytes < REMOTE_BYTES_MAX => Poll::Ready(Ok(())),
             None => state.wait(waker),
         }
     }
@@ -163,14 +163,14 @@ impl Away {
         let mut state = self.lock();
         state.bytes += weight(&message);
         state.outgoing.push_back(message);
-        self.post(state);
+        self.notify(state);
     }
 
     /// A server's initial metadata.
     pub(super) fn head(self: &Arc<Self>, metadata: Metadata) {
         let mut state = self.lock();
         state.head = Some(metadata);
-        self.post(state);
+        self.notify(state);
     }
 
     /// A server's trailing metadata.
@@ -186,7 +186,7 @@ impl Away {
             state.end(status.clone());
         }
         state.refused = Some(status);
-        self.post(state);
+        self.notify(state);
     }
 
     /// The application has no more to do with the direction.
@@ -194,7 +194,7 @@ impl Away {
         let mut state = self.lock();
         state.has_left = true;
         state.waker = None;
-        self.post(state);
+        self.notify(state);
     }
 
     /// The handler that this sends for is done, so that it takes nothing more. Says whether there
@@ -223,9 +223,9 @@ impl Away {
     }
 }
 
-impl core::fmt::Debug for Away {
+impl core::fmt::Debug for RemoteStream {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Away").field("home", &self.home).finish_non_exhaustive()
+        f.debug_struct("RemoteStream").field("home", &self.home).finish_non_exhaustive()
     }
 }
 
@@ -264,7 +264,7 @@ impl State {
             }
             self.bytes += event.bytes();
             self.events.push_back(event);
-            self.is_full = self.bytes >= AWAY_BYTES_MAX;
+            self.is_full = self.bytes >= REMOTE_BYTES_MAX;
         }
     }
 
@@ -307,30 +307,30 @@ impl Event {
 
 impl Local {
     /// A mailbox has something for the loop.
-    pub(crate) fn read_stream_letter(&self, away: &Arc<Away>) {
-        let mut state = away.lock();
+    pub(crate) fn read_stream_letter(&self, remote: &Arc<RemoteStream>) {
+        let mut state = remote.lock();
         state.is_posted = false;
         match state.ask.take() {
             Some(Ask::Attach(key, side)) => {
                 state.at = Some((key, side));
-                self.streams.borrow_mut().attach(key, side, away.clone());
+                self.streams.borrow_mut().attach(key, side, remote.clone());
             }
             Some(Ask::Open(call, writer)) => {
                 drop(state);
                 let key = self.begin_call(call);
                 let mut streams = self.streams.borrow_mut();
-                streams.attach(key, Side::Reader, away.clone());
+                streams.attach(key, Side::Reader, remote.clone());
                 streams.attach(key, Side::Writer, writer.clone());
                 drop(streams);
-                away.lock().at = Some((key, Side::Reader));
+                remote.lock().at = Some((key, Side::Reader));
                 writer.lock().at = Some((key, Side::Writer));
                 self.pump_stream(&writer);
-                return self.pump_stream(away);
+                return self.pump_stream(remote);
             }
             None => {}
         }
         drop(state);
-        self.pump_stream(away);
+        self.pump_stream(remote);
     }
 
     fn begin_call(&self, call: Call) -> Key {
@@ -341,9 +341,9 @@ impl Local {
     }
 
     /// Moves messages between a mailbox and its half, and wakes who waits for them.
-    pub(super) fn pump_stream(&self, away: &Arc<Away>) {
-        let mut state = away.lock();
-        // A writer whose reader has not been read yet: the letter comes.
+    pub(super) fn pump_stream(&self, remote: &Arc<RemoteStream>) {
+        let mut state = remote.lock();
+        // A writer whose reader has not been read yet: the command comes.
         let Some((key, side)) = state.at else { return };
         let (had_form, had, room) = (state.form.is_some(), state.events.len(), state.bytes);
         state.pump(&mut self.streams.borrow_mut(), key, side);
@@ -352,7 +352,7 @@ impl Local {
             || state.over.is_some()
             || match side {
                 Side::Reader => state.events.len() > had,
-                Side::Writer => state.bytes < room && state.bytes < AWAY_BYTES_MAX,
+                Side::Writer => state.bytes < room && state.bytes < REMOTE_BYTES_MAX,
             };
         let waker = if is_news { state.waker.take() } else { None };
         drop(state);
@@ -367,7 +367,7 @@ impl Local {
     /// The loop has ended: so have the streams that are used elsewhere.
     pub(crate) fn end_streams(&self) {
         let all = self.streams.borrow_mut().all_away();
-        all.iter().for_each(|away| away.end());
+        all.iter().for_each(|remote| remote.end());
     }
 }
 
@@ -378,22 +378,22 @@ mod tests {
 
     use super::*;
 
-    fn is_ready(away: &Away) -> bool {
-        away.poll_room(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn is_ready(remote: &RemoteStream) -> bool {
+        remote.poll_room(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
     fn r17_messages_without_bytes_fill_a_mailbox_too() {
         // Its loop does not look at it.
-        let away = Away::new(0, None, State { is_posted: true, ..State::default() });
+        let remote = RemoteStream::new(0, None, State { is_posted: true, ..State::default() });
         let empty = || Piece::Own(MsgBuf::from_slice(&[]), 0);
         let (encoding, codec) = (Encoding::Protobuf, Codec::IDENTITY);
         let mut sent = 0;
-        while is_ready(&away) {
-            away.send(Coded { encoding, codec, body: empty() });
+        while is_ready(&remote) {
+            remote.send(Coded { encoding, codec, body: empty() });
             sent += 1;
-            assert!(sent <= AWAY_BYTES_MAX / MESSAGE_BYTES);
+            assert!(sent <= REMOTE_BYTES_MAX / MESSAGE_BYTES);
         }
-        assert_eq!(sent, AWAY_BYTES_MAX / MESSAGE_BYTES);
+        assert_eq!(sent, REMOTE_BYTES_MAX / MESSAGE_BYTES);
     }
 }

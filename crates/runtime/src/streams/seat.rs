@@ -8,7 +8,7 @@ use petasos_endpoint::{Context, SessionId};
 use super::caller;
 use super::table::{Half, Key, Queued, Side};
 use crate::channels::{Granted, Lease};
-use crate::hub::{Due, Hub};
+use crate::dispatcher::{Dispatcher, Due};
 use crate::local::Local;
 
 /// Numbers of the streams in each session.
@@ -77,15 +77,15 @@ impl Local {
 }
 
 /// Keeps the times of calls that have begun.
-pub(super) fn keep_time(hub: &mut Hub, cx: &Context<Hub>) {
-    let streams = &mut *hub.parts.local.streams.borrow_mut();
+pub(super) fn keep_time(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
+    let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
     while let Some((key, at)) = streams.fresh.pop() {
-        hub.parts.deadlines.insert(cx.now(), at, Due::Stream { key, at });
+        dispatcher.parts.deadlines.insert(cx.now(), at, Due::Stream { key, at });
     }
 }
 
 /// Gives sessions to calls that have waited for them.
-pub(super) fn take_granted(local: &Local, cx: &mut Context<Hub>) {
+pub(super) fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
     let channels = &mut *local.channels.borrow_mut();
     // Their exchanges fail, each for itself.
     channels.lost.clear();
@@ -120,7 +120,7 @@ pub(super) fn take_granted(local: &Local, cx: &mut Context<Hub>) {
 
 fn seat(
     streams: &mut super::Streams,
-    cx: &Context<Hub>,
+    cx: &Context<Dispatcher>,
     queued: Queued,
     granted: Granted,
 ) -> Result<super::table::Caller, Lease> {

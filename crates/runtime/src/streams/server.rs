@@ -13,7 +13,7 @@ use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 use super::piece::{Keeper, Piece, extent};
 use super::port::Port;
 use super::table::{Form, Half, Key, Served, Server, Side, Streams};
-use crate::hub::{Due, Hub, HubParts, WAITING_MAX, respond_in};
+use crate::dispatcher::{Dispatcher, DispatcherParts, Due, WAITING_MAX, respond_in};
 
 /// Answers of so many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;
@@ -33,19 +33,23 @@ pub struct Handling {
 }
 
 /// The endpoint's handler of methods with streams.
-pub(crate) fn dispatch(hub: &mut Hub, cx: &mut Context<Hub>, request: Request<'_>) {
+pub(crate) fn dispatch(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    request: Request<'_>,
+) {
     let Request { handle, method, payload } = request;
-    hub.parts.local.set_turn(Some(cx.now()));
+    dispatcher.parts.local.set_turn(Some(cx.now()));
     let kind = u32::from(method) - 1;
-    if let Some(place) = arrive(&mut hub.parts, cx, kind, handle, payload) {
-        advance(hub, cx, place);
+    if let Some(place) = arrive(&mut dispatcher.parts, cx, kind, handle, payload) {
+        advance(dispatcher, cx, place);
     }
 }
 
 /// An exchange arrived; gives the stream that took it.
 fn arrive(
-    parts: &mut HubParts,
-    cx: &mut Context<Hub>,
+    parts: &mut DispatcherParts,
+    cx: &mut Context<Dispatcher>,
     kind: u32,
     handle: RequestHandle,
     payload: Payload<'_>,
@@ -91,7 +95,7 @@ fn arrive(
 
 /// What was received as an exchange.
 fn parsed(
-    cx: &mut Context<Hub>,
+    cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
 ) -> Result<CallerSegment<Piece>, SegmentError> {
     let parsed = CallerSegment::parse(&payload, TAIL_BYTES_LIMIT);
@@ -103,7 +107,11 @@ fn parsed(
 }
 
 /// Why no stream may begin.
-fn refusal(parts: &HubParts, cx: &Context<Hub>, streams: &Streams) -> Option<RejectCode> {
+fn refusal(
+    parts: &DispatcherParts,
+    cx: &Context<Dispatcher>,
+    streams: &Streams,
+) -> Option<RejectCode> {
     match () {
         () if cx.is_draining() => Some(RejectCode::Draining),
         () if parts.is_full() || streams.handlers >= WAITING_MAX => Some(RejectCode::Overloaded),
@@ -112,8 +120,8 @@ fn refusal(parts: &HubParts, cx: &Context<Hub>, streams: &Streams) -> Option<Rej
 }
 
 fn add(
-    parts: &mut HubParts,
-    cx: &Context<Hub>,
+    parts: &mut DispatcherParts,
+    cx: &Context<Dispatcher>,
     streams: &mut Streams,
     kind: u32,
     session: (u32, u32),
@@ -152,8 +160,8 @@ fn add(
 
 /// Starts the handler of a stream that has begun, drops that of one that is not wanted any more,
 /// and wakes one that waits.
-fn advance(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
-    let local = hub.parts.local;
+fn advance(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, place: u32) {
+    let local = dispatcher.parts.local;
     let mut begun = None;
     let dropped = {
         let streams = &mut *local.streams.borrow_mut();
@@ -177,18 +185,25 @@ fn advance(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
         dropped
     };
     if let Some((kind, slot)) = dropped {
-        hub.methods[kind as usize].abandon(&mut hub.parts, cx, slot);
+        dispatcher.methods[kind as usize].abandon(&mut dispatcher.parts, cx, slot);
     }
     if let Some((kind, form, open)) = begun {
-        start(hub, cx, place, kind, form, open);
+        start(dispatcher, cx, place, kind, form, open);
     }
 }
 
-fn start(hub: &mut Hub, cx: &mut Context<Hub>, place: u32, kind: u32, form: Form, open: Open) {
-    let local = hub.parts.local;
+fn start(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    place: u32,
+    kind: u32,
+    form: Form,
+    open: Open,
+) {
+    let local = dispatcher.parts.local;
     let key = local.streams.borrow_mut().key(place);
     let session = local.streams.borrow_mut().session_of(place);
-    let origin = session.map(|session| hub.parts.origin(cx, session)).unwrap_or_default();
+    let origin = session.map(|session| dispatcher.parts.origin(cx, session)).unwrap_or_default();
     let left = Duration::from_micros(open.time_left_us);
     let timeout = (!left.is_zero()).then_some(left);
     let extensions = with_trace(open.trace);
@@ -198,12 +213,12 @@ fn start(hub: &mut Hub, cx: &mut Context<Hub>, place: u32, kind: u32, form: Form
         responses: Port::new(local, key, Side::Writer, form),
         beside: CallParts { metadata: open.metadata, timeout, extensions, origin },
     };
-    hub.methods[kind as usize].open(&mut hub.parts, cx, handling);
+    dispatcher.methods[kind as usize].open(&mut dispatcher.parts, cx, handling);
 }
 
 /// R18: gives the answers that are due.
-pub(super) fn answer(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
-    let streams = &mut *hub.parts.local.streams.borrow_mut();
+pub(super) fn answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, place: u32) {
+    let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
     let Some(server) = streams.server(place) else { return };
     while let Some((handle, segment)) = server.stream.poll_answer() {
         match segment.into_lone() {
@@ -227,7 +242,7 @@ pub(super) fn answer(hub: &mut Hub, cx: &mut Context<Hub>, place: u32) {
     }
 }
 
-fn write(cx: &mut Context<Hub>, handle: RequestHandle, segment: &ServerSegment<Piece>) {
+fn write(cx: &mut Context<Dispatcher>, handle: RequestHandle, segment: &ServerSegment<Piece>) {
     let bytes = segment.bytes();
     if bytes <= SHORT_BYTES_MAX {
         let mut short = [0; SHORT_BYTES_MAX];
@@ -245,10 +260,10 @@ fn write(cx: &mut Context<Hub>, handle: RequestHandle, segment: &ServerSegment<P
 }
 
 /// R11: an exchange that is held is not wanted any more. Says whether it was one of a stream.
-pub(crate) fn abandon(hub: &mut Hub, cx: &mut Context<Hub>, key: RequestKey) {
+pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
     let (index, generation) = key.session();
     let found = {
-        let streams = &mut *hub.parts.local.streams.borrow_mut();
+        let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
         let known = streams.served.get(index as usize).and_then(Option::as_ref);
         let places: Vec<u32> = match known.filter(|known| known.generation == generation) {
             Some(known) => known.streams.keys().collect(),
@@ -264,16 +279,16 @@ pub(crate) fn abandon(hub: &mut Hub, cx: &mut Context<Hub>, key: RequestKey) {
         found
     };
     if let Some(place) = found {
-        advance(hub, cx, place);
+        advance(dispatcher, cx, place);
     }
 }
 
 /// Ends the streams of sessions that are gone: those that held nothing were not told.
 #[cold]
-pub(crate) fn sweep(hub: &mut Hub, cx: &mut Context<Hub>) {
+pub(crate) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let mut lost;
     {
-        let streams = &mut *hub.parts.local.streams.borrow_mut();
+        let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
         lost = core::mem::take(&mut streams.orphans);
         for (index, place) in (0..).zip(&mut streams.served) {
             let Some(served) = place else { continue };
@@ -290,22 +305,22 @@ pub(crate) fn sweep(hub: &mut Hub, cx: &mut Context<Hub>) {
         streams.is_swept = streams.handlers > 0;
         if streams.is_swept {
             let at = cx.now() + SWEEP;
-            hub.parts.deadlines.insert(cx.now(), at, Due::Sweep { at });
+            dispatcher.parts.deadlines.insert(cx.now(), at, Due::Sweep { at });
         }
     }
     for place in lost {
-        advance(hub, cx, place);
+        advance(dispatcher, cx, place);
     }
 }
 
 /// The loop ends: so do the handlers that still run. How many there were.
 #[cold]
-pub(crate) fn cut_off(hub: &mut Hub, cx: &mut Context<Hub>) -> usize {
-    let running = hub.parts.local.streams.borrow_mut().running();
+pub(crate) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
+    let running = dispatcher.parts.local.streams.borrow_mut().running();
     for (kind, slot) in &running {
-        hub.methods[*kind as usize].cut_off(&mut hub.parts, cx, *slot);
+        dispatcher.methods[*kind as usize].cut_off(&mut dispatcher.parts, cx, *slot);
     }
-    super::turn(hub, cx);
+    super::turn(dispatcher, cx);
     running.len()
 }
 
@@ -332,7 +347,7 @@ impl Streams {
     /// What is known of a session that is served; nothing if it is gone.
     fn served(
         &mut self,
-        cx: &Context<Hub>,
+        cx: &Context<Dispatcher>,
         (index, generation): (u32, u32),
     ) -> Option<&mut SessionStreams<u32>> {
         let at = index as usize;
@@ -363,7 +378,7 @@ impl Streams {
     pub fn handler_ended(&mut self, key: Key, result: Result<(), Status>) {
         let Some(entry) = self.get(key) else { return };
         let Half::Server(server) = &mut entry.half else { return };
-        if entry.writer.away.as_ref().is_some_and(|away| away.handler_ended()) {
+        if entry.writer.remote.as_ref().is_some_and(|remote| remote.handler_ended()) {
             (server.slot, server.ending) = (None, Some(result));
             return;
         }

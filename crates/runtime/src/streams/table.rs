@@ -10,8 +10,8 @@ use petasos_call::stream::{
 use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
 use petasos_endpoint::{CallId, RequestHandle, SessionId};
 
-use super::away::Away;
 use super::piece::Piece;
+use super::remote::RemoteStream;
 use super::seat::Seats;
 use crate::channels::Lease;
 use crate::local::Waiter;
@@ -57,7 +57,7 @@ pub(super) struct End {
     pub(super) is_held: bool,
     pub(super) waiter: Waiter,
     /// Its mailbox, if it is used on another thread.
-    pub(super) away: Option<Arc<Away>>,
+    pub(super) remote: Option<Arc<RemoteStream>>,
 }
 
 /// A call that waits for its session.
@@ -173,7 +173,7 @@ pub struct Streams {
     /// Who is to be woken when nothing is borrowed.
     pub(super) woken: Vec<Waiter>,
     /// Mailboxes that something has come for, or that have room.
-    pub(super) pumped: Vec<Arc<Away>>,
+    pub(super) pumped: Vec<Arc<RemoteStream>>,
     /// Messages that could not be read (R13).
     pub(super) malformed: u64,
     epochs: u32,
@@ -264,24 +264,24 @@ impl Streams {
 
     fn wake_side_later(&mut self, place: u32, side: Side) {
         let end = self.entries[place as usize].end(side);
-        if let Some(away) = &end.away {
-            self.pumped.push(away.clone());
+        if let Some(remote) = &end.remote {
+            self.pumped.push(remote.clone());
         } else if !matches!(end.waiter, Waiter::Nobody) {
             self.woken.push(core::mem::take(&mut end.waiter));
         }
     }
 
     /// A direction is used on another thread from now on.
-    pub(super) fn attach(&mut self, key: Key, side: Side, away: Arc<Away>) {
+    pub(super) fn attach(&mut self, key: Key, side: Side, remote: Arc<RemoteStream>) {
         if let Some(entry) = self.get(key) {
-            entry.end(side).away = Some(away);
+            entry.end(side).remote = Some(remote);
         }
     }
 
     /// The mailboxes of all directions that are used on other threads.
-    pub(super) fn all_away(&mut self) -> Vec<Arc<Away>> {
+    pub(super) fn all_away(&mut self) -> Vec<Arc<RemoteStream>> {
         let ends = self.entries.iter_mut().flat_map(|entry| [&mut entry.reader, &mut entry.writer]);
-        ends.filter_map(|end| end.away.take()).collect()
+        ends.filter_map(|end| end.remote.take()).collect()
     }
 
     /// Notes who waits for a direction; who did before is given back.
@@ -410,7 +410,7 @@ impl Streams {
         let Some(entry) = self.get(key) else { return (Waiter::Nobody, None) };
         let end = entry.end(side);
         end.is_held = false;
-        end.away = None;
+        end.remote = None;
         let waiter = core::mem::take(&mut end.waiter);
         let mut ask = None;
         match (&mut entry.half, side) {
