@@ -1,6 +1,7 @@
 //! The backend passes the suite across veth pairs, and across a switch where it takes three ports.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use petasos_netio::PacketIo;
@@ -14,14 +15,16 @@ use rig::{Namespace, Pair, Star};
 const ATTEMPTS_MAX: usize = 3;
 /// Networks that are made until one has hosts that find each other.
 const NETWORKS_MAX: usize = 4;
+/// Networks that the ports of one test are in at most.
+const NETWORKS_KEPT: usize = 8;
 
 struct Veth {
     host: fn(u8) -> IpAddr,
     config: XdpConfig,
     mtu: u32,
     /// Networks that ports use.
-    pairs: RefCell<Vec<Pair>>,
-    stars: RefCell<Vec<Star>>,
+    pairs: RefCell<VecDeque<Pair>>,
+    stars: RefCell<VecDeque<Star>>,
 }
 
 impl Veth {
@@ -40,13 +43,22 @@ impl Veth {
         if count == 2 {
             let pair = Pair::with(1, self.mtu);
             let ports = self.open(&[&pair.left, &pair.right])?;
-            self.pairs.borrow_mut().push(pair);
+            keep(&mut self.pairs.borrow_mut(), pair);
             return Some(ports);
         }
         let star = Star::new(count);
         let ports = self.open(&star.hosts.iter().collect::<Vec<_>>())?;
-        self.stars.borrow_mut().push(star);
+        keep(&mut self.stars.borrow_mut(), star);
         Some(ports)
+    }
+}
+
+/// Keeps a network for as long as its ports may be used. Properties make hundreds: together they
+/// would fill the kernel's table of neighbours, which is one for all namespaces.
+fn keep<T>(networks: &mut VecDeque<T>, network: T) {
+    networks.push_back(network);
+    if networks.len() > NETWORKS_KEPT {
+        networks.pop_front();
     }
 }
 
