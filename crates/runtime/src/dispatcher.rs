@@ -34,7 +34,7 @@ pub struct Dispatcher {
     pub(crate) parts: DispatcherParts,
 }
 
-/// All of the dispatcher but the methods, so that one of them can be lent the rest.
+/// All of the dispatcher but the methods, so that one of them can be leased the rest.
 pub struct DispatcherParts {
     /// What futures see of the loop.
     pub local: &'static Local,

@@ -198,7 +198,7 @@ impl Work<'_> {
             _ => self.avoided(head.channel, place),
         };
         let entry = self.channels.entry(head.channel).filter(|_| avoid.is_empty());
-        match entry.and_then(|entry| entry.take_at_hand(head.service, head.method)) {
+        match entry.and_then(|entry| entry.take_leased(head.service, head.method)) {
             Some(taken) => self.start(cx, place, head, taken),
             None => self.pick(cx, place, head, avoid),
         }

@@ -179,8 +179,14 @@ impl ChannelEntry {
         if self.sessions.len() <= number {
             self.sessions.resize_with(number + 1, || None);
         }
-        let session =
-            Session { id, index, free: 0, is_lent: false, binds: Vec::new(), unbound: Vec::new() };
+        let session = Session {
+            id,
+            index,
+            free: 0,
+            is_leased: false,
+            binds: Vec::new(),
+            unbound: Vec::new(),
+        };
         self.sessions[number] = Some(session);
         true
     }
@@ -194,7 +200,7 @@ impl Work<'_> {
         if entry.session(number, id).is_none() {
             return;
         }
-        entry.at_hand.forget(number);
+        entry.leased_slots.forget(number);
         let session = entry.sessions[number as usize].take().expect("it was just there");
         entry.core.handle_lost(session.index, now);
         self.channels.closing.push(id);

@@ -1,18 +1,18 @@
 //! A loop's channels: their servers, their sessions, and the calls that wait for a slot.
 //!
 //! `petasos_call`'s [`ChannelCore`] decides; here is what it needs of an endpoint. The invariants:
-//! a call has a slot in a session from [`ChannelEntry::take_slot`] until [`Channels::ended`] or
+//! a call has a slot in a session from [`ChannelEntry::take_leased`] until [`Channels::ended`] or
 //! [`Channels::release`], so that nothing waits in the endpoint's backlog; a bind goes in the slot
-//! of the first call that needs it. What happened to a channel makes it *stirred*, and the turn
-//! asks the core of each stirred channel what follows (`settle`).
+//! of the first call that needs it. What happened to a channel makes it *dirty*, and the turn
+//! asks the core of each dirty channel what follows (`settle`).
 //!
-//! While a channel has one server, its sessions are *at hand*: the core has lent their free slots,
-//! and a call takes one without asking (`at_hand`).
+//! While a channel has one server, its sessions' free slots are *leased*: the core has given them
+//! out, and a call takes one without asking (`leased_slots`).
 
 mod asks;
-mod at_hand;
 mod binds;
 mod connect;
+mod leased_slots;
 mod resolve;
 mod settle;
 
@@ -33,9 +33,9 @@ use super::remote::{At, Outcome};
 use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
-use at_hand::AtHand;
 pub(crate) use binds::Way;
 pub(crate) use connect::open_to_itself;
+use leased_slots::LeasedSlots;
 
 /// What a session knows of a service.
 pub(crate) enum Bind {
@@ -57,10 +57,10 @@ pub(crate) enum Who {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     index: SessionIndex,
-    /// Slots that the core has lent and no call has.
+    /// Slots that the core has leased and no call has.
     free: u32,
     /// Slots of calls that are over stay here.
-    is_lent: bool,
+    is_leased: bool,
     /// By the service's place in the channel.
     binds: Vec<Bind>,
     /// Those that have a slot here and wait for the bind of a service.
@@ -74,7 +74,7 @@ pub(crate) struct ChannelEntry {
     /// By [`SessionIndex::number`].
     sessions: Vec<Option<Session>>,
     /// Sessions with slots to be had without asking.
-    at_hand: AtHand,
+    leased_slots: LeasedSlots,
     waiting: HashMap<Ticket, Who>,
     /// What its calls may be tried again by.
     budget: RetryBudget,
@@ -106,7 +106,7 @@ impl ChannelEntry {
             budget: RetryBudget::new(info.throttling()),
             info,
             sessions: Vec::new(),
-            at_hand: AtHand::default(),
+            leased_slots: LeasedSlots::default(),
             waiting: HashMap::new(),
             last_error: String::new(),
             leases: 0,
@@ -161,7 +161,7 @@ pub(crate) struct Channels {
     pub(crate) closing: Vec<SessionId>,
     opening: Vec<connect::Opening>,
     /// Channels that something has happened to, each once.
-    stirred: Vec<u32>,
+    dirty: Vec<u32>,
     /// Sessions that turned out to be gone.
     losing: Vec<(u32, u32, SessionId)>,
     asks: HashMap<u32, Ask>,
@@ -187,7 +187,7 @@ impl Channels {
             rng: Rng::new(petasos_base::random_seed()),
             closing: Vec::new(),
             opening: Vec::new(),
-            stirred: Vec::new(),
+            dirty: Vec::new(),
             losing: Vec::new(),
             asks: HashMap::new(),
             next_ask: 0,
@@ -263,7 +263,7 @@ impl Channels {
             // The core finds a session that no attempt has been in only among slots of its own.
             entry.return_leases(now);
         }
-        if let Some(number) = entry.take_lent() {
+        if let Some(number) = entry.take_any_leased() {
             return Slot::Taken(number);
         }
         let slot = match entry.core.pick(options, now, rng) {
@@ -298,14 +298,14 @@ impl Channels {
     pub(crate) fn stir(&mut self, channel: u32) {
         let Some(entry) = self.entry(channel) else { return };
         if !core::mem::replace(&mut entry.is_stirred, true) {
-            self.stirred.push(channel);
+            self.dirty.push(channel);
         }
     }
 
     /// Whether the turn has something to do for channels beside calls.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        !(self.stirred.is_empty() && self.new_asks.is_empty() && self.losing.is_empty())
+        !(self.dirty.is_empty() && self.new_asks.is_empty() && self.losing.is_empty())
     }
 
     /// Whether sessions are being opened.

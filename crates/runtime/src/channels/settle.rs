@@ -20,7 +20,7 @@ impl Work<'_> {
             for ask in core::mem::take(&mut self.channels.new_asks) {
                 self.send_ask(cx, ask);
             }
-            while let Some(channel) = self.channels.stirred.pop() {
+            while let Some(channel) = self.channels.dirty.pop() {
                 self.settle_one(cx, channel);
             }
         }

@@ -1,9 +1,9 @@
-//! Slots to be had without asking: those of the only server's sessions, lent by the core
+//! Slots to be had without asking: those of the only server's sessions, leased by the core
 //! ([`ChannelCore::lease`]).
 //!
-//! The invariants: only sessions of one server are lent, and the first of them with a free slot
+//! The invariants: only sessions of one server are leased, and the first of them with a free slot
 //! gives it, so that the later ones fall idle. Whatever changes what there is to choose from gives
-//! all lent slots back first ([`ChannelEntry::return_leases`]), and so does each look at the
+//! all leased slots back first ([`ChannelEntry::return_leases`]), and so does each look at the
 //! channel that its core wanted: the core sees then who is idle.
 //!
 //! [`ChannelCore::lease`]: petasos_call::channel::ChannelCore::lease
@@ -17,16 +17,16 @@ use super::{Bind, ChannelEntry, Session};
 
 const _: () = assert!(SESSIONS_MAX == 64, "`free` has a bit for each session");
 
-/// Which sessions of a server have lent slots that are free.
+/// Which sessions of a server have leased slots that are free.
 #[derive(Debug, Default)]
-pub(super) struct AtHand {
+pub(super) struct LeasedSlots {
     /// The number of the server's first session.
     base: u32,
     /// A bit for each session, from there on.
     free: u64,
 }
 
-impl AtHand {
+impl LeasedSlots {
     /// The number of the first session with a free slot; of no session, if there is none.
     #[inline(always)]
     fn first(&self) -> usize {
@@ -43,12 +43,12 @@ impl AtHand {
 
     #[inline(always)]
     fn insert(&mut self, number: u32) {
-        self.free |= AtHand::bit(number);
+        self.free |= LeasedSlots::bit(number);
     }
 
     #[inline(always)]
     fn remove(&mut self, number: u32) {
-        self.free &= !AtHand::bit(number);
+        self.free &= !LeasedSlots::bit(number);
     }
 
     /// A session is gone, which may be another server's.
@@ -60,45 +60,45 @@ impl AtHand {
 }
 
 impl ChannelEntry {
-    /// A slot for a call in a session at hand, if there is one and it knows the method.
+    /// A slot for a call in a session with leased slots, if there is one and it knows the method.
     #[inline]
-    pub(crate) fn take_at_hand(
+    pub(crate) fn take_leased(
         &mut self,
         service: u32,
         method: u16,
     ) -> Option<(u32, SessionId, BoundMethod)> {
-        let number = self.at_hand.first();
+        let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
         let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
             return None;
         };
         let (number, method) = (number as u32, agreement.method(method).ok()?);
-        let id = session.take(&mut self.at_hand, number);
+        let id = session.take(&mut self.leased_slots, number);
         Some((number, id, method))
     }
 
-    /// [`ChannelEntry::take_at_hand`], if the method there is as it is here; with its number.
+    /// [`ChannelEntry::take_leased`], if the method there is as it is here; with its number.
     #[inline(always)]
     pub(crate) fn take_usual(
         &mut self,
         service: u32,
         method: u16,
     ) -> Option<(u32, SessionId, u16)> {
-        let number = self.at_hand.first();
+        let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
         let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
             return None;
         };
         let (number, method) = (number as u32, agreement.usual(method)?);
-        let id = session.take(&mut self.at_hand, number);
+        let id = session.take(&mut self.leased_slots, number);
         Some((number, id, method))
     }
 
-    /// A slot for a call in a session at hand, if there is one; the session's number.
-    pub(super) fn take_lent(&mut self) -> Option<u32> {
-        let number = self.at_hand.first();
+    /// A slot for a call in a session with leased slots, if there is one; the session's number.
+    pub(super) fn take_any_leased(&mut self) -> Option<u32> {
+        let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
-        session.take(&mut self.at_hand, number as u32);
+        session.take(&mut self.leased_slots, number as u32);
         Some(number as u32)
     }
 
@@ -109,11 +109,11 @@ impl ChannelEntry {
             return false;
         }
         let session = self.sessions.get_mut(number as usize).and_then(Option::as_mut);
-        let Some(session) = session.filter(|session| session.id == id && session.is_lent) else {
+        let Some(session) = session.filter(|session| session.id == id && session.is_leased) else {
             return false;
         };
         session.free += 1;
-        self.at_hand.insert(number);
+        self.leased_slots.insert(number);
         true
     }
 
@@ -123,19 +123,19 @@ impl ChannelEntry {
             return;
         }
         let session = self.sessions[number as usize].as_mut().expect("the core picks sessions");
-        let lent = self.core.lease(session.index);
-        if lent > 0 {
-            (session.free, session.is_lent) = (session.free + lent, true);
-            self.at_hand.base = number - number % SESSIONS_MAX as u32;
-            self.at_hand.insert(number);
+        let leased = self.core.lease(session.index);
+        if leased > 0 {
+            (session.free, session.is_leased) = (session.free + leased, true);
+            self.leased_slots.base = number - number % SESSIONS_MAX as u32;
+            self.leased_slots.insert(number);
         }
     }
 
-    /// Gives lent slots back: what there is to choose from is about to change.
+    /// Gives leased slots back: what there is to choose from is about to change.
     pub(super) fn return_leases(&mut self, now: Time) {
-        self.at_hand = AtHand::default();
+        self.leased_slots = LeasedSlots::default();
         for session in self.sessions.iter_mut().flatten() {
-            session.is_lent = false;
+            session.is_leased = false;
             for _ in 0..core::mem::take(&mut session.free) {
                 self.core.handle_ended(session.index, None, now);
             }
@@ -144,12 +144,12 @@ impl ChannelEntry {
 }
 
 impl Session {
-    /// Takes one of the slots that [`AtHand`] says are free.
+    /// Takes one of the slots that [`LeasedSlots`] says are free.
     #[inline(always)]
-    fn take(&mut self, at_hand: &mut AtHand, number: u32) -> SessionId {
+    fn take(&mut self, leased_slots: &mut LeasedSlots, number: u32) -> SessionId {
         self.free -= 1;
         if self.free == 0 {
-            at_hand.remove(number);
+            leased_slots.remove(number);
         }
         self.id
     }
