@@ -56,19 +56,19 @@ fn calls(goal: u64) -> u64 {
     let time = VirtualClock::default();
     let config = EndpointConfig { seed: Some(1), ..EndpointConfig::default() };
     let port = Hub::direct(MemoryConfig::default()).port();
-    let home = Loop::over(config, port, Clock::Virtual(time.clone()));
-    let home = home.expect("this thread has no other loop");
-    home.serve(GreeterServer::new(Echo)).expect("it is the only service");
+    let event_loop = Loop::over(config, port, Clock::Virtual(time.clone()));
+    let event_loop = event_loop.expect("this thread has no other loop");
+    event_loop.serve(GreeterServer::new(Echo)).expect("it is the only service");
     let (started, over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     for _ in 0..SESSIONS {
-        let client = GreeterClient::new(home.channel_to_itself());
+        let client = GreeterClient::new(event_loop.channel_to_itself());
         for _ in 0..SLOTS {
-            home.spawn(call(client.clone(), goal, started.clone(), over.clone()));
+            event_loop.spawn(call(client.clone(), goal, started.clone(), over.clone()));
         }
     }
     let mut turns = 0;
     while over.get() < goal {
-        home.run_turns(1);
+        event_loop.run_turns(1);
         turns += 1;
         time.set(Time::from_nanos(turns * 1000));
     }

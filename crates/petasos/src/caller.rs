@@ -28,9 +28,9 @@ use petasos_rpc::request::with_traceparent;
 use petasos_rpc::request::{CallParts, Request, RequestParts as _, Response, request_tail};
 use petasos_rpc::settings::{CallSettings, RetryMode, ServiceDefaults};
 use petasos_runtime::calls::{CallHead, NewCall};
-use petasos_runtime::local::{Local, at_home};
-use petasos_runtime::remote::{At, RemoteCompletion};
-use petasos_runtime::shared::{Command, FarCall};
+use petasos_runtime::local::{Local, current_with};
+use petasos_runtime::remote::{CallKey, RemoteCompletion};
+use petasos_runtime::shared::{Command, RemoteCall};
 use petasos_runtime::{ChannelShared, send};
 
 use self::begun::Begun;
@@ -203,7 +203,7 @@ impl ServiceClient {
     fn unary_alone<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         #[allow(irrefutable_let_patterns, reason = "not with gRPC")]
         if let Transport::Datagrams(shared) = &self.transport
-            && let Some(local) = at_home(shared.home.home)
+            && let Some(local) = current_with(shared.runtime.loop_id)
             && local.deadline() == Time::NEVER
             && self.defaults.is_none()
             && request.is_plain()
@@ -214,7 +214,7 @@ impl ServiceClient {
         Unary::at(self.unary_otherwise(index, request))
     }
 
-    /// A call at home with nothing beside its message.
+    /// A call from the loop's thread with nothing beside its message.
     #[inline(always)]
     fn begin_plain<Q: Message, P>(
         &self,
@@ -252,7 +252,7 @@ impl ServiceClient {
 
     fn unary_unlimited<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Stage<P> {
         let begun = match &self.transport {
-            Transport::Datagrams(shared) => match at_home(shared.home.home) {
+            Transport::Datagrams(shared) => match current_with(shared.runtime.loop_id) {
                 Some(local) => self.begin(local, shared.channel, index, request),
                 None => self.begin_far(shared, index, request),
             },
@@ -297,9 +297,9 @@ impl ServiceClient {
         let head =
             CallHead { channel, service, method, wait_for_ready, retry_mode, deadline, recode };
         let remote = RemoteCompletion::new(shared.thread.clone());
-        let call = FarCall { call: NewCall { head, request }, timeout, remote: remote.clone() };
-        shared.home.send(Command::Begin(Box::new(call)));
-        Ok(Stage::RemoteCompletion(shared.home.home, remote))
+        let call = RemoteCall { call: NewCall { head, request }, timeout, remote: remote.clone() };
+        shared.runtime.send(Command::Begin(Box::new(call)));
+        Ok(Stage::RemoteCompletion(shared.runtime.loop_id, remote))
     }
 }
 
@@ -351,8 +351,8 @@ const _: () = assert!(size_of::<Stage<()>>() == 16);
 
 impl<P> Stage<P> {
     #[inline(always)]
-    fn begun(local: &Local, at: At) -> Stage<P> {
-        Stage::Begun(local.home, Begun::new(at))
+    fn begun(local: &Local, at: CallKey) -> Stage<P> {
+        Stage::Begun(local.loop_id, Begun::new(at))
     }
 }
 
@@ -368,8 +368,8 @@ impl<P: Message> Future for Unary<P> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Stage::Begun(home, begun) = self.stage
-            && let Some(local) = at_home(home)
+        if let Stage::Begun(loop_id, begun) = self.stage
+            && let Some(local) = current_with(loop_id)
         {
             let Some(outcome) = local.poll_call(begun.at(), cx.waker()) else {
                 return Poll::Pending;
@@ -389,10 +389,10 @@ impl<P: Message> Unary<P> {
     /// Polls what is not in this thread's loop.
     #[cold]
     fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
-        if let Stage::Begun(home, begun) = self.stage {
+        if let Stage::Begun(loop_id, begun) = self.stage {
             let remote = RemoteCompletion::new(None);
-            send(home, Command::Move { at: begun.at(), remote: remote.clone() });
-            self.stage = Stage::RemoteCompletion(home, remote);
+            send(loop_id, Command::Move { at: begun.at(), remote: remote.clone() });
+            self.stage = Stage::RemoteCompletion(loop_id, remote);
         }
         let outcome = match &mut self.stage {
             Stage::RemoteCompletion(_, remote) => match remote.poll(cx.waker()) {
@@ -425,10 +425,10 @@ impl<P: Message> Unary<P> {
 
 impl<P> Unary<P> {
     fn give_up(&mut self) {
-        let (home, at) = match core::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Begun(home, begun) => (home, begun.at()),
-            Stage::RemoteCompletion(home, remote) => match remote.give_up() {
-                Some(at) => (home, at),
+        let (loop_id, at) = match core::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Begun(loop_id, begun) => (loop_id, begun.at()),
+            Stage::RemoteCompletion(loop_id, remote) => match remote.give_up() {
+                Some(at) => (loop_id, at),
                 None => return,
             },
             // Dropping it gives it up.
@@ -436,9 +436,9 @@ impl<P> Unary<P> {
             Stage::Grpc(_) => return,
             Stage::Around(_) | Stage::Limited(_) | Stage::Failed(_) | Stage::Over => return,
         };
-        match at_home(home) {
+        match current_with(loop_id) {
             Some(local) => local.give_up(at),
-            None => send(home, Command::GiveUp(at)),
+            None => send(loop_id, Command::GiveUp(at)),
         }
     }
 }

@@ -37,8 +37,8 @@
 //! };
 //! let server = Server::builder().loop_config(config.clone()).listen("127.0.0.1:0").start()?;
 //! assert!(server.local_address().is_some());
-//! let home = Loop::new(config)?;
-//! assert!(home.local_address().is_none(), "it only calls");
+//! let event_loop = Loop::new(config)?;
+//! assert!(event_loop.local_address().is_none(), "it only calls");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -141,7 +141,7 @@ impl Loop {
     }
 
     /// A future that turns the loop for as long as it lives: for a task of a current-thread Tokio
-    /// runtime with I/O and time enabled (`tokio::task::spawn_local(home.drive())`). It waits for
+    /// runtime with I/O and time enabled (`tokio::task::spawn_local(event_loop.drive())`). It waits for
     /// the loop's descriptor and ends only with an error.
     ///
     /// # Errors

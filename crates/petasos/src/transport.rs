@@ -23,7 +23,7 @@ impl Transport {
     /// Who keeps the time of a channel's calls.
     pub(crate) fn timekeeper(&self) -> Arc<dyn Timekeeper> {
         match self {
-            Transport::Datagrams(shared) => shared.home.clone(),
+            Transport::Datagrams(shared) => shared.runtime.clone(),
             #[cfg(feature = "grpc")]
             Transport::Grpc(channel) => channel.timekeeper(),
         }

@@ -34,10 +34,10 @@ impl Greeter for Copying {
 }
 
 /// What `CALLS` calls allocate.
-fn of_calls(home: &Loop, client: &GreeterClient, build: Build, bytes: &[u8]) -> usize {
+fn of_calls(event_loop: &Loop, client: &GreeterClient, build: Build, bytes: &[u8]) -> usize {
     let client = client.clone();
     let bytes = bytes.to_vec();
-    let task = home.spawn(async move {
+    let task = event_loop.spawn(async move {
         let region = Region::new(ALLOCATOR);
         for _ in 0..CALLS {
             let echoed = client.echo(build(&bytes)).await.expect("the handler answers");
@@ -45,22 +45,24 @@ fn of_calls(home: &Loop, client: &GreeterClient, build: Build, bytes: &[u8]) -> 
         }
         region.change().allocations
     });
-    home.block_on(task).expect("it does not panic")
+    event_loop.block_on(task).expect("it does not panic")
 }
 
 fn check(build: Build, sizes: &[usize]) {
     let config = EndpointConfig { seed: Some(5), ..EndpointConfig::default() };
     let port = Hub::direct(MemoryConfig::default()).port();
-    let home = Loop::over(config, port, Clock::Virtual(VirtualClock::default()));
-    let home = home.expect("this thread has no other loop");
-    home.serve(GreeterServer::new(Copying(build))).expect("it is the only service");
-    let client = GreeterClient::new(home.channel_to_itself());
+    let event_loop = Loop::over(config, port, Clock::Virtual(VirtualClock::default()));
+    let event_loop = event_loop.expect("this thread has no other loop");
+    event_loop.serve(GreeterServer::new(Copying(build))).expect("it is the only service");
+    let client = GreeterClient::new(event_loop.channel_to_itself());
     for bytes in sizes {
         let bytes = vec![7; *bytes];
-        of_calls(&home, &client, build, &bytes);
+        of_calls(&event_loop, &client, build, &bytes);
         // Threads of the test runner may allocate, too, but hardly each time.
-        let calls =
-            (0..3).map(|_| of_calls(&home, &client, build, &bytes)).min().expect("three runs");
+        let calls = (0..3)
+            .map(|_| of_calls(&event_loop, &client, build, &bytes))
+            .min()
+            .expect("three runs");
         assert_eq!(calls, 0, "with {} bytes", bytes.len());
     }
 }

@@ -126,7 +126,7 @@ fn until(mut happened: impl FnMut() -> bool) {
 
 fn in_loop() -> (World, Asker) {
     let (world, asker) = (World::bare(), Asker::default());
-    world.home.serve(FlowServer::new(asker.clone())).expect("it is the only service");
+    world.event_loop.serve(FlowServer::new(asker.clone())).expect("it is the only service");
     (world, asker)
 }
 
@@ -142,7 +142,7 @@ fn r11_what_a_handler_in_the_loop_has_asked_for_is_told_of_a_cancel() {
     let woken = Arc::new(AtomicU64::new(0));
     for cancelled in asker.kept.lock().expect("nothing panics under the lock").iter().cloned() {
         let woken = woken.clone();
-        world.home.spawn(async move {
+        world.event_loop.spawn(async move {
             cancelled.await;
             woken.fetch_add(1, Ordering::Relaxed);
         });

@@ -67,11 +67,12 @@ fn with_codec<F: Future>(
     calls: impl FnOnce(Channel) -> F,
 ) -> F::Output {
     let listen = Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0));
-    let home = Loop::new(LoopConfig { listen, ..LoopConfig::default() }).expect("loopback works");
-    home.serve(service).expect("the service is right");
-    let target = format!("petasos://{}", home.local_address().expect("the loop listens"));
+    let event_loop =
+        Loop::new(LoopConfig { listen, ..LoopConfig::default() }).expect("loopback works");
+    event_loop.serve(service).expect("the service is right");
+    let target = format!("petasos://{}", event_loop.local_address().expect("the loop listens"));
     let channel = Channel::builder(&target).compress(codec).connect_lazily();
-    home.block_on(calls(channel.expect("the target is right")))
+    event_loop.block_on(calls(channel.expect("the target is right")))
 }
 
 fn older_name(text: &str) -> Msg<older::Name> {

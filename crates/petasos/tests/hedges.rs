@@ -139,8 +139,8 @@ fn in_a_loop_of_the_caller_attempts_wait_for_their_time() {
     let service = Flaky::default();
     let server = service.start();
     let config = config(&hedging(3, "0.01", ""), "");
-    let home = Loop::new(LoopConfig::default()).expect("a loop starts");
-    home.block_on(async {
+    let event_loop = Loop::new(LoopConfig::default()).expect("a loop starts");
+    event_loop.block_on(async {
         let channel = Channel::builder(&target(&server)).service_config(&config).connect().await;
         let client = GreeterClient::new(channel.expect("the server is up"));
         service.state().next.extend([Act::Hold, Act::Hold]);
@@ -150,7 +150,7 @@ fn in_a_loop_of_the_caller_attempts_wait_for_their_time() {
         assert!(client.greet(name("y")).await.is_ok());
     });
     until(|| {
-        home.run_turns(1);
+        event_loop.run_turns(1);
         service.state().dropped == 2
     });
 }

@@ -18,14 +18,14 @@ fn world(client: Vec<Spy>, server: Vec<Spy>) -> World {
     let time = VirtualClock::default();
     let config = EndpointConfig { seed: Some(5), ..EndpointConfig::default() };
     let port = Hub::direct(MemoryConfig::default()).port();
-    let home = Loop::over(config, port, Clock::Virtual(time.clone()));
-    let home = home.expect("this thread has no other loop");
-    server.into_iter().for_each(|spy| home.intercept(spy));
+    let event_loop = Loop::over(config, port, Clock::Virtual(time.clone()));
+    let event_loop = event_loop.expect("this thread has no other loop");
+    server.into_iter().for_each(|spy| event_loop.intercept(spy));
     let service = Service::default();
-    home.serve(GreeterServer::new(service.clone())).expect("it is the only service");
-    let channel = home.channel_to_itself();
+    event_loop.serve(GreeterServer::new(service.clone())).expect("it is the only service");
+    let channel = event_loop.channel_to_itself();
     let channel = client.into_iter().fold(channel, |channel, spy| channel.intercept(spy));
-    World { home, time, service, client: GreeterClient::new(channel) }
+    World { event_loop, time, service, client: GreeterClient::new(channel) }
 }
 
 fn greet(text: &str) -> Request<greeter::generated::Name> {
@@ -238,11 +238,11 @@ static STAMPED: AtomicBool = AtomicBool::new(false);
 #[test]
 fn callers_hand_things_to_their_interceptors() -> Result<(), Status> {
     let world = World::new();
-    let channel = world.home.channel_to_itself().intercept(Stamp);
+    let channel = world.event_loop.channel_to_itself().intercept(Stamp);
     let mut request = greet("you");
     request.extensions_mut().insert(8_u32);
     let client = GreeterClient::new(channel);
-    world.home.block_on(async { client.greet(request).await })?;
+    world.event_loop.block_on(async { client.greet(request).await })?;
     assert!(STAMPED.load(Ordering::Relaxed));
     Ok(())
 }

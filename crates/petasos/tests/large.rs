@@ -42,7 +42,7 @@ fn in_one_chunk(bytes: &[u8]) -> Msg<Blob> {
 #[test]
 fn messages_of_every_length_come_back_however_they_were_built() {
     let world = greeter::World::new();
-    world.home.block_on(async {
+    world.event_loop.block_on(async {
         for size in SIZES {
             let bytes = pattern(size);
             for build in [adopted, copied, in_one_chunk] {
@@ -56,7 +56,7 @@ fn messages_of_every_length_come_back_however_they_were_built() {
 #[test]
 fn what_was_received_can_be_sent_on_and_changed() {
     let world = greeter::World::new();
-    world.home.block_on(async {
+    world.event_loop.block_on(async {
         let bytes = pattern(300_000);
         let first = world.client.echo(adopted(&bytes)).await.expect("it answers").into_message();
         let copy = first.clone();
@@ -72,7 +72,7 @@ fn what_was_received_can_be_sent_on_and_changed() {
 #[test]
 fn metadata_go_with_long_messages() {
     let world = greeter::World::new();
-    world.home.block_on(async {
+    world.event_loop.block_on(async {
         let long = "x".repeat(300_000);
         let request = Request::new(greeter::name(&long)).with_metadata("from", "afar");
         let greeting = world.client.greet(request.expect("a fine key")).await.expect("it answers");
@@ -95,13 +95,13 @@ fn long_calls_at_once_do_not_stand_in_each_others_way() {
         let server = start(&service);
         let mut config = LoopConfig::default();
         config.io.local = local;
-        let home = Loop::new(config).expect("loopback works");
+        let event_loop = Loop::new(config).expect("loopback works");
         let address = server.local_address().expect("it listens");
-        let client = greeter::generated::GreeterClient::new(home.channel(address));
+        let client = greeter::generated::GreeterClient::new(event_loop.channel(address));
         let bytes = bytes::Bytes::from(pattern(8_000_000));
         let callers = (0..4).map(|_| {
             let (client, bytes) = (client.clone(), bytes.clone());
-            home.spawn(async move {
+            event_loop.spawn(async move {
                 for _ in 0..3 {
                     let mut blob = Blob::new();
                     blob.edit().set_bytes(bytes.clone());
@@ -112,7 +112,7 @@ fn long_calls_at_once_do_not_stand_in_each_others_way() {
             })
         });
         let callers: Vec<_> = callers.collect();
-        home.block_on(async {
+        event_loop.block_on(async {
             for caller in callers {
                 caller.await.expect("it does not panic");
             }
@@ -192,11 +192,11 @@ fn floods_of_long_messages_arrive_in_order() {
     let server = server.start().expect("loopback has ports");
     let mut config = LoopConfig::default();
     config.io.local = LocalPolicy::Never;
-    let home = Loop::new(config).expect("loopback works");
-    let client = FlowClient::new(home.channel(server.local_address().expect("it listens")));
-    home.block_on(async {
+    let event_loop = Loop::new(config).expect("loopback works");
+    let client = FlowClient::new(event_loop.channel(server.local_address().expect("it listens")));
+    event_loop.block_on(async {
         let (mut out, mut back) = client.chat().await.expect("it begins");
-        let sender = home.spawn(async move {
+        let sender = event_loop.spawn(async move {
             for number in 0..12 {
                 out.send(flow::chunk(number, 2_000_000)).await.expect("it is taken");
             }

@@ -24,7 +24,7 @@ enum From {
     /// A thread without a loop, over datagrams.
     Afar,
     /// A loop, over datagrams.
-    Home,
+    Loop,
     Grpc,
 }
 
@@ -102,8 +102,8 @@ fn everywhere<F: Future<Output = ()>>(test: impl Fn(From) -> F) {
             .block_on(async { tokio::time::timeout(patience, test(from)).await })
             .expect("hangs");
     }
-    let home = Loop::new(LoopConfig::default()).expect("a loop starts");
-    home.block_on(test(From::Home));
+    let event_loop = Loop::new(LoopConfig::default()).expect("a loop starts");
+    event_loop.block_on(test(From::Loop));
 }
 
 #[test]

@@ -10,10 +10,10 @@ use petasos::{Code, Interceptor, Metrics};
 /// Both ends in one loop, with an interceptor at each.
 fn world(client: impl Interceptor, server: impl Interceptor) -> World {
     let mut world = World::bare();
-    world.home.intercept(server);
+    world.event_loop.intercept(server);
     let service = FlowServer::new(world.service.clone());
-    world.home.serve(service).expect("it is the only service");
-    world.client = FlowClient::new(world.home.channel_to_itself().intercept(client));
+    world.event_loop.serve(service).expect("it is the only service");
+    world.client = FlowClient::new(world.event_loop.channel_to_itself().intercept(client));
     world
 }
 

@@ -59,8 +59,8 @@ fn likewise_in_a_loop_of_the_caller() {
     let service = Flaky::failing(&[Code::Unavailable; 2]);
     let server = service.start();
     let config = config(&retries(3, SHORT, UNAVAILABLE), "");
-    let home = Loop::new(LoopConfig::default()).expect("a loop starts");
-    home.block_on(async {
+    let event_loop = Loop::new(LoopConfig::default()).expect("a loop starts");
+    event_loop.block_on(async {
         let channel = Channel::builder(&target(&server)).service_config(&config).connect().await;
         check_retries(service.clone(), GreeterClient::new(channel.expect("the server is up")))
             .await;
@@ -283,14 +283,14 @@ fn r12_what_was_never_sent_goes_elsewhere_when_its_server_dies() {
     let session = SessionConfig { slots: 64, credits: 1, ..SessionConfig::default() };
     let endpoint = EndpointConfig { session, ..EndpointConfig::default() };
     let io = LocalConfig { local: LocalPolicy::Never, ..LocalConfig::default() };
-    let home = Loop::new(LoopConfig { endpoint, io, ..LoopConfig::default() });
-    let home = home.expect("a loop starts");
+    let event_loop = Loop::new(LoopConfig { endpoint, io, ..LoopConfig::default() });
+    let event_loop = event_loop.expect("a loop starts");
     let second = server.local_address().expect("it listens");
     let channel = Channel::builder(&format!("petasos://{address},{second}")).connect();
-    let client = GreeterClient::new(home.block_on(channel).expect("the server is up"));
+    let client = GreeterClient::new(event_loop.block_on(channel).expect("the server is up"));
     let held = [0, 1].map(|_| client.echo(blob(b"held")));
     until(|| {
-        home.run_turns(1);
+        event_loop.run_turns(1);
         holds.is_finished()
     });
     let process = holds.join().expect("it holds");
@@ -298,10 +298,10 @@ fn r12_what_was_never_sent_goes_elsewhere_when_its_server_dies() {
     let stopped = Command::new("kill").args(["-STOP", &pid]).status();
     assert!(stopped.expect("there is kill").success());
     let calls = [0; CALLS].map(|_| client.echo(blob(&vec![7; 200_000])));
-    home.run_turns(20);
+    event_loop.run_turns(20);
     drop(process);
     let (mut lost, mut answered) = (0, 0);
-    home.block_on(async {
+    event_loop.block_on(async {
         for call in held {
             assert_eq!(call.await.expect_err("it has run").code(), Code::Unavailable);
         }

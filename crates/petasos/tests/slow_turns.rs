@@ -58,7 +58,7 @@ impl Flow for Slow {
 
 fn world() -> World {
     let world = World::bare();
-    world.home.serve(FlowServer::new(Slow)).expect("it is the only service");
+    world.event_loop.serve(FlowServer::new(Slow)).expect("it is the only service");
     TIME.with_borrow_mut(|clock| *clock = world.time.clone());
     world
 }
@@ -90,15 +90,15 @@ fn slow_turns_are_counted_and_later_ones_by_method() {
     for _ in 0..100 {
         world.echo("quick");
     }
-    assert_eq!(world.home.slow_turns(), SlowTurns::default());
+    assert_eq!(world.event_loop.slow_turns(), SlowTurns::default());
     world.echo("slow");
-    let slow = world.home.slow_turns();
+    let slow = world.event_loop.slow_turns();
     assert_eq!((slow.turns, slow.longest, slow.methods.len()), (1, 5 * MS, 0));
     world.echo("slow");
     world.echo("later");
     world.produce();
     world.echo("quick");
-    let slow = world.home.slow_turns();
+    let slow = world.event_loop.slow_turns();
     assert_eq!((slow.turns, slow.longest), (4, 9 * MS));
     let all = methods(&slow);
     assert_eq!(all, [("flow.Flow", "Echo", 2, 7 * MS), ("flow.Flow", "Produce", 1, 9 * MS)]);
@@ -125,7 +125,7 @@ fn of_calls_in_one_turn_the_slow_one_is_named() {
     for call in calls {
         world.run(call).expect("it answers");
     }
-    let slow = world.home.slow_turns();
+    let slow = world.event_loop.slow_turns();
     let echo = methods(&slow)[0];
     assert_eq!((echo.1, echo.2, echo.3), ("Echo", 1, 5 * MS), "{slow:?}");
     // Many that are quick are slow together, and nobody's fault.
@@ -134,7 +134,7 @@ fn of_calls_in_one_turn_the_slow_one_is_named() {
     for call in calls {
         world.run(call).expect("it answers");
     }
-    let later = world.home.slow_turns();
+    let later = world.event_loop.slow_turns();
     assert!(later.turns > slow.turns);
     assert_eq!(methods(&later), methods(&slow));
 }
@@ -146,12 +146,12 @@ fn handlers_are_timed_for_a_minute_after_a_slow_turn() {
     let pass = |time| world.time.set(world.time.now() + time);
     pass(Duration::from_secs(59));
     world.echo("slow");
-    let counted = || methods(&world.home.slow_turns()).iter().map(|of| of.2).sum::<u64>();
+    let counted = || methods(&world.event_loop.slow_turns()).iter().map(|of| of.2).sum::<u64>();
     assert_eq!(counted(), 1);
     pass(Duration::from_secs(61));
     world.echo("quick");
     world.echo("slow");
-    assert_eq!((world.home.slow_turns().turns, counted()), (3, 1), "it was not timed");
+    assert_eq!((world.event_loop.slow_turns().turns, counted()), (3, 1), "it was not timed");
     world.echo("slow");
     assert_eq!(counted(), 2, "and now it was");
     assert!(world.time.now() > Time::from_nanos(120_000_000_000));

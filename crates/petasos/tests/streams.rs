@@ -64,7 +64,7 @@ fn empty_streams_and_empty_messages_are_told_apart() {
 fn issue_10_an_answer_without_memory_is_not_taken_for_a_refusal() {
     let pool = PoolConfig { lent_bytes_max: 4096, ..PoolConfig::default() };
     let world = World::with_pool(pool);
-    world.home.serve(FlowServer::new(world.service.clone())).expect("it is the only service");
+    world.event_loop.serve(FlowServer::new(world.service.clone())).expect("it is the only service");
     world.run(async {
         let mut chunks = world.client.produce(plan("", 10, 1000)).await.expect("it begins");
         let status = drain(&mut chunks, 1000).await.expect_err("there is no memory");
@@ -136,7 +136,7 @@ fn r17_a_server_that_does_not_read_stops_its_client_and_nobody_else() {
     let world = World::new();
     let (client, sent) = (world.client.clone(), std::rc::Rc::new(std::cell::Cell::new(0u32)));
     let count = sent.clone();
-    let upload = world.home.spawn(async move {
+    let upload = world.event_loop.spawn(async move {
         let mut upload = client.collect();
         for number in 0..5000 {
             let mut chunk = chunk(number, 1000);
@@ -262,7 +262,7 @@ fn a_panic_is_an_internal_error_of_its_own_call() {
         calm.send(chunk(0, 3)).await.expect("it is taken");
         check(&calm_back.message().await.expect("it goes on").expect("one"), 0, 3);
     });
-    assert_eq!(world.home.failures(), (2, 0));
+    assert_eq!(world.event_loop.failures(), (2, 0));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn more_streams_than_a_session_holds_wait_their_turn() {
     let chats: Vec<_> = (0..200)
         .map(|_| {
             let client = world.client.clone();
-            world.home.spawn(async move {
+            world.event_loop.spawn(async move {
                 let (mut out, mut back) = client.chat().await.expect("it begins");
                 for number in 0..5 {
                     out.send(chunk(number, 50)).await.expect("it is taken");
@@ -293,7 +293,7 @@ fn streams_that_stay_open_get_sessions_of_their_own() {
     let chats: Vec<_> = (0..100)
         .map(|_| {
             let (client, service) = (world.client.clone(), world.service.clone());
-            world.home.spawn(async move {
+            world.event_loop.spawn(async move {
                 let (mut out, mut back) = client.chat().await.expect("it begins");
                 out.send(chunk(0, 50)).await.expect("it is taken");
                 check(&back.message().await.expect("it goes on").expect("one"), 0, 50);
@@ -350,7 +350,7 @@ fn messages_of_every_size_come_in_order() {
     });
     // Both ways at once, without waiting for each other.
     let (mut out, mut back) = world.run(async { world.client.chat().await.expect("it begins") });
-    let sender = world.home.spawn(async move {
+    let sender = world.event_loop.spawn(async move {
         for number in 0..3000u32 {
             let bytes = sizes[number as usize * 7 % 10];
             out.send(chunk(number, bytes)).await.expect("it is taken");

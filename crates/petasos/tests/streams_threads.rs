@@ -133,11 +133,11 @@ fn r19_what_is_dropped_on_another_thread_is_dropped_at_the_server() {
 #[test]
 fn a_stream_may_move_to_another_thread() {
     let config = LoopConfig::default();
-    let home = Loop::new(config).expect("loopback has ports");
+    let event_loop = Loop::new(config).expect("loopback has ports");
     let service = Service::default();
     let server = serve(&service);
-    let client = FlowClient::new(home.channel(server.local_address().expect("it listens")));
-    let (mut out, mut back) = home.block_on(async {
+    let client = FlowClient::new(event_loop.channel(server.local_address().expect("it listens")));
+    let (mut out, mut back) = event_loop.block_on(async {
         let (mut out, mut back) = client.chat().await.expect("it begins");
         out.send(chunk(0, 10)).await.expect("it is taken");
         check(&back.message().await.expect("it goes on").expect("there is one"), 0, 10);
@@ -157,8 +157,8 @@ fn a_stream_may_move_to_another_thread() {
         done.send(()).expect("somebody waits");
     });
     // The loop turns while the other thread is at it.
-    let asking = FlowClient::new(home.channel(server.local_address().expect("it listens")));
-    home.block_on(async {
+    let asking = FlowClient::new(event_loop.channel(server.local_address().expect("it listens")));
+    event_loop.block_on(async {
         while matches!(over.try_recv(), Err(mpsc::TryRecvError::Empty)) {
             asking.echo(chunk(1, 1)).await.expect("it answers");
         }

@@ -77,10 +77,10 @@ fn a_loop_calls_over_its_own_channels_and_over_others() {
     let server = start(&service);
     let address = server.local_address().expect("it listens");
     let foreign = client(&server);
-    let home = Loop::new(LoopConfig::default()).expect("this thread has no other loop");
-    let own = GreeterClient::new(home.channel(address));
-    home.block_on(async {
-        // In the loop's thread, a channel's home is the loop.
+    let event_loop = Loop::new(LoopConfig::default()).expect("this thread has no other loop");
+    let own = GreeterClient::new(event_loop.channel(address));
+    event_loop.block_on(async {
+        // In the loop's thread, a channel belongs to the loop.
         let built = Channel::connect(&target(&server)).await.expect("the server is up");
         let built = GreeterClient::new(built);
         for client in [&own, &foreign, &built] {
@@ -93,15 +93,15 @@ fn a_loop_calls_over_its_own_channels_and_over_others() {
 fn a_call_that_moves_to_another_thread_is_not_lost() {
     let service = Service::default();
     let server = start(&service);
-    let home = Loop::new(LoopConfig::default()).expect("this thread has no other loop");
+    let event_loop = Loop::new(LoopConfig::default()).expect("this thread has no other loop");
     let address = server.local_address().expect("it listens");
-    let client = GreeterClient::new(home.channel(address));
+    let client = GreeterClient::new(event_loop.channel(address));
     let mut moved: Vec<_> = (0..3).map(|_| Box::pin(client.greet(name("moved")))).collect();
-    // The second one was polled at home before, and the third is over when it moves.
+    // The second one was polled in the loop before, and the third is over when it moves.
     let mut context = Context::from_waker(Waker::noop());
     assert!(moved[1].as_mut().poll(&mut context).is_pending());
     let mut last = moved.pop().expect("there are three");
-    let polled = home.block_on(async {
+    let polled = event_loop.block_on(async {
         client.greet(name("later")).await.expect("the handler answers");
         std::future::poll_fn(|cx| std::task::Poll::Ready(pin!(client.greet(name("y"))).poll(cx)))
             .await
@@ -112,7 +112,7 @@ fn a_call_that_moves_to_another_thread_is_not_lost() {
         let texts = [block_on(last.as_mut()), block_on(first), block_on(moved.remove(0))];
         texts.map(|text| text.expect("the handler answers").text().to_owned())
     });
-    home.block_on(async {
+    event_loop.block_on(async {
         while !elsewhere.is_finished() {
             client.greet(name("turn")).await.expect("the handler answers");
         }
@@ -172,15 +172,15 @@ fn r10_calls_from_elsewhere_keep_their_deadlines() {
 fn calls_fail_when_their_loop_has_ended() {
     let service = Service::default();
     let server = start(&service);
-    let home = Loop::new(LoopConfig::default()).expect("this thread has no other loop");
+    let event_loop = Loop::new(LoopConfig::default()).expect("this thread has no other loop");
     let address = server.local_address().expect("it listens");
-    let client = GreeterClient::new(home.channel(address));
+    let client = GreeterClient::new(event_loop.channel(address));
     let begun = client.greet(name("hold"));
     let elsewhere = std::thread::spawn(move || block_on(begun));
-    home.block_on(async {
+    event_loop.block_on(async {
         client.greet(name("turn")).await.expect("the handler answers");
     });
-    drop(home);
+    drop(event_loop);
     let outcome = elsewhere.join().expect("it does not panic");
     assert_eq!(outcome.expect_err("its loop is gone").code(), Code::Unavailable);
     let late = block_on(client.greet(name("late"))).expect_err("its loop is gone");

@@ -23,11 +23,12 @@ fn a_runtime_drives_both_ends() {
     let tasks = tokio::task::LocalSet::new();
     let all = tasks.run_until(async {
         let config = LoopConfig { listen: Some(loopback()), ..LoopConfig::default() };
-        let home = Loop::new(config).expect("loopback has ports");
+        let event_loop = Loop::new(config).expect("loopback has ports");
         let service = Service::default();
-        home.serve(GreeterServer::new(service.clone())).expect("it is the only service");
-        tokio::task::spawn_local(home.drive());
-        let client = GreeterClient::new(home.channel(home.local_address().expect("it listens")));
+        event_loop.serve(GreeterServer::new(service.clone())).expect("it is the only service");
+        tokio::task::spawn_local(event_loop.drive());
+        let client =
+            GreeterClient::new(event_loop.channel(event_loop.local_address().expect("it listens")));
         for n in 0..100 {
             let greeting = client.greet(name(&n.to_string())).await.expect("the handler answers");
             assert_eq!(greeting.text(), format!("hello, {n}"));
@@ -51,7 +52,7 @@ fn a_runtime_drives_both_ends() {
         // Nobody listens there.
         let nobody = std::net::UdpSocket::bind(loopback()).expect("loopback has ports");
         let nobody = nobody.local_addr().expect("it is bound");
-        let nobody = GreeterClient::new(home.channel(nobody));
+        let nobody = GreeterClient::new(event_loop.channel(nobody));
         let refused = nobody.greet(name("x")).await.expect_err("nobody listens");
         assert_eq!(refused.code(), Code::Unavailable);
     });

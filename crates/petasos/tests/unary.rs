@@ -14,11 +14,11 @@ use petasos::{Code, Loop, Msg, ServeError};
 #[test]
 fn a_call_is_answered_in_the_turn_that_received_it() {
     let world = World::new();
-    let text = world.home.block_on(async { world.client.greet(name("world")).await });
+    let text = world.event_loop.block_on(async { world.client.greet(name("world")).await });
     assert_eq!(text.expect("the handler answers").text(), "hello, world");
     let outcomes = world.spawn(name("again").into());
     // Sent in the first turn, received and answered in the second, over in the third.
-    world.home.run_turns(3);
+    world.event_loop.run_turns(3);
     assert_eq!(outcomes.one().expect("the handler answers"), "hello, again");
 }
 
@@ -26,12 +26,12 @@ fn a_call_is_answered_in_the_turn_that_received_it() {
 fn metadata_travel_both_ways_and_statuses_say_everything() {
     let world = World::new();
     let request = Request::new(name("a")).with_metadata("from", "b").expect("a fine key");
-    let response = world.home.block_on(async { world.client.greet(request).await });
+    let response = world.event_loop.block_on(async { world.client.greet(request).await });
     let response: Response<_> = response.expect("the handler answers");
     assert_eq!(response.metadata().get("to"), Some("b"));
     assert_eq!(response.trailers().get("end"), Some("b"));
     assert_eq!(response.text(), "hello, a");
-    let refused = world.home.block_on(async { world.client.greet(name("")).await });
+    let refused = world.event_loop.block_on(async { world.client.greet(name("")).await });
     let status = refused.expect_err("nobody is named");
     assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "nobody is named"));
     assert_eq!(status.details(), [1, 2, 3]);
@@ -43,7 +43,7 @@ fn messages_of_every_size_come_back() {
     let world = World::new();
     for len in [0, 1, 8, 32, 87, 88, 400, 487, 488, 600, 1448, 4000, 5000, 70_000, 3_000_000] {
         let bytes: Vec<u8> = (0..len).map(|at| (at * 31 + at / 251) as u8).collect();
-        let echoed = world.home.block_on(async { world.client.echo(blob(&bytes)).await });
+        let echoed = world.event_loop.block_on(async { world.client.echo(blob(&bytes)).await });
         assert!(echoed.expect("the handler answers").bytes() == bytes, "{len} bytes");
     }
 }
@@ -76,7 +76,7 @@ fn a_panic_is_an_internal_error_of_its_own_call() {
     assert_eq!(codes[0].as_deref(), Ok("hello, before"));
     assert_eq!((&codes[1], &codes[2]), (&Err(Code::Internal), &Err(Code::Internal)));
     assert_eq!(codes[3].as_deref(), Ok("hello, after"));
-    assert_eq!(world.home.failures(), (2, 0));
+    assert_eq!(world.event_loop.failures(), (2, 0));
 }
 
 /// One turn polls many: what panics among them is over, and all others go on.
@@ -85,15 +85,15 @@ fn panics_of_one_turn_harm_nothing_else_of_it() {
     let world = World::new();
     let texts = ["panic", "Ada", "hold and panic", "hold", "Bob"];
     let outcomes = texts.map(|text| world.spawn(name(text).into()));
-    let failing = world.home.spawn(async {
+    let failing = world.event_loop.spawn(async {
         if world_fails() {
             panic!("a task that fails on purpose");
         }
     });
-    let other = world.home.spawn(async { 7 });
+    let other = world.event_loop.spawn(async { 7 });
     world.turn();
-    assert_eq!(world.home.block_on(failing), None);
-    assert_eq!(world.home.block_on(other), Some(7));
+    assert_eq!(world.event_loop.block_on(failing), None);
+    assert_eq!(world.event_loop.block_on(other), Some(7));
     let [at_once, ada, later, held, bob] = outcomes;
     assert_eq!(at_once.one().expect_err("it panics").code(), Code::Internal);
     assert_eq!(ada.one().expect("the handler answers"), "hello, Ada");
@@ -103,7 +103,7 @@ fn panics_of_one_turn_harm_nothing_else_of_it() {
     world.turn();
     assert_eq!(later.one().expect_err("it panics").code(), Code::Internal);
     assert_eq!(held.one().expect("the handler answers"), "hello, held");
-    assert_eq!(world.home.failures(), (2, 0));
+    assert_eq!(world.event_loop.failures(), (2, 0));
     let again = texts.map(|_| world.spawn(name("Eve").into()));
     world.turn();
     assert!(again.iter().all(|outcome| outcome.one().is_ok()), "no slot is lost");
@@ -127,7 +127,7 @@ fn r10_a_deadline_ends_the_call_and_its_handler() {
     assert_eq!(call.one().expect_err("it is late").code(), Code::DeadlineExceeded);
     assert_eq!(world.service.seen().dropped, 1, "the handler is gone, too");
     let late = Request::new(name("x")).with_timeout(Duration::ZERO);
-    let late = world.home.block_on(async { world.client.greet(late).await });
+    let late = world.event_loop.block_on(async { world.client.greet(late).await });
     assert_eq!(late.expect_err("it is late").code(), Code::DeadlineExceeded);
     assert_eq!(world.service.seen().begun, 1, "what is late is not sent");
 }
@@ -219,10 +219,10 @@ static MODULE: petasos::message::Module = petasos::message::Module::new(b"\x01\x
 #[test]
 fn r3_unknown_services_and_other_schemas_are_refused_without_a_call() {
     let world = World::new();
-    let channel = world.home.channel_to_itself();
+    let channel = world.event_loop.channel_to_itself();
     for (info, code) in [(&STRANGER, Code::Unimplemented), (&OTHER, Code::FailedPrecondition)] {
         let bound = channel.bind(info);
-        let refused = world.home.block_on(async {
+        let refused = world.event_loop.block_on(async {
             bound.unary::<_, greeter::generated::Greeting>(0, Request::new(name("x"))).await
         });
         let status = refused.expect_err("nobody serves it");
@@ -233,14 +233,15 @@ fn r3_unknown_services_and_other_schemas_are_refused_without_a_call() {
     }
     assert_eq!(world.service.seen().begun, 0);
     let fine = GreeterClient::new(channel);
-    let fine = world.home.block_on(async { fine.greet(name("x")).await });
+    let fine = world.event_loop.block_on(async { fine.greet(name("x")).await });
     assert!(fine.is_ok(), "other services of the session are not harmed");
 }
 
 #[test]
 fn misuse_is_told() {
     let world = World::new();
-    let again = world.home.serve(greeter::generated::GreeterServer::new(world.service.clone()));
+    let again =
+        world.event_loop.serve(greeter::generated::GreeterServer::new(world.service.clone()));
     assert!(matches!(again, Err(ServeError::Service(_))), "{again:?}");
     let config = petasos::LoopConfig::default();
     assert!(Loop::new(config).is_err(), "one loop per thread");
@@ -251,10 +252,10 @@ fn misuse_is_told() {
 #[test]
 fn spawned_futures_give_their_outputs() {
     let world = World::new();
-    let sum = world.home.spawn(async { 1 + 1 });
-    assert_eq!(world.home.block_on(sum), Some(2));
-    let failed = world.home.spawn(async { panic!("a task that fails on purpose") });
-    let failed: Option<Result<(), Status>> = world.home.block_on(failed);
+    let sum = world.event_loop.spawn(async { 1 + 1 });
+    assert_eq!(world.event_loop.block_on(sum), Some(2));
+    let failed = world.event_loop.spawn(async { panic!("a task that fails on purpose") });
+    let failed: Option<Result<(), Status>> = world.event_loop.block_on(failed);
     assert_eq!(failed, None);
 }
 
@@ -264,8 +265,8 @@ fn nothing_is_lost_when_a_loop_ends_with_calls_under_way() {
     let held = world.spawn(name("hold").into());
     let outside = world.client.greet(name("hold"));
     world.turn();
-    let World { home, service, client, .. } = world;
-    drop(home);
+    let World { event_loop, service, client, .. } = world;
+    drop(event_loop);
     assert_eq!(service.seen().dropped, 2, "handlers end with their loop");
     assert!(held.is_empty(), "its task is gone, too");
     drop(outside);

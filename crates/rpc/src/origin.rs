@@ -16,7 +16,7 @@ pub enum Origin {
     /// A client's session.
     Session {
         /// The number of the loop that has it.
-        home: u32,
+        loop_id: u32,
         /// The session's index and generation there.
         session: (u32, u32),
     },
@@ -50,7 +50,7 @@ impl Origin {
     pub fn peer(&self) -> Option<Peer> {
         match self {
             Origin::Here => None,
-            Origin::Session { home, session } => current::peer(*home, *session),
+            Origin::Session { loop_id, session } => current::peer(*loop_id, *session),
             Origin::Watched(call) => call.origin.peer(),
             #[cfg(feature = "grpc")]
             Origin::Grpc(peer) => Some(Peer::of_grpc(peer)),
@@ -64,7 +64,7 @@ impl Origin {
     pub fn cancelled(&self) -> Cancelled {
         let call: Option<Arc<dyn Cancellable>> = match self {
             Origin::Watched(call) => Some(call.clone()),
-            Origin::Session { home, .. } => current::watch(*home).map(|state| state as _),
+            Origin::Session { loop_id, .. } => current::watch(*loop_id).map(|state| state as _),
             _ => None,
         };
         Cancelled::new(call, current::deadline())
@@ -75,8 +75,8 @@ impl Origin {
         let is_over = match self {
             Origin::Watched(call) => call.state.is_over(),
             // Of a loop that polls the handler, nobody else knows more.
-            Origin::Session { home, session } => {
-                !current::is_in_loop(*home) && current::peer(*home, *session).is_none()
+            Origin::Session { loop_id, session } => {
+                !current::is_in_loop(*loop_id) && current::peer(*loop_id, *session).is_none()
             }
             _ => false,
         };

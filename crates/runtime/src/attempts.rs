@@ -32,7 +32,7 @@ use petasos_rpc::settings::{ChannelInfo, RetryMode, ServiceDefaults, policy_of};
 use super::calls::CallHead;
 use super::dispatcher::{Dispatcher, DispatcherParts, Due};
 use super::hedges::Hedge;
-use super::remote::{At, Outcome};
+use super::remote::{CallKey, Outcome};
 use super::turn::{Work, failure_of};
 
 /// How an attempt has ended.
@@ -153,7 +153,7 @@ pub(crate) fn on_answered(
 
 /// The time has come at which a call is to be sent again, or is late.
 #[cold]
-pub(crate) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call: At) {
+pub(crate) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call: CallKey) {
     work(parts, |work| {
         if work.calls.is_unbound(call) {
             let late = Status::deadline_exceeded("no session took the call in time");

@@ -20,7 +20,7 @@ use petasos_rpc::settings::RetryMode;
 
 use super::attempts::RetryStates;
 use super::local::Task;
-use super::remote::{At, Outcome, RemoteCompletion};
+use super::remote::{CallKey, Outcome, RemoteCompletion};
 
 /// What is called, and how.
 #[derive(Clone, Copy, Debug)]
@@ -135,20 +135,20 @@ impl Calls {
     }
 
     /// Whether this call has a slot, and waits for a bind.
-    pub(crate) fn is_unbound(&self, (index, generation): At) -> bool {
+    pub(crate) fn is_unbound(&self, (index, generation): CallKey) -> bool {
         let place = &self.places[index as usize];
         place.generation == generation && matches!(place.stage, Stage::Unbound(_))
     }
 
     /// Whether this call waits for a slot, or for a bind.
-    pub(crate) fn is_waiting(&self, (index, generation): At) -> bool {
+    pub(crate) fn is_waiting(&self, (index, generation): CallKey) -> bool {
         let place = &self.places[index as usize];
         let waits = matches!(place.stage, Stage::Unbound(_) | Stage::Waiting(..));
         place.generation == generation && waits
     }
 
     /// Whether this call is sent again at some time.
-    pub(crate) fn is_to_go_on(&self, (index, generation): At) -> bool {
+    pub(crate) fn is_to_go_on(&self, (index, generation): CallKey) -> bool {
         let place = &self.places[index as usize];
         let goes_on = matches!(place.stage, Stage::Paused(_) | Stage::Hedged);
         place.generation == generation && goes_on
@@ -209,7 +209,11 @@ impl Calls {
 
     /// Queues a call.
     #[inline(always)]
-    pub(crate) fn begin_with(&mut self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> At {
+    pub(crate) fn begin_with(
+        &mut self,
+        head: impl FnOnce() -> CallHead,
+        request: MsgBuf,
+    ) -> CallKey {
         let Some(index) = self.free.pop() else { return self.begin_in_new(head(), request) };
         let place = &mut self.places[index as usize];
         // Written where it stays.
@@ -221,7 +225,7 @@ impl Calls {
 
     #[cold]
     #[inline(never)]
-    fn begin_in_new(&mut self, head: CallHead, request: MsgBuf) -> At {
+    fn begin_in_new(&mut self, head: CallHead, request: MsgBuf) -> CallKey {
         let (stage, waiter) = (Stage::Queued(request), Waiter::Nobody);
         let (generation, session, since) = (0, 0, Time::ZERO);
         let index = self.places.len() as u32;
@@ -334,18 +338,18 @@ impl Calls {
         self.outbox.push(index);
     }
 
-    fn place(&mut self, (index, generation): At) -> Option<&mut Place> {
+    fn place(&mut self, (index, generation): CallKey) -> Option<&mut Place> {
         let place = self.places.get_mut(index as usize)?;
         (place.generation == generation).then_some(place)
     }
 
-    pub(crate) fn take_outcome(&mut self, at: At) -> Option<Outcome> {
+    pub(crate) fn take_outcome(&mut self, at: CallKey) -> Option<Outcome> {
         self.poll(at, None).ok()
     }
 
     /// The outcome of a call. If there is none yet, whether the task given waits for it now.
     #[inline(always)]
-    pub(crate) fn poll(&mut self, at: At, task: Option<Task>) -> Result<Outcome, bool> {
+    pub(crate) fn poll(&mut self, at: CallKey, task: Option<Task>) -> Result<Outcome, bool> {
         let place = self.place(at).ok_or(false)?;
         if !matches!(place.stage, Stage::Done(_)) {
             return Err(task.is_some_and(|task| place.set_task(task)));
@@ -377,7 +381,7 @@ impl Calls {
         core::mem::take(&mut place.waiter)
     }
 
-    pub(crate) fn give_up(&mut self, at: At) -> Waiter {
+    pub(crate) fn give_up(&mut self, at: CallKey) -> Waiter {
         let Some(place) = self.place(at) else { return Waiter::Nobody };
         let (channel, retry_mode) = (place.head.channel, place.head.retry_mode);
         let stage = core::mem::replace(&mut place.stage, Stage::GivenUp);

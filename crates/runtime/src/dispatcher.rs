@@ -17,7 +17,7 @@ use petasos_schema::LAYOUT_VERSION;
 use super::attempts;
 use super::local::{Local, Task};
 use super::method::LocalMethod;
-use super::remote::At;
+use super::remote::CallKey;
 use super::slow::Slow;
 use super::streams::{self, Key};
 
@@ -69,7 +69,7 @@ pub enum Due {
     },
     /// A call that waits for a bind, or to be sent again.
     Call {
-        call: At,
+        call: CallKey,
         at: Time,
     },
     Channel {
@@ -167,7 +167,7 @@ impl DispatcherParts {
         if self.met.get(session.0 as usize) != Some(&session.1) {
             self.meet(cx, session);
         }
-        Origin::Session { home: self.local.shared.home, session }
+        Origin::Session { loop_id: self.local.shared.loop_id, session }
     }
 
     /// A session's first request has come.

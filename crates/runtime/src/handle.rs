@@ -10,7 +10,7 @@ use super::thread::LoopThread;
 /// What all clones of a channel over datagrams share, on any thread.
 pub struct ChannelShared {
     /// What other threads touch of the loop.
-    pub home: Arc<Shared>,
+    pub runtime: Arc<Shared>,
     /// The channel's number in its loop.
     pub channel: u32,
     /// What is known of the channel.
@@ -21,6 +21,6 @@ pub struct ChannelShared {
 
 impl Drop for ChannelShared {
     fn drop(&mut self) {
-        self.home.send(Command::Close { channel: self.channel });
+        self.runtime.send(Command::Close { channel: self.channel });
     }
 }

@@ -17,14 +17,14 @@ use petasos_rpc::settings::RetryMode;
 use super::attempts::{Ended, RetryState, with_previous};
 use super::calls::{CallHead, Calls};
 use super::dispatcher::Dispatcher;
-use super::remote::{At, Outcome};
+use super::remote::{CallKey, Outcome};
 use super::turn::Work;
 
 /// What a hedged call has beside its plan.
 pub(super) struct Hedge {
     request: MsgBuf,
     /// Those under way, in the order in which they began.
-    attempts: Vec<At>,
+    attempts: Vec<CallKey>,
     /// What the last attempt that failed has brought.
     held: Option<Outcome>,
 }

@@ -1,4 +1,4 @@
-//! What futures at home touch: the table of calls, the outbox, the ready list.
+//! What futures in the loop's thread touch: the table of calls, the outbox, the ready list.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
@@ -15,27 +15,27 @@ use petasos_rpc::current::{self, LoopContext};
 pub(crate) use super::calls::Waiter;
 use super::calls::{CallHead, Calls, NewCall};
 use super::channels::Channels;
-use super::remote::{At, Outcome, RemoteCompletion};
-use super::shared::{Command, FarCall, Shared, loop_gone};
+use super::remote::{CallKey, Outcome, RemoteCompletion};
+use super::shared::{Command, RemoteCall, Shared, loop_gone};
 use super::streams::Streams;
 use super::tasks::Tasks;
 use super::timers::Timers;
 use super::watches::Watches;
 
 thread_local! {
-    static HERE: Cell<Option<&'static Local>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<&'static Local>> = const { Cell::new(None) };
 }
 
 /// The loop of this thread, if it has one.
 #[inline(always)]
-pub fn here() -> Option<&'static Local> {
-    HERE.get()
+pub fn current() -> Option<&'static Local> {
+    CURRENT.get()
 }
 
 /// The loop of this number, if it is this thread's.
 #[inline(always)]
-pub fn at_home(home: u32) -> Option<&'static Local> {
-    here().filter(|local| local.home == home)
+pub fn current_with(loop_id: u32) -> Option<&'static Local> {
+    current().filter(|local| local.loop_id == loop_id)
 }
 
 /// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
@@ -63,7 +63,7 @@ impl Task {
 /// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
 pub struct Local {
     /// The loop's number.
-    pub home: u32,
+    pub loop_id: u32,
     /// What other threads touch of it.
     pub shared: Arc<Shared>,
     pub(crate) clock: Clock,
@@ -90,7 +90,7 @@ pub struct Local {
 
 impl LoopContext for Local {
     fn number(&self) -> u32 {
-        self.home
+        self.loop_id
     }
 
     fn clock(&self) -> &Clock {
@@ -114,7 +114,7 @@ impl Local {
     pub(crate) fn new(shared: Arc<Shared>, clock: Clock) -> Local {
         let channels = RefCell::new(Channels::new(shared.clone()));
         Local {
-            home: shared.home,
+            loop_id: shared.loop_id,
             shared,
             clock,
             calls: RefCell::default(),
@@ -135,9 +135,9 @@ impl Local {
 
     /// Makes this the loop of its thread. False if there is another.
     pub(crate) fn settle(&'static self) -> bool {
-        let free = HERE.get().is_none();
+        let free = CURRENT.get().is_none();
         if free {
-            HERE.set(Some(self));
+            CURRENT.set(Some(self));
             current::set_loop(Some(self));
         }
         free
@@ -145,7 +145,7 @@ impl Local {
 
     /// The thread has no loop any more.
     pub(crate) fn leave(&self) {
-        HERE.set(None);
+        CURRENT.set(None);
         current::set_loop(None);
     }
 
@@ -250,7 +250,7 @@ impl Local {
 
     /// Queues a call; gives its place and the place's generation.
     #[inline(always)]
-    pub fn begin_with(&self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> At {
+    pub fn begin_with(&self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> CallKey {
         let at = self.calls.borrow_mut().begin_with(head, request);
         self.kick();
         at
@@ -258,7 +258,7 @@ impl Local {
 
     /// The outcome of a call; otherwise its task is woken when there is one.
     #[inline]
-    pub fn poll_call(&self, at: At, waker: &Waker) -> Option<Outcome> {
+    pub fn poll_call(&self, at: CallKey, waker: &Waker) -> Option<Outcome> {
         let task = self.task_of(waker);
         match self.calls.borrow_mut().poll(at, task) {
             Ok(outcome) => return Some(outcome),
@@ -271,7 +271,7 @@ impl Local {
 
     #[cold]
     #[inline(never)]
-    fn await_call(&self, at: At, waker: &Waker) {
+    fn await_call(&self, at: CallKey, waker: &Waker) {
         // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
         let waiter = self.waiter(waker);
         let earlier = self.calls.borrow_mut().set_waiter(at.0, waiter);
@@ -279,7 +279,7 @@ impl Local {
     }
 
     /// The future of a call is gone.
-    pub fn give_up(&self, at: At) {
+    pub fn give_up(&self, at: CallKey) {
         let dropped = self.calls.borrow_mut().give_up(at);
         drop(dropped);
         self.kick();
@@ -335,22 +335,22 @@ impl Local {
             let Some((place, outcome)) = over else { break };
             self.finish(place, outcome);
         }
-        let told = core::mem::take(&mut self.channels.borrow_mut().told);
-        told.into_iter().for_each(|(asker, outcome)| asker.finish(outcome));
+        let completions = core::mem::take(&mut self.channels.borrow_mut().completions);
+        completions.into_iter().for_each(|(asker, outcome)| asker.finish(outcome));
     }
 
     /// What other threads have asked for.
     #[cold]
-    pub fn read_letters(&self) {
-        for command in self.shared.take_letters() {
+    pub fn run_commands(&self) {
+        for command in self.shared.take_commands() {
             match command {
                 Command::Wake(Task::MAIN) => self.main_woken.set(true),
                 Command::Wake(task) => self.ready.borrow_mut().push(task),
                 Command::GiveUp(at) => self.give_up(at),
                 Command::LeaveStream { key, side } => self.leave_stream(key, side),
                 Command::Stream(remote) => self.read_stream_letter(&remote),
-                Command::Begin(call) => self.begin_far(*call),
-                Command::Move { at, remote } => self.move_away(at, remote),
+                Command::Begin(call) => self.begin_remote(*call),
+                Command::Move { at, remote } => self.move_to_remote(at, remote),
                 Command::Timer { timeout, remote } => self.add_timer(timeout, &remote),
                 Command::Stop { grace } => {
                     self.stopped.set(Some(grace));
@@ -362,16 +362,16 @@ impl Local {
     }
 
     /// Begins a call of another thread's.
-    fn begin_far(&self, call: FarCall) {
-        let FarCall { mut call, timeout, remote } = call;
+    fn begin_remote(&self, call: RemoteCall) {
+        let RemoteCall { mut call, timeout, remote } = call;
         call.head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
         let NewCall { head, request } = call;
         let at = self.calls.borrow_mut().begin_with(|| head, request);
-        self.move_away(at, remote);
+        self.move_to_remote(at, remote);
     }
 
     /// The future of a call is elsewhere.
-    fn move_away(&self, at: At, remote: Arc<RemoteCompletion>) {
+    fn move_to_remote(&self, at: CallKey, remote: Arc<RemoteCompletion>) {
         if !remote.settle(at) {
             return self.give_up(at);
         }

@@ -8,37 +8,37 @@ use petasos_rpc::current;
 use super::shared::{Command, Shared};
 
 /// The loops of the process by number, for futures that end elsewhere.
-static HOMES: Mutex<Option<HashMap<u32, Arc<Shared>>>> = Mutex::new(None);
+static LOOPS: Mutex<Option<HashMap<u32, Arc<Shared>>>> = Mutex::new(None);
 
 /// Adds a loop.
 pub(crate) fn add(shared: Arc<Shared>) {
-    current::set_peer_of(|home, session| shared_of(home)?.client(session));
-    let mut homes = HOMES.lock().expect("nothing panics under the lock");
-    homes.get_or_insert_default().insert(shared.home, shared);
+    current::set_peer_of(|loop_id, session| shared_of(loop_id)?.client(session));
+    let mut loops = LOOPS.lock().expect("nothing panics under the lock");
+    loops.get_or_insert_default().insert(shared.loop_id, shared);
 }
 
 /// A loop has ended.
-pub(crate) fn remove(home: u32) {
-    let mut homes = HOMES.lock().expect("nothing panics under the lock");
-    homes.as_mut().and_then(|homes| homes.remove(&home));
+pub(crate) fn remove(loop_id: u32) {
+    let mut loops = LOOPS.lock().expect("nothing panics under the lock");
+    loops.as_mut().and_then(|loops| loops.remove(&loop_id));
 }
 
 /// Tells a loop something, wherever it is. If it is gone, the command is declined.
-pub fn send(home: u32, command: Command) {
-    match shared_of(home) {
+pub fn send(loop_id: u32, command: Command) {
+    match shared_of(loop_id) {
         Some(shared) => shared.send(command),
         None => command.decline(),
     }
 }
 
 /// What other threads may touch of a loop, if there still is one of this number.
-pub(crate) fn shared_of(home: u32) -> Option<Arc<Shared>> {
-    let homes = HOMES.lock().expect("nothing panics under the lock");
-    homes.as_ref().and_then(|homes| homes.get(&home)).cloned()
+pub(crate) fn shared_of(loop_id: u32) -> Option<Arc<Shared>> {
+    let loops = LOOPS.lock().expect("nothing panics under the lock");
+    loops.as_ref().and_then(|loops| loops.get(&loop_id)).cloned()
 }
 
 /// A number that no other loop has, now or earlier.
-pub(crate) fn next_home() -> u32 {
+pub(crate) fn next_loop_id() -> u32 {
     static NEXT: Mutex<u32> = Mutex::new(0);
     let mut next = NEXT.lock().expect("nothing panics under the lock");
     *next += 1;

@@ -18,7 +18,7 @@ use super::thread::LoopThread;
 pub(crate) type Outcome = Result<MsgBuf, Status>;
 
 /// Where a call is in its loop's table: place and generation.
-pub type At = (u32, u32);
+pub type CallKey = (u32, u32);
 
 /// Where the outcome of a call is left.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct RemoteCompletion {
 #[derive(Debug)]
 enum State {
     Asked {
-        at: Option<At>,
+        at: Option<CallKey>,
         waker: Option<Waker>,
     },
     Done(Outcome),
@@ -74,7 +74,7 @@ impl RemoteCompletion {
     }
 
     /// The loop has begun the call. False if nobody wants it any more.
-    pub(crate) fn settle(&self, place: At) -> bool {
+    pub(crate) fn settle(&self, place: CallKey) -> bool {
         match &mut *self.lock() {
             State::Asked { at, .. } => {
                 *at = Some(place);
@@ -97,7 +97,7 @@ impl RemoteCompletion {
     }
 
     /// Nobody wants the outcome. Where the call is, if it is under way.
-    pub fn give_up(&self) -> Option<At> {
+    pub fn give_up(&self) -> Option<CallKey> {
         let earlier = core::mem::replace(&mut *self.lock(), State::Over);
         match earlier {
             State::Asked { at, .. } => at,

@@ -56,7 +56,7 @@ impl Runtime {
         let shared = self.local.shared.clone();
         let channel = shared.take_channel_number();
         self.local.channels.borrow_mut().add(channel, info.clone(), self.local.now());
-        ChannelShared { home: shared, channel, info, thread: None }
+        ChannelShared { runtime: shared, channel, info, thread: None }
     }
 
     /// Where the loop's packet I/O is.
@@ -137,7 +137,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        registry::remove(self.local.shared.home);
+        registry::remove(self.local.shared.loop_id);
         self.local.drop_spawned();
         self.local.tell_end();
         self.local.leave();
@@ -151,10 +151,10 @@ impl Runtime {
         io: impl Into<Backend>,
         clock: Clock,
     ) -> Result<Runtime, LoopError> {
-        if local::here().is_some() {
+        if local::current().is_some() {
             return Err(LoopError::AnotherHere);
         }
-        let shared = Arc::new(Shared::new(registry::next_home()));
+        let shared = Arc::new(Shared::new(registry::next_loop_id()));
         let local = Local::new(shared.clone(), clock.clone());
         let local: &'static Local = Box::leak(Box::new(local));
         let mut endpoint = Endpoint::new(config, io, clock, Dispatcher::new(local));

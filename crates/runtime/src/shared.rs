@@ -1,4 +1,4 @@
-//! What other threads touch of a loop: its letterbox, and the wakers of its tasks.
+//! What other threads touch of a loop: its commands, and the wakers of its tasks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
 
 use super::calls::NewCall;
-use super::local::{Task, at_home};
-use super::remote::{At, RemoteCompletion};
+use super::local::{Task, current_with};
+use super::remote::{CallKey, RemoteCompletion};
 use super::slow::SlowCounts;
 use super::streams::{self, Key, Side};
 
@@ -26,15 +26,15 @@ pub enum Command {
     /// To poll a task.
     Wake(Task),
     /// To forget a call whose future was dropped there.
-    GiveUp(At),
+    GiveUp(CallKey),
     /// Nothing more is done there with a direction of a stream.
     LeaveStream { key: Key, side: Side },
     /// A direction of a stream that is used there has something for the loop.
     Stream(Arc<streams::RemoteStream>),
     /// To begin a call.
-    Begin(Box<FarCall>),
+    Begin(Box<RemoteCall>),
     /// To leave the outcome of a call where its future has gone.
-    Move { at: At, remote: Arc<RemoteCompletion> },
+    Move { at: CallKey, remote: Arc<RemoteCompletion> },
     /// To add a channel under its number.
     Open { channel: u32, info: Arc<ChannelInfo> },
     /// To connect a channel, and to tell when that has succeeded or failed.
@@ -51,7 +51,7 @@ pub enum Command {
 
 /// A call that begins on another thread.
 #[derive(Debug)]
-pub struct FarCall {
+pub struct RemoteCall {
     /// Without a deadline yet.
     pub call: NewCall,
     /// The time that it has, if there is a limit.
@@ -83,10 +83,10 @@ pub(crate) fn loop_gone() -> Status {
 /// What other threads touch of a loop.
 pub struct Shared {
     /// The loop's number, which no other loop of the process has.
-    pub home: u32,
+    pub loop_id: u32,
     /// Set before anybody else knows of the loop.
     alarm: OnceLock<Alarm>,
-    has_letters: AtomicBool,
+    has_commands: AtomicBool,
     /// `None` once the loop has ended.
     commands: Mutex<Option<Vec<Command>>>,
     channels: Mutex<Numbers>,
@@ -104,11 +104,11 @@ struct Numbers {
 }
 
 impl Shared {
-    pub(crate) fn new(home: u32) -> Shared {
+    pub(crate) fn new(loop_id: u32) -> Shared {
         Shared {
-            home,
+            loop_id,
             alarm: OnceLock::new(),
-            has_letters: AtomicBool::new(false),
+            has_commands: AtomicBool::new(false),
             commands: Mutex::new(Some(Vec::new())),
             channels: Mutex::default(),
             clients: Mutex::default(),
@@ -157,8 +157,8 @@ impl Shared {
         if let Err(command) = posted {
             return command.decline();
         }
-        // Release: pairs with the acquire in `has_letters`, though the lock alone would do.
-        self.has_letters.store(true, Ordering::Release);
+        // Release: pairs with the acquire in `has_commands`, though the lock alone would do.
+        self.has_commands.store(true, Ordering::Release);
         if let Some(alarm) = self.alarm.get() {
             alarm.ring();
         }
@@ -166,13 +166,13 @@ impl Shared {
 
     /// Whether another thread has asked for something.
     #[inline]
-    pub fn has_letters(&self) -> bool {
-        self.has_letters.load(Ordering::Acquire)
+    pub fn has_commands(&self) -> bool {
+        self.has_commands.load(Ordering::Acquire)
     }
 
-    pub(crate) fn take_letters(&self) -> Vec<Command> {
+    pub(crate) fn take_commands(&self) -> Vec<Command> {
         // Cleared before the commands are taken: one that is posted in between is seen again.
-        self.has_letters.store(false, Ordering::Relaxed);
+        self.has_commands.store(false, Ordering::Relaxed);
         self.commands().as_mut().map(core::mem::take).unwrap_or_default()
     }
 
@@ -238,7 +238,7 @@ impl Wake for TaskWaker {
         if self.woken.swap(true, Ordering::AcqRel) {
             return;
         }
-        match at_home(self.shared.home) {
+        match current_with(self.shared.loop_id) {
             Some(local) if self.task == Task::MAIN => local.main_woken.set(true),
             Some(local) => local.make_ready(self.task),
             None => self.shared.send(Command::Wake(self.task)),

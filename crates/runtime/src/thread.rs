@@ -9,7 +9,7 @@ use super::{LoopConfig, LoopError, Runtime, Security};
 
 /// A thread that turns a loop for as long as somebody has this.
 pub struct LoopThread {
-    home: Arc<Shared>,
+    runtime: Arc<Shared>,
 }
 
 /// The threads that channels of the process share: of those that need IPv4 only, and of others.
@@ -21,7 +21,7 @@ impl LoopThread {
     pub fn shared(is_ipv6: bool) -> Result<Arc<LoopThread>, LoopError> {
         let mut threads = SHARED.lock().expect("nothing panics under the lock");
         let slot = &mut threads[usize::from(is_ipv6)];
-        if let Some(thread) = slot.upgrade().filter(|thread| !thread.home.is_closed()) {
+        if let Some(thread) = slot.upgrade().filter(|thread| !thread.runtime.is_closed()) {
             return Ok(thread);
         }
         let thread = Arc::new(LoopThread::start(is_ipv6, &Security::default())?);
@@ -43,27 +43,27 @@ impl LoopThread {
     }
 
     fn start_at(is_ipv6: bool, security: Security) -> Result<LoopThread, LoopError> {
-        let (tell, told) = mpsc::channel();
+        let (report, started) = mpsc::channel();
         // Any address of IPv6 reaches IPv4 as well.
         let ip = is_ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
         let config = LoopConfig { ip, security, ..LoopConfig::default() };
         let run = move || match Runtime::start(config) {
-            Ok(home) => {
+            Ok(runtime) => {
                 // Whoever started the thread waits for this.
-                let _ = tell.send(Ok(home.shared().clone()));
-                home.block_on(home.stopped());
+                let _ = report.send(Ok(runtime.shared().clone()));
+                runtime.block_on(runtime.stopped());
             }
-            Err(error) => drop(tell.send(Err(error))),
+            Err(error) => drop(report.send(Err(error))),
         };
         let thread = std::thread::Builder::new().name("petasos-calls".into());
         thread.spawn(run).map_err(LoopError::Thread)?;
-        let home = told.recv().expect("the thread says how it begins")?;
-        Ok(LoopThread { home })
+        let runtime = started.recv().expect("the thread says how it begins")?;
+        Ok(LoopThread { runtime })
     }
 
     /// Its loop.
-    pub fn home(&self) -> &Arc<Shared> {
-        &self.home
+    pub fn runtime(&self) -> &Arc<Shared> {
+        &self.runtime
     }
 }
 
@@ -76,6 +76,6 @@ impl core::fmt::Debug for LoopThread {
 impl Drop for LoopThread {
     fn drop(&mut self) {
         // Not waited for: this may be the thread itself, or one that must not block.
-        self.home.send(Command::Stop { grace: Duration::ZERO });
+        self.runtime.send(Command::Stop { grace: Duration::ZERO });
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
     let local = dispatcher.parts.local;
     let now = cx.now();
     local.set_turn(Some(now));
-    if local.shared.has_letters() {
-        local.read_letters();
+    if local.shared.has_commands() {
+        local.run_commands();
     }
     if dispatcher.parts.deadlines.is_due(now) {
         dispatcher.expire(cx);
@@ -71,7 +71,7 @@ impl Local {
     /// Whether there is something for [`send_outbox`].
     fn wants_sending(&self) -> bool {
         let channels = self.channels.borrow();
-        !self.calls.borrow().is_quiet() || channels.has_work() || !channels.told.is_empty()
+        !self.calls.borrow().is_quiet() || channels.has_work() || !channels.completions.is_empty()
     }
 
     /// Whether nothing has been asked for that the turn has not done.
@@ -134,7 +134,7 @@ fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
                 break;
             }
         }
-        work.calls.is_any_over() || !work.channels.told.is_empty()
+        work.calls.is_any_over() || !work.channels.completions.is_empty()
     };
     if is_any_over {
         local.finish_failed();

@@ -103,17 +103,17 @@ pub fn service(args: &RpcArgs) -> BenchServer<impl Bench> {
 
 /// The server's side.
 pub struct TypedServer {
-    home: Loop,
+    event_loop: Loop,
     address: SocketAddr,
 }
 
 impl TypedServer {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedServer, BenchError> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let home = Loop::new(config(args, sleeping, Some(loopback))?)?;
-        home.serve(service(args))?;
-        let address = home.local_address().ok_or("the loop does not listen")?;
-        Ok(TypedServer { home, address })
+        let event_loop = Loop::new(config(args, sleeping, Some(loopback))?)?;
+        event_loop.serve(service(args))?;
+        let address = event_loop.local_address().ok_or("the loop does not listen")?;
+        Ok(TypedServer { event_loop, address })
     }
 }
 
@@ -123,14 +123,14 @@ impl Server for TypedServer {
     }
 
     fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
-        self.home.block_on(stop.raised());
+        self.event_loop.block_on(stop.raised());
         Ok(Turn::default())
     }
 }
 
 /// The client's side.
 pub struct TypedClient {
-    home: Loop,
+    event_loop: Loop,
     channel: Channel,
     /// Of the window.
     callers: usize,
@@ -140,13 +140,13 @@ pub struct TypedClient {
 
 impl TypedClient {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedClient, BenchError> {
-        let home = Loop::new(config(args, sleeping, None)?)?;
+        let event_loop = Loop::new(config(args, sleeping, None)?)?;
         let server = *args.server.first().ok_or("--server names no server")?;
-        let channel = home.channel(server);
+        let channel = event_loop.channel(server);
         let bytes = vec![1; args.size as usize].into();
         let shape = Shape { bytes, wanted_bytes: args.response_bytes() };
         let (callers, streaming) = (args.window(), args.streaming);
-        Ok(TypedClient { home, channel, callers, streaming, shape })
+        Ok(TypedClient { event_loop, channel, callers, streaming, shape })
     }
 
     /// What `callers` did, each with one call after the other or a stream.
@@ -159,9 +159,9 @@ impl TypedClient {
         F: Future<Output = Result<Count, String>> + 'static,
     {
         let client = BenchClient::new(self.channel.clone());
-        let calls = (0..callers).map(|_| self.home.spawn(caller(client.clone())));
+        let calls = (0..callers).map(|_| self.event_loop.spawn(caller(client.clone())));
         let calls: Vec<_> = calls.collect();
-        self.home.block_on(async {
+        self.event_loop.block_on(async {
             let mut counts = Vec::new();
             for call in calls {
                 counts.push(call.await.ok_or("a caller has panicked")??);
@@ -181,7 +181,7 @@ impl Client for TypedClient {
             }
             (true, Phase::Window) => {
                 let client = BenchClient::new(self.channel.clone());
-                vec![flood(&self.home, &client, &pace, &self.shape)?]
+                vec![flood(&self.event_loop, &client, &pace, &self.shape)?]
             }
             (true, _) => self.spawn(1, |client| ping(client, pace.meter(), self.shape.clone()))?,
         };

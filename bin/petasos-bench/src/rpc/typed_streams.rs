@@ -34,16 +34,16 @@ pub async fn ping(client: BenchClient, mut meter: Meter, shape: Shape) -> Result
 
 /// As many messages as go, until the turn is over and all are answered.
 pub fn flood(
-    home: &Loop,
+    event_loop: &Loop,
     client: &BenchClient,
     pace: &Pace,
     shape: &Shape,
 ) -> Result<Count, BenchError> {
-    let (out, answers) = home.block_on(async { client.flow().await })?;
-    let sent = home.spawn(send(out, pace.meter(), shape.clone()));
-    let received = home.spawn(receive(answers, pace.meter(), shape.wanted_bytes));
+    let (out, answers) = event_loop.block_on(async { client.flow().await })?;
+    let sent = event_loop.spawn(send(out, pace.meter(), shape.clone()));
+    let received = event_loop.spawn(receive(answers, pace.meter(), shape.wanted_bytes));
     let over = "a caller has panicked";
-    home.block_on(async {
+    event_loop.block_on(async {
         sent.await.ok_or(over)??;
         Ok(received.await.ok_or(over)??)
     })

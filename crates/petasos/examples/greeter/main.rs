@@ -42,15 +42,15 @@ async fn greet(channel: Channel, name: &str) -> Result<String, Status> {
 /// A loop that serves, and a channel to it. Client and server are usually different processes.
 fn start() -> Result<(Loop, Channel), Box<dyn Error>> {
     let loopback = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-    let home = Loop::new(LoopConfig { listen: Some(loopback), ..LoopConfig::default() })?;
-    home.serve(GreeterServer::new(Friendly))?;
-    let channel = home.channel(home.local_address().ok_or("the loop listens")?);
-    Ok((home, channel))
+    let event_loop = Loop::new(LoopConfig { listen: Some(loopback), ..LoopConfig::default() })?;
+    event_loop.serve(GreeterServer::new(Friendly))?;
+    let channel = event_loop.channel(event_loop.local_address().ok_or("the loop listens")?);
+    Ok((event_loop, channel))
 }
 
 fn in_a_loop() -> Result<(), Box<dyn Error>> {
-    let (home, channel) = start()?;
-    println!("{} (in a loop)", home.block_on(greet(channel, "world"))?);
+    let (event_loop, channel) = start()?;
+    println!("{} (in a loop)", event_loop.block_on(greet(channel, "world"))?);
     Ok(())
 }
 
@@ -58,8 +58,8 @@ fn in_tokio() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, async {
-        let (home, channel) = start()?;
-        let driver = tokio::task::spawn_local(home.drive());
+        let (event_loop, channel) = start()?;
+        let driver = tokio::task::spawn_local(event_loop.drive());
         println!("{} (in Tokio)", greet(channel, "world").await?);
         driver.abort();
         Ok(())

@@ -96,17 +96,17 @@ async fn up(guide: &RouteGuideClient) -> Result<(), Status> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (clock, port) = (Clock::system(), Hub::direct(MemoryConfig::default()).port());
-    let home = Loop::over(EndpointConfig::default(), port, clock.clone())?;
-    home.serve(RouteGuideServer::new(Guide))?;
-    let guide = RouteGuideClient::new(home.channel_to_itself());
+    let event_loop = Loop::over(EndpointConfig::default(), port, clock.clone())?;
+    event_loop.serve(RouteGuideServer::new(Guide))?;
+    let guide = RouteGuideClient::new(event_loop.channel_to_itself());
     for _ in 0..2 {
         let mut rates = Vec::new();
         macro_rules! measure {
             ($name:ident) => {{
                 let guide = guide.clone();
                 let since = clock.now();
-                let task = home.spawn(async move { $name(&guide).await });
-                home.block_on(task).ok_or("it does not panic")??;
+                let task = event_loop.spawn(async move { $name(&guide).await });
+                event_loop.block_on(task).ok_or("it does not panic")??;
                 let took: Duration = clock.now() - since;
                 rates.push((stringify!($name), f64::from(MESSAGES) / took.as_secs_f64() / 1e6));
             }};

@@ -11,7 +11,7 @@ use petasos_rpc::intercept::{Chain, Interceptor};
 #[cfg(feature = "grpc")]
 use petasos_rpc::settings::hosts;
 use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
-use petasos_runtime::local::here;
+use petasos_runtime::local;
 use petasos_runtime::remote::RemoteCompletion;
 use petasos_runtime::shared::Command;
 use petasos_runtime::thread::LoopThread;
@@ -76,7 +76,7 @@ pub struct ChannelBuilder {
 
 impl Channel {
     /// A channel to `petasos://HOST:PORT[,HOST:PORT…]`, or `grpc://` or `grpcs://`, connected. Its
-    /// home is this thread's loop, if there is one, otherwise a thread that all such channels
+    /// loop is this thread's, if there is one, otherwise a thread that all such channels
     /// share.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ impl ChannelBuilder {
         };
         let remote = RemoteCompletion::new(None);
         let (number, told) = (shared.channel, remote.clone());
-        shared.home.send(Command::Connect { channel: number, timeout, remote: told });
+        shared.runtime.send(Command::Connect { channel: number, timeout, remote: told });
         let connected = poll_fn(|cx| match remote.poll(cx.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
@@ -250,19 +250,19 @@ impl ChannelBuilder {
         let is_ipv6 = servers.is_ipv6();
         let security = self.security.clone();
         let info = ChannelInfo::new(servers, balance, self.defaults()?);
-        let (home, thread) = match here() {
+        let (runtime, thread) = match local::current() {
             Some(local) => (local.shared.clone(), None),
             None => {
                 let thread = match security {
                     Security::Loopback => LoopThread::shared(is_ipv6)?,
                     security => LoopThread::own(is_ipv6, security)?,
                 };
-                (thread.home().clone(), Some(thread))
+                (thread.runtime().clone(), Some(thread))
             }
         };
-        let channel = home.take_channel_number();
-        home.send(Command::Open { channel, info: info.clone() });
-        Ok(Channel::over_datagrams(ChannelShared { home, channel, info, thread }))
+        let channel = runtime.take_channel_number();
+        runtime.send(Command::Open { channel, info: info.clone() });
+        Ok(Channel::over_datagrams(ChannelShared { runtime, channel, info, thread }))
     }
 
     #[cfg(feature = "grpc")]

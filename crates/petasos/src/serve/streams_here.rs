@@ -100,8 +100,8 @@ where
         // What the handler leaves behind comes before the end, also if it has used its streams on
         // another thread: then commands tell of it.
         self.release(parts, index);
-        if parts.local.shared.has_letters() {
-            parts.local.read_letters();
+        if parts.local.shared.has_commands() {
+            parts.local.run_commands();
         }
         let streams = &mut *parts.local.streams.borrow_mut();
         match result {

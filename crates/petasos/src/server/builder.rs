@@ -296,7 +296,7 @@ fn start_threads(
     // Each thread drops its sender once it has said how it begins, or panics.
     for started in told {
         match started {
-            Ok(home) => loops.push(home),
+            Ok(runtime) => loops.push(runtime),
             Err(error) => outcome = outcome.and(Err(error)),
         }
     }
@@ -312,13 +312,13 @@ fn live(setup: Arc<Setup>, ending: &Ending, tell: mpsc::Sender<Started>) {
     // Dropped before the guard: who is told of the end finds the node free.
     let setup = setup;
     let made = Loop::of_node(&setup.config, &setup.node, &setup.services, &setup.placed);
-    let home = match made {
-        Ok(home) => home,
+    let runtime = match made {
+        Ok(runtime) => runtime,
         // Whoever starts the server waits for this.
         Err(error) => return drop(tell.send(Err(error))),
     };
-    let _ = tell.send(Ok(home.shared().clone()));
+    let _ = tell.send(Ok(runtime.shared().clone()));
     drop(tell);
-    let grace = home.block_on(home.stopped());
-    guard.calls = Some(home.end(grace));
+    let grace = runtime.block_on(runtime.stopped());
+    guard.calls = Some(runtime.end(grace));
 }

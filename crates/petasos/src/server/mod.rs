@@ -61,7 +61,7 @@ impl Server {
     /// Turns of the server's loops in which tasks took more than a millisecond. Handlers on workers
     /// and of the gRPC port are not in loops.
     pub fn slow_turns(&self) -> SlowTurns {
-        SlowCounts::sum(self.loops.iter().map(|home| &home.slow))
+        SlowCounts::sum(self.loops.iter().map(|runtime| &runtime.slow))
     }
 
     /// Ends the server: it takes no more sessions and calls, finishes the calls that run for as
@@ -93,8 +93,8 @@ impl Server {
     fn begin_end(&self, grace: Duration) {
         self.ending.begin();
         self.node.drain();
-        for home in &self.loops {
-            home.send(Command::Stop { grace });
+        for runtime in &self.loops {
+            runtime.send(Command::Stop { grace });
         }
         #[cfg(feature = "grpc")]
         if let Some(port) = &self.grpc {

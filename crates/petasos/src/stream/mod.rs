@@ -27,7 +27,7 @@ use petasos_rpc::intercept::Watched;
 use petasos_rpc::limits::Limits;
 
 pub use opening::Opening;
-use petasos_runtime::streams::Port;
+use petasos_runtime::streams::StreamHandle;
 pub use sender::Sender;
 pub use streaming::Streaming;
 pub use upload::Upload;
@@ -35,7 +35,7 @@ pub use upload::Upload;
 /// Where messages come from.
 pub(crate) enum Source {
     /// A stream of requests (R14).
-    Datagrams(Port),
+    Datagrams(StreamHandle),
     /// A stream of HTTP/2.
     #[cfg(feature = "grpc")]
     Grpc(Box<grpc::GrpcSource>),
@@ -44,7 +44,7 @@ pub(crate) enum Source {
 /// Where messages go.
 pub(crate) enum Sink {
     /// A stream of requests (R14).
-    Datagrams(Port),
+    Datagrams(StreamHandle),
     /// A stream of HTTP/2.
     #[cfg(feature = "grpc")]
     Grpc(grpc::GrpcSink),

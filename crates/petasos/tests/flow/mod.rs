@@ -271,7 +271,7 @@ pub async fn drain(from: &mut Streaming<Chunk>, bytes: usize) -> Result<u32, Sta
 
 /// Both ends in one loop.
 pub struct World {
-    pub home: Loop,
+    pub event_loop: Loop,
     pub time: VirtualClock,
     pub service: Service,
     pub client: FlowClient,
@@ -281,7 +281,7 @@ impl World {
     pub fn new() -> World {
         let world = World::bare();
         let service = FlowServer::new(world.service.clone());
-        world.home.serve(service).expect("it is the only service");
+        world.event_loop.serve(service).expect("it is the only service");
         world
     }
 
@@ -296,26 +296,26 @@ impl World {
         let session = SessionConfig { message_bytes_max: 16 << 20, ..SessionConfig::default() };
         let config = EndpointConfig { seed: Some(5), session, pool, ..EndpointConfig::default() };
         let port = Hub::direct(MemoryConfig::default()).port();
-        let home = Loop::over(config, port, Clock::Virtual(time.clone()));
-        let home = home.expect("this thread has no other loop");
+        let event_loop = Loop::over(config, port, Clock::Virtual(time.clone()));
+        let event_loop = event_loop.expect("this thread has no other loop");
         let service = Service::default();
-        let client = FlowClient::new(home.channel_to_itself());
-        World { home, time, service, client }
+        let client = FlowClient::new(event_loop.channel_to_itself());
+        World { event_loop, time, service, client }
     }
 
     pub fn run<F: Future>(&self, future: F) -> F::Output {
-        self.home.block_on(future)
+        self.event_loop.block_on(future)
     }
 
     pub fn turn(&self) {
-        self.home.run_turns(20);
+        self.event_loop.run_turns(20);
     }
 
     /// Lets `ms` milliseconds pass.
     pub fn pass_ms(&self, ms: u64) {
         for _ in 0..ms {
             self.time.set(Time::from_nanos(self.time.now().as_nanos() + 1_000_000));
-            self.home.run_turns(2);
+            self.event_loop.run_turns(2);
         }
     }
 

@@ -124,7 +124,7 @@ pub fn blob(bytes: &[u8]) -> Msg<Blob> {
 
 /// Both ends in one loop.
 pub struct World {
-    pub home: Loop,
+    pub event_loop: Loop,
     pub time: VirtualClock,
     pub service: Service,
     pub client: GreeterClient,
@@ -135,19 +135,19 @@ impl World {
         let time = VirtualClock::default();
         let config = EndpointConfig { seed: Some(5), ..EndpointConfig::default() };
         let port = Hub::direct(MemoryConfig::default()).port();
-        let home = Loop::over(config, port, Clock::Virtual(time.clone()));
-        let home = home.expect("this thread has no other loop");
+        let event_loop = Loop::over(config, port, Clock::Virtual(time.clone()));
+        let event_loop = event_loop.expect("this thread has no other loop");
         let service = Service::default();
-        home.serve(GreeterServer::new(service.clone())).expect("it is the only service");
-        let client = GreeterClient::new(home.channel_to_itself());
-        World { home, time, service, client }
+        event_loop.serve(GreeterServer::new(service.clone())).expect("it is the only service");
+        let client = GreeterClient::new(event_loop.channel_to_itself());
+        World { event_loop, time, service, client }
     }
 
     /// Starts a greeting in a task; its outcome comes to the list.
     pub fn spawn(&self, request: Request<Name>) -> Outcomes {
         let outcomes = Outcomes::default();
         let (client, list) = (self.client.clone(), outcomes.clone());
-        self.home.spawn(async move {
+        self.event_loop.spawn(async move {
             let outcome = client.greet(request).await;
             list.0.borrow_mut().push(outcome.map(|greeting| greeting.text().to_owned()));
         });
@@ -155,14 +155,14 @@ impl World {
     }
 
     pub fn turn(&self) {
-        self.home.run_turns(8);
+        self.event_loop.run_turns(8);
     }
 
     /// Lets `ms` milliseconds pass.
     pub fn pass_ms(&self, ms: u64) {
         for _ in 0..ms {
             self.time.set(Time::from_nanos(self.time.now().as_nanos() + 1_000_000));
-            self.home.run_turns(2);
+            self.event_loop.run_turns(2);
         }
     }
 

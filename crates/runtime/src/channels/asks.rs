@@ -116,7 +116,7 @@ impl Channels {
         is_asked || self.entry(channel).is_some_and(|entry| entry.leases > 0)
     }
 
-    /// Connects a channel, and has `away` told.
+    /// Connects a channel, and has `remote` completed.
     pub(super) fn connect(&mut self, channel: u32, deadline: Time, remote: Arc<RemoteCompletion>) {
         let options = CallOptions { deadline, ..CallOptions::default() };
         self.ask(Ask { asker: Asker::Connect(remote), channel, method: None, options });
@@ -153,7 +153,7 @@ impl Channels {
         let Some(ask) = self.asks.remove(&number) else { return };
         match ask.asker {
             Asker::Stream(tag) => self.granted.push((tag, Err(status))),
-            asker => self.told.push((asker, Err(status))),
+            asker => self.completions.push((asker, Err(status))),
         }
     }
 
@@ -173,7 +173,7 @@ impl Channels {
             }
             (asker, _) => {
                 self.give_back(lease, now);
-                self.told.push((asker, Ok(MsgBuf::with_capacity(0))));
+                self.completions.push((asker, Ok(MsgBuf::with_capacity(0))));
             }
         }
     }

@@ -160,7 +160,7 @@ impl Channels {
             return;
         };
         entry.core.handle_probed(index, report, now, rng);
-        self.stir(asked.channel);
+        self.mark_dirty(asked.channel);
     }
 }
 
@@ -196,7 +196,7 @@ impl Work<'_> {
             Some(CallError::Draining) => self.channels.drained(channel, number, id, cx.now()),
             _ => {}
         }
-        self.channels.stir(channel);
+        self.channels.mark_dirty(channel);
         for who in unbound {
             match error {
                 None => self.go(cx, (channel, number), who),

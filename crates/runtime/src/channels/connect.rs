@@ -76,7 +76,7 @@ impl Channels {
         let Some(entry) = entry else { return };
         entry.last_error = why;
         entry.core.handle_failed(opening.peer, now, rng);
-        self.stir(opening.channel);
+        self.mark_dirty(opening.channel);
     }
 
     /// A session is ready.
@@ -85,7 +85,7 @@ impl Channels {
         if !entry.add_session(opening.peer, id, slots, now) {
             self.closing.push(id);
         }
-        self.stir(opening.channel);
+        self.mark_dirty(opening.channel);
     }
 
     /// Gives a channel to one server a session that was opened for it.
@@ -102,7 +102,7 @@ impl Channels {
         while entry.core.poll_action(now).is_some() {}
         let peer = entry.core.find(server).expect("it is the channel's server");
         assert!(entry.add_session(peer, id, slots, now), "it was asked for");
-        self.stir(channel);
+        self.mark_dirty(channel);
     }
 
     /// Looks after sessions that are being opened.
@@ -134,7 +134,7 @@ impl Channels {
         let Some(index) = entry.session(number, id).map(|session| session.index) else { return };
         entry.return_leases(now);
         entry.core.handle_draining(index, now);
-        self.stir(channel);
+        self.mark_dirty(channel);
     }
 
     /// A channel's name has been looked up.
@@ -165,7 +165,7 @@ impl Channels {
                 }
                 (Err(_), false) => continue,
             }
-            self.stir(number);
+            self.mark_dirty(number);
         }
     }
 }
@@ -205,7 +205,7 @@ impl Work<'_> {
         entry.core.handle_lost(session.index, now);
         self.channels.closing.push(id);
         self.channels.lost.push(id);
-        self.channels.stir(channel);
+        self.channels.mark_dirty(channel);
         let unbound: Vec<Who> = session.unbound.into_iter().map(|(_, who)| who).collect();
         unbound.into_iter().for_each(|who| self.start_anew(who));
     }

@@ -29,7 +29,7 @@ use petasos_call::{Agreement, Status};
 use petasos_endpoint::SessionId;
 use petasos_rpc::settings::ChannelInfo;
 
-use super::remote::{At, Outcome};
+use super::remote::{CallKey, Outcome};
 use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
@@ -48,7 +48,7 @@ pub(crate) enum Bind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Who {
     /// A call in the loop's table.
-    Call(At),
+    Call(CallKey),
     /// Somebody who asks for a session: a number in [`Channels::asks`].
     Ask(u32),
 }
@@ -169,7 +169,7 @@ pub(crate) struct Channels {
     /// Asks that have no session and do not wait for one.
     new_asks: Vec<u32>,
     /// Who waited for a connection, and is to be told.
-    pub(crate) told: Vec<(Asker, Outcome)>,
+    pub(crate) completions: Vec<(Asker, Outcome)>,
     /// What became of asks for streams, for whoever drives these. Taken each turn.
     pub(crate) granted: Vec<(u32, Result<Granted, Status>)>,
     /// Sessions of streams that are gone. Taken each turn.
@@ -192,7 +192,7 @@ impl Channels {
             asks: HashMap::new(),
             next_ask: 0,
             new_asks: Vec::new(),
-            told: Vec::new(),
+            completions: Vec::new(),
             granted: Vec::new(),
             lost: Vec::new(),
             asked: HashMap::new(),
@@ -231,7 +231,7 @@ impl Channels {
                 for channel in [Some(channel), streams].into_iter().flatten() {
                     let entry = self.entry(channel).expect("a channel is closed once");
                     entry.orphaned = true;
-                    self.stir(channel);
+                    self.mark_dirty(channel);
                 }
             }
             Command::Resolved { channel, info, found } => {
@@ -282,7 +282,7 @@ impl Channels {
             }
             Pick::Fail(error) => Slot::Fail(entry.status(error)),
         };
-        self.stir(channel);
+        self.mark_dirty(channel);
         slot
     }
 
@@ -291,11 +291,11 @@ impl Channels {
         let Some(entry) = self.entry(channel) else { return };
         entry.waiting.remove(&ticket);
         entry.core.handle_abandoned(ticket);
-        self.stir(channel);
+        self.mark_dirty(channel);
     }
 
     /// Something has happened to a channel: its core is to be asked.
-    pub(crate) fn stir(&mut self, channel: u32) {
+    pub(crate) fn mark_dirty(&mut self, channel: u32) {
         let Some(entry) = self.entry(channel) else { return };
         if !core::mem::replace(&mut entry.is_stirred, true) {
             self.dirty.push(channel);
@@ -351,7 +351,7 @@ impl Channels {
         let Some(entry) = self.entry(channel) else { return };
         if let Some(index) = entry.session(number, id).map(|session| session.index) {
             entry.core.handle_ended(index, report, now);
-            self.stir(channel);
+            self.mark_dirty(channel);
         }
     }
 

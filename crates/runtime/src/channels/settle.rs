@@ -95,6 +95,6 @@ impl Channels {
         let Some(entry) = self.entry(channel).filter(|entry| entry.timer_at == at) else { return };
         entry.timer_at = Time::NEVER;
         entry.return_leases(at);
-        self.stir(channel);
+        self.mark_dirty(channel);
     }
 }

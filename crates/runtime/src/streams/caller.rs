@@ -9,7 +9,7 @@ use petasos_endpoint::{
 use petasos_message::{buffer, recycle};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 
-use super::piece::{Keeper, Piece, extent};
+use super::encoded::{EncodedMessage, Keeper, extent};
 use super::table::{Caller, Form, Half, Key, Queued, Streams};
 use crate::channels::Granted;
 use crate::dispatcher::{Dispatcher, DispatcherParts};
@@ -65,10 +65,10 @@ pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
     let mut failed = None;
     while let Some(segment) = caller.stream.poll_exchange() {
         let buf = match segment.into_lone() {
-            Ok((head, piece)) => piece.behind(head),
+            Ok((head, message)) => message.behind(head),
             Err(segment) => {
                 let mut buf = buffer(segment.bytes());
-                segment.write(buf.as_mut_slice(), Piece::copy_to);
+                segment.write(buf.as_mut_slice(), EncodedMessage::copy_to);
                 buf
             }
         };
@@ -137,7 +137,7 @@ fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Co
 fn parsed(
     cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
-) -> Result<ServerSegment<Piece>, TailError> {
+) -> Result<ServerSegment<EncodedMessage>, TailError> {
     let parsed = ServerSegment::parse(&payload, TAIL_BYTES_LIMIT);
     let messages = parsed.as_ref().map_or((0, 0), |segment| extent(&segment.messages));
     let mut keeper = Keeper::new(cx, payload, messages);
@@ -151,7 +151,7 @@ fn take(
     parts: &mut DispatcherParts,
     streams: &mut Streams,
     place: u32,
-    answer: Result<ServerSegment<Piece>, TailError>,
+    answer: Result<ServerSegment<EncodedMessage>, TailError>,
 ) {
     let caller = streams.caller(place).expect("the exchange was a call's");
     match answer {
@@ -178,7 +178,7 @@ fn fail(local: &Local, streams: &mut Streams, place: u32, status: Status, sessio
     caller.stream.handle_failure(status, session_lives);
     if !session_lives && let Some(lease) = caller.lease.take() {
         let session = caller.session;
-        streams.seats.leave(session);
+        streams.slots.leave(session);
         local.channels.borrow_mut().lose_lease(lease);
     }
 }
@@ -217,7 +217,7 @@ impl Streams {
             && let Some(lease) = caller.lease.take()
         {
             let session = caller.session;
-            self.seats.leave(session);
+            self.slots.leave(session);
             local.channels.borrow_mut().give_back(lease, local.now());
         }
         self.free_if_over(place);

@@ -2,7 +2,7 @@
 //!
 //! Such a direction has a mailbox behind a lock. The thread puts messages in or takes them out, and
 //! posts a command when the loop has something to do for it; the loop moves messages between
-//! mailbox and half whenever it would wake who waits at home. So the protocol's bounds (R17) hold
+//! mailbox and half whenever it would wake who waits in the loop's thread. So the protocol's bounds (R17) hold
 //! for the half, and the mailbox keeps [`REMOTE_BYTES_MAX`] and one message beyond them. The end of
 //! a handler waits until its mailbox is empty.
 //!
@@ -19,7 +19,7 @@ use petasos_base::Time;
 use petasos_call::stream::{Body, Message as Coded};
 use petasos_call::{Codec, Metadata, Status, TraceContext};
 
-use super::piece::Piece;
+use super::encoded::EncodedMessage;
 use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
 use crate::ChannelShared;
 use crate::local::Local;
@@ -33,7 +33,7 @@ const MESSAGE_BYTES: usize = 64;
 
 /// A direction's mailbox.
 pub struct RemoteStream {
-    home: u32,
+    loop_id: u32,
     /// Turns the loop for as long as the call is wanted, though its channel be gone.
     _thread: Option<Arc<LoopThread>>,
     state: Mutex<State>,
@@ -49,7 +49,7 @@ struct State {
     /// A reader's, with their bytes.
     events: VecDeque<Event>,
     /// A writer's, with their bytes.
-    outgoing: VecDeque<Coded<Piece>>,
+    outgoing: VecDeque<Coded<EncodedMessage>>,
     bytes: usize,
     /// The loop has stopped for want of room here.
     is_full: bool,
@@ -83,28 +83,28 @@ pub(super) struct Call {
 }
 
 impl RemoteStream {
-    fn new(home: u32, thread: Option<Arc<LoopThread>>, state: State) -> Arc<RemoteStream> {
-        Arc::new(RemoteStream { home, _thread: thread, state: Mutex::new(state) })
+    fn new(loop_id: u32, thread: Option<Arc<LoopThread>>, state: State) -> Arc<RemoteStream> {
+        Arc::new(RemoteStream { loop_id, _thread: thread, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A mailbox for a direction that was used at home so far.
-    pub(super) fn attach(home: u32, key: Key, side: Side) -> Arc<RemoteStream> {
+    /// A mailbox for a direction that was used in the loop's thread so far.
+    pub(super) fn attach(loop_id: u32, key: Key, side: Side) -> Arc<RemoteStream> {
         let state = State { ask: Some(Ask::Attach(key, side)), ..State::default() };
-        let remote = RemoteStream::new(home, None, state);
+        let remote = RemoteStream::new(loop_id, None, state);
         remote.notify(remote.lock());
         remote
     }
 
     /// Mailboxes for a reader and a writer of a call that begins.
     pub(super) fn open(shared: &ChannelShared, call: Call) -> [Arc<RemoteStream>; 2] {
-        let (home, thread) = (shared.home.home, shared.thread.clone());
-        let writer = RemoteStream::new(home, thread.clone(), State::default());
+        let (loop_id, thread) = (shared.runtime.loop_id, shared.thread.clone());
+        let writer = RemoteStream::new(loop_id, thread.clone(), State::default());
         let state = State { ask: Some(Ask::Open(call, writer.clone())), ..State::default() };
-        let reader = RemoteStream::new(home, thread, state);
+        let reader = RemoteStream::new(loop_id, thread, state);
         reader.notify(reader.lock());
         [reader, writer]
     }
@@ -115,7 +115,7 @@ impl RemoteStream {
         let is_first = !core::mem::replace(&mut state.is_posted, true);
         drop(state);
         if is_first {
-            crate::send(self.home, Command::Stream(self.clone()));
+            crate::send(self.loop_id, Command::Stream(self.clone()));
         }
     }
 
@@ -159,7 +159,7 @@ impl RemoteStream {
     }
 
     /// Sends a message, for which there was room.
-    pub(super) fn send(self: &Arc<Self>, message: Coded<Piece>) {
+    pub(super) fn send(self: &Arc<Self>, message: Coded<EncodedMessage>) {
         let mut state = self.lock();
         state.bytes += weight(&message);
         state.outgoing.push_back(message);
@@ -225,7 +225,7 @@ impl RemoteStream {
 
 impl core::fmt::Debug for RemoteStream {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("RemoteStream").field("home", &self.home).finish_non_exhaustive()
+        f.debug_struct("RemoteStream").field("loop_id", &self.loop_id).finish_non_exhaustive()
     }
 }
 
@@ -292,7 +292,7 @@ impl State {
 }
 
 /// What a mailbox counts for a message.
-fn weight(message: &Coded<Piece>) -> usize {
+fn weight(message: &Coded<EncodedMessage>) -> usize {
     MESSAGE_BYTES + message.body.len()
 }
 
@@ -366,7 +366,7 @@ impl Local {
 
     /// The loop has ended: so have the streams that are used elsewhere.
     pub(crate) fn end_streams(&self) {
-        let all = self.streams.borrow_mut().all_away();
+        let all = self.streams.borrow_mut().take_remotes();
         all.iter().for_each(|remote| remote.end());
     }
 }
@@ -386,7 +386,7 @@ mod tests {
     fn r17_messages_without_bytes_fill_a_mailbox_too() {
         // Its loop does not look at it.
         let remote = RemoteStream::new(0, None, State { is_posted: true, ..State::default() });
-        let empty = || Piece::Own(MsgBuf::from_slice(&[]), 0);
+        let empty = || EncodedMessage::Own(MsgBuf::from_slice(&[]), 0);
         let (encoding, codec) = (Encoding::Protobuf, Codec::IDENTITY);
         let mut sent = 0;
         while is_ready(&remote) {

@@ -10,8 +10,8 @@ use petasos_call::{Code, Codec, Metadata, Status};
 use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
 use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
-use super::piece::{Keeper, Piece, extent};
-use super::port::Port;
+use super::encoded::{EncodedMessage, Keeper, extent};
+use super::handle::StreamHandle;
 use super::table::{Form, Half, Key, Served, Server, Side, Streams};
 use crate::dispatcher::{Dispatcher, DispatcherParts, Due, WAITING_MAX, respond_in};
 
@@ -25,9 +25,9 @@ pub struct Handling {
     /// The stream's place in the table.
     pub key: Key,
     /// What the handler reads.
-    pub requests: Port,
+    pub requests: StreamHandle,
     /// What it writes.
-    pub responses: Port,
+    pub responses: StreamHandle,
     /// What goes with the call.
     pub beside: CallParts,
 }
@@ -97,7 +97,7 @@ fn arrive(
 fn parsed(
     cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
-) -> Result<CallerSegment<Piece>, SegmentError> {
+) -> Result<CallerSegment<EncodedMessage>, SegmentError> {
     let parsed = CallerSegment::parse(&payload, TAIL_BYTES_LIMIT);
     let messages = parsed.as_ref().map_or((0, 0), |segment| extent(&segment.messages));
     let mut keeper = Keeper::new(cx, payload, messages);
@@ -209,8 +209,8 @@ fn start(
     let extensions = with_trace(open.trace);
     let handling = Handling {
         key,
-        requests: Port::new(local, key, Side::Reader, form),
-        responses: Port::new(local, key, Side::Writer, form),
+        requests: StreamHandle::new(local, key, Side::Reader, form),
+        responses: StreamHandle::new(local, key, Side::Writer, form),
         beside: CallParts { metadata: open.metadata, timeout, extensions, origin },
     };
     dispatcher.methods[kind as usize].open(&mut dispatcher.parts, cx, handling);
@@ -222,7 +222,7 @@ pub(super) fn answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, 
     let Some(server) = streams.server(place) else { return };
     while let Some((handle, segment)) = server.stream.poll_answer() {
         match segment.into_lone() {
-            Ok((head, piece)) => respond_in(cx, handle, piece.behind(head)),
+            Ok((head, message)) => respond_in(cx, handle, message.behind(head)),
             Err(segment) => write(cx, handle, &segment),
         }
     }
@@ -242,16 +242,20 @@ pub(super) fn answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, 
     }
 }
 
-fn write(cx: &mut Context<Dispatcher>, handle: RequestHandle, segment: &ServerSegment<Piece>) {
+fn write(
+    cx: &mut Context<Dispatcher>,
+    handle: RequestHandle,
+    segment: &ServerSegment<EncodedMessage>,
+) {
     let bytes = segment.bytes();
     if bytes <= SHORT_BYTES_MAX {
         let mut short = [0; SHORT_BYTES_MAX];
-        segment.write(&mut short[..bytes], Piece::copy_to);
+        segment.write(&mut short[..bytes], EncodedMessage::copy_to);
         return cx.respond_with(handle, &short[..bytes]);
     }
     match cx.response_buffer(&handle, bytes) {
         Ok(mut response) => {
-            segment.write(response.as_mut_slice(), Piece::copy_to);
+            segment.write(response.as_mut_slice(), EncodedMessage::copy_to);
             cx.respond(handle, response);
         }
         // R12: the caller gives the stream up. Its handler may have run, so it is not tried again.

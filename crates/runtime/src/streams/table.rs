@@ -10,9 +10,9 @@ use petasos_call::stream::{
 use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
 use petasos_endpoint::{CallId, RequestHandle, SessionId};
 
-use super::piece::Piece;
+use super::encoded::EncodedMessage;
 use super::remote::RemoteStream;
-use super::seat::Seats;
+use super::slots::StreamSlots;
 use crate::channels::Lease;
 use crate::local::Waiter;
 
@@ -47,7 +47,7 @@ pub(crate) struct Form {
 /// What an application is told.
 pub(crate) enum Event {
     Head(Metadata),
-    Message(Coded<Piece>),
+    Message(Coded<EncodedMessage>),
     End(Result<Metadata, Status>),
 }
 
@@ -88,7 +88,7 @@ impl Queued {
 
 /// A call's half.
 pub(super) struct Caller {
-    pub(super) stream: CallerStream<Piece>,
+    pub(super) stream: CallerStream<EncodedMessage>,
     pub(super) session: SessionId,
     /// Its seat in the session, until it is over.
     pub(super) lease: Option<Lease>,
@@ -105,7 +105,7 @@ pub(super) struct Caller {
 
 /// A handler's half.
 pub(super) struct Server {
-    pub(super) stream: ServerStream<Piece, RequestHandle>,
+    pub(super) stream: ServerStream<EncodedMessage, RequestHandle>,
     pub(super) session: (u32, u32),
     /// Its number in the session, which does not know it any more if this is 0.
     pub(super) number: u32,
@@ -161,7 +161,7 @@ pub struct Streams {
     tags: u32,
     /// Calls whose times are not kept yet.
     pub(super) fresh: Vec<(Key, Time)>,
-    pub(super) seats: Seats,
+    pub(super) slots: StreamSlots,
     /// By the session's index at the server.
     pub(super) served: Vec<Option<Served>>,
     /// Handlers' halves that are not over.
@@ -279,7 +279,7 @@ impl Streams {
     }
 
     /// The mailboxes of all directions that are used on other threads.
-    pub(super) fn all_away(&mut self) -> Vec<Arc<RemoteStream>> {
+    pub(super) fn take_remotes(&mut self) -> Vec<Arc<RemoteStream>> {
         let ends = self.entries.iter_mut().flat_map(|entry| [&mut entry.reader, &mut entry.writer]);
         ends.filter_map(|end| end.remote.take()).collect()
     }
@@ -380,7 +380,7 @@ impl Streams {
     }
 
     /// Sends a message, for which there was room.
-    pub(super) fn send(&mut self, key: Key, message: Coded<Piece>) {
+    pub(super) fn send(&mut self, key: Key, message: Coded<EncodedMessage>) {
         match self.get(key).map(|entry| &mut entry.half) {
             Some(Half::Caller(caller)) => caller.stream.send(message),
             Some(Half::Server(server)) => server.stream.send(message),

@@ -13,11 +13,11 @@ use crate::local::Local;
 
 /// Numbers of the streams in each session.
 #[derive(Default)]
-pub(super) struct Seats {
+pub(super) struct StreamSlots {
     sessions: Vec<(SessionId, StreamNumbers)>,
 }
 
-impl Seats {
+impl StreamSlots {
     /// A number in a session. `lives` says whether others still exist: in those that do, numbers
     /// go on where they were, since none is used twice (R15).
     fn take(
@@ -104,7 +104,7 @@ pub(super) fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
             unreachable!("who does not wait any more has withdrawn")
         };
         let queued = core::mem::replace(&mut **queued, Queued::NONE);
-        let half = match granted.map(|granted| seat(streams, cx, queued, granted)) {
+        let half = match granted.map(|granted| seated(streams, cx, queued, granted)) {
             Ok(Ok(caller)) => Half::Caller(Box::new(caller)),
             Ok(Err(lease)) => {
                 channels.give_back(lease, cx.now());
@@ -118,7 +118,7 @@ pub(super) fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
     }
 }
 
-fn seat(
+fn seated(
     streams: &mut super::Streams,
     cx: &Context<Dispatcher>,
     queued: Queued,
@@ -126,7 +126,7 @@ fn seat(
 ) -> Result<super::table::Caller, Lease> {
     let params = cx.session_params(granted.session);
     let lives = |id| cx.session_params(id).is_some();
-    let number = params.and_then(|params| streams.seats.take(granted.session, params.slots, lives));
+    let number = params.and_then(|params| streams.slots.take(granted.session, params.slots, lives));
     match (number, params) {
         (Some(number), Some(params)) => {
             let epoch = streams.next_epoch();

@@ -10,11 +10,11 @@ use petasos_rpc::codec::{Encoded, First, Incoming};
 use petasos_rpc::request::CallParts;
 use petasos_rpc::settings::CallSettings;
 
-use super::piece;
+use super::encoded;
 use super::remote::{Call, RemoteStream};
 use super::table::{Event, Form, Key, Queued, Side};
 use crate::ChannelShared;
-use crate::local::{Local, at_home};
+use crate::local::{Local, current_with};
 use crate::shared::Command;
 
 /// The head of a segment, and that of a message's record (R16).
@@ -23,9 +23,9 @@ const SEGMENT_HEAD_BYTES: usize = 16;
 /// One direction of a stream. Dropping it leaves the direction: a call whose reader leaves before
 /// its end is given up, one whose writer leaves is closed.
 ///
-/// At home it touches the loop's table. Once it is used on another thread, it has a mailbox.
-pub struct Port {
-    home: u32,
+/// At loop_id it touches the loop's table. Once it is used on another thread, it has a mailbox.
+pub struct StreamHandle {
+    loop_id: u32,
     at: At,
     side: Side,
     form: Form,
@@ -53,16 +53,22 @@ enum Access<'a> {
     Remote(&'a Arc<RemoteStream>),
 }
 
-impl Port {
-    pub(super) fn new(local: &Local, key: Key, side: Side, form: Form) -> Port {
-        Port { home: local.shared.home, at: At::Table(key), side, form, codecs: Codecs::default() }
+impl StreamHandle {
+    pub(super) fn new(local: &Local, key: Key, side: Side, form: Form) -> StreamHandle {
+        StreamHandle {
+            loop_id: local.shared.loop_id,
+            at: At::Table(key),
+            side,
+            form,
+            codecs: Codecs::default(),
+        }
     }
 
     fn access(&mut self) -> Access<'_> {
         if let At::Table(key) = self.at {
-            match at_home(self.home) {
+            match current_with(self.loop_id) {
                 Some(local) => return Access::Local(local, key),
-                None => self.at = At::Remote(RemoteStream::attach(self.home, key, self.side)),
+                None => self.at = At::Remote(RemoteStream::attach(self.loop_id, key, self.side)),
             }
         }
         match &self.at {
@@ -93,7 +99,7 @@ impl Port {
             Event::End(end) => end.map(Incoming::End),
             Event::Message(message) => {
                 self.codecs.was_used = message.codec != Codec::IDENTITY;
-                let decoded = piece::decoded(message, self.form.unpacked_bytes_max);
+                let decoded = encoded::decoded(message, self.form.unpacked_bytes_max);
                 decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
             }
         })
@@ -155,7 +161,7 @@ impl Port {
             return Err(Status::resource_exhausted(text));
         }
         let codec = if self.codecs.is_off { Codec::IDENTITY } else { self.form.codec };
-        let message = piece::outgoing(encoded, codec);
+        let message = encoded::outgoing(encoded, codec);
         match self.access() {
             Access::Remote(remote) => remote.send(message),
             Access::Local(local, key) => {
@@ -189,15 +195,15 @@ impl Port {
     }
 }
 
-impl Drop for Port {
+impl Drop for StreamHandle {
     fn drop(&mut self) {
         match &self.at {
             At::Remote(remote) => remote.leave(),
-            At::Table(key) => match at_home(self.home) {
+            At::Table(key) => match current_with(self.loop_id) {
                 Some(local) => local.leave_stream(*key, self.side),
                 None => {
                     let (key, side) = (*key, self.side);
-                    crate::send(self.home, Command::LeaveStream { key, side });
+                    crate::send(self.loop_id, Command::LeaveStream { key, side });
                 }
             },
         }
@@ -207,7 +213,7 @@ impl Drop for Port {
 /// A call that waits for its session.
 pub struct Opened {
     /// Reader and writer.
-    ports: Option<[Port; 2]>,
+    ports: Option<[StreamHandle; 2]>,
     first: Option<First>,
 }
 
@@ -223,8 +229,8 @@ impl Opened {
         let CallParts { metadata, extensions, .. } = parts;
         let CallSettings { timeout, wait_for_ready, codec, .. } = settings;
         let trace = extensions.get().copied();
-        let (home, channel) = (shared.home.home, shared.channel);
-        let at = match at_home(home) {
+        let (loop_id, channel) = (shared.runtime.loop_id, shared.channel);
+        let at = match current_with(loop_id) {
             Some(local) => {
                 let deadline = timeout.map_or(Time::NEVER, |left| local.now() + left);
                 let queued = Queued::new(metadata, trace, deadline, codec);
@@ -237,15 +243,20 @@ impl Opened {
                 RemoteStream::open(shared, call).map(At::Remote)
             }
         };
-        let port =
-            |(at, side)| Port { home, at, side, form: Form::default(), codecs: Codecs::default() };
+        let port = |(at, side)| StreamHandle {
+            loop_id,
+            at,
+            side,
+            form: Form::default(),
+            codecs: Codecs::default(),
+        };
         let [reader, writer] = at;
         let ports = [(reader, Side::Reader), (writer, Side::Writer)].map(port);
         Opened { ports: Some(ports), first }
     }
 
     /// Its two directions, the reader's first, once a session has taken it.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<[Port; 2], Status>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<[StreamHandle; 2], Status>> {
         let form = ready!(self.poll_form(cx));
         let [mut reader, mut writer] = self.ports.take().expect("it is asked until it is open");
         let form = form?;

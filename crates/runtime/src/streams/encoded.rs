@@ -15,26 +15,26 @@ use petasos_rpc::recode::{SPOKEN, unpacked};
 use crate::dispatcher::{Dispatcher, free, kept};
 
 /// A message's bytes.
-pub(crate) enum Piece {
+pub(crate) enum EncodedMessage {
     /// In a buffer of its own, from a place on. One that is to be sent may have a tail.
     Own(MsgBuf, usize),
     /// In a buffer with others of its segment.
     Shared(Arc<MsgBuf>, Range<usize>),
 }
 
-impl Piece {
+impl EncodedMessage {
     /// The bytes of one that was received.
     fn as_slice(&self) -> &[u8] {
         match self {
-            Piece::Own(buf, start) => &buf[*start..],
-            Piece::Shared(buf, range) => &buf[range.clone()],
+            EncodedMessage::Own(buf, start) => &buf[*start..],
+            EncodedMessage::Shared(buf, range) => &buf[range.clone()],
         }
     }
 
     pub(super) fn copy_to(&self, to: &mut [u8]) {
         match self {
-            Piece::Own(buf, start) => buf.copy_range(*start, to),
-            Piece::Shared(buf, range) => to.copy_from_slice(&buf[range.clone()]),
+            EncodedMessage::Own(buf, start) => buf.copy_range(*start, to),
+            EncodedMessage::Shared(buf, range) => to.copy_from_slice(&buf[range.clone()]),
         }
     }
 
@@ -42,10 +42,10 @@ impl Piece {
     /// messages that were encoded to be sent.
     pub(super) fn behind(self, head: [u8; LONE_HEAD_BYTES]) -> MsgBuf {
         let mut buf = match self {
-            Piece::Own(buf, start) if start == LONE_HEAD_BYTES => buf,
-            piece => {
-                let mut buf = buffer(LONE_HEAD_BYTES + piece.len());
-                piece.copy_to(&mut buf[LONE_HEAD_BYTES..]);
+            EncodedMessage::Own(buf, start) if start == LONE_HEAD_BYTES => buf,
+            message => {
+                let mut buf = buffer(LONE_HEAD_BYTES + message.len());
+                message.copy_to(&mut buf[LONE_HEAD_BYTES..]);
                 buf
             }
         };
@@ -54,11 +54,11 @@ impl Piece {
     }
 }
 
-impl Body for Piece {
+impl Body for EncodedMessage {
     fn len(&self) -> usize {
         match self {
-            Piece::Own(buf, start) => buf.len() - start,
-            Piece::Shared(_, range) => range.len(),
+            EncodedMessage::Own(buf, start) => buf.len() - start,
+            EncodedMessage::Shared(_, range) => range.len(),
         }
     }
 }
@@ -67,7 +67,7 @@ impl Body for Piece {
 pub(super) fn outgoing(
     Encoded { mut buf, start, encoding }: Encoded,
     codec: Codec,
-) -> Coded<Piece> {
+) -> Coded<EncodedMessage> {
     let codec = codec.for_body(buf.len() - start, SPOKEN);
     if codec != Codec::IDENTITY {
         buf.flatten();
@@ -76,10 +76,10 @@ pub(super) fn outgoing(
         if packed.len() < plain.len() {
             let mut body = buffer(LONE_HEAD_BYTES + packed.len());
             body[LONE_HEAD_BYTES..].copy_from_slice(&packed);
-            return Coded { encoding, codec, body: Piece::Own(body, LONE_HEAD_BYTES) };
+            return Coded { encoding, codec, body: EncodedMessage::Own(body, LONE_HEAD_BYTES) };
         }
     }
-    Coded { encoding, codec: Codec::IDENTITY, body: Piece::Own(buf, start) }
+    Coded { encoding, codec: Codec::IDENTITY, body: EncodedMessage::Own(buf, start) }
 }
 
 /// Takes messages out of what was received: one alone gets a buffer of its own, several share one.
@@ -126,20 +126,20 @@ impl<'a> Keeper<'a> {
     }
 
     /// The message at `range`.
-    pub(super) fn keep(&mut self, range: Range<usize>) -> Piece {
+    pub(super) fn keep(&mut self, range: Range<usize>) -> EncodedMessage {
         match self {
-            Keeper::Shared(buf) => Piece::Shared(buf.clone(), range),
+            Keeper::Shared(buf) => EncodedMessage::Shared(buf.clone(), range),
             Keeper::Received(payload) => {
                 let mut buf = buffer(range.len());
                 copy_short(buf.as_mut_slice(), &payload[range]);
-                Piece::Own(buf, 0)
+                EncodedMessage::Own(buf, 0)
             }
             Keeper::Own(_) | Keeper::Nothing => {
                 let Keeper::Own(mut buf) = core::mem::replace(self, Keeper::Nothing) else {
                     unreachable!("there are no more messages than it was told of")
                 };
                 buf.set_len(range.end);
-                Piece::Own(buf, range.start)
+                EncodedMessage::Own(buf, range.start)
             }
         }
     }
@@ -157,12 +157,12 @@ pub(super) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
     (messages.len(), messages.iter().map(|message| message.body.len()).sum())
 }
 
-/// The message in a piece. One that is compressed may become as long as `unpacked_bytes_max`.
+/// The message in a message. One that is compressed may become as long as `unpacked_bytes_max`.
 ///
 /// # Errors
 /// R13: the sender's fault.
 pub(super) fn decoded<T: Message>(
-    Coded { encoding, codec, body }: Coded<Piece>,
+    Coded { encoding, codec, body }: Coded<EncodedMessage>,
     unpacked_bytes_max: usize,
 ) -> Result<Msg<T>, Status> {
     if codec != Codec::IDENTITY {
@@ -170,11 +170,11 @@ pub(super) fn decoded<T: Message>(
         return decode(encoding, &plain);
     }
     match body {
-        Piece::Own(buf, start) => {
+        EncodedMessage::Own(buf, start) => {
             let end = buf.len();
             decode_in(encoding, buf, start..end)
         }
-        Piece::Shared(buf, range) => decode(encoding, &buf[range]),
+        EncodedMessage::Shared(buf, range) => decode(encoding, &buf[range]),
     }
 }
 
