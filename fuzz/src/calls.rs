@@ -117,7 +117,7 @@ fn server_stream(mut input: Input<'_>) {
         match input.u8() % 6 {
             0..=2 => {
                 if let Some(segment) = read_caller(input.short()) {
-                    let _ = numbers.judge(&segment);
+                    let _ = numbers.classify(&segment);
                     let _malformed = server.handle_exchange(segment, asked);
                     asked += 1;
                 }

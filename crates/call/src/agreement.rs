@@ -58,13 +58,13 @@ enum Methods {
 }
 
 impl Agreement {
-    /// R3: judges a bind's answer. `compare` is asked if the schemas differ: it is given the
+    /// R3: evaluates a bind's answer. `compare` is asked if the schemas differ: it is given the
     /// server's in compact form and finds each of the caller's methods by name, or says what is
     /// incompatible first.
     ///
     /// # Errors
     /// An answer that contradicts itself: the bind fails, and so do the calls that wait for it.
-    pub fn judge(
+    pub fn evaluate(
         caller: &CallerSchema,
         answer: &BindResponse<'_>,
         compare: impl FnOnce(&[u8]) -> Result<Vec<Option<MethodMatch>>, String>,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn same(answer: &BindResponse<'_>) -> Result<Agreement, Malformed> {
-        Agreement::judge(&CALLER, answer, |_| panic!("equal schemas are not compared"))
+        Agreement::evaluate(&CALLER, answer, |_| panic!("equal schemas are not compared"))
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn r3_compatible_schemas_are_matched_by_name() {
         let matched = |index| {
-            Agreement::judge(&CALLER, &answer(1, 2), |schema| {
+            Agreement::evaluate(&CALLER, &answer(1, 2), |schema| {
                 assert_eq!(schema, b"theirs");
                 Ok(vec![
                     None,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn r3_incompatible_schemas_fail_each_call_with_both_hashes() {
-        let agreement = Agreement::judge(&CALLER, &answer(1, 2), |_| Err("field a.B.c".into()));
+        let agreement = Agreement::evaluate(&CALLER, &answer(1, 2), |_| Err("field a.B.c".into()));
         let status = agreement.unwrap().method(0).unwrap_err();
         assert_eq!(status.code(), Code::FailedPrecondition);
         for part in ["0101", "0202", "field a.B.c"] {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn r3_a_caller_without_a_schema_compares() {
         let caller = CallerSchema { hash: Hash::default(), ..CALLER };
-        let agreement = Agreement::judge(&caller, &answer(1, 0), |_| Ok(vec![None]));
+        let agreement = Agreement::evaluate(&caller, &answer(1, 0), |_| Ok(vec![None]));
         assert!(agreement.unwrap().method(0).is_err());
     }
 
@@ -209,7 +209,7 @@ mod tests {
         for (mine, theirs, native) in [(1, 1, true), (1, 2, false), (0, 0, false), (1, 0, false)] {
             let caller = CallerSchema { layout: mine, ..CALLER };
             let answer = BindResponse { methods: 2, ..answer(theirs, 1) };
-            let bound = Agreement::judge(&caller, &answer, |_| Ok(Vec::new())).unwrap();
+            let bound = Agreement::evaluate(&caller, &answer, |_| Ok(Vec::new())).unwrap();
             let method = bound.method(0).unwrap();
             assert_eq!((method.native_request, method.native_response), (native, native));
         }

@@ -8,17 +8,17 @@ use petasos::rt::{self, MethodKind, ServiceInfo};
 use petasos::untyped::{Payload, Service};
 use petasos::{Metadata, Request, Response, Sender, Status, Streaming};
 
-use crate::bell::Bell;
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_END, PETASOS_OK, petasos_code};
 use crate::handler::{Asked, Handling, Outcome};
+use crate::notifier::Notifier;
 use crate::parts::{Parts, Receiving, Sending};
 use crate::pointer;
 
 /// What handlers put calls into, and the program takes them from.
 pub(crate) struct Accepting {
     state: Mutex<State>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) notifier: Arc<Notifier>,
     calls_max: usize,
 }
 
@@ -30,7 +30,7 @@ struct State {
 
 impl Accepting {
     pub(crate) fn new(calls_max: usize) -> Accepting {
-        Accepting { state: Mutex::default(), bell: Arc::default(), calls_max }
+        Accepting { state: Mutex::default(), notifier: Arc::default(), calls_max }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -44,7 +44,7 @@ impl Accepting {
         let calls = core::mem::take(&mut state.calls);
         drop(state);
         drop(calls);
-        self.bell.ring();
+        self.notifier.notify();
     }
 
     fn put(&self, call: petasos_call) -> Result<(), Status> {
@@ -59,7 +59,7 @@ impl Accepting {
         }
         state.calls.push_back(call);
         drop(state);
-        self.bell.ring();
+        self.notifier.notify();
         Ok(())
     }
 
@@ -82,9 +82,9 @@ impl Accepting {
     /// Has the program handle a call.
     async fn handle(&self, asked: Asked, metadata: Metadata, mut parts: Parts) -> Outcome {
         parts.metadata = metadata;
-        let bell = Arc::<Bell>::default();
-        let (handling, waiting) = Handling::new(asked, bell.clone());
-        self.put(petasos_call::new(parts, bell, Some(handling)))?;
+        let notifier = Arc::<Notifier>::default();
+        let (handling, waiting) = Handling::new(asked, notifier.clone());
+        self.put(petasos_call::new(parts, notifier, Some(handling)))?;
         waiting.await
     }
 

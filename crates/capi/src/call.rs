@@ -9,12 +9,12 @@ use petasos::rt::MethodKind;
 use petasos::untyped::Payload;
 use petasos::{Metadata, Request, Status};
 
-use crate::bell::{Bell, For, petasos_waker};
 use crate::bytes::petasos_bytes;
 use crate::channel::petasos_client;
 use crate::failure::{PETASOS_END, PETASOS_OK, contained, guarded, petasos_code};
 use crate::handler::Handling;
 use crate::metadata::{copied, petasos_metadata};
+use crate::notifier::{For, Notifier, petasos_waker};
 use crate::parts::{Parts, Receiving, Sending};
 use crate::{pointer, wait};
 
@@ -28,22 +28,26 @@ use crate::{pointer, wait};
 /// time.
 pub struct petasos_call {
     parts: Mutex<Parts>,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     /// A handler's.
     handling: Option<Handling>,
 }
 
 impl petasos_call {
-    pub(crate) fn new(parts: Parts, bell: Arc<Bell>, handling: Option<Handling>) -> petasos_call {
-        petasos_call { parts: Mutex::new(parts), bell, handling }
+    pub(crate) fn new(
+        parts: Parts,
+        notifier: Arc<Notifier>,
+        handling: Option<Handling>,
+    ) -> petasos_call {
+        petasos_call { parts: Mutex::new(parts), notifier, handling }
     }
 
     pub(crate) fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub(crate) fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
     }
 
     /// A handler's side of it.
@@ -90,7 +94,7 @@ impl petasos_call {
 
 impl Drop for petasos_call {
     fn drop(&mut self) {
-        self.bell.silence();
+        self.notifier.clear();
     }
 }
 
@@ -199,7 +203,7 @@ pub unsafe extern "C" fn petasos_call_wait_sent(
     guarded(|| {
         // SAFETY: the caller's promise.
         let call = unsafe { pointer::shared(call, "the call")? };
-        wait::block(&call.bell, For::Sending, timeout_us, |cx| call.look_sent(cx))
+        wait::block(&call.notifier, For::Sending, timeout_us, |cx| call.look_sent(cx))
     })
 }
 
@@ -215,7 +219,7 @@ pub unsafe extern "C" fn petasos_call_poll_sent(
     guarded(|| {
         // SAFETY: the caller's promise.
         let call = unsafe { pointer::shared(call, "the call")? };
-        wait::poll(&call.bell, For::Sending, waker, |cx| call.look_sent(cx))
+        wait::poll(&call.notifier, For::Sending, waker, |cx| call.look_sent(cx))
     })
 }
 
@@ -236,7 +240,7 @@ pub unsafe extern "C" fn petasos_call_send(
         let (call, message) =
             unsafe { (pointer::shared(call, "the call")?, pointer::slice(message, length)?) };
         call.begin_send(message)?;
-        wait::block(&call.bell, For::Sending, timeout_us, |cx| call.look_sent(cx))
+        wait::block(&call.notifier, For::Sending, timeout_us, |cx| call.look_sent(cx))
     })
 }
 
@@ -253,7 +257,7 @@ pub unsafe extern "C" fn petasos_call_close_send(call: *const petasos_call) -> p
             return Err(Status::failed_precondition("handlers end with petasos_call_finish"));
         }
         call.parts().close();
-        call.bell.ring();
+        call.notifier.notify();
         Ok(PETASOS_OK)
     })
 }
@@ -272,7 +276,7 @@ pub unsafe extern "C" fn petasos_call_receive(
     guarded(|| {
         // SAFETY: the caller's promises.
         let (call, to) = unsafe { (pointer::shared(call, "the call")?, pointer::out(message)?) };
-        wait::block(&call.bell, For::Receiving, timeout_us, |cx| call.look_received(cx, to))
+        wait::block(&call.notifier, For::Receiving, timeout_us, |cx| call.look_received(cx, to))
     })
 }
 
@@ -289,7 +293,7 @@ pub unsafe extern "C" fn petasos_call_poll_receive(
     guarded(|| {
         // SAFETY: the caller's promises.
         let (call, to) = unsafe { (pointer::shared(call, "the call")?, pointer::out(message)?) };
-        wait::poll(&call.bell, For::Receiving, waker, |cx| call.look_received(cx, to))
+        wait::poll(&call.notifier, For::Receiving, waker, |cx| call.look_received(cx, to))
     })
 }
 
@@ -308,7 +312,7 @@ pub unsafe extern "C" fn petasos_call_metadata(
     guarded(|| {
         // SAFETY: the caller's promises.
         let (call, to) = unsafe { (pointer::shared(call, "the call")?, pointer::out(metadata)?) };
-        wait::block(&call.bell, For::Receiving, timeout_us, |cx| call.look_head(cx, to))
+        wait::block(&call.notifier, For::Receiving, timeout_us, |cx| call.look_head(cx, to))
     })
 }
 
@@ -325,7 +329,7 @@ pub unsafe extern "C" fn petasos_call_poll_metadata(
     guarded(|| {
         // SAFETY: the caller's promises.
         let (call, to) = unsafe { (pointer::shared(call, "the call")?, pointer::out(metadata)?) };
-        wait::poll(&call.bell, For::Receiving, waker, |cx| call.look_head(cx, to))
+        wait::poll(&call.notifier, For::Receiving, waker, |cx| call.look_head(cx, to))
     })
 }
 
@@ -360,7 +364,7 @@ pub unsafe extern "C" fn petasos_call_cancel(call: *const petasos_call) -> petas
         if let Some(handling) = &call.handling {
             handling.finish(Err(Status::cancelled("the server has given the call up")));
         }
-        call.bell.ring();
+        call.notifier.notify();
         Ok(PETASOS_OK)
     })
 }

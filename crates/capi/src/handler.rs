@@ -13,11 +13,11 @@ use std::time::Duration;
 use petasos::untyped::Payload;
 use petasos::{Code, Metadata, Response, Status};
 
-use crate::bell::{Bell, For, petasos_waker};
 use crate::bytes::petasos_slice;
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_OK, guarded, guarded_or, petasos_code};
 use crate::metadata::{copied, petasos_metadata};
+use crate::notifier::{For, Notifier, petasos_waker};
 use crate::parts::{Parts, Receiving, Sending};
 use crate::{pointer, wait};
 
@@ -40,8 +40,8 @@ pub(crate) struct Handling {
 
 impl Handling {
     /// With the future that the server polls.
-    pub(crate) fn new(asked: Asked, bell: Arc<Bell>) -> (Handling, Waiting) {
-        let answer = Arc::new(Answer { state: Mutex::default(), bell });
+    pub(crate) fn new(asked: Asked, notifier: Arc<Notifier>) -> (Handling, Waiting) {
+        let answer = Arc::new(Answer { state: Mutex::default(), notifier });
         (Handling { asked, answer: answer.clone() }, Waiting(answer))
     }
 
@@ -64,7 +64,7 @@ impl Drop for Handling {
 /// What both sides know.
 struct Answer {
     state: Mutex<State>,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
 }
 
 #[derive(Default)]
@@ -122,7 +122,7 @@ impl Drop for Waiting {
         let rest = (state.outcome.take(), state.waker.take());
         drop(state);
         drop(rest);
-        self.0.bell.ring();
+        self.0.notifier.notify();
     }
 }
 
@@ -293,6 +293,6 @@ pub unsafe extern "C" fn petasos_call_poll_cancelled(
         // SAFETY: the caller's promise.
         let call = unsafe { pointer::shared(call, "the call")? };
         let handling = call.handling()?;
-        wait::poll(call.bell(), For::Cancelling, waker, |_| look_cancelled(handling))
+        wait::poll(call.notifier(), For::Cancelling, waker, |_| look_cancelled(handling))
     })
 }

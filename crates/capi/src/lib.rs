@@ -5,27 +5,27 @@
 //!
 //! - **Handles** are opaque boxes. Whoever gets one frees it, with the function of its type.
 //! - **Nothing waits by itself.** A call is futures of the facade in a box, polled on the thread
-//!   that asks; what ends a wait rings a *bell* (`bell`): it unparks a thread that blocks, or
+//!   that asks; what ends a wait goes through a `notifier`: it unparks a thread that blocks, or
 //!   calls back into the program. So there is no executor and no thread of the ABI's own.
 //! - **Errors** are codes; what else there is to say is kept per thread (`failure`).
 //! - **No panic leaves**: every function runs within `failure::guarded`.
 //!
 //! Who may touch what: only functions that C calls see raw pointers, and turn them into references
-//! at once (`pointer`). No lock is held while code of the program runs, but for a bell's own, so
-//! that a bell that was silenced is silent.
+//! at once (`pointer`). No lock is held while code of the program runs, but for a notifier's own,
+//! so that none is called once its notifier was cleared.
 //!
 //! Boundary rule: adds no mechanism of calls; knows no more than the facade offers to anyone.
 
 #![allow(non_camel_case_types, reason = "types are named as C names them")]
 
 mod accept;
-mod bell;
 mod bytes;
 mod call;
 mod channel;
 mod failure;
 mod handler;
 mod metadata;
+mod notifier;
 mod parts;
 mod pointer;
 mod queue;
@@ -35,13 +35,13 @@ mod sigpipe;
 mod tls;
 mod wait;
 
-pub use bell::{petasos_wake, petasos_waker};
 pub use bytes::{petasos_bytes, petasos_bytes_free, petasos_slice};
 pub use call::*;
 pub use channel::*;
 pub use failure::*;
 pub use handler::*;
 pub use metadata::*;
+pub use notifier::{petasos_wake, petasos_waker};
 pub use queue::*;
 pub use server::*;
 pub use service::*;

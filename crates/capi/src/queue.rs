@@ -9,8 +9,8 @@ use std::task::Poll;
 use petasos::Status;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::bell::{Bell, For};
 use crate::failure::{PETASOS_OK, contained, guarded, guarded_or, petasos_code};
+use crate::notifier::{For, Notifier};
 use crate::{pointer, wait};
 
 /// Tags of wakers that were called, in order. For programs with an event loop of their own: wakers
@@ -20,7 +20,7 @@ pub struct petasos_queue {
     tags: Mutex<VecDeque<u64>>,
     /// Readable while there are tags.
     descriptor: OwnedFd,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
 }
 
 impl petasos_queue {
@@ -32,7 +32,7 @@ impl petasos_queue {
             let _ = rustix::io::write(&self.descriptor, &1_u64.to_ne_bytes());
         }
         drop(tags);
-        self.bell.ring();
+        self.notifier.notify();
     }
 
     fn take(&self, to: &mut [u64]) -> usize {
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn petasos_queue_new(queue: *mut *mut petasos_queue) -> pe
         *to = pointer::give(petasos_queue {
             tags: Mutex::default(),
             descriptor,
-            bell: Arc::default(),
+            notifier: Arc::default(),
         });
         Ok(PETASOS_OK)
     })
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn petasos_queue_take(
         let to = unsafe { core::slice::from_raw_parts_mut(tags, max) };
         let mut count = queue.take(to);
         if count == 0 && timeout_us != 0 {
-            let waited = wait::block(&queue.bell, For::Receiving, timeout_us, |_| {
+            let waited = wait::block(&queue.notifier, For::Receiving, timeout_us, |_| {
                 count = queue.take(to);
                 if count > 0 { Poll::Ready(Ok(PETASOS_OK)) } else { Poll::Pending }
             });

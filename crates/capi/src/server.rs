@@ -10,9 +10,9 @@ use petasos::grpc::GrpcConfig;
 use petasos::{Security, Server, ServerBuilder, StartError, Status, block_on};
 
 use crate::accept::{Accepting, Foreign};
-use crate::bell::{For, petasos_waker};
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
+use crate::notifier::{For, petasos_waker};
 use crate::service::petasos_service;
 use crate::tls::{Tls, petasos_tls_options};
 use crate::{pointer, sigpipe, wait};
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn petasos_server_accept(
         // SAFETY: the caller's promises.
         let (server, to) = unsafe { (pointer::shared(server, "the server")?, pointer::out(call)?) };
         let accepting = &server.accepting;
-        wait::block(&accepting.bell, For::Receiving, timeout_us, |_| accepting.look(to))
+        wait::block(&accepting.notifier, For::Receiving, timeout_us, |_| accepting.look(to))
     })
 }
 
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn petasos_server_poll_accept(
         // SAFETY: the caller's promises.
         let (server, to) = unsafe { (pointer::shared(server, "the server")?, pointer::out(call)?) };
         let accepting = &server.accepting;
-        wait::poll(&accepting.bell, For::Receiving, waker, |_| accepting.look(to))
+        wait::poll(&accepting.notifier, For::Receiving, waker, |_| accepting.look(to))
     })
 }
 
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn petasos_server_free(server: *mut petasos_server) {
 impl Drop for petasos_server {
     fn drop(&mut self) {
         self.accepting.close();
-        self.accepting.bell.silence();
+        self.accepting.notifier.clear();
     }
 }
 

@@ -99,9 +99,9 @@ impl From<FabricIo> for Backend {
     }
 }
 
-/// What a session can have on one way to this endpoint.
+/// What a session can have on one path to this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct PathLimits {
     /// The largest datagram payload, in bytes.
     pub(crate) datagram_bytes_max: usize,
     /// Bytes of datagrams that can wait to be received.
@@ -119,19 +119,19 @@ pub(crate) struct PeerAddress {
 
 impl Backend {
     /// What sessions to the process whose control connection leads to `server` can have.
-    pub(crate) fn way_to(&mut self, server: SocketAddr) -> Result<Way, RouteError> {
-        if let Some(way) = self.way_to_all() {
-            return Ok(way);
+    pub(crate) fn path_limits_to(&mut self, server: SocketAddr) -> Result<PathLimits, RouteError> {
+        if let Some(path) = self.path_limits_to_all() {
+            return Ok(path);
         }
         let route = self.route(server)?;
-        let way = self.way_on(route);
+        let path = self.path_limits_on(route);
         self.release_route(route);
-        Ok(way)
+        Ok(path)
     }
 
     /// What sessions to everybody can have, if the control connection's address is not to be asked:
     /// packets may go to another that is not known yet.
-    fn way_to_all(&self) -> Option<Way> {
+    fn path_limits_to_all(&self) -> Option<PathLimits> {
         let datagram_bytes_max = match self {
             Backend::Shm(io) => io.config().datagram_bytes_max,
             #[cfg(feature = "dpdk")]
@@ -140,26 +140,26 @@ impl Backend {
             Backend::Fabric(io) => io.payload_bytes_max(),
             _ => return None,
         };
-        Some(Way { datagram_bytes_max, room_bytes: self.receive_buffer_bytes() })
+        Some(PathLimits { datagram_bytes_max, room_bytes: self.receive_buffer_bytes() })
     }
 
     /// What sessions on `route` can have.
-    pub(crate) fn way_on(&self, route: Route) -> Way {
+    pub(crate) fn path_limits_on(&self, route: Route) -> PathLimits {
         let room_bytes = match self {
             Backend::Local(io) => io.room_bytes(route),
             io => io.receive_buffer_bytes(),
         };
-        Way { datagram_bytes_max: self.datagram_bytes_max(route), room_bytes }
+        PathLimits { datagram_bytes_max: self.datagram_bytes_max(route), room_bytes }
     }
 
     /// The name at which processes of this host reach this endpoint, and what they can have.
-    pub(crate) fn local_name(&self) -> Option<(SocketAddr, Way)> {
+    pub(crate) fn local_name(&self) -> Option<(SocketAddr, PathLimits)> {
         match self {
             Backend::Local(io) => io.name(),
             Backend::Shm(io) => {
                 let datagram_bytes_max = io.config().datagram_bytes_max;
                 let room_bytes = io.receive_buffer_bytes();
-                Some((io.local_address(), Way { datagram_bytes_max, room_bytes }))
+                Some((io.local_address(), PathLimits { datagram_bytes_max, room_bytes }))
             }
             _ => None,
         }

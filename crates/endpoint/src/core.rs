@@ -11,7 +11,6 @@ use petasos_base::{Rng, Time, Wheel, random_seed};
 use petasos_buf::{MsgBuf, Pool};
 use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
 
-use crate::ahead::{Hints, TIMERS_AHEAD};
 use crate::assemblies::Assemblies;
 use crate::call::{CallContext, CallError, ResponseBoxes};
 use crate::chores::Chore;
@@ -20,6 +19,7 @@ use crate::faults::Faults;
 use crate::handler::{Handler, RequestKey};
 use crate::hooks::Hooks;
 use crate::node::Outside;
+use crate::prefetch::{Hints, TIMERS_AHEAD};
 use crate::quota::SessionQuota;
 use crate::secure::identity;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};

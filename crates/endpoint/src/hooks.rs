@@ -41,21 +41,21 @@ impl<S> Hooks<S> {
 
 /// Makes a loop turn, from any thread: for what its work of a turn looks at beside the endpoint.
 #[derive(Clone)]
-pub struct Alarm {
+pub struct Notifier {
     mailbox: Arc<Mailbox<Mail>>,
 }
 
-impl Alarm {
+impl Notifier {
     /// Makes the loop turn soon, also if it sleeps. What was written before is seen in that turn,
     /// if it is guarded by a lock or an atomic of its own.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         self.mailbox.wake();
     }
 }
 
-impl core::fmt::Debug for Alarm {
+impl core::fmt::Debug for Notifier {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Alarm").finish_non_exhaustive()
+        f.debug_struct("Notifier").finish_non_exhaustive()
     }
 }
 
@@ -64,9 +64,9 @@ impl<S> Endpoint<S> {
     ///
     /// # Errors
     /// The system's, if it gives no descriptor for the mailbox.
-    pub fn alarm(&mut self) -> io::Result<Alarm> {
+    pub fn notifier(&mut self) -> io::Result<Notifier> {
         let mailbox = self.cx.core.outside.open_mailbox()?;
-        Ok(Alarm { mailbox })
+        Ok(Notifier { mailbox })
     }
 
     /// Has `work` run once a turn, between receiving and sending, in place of earlier work. It

@@ -26,7 +26,6 @@
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
-mod ahead;
 mod assemblies;
 mod backend;
 mod call;
@@ -46,6 +45,7 @@ mod mailbox;
 mod node;
 mod parameters;
 mod polling;
+mod prefetch;
 mod protected;
 mod quota;
 mod receive;
@@ -69,7 +69,7 @@ pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
 pub use context::Context;
 pub use endpoint::Endpoint;
 pub use handler::{AbandonedHook, Handler, Payload, Request, RequestHandle, RequestKey, TurnHook};
-pub use hooks::Alarm;
+pub use hooks::Notifier;
 pub use local::{LocalConfig, LocalIo, LocalPolicy};
 pub use node::{
     AttachError, ConnectAndWaitError, ConnectError, Credentials, Node, NodeConfig, NodeError,

@@ -20,7 +20,7 @@ use petasos_netio_shm::{ShmConfig, ShmIo, ShmStats};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use rustix::event::epoll;
 
-use crate::backend::Way;
+use crate::backend::PathLimits;
 
 /// When packets to processes of the same host go through shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,12 +109,12 @@ impl LocalIo {
     }
 
     /// The rings' name, and what a session can have in them.
-    pub(crate) fn name(&self) -> Option<(SocketAddr, Way)> {
+    pub(crate) fn name(&self) -> Option<(SocketAddr, PathLimits)> {
         let shm = self.shm.as_ref()?;
         let datagram_bytes_max = shm.config().datagram_bytes_max;
         Some((
             shm.local_address(),
-            Way { datagram_bytes_max, room_bytes: shm.receive_buffer_bytes() },
+            PathLimits { datagram_bytes_max, room_bytes: shm.receive_buffer_bytes() },
         ))
     }
 

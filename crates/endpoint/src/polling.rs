@@ -3,9 +3,9 @@
 //! A loop sleeps in `poll(2)` on the packet I/O's descriptor and the mailbox's eventfd until its
 //! next timer. No wake-up is lost: the packet I/O is told right before the poll
 //! ([`PacketIo::prepare_to_sleep`]) and from then on makes its descriptor readable for whatever has
-//! come or comes; and mail is guarded by the doorbell's protocol.
+//! come or comes; and mail is guarded by the mailbox protocol.
 //!
-//! Driven from outside, the loop counts as asleep at all times, so that every first letter makes
+//! Driven from outside, the loop counts as asleep at all times, so that every first mail makes
 //! the descriptor readable, and [`Endpoint::run_ready`] makes it unreadable again *before* it
 //! takes the mail. For packets each turn of the loop ends that state, so whatever turns it tells
 //! the packet I/O again at its end.
@@ -171,7 +171,7 @@ impl<S> Endpoint<S> {
     /// Has packets make the descriptor readable from now on, if the loop is driven by it.
     fn rest_outside(&mut self) {
         if self.cx.core.outside.external && !self.prepare_to_sleep() {
-            // Packets are there already, which nothing will tell: so the bell does.
+            // Packets are there already, which nothing will tell: so the eventfd does.
             self.cx
                 .core
                 .outside

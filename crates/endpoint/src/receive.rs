@@ -5,11 +5,11 @@ use petasos_netio::{Ecn, Frame, Frames, Origin};
 use petasos_proto::{RequestAction, ResponseAction};
 use petasos_wire::{Malformed, Packet, RawPacket, RejectCode};
 
-use crate::ahead::LookAhead;
 use crate::call::{CallContext, CallError, Completion};
 use crate::context::Context;
 use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
 use crate::handler::{Payload, Request, RequestHandle, RequestKey};
+use crate::prefetch::Prefetcher;
 use crate::protected::handle_protected;
 use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
@@ -56,9 +56,9 @@ fn handle_frames_of_origins<S>(state: &mut S, cx: &mut Context<S>, frames: &mut 
 /// With so many sessions that each packet meets one that is in no cache.
 #[inline(never)]
 fn handle_frames_ahead<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frames<'_>) {
-    let mut ahead = LookAhead::new(&cx.core, frames);
+    let mut prefetcher = Prefetcher::new(&cx.core, frames);
     while let Some(Frame { bytes, .. }) = frames.next() {
-        ahead.step(&cx.core);
+        prefetcher.step(&cx.core);
         handle_frame::<S, true, true>(state, cx, bytes, frames.origin());
     }
 }

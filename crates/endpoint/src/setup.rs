@@ -12,7 +12,7 @@ use petasos_proto::{ClientSession, Recovery, ServerSession, SessionParams};
 use petasos_seal::End;
 use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES, SEAL_BYTES};
 
-use crate::backend::{PeerAddress, Way};
+use crate::backend::{PathLimits, PeerAddress};
 use crate::call::CallError;
 use crate::congestion;
 use crate::endpoint::Endpoint;
@@ -58,10 +58,10 @@ impl<S> Endpoint<S> {
         sealed: bool,
     ) -> Result<Option<SessionOffer>, RouteError> {
         let checksum = self.cx.core.config.session.checksum;
-        let way = self.io.way_to(server)?;
-        let own = self.limits_on(way, trailer_bytes(sealed, checksum));
-        let local = self.io.local_name().map(|(name, way)| {
-            let limits = self.limits_on(way, trailer_bytes(false, checksum));
+        let path = self.io.path_limits_to(server)?;
+        let own = self.limits_on(path, trailer_bytes(sealed, checksum));
+        let local = self.io.local_name().map(|(name, path)| {
+            let limits = self.limits_on(path, trailer_bytes(false, checksum));
             let (credits, payload_bytes_max) = (limits.credits_max, limits.payload_bytes_max);
             LocalOffer { name, credits, payload_bytes_max }
         });
@@ -168,10 +168,10 @@ impl<S> Endpoint<S> {
             self.cx.core.stats.foreign_addresses += 1;
             return Err(RefuseCode::NotAuthorised);
         }
-        let (way, origin) = (self.io.way_on(route), self.io.origin(route));
+        let (path, origin) = (self.io.path_limits_on(route), self.io.origin(route));
         let name = self.io.local_name().filter(|_| beside).map(|(name, _)| name);
         let (sealed, life) = (security.is_some() && name.is_none(), self.cx.core.config.key_life);
-        let limits = self.limits_on(way, trailer_bytes(sealed, offer.checksum));
+        let limits = self.limits_on(path, trailer_bytes(sealed, offer.checksum));
         let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.tags.take());
         let (address, endpoint) = (self.data_address(), self.cx.core.outside.index());
         let preallocated = self.cx.core.config.optimisations.preallocated_responses;
@@ -183,7 +183,7 @@ impl<S> Endpoint<S> {
             let accepted = granted.as_mut().ok()?;
             let credits_max = u32::from(accepted.credits);
             accepted.credits = accepted.credits.min(first_credits(accepted.slots));
-            let window = Window { credits_max, room_packets: room_packets(way, accepted) };
+            let window = Window { credits_max, room_packets: room_packets(path, accepted) };
             let params = session_params(accepted, offer, window, End::Server, sealed);
             let mut session = ServerSession::new(params);
             if !preallocated {
@@ -278,7 +278,7 @@ impl<S> Endpoint<S> {
         };
         let credits_max = offer.params.local.filter(|_| granted.local.is_some());
         let credits_max = credits_max.map_or(offer.params.credits, |local| local.credits);
-        let room_packets = room_packets(self.io.way_on(route), granted);
+        let room_packets = room_packets(self.io.path_limits_on(route), granted);
         let window = Window { credits_max: credits_max.into(), room_packets };
         let params = session_params(granted, &offer.params, window, End::Client, sealed);
         let congestion = congestion::fit(&congestion, &params);
@@ -324,14 +324,14 @@ impl<S> Endpoint<S> {
         DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
     }
 
-    /// What this endpoint can take in a session on one way, with so many bytes behind the payload.
-    fn limits_on(&self, way: Way, trailer_bytes: usize) -> ServerLimits {
+    /// What this endpoint can take in a session on one path, with so many bytes behind the payload.
+    fn limits_on(&self, path: PathLimits, trailer_bytes: usize) -> ServerLimits {
         let config = &self.cx.core.config.session;
-        let datagram_bytes_max = way.datagram_bytes_max.min(config.datagram_bytes_max as usize);
+        let datagram_bytes_max = path.datagram_bytes_max.min(config.datagram_bytes_max as usize);
         let payload_bytes_max = datagram_bytes_max.saturating_sub(HEADER_BYTES + trailer_bytes);
         ServerLimits {
             slots_max: config.slots as u8,
-            credits_max: config.credits.min(fitting(way.room_bytes, datagram_bytes_max)) as u16,
+            credits_max: config.credits.min(fitting(path.room_bytes, datagram_bytes_max)) as u16,
             payload_bytes_max: payload_bytes_max.min(petasos_control::PAYLOAD_BYTES_MAX as usize)
                 as u16,
             request_bytes_max: config.message_bytes_max,
@@ -362,10 +362,10 @@ fn fitting(room_bytes: usize, datagram_bytes: usize) -> u32 {
 
 /// What there is for all sessions with packets like those of a granted one. Rings are different:
 /// each pair of processes has its own, and what does not fit waits.
-fn room_packets(way: Way, granted: &AcceptParams) -> u32 {
+fn room_packets(path: PathLimits, granted: &AcceptParams) -> u32 {
     match granted.local {
         Some(_) => petasos_wire::CREDITS_MAX,
-        None => fitting(way.room_bytes, HEADER_BYTES + usize::from(granted.payload_bytes)),
+        None => fitting(path.room_bytes, HEADER_BYTES + usize::from(granted.payload_bytes)),
     }
 }
 

@@ -122,10 +122,10 @@ impl Deframer {
         if self.prefix_bytes < PREFIX_BYTES {
             return Ok(false);
         }
-        self.judge_prefix().map(|()| true)
+        self.check_prefix().map(|()| true)
     }
 
-    fn judge_prefix(&self) -> Result<(), FrameError> {
+    fn check_prefix(&self) -> Result<(), FrameError> {
         let [flag, length @ ..] = self.prefix;
         match flag {
             0 => {}

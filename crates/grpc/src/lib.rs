@@ -32,10 +32,10 @@ mod failure;
 mod headers;
 mod identity;
 mod keepalive;
-mod outlet;
 mod payload;
 mod percent;
 mod reader;
+mod send_half;
 mod server;
 mod timeout;
 #[cfg(feature = "tls")]

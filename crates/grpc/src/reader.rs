@@ -15,7 +15,7 @@ use crate::compress::Compression;
 use crate::deframe::Deframer;
 use crate::failure;
 use crate::headers::{self, Content};
-use crate::outlet::Outlet;
+use crate::send_half::SendHalf;
 
 /// Receives a call's messages.
 ///
@@ -37,7 +37,7 @@ enum Source {
 
 /// What only a client's reader has.
 struct Client {
-    outlet: Arc<Outlet>,
+    send_half: Arc<SendHalf>,
     deadline: Option<Pin<Box<Sleep>>>,
     /// What the response's headers say of a status: it counts if nothing follows them.
     early: Option<Status>,
@@ -56,14 +56,14 @@ impl FrameReader {
 
     pub(crate) fn client(
         response: ResponseFuture,
-        outlet: Arc<Outlet>,
+        send_half: Arc<SendHalf>,
         deadline: Option<Instant>,
         bytes_max: usize,
         running: Arc<()>,
     ) -> Self {
         let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
         let (early, below) = (None, None);
-        let client = Client { outlet, deadline, early, below, _running: running };
+        let client = Client { send_half, deadline, early, below, _running: running };
         FrameReader {
             source: Source::Response(response),
             deframer: Deframer::new(Compression::Identity, bytes_max),
@@ -297,7 +297,7 @@ impl FrameReader {
         let code = outcome.as_ref().err().map_or(Code::Cancelled, Status::code);
         self.source = Source::Over(outcome);
         if let Some(client) = &self.client {
-            client.outlet.reset(Reason::CANCEL, code);
+            client.send_half.reset(Reason::CANCEL, code);
         }
     }
 }
@@ -305,7 +305,7 @@ impl FrameReader {
 impl Drop for FrameReader {
     fn drop(&mut self) {
         if let Some(client) = &self.client {
-            client.outlet.reset(Reason::CANCEL, Code::Cancelled);
+            client.send_half.reset(Reason::CANCEL, Code::Cancelled);
         }
     }
 }

@@ -10,15 +10,15 @@ use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use tokio::time::{Instant, Sleep};
 
 use crate::compress::Compression;
-use crate::outlet::Outlet;
 use crate::payload::Payload;
+use crate::send_half::SendHalf;
 
 /// Sends a call's messages, and a server's status.
 ///
 /// Dropping a client's closes its half of the call. Dropping a server's that was not ended ends
 /// the call with `INTERNAL`.
 pub struct FrameWriter {
-    outlet: Arc<Outlet>,
+    send_half: Arc<SendHalf>,
     side: Side,
     /// What the headers name; messages may be compressed so, or not at all.
     named: Compression,
@@ -35,23 +35,23 @@ enum Side {
 
 impl FrameWriter {
     pub(crate) fn server(
-        outlet: Arc<Outlet>,
+        send_half: Arc<SendHalf>,
         compression: Compression,
         accepted: Compression,
         compress_bytes_min: usize,
     ) -> Self {
         let side = Side::Server { accepted, is_last: true };
-        FrameWriter { outlet, side, named: compression, compression, compress_bytes_min }
+        FrameWriter { send_half, side, named: compression, compression, compress_bytes_min }
     }
 
     pub(crate) fn client(
-        outlet: Arc<Outlet>,
+        send_half: Arc<SendHalf>,
         deadline: Option<Instant>,
         compression: Compression,
         compress_bytes_min: usize,
     ) -> Self {
         let side = Side::Client { deadline, timer: None };
-        FrameWriter { outlet, side, named: compression, compression, compress_bytes_min }
+        FrameWriter { send_half, side, named: compression, compression, compress_bytes_min }
     }
 
     /// How messages are compressed from now on, short ones apart. What the peer does not take, or
@@ -60,7 +60,7 @@ impl FrameWriter {
         if let Side::Server { accepted, .. } = self.side
             && wanted == accepted
             && wanted != self.named
-            && self.outlet.name_compression(wanted)
+            && self.send_half.name_compression(wanted)
         {
             self.named = wanted;
         }
@@ -83,7 +83,7 @@ impl FrameWriter {
     /// A server's: sends the initial metadata, now. Only the first call counts, and only before the
     /// first message; without it there are none. A client's went with the call's head.
     pub fn head(&mut self, metadata: Metadata) {
-        self.outlet.head(&metadata);
+        self.send_half.head(&metadata);
     }
 
     /// Sends a message, after waiting until the one before it has mostly left. Its buffer begins
@@ -109,7 +109,7 @@ impl FrameWriter {
     /// If the buffer has no such room.
     pub fn send_now(&mut self, message: MsgBuf) -> Result<(), Status> {
         let payload = self.payload(message);
-        self.outlet.send(payload)
+        self.send_half.send(payload)
     }
 
     fn payload(&self, message: MsgBuf) -> Payload {
@@ -123,7 +123,7 @@ impl FrameWriter {
     /// # Errors
     /// As [`FrameWriter::send`].
     pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        let poll = self.outlet.poll_capacity(cx);
+        let poll = self.send_half.poll_capacity(cx);
         if poll.is_ready() {
             return poll;
         }
@@ -132,7 +132,7 @@ impl FrameWriter {
         };
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(*deadline)));
         timer.as_mut().poll(cx).map(|()| {
-            self.outlet.reset(Reason::CANCEL, Code::DeadlineExceeded);
+            self.send_half.reset(Reason::CANCEL, Code::DeadlineExceeded);
             Err(Status::deadline_exceeded("the server took no more before the deadline"))
         })
     }
@@ -141,7 +141,7 @@ impl FrameWriter {
     /// is [`FrameWriter::close`].
     pub fn end(self, status: Status, trailers: Metadata) {
         if matches!(self.side, Side::Server { .. }) {
-            self.outlet.end(&status, &trailers);
+            self.send_half.end(&status, &trailers);
         }
     }
 
@@ -153,7 +153,7 @@ impl FrameWriter {
     pub fn finish(self, metadata: &Metadata, message: MsgBuf, trailers: &Metadata) {
         assert!(matches!(self.side, Side::Server { .. }), "a client's has no status to end with");
         let payload = self.payload(message);
-        self.outlet.finish(metadata, payload, trailers);
+        self.send_half.finish(metadata, payload, trailers);
     }
 
     /// A client's: sends the last message and closes, all at once, without waiting.
@@ -163,7 +163,7 @@ impl FrameWriter {
     pub fn close_with(self, message: MsgBuf) {
         assert!(matches!(self.side, Side::Client { .. }), "a server ends with a status");
         let payload = self.payload(message);
-        self.outlet.close(payload);
+        self.send_half.close(payload);
     }
 
     /// A server's: lets who has the [`CallEnd`] end the call, and not the writer any more.
@@ -175,17 +175,17 @@ impl FrameWriter {
             panic!("a client's has no status to end with")
         };
         *is_last = false;
-        CallEnd { outlet: self.outlet.clone() }
+        CallEnd { send_half: self.send_half.clone() }
     }
 
     /// A server's: metadata that go with the end, beside those that are given with it.
     pub fn keep_trailers(&mut self, trailers: Metadata) {
-        self.outlet.keep_trailers(trailers);
+        self.send_half.keep_trailers(trailers);
     }
 
     /// A client's: gives the call up. Its reader fails, unless the call has ended.
     pub fn give_up(self) {
-        self.outlet.reset(Reason::CANCEL, Code::Cancelled);
+        self.send_half.reset(Reason::CANCEL, Code::Cancelled);
     }
 
     /// A client's: no more messages follow. At a server this ends the call with `INTERNAL`, as a
@@ -199,9 +199,9 @@ impl Drop for FrameWriter {
     fn drop(&mut self) {
         match self.side {
             // Does nothing if the call has ended.
-            Side::Server { is_last: true, .. } => end_without_status(&self.outlet),
+            Side::Server { is_last: true, .. } => end_without_status(&self.send_half),
             Side::Server { .. } => {}
-            Side::Client { .. } => self.outlet.close(Payload::empty()),
+            Side::Client { .. } => self.send_half.close(Payload::empty()),
         }
     }
 }
@@ -209,23 +209,23 @@ impl Drop for FrameWriter {
 /// Ends a call at its server, whoever writes its messages. Dropping it ends the call with
 /// `INTERNAL`, unless it has ended.
 pub struct CallEnd {
-    outlet: Arc<Outlet>,
+    send_half: Arc<SendHalf>,
 }
 
 impl CallEnd {
     /// Ends the call with a status, the status's own metadata and the writer's.
     pub fn end(self, status: &Status) {
-        self.outlet.end(status, &Metadata::new());
+        self.send_half.end(status, &Metadata::new());
     }
 }
 
 impl Drop for CallEnd {
     fn drop(&mut self) {
-        end_without_status(&self.outlet);
+        end_without_status(&self.send_half);
     }
 }
 
 /// Does nothing if the call has ended.
-fn end_without_status(outlet: &Outlet) {
-    outlet.end_unless_over(|| Status::internal("the handler ended without a status"));
+fn end_without_status(send_half: &SendHalf) {
+    send_half.end_unless_over(|| Status::internal("the handler ended without a status"));
 }

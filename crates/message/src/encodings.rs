@@ -85,7 +85,7 @@ impl<T: Message> Msg<T> {
     #[inline(always)]
     pub fn from_native(mut buf: MsgBuf, at: Range<usize>) -> Result<Msg<T>, DecodeError> {
         let image = buf.as_slice().get(at.clone()).ok_or(DecodeError::Truncated)?;
-        T::judge(image)?;
+        T::validate(image)?;
         if !is_aligned(image.as_ptr()) {
             // SAFETY: accepted above.
             return Ok(unsafe { Msg::received(heap::copied(image), 0) });
@@ -102,7 +102,7 @@ impl<T: Message> Msg<T> {
     /// The sender's fault: the bytes are no image of this message.
     #[inline]
     pub fn copy_native(image: &[u8]) -> Result<Msg<T>, DecodeError> {
-        T::judge(image)?;
+        T::validate(image)?;
         // SAFETY: accepted, and nobody can have written it since.
         Ok(unsafe { Msg::received(heap::copied(image), 0) })
     }
@@ -110,7 +110,7 @@ impl<T: Message> Msg<T> {
     /// [`Msg::copy_native`] without the reason why there is no message.
     #[inline(always)]
     pub fn try_copy_native(image: &[u8]) -> Option<Msg<T>> {
-        T::judge(image).ok()?;
+        T::validate(image).ok()?;
         // SAFETY: accepted, and nobody can have written it since.
         Some(unsafe { Msg::received(heap::copied(image), 0) })
     }
@@ -167,7 +167,7 @@ pub fn view_native<T: Message>(image: &[u8]) -> Result<&T, DecodeError> {
     if !is_aligned(image.as_ptr()) {
         return Err(DecodeError::Misaligned);
     }
-    T::judge(image)?;
+    T::validate(image)?;
     image.as_ptr().expose_provenance();
     // SAFETY: M26 accepted the image for the plan that `T` is bound to, and nobody writes it while
     // it is borrowed. The root lies behind the header.

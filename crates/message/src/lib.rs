@@ -64,7 +64,7 @@ pub use {
     debug::debug,
     equal::equal,
     image::{Flat, is_flat},
-    message::{BoundPlan, judge_by_plan},
+    message::{BoundPlan, validate_by_plan},
     part::{InPlace, Member, MessageType, Relocate, Shape, Slot, shape_of, slots},
     petasos_schema::Part,
 };

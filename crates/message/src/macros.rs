@@ -79,7 +79,7 @@ macro_rules! message {
                     PLAN.get(&TYPE)
                 }
                 #[inline]
-                fn judge(image: &[u8]) -> ::core::result::Result<(), rt::DecodeError> {
+                fn validate(image: &[u8]) -> ::core::result::Result<(), rt::DecodeError> {
                     if const { !rt::is_flat(FIELDS, PARTS.0.split_at(PARTS.1).0) } {
                         return rt::validate(<Self as rt::Message>::plan(), image);
                     }
@@ -89,7 +89,7 @@ macro_rules! message {
                     ))*);
                     match accepted {
                         true => ::core::result::Result::Ok(()),
-                        false => rt::judge_by_plan::<$type>(image),
+                        false => rt::validate_by_plan::<$type>(image),
                     }
                 }
             }

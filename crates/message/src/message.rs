@@ -34,14 +34,14 @@ pub unsafe trait Message: Sized + Send + Sync + PartialEq + Debug + 'static {
     /// # Errors
     /// If any rule of M26 is broken. The sender's fault, always.
     #[doc(hidden)]
-    fn judge(image: &[u8]) -> Result<(), DecodeError>;
+    fn validate(image: &[u8]) -> Result<(), DecodeError>;
 }
 
-/// What [`Message::judge`] comes to when the short way does not accept: most often an error.
+/// What [`Message::validate`] comes to when the short way does not accept: most often an error.
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
-pub fn judge_by_plan<T: Message>(image: &[u8]) -> Result<(), DecodeError> {
+pub fn validate_by_plan<T: Message>(image: &[u8]) -> Result<(), DecodeError> {
     validate(T::plan(), image)
 }
 

@@ -10,7 +10,7 @@ use petasos_base::Clock;
 use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
 use petasos_netio_frame::{
     Flaw, Mac, Neighbour, NeighbourFrame, RouteTable, Template, UDP_BYTES, V4_BYTES, V6_BYTES,
-    judge,
+    validate,
 };
 
 use crate::config::is_virtual;
@@ -124,7 +124,7 @@ impl DpdkIo {
         for at in 0..count {
             let (start, len) = self.port.lent(at);
             let frame = &self.port.memory()[start..start + len];
-            match judge(frame, &self.local.1, false) {
+            match validate(frame, &self.local.1, false) {
                 Ok(datagram) if datagram.len > 0 => {
                     let (offset, len) = ((start + datagram.offset) as u32, datagram.len as u32);
                     let ecn = datagram.ecn;

@@ -8,7 +8,7 @@
 //! | module | does |
 //! |---|---|
 //! | `template` | [`Template`]: the headers to one peer, completed per packet |
-//! | `judge` | [`judge`]: a datagram for us, or its [`Flaw`] |
+//! | `validate` | [`validate`]: a datagram for us, or its [`Flaw`] |
 //! | `neighbour` | ARP (RFC 826) and neighbour discovery (RFC 4861) |
 //! | `routes` | [`RouteTable`]: peers with their headers, and the neighbours that lead to them |
 //! | `checksum` | the Internet checksum (RFC 1071) |
@@ -18,15 +18,15 @@
 //! Boundary rule: sees bytes and addresses; does no I/O, and knows nothing of the protocol.
 
 mod checksum;
-mod judge;
 mod neighbour;
 mod routes;
 mod template;
+mod validate;
 
-pub use judge::{Datagram, Flaw, judge};
 pub use neighbour::{NEIGHBOUR_FRAME_BYTES, Neighbour, NeighbourFrame};
 pub use routes::{RouteEntry, RouteTable};
 pub use template::{TEMPLATE_BYTES, Template};
+pub use validate::{Datagram, Flaw, validate};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];

@@ -28,7 +28,7 @@ fn frame_of(v6: bool, ecn: Ecn, head: &[u8], body: &[u8]) -> Vec<u8> {
 }
 
 fn judge_strictly(v6: bool, frame: &[u8]) -> Result<Datagram, Flaw> {
-    judge(frame, &addresses(v6).1, false)
+    validate(frame, &addresses(v6).1, false)
 }
 
 /// Makes the IPv4 header's checksum right again after a change.
@@ -85,7 +85,7 @@ proptest! {
         partial: bool,
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
-        if let Ok(datagram) = judge(&bytes, &addresses(v6).1, partial) {
+        if let Ok(datagram) = validate(&bytes, &addresses(v6).1, partial) {
             prop_assert!(datagram.offset + datagram.len <= bytes.len());
         }
     }
@@ -101,7 +101,7 @@ proptest! {
         if !v6 {
             repair_v4(&mut frame);
         }
-        if let Ok(datagram) = judge(&frame, &addresses(v6).1, true) {
+        if let Ok(datagram) = validate(&frame, &addresses(v6).1, true) {
             prop_assert!(datagram.offset + datagram.len <= frame.len());
         }
     }
@@ -149,7 +149,7 @@ fn a_partial_checksum_is_accepted_on_request_only() {
         let sum = fold(add_bytes(sum, &frame[udp + 4..udp + 6]));
         frame[udp + 6..udp + 8].copy_from_slice(&sum.to_ne_bytes());
         assert_eq!(judge_strictly(v6, &frame), Err(Flaw::Checksum));
-        assert_eq!(judge(&frame, &addresses(v6).1, true).map(|datagram| datagram.len), Ok(30));
+        assert_eq!(validate(&frame, &addresses(v6).1, true).map(|datagram| datagram.len), Ok(30));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::sys::{self, RX_BATCH_MAX};
 use crate::upkeep::{Upkeep, now, read_changes};
 use crate::{XdpConfig, XdpMode};
 use petasos_netio_frame::RouteTable;
-use petasos_netio_frame::{ETHERNET_BYTES, Mac, Template, UDP_BYTES, V4_BYTES, V6_BYTES, judge};
+use petasos_netio_frame::{ETHERNET_BYTES, Mac, Template, UDP_BYTES, V4_BYTES, V6_BYTES, validate};
 
 /// Packet I/O over one AF_XDP socket.
 ///
@@ -312,7 +312,7 @@ impl PacketIo for XdpIo {
         for desc in descs {
             let start = desc.offset as usize;
             let frame = &memory[start..start + desc.len as usize];
-            match judge(frame, &self.local.1, self.partial_checksums) {
+            match validate(frame, &self.local.1, self.partial_checksums) {
                 Ok(datagram) if datagram.len > 0 => {
                     let (offset, len) = ((start + datagram.offset) as u32, datagram.len as u32);
                     self.chunks.push(RxChunk {

@@ -381,14 +381,14 @@ impl<P: Message> Future for Unary<P> {
                 Err(status) => Err(status),
             });
         }
-        self.poll_away(cx)
+        self.poll_remote(cx)
     }
 }
 
 impl<P: Message> Unary<P> {
     /// Polls what is not in this thread's loop.
     #[cold]
-    fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
+    fn poll_remote(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
         if let Stage::Begun(loop_id, begun) = self.stage {
             let remote = RemoteCompletion::new(None);
             send(loop_id, Command::Move { at: begun.at(), remote: remote.clone() });

@@ -17,7 +17,7 @@ use petasos_runtime::shared::Shared;
 use petasos_runtime::{JoinHandle, LoopConfig, LoopError, Runtime, ServeError, SlowTurns};
 
 use crate::channel::Channel;
-use crate::serve::{Placed, Prepared, Service};
+use crate::handler::{Placed, Prepared, Service};
 
 /// A thread's event loop. It belongs to the thread that made it, and so do the futures that it
 /// polls; there is one per thread at a time.
@@ -141,8 +141,8 @@ impl Loop {
     }
 
     /// A future that turns the loop for as long as it lives: for a task of a current-thread Tokio
-    /// runtime with I/O and time enabled (`tokio::task::spawn_local(event_loop.drive())`). It waits for
-    /// the loop's descriptor and ends only with an error.
+    /// runtime with I/O and time enabled (`tokio::task::spawn_local(event_loop.drive())`). It waits
+    /// for the loop's descriptor and ends only with an error.
     ///
     /// # Errors
     /// The future's: the system's, if it gives no descriptor or the runtime does not take it.

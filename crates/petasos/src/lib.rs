@@ -19,10 +19,10 @@ pub mod config;
 mod event_loop;
 #[cfg(feature = "grpc")]
 mod grpc_channel;
+mod handler;
 mod include;
 pub mod intercept;
 pub mod rt;
-mod serve;
 mod server;
 mod stream;
 mod transport;

@@ -2,7 +2,7 @@
 
 pub use crate::caller::{ServiceClient, Unary};
 pub use crate::channel::Channel;
-pub use crate::serve::{Methods, Service};
+pub use crate::handler::{Methods, Service};
 pub use crate::stream::{Opening, Sender, Streaming, Upload};
 pub use petasos_call::Status;
 #[doc(inline)]

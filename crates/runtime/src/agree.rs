@@ -23,7 +23,7 @@ pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, 
         return Err(read_tail(tail, TAIL_BYTES_LIMIT)?.into_status(head.code).0);
     }
     let answer = BindResponse::parse(&answer[body])?;
-    Ok(Agreement::judge(&schema_of(info), &answer, |theirs| compare(info, theirs))?)
+    Ok(Agreement::evaluate(&schema_of(info), &answer, |theirs| compare(info, theirs))?)
 }
 
 /// Where the server's schema, in compact form, has our methods; or why there is no understanding.

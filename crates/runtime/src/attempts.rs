@@ -1,10 +1,10 @@
 //! Calls that are sent more than once.
 //!
-//! How an attempt has ended is for a [`RetryState`] to judge, which asks `petasos_call`'s
+//! How an attempt has ended is for a [`RetryState`] to decide, which asks `petasos_call`'s
 //! [`CallPlan`]. A call that no policy repeats has one only if its request has certainly not run
 //! and is sent again, so answers of such calls are not looked at here. The retry state of a call is
 //! keyed by the call's place. It exists from the first end of an attempt that is not the call's
-//! outcome until the call is over or given up; the place then is `Judged`, and its number means
+//! outcome until the call is over or given up; the place then is `Retried`, and its number means
 //! nothing else.
 //!
 //! A request is not encoded again: its buffer comes back with the completion. Only the attempts
@@ -131,11 +131,11 @@ pub(crate) fn on_failed(
     work(parts, |work| {
         let session = work.session_of(place, id);
         work.call_failed(cx, place, id, error);
-        work.judge(cx, place, Ended::below(failure_of(error), Some(request), session));
+        work.on_attempt_end(cx, place, Ended::below(failure_of(error), Some(request), session));
     });
 }
 
-/// An attempt that is judged was answered.
+/// An attempt of a call that may be retried was answered.
 #[cold]
 pub(crate) fn on_answered(
     parts: &mut DispatcherParts,
@@ -147,7 +147,7 @@ pub(crate) fn on_answered(
     work(parts, |work| {
         let session = work.session_of(place, id);
         let ended = Ended { outcome, failure: None, request: Some(request), session };
-        work.judge(cx, place, ended);
+        work.on_attempt_end(cx, place, ended);
     });
 }
 
@@ -179,7 +179,7 @@ impl Work<'_> {
     /// Calls that could not be sent: to the retry policy this is an answer, since a channel that
     /// fails would fail a transparent retry as well.
     #[cold]
-    pub(crate) fn judge_failed(&mut self, cx: &Context<Dispatcher>) {
+    pub(crate) fn on_send_failures(&mut self, cx: &Context<Dispatcher>) {
         for (place, status) in core::mem::take(&mut self.calls.failed) {
             if self.calls.retry_mode(place) == RetryMode::Plain {
                 self.calls.over.push((place, Err(status)));
@@ -187,17 +187,22 @@ impl Work<'_> {
             }
             let request = self.calls.take_back(place);
             let ended = Ended { outcome: Err(status), failure: None, request, session: None };
-            self.judge(cx, place, ended);
+            self.on_attempt_end(cx, place, ended);
         }
     }
 
     /// An attempt of the call in `place` has ended: that is the call's outcome, or the call is sent
     /// again.
     #[cold]
-    pub(crate) fn judge(&mut self, cx: &Context<Dispatcher>, place: u32, mut ended: Ended) {
+    pub(crate) fn on_attempt_end(
+        &mut self,
+        cx: &Context<Dispatcher>,
+        place: u32,
+        mut ended: Ended,
+    ) {
         let (head, now) = (self.calls.head(place), cx.now());
         if head.retry_mode == RetryMode::Attempt {
-            return self.judge_attempt(cx, place, ended);
+            return self.on_hedge_end(cx, place, ended);
         }
         let may_go_on = match (head.retry_mode, ended.failure) {
             (RetryMode::Plain, Some(failure)) => Fate::from(failure.retry()) == Fate::NotRun,
@@ -230,7 +235,7 @@ impl Work<'_> {
         }
         let Some(request) = ended.request.take() else { return self.conclude(place, ended) };
         ended.session.into_iter().for_each(|session| retry_state.avoid.add(session));
-        self.calls.set_retry_mode(place, RetryMode::Judged);
+        self.calls.set_retry_mode(place, RetryMode::Retried);
         self.calls.retries.list.insert(place, retry_state);
         self.calls.pause(place, request);
         self.go_on(cx, place);

@@ -123,7 +123,7 @@ pub(crate) struct Calls {
     pub(crate) abandoned: Vec<(u32, Ticket)>,
     /// Calls that could not be sent, to be ended.
     pub(crate) failed: Vec<(u32, Status)>,
-    /// Calls that were judged, to be ended.
+    /// Calls whose last attempt has ended.
     pub(crate) over: Vec<(u32, Outcome)>,
     pub(crate) retries: RetryStates,
 }
@@ -184,7 +184,7 @@ impl Calls {
         !(self.failed.is_empty() && self.over.is_empty())
     }
 
-    /// Who judges the attempts of the call in a place.
+    /// Who decides what follows attempts of the call in a place.
     #[inline]
     pub(crate) fn retry_mode(&self, index: u32) -> RetryMode {
         self.places[index as usize].head.retry_mode

@@ -81,7 +81,7 @@ impl Work<'_> {
     }
 
     /// An attempt of a hedged call has ended.
-    pub(super) fn judge_attempt(&mut self, cx: &Context<Dispatcher>, place: u32, ended: Ended) {
+    pub(super) fn on_hedge_end(&mut self, cx: &Context<Dispatcher>, place: u32, ended: Ended) {
         let (head, now) = (self.calls.head(place), cx.now());
         let call = self.calls.retries.attempts.remove(&place);
         self.calls.end_attempt(place);

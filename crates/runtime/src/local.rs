@@ -323,7 +323,7 @@ impl Local {
         }
     }
 
-    /// Ends the calls that could not be sent, and those that were judged.
+    /// Ends the calls that could not be sent, and those that are not retried any more.
     pub(crate) fn finish_failed(&self) {
         loop {
             let failed = self.calls.borrow_mut().failed.pop();

@@ -91,13 +91,13 @@ impl Runtime {
     /// If the loop turns already: within `block_on`, or in a task beside `Loop::drive`'s.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let local = self.local;
-        let alarm = TaskWaker::new(&local.shared, Task::MAIN);
-        let waker = Waker::from(alarm.clone());
+        let task_waker = TaskWaker::new(&local.shared, Task::MAIN);
+        let waker = Waker::from(task_waker.clone());
         let mut future = pin!(future);
         local.main_woken.set(true);
         loop {
             if local.main_woken.replace(false) {
-                alarm.polled();
+                task_waker.polled();
                 let mut context = TaskContext::from_waker(&waker);
                 let poll = || future.as_mut().poll(&mut context);
                 let polled = local.polling(Task::MAIN, &waker, Time::NEVER, poll);
@@ -158,7 +158,7 @@ impl Runtime {
         let local = Local::new(shared.clone(), clock.clone());
         let local: &'static Local = Box::leak(Box::new(local));
         let mut endpoint = Endpoint::new(config, io, clock, Dispatcher::new(local));
-        shared.set_alarm(endpoint.alarm()?);
+        shared.set_notifier(endpoint.notifier()?);
         endpoint.on_turn(turn::work);
         endpoint.on_abandoned(dispatcher::abandon);
         endpoint.let_handlers_drain();

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_call::Status;
-use petasos_endpoint::Alarm;
+use petasos_endpoint::Notifier;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
 
@@ -85,7 +85,7 @@ pub struct Shared {
     /// The loop's number, which no other loop of the process has.
     pub loop_id: u32,
     /// Set before anybody else knows of the loop.
-    alarm: OnceLock<Alarm>,
+    notifier: OnceLock<Notifier>,
     has_commands: AtomicBool,
     /// `None` once the loop has ended.
     commands: Mutex<Option<Vec<Command>>>,
@@ -107,7 +107,7 @@ impl Shared {
     pub(crate) fn new(loop_id: u32) -> Shared {
         Shared {
             loop_id,
-            alarm: OnceLock::new(),
+            notifier: OnceLock::new(),
             has_commands: AtomicBool::new(false),
             commands: Mutex::new(Some(Vec::new())),
             channels: Mutex::default(),
@@ -136,9 +136,9 @@ impl Shared {
         (*of == generation).then(|| peer.clone())
     }
 
-    pub(crate) fn set_alarm(&self, alarm: Alarm) {
-        let is_first = self.alarm.set(alarm).is_ok();
-        assert!(is_first, "a loop has one alarm");
+    pub(crate) fn set_notifier(&self, notifier: Notifier) {
+        let is_first = self.notifier.set(notifier).is_ok();
+        assert!(is_first, "a loop has one notifier");
     }
 
     fn commands(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
@@ -159,8 +159,8 @@ impl Shared {
         }
         // Release: pairs with the acquire in `has_commands`, though the lock alone would do.
         self.has_commands.store(true, Ordering::Release);
-        if let Some(alarm) = self.alarm.get() {
-            alarm.ring();
+        if let Some(notifier) = self.notifier.get() {
+            notifier.notify();
         }
     }
 

@@ -17,7 +17,7 @@ type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 struct Slot {
     /// `None` while it is polled, and when it is free. In a box, as it is taken out for each poll.
     body: Option<Box<Body>>,
-    alarm: Arc<TaskWaker>,
+    task_waker: Arc<TaskWaker>,
 }
 
 /// A future, and its waker, which goes with it so that a poll needs no clone.
@@ -51,12 +51,12 @@ impl Local {
         let mut tasks = self.tasks.borrow_mut();
         let slot = tasks.free.pop().unwrap_or_else(|| {
             let slot = tasks.slots.len() as u32;
-            let alarm = TaskWaker::new(&self.shared, Task { kind: Task::SPAWNED, slot });
-            tasks.slots.push(Slot { body: None, alarm });
+            let task_waker = TaskWaker::new(&self.shared, Task { kind: Task::SPAWNED, slot });
+            tasks.slots.push(Slot { body: None, task_waker });
             slot
         });
         let entry = &mut tasks.slots[slot as usize];
-        entry.body = Some(Box::new(Body { future, waker: Waker::from(entry.alarm.clone()) }));
+        entry.body = Some(Box::new(Body { future, waker: Waker::from(entry.task_waker.clone()) }));
         drop(tasks);
         self.make_ready(Task { kind: Task::SPAWNED, slot });
     }
@@ -67,7 +67,7 @@ impl Local {
         let body = {
             let tasks = &mut *self.tasks.borrow_mut();
             let Some(entry) = tasks.slots.get_mut(slot as usize) else { return };
-            entry.alarm.polled();
+            entry.task_waker.polled();
             entry.body.take()
         };
         let Some(mut body) = body else { return };

@@ -16,7 +16,7 @@ use petasos_rpc::settings::RetryMode;
 
 use super::attempts::{self, Ended};
 use super::calls::{CallHead, Calls};
-use super::channels::{Channels, Slot, Way, Who};
+use super::channels::{Channels, NextStep, Slot, Who};
 use super::dispatcher::{Dispatcher, Due, free, kept};
 use super::local::{Local, Task};
 use super::streams;
@@ -128,7 +128,7 @@ fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
                 work.settle(cx);
             }
             if !work.calls.failed.is_empty() {
-                work.judge_failed(cx);
+                work.on_send_failures(cx);
             }
             if work.calls.outbox.is_empty() {
                 break;
@@ -220,10 +220,12 @@ impl Work<'_> {
     /// What becomes of a call with a slot in a session.
     fn dispatch(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead, number: u32) {
         let entry = self.channels.entry(head.channel).expect("who has a slot has a channel");
-        match entry.way(number, head.service, head.method) {
-            Way::Send(session, method) => self.start(cx, place, head, (number, session, method)),
-            Way::Bind => self.bind_first(cx, place, head, number),
-            Way::Fail(status) => {
+        match entry.next_step(number, head.service, head.method) {
+            NextStep::Send(session, method) => {
+                self.start(cx, place, head, (number, session, method))
+            }
+            NextStep::Bind => self.bind_first(cx, place, head, number),
+            NextStep::Fail(status) => {
                 let id = entry.session_id(number);
                 self.channels.release(head.channel, number, id, None, cx.now());
                 self.calls.failed.push((place, status));
@@ -303,7 +305,7 @@ impl Work<'_> {
             _ => Failure::NotConnected,
         };
         self.channels.release(channel, number, id, None, cx.now());
-        self.judge(cx, place, Ended::below(failure, Some(refused.request), None));
+        self.on_attempt_end(cx, place, Ended::below(failure, Some(refused.request), None));
     }
 
     /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
@@ -374,7 +376,7 @@ fn on_done(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Comp
     on_otherwise(dispatcher, cx, done);
 }
 
-/// A call has failed, or its response is compressed or long, or it is judged.
+/// A call has failed, or its response is compressed or long, or it may be retried.
 #[inline(never)]
 fn on_otherwise(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     let Completion { tag, session, request, result } = done;
@@ -385,7 +387,7 @@ fn on_otherwise(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done:
     }
 }
 
-/// A call has a response that is compressed or long, or is judged.
+/// A call has a response that is compressed or long, or may be retried.
 fn on_answered(
     dispatcher: &mut Dispatcher,
     cx: &mut Context<Dispatcher>,

@@ -115,7 +115,7 @@ impl ChannelCore {
             self.order.push(number);
         }
         self.dirty = true;
-        self.judge();
+        self.update_failing();
     }
 
     /// The lookup that [`Action::Resolve`] asked for has found these addresses.
@@ -131,7 +131,7 @@ impl ChannelCore {
         self.lookups.backoff.on_failure(rng);
         self.lookups.next_at = self.lookups.backoff.next_at.max(now);
         self.dirty = true;
-        self.judge();
+        self.update_failing();
     }
 
     /// Finds what is to be done by now, and when there will be more.
@@ -238,7 +238,7 @@ impl ChannelCore {
 
     /// Whether calls fail for want of a server: all have failed since they were last connected.
     /// So it stays until one is connected, whatever attempts are under way (gRFC A62).
-    pub(super) fn judge(&mut self) {
+    pub(super) fn update_failing(&mut self) {
         let was = self.failing.is_some();
         let all = self.order.iter().all(|&number| self.peer_at(number).failing);
         self.failing = match (self.last_failed, self.order.len()) {

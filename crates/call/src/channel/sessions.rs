@@ -26,7 +26,7 @@ impl ChannelCore {
             entry.failing = true;
             self.last_failed = Some(entry.address);
             self.free_if_gone(peer.number);
-            self.judge();
+            self.update_failing();
             return None;
         }
         entry.failing = false;
@@ -52,7 +52,7 @@ impl ChannelCore {
         }
         self.on_connect_over(peer.number);
         self.free_if_gone(peer.number);
-        self.judge();
+        self.update_failing();
     }
 
     /// A session has failed or was closed by its server, and its calls with it: their ends may
@@ -207,7 +207,7 @@ impl ChannelCore {
         }
         self.dirty = true;
         self.free_if_gone(number);
-        self.judge();
+        self.update_failing();
     }
 
     /// Puts a listed peer that is open on the list of servers.
@@ -218,7 +218,7 @@ impl ChannelCore {
             let (running, has_room) = (peer.running(), peer.has_room());
             self.servers.push(Server { number, running, has_room });
         }
-        self.judge();
+        self.update_failing();
     }
 
     pub(super) fn delist(&mut self, number: u32) {

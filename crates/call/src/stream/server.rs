@@ -249,7 +249,7 @@ impl<B: Body, H> ServerStream<B, H> {
     }
 
     fn take(&mut self, segment: CallerSegment<B>, handle: H) -> Result<(), Malformed> {
-        if let Err(malformed) = self.judge(&segment) {
+        if let Err(malformed) = self.validate(&segment) {
             return Err(self.refuse(segment.number, handle, malformed));
         }
         self.expected = self.expected.wrapping_add(1);
@@ -266,7 +266,7 @@ impl<B: Body, H> ServerStream<B, H> {
     }
 
     /// R15 to R17, for an exchange in order.
-    fn judge(&self, segment: &CallerSegment<B>) -> Result<(), Malformed> {
+    fn validate(&self, segment: &CallerSegment<B>) -> Result<(), Malformed> {
         if self.held.len() > 1 {
             return Err(Malformed::Number);
         }

@@ -83,8 +83,8 @@ impl<K: Copy> SessionStreams<K> {
         self.live.iter().find(|(live, _)| *live == number).map(|(_, key)| *key)
     }
 
-    /// Judges an exchange that arrived.
-    pub fn judge<B>(&mut self, segment: &CallerSegment<B>) -> Arrival<K, B> {
+    /// Classifies an exchange that arrived.
+    pub fn classify<B>(&mut self, segment: &CallerSegment<B>) -> Arrival<K, B> {
         if let Some(key) = self.find(segment.stream) {
             return Arrival::Stream(key);
         }
@@ -104,7 +104,7 @@ impl<K: Copy> SessionStreams<K> {
 
     /// Likewise for one that could not be parsed: it belongs to a stream, for
     /// [`handle_malformed`](super::ServerStream::handle_malformed), or its stream ends with it.
-    pub fn judge_malformed<B>(&mut self, error: &SegmentError) -> Arrival<K, B> {
+    pub fn classify_malformed<B>(&mut self, error: &SegmentError) -> Arrival<K, B> {
         if let Some(key) = self.find(error.stream) {
             return Arrival::Stream(key);
         }
@@ -115,7 +115,7 @@ impl<K: Copy> SessionStreams<K> {
     /// Keeps a new stream.
     ///
     /// # Panics
-    /// If there are as many as there can be: [`SessionStreams::judge`] was not asked.
+    /// If there are as many as there can be: [`SessionStreams::classify`] was not asked.
     pub fn insert(&mut self, number: u32, key: K) {
         assert!(self.live.len() < self.streams_max, "new streams are judged first");
         self.live.push((number, key));

@@ -87,35 +87,36 @@ impl<S> LocalClient<S> {
     /// If the endpoint is borrowed, so also inside of a handler or continuation.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let alarm = Arc::new(Alarm { rung: AtomicBool::new(true), mailbox: self.mailbox.clone() });
-        let waker = Waker::from(alarm.clone());
+        let loop_waker =
+            Arc::new(LoopWaker { is_woken: AtomicBool::new(true), mailbox: self.mailbox.clone() });
+        let waker = Waker::from(loop_waker.clone());
         let mut context = Context::from_waker(&waker);
         loop {
             // Acquire: pairs with the release of `wake`, so that the future sees why it was woken.
-            if alarm.rung.swap(false, Ordering::Acquire)
+            if loop_waker.is_woken.swap(false, Ordering::Acquire)
                 && let Poll::Ready(output) = future.as_mut().poll(&mut context)
             {
                 return output;
             }
-            self.endpoint().run(|_, _| alarm.rung.load(Ordering::Relaxed));
+            self.endpoint().run(|_, _| loop_waker.is_woken.load(Ordering::Relaxed));
         }
     }
 }
 
 /// The waker of [`LocalClient::block_on`]: it also wakes the loop from its sleep.
-struct Alarm {
-    rung: AtomicBool,
+struct LoopWaker {
+    is_woken: AtomicBool,
     mailbox: Arc<Mailbox<Mail>>,
 }
 
-impl Wake for Alarm {
+impl Wake for LoopWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
         // Release: pairs with the acquire in `block_on`.
-        self.rung.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         self.mailbox.wake();
     }
 }

@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::compress::{ACCEPTED, Compression};
-use crate::outlet::Outlet;
 use crate::payload::Payload;
+use crate::send_half::SendHalf;
 use crate::{ClientConfig, FrameReader, FrameWriter, failure, headers, timeout};
 
 /// A connection to a gRPC server; clones share it. It ends when all clones and calls are gone.
@@ -117,11 +117,11 @@ impl Connection {
         let (response, stream) = begun.map_err(|error| not_begun(&error))?;
         let config = &self.shared.config;
         let bytes_max = head.receive_bytes_max.unwrap_or(config.receive_bytes_max);
-        let outlet = Outlet::open(stream);
+        let send_half = SendHalf::open(stream);
         let running = self.shared.calls.clone();
-        let reader = FrameReader::client(response, outlet.clone(), deadline, bytes_max, running);
+        let reader = FrameReader::client(response, send_half.clone(), deadline, bytes_max, running);
         let bytes_min = config.compress_bytes_min;
-        Ok((FrameWriter::client(outlet, deadline, head.compression, bytes_min), reader))
+        Ok((FrameWriter::client(send_half, deadline, head.compression, bytes_min), reader))
     }
 
     /// Whether the connection has ended, for calls that run as well.

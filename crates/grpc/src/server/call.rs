@@ -15,8 +15,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::compress::{ACCEPTED, Compression};
 use crate::headers::{self, Content};
-use crate::outlet::Outlet;
 use crate::payload::Payload;
+use crate::send_half::SendHalf;
 use crate::server::{Peer, Routes, ServerCall};
 use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
 
@@ -38,31 +38,36 @@ pub(super) fn begin(
     let terms = match terms(&parts.headers, config) {
         Ok(terms) => terms,
         Err(status) => {
-            return Outlet::unanswered(respond, fields).end(&status, &Metadata::new());
+            return SendHalf::unanswered(respond, fields).end(&status, &Metadata::new());
         }
     };
     if terms.responses != Compression::Identity {
         fields.insert(headers::ENCODING, HeaderValue::from_static(terms.responses.name()));
     }
-    let outlet = Outlet::unanswered(respond, fields);
+    let send_half = SendHalf::unanswered(respond, fields);
     let bytes_min = config.compress_bytes_min;
     let call = ServerCall {
         metadata: headers::metadata(&parts.headers),
         timeout: terms.timeout,
         peer: peer.clone(),
         requests: FrameReader::server(body, terms.requests, config.receive_bytes_max),
-        responses: FrameWriter::server(outlet.clone(), terms.responses, terms.accepted, bytes_min),
+        responses: FrameWriter::server(
+            send_half.clone(),
+            terms.responses,
+            terms.accepted,
+            bytes_min,
+        ),
     };
-    run(routes, parts.uri, call, outlet);
+    run(routes, parts.uri, call, send_half);
 }
 
-fn run(routes: &dyn Routes, uri: Uri, call: ServerCall, outlet: Arc<Outlet>) {
+fn run(routes: &dyn Routes, uri: Uri, call: ServerCall, send_half: Arc<SendHalf>) {
     let deadline = call.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let handler = match catch_unwind(AssertUnwindSafe(|| routes.serve(uri.path(), call))) {
         Ok(handler) => Some(handler),
-        Err(_) => return panicked(&outlet, &uri),
+        Err(_) => return panicked(&send_half, &uri),
     };
-    let mut task = CallTask { handler, uri, outlet, deadline, timer: None };
+    let mut task = CallTask { handler, uri, send_half, deadline, timer: None };
     // A task of its own is polled again, and then with its own waker.
     if Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         tokio::spawn(task);
@@ -134,7 +139,7 @@ struct CallTask {
     /// Taken out to be dropped.
     handler: Option<BoxFuture<'static, ()>>,
     uri: Uri,
-    outlet: Arc<Outlet>,
+    send_half: Arc<SendHalf>,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -148,16 +153,16 @@ impl Future for CallTask {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(())) => return self.discard(),
             Err(_) => {
-                panicked(&self.outlet, &self.uri);
+                panicked(&self.send_half, &self.uri);
                 return self.discard();
             }
         }
         if self.is_late(cx) {
             let status = Status::deadline_exceeded("the handler was not done at the deadline");
-            self.outlet.end_now(&status);
+            self.send_half.end_now(&status);
             return self.discard();
         }
-        if self.outlet.poll_reset(cx).is_ready() {
+        if self.send_half.poll_reset(cx).is_ready() {
             return self.discard();
         }
         Poll::Pending
@@ -175,13 +180,13 @@ impl CallTask {
     fn discard(&mut self) -> Poll<()> {
         let handler = self.handler.take();
         if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {
-            panicked(&self.outlet, &self.uri);
+            panicked(&self.send_half, &self.uri);
         }
         Poll::Ready(())
     }
 }
 
-fn panicked(outlet: &Outlet, uri: &Uri) {
+fn panicked(send_half: &SendHalf, uri: &Uri) {
     tracing::error!(path = uri.path(), "a handler panicked");
-    outlet.end(&Status::internal("the handler panicked"), &Metadata::new());
+    send_half.end(&Status::internal("the handler panicked"), &Metadata::new());
 }

@@ -87,10 +87,10 @@ impl Strikes {
             return false;
         }
         let may = has_calls() || self.limit.without_calls;
-        self.judge(pings, has_answered, may, Instant::now())
+        self.count(pings, has_answered, may, Instant::now())
     }
 
-    fn judge(&mut self, pings: u32, has_answered: bool, may: bool, now: Instant) -> bool {
+    fn count(&mut self, pings: u32, has_answered: bool, may: bool, now: Instant) -> bool {
         let interval = if may { self.limit.interval_min } else { WITHOUT_CALLS };
         let earlier = self.last.replace(now);
         // Clients measure their bandwidth with a ping after data, which harms nobody.
@@ -314,15 +314,15 @@ mod tests {
         let interval_min = Duration::from_secs(10);
         let mut strikes = Strikes::new(PingLimit { interval_min, without_calls: false });
         let mut now = Instant::now();
-        let mut judge = |after: u64, pings, has_answered, may| {
+        let mut count = |after: u64, pings, has_answered, may| {
             now += Duration::from_secs(after);
-            strikes.judge(pings, has_answered, may, now)
+            strikes.count(pings, has_answered, may, now)
         };
-        assert!(!judge(0, 1, false, true), "the first");
-        assert!(!judge(10, 1, false, true), "in time");
-        assert!(!judge(9, 1, false, true) && !judge(10, 1, false, false), "two strikes");
-        assert!(!judge(0, 1, true, true), "data have been sent, and all is forgiven");
-        assert!(!judge(7200, 1, false, false), "a client without calls, in time");
-        assert!(!judge(7199, 2, false, false) && judge(1, 1, false, false), "three strikes");
+        assert!(!count(0, 1, false, true), "the first");
+        assert!(!count(10, 1, false, true), "in time");
+        assert!(!count(9, 1, false, true) && !count(10, 1, false, false), "two strikes");
+        assert!(!count(0, 1, true, true), "data have been sent, and all is forgiven");
+        assert!(!count(7200, 1, false, false), "a client without calls, in time");
+        assert!(!count(7199, 2, false, false) && count(1, 1, false, false), "three strikes");
     }
 }

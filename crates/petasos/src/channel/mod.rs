@@ -1,8 +1,8 @@
 //! Channels: ways to servers, for any thread.
 //!
 //! What a channel is over is an enum, matched once per call. A channel over datagrams lives in a
-//! loop: this thread's, if it has one, otherwise a loop thread that all such channels
-//! of the process share (`petasos_runtime::thread`). All that its clones share is here; its servers,
+//! loop: this thread's, if it has one, otherwise a loop thread that all such channels of the
+//! process share (`petasos_runtime::thread`). All that its clones share is here; its servers,
 //! sessions and waiting calls are in the loop.
 
 mod builder;

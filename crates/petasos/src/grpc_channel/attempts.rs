@@ -82,7 +82,7 @@ impl Tried {
         Tried { channel, path, head, request, defaults, method, deadline }
     }
 
-    /// Whether all attempts of calls of a method are judged.
+    /// Whether all attempts of calls of a method may be followed by others.
     pub(crate) fn is_needed(defaults: Option<&ServiceDefaults>, method: u16) -> bool {
         defaults.is_some_and(|defaults| defaults.method(method).retry_mode != RetryMode::Plain)
     }
@@ -113,7 +113,7 @@ impl Tried {
             return Err(status);
         }
         let end = End { outcome: Err(status), fate: Fate::NotRun, session: Some(at) };
-        let held = match self.judge(&mut attempts, &end) {
+        let held = match self.verdict(&mut attempts, &end) {
             Verdict::Deliver => return end.outcome,
             Verdict::Hold => end.outcome,
         };
@@ -147,7 +147,7 @@ impl Tried {
                 Some(end) = attempts.under_way.join_next() => end.map_err(runtime_gone)?,
                 () = self.sleep_until(wake_at) => continue,
             };
-            match self.judge(&mut attempts, &end) {
+            match self.verdict(&mut attempts, &end) {
                 Verdict::Deliver => return end.outcome,
                 Verdict::Hold => held = Some(end.outcome),
             }
@@ -159,7 +159,7 @@ impl Tried {
         plan.poll(policy, &self.channel.inner.lock().budget, self.channel.inner.now())
     }
 
-    fn judge(&self, attempts: &mut Attempts, end: &End) -> Verdict {
+    fn verdict(&self, attempts: &mut Attempts, end: &End) -> Verdict {
         let (code, pushback) = match &end.outcome {
             Ok(_) => (Code::Ok, Pushback::Unsaid),
             Err(status) => (status.code(), Pushback::of(status.metadata())),

@@ -14,7 +14,7 @@ use super::Server;
 use super::ended::{Ending, ThreadGuard};
 use super::error::{StartError, find};
 use crate::event_loop::Loop;
-use crate::serve::{Placed, Prepared, Service};
+use crate::handler::{Placed, Prepared, Service};
 
 /// Time for handlers when a signal ends the server, unless told otherwise.
 const GRACE: Duration = Duration::from_secs(30);
@@ -252,7 +252,7 @@ impl Server {
         port: super::grpc::BoundPort,
         setup: &Setup,
     ) -> Result<Server, StartError> {
-        let router = crate::serve::grpc::Router::new(&setup.services, &setup.placed);
+        let router = crate::handler::grpc::Router::new(&setup.services, &setup.placed);
         self.grpc = Some(port.serve(router, &self.ending)?);
         Ok(self)
     }

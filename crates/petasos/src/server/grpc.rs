@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::ended::{Ending, ThreadGuard};
 use super::error::{StartError, find};
-use crate::serve::grpc::Router;
+use crate::handler::grpc::Router;
 
 /// What a server is to listen for.
 pub(super) struct Asked {
@@ -29,7 +29,7 @@ pub(super) struct BoundPort {
 }
 
 enum Place {
-    Here(Handle),
+    Tokio(Handle),
     /// One per thread.
     Own(Vec<Runtime>),
 }
@@ -55,7 +55,7 @@ impl BoundPort {
         let listener =
             listener.map_err(|error| StartError::Address(asked.address.clone(), error))?;
         let place = match Handle::try_current() {
-            Ok(runtime) => Place::Here(runtime),
+            Ok(runtime) => Place::Tokio(runtime),
             Err(_) => {
                 let new = |_| Builder::new_current_thread().enable_io().enable_time().build();
                 Place::Own((0..threads.max(1)).map(new).collect::<io::Result<_>>()?)
@@ -67,7 +67,7 @@ impl BoundPort {
     /// Threads, or tasks, whose end is awaited.
     pub(super) fn count(&self) -> usize {
         match &self.place {
-            Place::Here(_) => 1,
+            Place::Tokio(_) => 1,
             Place::Own(runtimes) => runtimes.len(),
         }
     }
@@ -90,7 +90,7 @@ impl BoundPort {
             }
         };
         match place {
-            Place::Here(runtime) => drop(runtime.spawn(run(listener))),
+            Place::Tokio(runtime) => drop(runtime.spawn(run(listener))),
             Place::Own(runtimes) => {
                 for (number, runtime) in runtimes.into_iter().enumerate() {
                     let thread = std::thread::Builder::new().name(format!("petasos-grpc-{number}"));

@@ -37,7 +37,7 @@ pub struct Streaming<T> {
     /// A client's, of each message.
     bytes_max: BytesMax,
     /// A message that came while the initial metadata were waited for.
-    ahead: Option<Msg<T>>,
+    prefetched: Option<Msg<T>>,
     end: Option<End>,
     message: PhantomData<fn() -> T>,
 }
@@ -58,7 +58,7 @@ impl<T: Message> Streaming<T> {
     pub(crate) fn of_handler(source: Source, beside: CallParts) -> Streaming<T> {
         let CallParts { metadata: head, timeout, extensions, origin } = beside;
         let (has_head, message) = (true, PhantomData);
-        let (tap, scope, bytes_max, ahead, end) = Default::default();
+        let (tap, scope, bytes_max, prefetched, end) = Default::default();
         Streaming {
             source,
             head,
@@ -69,7 +69,7 @@ impl<T: Message> Streaming<T> {
             tap,
             scope,
             bytes_max,
-            ahead,
+            prefetched,
             end,
             message,
         }
@@ -116,7 +116,7 @@ impl<T: Message> Streaming<T> {
 
     /// [`Streaming::message`] for those who poll by hand.
     pub fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Msg<T>>, Status>> {
-        if let Some(message) = self.ahead.take() {
+        if let Some(message) = self.prefetched.take() {
             return Poll::Ready(Ok(Some(message)));
         }
         loop {
@@ -215,7 +215,7 @@ impl<T: Message> Streaming<T> {
             if let Some(end) = &self.end {
                 return Poll::Ready(end.outcome.clone());
             }
-            self.ahead = ready!(self.poll_incoming(cx));
+            self.prefetched = ready!(self.poll_incoming(cx));
         }
         Poll::Ready(Ok(()))
     }

@@ -12,14 +12,14 @@ use crate::current;
 use crate::descriptors::{Idempotency, MethodInfo, ServiceInfo};
 use crate::request::CallParts;
 
-/// Who judges how an attempt of a call has ended.
+/// Who decides what follows the end of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryMode {
     /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
     #[default]
     Plain,
     /// Its retry state (`retry_mode`).
-    Judged,
+    Retried,
     /// Its retry_state, since its attempts are calls of their own (`hedges`).
     Hedged,
     /// It is such an attempt: the hedged call's retry_state.
@@ -87,11 +87,11 @@ impl Defaults {
         let is_named = policies.is_some_and(|policies| policies.names(service, method.name));
         let is_idempotent = method.idempotency != Idempotency::Unknown || is_hedged && is_named;
         // A success fills the budget again, whatever the method's own policy.
-        let is_judged = self.throttling().is_some();
+        let is_retried = self.throttling().is_some();
         let retry_mode = match &policy.attempts {
             _ if is_hedged && is_idempotent => RetryMode::Hedged,
-            Attempts::Retry(retry) if retry.attempts_max > 1 => RetryMode::Judged,
-            _ if is_judged => RetryMode::Judged,
+            Attempts::Retry(retry) if retry.attempts_max > 1 => RetryMode::Retried,
+            _ if is_retried => RetryMode::Retried,
             _ => RetryMode::Plain,
         };
         MethodDefaults { policy, is_idempotent, retry_mode }

@@ -14,7 +14,7 @@ use petasos_call::channel::CallOptions;
 use petasos_call::{BoundMethod, Status};
 use petasos_endpoint::{Context, SessionId};
 
-use super::{Channels, Way, Who};
+use super::{Channels, NextStep, Who};
 use crate::dispatcher::Dispatcher;
 use crate::remote::{Outcome, RemoteCompletion};
 
@@ -207,13 +207,13 @@ impl Channels {
         let Some((service, method)) = method else {
             return self.grant(ask, lease, None, cx.now());
         };
-        match entry.way(number, service, method) {
-            Way::Send(_, bound) => self.grant(ask, lease, Some(bound), cx.now()),
-            Way::Bind => {
+        match entry.next_step(number, service, method) {
+            NextStep::Send(_, bound) => self.grant(ask, lease, Some(bound), cx.now()),
+            NextStep::Bind => {
                 entry.leases -= 1;
                 self.wait_for_bind(cx, (channel, number), service, Who::Ask(ask));
             }
-            Way::Fail(status) => {
+            NextStep::Fail(status) => {
                 self.give_back(lease, cx.now());
                 self.refuse_ask(ask, status);
             }

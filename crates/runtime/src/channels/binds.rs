@@ -27,7 +27,7 @@ pub(crate) struct Asked {
 }
 
 /// What is to be done with a call that has a slot.
-pub(crate) enum Way {
+pub(crate) enum NextStep {
     Send(SessionId, BoundMethod),
     /// To bind first.
     Bind,
@@ -37,15 +37,15 @@ pub(crate) enum Way {
 impl ChannelEntry {
     /// What a session knows of a method.
     #[inline]
-    pub(crate) fn way(&mut self, number: u32, service: u32, method: u16) -> Way {
+    pub(crate) fn next_step(&mut self, number: u32, service: u32, method: u16) -> NextStep {
         let session = self.sessions[number as usize].as_mut().expect("who has a slot knows it");
         match session.binds.get(service as usize) {
             Some(Bind::Known(Ok(agreement))) => match agreement.method(method) {
-                Ok(bound) => Way::Send(session.id, bound),
-                Err(status) => Way::Fail(status),
+                Ok(bound) => NextStep::Send(session.id, bound),
+                Err(status) => NextStep::Fail(status),
             },
-            Some(Bind::Known(Err(status))) => Way::Fail(status.clone()),
-            Some(Bind::Asked | Bind::Unasked) | None => Way::Bind,
+            Some(Bind::Known(Err(status))) => NextStep::Fail(status.clone()),
+            Some(Bind::Asked | Bind::Unasked) | None => NextStep::Bind,
         }
     }
 }

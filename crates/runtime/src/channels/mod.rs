@@ -33,7 +33,7 @@ use super::remote::{CallKey, Outcome};
 use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted, Lease};
-pub(crate) use binds::Way;
+pub(crate) use binds::NextStep;
 pub(crate) use connect::open_to_itself;
 use leased_slots::LeasedSlots;
 

@@ -6,14 +6,14 @@
 //! protocol owes anyway (R18). What the network brings goes to the half first, and wakes who waits
 //! for it.
 //!
-//! Invariants: a place is used while the half is not over, or a [`StreamHandle`] or a handler refers to it;
-//! its generation tells its users apart. A caller's half has a seat in a session from its first
-//! exchange until it is over. A server's half is known to its session by its number until it is
-//! over. No cell is borrowed while a waker is cloned, dropped or woken, or a future dropped.
+//! Invariants: a place is used while the half is not over, or a [`StreamHandle`] or a handler
+//! refers to it; its generation tells its users apart. A caller's half has a seat in a session from
+//! its first exchange until it is over. A server's half is known to its session by its number until
+//! it is over. No cell is borrowed while a waker is cloned, dropped or woken, or a future dropped.
 //!
 //! Who may touch what: `port` is all that futures see; `caller` and `server` are the drivers of the
-//! two halves, and alone talk to the endpoint; `seat` alone knows how sessions are found; `remote` is
-//! what other threads share with a loop.
+//! two halves, and alone talk to the endpoint; `seat` alone knows how sessions are found; `remote`
+//! is what other threads share with a loop.
 
 mod caller;
 mod encoded;

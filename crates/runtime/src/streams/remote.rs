@@ -2,9 +2,9 @@
 //!
 //! Such a direction has a mailbox behind a lock. The thread puts messages in or takes them out, and
 //! posts a command when the loop has something to do for it; the loop moves messages between
-//! mailbox and half whenever it would wake who waits in the loop's thread. So the protocol's bounds (R17) hold
-//! for the half, and the mailbox keeps [`REMOTE_BYTES_MAX`] and one message beyond them. The end of
-//! a handler waits until its mailbox is empty.
+//! mailbox and half whenever it would wake who waits in the loop's thread. So the protocol's bounds
+//! (R17) hold for the half, and the mailbox keeps [`REMOTE_BYTES_MAX`] and one message beyond them.
+//! The end of a handler waits until its mailbox is empty.
 //!
 //! Invariants: a mailbox has at most one command under way; a direction that has left keeps its
 //! place until its messages have moved to the half. The lock is held for moves only: nobody is

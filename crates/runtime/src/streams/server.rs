@@ -60,8 +60,8 @@ fn arrive(
     let streams = &mut *local.streams.borrow_mut();
     let known = streams.served(cx, session)?;
     let arrival = match &parsed {
-        Ok(segment) => known.judge(segment),
-        Err(error) => known.judge_malformed(error),
+        Ok(segment) => known.classify(segment),
+        Err(error) => known.classify_malformed(error),
     };
     let place = match arrival {
         Arrival::Stream(place) => place,

@@ -239,7 +239,7 @@ impl World {
 
     fn deliver_exchange(&mut self, token: u64, segment: CallerSegment<Blob>) {
         let number = segment.stream;
-        let key = match self.sessions.judge(&segment) {
+        let key = match self.sessions.classify(&segment) {
             Arrival::Stream(key) => key,
             Arrival::New => {
                 let closes = self.callers[number as usize - 1].app.closes;

@@ -1,12 +1,11 @@
-//! Bells: how whoever waits is told to look again.
+//! How whoever waits for a call, a queue or a server learns that it should look again.
 //!
-//! Each thing to wait for has one Rust waker and a few *seats*, one for each way to wait. Whoever
-//! is about to wait takes a seat and then polls; whatever wakes rings at all seats that are taken,
-//! and leaves them empty. Looking in vain is allowed, so nothing is lost and nothing need be sorted
-//! out.
+//! Each thing to wait for has a [`Notifier`]: one Rust waker, and a list of those who wait. Whoever
+//! is about to wait enters the list and then polls; the waker notifies all of the list and empties
+//! it. A needless notification is allowed, so no notification is lost.
 //!
-//! Invariant: a seat's callback runs under the seats' lock. So once [`Bell::silence`] has returned,
-//! none runs or will.
+//! Invariant: callbacks run under the list's lock. So once [`Notifier::clear`] has returned, none
+//! runs or will.
 
 use core::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,19 +63,19 @@ impl Sleeper {
 
 /// Who waits.
 #[derive(Debug)]
-pub(crate) enum Seat {
+pub(crate) enum Waiter {
     Thread(Arc<Sleeper>),
     Program(petasos_waker),
 }
 
-impl Seat {
-    fn ring(self) {
+impl Waiter {
+    fn notify(self) {
         match self {
-            Seat::Thread(sleeper) => sleeper.wake(),
-            Seat::Program(waker) => {
+            Waiter::Thread(sleeper) => sleeper.wake(),
+            Waiter::Program(waker) => {
                 if let Some(wake) = waker.wake {
                     // SAFETY: the program said that it may be called so until now, and silencing
-                    // the bell waits for the lock that is held.
+                    // the notifier waits for the lock that is held.
                     unsafe { wake(waker.context, waker.tag) }
                 }
             }
@@ -95,56 +94,56 @@ pub(crate) enum For {
     Cancelling,
 }
 
-/// Rings at the seats of one handle.
+/// Those who wait for one handle.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
-    seats: Mutex<Vec<(For, Seat)>>,
+pub(crate) struct Notifier {
+    waiters: Mutex<Vec<(For, Waiter)>>,
 }
 
-impl Bell {
-    fn seats(&self) -> MutexGuard<'_, Vec<(For, Seat)>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+impl Notifier {
+    fn waiters(&self) -> MutexGuard<'_, Vec<(For, Waiter)>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a seat. A program has one seat for each thing to wait for; threads have as many as
+    /// Adds a waiter. A program is there once for each thing to wait for; threads have as many as
     /// there are.
-    pub(crate) fn sit(&self, what: For, seat: Seat) {
-        let mut seats = self.seats();
-        if matches!(seat, Seat::Program(_)) {
-            seats.retain(|(taken, by)| *taken != what || matches!(by, Seat::Thread(_)));
+    pub(crate) fn add(&self, what: For, waiter: Waiter) {
+        let mut waiters = self.waiters();
+        if matches!(waiter, Waiter::Program(_)) {
+            waiters.retain(|(taken, by)| *taken != what || matches!(by, Waiter::Thread(_)));
         }
-        seats.push((what, seat));
+        waiters.push((what, waiter));
     }
 
-    /// Leaves the seats of a thread, or a program's for one thing.
+    /// Removes the waiters of a thread, or a program's for one thing.
     pub(crate) fn leave(&self, what: For, sleeper: Option<&Arc<Sleeper>>) {
-        self.seats().retain(|(taken, by)| match (by, sleeper) {
-            (Seat::Thread(there), Some(here)) => !Arc::ptr_eq(there, here),
-            (Seat::Program(_), None) => *taken != what,
+        self.waiters().retain(|(taken, by)| match (by, sleeper) {
+            (Waiter::Thread(there), Some(here)) => !Arc::ptr_eq(there, here),
+            (Waiter::Program(_), None) => *taken != what,
             _ => true,
         });
     }
 
-    /// Rings at all seats.
-    pub(crate) fn ring(&self) {
-        let mut seats = self.seats();
-        for (_, seat) in seats.drain(..) {
-            seat.ring();
+    /// Notifies all waiters, and forgets them.
+    pub(crate) fn notify(&self) {
+        let mut waiters = self.waiters();
+        for (_, waiter) in waiters.drain(..) {
+            waiter.notify();
         }
     }
 
-    /// Empties all seats. No callback runs afterwards.
-    pub(crate) fn silence(&self) {
-        self.seats().clear();
+    /// Forgets all waiters. No callback runs afterwards.
+    pub(crate) fn clear(&self) {
+        self.waiters().clear();
     }
 }
 
-impl Wake for Bell {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 }

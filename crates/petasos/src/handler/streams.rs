@@ -14,7 +14,7 @@ use petasos_runtime::method::LocalMethod;
 
 use super::around::{Served, around_streams};
 use super::on_workers::{finish, run_streams};
-use super::streams_here::Here;
+use super::streams_in_loop::InLoop;
 use super::{AnyMethod, Methods, Serving};
 use crate::stream::{Sender, Streaming};
 
@@ -122,13 +122,13 @@ where
         let workers = workers.cloned();
         // Each is a method of its own, so that none pays for the others.
         match (hooks, workers) {
-            (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
+            (None, None) => Box::new(InLoop::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {
                 let call = move |service, requests, responses| {
                     let job = run_streams(&workers, &call, &service, requests, responses);
                     finish(service, job)
                 };
-                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+                Box::new(InLoop::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
             (Some(hooks), workers) => {
                 let call = move |service, requests, responses| {
@@ -147,7 +147,7 @@ where
                         },
                     )
                 };
-                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+                Box::new(InLoop::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
         }
     }

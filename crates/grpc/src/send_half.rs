@@ -19,7 +19,7 @@ use crate::failure;
 use crate::headers::{self, put_status};
 use crate::payload::Payload;
 
-pub(crate) struct Outlet {
+pub(crate) struct SendHalf {
     half: Mutex<Half>,
     /// Made for the first who waits: most calls are answered before anybody does.
     wakers: OnceLock<Arc<Wakers>>,
@@ -64,20 +64,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Outlet {
+impl SendHalf {
     /// A server's; `headers` go before all others of the response.
-    pub(crate) fn unanswered(respond: SendResponse<Payload>, headers: HeaderMap) -> Arc<Outlet> {
-        Outlet::new(State::Unanswered(respond, headers))
+    pub(crate) fn unanswered(respond: SendResponse<Payload>, headers: HeaderMap) -> Arc<SendHalf> {
+        SendHalf::new(State::Unanswered(respond, headers))
     }
 
     /// A client's, whose headers are sent.
-    pub(crate) fn open(stream: SendStream<Payload>) -> Arc<Outlet> {
-        Outlet::new(State::Open(stream))
+    pub(crate) fn open(stream: SendStream<Payload>) -> Arc<SendHalf> {
+        SendHalf::new(State::Open(stream))
     }
 
-    fn new(state: State) -> Arc<Outlet> {
+    fn new(state: State) -> Arc<SendHalf> {
         let half = Mutex::new(Half { state, is_blocked: false, trailers: Metadata::new() });
-        Arc::new(Outlet { half, wakers: OnceLock::new() })
+        Arc::new(SendHalf { half, wakers: OnceLock::new() })
     }
 
     /// Sends a response's headers, unless they are sent.
@@ -136,7 +136,7 @@ impl Outlet {
         lock(&self.half).trailers = trailers;
     }
 
-    /// [`Outlet::end`], with a status that is made if the call is not over.
+    /// [`SendHalf::end`], with a status that is made if the call is not over.
     pub(crate) fn end_unless_over(&self, status: impl FnOnce() -> Status) {
         let is_over = matches!(lock(&self.half).state, State::Over(_));
         if !is_over {

@@ -26,7 +26,7 @@ use super::around::Served;
 use crate::stream::{Sender, Sink, Source, Streaming};
 
 /// A method in a loop.
-pub(super) struct Here<T, Q, P, F, C> {
+pub(super) struct InLoop<T, Q, P, F, C> {
     service: Arc<T>,
     /// A reference that the last handler gave back, for the next.
     spare: Option<Arc<T>>,
@@ -43,17 +43,17 @@ struct Slot<F> {
     stream: Key,
     deadline: Time,
     generation: u32,
-    alarm: Arc<TaskWaker>,
+    task_waker: Arc<TaskWaker>,
     waker: Waker,
 }
 
-impl<T, Q, P, F, C> Here<T, Q, P, F, C>
+impl<T, Q, P, F, C> InLoop<T, Q, P, F, C>
 where
     F: Future<Output = Served<T, ()>>,
 {
     pub(super) fn new(service: Arc<T>, call: C, shared: Arc<Shared>, kind: u32) -> Self {
         let (slots, free) = (Vec::new(), Vec::new());
-        Here { service, spare: None, call, shared, kind, slots, free, types: PhantomData }
+        InLoop { service, spare: None, call, shared, kind, slots, free, types: PhantomData }
     }
 
     fn task(&self, slot: u32) -> Task {
@@ -64,14 +64,14 @@ where
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
             (slot.stream, slot.deadline) = (stream, deadline);
-            slot.alarm.polled();
+            slot.task_waker.polled();
             return index;
         }
         let index = self.slots.len() as u32;
-        let alarm = TaskWaker::new(&self.shared, self.task(index));
-        let waker = Waker::from(alarm.clone());
+        let task_waker = TaskWaker::new(&self.shared, self.task(index));
+        let waker = Waker::from(task_waker.clone());
         let future = Box::pin(None);
-        self.slots.push(Slot { future, stream, deadline, generation: 0, alarm, waker });
+        self.slots.push(Slot { future, stream, deadline, generation: 0, task_waker, waker });
         index
     }
 
@@ -126,7 +126,7 @@ where
     }
 }
 
-impl<T, Q, P, F, C> LocalMethod for Here<T, Q, P, F, C>
+impl<T, Q, P, F, C> LocalMethod for InLoop<T, Q, P, F, C>
 where
     T: Send + Sync + 'static,
     Q: Message,
@@ -172,7 +172,7 @@ where
 
     fn poll(&mut self, parts: &mut DispatcherParts, _: &mut Context<Dispatcher>, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
-        entry.alarm.polled();
+        entry.task_waker.polled();
         if entry.future.is_some() {
             let _ = self.poll_slot(parts, slot);
         }

@@ -57,13 +57,13 @@ where
         let workers = workers.cloned();
         // Each is a method of its own, so that none pays for the others.
         match (hooks, workers) {
-            (None, None) => Box::new(Here::<T, Q, P, F, C>::new(service, call, shared, kind)),
+            (None, None) => Box::new(InLoop::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {
                 let call = move |service, request| {
                     let job = run_unary(&workers, &call, &service, request);
                     finish(service, job)
                 };
-                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+                Box::new(InLoop::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
             (Some(hooks), workers) => {
                 let call = move |service, request| {
@@ -81,7 +81,7 @@ where
                         },
                     )
                 };
-                Box::new(Here::<T, Q, P, _, _>::new(service, call, shared, kind))
+                Box::new(InLoop::<T, Q, P, _, _>::new(service, call, shared, kind))
             }
         }
     }
@@ -98,7 +98,7 @@ where
 }
 
 /// A method in a loop.
-struct Here<T, Q, P, F, C> {
+struct InLoop<T, Q, P, F, C> {
     service: Arc<T>,
     /// A reference that the last handler gave back, for the next.
     spare: Option<Arc<T>>,
@@ -115,7 +115,7 @@ struct Slot<F> {
     waiting: Option<Waiting>,
     how: How,
     generation: u32,
-    alarm: Arc<TaskWaker>,
+    task_waker: Arc<TaskWaker>,
     waker: Waker,
 }
 
@@ -135,7 +135,7 @@ struct Waiting {
 
 /// A handler while it is polled: what becomes of it if it panics.
 struct Polled<'a, T, Q, P, F, C> {
-    method: &'a mut Here<T, Q, P, F, C>,
+    method: &'a mut InLoop<T, Q, P, F, C>,
     parts: &'a mut DispatcherParts,
     cx: &'a mut Context<Dispatcher>,
     slot: u32,
@@ -164,9 +164,9 @@ impl<T, Q, P, F, C> Drop for Polled<'_, T, Q, P, F, C> {
     }
 }
 
-impl<T, Q, P, F, C> Here<T, Q, P, F, C> {
+impl<T, Q, P, F, C> InLoop<T, Q, P, F, C> {
     fn new(service: &Arc<T>, call: C, shared: &Arc<Shared>, kind: u32) -> Self {
-        Here {
+        InLoop {
             service: service.clone(),
             spare: None,
             call,
@@ -190,7 +190,7 @@ impl<T, Q, P, F, C> Here<T, Q, P, F, C> {
     }
 }
 
-impl<T, Q, P, F, C> Here<T, Q, P, F, C>
+impl<T, Q, P, F, C> InLoop<T, Q, P, F, C>
 where
     Q: Message,
     P: Message,
@@ -213,14 +213,14 @@ where
     #[inline(never)]
     fn add_slot(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
-        let alarm = TaskWaker::new(&self.shared, self.task(slot));
-        let waker = Waker::from(alarm.clone());
+        let task_waker = TaskWaker::new(&self.shared, self.task(slot));
+        let waker = Waker::from(task_waker.clone());
         self.slots.push(Slot {
             future: Box::pin(None),
             waiting: None,
             how: How { answer: PLAIN, deadline: Time::NEVER },
             generation: 0,
-            alarm,
+            task_waker,
             waker,
         });
         slot
@@ -287,7 +287,7 @@ where
         let index = self.take_slot();
         let slot = &mut self.slots[index as usize];
         slot.how = how;
-        slot.alarm.polled();
+        slot.task_waker.polled();
         // The closure of generated code makes a future and runs nothing.
         slot.future.set(Some((self.call)(service, request)));
         let Some(handle) = self.run(parts, cx, (index, how), handle, None) else {
@@ -350,7 +350,7 @@ where
     }
 }
 
-impl<T, Q, P, F, C> LocalMethod for Here<T, Q, P, F, C>
+impl<T, Q, P, F, C> LocalMethod for InLoop<T, Q, P, F, C>
 where
     T: Send + Sync + 'static,
     Q: Message,
@@ -384,7 +384,7 @@ where
 
     fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
-        entry.alarm.polled();
+        entry.task_waker.polled();
         let Some(Waiting { handle, since }) = entry.waiting.take() else { return };
         let how = entry.how;
         if let Some(handle) = self.run(parts, cx, (slot, how), handle, Some(since)) {

@@ -7,7 +7,7 @@ pub(crate) mod grpc;
 mod long;
 mod on_workers;
 mod streams;
-mod streams_here;
+mod streams_in_loop;
 mod unary;
 
 use core::future::Future;

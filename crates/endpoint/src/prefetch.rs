@@ -28,22 +28,22 @@ pub(crate) const TIMERS_AHEAD: usize = 8;
 const HINTS: usize = 4;
 
 /// Two places ahead of the next frame of a batch.
-pub(crate) struct LookAhead<'a> {
+pub(crate) struct Prefetcher<'a> {
     sessions: Frames<'a>,
     slots: Frames<'a>,
 }
 
-impl<'a> LookAhead<'a> {
+impl<'a> Prefetcher<'a> {
     /// Looks ahead of `frames`.
-    pub(crate) fn new<S>(core: &Core<S>, frames: &Frames<'a>) -> LookAhead<'a> {
-        let mut ahead = LookAhead { sessions: frames.clone(), slots: frames.clone() };
+    pub(crate) fn new<S>(core: &Core<S>, frames: &Frames<'a>) -> Prefetcher<'a> {
+        let mut prefetcher = Prefetcher { sessions: frames.clone(), slots: frames.clone() };
         for _ in SLOTS_AHEAD..SESSIONS_AHEAD {
-            ahead.fetch_session(core);
+            prefetcher.fetch_session(core);
         }
         for _ in 0..SLOTS_AHEAD {
-            ahead.step(core);
+            prefetcher.step(core);
         }
-        ahead
+        prefetcher
     }
 
     /// To be called once before each frame is handled.

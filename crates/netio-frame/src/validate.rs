@@ -59,7 +59,11 @@ struct Packet<'a> {
 /// # Errors
 /// The first flaw found.
 #[inline]
-pub fn judge(frame: &[u8], local: &SocketAddr, partial_checksums: bool) -> Result<Datagram, Flaw> {
+pub fn validate(
+    frame: &[u8],
+    local: &SocketAddr,
+    partial_checksums: bool,
+) -> Result<Datagram, Flaw> {
     let ethertype = frame.get(12..ETHERNET_BYTES).ok_or(Flaw::Short)?;
     let packet = match local.ip() {
         IpAddr::V4(ip) if ethertype == ETHERTYPE_V4 => v4(frame, ip.octets())?,
