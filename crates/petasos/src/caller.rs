@@ -27,7 +27,7 @@ use petasos_rpc::recode::Recode;
 use petasos_rpc::request::with_traceparent;
 use petasos_rpc::request::{CallParts, Request, RequestParts as _, Response, request_tail};
 use petasos_rpc::settings::{CallSettings, RetryMode, ServiceDefaults};
-use petasos_runtime::calls::{CallHead, NewCall};
+use petasos_runtime::head::{CallHead, NewCall};
 use petasos_runtime::local::{Local, current_with};
 use petasos_runtime::remote::{CallKey, RemoteCompletion};
 use petasos_runtime::shared::{Command, RemoteCall};

@@ -15,40 +15,12 @@ use petasos_buf::MsgBuf;
 use petasos_call::Status;
 use petasos_call::channel::Ticket;
 use petasos_endpoint::CallId;
-use petasos_rpc::recode::Recode;
 use petasos_rpc::settings::RetryMode;
 
-use super::attempts::RetryStates;
-use super::local::Task;
+use super::head::CallHead;
 use super::remote::{CallKey, Outcome, RemoteCompletion};
-
-/// What is called, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct CallHead {
-    /// The channel's number in the loop.
-    pub channel: u32,
-    /// The service's place in the channel.
-    pub service: u32,
-    /// The method's index in the service.
-    pub method: u16,
-    /// The call waits while no server can be reached.
-    pub wait_for_ready: bool,
-    /// How often it may be sent.
-    pub retry_mode: RetryMode,
-    /// When it is over.
-    pub deadline: Time,
-    /// How the request changes if its server takes another form than the usual one.
-    pub recode: Recode,
-}
-
-/// What is known of a call when it begins.
-#[derive(Debug)]
-pub struct NewCall {
-    /// What the loop is told of it.
-    pub head: CallHead,
-    /// The request, behind its head.
-    pub request: MsgBuf,
-}
+use super::retries::{Hedge, RetryStates};
+use super::task::Task;
 
 /// Who awaits a call.
 #[derive(Default)]
@@ -471,6 +443,21 @@ impl Calls {
                 place.stage = over;
                 Waiter::Nobody
             }
+        }
+    }
+
+    /// Nothing more is tried of the call in a place, which is over or was given up.
+    #[cold]
+    pub(crate) fn forget(&mut self, place: u32) {
+        self.retries.attempts.remove(&place);
+        let hedge = self.retries.list.remove(&place).and_then(|retry_state| retry_state.hedge);
+        let Some(Hedge { request, attempts, held }) = hedge else { return };
+        self.give_buffer(request);
+        if let Some(Ok(response)) = held {
+            self.give_buffer(response);
+        }
+        for attempt in attempts {
+            self.give_up(attempt);
         }
     }
 

@@ -3,29 +3,79 @@
 use std::collections::HashMap;
 
 use petasos_base::{Time, Wheel};
-use petasos_buf::{MsgBuf, SPARE_BYTES_MIN};
 use petasos_call::{
-    BindRequest, Code, HEAD_BYTES, Load, LoadBytes, Malformed, RequestHead, ResponseHead, Services,
-    Status, TailWriter, split,
+    Code, HEAD_BYTES, Load, LoadBytes, Malformed, ResponseHead, Services, Status, TailWriter,
 };
-use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_endpoint::{Context, Request, RequestHandle, RequestKey};
 use petasos_rpc::origin::Origin;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::recode::SPOKEN;
+use petasos_rpc::request::CallParts;
 use petasos_schema::LAYOUT_VERSION;
 
-use super::attempts;
-use super::local::{Local, Task};
-use super::method::LocalMethod;
-use super::remote::CallKey;
+pub use super::due::Due;
+use super::local::Local;
 use super::slow::Slow;
-use super::streams::{self, Key};
+use super::stream_handle::StreamHandle;
+use super::streams::Key;
+use super::task::Task;
 
 /// Handlers that may wait at once; more requests are rejected.
 pub(crate) const WAITING_MAX: u32 = 65_536;
 /// Deadlines are kept to a millisecond. Those farther away are looked at again each second.
 const DEADLINE_SLOT_NS: u64 = 1 << 20;
 const DEADLINE_REACH_NS: u64 = 1 << 30;
+
+/// What a handler starts with.
+pub struct Handling {
+    /// The stream's place in the table.
+    pub key: Key,
+    /// What the handler reads.
+    pub requests: StreamHandle,
+    /// What it writes.
+    pub responses: StreamHandle,
+    /// What goes with the call.
+    pub beside: CallParts,
+}
+
+/// A method in a loop: the one virtual call of a request.
+pub trait LocalMethod {
+    /// Runs the handler of a request as far as it goes.
+    fn start(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        request: &mut Request<'_>,
+    );
+    /// Whether its requests are exchanges of streams.
+    fn is_stream(&self) -> bool {
+        false
+    }
+    /// Starts the handler of a stream.
+    fn open(&mut self, _: &mut DispatcherParts, _: &mut Context<Dispatcher>, _: Handling) {
+        unreachable!("streams begin in methods with streams");
+    }
+    /// Goes on with the handler in `slot`, if there is one.
+    fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32);
+    /// Whether a handler waits in `slot`.
+    fn is_waiting(&self, slot: u32) -> bool;
+    /// Drops the handler in `slot`: nobody wants its answer (R11).
+    fn abandon(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32);
+    /// Drops the handler in `slot`, if it is still that of this generation: its time is up (R10).
+    fn expire(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        slot: u32,
+        generation: u32,
+    );
+    /// Drops the handler in `slot`, whose server ends, and answers so if that is possible.
+    fn cut_off(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
+        self.abandon(parts, cx, slot);
+    }
+    /// The method within, if this times it; otherwise this.
+    fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>>;
+}
 
 /// What the endpoint gives to a loop's callbacks.
 pub struct Dispatcher {
@@ -40,10 +90,10 @@ pub struct DispatcherParts {
     pub local: &'static Local,
     pub(crate) services: Services,
     /// Handlers that have not answered: by request, and their deadlines.
-    waiting: HashMap<RequestKey, Task>,
+    pub(crate) waiting: HashMap<RequestKey, Task>,
     /// What is due, and when.
     pub deadlines: Wheel<Due>,
-    due: Vec<Due>,
+    pub(crate) due: Vec<Due>,
     /// The typical time in handlers, and what became of their requests.
     typical_ns: u64,
     /// [`DispatcherParts::load`] as it is sent.
@@ -56,48 +106,6 @@ pub struct DispatcherParts {
     /// Generations of the sessions whose clients are known, by index.
     met: Vec<u32>,
     pub(crate) slow: Slow,
-}
-
-/// What is over at some time.
-#[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the fields' names say it")]
-pub enum Due {
-    Handler {
-        task: Task,
-        generation: u32,
-        at: Time,
-    },
-    /// A call that waits for a bind, or to be sent again.
-    Call {
-        call: CallKey,
-        at: Time,
-    },
-    Channel {
-        channel: u32,
-        at: Time,
-    },
-    Stream {
-        key: Key,
-        at: Time,
-    },
-    /// Streams of sessions that are gone.
-    Sweep {
-        at: Time,
-    },
-    /// Somebody waits for this time.
-    Timer {
-        number: u32,
-        at: Time,
-    },
-}
-
-impl Due {
-    fn at(self) -> Time {
-        match self {
-            Due::Handler { at, .. } | Due::Call { at, .. } | Due::Channel { at, .. } => at,
-            Due::Stream { at, .. } | Due::Sweep { at } | Due::Timer { at, .. } => at,
-        }
-    }
 }
 
 impl Dispatcher {
@@ -118,45 +126,6 @@ impl Dispatcher {
             slow: Slow::default(),
         };
         Dispatcher { methods: Vec::new(), parts }
-    }
-
-    /// R10: ends what is due.
-    #[cold]
-    pub(crate) fn expire(&mut self, cx: &mut Context<Dispatcher>) {
-        let (now, parts) = (cx.now(), &mut self.parts);
-        let mut due = core::mem::take(&mut parts.due);
-        parts.deadlines.advance(now, |item| due.push(item));
-        for item in due.drain(..) {
-            if item.at() > now {
-                self.parts.deadlines.insert(now, item.at(), item);
-                continue;
-            }
-            match item {
-                Due::Handler { task, generation, .. } => {
-                    let method = &mut self.methods[task.kind as usize];
-                    method.expire(&mut self.parts, cx, task.slot, generation);
-                }
-                Due::Call { call, .. } => attempts::expire(&mut self.parts, cx, call),
-                Due::Stream { key, .. } => streams::expire(self.parts.local, key),
-                Due::Sweep { .. } => streams::sweep(self, cx),
-                Due::Timer { number, .. } => self.parts.local.timer_is_due(number),
-                Due::Channel { channel, at } => {
-                    self.parts.local.channels.borrow_mut().is_due(channel, at);
-                }
-            }
-        }
-        self.parts.due = due;
-    }
-}
-
-impl Dispatcher {
-    /// Ends all handlers that wait, since the server does. How many there were.
-    pub(crate) fn cut_off(&mut self, cx: &mut Context<Dispatcher>) -> usize {
-        let tasks: Vec<Task> = self.parts.waiting.values().copied().collect();
-        for task in &tasks {
-            self.methods[task.kind as usize].cut_off(&mut self.parts, cx, task.slot);
-        }
-        tasks.len() + streams::cut_off(self, cx)
     }
 }
 
@@ -302,95 +271,5 @@ impl DispatcherParts {
         self.panics += 1;
         #[cfg(feature = "tracing")]
         tracing::error!(so_far = self.panics, "a handler panicked");
-    }
-}
-
-/// The endpoint's handler of all methods.
-pub(crate) fn dispatch(
-    dispatcher: &mut Dispatcher,
-    cx: &mut Context<Dispatcher>,
-    mut request: Request<'_>,
-) {
-    let Dispatcher { methods, parts } = dispatcher;
-    parts.local.set_turn(Some(cx.now()));
-    let at = usize::from(request.method).wrapping_sub(1);
-    let method = methods.get_mut(at).expect("numbers are registered with their methods");
-    method.start(parts, cx, &mut request);
-}
-
-/// R2: the handler of method 0.
-pub(crate) fn bind(
-    dispatcher: &mut Dispatcher,
-    cx: &mut Context<Dispatcher>,
-    request: Request<'_>,
-) {
-    let parts = &mut dispatcher.parts;
-    if cx.is_draining() {
-        cx.reject(request.handle, RejectCode::Draining);
-    } else {
-        match bound(&parts.services, parts.load(), &request.payload) {
-            Ok(Ok(answer)) => cx.respond_with(request.handle, &answer),
-            Ok(Err(status)) => parts.refuse(cx, request.handle, &status),
-            Err(malformed) => parts.refuse_malformed(cx, request.handle, malformed),
-        }
-    }
-    free(cx, request.payload);
-}
-
-/// R2: the answer to a bind; with the load, since a bind is also a probe (R7).
-fn bound(
-    services: &Services,
-    load: Load,
-    bytes: &[u8],
-) -> Result<Result<Vec<u8>, Status>, Malformed> {
-    let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
-    let head = RequestHead::parse(*head)?;
-    let (body, _) = split(bytes, head.has_tail)?;
-    let request = BindRequest::parse(&bytes[body])?;
-    Ok(services.answer(&request).map(|answer| {
-        let (encoding, codec) = Default::default();
-        let head = ResponseHead { encoding, codec, has_tail: false, code: Code::Ok, load };
-        let mut bytes = head.to_bytes().to_vec();
-        answer.write(&mut bytes);
-        bytes
-    }))
-}
-
-/// R11: a request that waits is not wanted any more.
-pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
-    let Dispatcher { methods, parts } = dispatcher;
-    if let Some(task) = parts.waiting.get(&key) {
-        let task = *task;
-        return methods[task.kind as usize].abandon(parts, cx, task.slot);
-    }
-    streams::abandon(dispatcher, cx, key);
-}
-
-/// The buffer of what was received, for good, if it is so long that it should be read there; what
-/// was received, otherwise.
-#[inline]
-pub fn kept<'a>(cx: &mut Context<Dispatcher>, payload: Payload<'a>) -> Result<MsgBuf, Payload<'a>> {
-    match payload {
-        Payload::Buffer(buf) if buf.capacity() >= SPARE_BYTES_MIN => {
-            cx.part_with(&buf);
-            Ok(buf)
-        }
-        payload => Err(payload),
-    }
-}
-
-/// Answers with a message in a buffer of its own, and long pieces of it from where they are.
-#[inline(never)]
-pub fn respond_in(cx: &mut Context<Dispatcher>, handle: RequestHandle, buf: MsgBuf) {
-    if let Some(buf) = cx.respond_in(handle, buf) {
-        petasos_message::recycle(buf);
-    }
-}
-
-/// Gives the buffer of what was received back.
-#[inline]
-pub fn free(cx: &mut Context<Dispatcher>, payload: Payload<'_>) {
-    if let Payload::Buffer(buf) = payload {
-        cx.free(buf);
     }
 }

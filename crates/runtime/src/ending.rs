@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Runtime;
 use super::shared::Shared;
+use super::turn;
 
 /// Time for what was answered last to arrive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -46,7 +47,7 @@ impl Runtime {
         }
         self.turn(|endpoint| {
             let (dispatcher, cx) = endpoint.split();
-            let cut_off = dispatcher.cut_off(cx);
+            let cut_off = turn::cut_off(dispatcher, cx);
             endpoint.shut_down(LAST_WORDS);
             cut_off
         })

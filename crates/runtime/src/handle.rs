@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use petasos_rpc::settings::ChannelInfo;
 
+use super::remote::KeepAlive;
 use super::shared::{Command, Shared};
-use super::thread::LoopThread;
 
 /// What all clones of a channel over datagrams share, on any thread.
 pub struct ChannelShared {
@@ -16,7 +16,7 @@ pub struct ChannelShared {
     /// What is known of the channel.
     pub info: Arc<ChannelInfo>,
     /// The thread that turns the loop, if no other does.
-    pub thread: Option<Arc<LoopThread>>,
+    pub thread: Option<KeepAlive>,
 }
 
 impl Drop for ChannelShared {

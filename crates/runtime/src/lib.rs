@@ -18,34 +18,36 @@
 //! messages contain.
 
 mod agree;
-mod attempts;
-pub mod calls;
+pub mod buffers;
+mod calls;
 mod channels;
 mod config;
 pub mod dispatcher;
 #[cfg(feature = "tokio")]
 mod drive;
+mod due;
 mod ending;
 mod handle;
-mod hedges;
+pub mod head;
+mod lease;
 pub mod local;
-pub mod method;
 mod registry;
 pub mod remote;
+mod retries;
 mod runtime;
 pub mod shared;
 pub mod slow;
+pub mod stream_handle;
 pub mod streams;
-mod tasks;
+pub mod task;
 pub mod thread;
-mod timers;
+mod timed;
 mod turn;
-mod watches;
 pub mod workers;
 
 pub use config::{LoopConfig, LoopError, Security, ServeError};
 pub use handle::ChannelShared;
+pub use local::JoinHandle;
 pub use registry::send;
 pub use runtime::Runtime;
 pub use slow::{SlowMethod, SlowTurns};
-pub use tasks::JoinHandle;

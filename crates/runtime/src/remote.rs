@@ -6,13 +6,15 @@
 //!
 //! Invariant: no code of the application's (wakers) runs under the lock.
 
+use core::any::Any;
 use core::task::Waker;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use petasos_buf::MsgBuf;
 use petasos_call::Status;
 
-use super::thread::LoopThread;
+/// Keeps the thread that turns a loop, if the loop has one of its own.
+pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
 /// What a call has brought.
 pub(crate) type Outcome = Result<MsgBuf, Status>;
@@ -21,11 +23,10 @@ pub(crate) type Outcome = Result<MsgBuf, Status>;
 pub type CallKey = (u32, u32);
 
 /// Where the outcome of a call is left.
-#[derive(Debug)]
 pub struct RemoteCompletion {
     state: Mutex<State>,
     /// Turns the loop for as long as the call is wanted, though its channel be gone.
-    _thread: Option<Arc<LoopThread>>,
+    _thread: Option<KeepAlive>,
 }
 
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Default for State {
 
 impl RemoteCompletion {
     /// For a call in the loop that `thread` turns, if one does.
-    pub fn new(thread: Option<Arc<LoopThread>>) -> Arc<RemoteCompletion> {
+    pub fn new(thread: Option<KeepAlive>) -> Arc<RemoteCompletion> {
         Arc::new(RemoteCompletion { state: Mutex::default(), _thread: thread })
     }
 
@@ -103,5 +104,11 @@ impl RemoteCompletion {
             State::Asked { at, .. } => at,
             _ => None,
         }
+    }
+}
+
+impl core::fmt::Debug for RemoteCompletion {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RemoteCompletion").field("state", &self.state).finish_non_exhaustive()
     }
 }

@@ -13,17 +13,15 @@ use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::dynamic::is_untyped;
 use petasos_rpc::settings::ChannelInfo;
 
+use crate::channels::open_to_itself;
 use crate::config::{LoopConfig, LoopError, ServeError};
-use crate::dispatcher::Dispatcher;
-use crate::local::{Local, Task};
-use crate::method::LocalMethod;
-use crate::shared::{Shared, TaskWaker};
-use crate::slow::SlowCounts;
-use crate::slow::SlowTurns;
-use crate::tasks::JoinHandle;
-
+use crate::dispatcher::{Dispatcher, LocalMethod};
 use crate::handle::ChannelShared;
-use crate::{channels, dispatcher, local, registry, streams, tasks, turn};
+use crate::local::{JoinHandle, Local, TaskWaker, current, joinable};
+use crate::shared::Shared;
+use crate::slow::{SlowCounts, SlowTurns};
+use crate::task::Task;
+use crate::{registry, turn};
 
 /// Bind's method number (R1).
 const BIND: u16 = 0;
@@ -71,7 +69,7 @@ impl Runtime {
     pub fn connect_to_itself(&self, channel: &ChannelShared) {
         let endpoint = &mut *self.endpoint.borrow_mut();
         let address = endpoint.local_address();
-        let session = channels::open_to_itself(endpoint);
+        let session = open_to_itself(endpoint);
         let mut channels = self.local.channels.borrow_mut();
         channels.adopt(endpoint.context(), channel.channel, &address, session);
     }
@@ -79,7 +77,7 @@ impl Runtime {
     /// Runs a future on this loop whenever it turns, on whatever thread its wakers are used. If
     /// the loop is dropped, so is the future.
     pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
-        let (task, handle) = tasks::joinable(future);
+        let (task, handle) = joinable(future);
         self.local.spawn(task);
         handle
     }
@@ -151,7 +149,7 @@ impl Runtime {
         io: impl Into<Backend>,
         clock: Clock,
     ) -> Result<Runtime, LoopError> {
-        if local::current().is_some() {
+        if current().is_some() {
             return Err(LoopError::AnotherHere);
         }
         let shared = Arc::new(Shared::new(registry::next_loop_id()));
@@ -160,7 +158,7 @@ impl Runtime {
         let mut endpoint = Endpoint::new(config, io, clock, Dispatcher::new(local));
         shared.set_notifier(endpoint.notifier()?);
         endpoint.on_turn(turn::work);
-        endpoint.on_abandoned(dispatcher::abandon);
+        endpoint.on_abandoned(turn::abandon);
         endpoint.let_handlers_drain();
         local.settle();
         registry::add(shared);
@@ -195,9 +193,9 @@ impl Runtime {
         }
         let are_streams: Vec<bool> =
             dispatcher.methods[before..].iter().map(|method| method.is_stream()).collect();
-        endpoint.register(BIND, dispatcher::bind);
+        endpoint.register(BIND, turn::bind);
         for (number, is_stream) in (first..).zip(are_streams) {
-            let dispatch = if is_stream { streams::dispatch } else { dispatcher::dispatch };
+            let dispatch = if is_stream { turn::dispatch_stream } else { turn::dispatch };
             endpoint.register(number, dispatch);
         }
         Ok(())

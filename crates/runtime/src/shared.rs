@@ -1,9 +1,8 @@
-//! What other threads touch of a loop: its commands, and the wakers of its tasks.
+//! What other threads touch of a loop: its commands.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::task::Wake;
 
 use core::time::Duration;
 
@@ -13,11 +12,11 @@ use petasos_endpoint::Notifier;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
 
-use super::calls::NewCall;
-use super::local::{Task, current_with};
+use super::head::NewCall;
 use super::remote::{CallKey, RemoteCompletion};
 use super::slow::SlowCounts;
-use super::streams::{self, Key, Side};
+use super::streams::{Key, RemoteStream, Side};
+use super::task::Task;
 
 /// What another thread asks of a loop.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub enum Command {
     /// Nothing more is done there with a direction of a stream.
     LeaveStream { key: Key, side: Side },
     /// A direction of a stream that is used there has something for the loop.
-    Stream(Arc<streams::RemoteStream>),
+    Stream(Arc<RemoteStream>),
     /// To begin a call.
     Begin(Box<RemoteCall>),
     /// To leave the outcome of a call where its future has gone.
@@ -199,49 +198,5 @@ impl Shared {
     /// The number can be given to another channel: the loop knows of none with it.
     pub(crate) fn give_channel_number(&self, number: u32) {
         self.channels.lock().expect("nothing panics under the lock").free.push(number);
-    }
-}
-
-/// The waker of one task.
-pub struct TaskWaker {
-    shared: Arc<Shared>,
-    task: Task,
-    /// Whether the task is on a list already.
-    woken: AtomicBool,
-}
-
-impl TaskWaker {
-    /// Wakes a task of the loop, which `shared` is of.
-    pub fn new(shared: &Arc<Shared>, task: Task) -> Arc<TaskWaker> {
-        Arc::new(TaskWaker { shared: shared.clone(), task, woken: AtomicBool::new(false) })
-    }
-
-    /// The task is about to be polled: whoever wakes it from now on means another poll. Most tasks
-    /// are polled because a call of theirs has ended, which this is not asked about: so the flag is
-    /// looked at before it is changed. One that is set in between stands for a poll to come.
-    #[inline]
-    pub fn polled(&self) {
-        // Acquire: pairs with the release of `wake_by_ref`, so that the poll sees why it was woken.
-        if self.woken.load(Ordering::Acquire) {
-            self.woken.swap(false, Ordering::Acquire);
-        }
-    }
-}
-
-impl Wake for TaskWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Release: pairs with the acquire in `polled`.
-        if self.woken.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        match current_with(self.shared.loop_id) {
-            Some(local) if self.task == Task::MAIN => local.main_woken.set(true),
-            Some(local) => local.make_ready(self.task),
-            None => self.shared.send(Command::Wake(self.task)),
-        }
     }
 }

@@ -1,9 +1,4 @@
-//! Turns in which tasks took too long: everything else in the loop waits meanwhile.
-//!
-//! The clock is read once more at the end of a turn that has polled something. That tells of a slow
-//! turn, and not of whom it was slow for; so from the first one on handlers are timed, each by
-//! itself, until there has been none for `TIMED`: each method is wrapped in a `Timed` for that
-//! time, and nobody pays for it otherwise.
+//! Counts of turns in which tasks took too long: everything else in the loop waits meanwhile.
 
 use core::fmt::Write;
 use core::time::Duration;
@@ -11,17 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use petasos_base::Time;
-use petasos_endpoint::{Context, Request};
-
-use super::dispatcher::{Dispatcher, DispatcherParts};
-use super::local::Task;
-use super::method::LocalMethod;
-use super::streams::Handling;
-
-/// What the tasks of a turn may take.
-const SLOW: Duration = Duration::from_millis(1);
-/// How long handlers are timed after a slow turn.
-const TIMED: Duration = Duration::from_secs(60);
 /// The log has one line in so long.
 #[cfg(feature = "tracing")]
 const LOGGED: Duration = Duration::from_secs(1);
@@ -89,7 +73,8 @@ struct Counted {
     methods: BTreeMap<Name, (u64, Duration)>,
 }
 
-type Name = (&'static str, &'static str);
+/// A service's and a method's.
+pub(crate) type Name = (&'static str, &'static str);
 
 impl SlowCounts {
     fn lock(&self) -> MutexGuard<'_, Counted> {
@@ -97,7 +82,7 @@ impl SlowCounts {
     }
 
     /// Counts a turn; gives how many there have been.
-    fn note(&self, took: Duration, culprit: Option<(Name, Duration)>) -> u64 {
+    pub(crate) fn note(&self, took: Duration, culprit: Option<(Name, Duration)>) -> u64 {
         let mut counted = self.lock();
         counted.turns += 1;
         counted.longest = counted.longest.max(took);
@@ -133,140 +118,17 @@ pub(crate) struct Slow {
     /// By the methods' indices in the loop.
     pub(crate) names: Vec<Name>,
     /// Until when handlers are timed, if they are.
-    timed_until: Option<Time>,
+    pub(crate) timed_until: Option<Time>,
     /// The handler of this turn that took the longest, while they are timed.
-    slowest: Option<(u32, Duration)>,
+    pub(crate) slowest: Option<(u32, Duration)>,
     #[cfg(feature = "tracing")]
     logged_at: Option<Time>,
-}
-
-/// A method whose handlers are timed.
-struct Timed {
-    inner: Box<dyn LocalMethod>,
-    kind: u32,
-}
-
-impl Timed {
-    fn run(
-        &mut self,
-        parts: &mut DispatcherParts,
-        run: impl FnOnce(&mut dyn LocalMethod, &mut DispatcherParts),
-    ) {
-        let clock = &parts.local.clock;
-        let began = clock.now();
-        run(&mut *self.inner, parts);
-        let took = clock.now() - began;
-        if parts.slow.slowest.is_none_or(|(_, slowest)| slowest < took) {
-            parts.slow.slowest = Some((self.kind, took));
-        }
-    }
-}
-
-impl LocalMethod for Timed {
-    fn start(
-        &mut self,
-        parts: &mut DispatcherParts,
-        cx: &mut Context<Dispatcher>,
-        request: &mut Request<'_>,
-    ) {
-        self.run(parts, |inner, parts| inner.start(parts, cx, request));
-    }
-
-    fn is_stream(&self) -> bool {
-        self.inner.is_stream()
-    }
-
-    fn open(
-        &mut self,
-        parts: &mut DispatcherParts,
-        cx: &mut Context<Dispatcher>,
-        handling: Handling,
-    ) {
-        self.run(parts, |inner, parts| inner.open(parts, cx, handling));
-    }
-
-    fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
-        self.run(parts, |inner, parts| inner.poll(parts, cx, slot));
-    }
-
-    fn is_waiting(&self, slot: u32) -> bool {
-        self.inner.is_waiting(slot)
-    }
-
-    fn abandon(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
-        self.inner.abandon(parts, cx, slot);
-    }
-
-    fn expire(
-        &mut self,
-        parts: &mut DispatcherParts,
-        cx: &mut Context<Dispatcher>,
-        slot: u32,
-        generation: u32,
-    ) {
-        self.inner.expire(parts, cx, slot, generation);
-    }
-
-    fn cut_off(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
-        self.inner.cut_off(parts, cx, slot);
-    }
-
-    fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>> {
-        Ok(self.inner)
-    }
-}
-
-impl Dispatcher {
-    /// A turn that began at `began` has polled tasks: was it slow?
-    #[inline(never)]
-    pub(crate) fn check_time(&mut self, began: Time) {
-        let last = self.parts.local.take_polled();
-        let took = self.parts.local.clock.now() - began;
-        if took > SLOW {
-            return self.turn_was_slow(last, began, took);
-        }
-        if let Some(until) = self.parts.slow.timed_until {
-            self.parts.slow.slowest = None;
-            if began >= until {
-                self.time_handlers(false);
-                self.parts.slow.timed_until = None;
-            }
-        }
-    }
-
-    #[cold]
-    fn turn_was_slow(&mut self, last: Option<Task>, began: Time, took: Duration) {
-        let parts = &mut self.parts;
-        let was_timed = parts.slow.timed_until.replace(began + took + TIMED).is_some();
-        let slowest = parts.slow.slowest.take().filter(|(_, of_it)| *of_it >= took / 2);
-        let name = |kind: u32| parts.slow.names.get(kind as usize).copied();
-        let culprit = slowest.and_then(|(kind, of_it)| Some((name(kind)?, of_it)));
-        let so_far = parts.local.shared.slow.note(took, culprit);
-        // Whoever was polled last may have waited for another.
-        let suspect = if was_timed { None } else { last.and_then(|task| name(task.kind)) };
-        let named = culprit.map(|(name, _)| name).or(suspect);
-        parts.slow.log(began, took, named, so_far);
-        if !was_timed {
-            self.time_handlers(true);
-        }
-    }
-
-    /// Times handlers from now on, or no more.
-    #[cold]
-    fn time_handlers(&mut self, timed: bool) {
-        let methods = core::mem::take(&mut self.methods).into_iter().zip(0..);
-        let change = |(method, kind): (Box<dyn LocalMethod>, u32)| match timed {
-            true => Box::new(Timed { inner: method, kind }) as Box<dyn LocalMethod>,
-            false => method.untimed().unwrap_or_else(|method| method),
-        };
-        self.methods = methods.map(change).collect();
-    }
 }
 
 impl Slow {
     /// Says so, unless that was said of another turn just before.
     #[cfg(feature = "tracing")]
-    fn log(&mut self, now: Time, took: Duration, method: Option<Name>, so_far: u64) {
+    pub(crate) fn log(&mut self, now: Time, took: Duration, method: Option<Name>, so_far: u64) {
         if self.logged_at.is_some_and(|last| now < last + LOGGED) {
             return;
         }
@@ -278,5 +140,5 @@ impl Slow {
     }
 
     #[cfg(not(feature = "tracing"))]
-    fn log(&mut self, _: Time, _: Duration, _: Option<Name>, _: u64) {}
+    pub(crate) fn log(&mut self, _: Time, _: Duration, _: Option<Name>, _: u64) {}
 }

@@ -12,7 +12,7 @@ use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_rpc::settings::hosts;
 use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
 use petasos_runtime::local;
-use petasos_runtime::remote::RemoteCompletion;
+use petasos_runtime::remote::{KeepAlive, RemoteCompletion};
 use petasos_runtime::shared::Command;
 use petasos_runtime::thread::LoopThread;
 use petasos_runtime::{ChannelShared, LoopError, Security};
@@ -257,7 +257,7 @@ impl ChannelBuilder {
                     Security::Loopback => LoopThread::shared(is_ipv6)?,
                     security => LoopThread::own(is_ipv6, security)?,
                 };
-                (thread.runtime().clone(), Some(thread))
+                (thread.runtime().clone(), Some(thread as KeepAlive))
             }
         };
         let channel = runtime.take_channel_number();

@@ -18,7 +18,8 @@ use petasos_rpc::request::{
     tail_of, with_trace,
 };
 
-use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, respond_in};
+use petasos_runtime::buffers::respond_in;
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
 
 /// Responses of so many bytes are sent from where they lie.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;

@@ -19,7 +19,7 @@ use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::intercept::{Chain, Hooks};
 use petasos_rpc::request::{Request, Response};
 
-use petasos_runtime::method::LocalMethod;
+use petasos_runtime::dispatcher::LocalMethod;
 use petasos_runtime::shared::Shared;
 use petasos_runtime::workers::Workers;
 use petasos_runtime::{Runtime, ServeError};

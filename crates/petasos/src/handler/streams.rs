@@ -10,7 +10,7 @@ use petasos_rpc::compression::CameCompressed;
 #[cfg(feature = "grpc")]
 use petasos_rpc::intercept::Hooks;
 use petasos_rpc::request::{Request, RequestParts as _, Response, ResponseParts as _};
-use petasos_runtime::method::LocalMethod;
+use petasos_runtime::dispatcher::LocalMethod;
 
 use super::around::{Served, around_streams};
 use super::on_workers::{finish, run_streams};

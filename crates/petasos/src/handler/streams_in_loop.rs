@@ -16,11 +16,13 @@ use petasos_base::Time;
 use petasos_call::Status;
 use petasos_endpoint::{Context, Request as Arrived};
 use petasos_message::Message;
+use petasos_runtime::dispatcher::Handling;
+use petasos_runtime::dispatcher::LocalMethod;
 use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, Due};
-use petasos_runtime::local::Task;
-use petasos_runtime::method::LocalMethod;
-use petasos_runtime::shared::{Shared, TaskWaker};
-use petasos_runtime::streams::{Handling, Key};
+use petasos_runtime::local::TaskWaker;
+use petasos_runtime::shared::Shared;
+use petasos_runtime::streams::Key;
+use petasos_runtime::task::Task;
 
 use super::around::Served;
 use crate::stream::{Sender, Sink, Source, Streaming};

@@ -19,10 +19,12 @@ use petasos_message::{Message, Msg};
 use petasos_rpc::intercept::Hooks;
 use petasos_rpc::intercept::around_handler;
 use petasos_rpc::request::{Request, RequestParts as _, Response};
-use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, free, kept};
-use petasos_runtime::local::Task;
-use petasos_runtime::method::LocalMethod;
-use petasos_runtime::shared::{Shared, TaskWaker};
+use petasos_runtime::buffers::{free, kept};
+use petasos_runtime::dispatcher::LocalMethod;
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
+use petasos_runtime::local::TaskWaker;
+use petasos_runtime::shared::Shared;
+use petasos_runtime::task::Task;
 
 use super::exchange::{PLAIN, read_request, respond};
 use super::on_workers::{finish, run_unary};

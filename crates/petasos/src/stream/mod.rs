@@ -27,7 +27,7 @@ use petasos_rpc::intercept::Watched;
 use petasos_rpc::limits::Limits;
 
 pub use opening::Opening;
-use petasos_runtime::streams::StreamHandle;
+use petasos_runtime::stream_handle::StreamHandle;
 pub use sender::Sender;
 pub use streaming::Streaming;
 pub use upload::Upload;

@@ -13,7 +13,7 @@ use petasos_rpc::compression::ChosenCodec;
 use petasos_rpc::intercept::{BoxFuture, Later, around_opening};
 use petasos_rpc::limits::{self, Limits};
 use petasos_rpc::request::{CallParts, Request, RequestParts as _};
-use petasos_runtime::streams::Opened;
+use petasos_runtime::stream_handle::Opened;
 
 use super::{Ends, Sender, Sink, Source, Streaming};
 use crate::caller::ServiceClient;

@@ -12,10 +12,10 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::channel::CallOptions;
 use petasos_call::{BoundMethod, Status};
-use petasos_endpoint::{Context, SessionId};
+use petasos_endpoint::SessionId;
 
-use super::{Channels, NextStep, Who};
-use crate::dispatcher::Dispatcher;
+use super::{Channels, Who};
+use crate::lease::Lease;
 use crate::remote::{Outcome, RemoteCompletion};
 
 /// Who asks for a session.
@@ -54,15 +54,6 @@ pub(crate) struct Granted {
     pub(crate) method: BoundMethod,
     /// What is given back when the stream is over.
     pub(crate) lease: Lease,
-}
-
-/// A slot in a session. Not given back, it is lost to the channel.
-#[derive(Debug)]
-#[must_use = "a slot has to be given back"]
-pub(crate) struct Lease {
-    pub(super) channel: u32,
-    pub(super) number: u32,
-    pub(super) id: SessionId,
 }
 
 impl Channels {
@@ -111,13 +102,13 @@ impl Channels {
     }
 
     /// Whether somebody has a session of a channel, or asks for one.
-    pub(super) fn is_in_use(&mut self, channel: u32) -> bool {
+    pub(crate) fn is_in_use(&mut self, channel: u32) -> bool {
         let is_asked = self.asks.values().any(|ask| ask.channel == channel);
         is_asked || self.entry(channel).is_some_and(|entry| entry.leases > 0)
     }
 
     /// Connects a channel, and has `remote` completed.
-    pub(super) fn connect(&mut self, channel: u32, deadline: Time, remote: Arc<RemoteCompletion>) {
+    pub(crate) fn connect(&mut self, channel: u32, deadline: Time, remote: Arc<RemoteCompletion>) {
         let options = CallOptions { deadline, ..CallOptions::default() };
         self.ask(Ask { asker: Asker::Connect(remote), channel, method: None, options });
     }
@@ -158,7 +149,7 @@ impl Channels {
     }
 
     /// An ask has a slot, and its method is bound if it named one.
-    pub(super) fn grant(
+    pub(crate) fn grant(
         &mut self,
         number: u32,
         lease: Lease,
@@ -179,7 +170,7 @@ impl Channels {
     }
 
     /// What somebody asks for, if it is still wanted.
-    pub(super) fn asked_for(&self, number: u32) -> Option<&Ask> {
+    pub(crate) fn asked_for(&self, number: u32) -> Option<&Ask> {
         self.asks.get(&number)
     }
 
@@ -191,32 +182,5 @@ impl Channels {
     /// The session of an ask is gone before it was granted.
     pub(crate) fn ask_again(&mut self, number: u32) {
         self.new_asks.push(number);
-    }
-
-    /// An ask has a slot: it is granted, or waits for its bind.
-    pub(crate) fn answer(
-        &mut self,
-        cx: &mut Context<Dispatcher>,
-        (channel, number): (u32, u32),
-        ask: u32,
-    ) {
-        let method = self.asks.get(&ask).and_then(|ask| ask.method);
-        let entry = self.entry(channel).expect("who has a slot has a channel");
-        entry.leases += 1;
-        let lease = Lease { channel, number, id: entry.session_id(number) };
-        let Some((service, method)) = method else {
-            return self.grant(ask, lease, None, cx.now());
-        };
-        match entry.next_step(number, service, method) {
-            NextStep::Send(_, bound) => self.grant(ask, lease, Some(bound), cx.now()),
-            NextStep::Bind => {
-                entry.leases -= 1;
-                self.wait_for_bind(cx, (channel, number), service, Who::Ask(ask));
-            }
-            NextStep::Fail(status) => {
-                self.give_back(lease, cx.now());
-                self.refuse_ask(ask, status);
-            }
-        }
     }
 }

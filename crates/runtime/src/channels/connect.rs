@@ -5,49 +5,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::channel::{Action, PeerIndex};
+use petasos_call::channel::PeerIndex;
 use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 use petasos_rpc::settings::ChannelInfo;
 
-use super::{ChannelEntry, Channels, Session, Who, resolve};
-use crate::dispatcher::Dispatcher;
-use crate::turn::Work;
+use super::{ChannelEntry, Channels, Session};
 
 /// A session that is being opened.
-pub(super) struct Opening {
-    pub(super) channel: u32,
-    peer: PeerIndex,
-    address: SocketAddr,
-    slots: u32,
+pub(crate) struct Opening {
+    pub(crate) channel: u32,
+    pub(crate) peer: PeerIndex,
+    pub(crate) address: SocketAddr,
+    pub(crate) slots: u32,
     /// None until the endpoint has been asked.
-    pub(super) session: Option<SessionId>,
+    pub(crate) session: Option<SessionId>,
 }
 
 impl Channels {
-    /// Does what the core of a channel wants.
-    pub(super) fn act(&mut self, cx: &mut Context<Dispatcher>, channel: u32, action: Action) {
-        let entry = self.entry(channel).expect("its core has asked for this");
-        match action {
-            Action::Connect { peer, address, slots } => {
-                self.opening.push(Opening { channel, peer, address, slots, session: None });
-            }
-            Action::Close(index) => {
-                let number = index.number();
-                if let Some(session) = entry.sessions.get_mut(number).and_then(Option::take) {
-                    self.closing.push(session.id);
-                }
-            }
-            Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
-            Action::Resolve => {
-                let info = entry.info.clone();
-                resolve::resolve(&self.shared, channel, info);
-            }
-        }
-    }
-
     /// Closes and opens sessions: what needs the endpoint itself, between turns.
     #[cold]
-    pub(crate) fn use_endpoint(&mut self, endpoint: &mut Endpoint<Dispatcher>) {
+    pub(crate) fn use_endpoint<S>(&mut self, endpoint: &mut Endpoint<S>) {
         for session in self.closing.drain(..) {
             endpoint.close_session(session);
         }
@@ -89,9 +66,9 @@ impl Channels {
     }
 
     /// Gives a channel to one server a session that was opened for it.
-    pub(crate) fn adopt(
+    pub(crate) fn adopt<S>(
         &mut self,
-        cx: &Context<Dispatcher>,
+        cx: &Context<S>,
         channel: u32,
         server: &SocketAddr,
         id: SessionId,
@@ -107,7 +84,7 @@ impl Channels {
 
     /// Looks after sessions that are being opened.
     #[cold]
-    pub(crate) fn check_opening(&mut self, cx: &Context<Dispatcher>) {
+    pub(crate) fn check_opening<S>(&mut self, cx: &Context<S>) {
         for opening in core::mem::take(&mut self.opening) {
             let Some(session) = opening.session else {
                 self.opening.push(opening);
@@ -138,7 +115,7 @@ impl Channels {
     }
 
     /// A channel's name has been looked up.
-    pub(super) fn resolved(
+    pub(crate) fn resolved(
         &mut self,
         channel: u32,
         info: &Arc<ChannelInfo>,
@@ -192,30 +169,11 @@ impl ChannelEntry {
     }
 }
 
-impl Work<'_> {
-    /// A session of a channel is gone: those that waited in it start anew.
-    #[cold]
-    pub(crate) fn lose(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
-        let Some(entry) = self.channels.entry(channel) else { return };
-        if entry.session(number, id).is_none() {
-            return;
-        }
-        entry.leased_slots.forget(number);
-        let session = entry.sessions[number as usize].take().expect("it was just there");
-        entry.core.handle_lost(session.index, now);
-        self.channels.closing.push(id);
-        self.channels.lost.push(id);
-        self.channels.mark_dirty(channel);
-        let unbound: Vec<Who> = session.unbound.into_iter().map(|(_, who)| who).collect();
-        unbound.into_iter().for_each(|who| self.start_anew(who));
-    }
-}
-
 /// A session of a loop with itself, through its packet I/O.
 ///
 /// # Panics
 /// If the packet I/O does not reach itself.
-pub(crate) fn open_to_itself(endpoint: &mut Endpoint<Dispatcher>) -> SessionId {
+pub(crate) fn open_to_itself<S>(endpoint: &mut Endpoint<S>) -> SessionId {
     let address = endpoint.local_address();
     let offer = endpoint.open_session(address, None).ok().flatten();
     let offer = offer.expect("the packet I/O reaches itself, and there is room");

@@ -19,7 +19,7 @@ const _: () = assert!(SESSIONS_MAX == 64, "`free` has a bit for each session");
 
 /// Which sessions of a server have leased slots that are free.
 #[derive(Debug, Default)]
-pub(super) struct LeasedSlots {
+pub(crate) struct LeasedSlots {
     /// The number of the server's first session.
     base: u32,
     /// A bit for each session, from there on.
@@ -52,7 +52,7 @@ impl LeasedSlots {
     }
 
     /// A session is gone, which may be another server's.
-    pub(super) fn forget(&mut self, number: u32) {
+    pub(crate) fn forget(&mut self, number: u32) {
         if number / SESSIONS_MAX as u32 == self.base / SESSIONS_MAX as u32 {
             self.remove(number);
         }
@@ -95,7 +95,7 @@ impl ChannelEntry {
     }
 
     /// A slot for a call in a session with leased slots, if there is one; the session's number.
-    pub(super) fn take_any_leased(&mut self) -> Option<u32> {
+    pub(crate) fn take_any_leased(&mut self) -> Option<u32> {
         let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
         session.take(&mut self.leased_slots, number as u32);
@@ -104,7 +104,7 @@ impl ChannelEntry {
 
     /// Takes back the slot of a call that is over. False if it is the core's.
     #[inline(always)]
-    pub(super) fn keep_slot(&mut self, number: u32, id: SessionId) -> bool {
+    pub(crate) fn keep_slot(&mut self, number: u32, id: SessionId) -> bool {
         if !self.waiting.is_empty() {
             return false;
         }
@@ -118,7 +118,7 @@ impl ChannelEntry {
     }
 
     /// Borrows the free slots of a session that the core has picked.
-    pub(super) fn borrow_slots(&mut self, number: u32) {
+    pub(crate) fn borrow_slots(&mut self, number: u32) {
         if self.orphaned {
             return;
         }
@@ -132,7 +132,7 @@ impl ChannelEntry {
     }
 
     /// Gives leased slots back: what there is to choose from is about to change.
-    pub(super) fn return_leases(&mut self, now: Time) {
+    pub(crate) fn return_leases(&mut self, now: Time) {
         self.leased_slots = LeasedSlots::default();
         for session in self.sessions.iter_mut().flatten() {
             session.is_leased = false;

@@ -4,7 +4,7 @@
 //! a call has a slot in a session from [`ChannelEntry::take_leased`] until [`Channels::ended`] or
 //! [`Channels::release`], so that nothing waits in the endpoint's backlog; a bind goes in the slot
 //! of the first call that needs it. What happened to a channel makes it *dirty*, and the turn
-//! asks the core of each dirty channel what follows (`settle`).
+//! asks the core of each dirty channel what follows (`turn::channels`).
 //!
 //! While a channel has one server, its sessions' free slots are *leased*: the core has given them
 //! out, and a call takes one without asking (`leased_slots`).
@@ -14,7 +14,7 @@ mod binds;
 mod connect;
 mod leased_slots;
 mod resolve;
-mod settle;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,10 +32,11 @@ use petasos_rpc::settings::ChannelInfo;
 use super::remote::{CallKey, Outcome};
 use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
-pub(crate) use asks::{Asker, Granted, Lease};
-pub(crate) use binds::NextStep;
-pub(crate) use connect::open_to_itself;
+pub(crate) use asks::{Asker, Granted};
+pub(crate) use binds::{Asked, NextStep};
+pub(crate) use connect::{Opening, open_to_itself};
 use leased_slots::LeasedSlots;
+pub(crate) use resolve::resolve;
 
 /// What a session knows of a service.
 pub(crate) enum Bind {
@@ -56,15 +57,15 @@ pub(crate) enum Who {
 /// A session of a channel.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    index: SessionIndex,
+    pub(crate) index: SessionIndex,
     /// Slots that the core has leased and no call has.
-    free: u32,
+    pub(crate) free: u32,
     /// Slots of calls that are over stay here.
-    is_leased: bool,
+    pub(crate) is_leased: bool,
     /// By the service's place in the channel.
-    binds: Vec<Bind>,
+    pub(crate) binds: Vec<Bind>,
     /// Those that have a slot here and wait for the bind of a service.
-    unbound: Vec<(u32, Who)>,
+    pub(crate) unbound: Vec<(u32, Who)>,
 }
 
 /// A channel in its loop.
@@ -72,23 +73,23 @@ pub(crate) struct ChannelEntry {
     pub(crate) info: Arc<ChannelInfo>,
     pub(crate) core: ChannelCore,
     /// By [`SessionIndex::number`].
-    sessions: Vec<Option<Session>>,
+    pub(crate) sessions: Vec<Option<Session>>,
     /// Sessions with slots to be had without asking.
-    leased_slots: LeasedSlots,
-    waiting: HashMap<Ticket, Who>,
+    pub(crate) leased_slots: LeasedSlots,
+    pub(crate) waiting: HashMap<Ticket, Who>,
     /// What its calls may be tried again by.
-    budget: RetryBudget,
+    pub(crate) budget: RetryBudget,
     /// Why the last session failed, for people.
-    last_error: String,
+    pub(crate) last_error: String,
     /// Slots that streams have.
-    leases: u32,
+    pub(crate) leases: u32,
     /// The channel of the same servers for streams (R14), once there is one.
-    streams: Option<u32>,
-    is_stirred: bool,
+    pub(crate) streams: Option<u32>,
+    pub(crate) is_dirty: bool,
     /// When the turn looks at the channel again.
-    timer_at: Time,
+    pub(crate) timer_at: Time,
     /// Nobody has the channel any more: it goes when its calls are over.
-    orphaned: bool,
+    pub(crate) orphaned: bool,
 }
 
 /// What a pick gives.
@@ -111,14 +112,14 @@ impl ChannelEntry {
             last_error: String::new(),
             leases: 0,
             streams: None,
-            is_stirred: false,
+            is_dirty: false,
             timer_at: Time::NEVER,
             orphaned: false,
         }
     }
 
     /// The session of a number, if it is still that one.
-    fn session(&mut self, number: u32, id: SessionId) -> Option<&mut Session> {
+    pub(crate) fn session(&mut self, number: u32, id: SessionId) -> Option<&mut Session> {
         let session = self.sessions.get_mut(number as usize)?.as_mut()?;
         (session.id == id).then_some(session)
     }
@@ -154,20 +155,20 @@ impl ChannelEntry {
 
 /// The channels of a loop.
 pub(crate) struct Channels {
-    list: Vec<Option<Box<ChannelEntry>>>,
-    shared: Arc<Shared>,
-    rng: Rng,
+    pub(crate) list: Vec<Option<Box<ChannelEntry>>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rng: Rng,
     /// Sessions to be closed.
     pub(crate) closing: Vec<SessionId>,
-    opening: Vec<connect::Opening>,
+    pub(crate) opening: Vec<Opening>,
     /// Channels that something has happened to, each once.
-    dirty: Vec<u32>,
+    pub(crate) dirty: Vec<u32>,
     /// Sessions that turned out to be gone.
-    losing: Vec<(u32, u32, SessionId)>,
-    asks: HashMap<u32, Ask>,
-    next_ask: u32,
+    pub(crate) losing: Vec<(u32, u32, SessionId)>,
+    pub(crate) asks: HashMap<u32, Ask>,
+    pub(crate) next_ask: u32,
     /// Asks that have no session and do not wait for one.
-    new_asks: Vec<u32>,
+    pub(crate) new_asks: Vec<u32>,
     /// Who waited for a connection, and is to be told.
     pub(crate) completions: Vec<(Asker, Outcome)>,
     /// What became of asks for streams, for whoever drives these. Taken each turn.
@@ -175,8 +176,8 @@ pub(crate) struct Channels {
     /// Sessions of streams that are gone. Taken each turn.
     pub(crate) lost: Vec<SessionId>,
     /// Binds and probes under way, by their tags.
-    asked: HashMap<u64, binds::Asked>,
-    next_tag: u64,
+    pub(crate) asked: HashMap<u64, Asked>,
+    pub(crate) next_tag: u64,
 }
 
 impl Channels {
@@ -297,7 +298,7 @@ impl Channels {
     /// Something has happened to a channel: its core is to be asked.
     pub(crate) fn mark_dirty(&mut self, channel: u32) {
         let Some(entry) = self.entry(channel) else { return };
-        if !core::mem::replace(&mut entry.is_stirred, true) {
+        if !core::mem::replace(&mut entry.is_dirty, true) {
             self.dirty.push(channel);
         }
     }
@@ -356,7 +357,7 @@ impl Channels {
     }
 
     /// Nobody has the channel, and its calls are over.
-    fn remove(&mut self, channel: u32) {
+    pub(crate) fn remove(&mut self, channel: u32) {
         let Some(mut entry) = self.list[channel as usize].take() else { return };
         self.closing.extend(entry.sessions.drain(..).flatten().map(|session| session.id));
         let of_it = self.opening.extract_if(.., |opening| opening.channel == channel);

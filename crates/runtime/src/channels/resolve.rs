@@ -9,7 +9,7 @@ use petasos_rpc::settings::{ChannelInfo, FoundServers, Servers};
 use crate::shared::{Command, Shared};
 
 /// Looks for a channel's servers. What is found comes to the loop by command.
-pub(super) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
+pub(crate) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
     match &info.servers {
         Servers::Resolved(resolver) => {
             let (runtime, weak) = (runtime.clone(), Arc::downgrade(&info));

@@ -12,7 +12,7 @@ use petasos_message::{Message, Msg, buffer};
 use petasos_rpc::codec::{Encoded, decode, decode_in};
 use petasos_rpc::recode::{SPOKEN, unpacked};
 
-use crate::dispatcher::{Dispatcher, free, kept};
+use crate::buffers::{free, kept};
 
 /// A message's bytes.
 pub(crate) enum EncodedMessage {
@@ -31,7 +31,7 @@ impl EncodedMessage {
         }
     }
 
-    pub(super) fn copy_to(&self, to: &mut [u8]) {
+    pub(crate) fn copy_to(&self, to: &mut [u8]) {
         match self {
             EncodedMessage::Own(buf, start) => buf.copy_range(*start, to),
             EncodedMessage::Shared(buf, range) => to.copy_from_slice(&buf[range.clone()]),
@@ -40,7 +40,7 @@ impl EncodedMessage {
 
     /// The message behind its head. Nothing is copied if there is room for that, as there is before
     /// messages that were encoded to be sent.
-    pub(super) fn behind(self, head: [u8; LONE_HEAD_BYTES]) -> MsgBuf {
+    pub(crate) fn behind(self, head: [u8; LONE_HEAD_BYTES]) -> MsgBuf {
         let mut buf = match self {
             EncodedMessage::Own(buf, start) if start == LONE_HEAD_BYTES => buf,
             message => {
@@ -64,7 +64,7 @@ impl Body for EncodedMessage {
 }
 
 /// A message to be sent: compressed, if the receiver takes that and it becomes shorter (R8).
-pub(super) fn outgoing(
+pub(crate) fn outgoing(
     Encoded { mut buf, start, encoding }: Encoded,
     codec: Codec,
 ) -> Coded<EncodedMessage> {
@@ -85,7 +85,7 @@ pub(super) fn outgoing(
 /// Takes messages out of what was received: one alone gets a buffer of its own, several share one.
 /// What is long stays where it was received; of what is short there are copies, which have what is
 /// needed and no more.
-pub(super) enum Keeper<'a> {
+pub(crate) enum Keeper<'a> {
     Nothing,
     /// To be copied from.
     Received(Payload<'a>),
@@ -97,8 +97,8 @@ pub(super) enum Keeper<'a> {
 
 impl<'a> Keeper<'a> {
     /// For a segment of so many messages, of `bytes` together.
-    pub(super) fn new(
-        cx: &mut Context<Dispatcher>,
+    pub(crate) fn new<S>(
+        cx: &mut Context<S>,
         payload: Payload<'a>,
         (messages, bytes): (usize, usize),
     ) -> Keeper<'a> {
@@ -126,7 +126,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// The message at `range`.
-    pub(super) fn keep(&mut self, range: Range<usize>) -> EncodedMessage {
+    pub(crate) fn keep(&mut self, range: Range<usize>) -> EncodedMessage {
         match self {
             Keeper::Shared(buf) => EncodedMessage::Shared(buf.clone(), range),
             Keeper::Received(payload) => {
@@ -145,7 +145,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// All messages have been taken.
-    pub(super) fn end(self, cx: &mut Context<Dispatcher>) {
+    pub(crate) fn end<S>(self, cx: &mut Context<S>) {
         if let Keeper::Received(payload) = self {
             free(cx, payload);
         }
@@ -153,7 +153,7 @@ impl<'a> Keeper<'a> {
 }
 
 /// How many messages there are, and their bytes together.
-pub(super) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
+pub(crate) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
     (messages.len(), messages.iter().map(|message| message.body.len()).sum())
 }
 
@@ -161,7 +161,7 @@ pub(super) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
 ///
 /// # Errors
 /// R13: the sender's fault.
-pub(super) fn decoded<T: Message>(
+pub(crate) fn decoded<T: Message>(
     Coded { encoding, codec, body }: Coded<EncodedMessage>,
     unpacked_bytes_max: usize,
 ) -> Result<Msg<T>, Status> {

@@ -15,56 +15,56 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use petasos_base::Time;
-use petasos_call::stream::{Body, Message as Coded};
+use petasos_call::stream::Message as Coded;
 use petasos_call::{Codec, Metadata, Status, TraceContext};
 
 use super::encoded::EncodedMessage;
-use super::table::{Event, Form, Key, Queued, Side, Streams, gone};
-use crate::ChannelShared;
-use crate::local::Local;
-use crate::shared::Command;
-use crate::thread::LoopThread;
+use super::parts::{Event, Form, Key, Side, gone, weight};
+use crate::remote::KeepAlive;
 
 /// Bytes of messages that a mailbox takes before it is full.
-const REMOTE_BYTES_MAX: usize = 64 << 10;
-/// What a message counts for beside its bytes, so that empty ones fill a mailbox, too.
-const MESSAGE_BYTES: usize = 64;
+pub(super) const REMOTE_BYTES_MAX: usize = 64 << 10;
+
+/// Asks the loop of a number to look at a mailbox.
+pub(crate) type Post = fn(loop_id: u32, remote: Arc<RemoteStream>);
 
 /// A direction's mailbox.
 pub struct RemoteStream {
     loop_id: u32,
+    /// Asks the loop to look at the mailbox: what sends commands knows of mailboxes, so this
+    /// cannot know of it.
+    post: Post,
     /// Turns the loop for as long as the call is wanted, though its channel be gone.
-    _thread: Option<Arc<LoopThread>>,
+    _thread: Option<KeepAlive>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// What the loop is to do first.
-    ask: Option<Ask>,
+    pub(super) ask: Option<Ask>,
     /// The direction, once the loop knows the mailbox.
-    at: Option<(Key, Side)>,
-    form: Option<Result<Form, Status>>,
+    pub(super) at: Option<(Key, Side)>,
+    pub(super) form: Option<Result<Form, Status>>,
     /// A reader's, with their bytes.
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     /// A writer's, with their bytes.
-    outgoing: VecDeque<Coded<EncodedMessage>>,
-    bytes: usize,
+    pub(super) outgoing: VecDeque<Coded<EncodedMessage>>,
+    pub(super) bytes: usize,
     /// The loop has stopped for want of room here.
-    is_full: bool,
-    head: Option<Metadata>,
-    trailers: Option<Metadata>,
+    pub(super) is_full: bool,
+    pub(super) head: Option<Metadata>,
+    pub(super) trailers: Option<Metadata>,
     /// Why nothing more is taken or comes.
-    over: Option<Status>,
+    pub(super) over: Option<Status>,
     /// Why a message could not be read, or is not sent.
-    refused: Option<Status>,
-    has_left: bool,
-    is_posted: bool,
-    waker: Option<Waker>,
+    pub(super) refused: Option<Status>,
+    pub(super) has_left: bool,
+    pub(super) is_posted: bool,
+    pub(super) waker: Option<Waker>,
 }
 
-enum Ask {
+pub(crate) enum Ask {
     /// To know a direction of a stream by its mailbox.
     Attach(Key, Side),
     /// To begin a call, whose writer has the other mailbox.
@@ -72,39 +72,43 @@ enum Ask {
 }
 
 /// A call that another thread begins.
-pub(super) struct Call {
-    pub(super) channel: u32,
-    pub(super) method: (u32, u16),
-    pub(super) metadata: Metadata,
-    pub(super) trace: Option<TraceContext>,
-    pub(super) timeout: Option<Duration>,
-    pub(super) wait_for_ready: bool,
-    pub(super) codec: Codec,
+pub(crate) struct Call {
+    pub(crate) channel: u32,
+    pub(crate) method: (u32, u16),
+    pub(crate) metadata: Metadata,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) wait_for_ready: bool,
+    pub(crate) codec: Codec,
 }
 
 impl RemoteStream {
-    fn new(loop_id: u32, thread: Option<Arc<LoopThread>>, state: State) -> Arc<RemoteStream> {
-        Arc::new(RemoteStream { loop_id, _thread: thread, state: Mutex::new(state) })
+    fn new(loop_id: u32, post: Post, thread: Option<KeepAlive>, state: State) -> Arc<RemoteStream> {
+        Arc::new(RemoteStream { loop_id, post, _thread: thread, state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A mailbox for a direction that was used in the loop's thread so far.
-    pub(super) fn attach(loop_id: u32, key: Key, side: Side) -> Arc<RemoteStream> {
+    pub(crate) fn attach(loop_id: u32, post: Post, key: Key, side: Side) -> Arc<RemoteStream> {
         let state = State { ask: Some(Ask::Attach(key, side)), ..State::default() };
-        let remote = RemoteStream::new(loop_id, None, state);
+        let remote = RemoteStream::new(loop_id, post, None, state);
         remote.notify(remote.lock());
         remote
     }
 
     /// Mailboxes for a reader and a writer of a call that begins.
-    pub(super) fn open(shared: &ChannelShared, call: Call) -> [Arc<RemoteStream>; 2] {
-        let (loop_id, thread) = (shared.runtime.loop_id, shared.thread.clone());
-        let writer = RemoteStream::new(loop_id, thread.clone(), State::default());
+    pub(crate) fn open(
+        loop_id: u32,
+        post: Post,
+        thread: Option<KeepAlive>,
+        call: Call,
+    ) -> [Arc<RemoteStream>; 2] {
+        let writer = RemoteStream::new(loop_id, post, thread.clone(), State::default());
         let state = State { ask: Some(Ask::Open(call, writer.clone())), ..State::default() };
-        let reader = RemoteStream::new(loop_id, thread, state);
+        let reader = RemoteStream::new(loop_id, post, thread, state);
         reader.notify(reader.lock());
         [reader, writer]
     }
@@ -115,12 +119,12 @@ impl RemoteStream {
         let is_first = !core::mem::replace(&mut state.is_posted, true);
         drop(state);
         if is_first {
-            crate::send(self.loop_id, Command::Stream(self.clone()));
+            (self.post)(self.loop_id, self.clone());
         }
     }
 
     /// Whether the stream has its session.
-    pub(super) fn poll_form(&self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {
+    pub(crate) fn poll_form(&self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
         match &state.form {
@@ -130,7 +134,7 @@ impl RemoteStream {
     }
 
     /// What comes next.
-    pub(super) fn poll_event(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<Event> {
+    pub(crate) fn poll_event(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<Event> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
         if let Some(event) = state.events.pop_front() {
@@ -148,7 +152,7 @@ impl RemoteStream {
     }
 
     /// Waits until a message may be sent.
-    pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
         match state.over.clone() {
@@ -159,7 +163,7 @@ impl RemoteStream {
     }
 
     /// Sends a message, for which there was room.
-    pub(super) fn send(self: &Arc<Self>, message: Coded<EncodedMessage>) {
+    pub(crate) fn send(self: &Arc<Self>, message: Coded<EncodedMessage>) {
         let mut state = self.lock();
         state.bytes += weight(&message);
         state.outgoing.push_back(message);
@@ -167,20 +171,20 @@ impl RemoteStream {
     }
 
     /// A server's initial metadata.
-    pub(super) fn head(self: &Arc<Self>, metadata: Metadata) {
+    pub(crate) fn head(self: &Arc<Self>, metadata: Metadata) {
         let mut state = self.lock();
         state.head = Some(metadata);
         self.notify(state);
     }
 
     /// A server's trailing metadata.
-    pub(super) fn trailers(&self, metadata: Metadata) {
+    pub(crate) fn trailers(&self, metadata: Metadata) {
         self.lock().trailers = Some(metadata);
     }
 
     /// A message could not be read, or is not sent: the stream is to end with this.
     #[cold]
-    pub(super) fn refuse(self: &Arc<Self>, side: Side, status: Status) {
+    pub(crate) fn refuse(self: &Arc<Self>, side: Side, status: Status) {
         let mut state = self.lock();
         if side == Side::Writer {
             state.end(status.clone());
@@ -190,7 +194,7 @@ impl RemoteStream {
     }
 
     /// The application has no more to do with the direction.
-    pub(super) fn leave(self: &Arc<Self>) {
+    pub(crate) fn leave(self: &Arc<Self>) {
         let mut state = self.lock();
         state.has_left = true;
         state.waker = None;
@@ -206,6 +210,18 @@ impl RemoteStream {
             state.over.get_or_insert_with(|| Status::cancelled("the handler has ended"));
         }
         has_more
+    }
+
+    /// What the loop is to do first. The mailbox may be posted again from now on.
+    pub(crate) fn take_ask(&self) -> Option<Ask> {
+        let mut state = self.lock();
+        state.is_posted = false;
+        state.ask.take()
+    }
+
+    /// The loop knows the mailbox as that of a direction.
+    pub(crate) fn attached(&self, key: Key, side: Side) {
+        self.lock().at = Some((key, side));
     }
 
     /// The loop has ended.
@@ -235,139 +251,10 @@ impl State {
         Poll::Pending
     }
 
-    fn end(&mut self, status: Status) {
+    pub(super) fn end(&mut self, status: Status) {
         self.form.get_or_insert(Err(status.clone()));
         self.over.get_or_insert(status);
         self.outgoing.clear();
-    }
-
-    /// Moves what there is, one way or the other.
-    fn pump(&mut self, streams: &mut Streams, key: Key, side: Side) {
-        if self.form.is_none() {
-            self.form = streams.opened(key);
-        }
-        if let Some(status) = self.refused.take() {
-            streams.refuse(key, &status);
-        }
-        match side {
-            Side::Reader => self.pump_reader(streams, key),
-            Side::Writer => self.pump_writer(streams, key),
-        }
-    }
-
-    fn pump_reader(&mut self, streams: &mut Streams, key: Key) {
-        while self.over.is_none() && !self.is_full {
-            let Some(event) = streams.next(key) else { return };
-            if let Event::End(end) = &event {
-                let after = || Status::internal("nothing is asked behind the end");
-                self.over = Some(end.as_ref().err().cloned().unwrap_or_else(after));
-            }
-            self.bytes += event.bytes();
-            self.events.push_back(event);
-            self.is_full = self.bytes >= REMOTE_BYTES_MAX;
-        }
-    }
-
-    fn pump_writer(&mut self, streams: &mut Streams, key: Key) {
-        if let Some(head) = self.head.take() {
-            streams.head(key, head);
-        }
-        while let Some(room) = streams.room(key) {
-            if let Err(status) = room {
-                self.bytes = 0;
-                self.end(status);
-                break;
-            }
-            let Some(message) = self.outgoing.pop_front() else { break };
-            self.bytes -= weight(&message);
-            streams.send(key, message);
-        }
-        if let Some(trailers) = self.trailers.take() {
-            streams.trailers(key, trailers);
-        }
-        if self.outgoing.is_empty() {
-            streams.sent_all(key);
-        }
-    }
-}
-
-/// What a mailbox counts for a message.
-fn weight(message: &Coded<EncodedMessage>) -> usize {
-    MESSAGE_BYTES + message.body.len()
-}
-
-impl Event {
-    fn bytes(&self) -> usize {
-        match self {
-            Event::Message(message) => weight(message),
-            _ => 0,
-        }
-    }
-}
-
-impl Local {
-    /// A mailbox has something for the loop.
-    pub(crate) fn read_stream_letter(&self, remote: &Arc<RemoteStream>) {
-        let mut state = remote.lock();
-        state.is_posted = false;
-        match state.ask.take() {
-            Some(Ask::Attach(key, side)) => {
-                state.at = Some((key, side));
-                self.streams.borrow_mut().attach(key, side, remote.clone());
-            }
-            Some(Ask::Open(call, writer)) => {
-                drop(state);
-                let key = self.begin_call(call);
-                let mut streams = self.streams.borrow_mut();
-                streams.attach(key, Side::Reader, remote.clone());
-                streams.attach(key, Side::Writer, writer.clone());
-                drop(streams);
-                remote.lock().at = Some((key, Side::Reader));
-                writer.lock().at = Some((key, Side::Writer));
-                self.pump_stream(&writer);
-                return self.pump_stream(remote);
-            }
-            None => {}
-        }
-        drop(state);
-        self.pump_stream(remote);
-    }
-
-    fn begin_call(&self, call: Call) -> Key {
-        let Call { channel, method, metadata, trace, timeout, wait_for_ready, codec } = call;
-        let deadline = timeout.map_or(Time::NEVER, |left| self.now() + left);
-        let queued = Queued::new(metadata, trace, deadline, codec);
-        self.begin_stream(channel, method, queued, wait_for_ready)
-    }
-
-    /// Moves messages between a mailbox and its half, and wakes who waits for them.
-    pub(super) fn pump_stream(&self, remote: &Arc<RemoteStream>) {
-        let mut state = remote.lock();
-        // A writer whose reader has not been read yet: the command comes.
-        let Some((key, side)) = state.at else { return };
-        let (had_form, had, room) = (state.form.is_some(), state.events.len(), state.bytes);
-        state.pump(&mut self.streams.borrow_mut(), key, side);
-        let leaves = state.has_left && (side == Side::Reader || state.outgoing.is_empty());
-        let is_news = had_form != state.form.is_some()
-            || state.over.is_some()
-            || match side {
-                Side::Reader => state.events.len() > had,
-                Side::Writer => state.bytes < room && state.bytes < REMOTE_BYTES_MAX,
-            };
-        let waker = if is_news { state.waker.take() } else { None };
-        drop(state);
-        if leaves {
-            self.leave_stream(key, side);
-        }
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    /// The loop has ended: so have the streams that are used elsewhere.
-    pub(crate) fn end_streams(&self) {
-        let all = self.streams.borrow_mut().take_remotes();
-        all.iter().for_each(|remote| remote.end());
     }
 }
 
@@ -376,6 +263,7 @@ mod tests {
     use petasos_buf::MsgBuf;
     use petasos_call::Encoding;
 
+    use super::super::parts::MESSAGE_BYTES;
     use super::*;
 
     fn is_ready(remote: &RemoteStream) -> bool {
@@ -385,7 +273,8 @@ mod tests {
     #[test]
     fn r17_messages_without_bytes_fill_a_mailbox_too() {
         // Its loop does not look at it.
-        let remote = RemoteStream::new(0, None, State { is_posted: true, ..State::default() });
+        let remote =
+            RemoteStream::new(0, |_, _| {}, None, State { is_posted: true, ..State::default() });
         let empty = || EncodedMessage::Own(MsgBuf::from_slice(&[]), 0);
         let (encoding, codec) = (Encoding::Protobuf, Codec::IDENTITY);
         let mut sent = 0;

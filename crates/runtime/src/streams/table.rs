@@ -11,72 +11,38 @@ use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
 use petasos_endpoint::{CallId, RequestHandle, SessionId};
 
 use super::encoded::EncodedMessage;
+use super::parts::{Event, Form, Key, Side, gone};
 use super::remote::RemoteStream;
 use super::slots::StreamSlots;
-use crate::channels::Lease;
-use crate::local::Waiter;
-
-/// Names a stream in its loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    pub(crate) place: u32,
-    pub(crate) generation: u32,
-}
-
-/// A direction, as the application sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// What comes.
-    Reader,
-    /// What goes.
-    Writer,
-}
-
-/// How messages of a stream are to be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Form {
-    pub(super) native: bool,
-    /// What long messages are compressed with (R8).
-    pub(super) codec: Codec,
-    /// What a segment may have, its head and its record's head included.
-    pub(super) bytes_max: usize,
-    /// What a received message may become when it is unpacked.
-    pub(super) unpacked_bytes_max: usize,
-}
-
-/// What an application is told.
-pub(crate) enum Event {
-    Head(Metadata),
-    Message(Coded<EncodedMessage>),
-    End(Result<Metadata, Status>),
-}
+use crate::calls::Waiter;
+use crate::lease::Lease;
 
 /// What an application has of a direction.
 #[derive(Default)]
-pub(super) struct End {
-    pub(super) is_held: bool,
-    pub(super) waiter: Waiter,
+pub(crate) struct End {
+    pub(crate) is_held: bool,
+    pub(crate) waiter: Waiter,
     /// Its mailbox, if it is used on another thread.
-    pub(super) remote: Option<Arc<RemoteStream>>,
+    pub(crate) remote: Option<Arc<RemoteStream>>,
 }
 
 /// A call that waits for its session.
-pub(super) struct Queued {
-    pub(super) metadata: Metadata,
-    pub(super) trace: Option<TraceContext>,
-    pub(super) deadline: Time,
+pub(crate) struct Queued {
+    pub(crate) metadata: Metadata,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) deadline: Time,
     /// What its messages are to be compressed with, if the server speaks it.
-    pub(super) codec: Codec,
+    pub(crate) codec: Codec,
     /// What it has asked its channel for, and under which tag.
-    pub(super) ask: u32,
+    pub(crate) ask: u32,
     tag: u32,
 }
 
 impl Queued {
-    pub(super) const NONE: Queued =
+    pub(crate) const NONE: Queued =
         Queued::new(Metadata::new(), None, Time::NEVER, Codec::IDENTITY);
 
-    pub(super) const fn new(
+    pub(crate) const fn new(
         metadata: Metadata,
         trace: Option<TraceContext>,
         deadline: Time,
@@ -87,43 +53,43 @@ impl Queued {
 }
 
 /// A call's half.
-pub(super) struct Caller {
-    pub(super) stream: CallerStream<EncodedMessage>,
-    pub(super) session: SessionId,
+pub(crate) struct Caller {
+    pub(crate) stream: CallerStream<EncodedMessage>,
+    pub(crate) session: SessionId,
     /// Its seat in the session, until it is over.
-    pub(super) lease: Option<Lease>,
+    pub(crate) lease: Option<Lease>,
     /// The method's number in the session.
-    pub(super) method: u16,
-    pub(super) form: Form,
+    pub(crate) method: u16,
+    pub(crate) form: Form,
     /// The exchanges under way.
-    pub(super) calls: [Option<CallId>; 2],
+    pub(crate) calls: [Option<CallId>; 2],
     /// Tells answers to exchanges that were cancelled from others.
-    pub(super) epoch: u32,
+    pub(crate) epoch: u32,
     /// How the call ended, once that is known.
-    pub(super) code: Option<Code>,
+    pub(crate) code: Option<Code>,
 }
 
 /// A handler's half.
-pub(super) struct Server {
-    pub(super) stream: ServerStream<EncodedMessage, RequestHandle>,
-    pub(super) session: (u32, u32),
+pub(crate) struct Server {
+    pub(crate) stream: ServerStream<EncodedMessage, RequestHandle>,
+    pub(crate) session: (u32, u32),
     /// Its number in the session, which does not know it any more if this is 0.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// The method's index in the loop.
-    pub(super) kind: u32,
-    pub(super) form: Form,
+    pub(crate) kind: u32,
+    pub(crate) form: Form,
     /// The handler's slot, while it runs.
-    pub(super) slot: Option<u32>,
-    pub(super) has_begun: bool,
+    pub(crate) slot: Option<u32>,
+    pub(crate) has_begun: bool,
     /// For the end, from a sender that is gone.
-    pub(super) trailers: Metadata,
+    pub(crate) trailers: Metadata,
     /// What a handler came to some of whose messages are still in its sender's mailbox.
-    pub(super) ending: Option<Result<(), Status>>,
+    pub(crate) ending: Option<Result<(), Status>>,
     /// Why the handler can say and hear nothing any more.
-    pub(super) over: Option<Status>,
+    pub(crate) over: Option<Status>,
 }
 
-pub(super) enum Half {
+pub(crate) enum Half {
     Free,
     Queued(Box<Queued>),
     /// It never had a session.
@@ -132,18 +98,18 @@ pub(super) enum Half {
     Server(Box<Server>),
 }
 
-pub(super) struct Entry {
-    pub(super) generation: u32,
+pub(crate) struct Entry {
+    pub(crate) generation: u32,
     is_dirty: bool,
-    pub(super) half: Half,
-    pub(super) reader: End,
-    pub(super) writer: End,
+    pub(crate) half: Half,
+    pub(crate) reader: End,
+    pub(crate) writer: End,
 }
 
 /// The streams of a session that this loop serves.
-pub(super) struct Served {
-    pub(super) generation: u32,
-    pub(super) streams: SessionStreams<u32>,
+pub(crate) struct Served {
+    pub(crate) generation: u32,
+    pub(crate) streams: SessionStreams<u32>,
 }
 
 /// The streams of a loop.
@@ -155,27 +121,27 @@ pub struct Streams {
     dirty: Vec<u32>,
     spare: Vec<u32>,
     /// Exchanges that nobody wants any more.
-    pub(super) cancels: Vec<CallId>,
+    pub(crate) cancels: Vec<CallId>,
     /// Calls without a session, by the tags of what they have asked for.
-    pub(super) asks: HashMap<u32, u32>,
+    pub(crate) asks: HashMap<u32, u32>,
     tags: u32,
     /// Calls whose times are not kept yet.
-    pub(super) fresh: Vec<(Key, Time)>,
-    pub(super) slots: StreamSlots,
+    pub(crate) fresh: Vec<(Key, Time)>,
+    pub(crate) slots: StreamSlots,
     /// By the session's index at the server.
-    pub(super) served: Vec<Option<Served>>,
+    pub(crate) served: Vec<Option<Served>>,
     /// Handlers' halves that are not over.
-    pub(super) handlers: u32,
+    pub(crate) handlers: u32,
     /// Whether a sweep is to come: one at a time.
-    pub(super) is_swept: bool,
+    pub(crate) is_swept: bool,
     /// Handlers' halves whose sessions are gone.
-    pub(super) orphans: Vec<u32>,
+    pub(crate) orphans: Vec<u32>,
     /// Who is to be woken when nothing is borrowed.
-    pub(super) woken: Vec<Waiter>,
+    pub(crate) woken: Vec<Waiter>,
     /// Mailboxes that something has come for, or that have room.
-    pub(super) pumped: Vec<Arc<RemoteStream>>,
+    pub(crate) pumped: Vec<Arc<RemoteStream>>,
     /// Messages that could not be read (R13).
-    pub(super) malformed: u64,
+    pub(crate) malformed: u64,
     epochs: u32,
 }
 
@@ -186,16 +152,16 @@ impl Streams {
         !(nothing && self.woken.is_empty() && self.pumped.is_empty())
     }
 
-    pub(super) fn take_dirty(&mut self) -> Vec<u32> {
+    pub(crate) fn take_dirty(&mut self) -> Vec<u32> {
         core::mem::replace(&mut self.dirty, core::mem::take(&mut self.spare))
     }
 
-    pub(super) fn give_dirty(&mut self, list: Vec<u32>) {
+    pub(crate) fn give_dirty(&mut self, list: Vec<u32>) {
         self.spare = list;
     }
 
     /// Adds a half, whose directions the application holds, or does not yet.
-    pub(super) fn add(&mut self, half: Half, is_held: bool) -> Key {
+    pub(crate) fn add(&mut self, half: Half, is_held: bool) -> Key {
         let held = || End { is_held, ..End::default() };
         if let Some(place) = self.free.pop() {
             let entry = &mut self.entries[place as usize];
@@ -208,27 +174,27 @@ impl Streams {
         Key { place, generation: 0 }
     }
 
-    pub(super) fn halves(&self) -> impl Iterator<Item = &Half> {
+    pub(crate) fn halves(&self) -> impl Iterator<Item = &Half> {
         self.entries.iter().map(|entry| &entry.half)
     }
 
-    pub(super) fn at(&mut self, place: u32) -> &mut Entry {
+    pub(crate) fn at(&mut self, place: u32) -> &mut Entry {
         &mut self.entries[place as usize]
     }
 
-    pub(super) fn get(&mut self, key: Key) -> Option<&mut Entry> {
+    pub(crate) fn get(&mut self, key: Key) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(key.place as usize)?;
         (entry.generation == key.generation).then_some(entry)
     }
 
-    pub(super) fn caller(&mut self, place: u32) -> Option<&mut Caller> {
+    pub(crate) fn caller(&mut self, place: u32) -> Option<&mut Caller> {
         match &mut self.at(place).half {
             Half::Caller(caller) => Some(caller),
             _ => None,
         }
     }
 
-    pub(super) fn server(&mut self, place: u32) -> Option<&mut Server> {
+    pub(crate) fn server(&mut self, place: u32) -> Option<&mut Server> {
         match &mut self.at(place).half {
             Half::Server(server) => Some(server),
             _ => None,
@@ -236,7 +202,7 @@ impl Streams {
     }
 
     /// The half in a place may have something to send.
-    pub(super) fn mark(&mut self, place: u32) {
+    pub(crate) fn mark(&mut self, place: u32) {
         let entry = &mut self.entries[place as usize];
         if !core::mem::replace(&mut entry.is_dirty, true) {
             self.dirty.push(place);
@@ -244,21 +210,21 @@ impl Streams {
     }
 
     /// The half in a place is about to be asked what it has to send.
-    pub(super) fn unmark(&mut self, place: u32) {
+    pub(crate) fn unmark(&mut self, place: u32) {
         self.entries[place as usize].is_dirty = false;
     }
 
     /// There is something new for both directions.
-    pub(super) fn wake_later(&mut self, place: u32) {
+    pub(crate) fn wake_later(&mut self, place: u32) {
         self.wake_reader_later(place);
         self.wake_writer_later(place);
     }
 
-    pub(super) fn wake_reader_later(&mut self, place: u32) {
+    pub(crate) fn wake_reader_later(&mut self, place: u32) {
         self.wake_side_later(place, Side::Reader);
     }
 
-    pub(super) fn wake_writer_later(&mut self, place: u32) {
+    pub(crate) fn wake_writer_later(&mut self, place: u32) {
         self.wake_side_later(place, Side::Writer);
     }
 
@@ -272,36 +238,36 @@ impl Streams {
     }
 
     /// A direction is used on another thread from now on.
-    pub(super) fn attach(&mut self, key: Key, side: Side, remote: Arc<RemoteStream>) {
+    pub(crate) fn attach(&mut self, key: Key, side: Side, remote: Arc<RemoteStream>) {
         if let Some(entry) = self.get(key) {
             entry.end(side).remote = Some(remote);
         }
     }
 
     /// The mailboxes of all directions that are used on other threads.
-    pub(super) fn take_remotes(&mut self) -> Vec<Arc<RemoteStream>> {
+    pub(crate) fn take_remotes(&mut self) -> Vec<Arc<RemoteStream>> {
         let ends = self.entries.iter_mut().flat_map(|entry| [&mut entry.reader, &mut entry.writer]);
         ends.filter_map(|end| end.remote.take()).collect()
     }
 
     /// Notes who waits for a direction; who did before is given back.
-    pub(super) fn wait(&mut self, key: Key, side: Side, waiter: Waiter) -> Waiter {
+    pub(crate) fn wait(&mut self, key: Key, side: Side, waiter: Waiter) -> Waiter {
         let Some(entry) = self.get(key) else { return waiter };
         core::mem::replace(&mut entry.end(side).waiter, waiter)
     }
 
-    pub(super) fn key(&self, place: u32) -> Key {
+    pub(crate) fn key(&self, place: u32) -> Key {
         Key { place, generation: self.entries[place as usize].generation }
     }
 
     /// A tag for an ask.
-    pub(super) fn next_tag(&mut self) -> u32 {
+    pub(crate) fn next_tag(&mut self) -> u32 {
         self.tags = self.tags.wrapping_add(1);
         self.tags
     }
 
     /// Adds a call that has asked for a session under a tag.
-    pub(super) fn enqueue(&mut self, queued: Queued, tag: u32) -> Key {
+    pub(crate) fn enqueue(&mut self, queued: Queued, tag: u32) -> Key {
         let deadline = queued.deadline;
         let key = self.add(Half::Queued(Box::new(Queued { tag, ..queued })), true);
         self.asks.insert(tag, key.place);
@@ -312,7 +278,7 @@ impl Streams {
     }
 
     /// What a call that was added has become; nothing while it waits.
-    pub(super) fn opened(&mut self, key: Key) -> Option<Result<Form, Status>> {
+    pub(crate) fn opened(&mut self, key: Key) -> Option<Result<Form, Status>> {
         let Some(entry) = self.get(key) else { return Some(Err(gone())) };
         match &entry.half {
             Half::Caller(caller) => Some(Ok(caller.form)),
@@ -322,7 +288,7 @@ impl Streams {
     }
 
     /// A message could not be read: the stream ends with `status` (R13).
-    pub(super) fn refuse(&mut self, key: Key, status: &Status) {
+    pub(crate) fn refuse(&mut self, key: Key, status: &Status) {
         self.malformed += u64::from(status.code() == Code::Internal);
         match self.get(key).map(|entry| &mut entry.half) {
             Some(Half::Caller(_)) => {
@@ -338,7 +304,7 @@ impl Streams {
     }
 
     /// What comes next, if it has come.
-    pub(super) fn next(&mut self, key: Key) -> Option<Event> {
+    pub(crate) fn next(&mut self, key: Key) -> Option<Event> {
         let Some(entry) = self.get(key) else { return Some(Event::End(Err(gone()))) };
         let event = match &mut entry.half {
             Half::Caller(caller) => match caller.stream.poll_event()? {
@@ -365,7 +331,7 @@ impl Streams {
     }
 
     /// Whether another message may be sent; none if that has to be waited for.
-    pub(super) fn room(&mut self, key: Key) -> Option<Result<(), Status>> {
+    pub(crate) fn room(&mut self, key: Key) -> Option<Result<(), Status>> {
         let Some(entry) = self.get(key) else { return Some(Err(gone())) };
         match &mut entry.half {
             Half::Caller(caller) if caller.stream.can_send() => Some(Ok(())),
@@ -380,7 +346,7 @@ impl Streams {
     }
 
     /// Sends a message, for which there was room.
-    pub(super) fn send(&mut self, key: Key, message: Coded<EncodedMessage>) {
+    pub(crate) fn send(&mut self, key: Key, message: Coded<EncodedMessage>) {
         match self.get(key).map(|entry| &mut entry.half) {
             Some(Half::Caller(caller)) => caller.stream.send(message),
             Some(Half::Server(server)) => server.stream.send(message),
@@ -390,7 +356,7 @@ impl Streams {
     }
 
     /// A server's initial metadata.
-    pub(super) fn head(&mut self, key: Key, metadata: Metadata) {
+    pub(crate) fn head(&mut self, key: Key, metadata: Metadata) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.stream.head(metadata);
             self.mark(key.place);
@@ -398,7 +364,7 @@ impl Streams {
     }
 
     /// A server's trailing metadata.
-    pub(super) fn trailers(&mut self, key: Key, metadata: Metadata) {
+    pub(crate) fn trailers(&mut self, key: Key, metadata: Metadata) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.trailers = metadata;
         }
@@ -406,7 +372,7 @@ impl Streams {
 
     /// The application has no more to do with a direction. Who waited for it is given back, to be
     /// dropped when nothing is borrowed, and an ask that is to be withdrawn.
-    pub(super) fn leave(&mut self, key: Key, side: Side) -> (Waiter, Option<u32>) {
+    pub(crate) fn leave(&mut self, key: Key, side: Side) -> (Waiter, Option<u32>) {
         let Some(entry) = self.get(key) else { return (Waiter::Nobody, None) };
         let end = entry.end(side);
         end.is_held = false;
@@ -428,7 +394,7 @@ impl Streams {
 
     /// Ends a call from this side. Gives the ask that is to be withdrawn.
     #[must_use = "an ask that is not withdrawn waits on"]
-    pub(super) fn give_up(&mut self, place: u32, status: Status) -> Option<u32> {
+    pub(crate) fn give_up(&mut self, place: u32, status: Status) -> Option<u32> {
         let entry = &mut self.entries[place as usize];
         match &mut entry.half {
             Half::Caller(caller) => {
@@ -449,7 +415,7 @@ impl Streams {
     }
 
     /// The exchanges under way are not wanted any more: their answers will mean nothing.
-    pub(super) fn cancel_calls(&mut self, place: u32) {
+    pub(crate) fn cancel_calls(&mut self, place: u32) {
         let epoch = self.next_epoch();
         let caller = self.caller(place).expect("only calls have exchanges");
         caller.epoch = epoch;
@@ -458,13 +424,13 @@ impl Streams {
     }
 
     /// What tells answers apart that come to the same place.
-    pub(super) fn next_epoch(&mut self) -> u32 {
+    pub(crate) fn next_epoch(&mut self) -> u32 {
         self.epochs = self.epochs.wrapping_add(1) & (u32::MAX >> 1);
         self.epochs
     }
 
     /// Makes a place free again if nobody refers to it.
-    pub(super) fn free_if_over(&mut self, place: u32) {
+    pub(crate) fn free_if_over(&mut self, place: u32) {
         let entry = &mut self.entries[place as usize];
         let is_over = match &entry.half {
             Half::Free => return,
@@ -482,7 +448,7 @@ impl Streams {
 }
 
 impl Entry {
-    pub(super) fn end(&mut self, side: Side) -> &mut End {
+    pub(crate) fn end(&mut self, side: Side) -> &mut End {
         match side {
             Side::Reader => &mut self.reader,
             Side::Writer => &mut self.writer,
@@ -490,7 +456,10 @@ impl Entry {
     }
 }
 
-/// A loop that has ended.
-pub(super) fn gone() -> Status {
-    Status::unavailable("the loop of the call is gone")
+impl Caller {
+    /// Why no message is taken any more.
+    fn refusal(&self) -> Status {
+        let code = self.code.filter(|code| *code != Code::Ok).unwrap_or(Code::Cancelled);
+        Status::new(code, "the call is over; its other direction tells more")
+    }
 }

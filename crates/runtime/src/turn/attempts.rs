@@ -2,10 +2,8 @@
 //!
 //! How an attempt has ended is for a [`RetryState`] to decide, which asks `petasos_call`'s
 //! [`CallPlan`]. A call that no policy repeats has one only if its request has certainly not run
-//! and is sent again, so answers of such calls are not looked at here. The retry state of a call is
-//! keyed by the call's place. It exists from the first end of an attempt that is not the call's
-//! outcome until the call is over or given up; the place then is `Retried`, and its number means
-//! nothing else.
+//! and is sent again, so answers of such calls are not looked at here. While a
+//! call has a retry state, its place is `Retried`, and the place's number means nothing else.
 //!
 //! A request is not encoded again: its buffer comes back with the completion. Only the attempts
 //! that went before are noted in its tail (`grpc-previous-rpc-attempts`).
@@ -13,122 +11,34 @@
 //! Invariants: the call's deadline is that of all attempts; what may have run is sent again only
 //! if the policy says so (R12), and within the channel's budget.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
-use petasos_call::channel::{Avoid, SessionIndex};
-use petasos_call::policy::{AttemptEnd, CallPlan, Fate, MethodPolicy, Pushback};
-use petasos_call::policy::{RetryBudget, Step, Verdict};
+use petasos_call::channel::SessionIndex;
+use petasos_call::policy::{AttemptEnd, Fate, Step, Verdict};
 use petasos_call::{
-    Code, Failure, HEAD_BYTES, Malformed, MetadataKind, PREVIOUS_ATTEMPTS, RequestHead,
-    ResponseHead, Status, TailWriter, read_tail, split,
+    Code, Failure, HEAD_BYTES, Malformed, MetadataKind, PREVIOUS_ATTEMPTS, RequestHead, Status,
+    TailWriter, read_tail, split,
 };
 use petasos_endpoint::{CallError, Context, SessionId};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
-use petasos_rpc::settings::{ChannelInfo, RetryMode, ServiceDefaults, policy_of};
+use petasos_rpc::settings::RetryMode;
 
-use super::calls::CallHead;
-use super::dispatcher::{Dispatcher, DispatcherParts, Due};
-use super::hedges::Hedge;
-use super::remote::{CallKey, Outcome};
-use super::turn::{Work, failure_of};
-
-/// How an attempt has ended.
-pub(crate) struct Ended {
-    pub(super) outcome: Outcome,
-    /// What failed, if not the application.
-    pub(super) failure: Option<Failure>,
-    pub(super) request: Option<MsgBuf>,
-    /// Where it was.
-    pub(super) session: Option<SessionIndex>,
-}
-
-impl Ended {
-    /// Below the application.
-    pub(crate) fn below(
-        failure: Failure,
-        request: Option<MsgBuf>,
-        session: Option<SessionIndex>,
-    ) -> Ended {
-        Ended { outcome: Err(failure.status()), failure: Some(failure), request, session }
-    }
-
-    /// The status, and what the server wishes.
-    pub(super) fn status(&self) -> (Code, Pushback) {
-        match &self.outcome {
-            Ok(response) => read_status(response).unwrap_or((Code::Internal, Pushback::Unsaid)),
-            Err(status) => (status.code(), Pushback::of(status.metadata())),
-        }
-    }
-}
-
-/// A call that is tried again.
-pub(super) struct RetryState {
-    pub(super) plan: CallPlan,
-    defaults: Option<Arc<ServiceDefaults>>,
-    method: u16,
-    /// Where the attempts were that have ended.
-    pub(super) avoid: Avoid,
-    /// A server has rejected it as overloaded before.
-    overloaded: bool,
-    /// Of a hedged call.
-    pub(super) hedge: Option<Hedge>,
-}
-
-impl RetryState {
-    /// The retry state of a call whose first attempt was sent.
-    pub(super) fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> RetryState {
-        let (defaults, method) = (info.service_defaults(head.service), head.method);
-        let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
-        let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
-        let plan = CallPlan::new(is_idempotent, head.deadline, now);
-        let (avoid, overloaded, hedge) = Default::default();
-        RetryState { plan, defaults, method, avoid, overloaded, hedge }
-    }
-
-    pub(super) fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
-        let (plan, policy) = self.plan();
-        plan.poll(policy, budget, now)
-    }
-
-    pub(super) fn plan(&mut self) -> (&mut CallPlan, &MethodPolicy) {
-        (&mut self.plan, policy_of(self.defaults.as_deref(), self.method))
-    }
-
-    /// R12: what an attempt's end says about the request.
-    pub(super) fn fate(&mut self, failure: Option<Failure>) -> Fate {
-        match failure {
-            None => Fate::Answered,
-            // Once elsewhere, at once; a server that stays overloaded is spared.
-            Some(Failure::Overloaded) if self.overloaded => Fate::Unknown,
-            Some(failure) => {
-                self.overloaded |= failure == Failure::Overloaded;
-                failure.retry().into()
-            }
-        }
-    }
-}
-
-/// The retries of a loop's calls, by their places.
-#[derive(Default)]
-pub(crate) struct RetryStates {
-    pub(super) list: HashMap<u32, Box<RetryState>>,
-    /// Whose attempt is in a place.
-    pub(super) attempts: HashMap<u32, u32>,
-}
+use super::work::{Work, failure_of, with_work};
+use crate::dispatcher::{Dispatcher, DispatcherParts};
+use crate::due::Due;
+use crate::remote::{CallKey, Outcome};
+use crate::retries::{Ended, RetryState};
 
 /// An attempt failed below the application.
 #[cold]
-pub(crate) fn on_failed(
+pub(super) fn on_failed(
     parts: &mut DispatcherParts,
     cx: &Context<Dispatcher>,
     (place, id): (u32, SessionId),
     request: MsgBuf,
     error: CallError,
 ) {
-    work(parts, |work| {
+    with_work(parts, |work| {
         let session = work.session_of(place, id);
         work.call_failed(cx, place, id, error);
         work.on_attempt_end(cx, place, Ended::below(failure_of(error), Some(request), session));
@@ -137,14 +47,14 @@ pub(crate) fn on_failed(
 
 /// An attempt of a call that may be retried was answered.
 #[cold]
-pub(crate) fn on_answered(
+pub(super) fn on_answered(
     parts: &mut DispatcherParts,
     cx: &Context<Dispatcher>,
     (place, id): (u32, SessionId),
     request: MsgBuf,
     outcome: Outcome,
 ) {
-    work(parts, |work| {
+    with_work(parts, |work| {
         let session = work.session_of(place, id);
         let ended = Ended { outcome, failure: None, request: Some(request), session };
         work.on_attempt_end(cx, place, ended);
@@ -153,8 +63,8 @@ pub(crate) fn on_answered(
 
 /// The time has come at which a call is to be sent again, or is late.
 #[cold]
-pub(crate) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call: CallKey) {
-    work(parts, |work| {
+pub(super) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call: CallKey) {
+    with_work(parts, |work| {
         if work.calls.is_unbound(call) {
             let late = Status::deadline_exceeded("no session took the call in time");
             work.calls.failed.push((call.0, late));
@@ -162,12 +72,6 @@ pub(crate) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call
             work.go_on(cx, call.0);
         }
     });
-}
-
-fn work(parts: &mut DispatcherParts, run: impl FnOnce(&mut Work<'_>)) {
-    let local = parts.local;
-    let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-    run(&mut Work { calls, channels, deadlines: &mut parts.deadlines });
 }
 
 impl Work<'_> {
@@ -179,7 +83,7 @@ impl Work<'_> {
     /// Calls that could not be sent: to the retry policy this is an answer, since a channel that
     /// fails would fail a transparent retry as well.
     #[cold]
-    pub(crate) fn on_send_failures(&mut self, cx: &Context<Dispatcher>) {
+    pub(super) fn on_send_failures(&mut self, cx: &Context<Dispatcher>) {
         for (place, status) in core::mem::take(&mut self.calls.failed) {
             if self.calls.retry_mode(place) == RetryMode::Plain {
                 self.calls.over.push((place, Err(status)));
@@ -194,7 +98,7 @@ impl Work<'_> {
     /// An attempt of the call in `place` has ended: that is the call's outcome, or the call is sent
     /// again.
     #[cold]
-    pub(crate) fn on_attempt_end(
+    pub(super) fn on_attempt_end(
         &mut self,
         cx: &Context<Dispatcher>,
         place: u32,
@@ -284,18 +188,6 @@ impl Work<'_> {
         }
         self.calls.over.push((place, ended.outcome));
     }
-}
-
-/// What a response says beside its message.
-fn read_status(response: &[u8]) -> Result<(Code, Pushback), Malformed> {
-    let head = response.first_chunk().ok_or(Malformed::TooShort)?;
-    let head = ResponseHead::parse(*head)?;
-    let (_, tail) = split(response, head.has_tail)?;
-    if head.code == Code::Ok || !head.has_tail {
-        return Ok((head.code, Pushback::Unsaid));
-    }
-    let parts = read_tail(tail, TAIL_BYTES_LIMIT).map_err(|_| Malformed::Tail)?;
-    Ok((head.code, Pushback::of(&parts.trailing)))
 }
 
 /// A request that says how many attempts went before it.

@@ -4,7 +4,7 @@
 //! request, in a place that nobody waits for: how it ends is for the hedged call's retry state. The
 //! first outcome that the policy takes ends the call, and the other attempts are given up (R11).
 //!
-//! Invariant: an attempt's place is in [`RetryStates::attempts`](super::attempts::RetryStates)
+//! Invariant: an attempt's place is in [`RetryStates::attempts`](crate::retries::RetryStates)
 //! exactly while its hedged call is not over, and then in its [`Hedge::attempts`].
 
 use petasos_buf::MsgBuf;
@@ -14,25 +14,17 @@ use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
 use petasos_rpc::settings::RetryMode;
 
-use super::attempts::{Ended, RetryState, with_previous};
-use super::calls::{CallHead, Calls};
-use super::dispatcher::Dispatcher;
-use super::remote::{CallKey, Outcome};
-use super::turn::Work;
-
-/// What a hedged call has beside its plan.
-pub(super) struct Hedge {
-    request: MsgBuf,
-    /// Those under way, in the order in which they began.
-    attempts: Vec<CallKey>,
-    /// What the last attempt that failed has brought.
-    held: Option<Outcome>,
-}
+use super::attempts::with_previous;
+use super::work::Work;
+use crate::calls::Calls;
+use crate::dispatcher::Dispatcher;
+use crate::head::CallHead;
+use crate::retries::{Ended, Hedge, RetryState};
 
 impl Work<'_> {
     /// Begins the attempts of the call in `place`.
     #[cold]
-    pub(crate) fn hedge(&mut self, cx: &Context<Dispatcher>, place: u32, head: &CallHead) {
+    pub(super) fn hedge(&mut self, cx: &Context<Dispatcher>, place: u32, head: &CallHead) {
         let Some(entry) = self.channels.entry(head.channel) else {
             let gone = Status::unavailable("the channel is gone");
             return self.calls.over.push((place, Err(gone)));
@@ -111,7 +103,7 @@ impl Work<'_> {
 
     /// Where the attempts of a call have been, or are: the next one should be elsewhere.
     #[cold]
-    pub(crate) fn avoided(&mut self, channel: u32, place: u32) -> Avoid {
+    pub(super) fn avoided(&mut self, channel: u32, place: u32) -> Avoid {
         let call = self.calls.retries.attempts.get(&place).copied().unwrap_or(place);
         let Some(retry_state) = self.calls.retries.list.get(&call) else { return Avoid::NOTHING };
         let mut avoid = retry_state.avoid;
@@ -122,23 +114,6 @@ impl Work<'_> {
             session.into_iter().for_each(|session| avoid.add(session));
         }
         avoid
-    }
-}
-
-impl Calls {
-    /// Nothing more is tried of the call in a place, which is over or was given up.
-    #[cold]
-    pub(super) fn forget(&mut self, place: u32) {
-        self.retries.attempts.remove(&place);
-        let hedge = self.retries.list.remove(&place).and_then(|retry_state| retry_state.hedge);
-        let Some(Hedge { request, attempts, held }) = hedge else { return };
-        self.give_buffer(request);
-        if let Some(Ok(response)) = held {
-            self.give_buffer(response);
-        }
-        for attempt in attempts {
-            self.give_up(attempt);
-        }
     }
 }
 

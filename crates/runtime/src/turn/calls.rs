@@ -1,9 +1,6 @@
-//! The loop's work in a turn: from the outbox to the endpoint, and from the ready list to futures.
+//! The calls' part of a turn: from the outbox to the endpoint, and what comes of it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::vec::Drain;
-
-use petasos_base::{Time, Wheel};
+use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::balance::Report;
 use petasos_call::channel::{Avoid, CallOptions};
@@ -14,143 +11,22 @@ use petasos_endpoint::{
 use petasos_rpc::recode::unpacked_response;
 use petasos_rpc::settings::RetryMode;
 
-use super::attempts::{self, Ended};
-use super::calls::{CallHead, Calls};
-use super::channels::{Channels, NextStep, Slot, Who};
-use super::dispatcher::{Dispatcher, Due, free, kept};
-use super::local::{Local, Task};
-use super::streams;
+use super::attempts;
+use super::work::Work;
+use crate::buffers::{free, kept};
+use crate::channels::{NextStep, Slot, Who};
+use crate::dispatcher::Dispatcher;
+use crate::due::Due;
+use crate::head::CallHead;
+use crate::retries::Ended;
 
-/// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
-/// several turns otherwise.
-const ROUNDS: u32 = 16;
 /// R6, R7: where heads have what is put in, or looked at, here.
 const TIME_LEFT_AT: usize = 4;
 const CODEC_AT: usize = 1;
 
-/// The work of a turn.
-pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> Time {
-    let local = dispatcher.parts.local;
-    let now = cx.now();
-    local.set_turn(Some(now));
-    if local.shared.has_commands() {
-        local.run_commands();
-    }
-    if dispatcher.parts.deadlines.is_due(now) {
-        dispatcher.expire(cx);
-    }
-    if local.channels.borrow().is_any_opening() {
-        local.channels.borrow_mut().check_opening(cx);
-    }
-    for _ in 0..ROUNDS {
-        local.wake_streams();
-        if !local.ready.borrow().is_empty() {
-            poll_ready(dispatcher, cx);
-        }
-        if local.wants_sending() {
-            send_outbox(dispatcher, cx);
-        }
-        streams::turn(dispatcher, cx);
-        if local.is_at_rest() {
-            break;
-        }
-    }
-    cancel(local, cx);
-    // Commands are also read where handlers end.
-    if local.timers.borrow().has_fresh() {
-        Local::keep_timers(dispatcher, cx);
-    }
-    if local.has_polled() {
-        dispatcher.check_time(now);
-    }
-    let waits = !local.is_at_rest() || local.channels.borrow().needs_endpoint();
-    if waits { now } else { dispatcher.parts.deadlines.next_due() }
-}
-
-impl Local {
-    /// Whether there is something for [`send_outbox`].
-    fn wants_sending(&self) -> bool {
-        let channels = self.channels.borrow();
-        !self.calls.borrow().is_quiet() || channels.has_work() || !channels.completions.is_empty()
-    }
-
-    /// Whether nothing has been asked for that the turn has not done.
-    fn is_at_rest(&self) -> bool {
-        self.ready.borrow().is_empty()
-            && !self.channels.borrow().has_work()
-            && !self.streams.borrow().has_news()
-    }
-}
-
-fn poll_ready(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
-    let local = dispatcher.parts.local;
-    let mut ready = core::mem::take(&mut dispatcher.parts.polled);
-    core::mem::swap(&mut ready, &mut local.ready.borrow_mut());
-    let mut tasks = ready.drain(..);
-    // What panics is over, and the others are polled all the same. To catch that for each would
-    // cost more than most polls.
-    while catch_unwind(AssertUnwindSafe(|| poll_each(dispatcher, cx, &mut tasks))).is_err() {
-        local.forget_polling();
-    }
-    drop(tasks);
-    dispatcher.parts.polled = ready;
-}
-
-fn poll_each(
-    dispatcher: &mut Dispatcher,
-    cx: &mut Context<Dispatcher>,
-    tasks: &mut Drain<'_, Task>,
-) {
-    let local = dispatcher.parts.local;
-    for task in tasks {
-        match task.kind {
-            Task::SPAWNED => local.poll_spawned(task.slot),
-            kind => {
-                let Some(method) = dispatcher.methods.get_mut(kind as usize) else {
-                    dispatcher.check_watches();
-                    continue;
-                };
-                method.poll(&mut dispatcher.parts, cx, task.slot);
-            }
-        }
-    }
-}
-
-/// Starts what is in the outbox, and does what follows for channels.
-fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
-    let local = dispatcher.parts.local;
-    let is_any_over = {
-        let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-        let mut work = Work { calls, channels, deadlines: &mut dispatcher.parts.deadlines };
-        loop {
-            work.send_all(cx, &mut dispatcher.parts.sent);
-            if work.channels.has_work() {
-                work.settle(cx);
-            }
-            if !work.calls.failed.is_empty() {
-                work.on_send_failures(cx);
-            }
-            if work.calls.outbox.is_empty() {
-                break;
-            }
-        }
-        work.calls.is_any_over() || !work.channels.completions.is_empty()
-    };
-    if is_any_over {
-        local.finish_failed();
-    }
-}
-
-/// What starting calls needs of the loop. No code of the application's runs while it is held.
-pub(crate) struct Work<'a> {
-    pub(crate) calls: &'a mut Calls,
-    pub(crate) channels: &'a mut Channels,
-    pub(crate) deadlines: &'a mut Wheel<Due>,
-}
-
 impl Work<'_> {
     #[inline]
-    fn send_all(&mut self, cx: &mut Context<Dispatcher>, spare: &mut Vec<u32>) {
+    pub(super) fn send_all(&mut self, cx: &mut Context<Dispatcher>, spare: &mut Vec<u32>) {
         let mut outbox = core::mem::take(spare);
         core::mem::swap(&mut outbox, &mut self.calls.outbox);
         for place in outbox.drain(..) {
@@ -310,7 +186,7 @@ impl Work<'_> {
 
     /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
     #[cold]
-    pub(crate) fn go(
+    pub(super) fn go(
         &mut self,
         cx: &mut Context<Dispatcher>,
         (channel, number): (u32, u32),
@@ -334,7 +210,7 @@ impl Work<'_> {
 
     /// Somebody who has waited goes nowhere.
     #[cold]
-    pub(crate) fn fail(&mut self, who: Who, status: Status) {
+    pub(super) fn fail(&mut self, who: Who, status: Status) {
         match who {
             Who::Call(at) if self.calls.is_waiting(at) => self.calls.failed.push((at.0, status)),
             Who::Call(_) => {}
@@ -344,7 +220,7 @@ impl Work<'_> {
 
     /// Somebody whose session is gone asks for another.
     #[cold]
-    pub(crate) fn start_anew(&mut self, who: Who) {
+    pub(super) fn start_anew(&mut self, who: Who) {
         match who {
             Who::Call(at) if self.calls.is_waiting(at) => self.calls.start_anew(at.0),
             Who::Call(_) => {}
@@ -444,7 +320,7 @@ fn report_of(response: &[u8], since: Time, now: Time) -> Option<Report> {
 impl Work<'_> {
     /// What a call's failure means for its session.
     #[cold]
-    pub(crate) fn call_failed(
+    pub(super) fn call_failed(
         &mut self,
         cx: &Context<Dispatcher>,
         place: u32,
@@ -460,31 +336,5 @@ impl Work<'_> {
             _ => {}
         }
         self.channels.ended(channel, number, id, cx.now(), || None);
-    }
-}
-
-/// R12: what failed below.
-pub(crate) fn failure_of(error: CallError) -> Failure {
-    match error {
-        CallError::Timeout => Failure::Timeout,
-        CallError::Cancelled => Failure::Cancelled,
-        CallError::PeerFailed | CallError::SessionClosed => Failure::Lost,
-        CallError::NotSent => Failure::NotConnected,
-        CallError::UnknownMethod => Failure::UnknownMethod,
-        CallError::RequestTooLarge => Failure::RequestTooLarge,
-        CallError::ResponseTooLarge => Failure::ResponseTooLarge,
-        CallError::Overloaded => Failure::Overloaded,
-        CallError::Draining => Failure::Draining,
-        CallError::HandlerFailed => Failure::HandlerFailed,
-        CallError::OutOfMemory => Failure::OutOfMemory,
-        _ => Failure::Declined,
-    }
-}
-
-/// R11: cancels calls whose futures are gone.
-fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
-    loop {
-        let Some(call) = local.calls.borrow_mut().cancels.pop() else { return };
-        cx.cancel(call);
     }
 }

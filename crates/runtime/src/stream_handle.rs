@@ -1,6 +1,6 @@
 //! What futures hold of streams.
 
-use core::task::{Context, Poll, Waker, ready};
+use core::task::{Context, Poll, ready};
 use std::sync::Arc;
 
 use petasos_base::Time;
@@ -10,15 +10,20 @@ use petasos_rpc::codec::{Encoded, First, Incoming};
 use petasos_rpc::request::CallParts;
 use petasos_rpc::settings::CallSettings;
 
-use super::encoded;
-use super::remote::{Call, RemoteStream};
-use super::table::{Event, Form, Key, Queued, Side};
-use crate::ChannelShared;
-use crate::local::{Local, current_with};
-use crate::shared::Command;
+use super::handle::ChannelShared;
+use super::local::{Local, current_with};
+use super::registry;
+use super::shared::Command;
+use super::streams::{Call, Event, Form, Key, Queued, RemoteStream, Side, decoded, outgoing};
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
+
+/// Asks a loop to look at a mailbox. If the loop is gone, the command is declined, which ends the
+/// mailbox.
+fn post(loop_id: u32, remote: Arc<RemoteStream>) {
+    registry::send(loop_id, Command::Stream(remote));
+}
 
 /// One direction of a stream. Dropping it leaves the direction: a call whose reader leaves before
 /// its end is given up, one whose writer leaves is closed.
@@ -54,7 +59,7 @@ enum Access<'a> {
 }
 
 impl StreamHandle {
-    pub(super) fn new(local: &Local, key: Key, side: Side, form: Form) -> StreamHandle {
+    pub(crate) fn new(local: &Local, key: Key, side: Side, form: Form) -> StreamHandle {
         StreamHandle {
             loop_id: local.shared.loop_id,
             at: At::Table(key),
@@ -68,7 +73,9 @@ impl StreamHandle {
         if let At::Table(key) = self.at {
             match current_with(self.loop_id) {
                 Some(local) => return Access::Local(local, key),
-                None => self.at = At::Remote(RemoteStream::attach(self.loop_id, key, self.side)),
+                None => {
+                    self.at = At::Remote(RemoteStream::attach(self.loop_id, post, key, self.side))
+                }
             }
         }
         match &self.at {
@@ -99,7 +106,7 @@ impl StreamHandle {
             Event::End(end) => end.map(Incoming::End),
             Event::Message(message) => {
                 self.codecs.was_used = message.codec != Codec::IDENTITY;
-                let decoded = encoded::decoded(message, self.form.unpacked_bytes_max);
+                let decoded = decoded(message, self.form.unpacked_bytes_max);
                 decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
             }
         })
@@ -161,7 +168,7 @@ impl StreamHandle {
             return Err(Status::resource_exhausted(text));
         }
         let codec = if self.codecs.is_off { Codec::IDENTITY } else { self.form.codec };
-        let message = encoded::outgoing(encoded, codec);
+        let message = outgoing(encoded, codec);
         match self.access() {
             Access::Remote(remote) => remote.send(message),
             Access::Local(local, key) => {
@@ -203,7 +210,7 @@ impl Drop for StreamHandle {
                 Some(local) => local.leave_stream(*key, self.side),
                 None => {
                     let (key, side) = (*key, self.side);
-                    crate::send(self.loop_id, Command::LeaveStream { key, side });
+                    registry::send(self.loop_id, Command::LeaveStream { key, side });
                 }
             },
         }
@@ -240,7 +247,7 @@ impl Opened {
             None => {
                 let call =
                     Call { channel, method, metadata, trace, timeout, wait_for_ready, codec };
-                RemoteStream::open(shared, call).map(At::Remote)
+                RemoteStream::open(loop_id, post, shared.thread.clone(), call).map(At::Remote)
             }
         };
         let port = |(at, side)| StreamHandle {
@@ -279,30 +286,6 @@ impl Opened {
                 };
                 Poll::Ready(opened)
             }
-        }
-    }
-}
-
-impl Local {
-    /// Has whoever polls with `waker` woken when there is something new for a direction.
-    fn wait_for_stream(&self, key: Key, side: Side, waker: &Waker) {
-        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
-        let waiter = self.waiter(waker);
-        let earlier = self.streams.borrow_mut().wait(key, side, waiter);
-        drop(earlier);
-    }
-
-    /// Wakes those for whom something has come.
-    pub(crate) fn wake_streams(&self) {
-        loop {
-            let remote = self.streams.borrow_mut().pumped.pop();
-            let Some(remote) = remote else { break };
-            self.pump_stream(&remote);
-        }
-        loop {
-            let waiter = self.streams.borrow_mut().woken.pop();
-            let Some(waiter) = waiter else { return };
-            self.wake(waiter);
         }
     }
 }

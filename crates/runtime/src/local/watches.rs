@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use petasos_rpc::cancelled::CancelState;
 
-use super::dispatcher::Dispatcher;
-use super::local::{Local, Task};
+use super::Local;
+use crate::task::Task;
 
 #[derive(Default)]
 pub(crate) struct Watches {
@@ -44,6 +44,11 @@ impl Local {
         Some(over)
     }
 
+    /// Those that were asked for since this was last asked.
+    pub(crate) fn take_fresh_watches(&self) -> Vec<Task> {
+        core::mem::take(&mut self.watches.borrow_mut().fresh)
+    }
+
     /// The handler of a task is over.
     #[inline]
     pub fn unwatch(&self, task: Task) {
@@ -64,19 +69,5 @@ impl Local {
     pub(crate) fn unwatch_all(&self) {
         let overs = core::mem::take(&mut self.watches.borrow_mut().overs);
         overs.values().for_each(|over| over.end());
-    }
-}
-
-impl Dispatcher {
-    /// Tells those whose handlers are over already.
-    #[cold]
-    pub(crate) fn check_watches(&self) {
-        let local = self.parts.local;
-        let fresh = core::mem::take(&mut local.watches.borrow_mut().fresh);
-        for task in fresh {
-            if !self.methods[task.kind as usize].is_waiting(task.slot) {
-                local.unwatch(task);
-            }
-        }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 
-use super::local::{Local, Task};
-use super::shared::TaskWaker;
+use super::{Local, TaskWaker};
+use crate::task::Task;
 
 type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 

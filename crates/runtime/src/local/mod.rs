@@ -1,5 +1,11 @@
 //! What futures in the loop's thread touch: the table of calls, the outbox, the ready list.
 
+mod streams;
+mod task_waker;
+mod tasks;
+mod timers;
+mod watches;
+
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
 use core::time::Duration;
@@ -12,15 +18,19 @@ use std::sync::Arc;
 use petasos_rpc::cancelled::CancelState;
 use petasos_rpc::current::{self, LoopContext};
 
-pub(crate) use super::calls::Waiter;
-use super::calls::{CallHead, Calls, NewCall};
+use super::calls::{Calls, Waiter};
 use super::channels::Channels;
+use super::head::{CallHead, NewCall};
 use super::remote::{CallKey, Outcome, RemoteCompletion};
 use super::shared::{Command, RemoteCall, Shared, loop_gone};
 use super::streams::Streams;
-use super::tasks::Tasks;
-use super::timers::Timers;
-use super::watches::Watches;
+use super::task::Task;
+pub use task_waker::TaskWaker;
+pub use tasks::JoinHandle;
+use tasks::Tasks;
+pub(crate) use tasks::joinable;
+use timers::Timers;
+use watches::Watches;
 
 thread_local! {
     static CURRENT: Cell<Option<&'static Local>> = const { Cell::new(None) };
@@ -38,28 +48,6 @@ pub fn current_with(loop_id: u32) -> Option<&'static Local> {
     current().filter(|local| local.loop_id == loop_id)
 }
 
-/// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Task {
-    /// The method's index in the loop, or one of the constants.
-    pub kind: u32,
-    /// The slot among those of its kind.
-    pub slot: u32,
-}
-
-impl Task {
-    pub(crate) const SPAWNED: u32 = u32::MAX;
-    pub(crate) const MAIN: Task = Task { kind: u32::MAX - 1, slot: 0 };
-    const NONE: Task = Task { kind: u32::MAX - 2, slot: 0 };
-    /// Looks at what handlers have asked for.
-    pub(crate) const WATCHES: Task = Task { kind: u32::MAX - 3, slot: 0 };
-
-    /// Whether this is the task of a method's handler.
-    pub(crate) fn is_handler(self) -> bool {
-        self.kind < Task::WATCHES.kind
-    }
-}
-
 /// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
 pub struct Local {
     /// The loop's number.
@@ -73,7 +61,7 @@ pub struct Local {
     /// Its streams.
     pub streams: RefCell<Streams>,
     pub(crate) watches: RefCell<Watches>,
-    pub(super) timers: RefCell<Timers>,
+    pub(crate) timers: RefCell<Timers>,
     pub(crate) ready: RefCell<Vec<Task>>,
     /// What is being polled, and the data of its waker: an awaited call knows its task by it.
     polling: Cell<(Task, *const ())>,
@@ -348,7 +336,7 @@ impl Local {
                 Command::Wake(task) => self.ready.borrow_mut().push(task),
                 Command::GiveUp(at) => self.give_up(at),
                 Command::LeaveStream { key, side } => self.leave_stream(key, side),
-                Command::Stream(remote) => self.read_stream_letter(&remote),
+                Command::Stream(remote) => self.read_mailbox(&remote),
                 Command::Begin(call) => self.begin_remote(*call),
                 Command::Move { at, remote } => self.move_to_remote(at, remote),
                 Command::Timer { timeout, remote } => self.add_timer(timeout, &remote),

@@ -4,33 +4,21 @@ use core::time::Duration;
 
 use petasos_call::stream::{
     Arrival, CallerSegment, Open, SegmentError, ServerEvent, ServerSegment, ServerStream,
-    SessionStreams,
 };
-use petasos_call::{Code, Codec, Metadata, Status};
+use petasos_call::{Codec, Metadata, Status};
 use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
 use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
-use super::encoded::{EncodedMessage, Keeper, extent};
-use super::handle::StreamHandle;
-use super::table::{Form, Half, Key, Served, Server, Side, Streams};
-use crate::dispatcher::{Dispatcher, DispatcherParts, Due, WAITING_MAX, respond_in};
+use crate::buffers::respond_in;
+use crate::dispatcher::{Dispatcher, DispatcherParts, Handling, WAITING_MAX};
+use crate::due::Due;
+use crate::stream_handle::StreamHandle;
+use crate::streams::{EncodedMessage, Form, Half, Keeper, Key, Server, Side, Streams, extent};
 
 /// Answers of so many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;
 /// How often streams are looked at whose sessions may be gone.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// What a handler starts with.
-pub struct Handling {
-    /// The stream's place in the table.
-    pub key: Key,
-    /// What the handler reads.
-    pub requests: StreamHandle,
-    /// What it writes.
-    pub responses: StreamHandle,
-    /// What goes with the call.
-    pub beside: CallParts,
-}
 
 /// The endpoint's handler of methods with streams.
 pub(crate) fn dispatch(
@@ -58,7 +46,7 @@ fn arrive(
     let session = handle.key().session();
     let parsed = parsed(cx, payload);
     let streams = &mut *local.streams.borrow_mut();
-    let known = streams.served(cx, session)?;
+    let known = streams.served(session, || slots_of(cx, session))?;
     let arrival = match &parsed {
         Ok(segment) => known.classify(segment),
         Err(error) => known.classify_malformed(error),
@@ -106,6 +94,11 @@ fn parsed(
     segment
 }
 
+/// How many calls a session that is served carries.
+fn slots_of(cx: &Context<Dispatcher>, session: (u32, u32)) -> Option<u32> {
+    cx.served_params(session).map(|params| params.slots)
+}
+
 /// Why no stream may begin.
 fn refusal(
     parts: &DispatcherParts,
@@ -147,7 +140,7 @@ fn add(
         over: None,
     }));
     let Key { place, .. } = streams.add(half, false);
-    if let Some(known) = streams.served(cx, session) {
+    if let Some(known) = streams.served(session, || slots_of(cx, session)) {
         known.insert(number, place);
     }
     if !core::mem::replace(&mut streams.is_swept, true) {
@@ -264,7 +257,7 @@ fn write(
 }
 
 /// R11: an exchange that is held is not wanted any more. Says whether it was one of a stream.
-pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
+pub(super) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
     let (index, generation) = key.session();
     let found = {
         let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
@@ -289,7 +282,7 @@ pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>,
 
 /// Ends the streams of sessions that are gone: those that held nothing were not told.
 #[cold]
-pub(crate) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let mut lost;
     {
         let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
@@ -319,122 +312,10 @@ pub(crate) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
 
 /// The loop ends: so do the handlers that still run. How many there were.
 #[cold]
-pub(crate) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
+pub(super) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
     let running = dispatcher.parts.local.streams.borrow_mut().running();
     for (kind, slot) in &running {
         dispatcher.methods[*kind as usize].cut_off(&mut dispatcher.parts, cx, *slot);
     }
-    super::turn(dispatcher, cx);
     running.len()
-}
-
-impl Streams {
-    /// Whether no stream is served.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.handlers == 0
-    }
-
-    /// The session of a handler's half.
-    fn session_of(&mut self, place: u32) -> Option<(u32, u32)> {
-        self.server(place).map(|server| server.session)
-    }
-
-    /// The handlers that run: methods and slots.
-    fn running(&mut self) -> Vec<(u32, u32)> {
-        let slot = |half: &Half| match half {
-            Half::Server(server) => server.slot.map(|slot| (server.kind, slot)),
-            _ => None,
-        };
-        self.halves().filter_map(slot).collect()
-    }
-
-    /// What is known of a session that is served; nothing if it is gone.
-    fn served(
-        &mut self,
-        cx: &Context<Dispatcher>,
-        (index, generation): (u32, u32),
-    ) -> Option<&mut SessionStreams<u32>> {
-        let at = index as usize;
-        if self.served.len() <= at {
-            self.served.resize_with(at + 1, || None);
-        }
-        let is_known = self.served[at].as_ref().is_some_and(|s| s.generation == generation);
-        if !is_known {
-            let slots = cx.served_params((index, generation))?.slots;
-            let streams = SessionStreams::new(slots);
-            let earlier = self.served[at].replace(Served { generation, streams });
-            // Of an earlier session in its place; their handlers end with the next sweep.
-            let lost =
-                earlier.into_iter().flat_map(|served| served.streams.keys().collect::<Vec<_>>());
-            self.orphans.extend(lost);
-        }
-        self.served[at].as_mut().map(|served| &mut served.streams)
-    }
-
-    /// The handler of a stream waits in this slot.
-    pub fn handler_waits(&mut self, key: Key, slot: u32) {
-        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
-            server.slot = Some(slot);
-        }
-    }
-
-    /// The handler of a stream is done. The end comes behind all that it has sent.
-    pub fn handler_ended(&mut self, key: Key, result: Result<(), Status>) {
-        let Some(entry) = self.get(key) else { return };
-        let Half::Server(server) = &mut entry.half else { return };
-        if entry.writer.remote.as_ref().is_some_and(|remote| remote.handler_ended()) {
-            (server.slot, server.ending) = (None, Some(result));
-            return;
-        }
-        self.end_after_handler(key, result);
-    }
-
-    /// A handler's mailbox has nothing that is still to be sent.
-    pub(super) fn sent_all(&mut self, key: Key) {
-        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half)
-            && let Some(result) = server.ending.take()
-        {
-            self.end_after_handler(key, result);
-        }
-    }
-
-    fn end_after_handler(&mut self, key: Key, result: Result<(), Status>) {
-        let server = self.server(key.place).expect("it was just looked at");
-        let trailers = core::mem::take(&mut server.trailers);
-        let status = match result {
-            Ok(()) => Status::ok().with_metadata(trailers),
-            Err(status) => failure(status, &trailers),
-        };
-        server.stream.end(status);
-        self.handler_left(key, Status::cancelled("the handler has ended"));
-    }
-
-    /// R19: the handler of a stream was dropped, with this status for the caller.
-    pub fn handler_dropped(&mut self, key: Key, status: Status) {
-        let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) else { return };
-        server.stream.abort(status.clone());
-        self.handler_left(key, status);
-    }
-
-    fn handler_left(&mut self, key: Key, over: Status) {
-        let server = self.server(key.place).expect("it was just looked at");
-        server.slot = None;
-        server.over.get_or_insert(over);
-        self.mark(key.place);
-        self.wake_later(key.place);
-        self.free_if_over(key.place);
-    }
-}
-
-/// What a handler failed with. OK is its mistake, and must not look like success.
-fn failure(status: Status, trailers: &Metadata) -> Status {
-    let mut status = match status.code() {
-        Code::Ok => Status::unknown("the handler failed with OK"),
-        _ => status,
-    };
-    for (key, value) in trailers.iter() {
-        // They were accepted before.
-        let _ = status.metadata_mut().append_bytes(key.as_bytes(), value);
-    }
-    status
 }

@@ -2,19 +2,18 @@
 
 use petasos_base::Time;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
-use petasos_call::{Answer, Code, Codec, Failure, Status, TailError};
+use petasos_call::{Answer, Codec, Failure, Status, TailError};
 use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
 };
 use petasos_message::{buffer, recycle};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 
-use super::encoded::{EncodedMessage, Keeper, extent};
-use super::table::{Caller, Form, Half, Key, Queued, Streams};
+use super::work::failure_of;
 use crate::channels::Granted;
 use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::local::Local;
-use crate::turn::failure_of;
+use crate::streams::{Caller, EncodedMessage, Form, Half, Keeper, Key, Queued, Streams, extent};
 
 /// R19: cancels exchanges that nobody wants.
 pub(super) fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
@@ -184,7 +183,7 @@ fn fail(local: &Local, streams: &mut Streams, place: u32, status: Status, sessio
 }
 
 /// R10: a call's time is up.
-pub(crate) fn expire(local: &Local, key: Key) {
+pub(super) fn expire(local: &Local, key: Key) {
     let streams = &mut *local.streams.borrow_mut();
     let Some(entry) = streams.get(key) else { return };
     let is_open = match &entry.half {
@@ -221,13 +220,5 @@ impl Streams {
             local.channels.borrow_mut().give_back(lease, local.now());
         }
         self.free_if_over(place);
-    }
-}
-
-impl Caller {
-    /// Why no message is taken any more.
-    pub(super) fn refusal(&self) -> Status {
-        let code = self.code.filter(|code| *code != Code::Ok).unwrap_or(Code::Cancelled);
-        Status::new(code, "the call is over; its other direction tells more")
     }
 }

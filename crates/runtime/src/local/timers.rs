@@ -10,14 +10,12 @@ use core::task::Poll;
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_endpoint::Context;
+use petasos_call::Failure;
 use petasos_rpc::timer::{Timekeeper, Timer};
 
-use super::dispatcher::{Dispatcher, Due};
-use super::local::Local;
-use super::remote::RemoteCompletion;
-use super::shared::{Command, Shared, loop_gone};
-use petasos_call::Failure;
+use super::Local;
+use crate::remote::RemoteCompletion;
+use crate::shared::{Command, Shared, loop_gone};
 
 /// The timers of a loop.
 #[derive(Default)]
@@ -44,8 +42,13 @@ impl Timekeeper for Shared {
 impl Timers {
     /// Whether there are times that are not kept yet.
     #[inline]
-    pub(super) fn has_fresh(&self) -> bool {
+    pub(crate) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
+    }
+
+    /// Those whose times are not kept yet.
+    pub(crate) fn take_fresh(&mut self) -> Vec<(u32, Time)> {
+        core::mem::take(&mut self.fresh)
     }
 
     fn add(&mut self, at: Time, remote: &Arc<RemoteCompletion>) {
@@ -66,21 +69,12 @@ impl Timers {
 
 impl Local {
     /// Somebody waits for a time.
-    pub(super) fn add_timer(&self, timeout: Duration, remote: &Arc<RemoteCompletion>) {
+    pub(crate) fn add_timer(&self, timeout: Duration, remote: &Arc<RemoteCompletion>) {
         self.timers.borrow_mut().add(self.now() + timeout, remote);
     }
 
-    /// Keeps the times of timers that are new.
-    #[cold]
-    pub(super) fn keep_timers(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
-        let timers = &mut *dispatcher.parts.local.timers.borrow_mut();
-        for (number, at) in timers.fresh.drain(..) {
-            dispatcher.parts.deadlines.insert(cx.now(), at, Due::Timer { number, at });
-        }
-    }
-
     /// A timer's time has come.
-    pub(super) fn timer_is_due(&self, number: u32) {
+    pub(crate) fn timer_is_due(&self, number: u32) {
         let remote = {
             let timers = &mut *self.timers.borrow_mut();
             timers.free.push(number);
@@ -92,7 +86,7 @@ impl Local {
     }
 
     /// The loop has ended.
-    pub(super) fn end_timers(&self) {
+    pub(crate) fn end_timers(&self) {
         let list = core::mem::take(&mut self.timers.borrow_mut().list);
         for remote in list.into_iter().flatten().filter_map(|remote| remote.upgrade()) {
             remote.finish(Err(loop_gone()));

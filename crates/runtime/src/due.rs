@@ -1,0 +1,50 @@
+//! What a loop does when a time has come.
+
+use petasos_base::Time;
+
+use super::remote::CallKey;
+use super::streams::Key;
+use super::task::Task;
+
+/// What is over at some time.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the fields' names say it")]
+pub enum Due {
+    Handler {
+        task: Task,
+        generation: u32,
+        at: Time,
+    },
+    /// A call that waits for a bind, or to be sent again.
+    Call {
+        call: CallKey,
+        at: Time,
+    },
+    Channel {
+        channel: u32,
+        at: Time,
+    },
+    Stream {
+        key: Key,
+        at: Time,
+    },
+    /// Streams of sessions that are gone.
+    Sweep {
+        at: Time,
+    },
+    /// Somebody waits for this time.
+    Timer {
+        number: u32,
+        at: Time,
+    },
+}
+
+impl Due {
+    /// When it is due.
+    pub(crate) fn at(self) -> Time {
+        match self {
+            Due::Handler { at, .. } | Due::Call { at, .. } | Due::Channel { at, .. } => at,
+            Due::Stream { at, .. } | Due::Sweep { at } | Due::Timer { at, .. } => at,
+        }
+    }
+}

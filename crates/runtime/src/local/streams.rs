@@ -1,0 +1,108 @@
+//! What futures and other threads do to the streams of a loop.
+
+use core::task::Waker;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::channel::{Avoid, CallOptions};
+
+use super::Local;
+use crate::streams::{Ask, Call, Key, Queued, RemoteStream, Side};
+
+impl Local {
+    /// Begins a call, which waits for its session.
+    pub(crate) fn begin_stream(
+        &self,
+        channel: u32,
+        method: (u32, u16),
+        mut queued: Queued,
+        wait_for_ready: bool,
+    ) -> Key {
+        let options =
+            CallOptions { wait_for_ready, deadline: queued.deadline, avoid: Avoid::NOTHING };
+        let tag = self.streams.borrow_mut().next_tag();
+        let mut channels = self.channels.borrow_mut();
+        queued.ask = channels.ask_for_stream(channel, method, options, tag, self.now());
+        drop(channels);
+        let key = self.streams.borrow_mut().enqueue(queued, tag);
+        self.kick();
+        key
+    }
+
+    /// The application has no more to do with a direction.
+    pub(crate) fn leave_stream(&self, key: Key, side: Side) {
+        let (earlier, ask) = self.streams.borrow_mut().leave(key, side);
+        drop(earlier);
+        if let Some(ask) = ask {
+            self.channels.borrow_mut().withdraw(ask);
+        }
+        self.kick();
+    }
+
+    /// Has whoever polls with `waker` woken when there is something new for a direction.
+    pub(crate) fn wait_for_stream(&self, key: Key, side: Side, waker: &Waker) {
+        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
+        let waiter = self.waiter(waker);
+        let earlier = self.streams.borrow_mut().wait(key, side, waiter);
+        drop(earlier);
+    }
+
+    /// Wakes those for whom something has come.
+    pub(crate) fn wake_streams(&self) {
+        loop {
+            let remote = self.streams.borrow_mut().pumped.pop();
+            let Some(remote) = remote else { break };
+            self.pump_stream(&remote);
+        }
+        loop {
+            let waiter = self.streams.borrow_mut().woken.pop();
+            let Some(waiter) = waiter else { return };
+            self.wake(waiter);
+        }
+    }
+
+    /// A mailbox has something for the loop.
+    pub(crate) fn read_mailbox(&self, remote: &Arc<RemoteStream>) {
+        match remote.take_ask() {
+            Some(Ask::Attach(key, side)) => {
+                remote.attached(key, side);
+                self.streams.borrow_mut().attach(key, side, remote.clone());
+            }
+            Some(Ask::Open(call, writer)) => {
+                let key = self.begin_call(call);
+                for (remote, side) in [(remote, Side::Reader), (&writer, Side::Writer)] {
+                    self.streams.borrow_mut().attach(key, side, remote.clone());
+                    remote.attached(key, side);
+                }
+                self.pump_stream(&writer);
+            }
+            None => {}
+        }
+        self.pump_stream(remote);
+    }
+
+    fn begin_call(&self, call: Call) -> Key {
+        let Call { channel, method, metadata, trace, timeout, wait_for_ready, codec } = call;
+        let deadline = timeout.map_or(Time::NEVER, |left| self.now() + left);
+        let queued = Queued::new(metadata, trace, deadline, codec);
+        self.begin_stream(channel, method, queued, wait_for_ready)
+    }
+
+    /// Moves messages between a mailbox and its half, and wakes who waits for them.
+    fn pump_stream(&self, remote: &Arc<RemoteStream>) {
+        // A writer whose reader has not been read yet: the command comes.
+        let Some(pumped) = remote.pump(&mut self.streams.borrow_mut()) else { return };
+        if let Some((key, side)) = pumped.leaves {
+            self.leave_stream(key, side);
+        }
+        if let Some(waker) = pumped.waker {
+            waker.wake();
+        }
+    }
+
+    /// The loop has ended: so have the streams that are used elsewhere.
+    pub(crate) fn end_streams(&self) {
+        let all = self.streams.borrow_mut().take_remotes();
+        all.iter().for_each(|remote| remote.end());
+    }
+}

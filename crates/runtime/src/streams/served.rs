@@ -1,0 +1,118 @@
+//! What the table of streams knows of those that are served.
+
+use petasos_call::stream::SessionStreams;
+use petasos_call::{Code, Metadata, Status};
+
+use super::parts::Key;
+use super::table::{Half, Served, Streams};
+
+impl Streams {
+    /// Whether no stream is served.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.handlers == 0
+    }
+
+    /// The session of a handler's half.
+    pub(crate) fn session_of(&mut self, place: u32) -> Option<(u32, u32)> {
+        self.server(place).map(|server| server.session)
+    }
+
+    /// The handlers that run: methods and slots.
+    pub(crate) fn running(&mut self) -> Vec<(u32, u32)> {
+        let slot = |half: &Half| match half {
+            Half::Server(server) => server.slot.map(|slot| (server.kind, slot)),
+            _ => None,
+        };
+        self.halves().filter_map(slot).collect()
+    }
+
+    /// What is known of a session that is served; `slots` is asked if that is nothing yet, and says
+    /// how many calls the session carries. Nothing if it is gone.
+    pub(crate) fn served(
+        &mut self,
+        (index, generation): (u32, u32),
+        slots: impl FnOnce() -> Option<u32>,
+    ) -> Option<&mut SessionStreams<u32>> {
+        let at = index as usize;
+        if self.served.len() <= at {
+            self.served.resize_with(at + 1, || None);
+        }
+        let is_known = self.served[at].as_ref().is_some_and(|s| s.generation == generation);
+        if !is_known {
+            let streams = SessionStreams::new(slots()?);
+            let earlier = self.served[at].replace(Served { generation, streams });
+            // Of an earlier session in its place; their handlers end with the next sweep.
+            let lost =
+                earlier.into_iter().flat_map(|served| served.streams.keys().collect::<Vec<_>>());
+            self.orphans.extend(lost);
+        }
+        self.served[at].as_mut().map(|served| &mut served.streams)
+    }
+
+    /// The handler of a stream waits in this slot.
+    pub fn handler_waits(&mut self, key: Key, slot: u32) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
+            server.slot = Some(slot);
+        }
+    }
+
+    /// The handler of a stream is done. The end comes behind all that it has sent.
+    pub fn handler_ended(&mut self, key: Key, result: Result<(), Status>) {
+        let Some(entry) = self.get(key) else { return };
+        let Half::Server(server) = &mut entry.half else { return };
+        if entry.writer.remote.as_ref().is_some_and(|remote| remote.handler_ended()) {
+            (server.slot, server.ending) = (None, Some(result));
+            return;
+        }
+        self.end_after_handler(key, result);
+    }
+
+    /// A handler's mailbox has nothing that is still to be sent.
+    pub(crate) fn sent_all(&mut self, key: Key) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half)
+            && let Some(result) = server.ending.take()
+        {
+            self.end_after_handler(key, result);
+        }
+    }
+
+    fn end_after_handler(&mut self, key: Key, result: Result<(), Status>) {
+        let server = self.server(key.place).expect("it was just looked at");
+        let trailers = core::mem::take(&mut server.trailers);
+        let status = match result {
+            Ok(()) => Status::ok().with_metadata(trailers),
+            Err(status) => failure(status, &trailers),
+        };
+        server.stream.end(status);
+        self.handler_left(key, Status::cancelled("the handler has ended"));
+    }
+
+    /// R19: the handler of a stream was dropped, with this status for the caller.
+    pub fn handler_dropped(&mut self, key: Key, status: Status) {
+        let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) else { return };
+        server.stream.abort(status.clone());
+        self.handler_left(key, status);
+    }
+
+    fn handler_left(&mut self, key: Key, over: Status) {
+        let server = self.server(key.place).expect("it was just looked at");
+        server.slot = None;
+        server.over.get_or_insert(over);
+        self.mark(key.place);
+        self.wake_later(key.place);
+        self.free_if_over(key.place);
+    }
+}
+
+/// What a handler failed with. OK is its mistake, and must not look like success.
+fn failure(status: Status, trailers: &Metadata) -> Status {
+    let mut status = match status.code() {
+        Code::Ok => Status::unknown("the handler failed with OK"),
+        _ => status,
+    };
+    for (key, value) in trailers.iter() {
+        // They were accepted before.
+        let _ = status.metadata_mut().append_bytes(key.as_bytes(), value);
+    }
+    status
+}

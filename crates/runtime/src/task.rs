@@ -1,0 +1,23 @@
+//! The numbers of what a loop polls.
+
+/// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// The method's index in the loop, or one of the constants.
+    pub kind: u32,
+    /// The slot among those of its kind.
+    pub slot: u32,
+}
+
+impl Task {
+    pub(crate) const SPAWNED: u32 = u32::MAX;
+    pub(crate) const MAIN: Task = Task { kind: u32::MAX - 1, slot: 0 };
+    pub(crate) const NONE: Task = Task { kind: u32::MAX - 2, slot: 0 };
+    /// Looks at what handlers have asked for.
+    pub(crate) const WATCHES: Task = Task { kind: u32::MAX - 3, slot: 0 };
+
+    /// Whether this is the task of a method's handler.
+    pub(crate) fn is_handler(self) -> bool {
+        self.kind < Task::WATCHES.kind
+    }
+}

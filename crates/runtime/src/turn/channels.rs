@@ -1,0 +1,147 @@
+//! The channels' part of a turn: what follows from what has happened to them.
+
+use petasos_base::Time;
+use petasos_call::channel::Action;
+use petasos_endpoint::{Context, SessionId};
+
+use super::work::Work;
+use crate::channels::{Channels, NextStep, Opening, Slot, Who, resolve};
+use crate::dispatcher::Dispatcher;
+use crate::due::Due;
+use crate::lease::Lease;
+
+/// A channel that nobody has is looked at this often, until its calls are over.
+const ORPHAN_NANOS: u64 = 100_000_000;
+
+impl Work<'_> {
+    /// Asks the cores of channels that something has happened to, until nothing follows.
+    pub(crate) fn settle(&mut self, cx: &mut Context<Dispatcher>) {
+        while self.channels.has_work() {
+            for (channel, number, id) in core::mem::take(&mut self.channels.losing) {
+                self.lose(channel, number, id, cx.now());
+            }
+            for ask in core::mem::take(&mut self.channels.new_asks) {
+                self.send_ask(cx, ask);
+            }
+            while let Some(channel) = self.channels.dirty.pop() {
+                self.settle_one(cx, channel);
+            }
+        }
+    }
+
+    fn settle_one(&mut self, cx: &mut Context<Dispatcher>, channel: u32) {
+        let Some(entry) = self.channels.entry(channel) else { return };
+        entry.is_dirty = false;
+        while let Some((who, given)) = self.channels.next_given(channel, cx.now()) {
+            match given {
+                Slot::Taken(number) => self.go(cx, (channel, number), who),
+                Slot::Fail(status) => self.fail(who, status),
+                Slot::Wait(_) => unreachable!("who has waited is not told to wait"),
+            }
+        }
+        loop {
+            let Some(entry) = self.channels.entry(channel) else { return };
+            let Some(action) = entry.core.poll_action(cx.now()) else { break };
+            self.channels.act(cx, channel, action);
+        }
+        self.look_again(cx.now(), channel);
+    }
+
+    /// Sees to it that the channel is looked at in time.
+    fn look_again(&mut self, now: Time, channel: u32) {
+        let entry = self.channels.entry(channel).expect("it was just there");
+        let is_over = entry.orphaned && entry.waiting.is_empty();
+        if is_over && !self.channels.is_in_use(channel) && !self.calls.has_any_of(channel) {
+            return self.channels.remove(channel);
+        }
+        let entry = self.channels.entry(channel).expect("it was just there");
+        let mut at = entry.core.next_timeout();
+        if entry.orphaned {
+            entry.return_leases(now);
+            at = at.min(now.plus_nanos(ORPHAN_NANOS));
+        }
+        if at < entry.timer_at {
+            entry.timer_at = at;
+            self.deadlines.insert(now, at, Due::Channel { channel, at });
+        }
+    }
+
+    /// Finds a session for somebody who asks for one.
+    fn send_ask(&mut self, cx: &mut Context<Dispatcher>, number: u32) {
+        let who = Who::Ask(number);
+        let Some(ask) = self.channels.asked_for(number) else { return };
+        let (channel, options) = (ask.channel, ask.options);
+        match self.channels.pick(channel, options, who, cx.now()) {
+            Slot::Taken(session) => self.go(cx, (channel, session), who),
+            Slot::Wait(_) => {}
+            Slot::Fail(status) => self.fail(who, status),
+        }
+    }
+
+    /// A session of a channel is gone: those that waited in it start anew.
+    #[cold]
+    pub(crate) fn lose(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
+        let Some(entry) = self.channels.entry(channel) else { return };
+        if entry.session(number, id).is_none() {
+            return;
+        }
+        entry.leased_slots.forget(number);
+        let session = entry.sessions[number as usize].take().expect("it was just there");
+        entry.core.handle_lost(session.index, now);
+        self.channels.closing.push(id);
+        self.channels.lost.push(id);
+        self.channels.mark_dirty(channel);
+        let unbound: Vec<Who> = session.unbound.into_iter().map(|(_, who)| who).collect();
+        unbound.into_iter().for_each(|who| self.start_anew(who));
+    }
+}
+
+impl Channels {
+    /// Does what the core of a channel wants.
+    fn act(&mut self, cx: &mut Context<Dispatcher>, channel: u32, action: Action) {
+        let entry = self.entry(channel).expect("its core has asked for this");
+        match action {
+            Action::Connect { peer, address, slots } => {
+                self.opening.push(Opening { channel, peer, address, slots, session: None });
+            }
+            Action::Close(index) => {
+                let number = index.number();
+                if let Some(session) = entry.sessions.get_mut(number).and_then(Option::take) {
+                    self.closing.push(session.id);
+                }
+            }
+            Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
+            Action::Resolve => {
+                let info = entry.info.clone();
+                resolve(&self.shared, channel, info);
+            }
+        }
+    }
+
+    /// An ask has a slot: it is granted, or waits for its bind.
+    pub(super) fn answer(
+        &mut self,
+        cx: &mut Context<Dispatcher>,
+        (channel, number): (u32, u32),
+        ask: u32,
+    ) {
+        let method = self.asks.get(&ask).and_then(|ask| ask.method);
+        let entry = self.entry(channel).expect("who has a slot has a channel");
+        entry.leases += 1;
+        let lease = Lease { channel, number, id: entry.session_id(number) };
+        let Some((service, method)) = method else {
+            return self.grant(ask, lease, None, cx.now());
+        };
+        match entry.next_step(number, service, method) {
+            NextStep::Send(_, bound) => self.grant(ask, lease, Some(bound), cx.now()),
+            NextStep::Bind => {
+                entry.leases -= 1;
+                self.wait_for_bind(cx, (channel, number), service, Who::Ask(ask));
+            }
+            NextStep::Fail(status) => {
+                self.give_back(lease, cx.now());
+                self.refuse_ask(ask, status);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A turn of the loop: from the outbox to the endpoint, and from the ready list to futures.
+//!
+//! Here alone everything meets: calls, channels and streams are tables that know neither each other
+//! nor the endpoint, and say what is to be done with them; the files of this folder do it.
+//!
+//! | file | part of the turn |
+//! |---|---|
+//! | `requests` | requests that arrived: binds, and handlers that begin |
+//! | `calls` | calls are sent, and what comes of them |
+//! | `attempts`, `hedges` | calls that are sent more than once |
+//! | `channels`, `binds` | sessions are opened and closed, and services bound |
+//! | `streams`, `callers`, `handlers` | streams: those called from here, and those served |
+//! | `due` | what is over at some time |
+
+mod attempts;
+mod binds;
+mod callers;
+mod calls;
+mod channels;
+mod due;
+mod handlers;
+mod hedges;
+mod requests;
+mod streams;
+mod work;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::vec::Drain;
+
+use petasos_base::Time;
+use petasos_endpoint::Context;
+
+use super::dispatcher::Dispatcher;
+use super::due::Due;
+use super::local::Local;
+use super::task::Task;
+use work::with_work;
+
+pub(crate) use handlers::dispatch as dispatch_stream;
+pub(crate) use requests::{abandon, bind, dispatch};
+
+/// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
+/// several turns otherwise.
+const ROUNDS: u32 = 16;
+
+/// The work of a turn.
+pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> Time {
+    let local = dispatcher.parts.local;
+    let now = cx.now();
+    local.set_turn(Some(now));
+    if local.shared.has_commands() {
+        local.run_commands();
+    }
+    if dispatcher.parts.deadlines.is_due(now) {
+        due::expire(dispatcher, cx);
+    }
+    if local.channels.borrow().is_any_opening() {
+        local.channels.borrow_mut().check_opening(cx);
+    }
+    for _ in 0..ROUNDS {
+        local.wake_streams();
+        if !local.ready.borrow().is_empty() {
+            poll_ready(dispatcher, cx);
+        }
+        if local.wants_sending() {
+            send_outbox(dispatcher, cx);
+        }
+        streams::run(dispatcher, cx);
+        if local.is_at_rest() {
+            break;
+        }
+    }
+    cancel(local, cx);
+    // Commands are also read where handlers end.
+    if local.timers.borrow().has_fresh() {
+        keep_timers(dispatcher, cx);
+    }
+    if local.has_polled() {
+        dispatcher.check_time(now);
+    }
+    let waits = !local.is_at_rest() || local.channels.borrow().needs_endpoint();
+    if waits { now } else { dispatcher.parts.deadlines.next_due() }
+}
+
+impl Local {
+    /// Whether there is something for [`send_outbox`].
+    fn wants_sending(&self) -> bool {
+        let channels = self.channels.borrow();
+        !self.calls.borrow().is_quiet() || channels.has_work() || !channels.completions.is_empty()
+    }
+
+    /// Whether nothing has been asked for that the turn has not done.
+    fn is_at_rest(&self) -> bool {
+        self.ready.borrow().is_empty()
+            && !self.channels.borrow().has_work()
+            && !self.streams.borrow().has_news()
+    }
+}
+
+fn poll_ready(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+    let local = dispatcher.parts.local;
+    let mut ready = core::mem::take(&mut dispatcher.parts.polled);
+    core::mem::swap(&mut ready, &mut local.ready.borrow_mut());
+    let mut tasks = ready.drain(..);
+    // What panics is over, and the others are polled all the same. To catch that for each would
+    // cost more than most polls.
+    while catch_unwind(AssertUnwindSafe(|| poll_each(dispatcher, cx, &mut tasks))).is_err() {
+        local.forget_polling();
+    }
+    drop(tasks);
+    dispatcher.parts.polled = ready;
+}
+
+fn poll_each(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    tasks: &mut Drain<'_, Task>,
+) {
+    let local = dispatcher.parts.local;
+    for task in tasks {
+        match task.kind {
+            Task::SPAWNED => local.poll_spawned(task.slot),
+            kind => {
+                let Some(method) = dispatcher.methods.get_mut(kind as usize) else {
+                    check_watches(dispatcher);
+                    continue;
+                };
+                method.poll(&mut dispatcher.parts, cx, task.slot);
+            }
+        }
+    }
+}
+
+/// Starts what is in the outbox, and does what follows for channels.
+fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+    let local = dispatcher.parts.local;
+    let mut sent = core::mem::take(&mut dispatcher.parts.sent);
+    let is_any_over = with_work(&mut dispatcher.parts, |work| {
+        loop {
+            work.send_all(cx, &mut sent);
+            if work.channels.has_work() {
+                work.settle(cx);
+            }
+            if !work.calls.failed.is_empty() {
+                work.on_send_failures(cx);
+            }
+            if work.calls.outbox.is_empty() {
+                break;
+            }
+        }
+        work.calls.is_any_over() || !work.channels.completions.is_empty()
+    });
+    dispatcher.parts.sent = sent;
+    if is_any_over {
+        local.finish_failed();
+    }
+}
+
+/// R11: cancels calls whose futures are gone.
+fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
+    loop {
+        let Some(call) = local.calls.borrow_mut().cancels.pop() else { return };
+        cx.cancel(call);
+    }
+}
+
+/// Tells those whose handlers are over already.
+#[cold]
+fn check_watches(dispatcher: &Dispatcher) {
+    let local = dispatcher.parts.local;
+    for task in local.take_fresh_watches() {
+        if !dispatcher.methods[task.kind as usize].is_waiting(task.slot) {
+            local.unwatch(task);
+        }
+    }
+}
+
+/// Keeps the times of timers that are new.
+#[cold]
+fn keep_timers(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
+    let timers = &mut *dispatcher.parts.local.timers.borrow_mut();
+    for (number, at) in timers.take_fresh() {
+        dispatcher.parts.deadlines.insert(cx.now(), at, Due::Timer { number, at });
+    }
+}
+
+/// Ends all handlers that wait, since the server does. How many there were.
+pub(crate) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
+    let tasks: Vec<Task> = dispatcher.parts.waiting.values().copied().collect();
+    for task in &tasks {
+        dispatcher.methods[task.kind as usize].cut_off(&mut dispatcher.parts, cx, task.slot);
+    }
+    let streams = handlers::cut_off(dispatcher, cx);
+    streams::run(dispatcher, cx);
+    tasks.len() + streams
+}

@@ -1,0 +1,91 @@
+//! The streams' part of a turn: halves that have something to send, and sessions for calls.
+
+use petasos_call::Status;
+use petasos_endpoint::Context;
+
+use super::{callers, handlers};
+use crate::channels::Granted;
+use crate::dispatcher::Dispatcher;
+use crate::due::Due;
+use crate::lease::Lease;
+use crate::local::Local;
+use crate::streams::{Caller, Half, Queued, Streams};
+
+/// Sends what halves have to say, and finds sessions for calls.
+pub(super) fn run(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
+    let local = dispatcher.parts.local;
+    callers::cancel(local, cx);
+    keep_time(dispatcher, cx);
+    if !local.channels.borrow().granted.is_empty() {
+        take_granted(local, cx);
+    }
+    let mut dirty = local.streams.borrow_mut().take_dirty();
+    for place in dirty.drain(..) {
+        local.streams.borrow_mut().unmark(place);
+        callers::send(local, cx, place);
+        handlers::answer(dispatcher, cx, place);
+    }
+    let streams = &mut *local.streams.borrow_mut();
+    streams.give_dirty(dirty);
+    dispatcher.parts.note_malformed(core::mem::take(&mut streams.malformed));
+}
+
+/// Keeps the times of calls that have begun.
+fn keep_time(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
+    let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
+    while let Some((key, at)) = streams.fresh.pop() {
+        dispatcher.parts.deadlines.insert(cx.now(), at, Due::Stream { key, at });
+    }
+}
+
+/// Gives sessions to calls that have waited for them.
+fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
+    let channels = &mut *local.channels.borrow_mut();
+    // Their exchanges fail, each for itself.
+    channels.lost.clear();
+    let streams = &mut *local.streams.borrow_mut();
+    for (tag, granted) in core::mem::take(&mut channels.granted) {
+        let place = streams.asks.remove(&tag);
+        let (place, granted) = match (place, granted) {
+            (Some(place), granted) => (place, granted),
+            (None, Ok(Granted { lease, .. })) => {
+                channels.give_back(lease, cx.now());
+                continue;
+            }
+            (None, Err(_)) => continue,
+        };
+        let Half::Queued(queued) = &mut streams.at(place).half else {
+            unreachable!("who does not wait any more has withdrawn")
+        };
+        let queued = core::mem::replace(&mut **queued, Queued::NONE);
+        let half = match granted.map(|granted| seated(streams, cx, queued, granted)) {
+            Ok(Ok(caller)) => Half::Caller(Box::new(caller)),
+            Ok(Err(lease)) => {
+                channels.give_back(lease, cx.now());
+                Half::Failed(Status::unavailable("the session takes no more streams"))
+            }
+            Err(status) => Half::Failed(status),
+        };
+        streams.at(place).half = half;
+        streams.mark(place);
+        streams.wake_later(place);
+    }
+}
+
+fn seated(
+    streams: &mut Streams,
+    cx: &Context<Dispatcher>,
+    queued: Queued,
+    granted: Granted,
+) -> Result<Caller, Lease> {
+    let params = cx.session_params(granted.session);
+    let lives = |id| cx.session_params(id).is_some();
+    let number = params.and_then(|params| streams.slots.take(granted.session, params.slots, lives));
+    match (number, params) {
+        (Some(number), Some(params)) => {
+            let epoch = streams.next_epoch();
+            Ok(callers::begin(cx, queued, granted, (number, epoch), &params))
+        }
+        _ => Err(granted.lease),
+    }
+}
