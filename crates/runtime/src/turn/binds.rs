@@ -3,12 +3,13 @@
 use petasos_base::Time;
 use petasos_call::balance::Report;
 use petasos_call::{Agreement, BindRequest, CallerSchema, RequestHead, ResponseHead, Status};
-use petasos_endpoint::{CallError, Completion, Context, Payload, SessionId};
+use petasos_endpoint::{CallError, Completion, Context, SessionId};
 use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::settings::schema_of;
 
-use super::work::{Work, failure_of};
+use super::work::{Work, failure_of, with_work};
 use crate::agree::agreement;
+use crate::buffers::free;
 use crate::channels::{Asked, Bind, Channels, Who};
 use crate::dispatcher::Dispatcher;
 
@@ -89,31 +90,7 @@ impl Channels {
 
 /// The continuation of binds and probes.
 fn on_bound(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
-    let local = dispatcher.parts.local;
-    let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-    let mut work = Work { calls, channels, deadlines: &mut dispatcher.parts.deadlines };
-    let asked = work.channels.asked.remove(&done.tag).expect("each bind ends once");
-    let info = work.channels.entry(asked.channel).map(|entry| entry.info.clone());
-    let answer = done.result.map(|payload| {
-        let report = report_of(&payload, asked.since, cx.now());
-        let info = info.as_ref().zip(asked.service).map(|(info, service)| info.service(service));
-        let known = info.map(|info| agreement(info, &payload));
-        if let Payload::Buffer(received) = payload {
-            cx.free(received);
-        }
-        (report, known)
-    });
-    match (asked.service, answer) {
-        (None, answer) => {
-            let report = answer.ok().and_then(|(report, _)| report);
-            work.channels.probed(&asked, report, cx.now());
-        }
-        (Some(service), Ok((_, Some(known)))) => {
-            work.bound(cx, &asked, service, Ok(known));
-        }
-        (Some(_), Ok((_, None))) => {}
-        (Some(service), Err(error)) => work.bound(cx, &asked, service, Err(error)),
-    }
+    with_work(&mut dispatcher.parts, |work| work.on_bound(cx, done));
 }
 
 /// What a probe's answer tells of its server (R7).
@@ -123,6 +100,27 @@ fn report_of(answer: &[u8], since: Time, now: Time) -> Option<Report> {
 }
 
 impl Work<'_> {
+    fn on_bound(&mut self, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
+        let asked = self.channels.asked.remove(&done.tag).expect("each bind ends once");
+        let info = self.channels.entry(asked.channel).map(|entry| entry.info.clone());
+        let answer = done.result.map(|payload| {
+            let report = report_of(&payload, asked.since, cx.now());
+            let info = info.as_ref().zip(asked.service).map(|(info, of)| info.service(of));
+            let known = info.map(|info| agreement(info, &payload));
+            free(cx, payload);
+            (report, known)
+        });
+        match (asked.service, answer) {
+            (None, answer) => {
+                let report = answer.ok().and_then(|(report, _)| report);
+                self.channels.probed(&asked, report, cx.now());
+            }
+            (Some(service), Ok((_, Some(known)))) => self.bound(cx, &asked, service, Ok(known)),
+            (Some(_), Ok((_, None))) => {}
+            (Some(service), Err(error)) => self.bound(cx, &asked, service, Err(error)),
+        }
+    }
+
     /// A bind has ended: those that waited for it go on, or fail.
     fn bound(
         &mut self,

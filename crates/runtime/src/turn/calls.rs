@@ -26,13 +26,13 @@ const CODEC_AT: usize = 1;
 
 impl Work<'_> {
     #[inline]
-    pub(super) fn send_all(&mut self, cx: &mut Context<Dispatcher>, spare: &mut Vec<u32>) {
-        let mut outbox = core::mem::take(spare);
+    pub(super) fn send_all(&mut self, cx: &mut Context<Dispatcher>) {
+        let mut outbox = core::mem::take(self.sent);
         core::mem::swap(&mut outbox, &mut self.calls.outbox);
         for place in outbox.drain(..) {
             self.send(cx, place);
         }
-        *spare = outbox;
+        *self.sent = outbox;
         while let Some((channel, ticket)) = self.calls.abandoned.pop() {
             self.channels.abandon(channel, ticket);
         }

@@ -134,10 +134,9 @@ fn poll_each(
 /// Starts what is in the outbox, and does what follows for channels.
 fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let local = dispatcher.parts.local;
-    let mut sent = core::mem::take(&mut dispatcher.parts.sent);
     let is_any_over = with_work(&mut dispatcher.parts, |work| {
         loop {
-            work.send_all(cx, &mut sent);
+            work.send_all(cx);
             if work.channels.has_work() {
                 work.settle(cx);
             }
@@ -150,7 +149,6 @@ fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
         }
         work.calls.is_any_over() || !work.channels.completions.is_empty()
     });
-    dispatcher.parts.sent = sent;
     if is_any_over {
         local.finish_failed();
     }

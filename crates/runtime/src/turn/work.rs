@@ -14,13 +14,17 @@ pub(super) struct Work<'a> {
     pub(super) calls: &'a mut Calls,
     pub(super) channels: &'a mut Channels,
     pub(super) deadlines: &'a mut Wheel<Due>,
+    /// Exchanged for the outbox.
+    pub(super) sent: &'a mut Vec<u32>,
 }
 
 /// Lets `run` start calls.
+#[inline(always)]
 pub(super) fn with_work<R>(parts: &mut DispatcherParts, run: impl FnOnce(&mut Work<'_>) -> R) -> R {
     let local = parts.local;
     let (calls, channels) = (&mut *local.calls.borrow_mut(), &mut *local.channels.borrow_mut());
-    run(&mut Work { calls, channels, deadlines: &mut parts.deadlines })
+    let DispatcherParts { deadlines, sent, .. } = parts;
+    run(&mut Work { calls, channels, deadlines, sent })
 }
 
 /// R12: what failed below.
