@@ -1,6 +1,6 @@
 //! What the compiler does not check: layers of crates, the order of modules in them, lengths,
-//! `unsafe`, atomics, what tests must not do, and that every rule of the specification is cited by
-//! code and by a test.
+//! `unsafe`, atomics, what tests must not do, links between files, and that every rule of the
+//! specification is cited by code and by a test.
 //!
 //! Each check is a function from text to findings, so that its tests feed it small texts. Reading
 //! the tree is done once, here. Exceptions stand in `xtask/tidy-allow.txt` with their reasons; one
@@ -11,6 +11,7 @@ mod bans;
 mod claims;
 mod layers;
 mod lengths;
+mod links;
 mod modules;
 mod scan;
 mod spec;
@@ -102,6 +103,7 @@ fn check_files(files: &[TextFile]) -> Vec<Finding> {
     }
     findings.extend(spec::check(files, &sources));
     findings.extend(claims::check(files));
+    findings.extend(links::check(files));
     findings.extend(allow.unused());
     findings
 }
