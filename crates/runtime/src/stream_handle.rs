@@ -14,7 +14,9 @@ use super::handle::ChannelShared;
 use super::local::{Local, current_with};
 use super::registry;
 use super::shared::Command;
-use super::streams::{Call, Event, Form, Key, Queued, RemoteStream, Side, decoded, outgoing};
+use super::streams::{
+    Call, Event, Form, Key, Queued, RemoteStream, Side, Target, decoded, outgoing,
+};
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
@@ -237,16 +239,16 @@ impl Opened {
         let CallSettings { timeout, wait_for_ready, codec, .. } = settings;
         let trace = extensions.get().copied();
         let (loop_id, channel) = (shared.runtime.loop_id, shared.channel);
+        let target = Target { channel, method, wait_for_ready };
         let at = match current_with(loop_id) {
             Some(local) => {
                 let deadline = timeout.map_or(Time::NEVER, |left| local.now() + left);
-                let queued = Queued::new(metadata, trace, deadline, codec);
-                let key = local.begin_stream(channel, method, queued, wait_for_ready);
+                let queued = Queued::new(target, metadata, trace, deadline, codec);
+                let key = local.begin_stream(queued);
                 [At::Table(key), At::Table(key)]
             }
             None => {
-                let call =
-                    Call { channel, method, metadata, trace, timeout, wait_for_ready, codec };
+                let call = Call { target, metadata, trace, timeout, codec };
                 RemoteStream::open(loop_id, post, shared.thread.clone(), call).map(At::Remote)
             }
         };

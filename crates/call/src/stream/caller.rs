@@ -204,6 +204,31 @@ impl<B: Body> CallerStream<B> {
         taken
     }
 
+    /// Whether segment 0 has not been answered, and so no answer has been handled.
+    pub fn is_unanswered(&self) -> bool {
+        self.phase == Phase::Running && self.next == self.under_way.len
+    }
+
+    /// R20: begins anew in another session, under a number of that one, since segment 0 certainly
+    /// has had no effect and so no other has. `open` and `sent` are what they have had: they go
+    /// again, before what is queued.
+    ///
+    /// # Panics
+    /// If something was answered: see [`CallerStream::is_unanswered`].
+    pub fn restart(&mut self, number: u32, open: Open, sent: Vec<CallerSegment<B>>) {
+        assert!(self.is_unanswered(), "a stream that has begun does not begin anew");
+        let queued = core::mem::replace(&mut self.outbox, Outbox::new());
+        for segment in sent {
+            if segment.close {
+                self.close = Close::Wanted;
+            }
+            segment.messages.into_iter().for_each(|message| self.outbox.push(message));
+        }
+        queued.into_messages().for_each(|message| self.outbox.push(message));
+        (self.number, self.next, self.open) = (number, 0, Some(open));
+        (self.under_way, self.parked) = (UnderWay::default(), None);
+    }
+
     /// R20: an exchange failed, so the stream does, with this status. The driver cancels the other
     /// exchange. If the session lives, the server is told by a reset, and again if that fails.
     pub fn handle_failure(&mut self, status: Status, session_lives: bool) {

@@ -81,6 +81,10 @@ impl<B: Body> Outbox<B> {
         self.queue.is_empty()
     }
 
+    pub(super) fn into_messages(self) -> impl Iterator<Item = Message<B>> {
+        self.queue.into_iter()
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Outbox::new();
     }

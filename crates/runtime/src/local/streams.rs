@@ -7,26 +7,29 @@ use petasos_base::Time;
 use petasos_call::channel::{Avoid, CallOptions};
 
 use super::Local;
-use crate::streams::{Ask, Call, Key, Queued, RemoteStream, Side};
+use crate::streams::{Ask, Call, Key, Queued, RemoteStream, Side, Target};
 
 impl Local {
     /// Begins a call, which waits for its session.
-    pub(crate) fn begin_stream(
-        &self,
-        channel: u32,
-        method: (u32, u16),
-        mut queued: Queued,
-        wait_for_ready: bool,
-    ) -> Key {
-        let options =
-            CallOptions { wait_for_ready, deadline: queued.deadline, avoid: Avoid::NOTHING };
+    pub(crate) fn begin_stream(&self, mut queued: Queued) -> Key {
         let tag = self.streams.borrow_mut().next_tag();
-        let mut channels = self.channels.borrow_mut();
-        queued.ask = channels.ask_for_stream(channel, method, options, tag, self.now());
-        drop(channels);
+        queued.ask = self.ask_for_session(&queued.target, queued.deadline, Avoid::NOTHING, tag);
         let key = self.streams.borrow_mut().enqueue(queued, tag);
         self.kick();
         key
+    }
+
+    /// Asks for a session for a call; `tag` comes back with it. Gives the ask's number.
+    pub(crate) fn ask_for_session(
+        &self,
+        target: &Target,
+        deadline: Time,
+        avoid: Avoid,
+        tag: u32,
+    ) -> u32 {
+        let &Target { channel, method, wait_for_ready } = target;
+        let options = CallOptions { wait_for_ready, deadline, avoid };
+        self.channels.borrow_mut().ask_for_stream(channel, method, options, tag, self.now())
     }
 
     /// The application has no more to do with a direction.
@@ -82,10 +85,9 @@ impl Local {
     }
 
     fn begin_call(&self, call: Call) -> Key {
-        let Call { channel, method, metadata, trace, timeout, wait_for_ready, codec } = call;
+        let Call { target, metadata, trace, timeout, codec } = call;
         let deadline = timeout.map_or(Time::NEVER, |left| self.now() + left);
-        let queued = Queued::new(metadata, trace, deadline, codec);
-        self.begin_stream(channel, method, queued, wait_for_ready)
+        self.begin_stream(Queued::new(target, metadata, trace, deadline, codec))
     }
 
     /// Moves messages between a mailbox and its half, and wakes who waits for them.

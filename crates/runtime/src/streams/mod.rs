@@ -24,8 +24,8 @@ mod slots;
 mod table;
 
 pub(crate) use encoded::{EncodedMessage, Keeper, decoded, extent, outgoing};
-pub(crate) use parts::{Event, Form};
+pub(crate) use parts::{Event, Form, Target};
 pub use parts::{Key, Side};
 pub(crate) use remote::{Ask, Call, RemoteStream};
 pub use table::Streams;
-pub(crate) use table::{Caller, Half, Queued, Server};
+pub(crate) use table::{Caller, Half, Queued, Restart, Server};

@@ -24,6 +24,16 @@ pub enum Side {
     Writer,
 }
 
+/// What is called, and how.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Target {
+    /// The channel's number in the loop.
+    pub(crate) channel: u32,
+    /// The service's place in the channel, and the method's index in the service.
+    pub(crate) method: (u32, u16),
+    pub(crate) wait_for_ready: bool,
+}
+
 /// How messages of a stream are to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {

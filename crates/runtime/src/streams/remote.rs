@@ -19,7 +19,7 @@ use petasos_call::stream::Message as Coded;
 use petasos_call::{Codec, Metadata, Status, TraceContext};
 
 use super::encoded::EncodedMessage;
-use super::parts::{Event, Form, Key, Side, gone, weight};
+use super::parts::{Event, Form, Key, Side, Target, gone, weight};
 use crate::remote::KeepAlive;
 
 /// Bytes of messages that a mailbox takes before it is full.
@@ -73,12 +73,10 @@ pub(crate) enum Ask {
 
 /// A call that another thread begins.
 pub(crate) struct Call {
-    pub(crate) channel: u32,
-    pub(crate) method: (u32, u16),
+    pub(crate) target: Target,
     pub(crate) metadata: Metadata,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) wait_for_ready: bool,
     pub(crate) codec: Codec,
 }
 

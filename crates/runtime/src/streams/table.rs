@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_call::channel::Avoid;
 use petasos_call::stream::{
     CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
 };
@@ -11,7 +13,7 @@ use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
 use petasos_endpoint::{CallId, RequestHandle, SessionId};
 
 use super::encoded::EncodedMessage;
-use super::parts::{Event, Form, Key, Side, gone};
+use super::parts::{Event, Form, Key, Side, Target, gone};
 use super::remote::RemoteStream;
 use super::slots::StreamSlots;
 use crate::calls::Waiter;
@@ -33,22 +35,21 @@ pub(crate) struct Queued {
     pub(crate) deadline: Time,
     /// What its messages are to be compressed with, if the server speaks it.
     pub(crate) codec: Codec,
+    pub(crate) target: Target,
     /// What it has asked its channel for, and under which tag.
     pub(crate) ask: u32,
     tag: u32,
 }
 
 impl Queued {
-    pub(crate) const NONE: Queued =
-        Queued::new(Metadata::new(), None, Time::NEVER, Codec::IDENTITY);
-
-    pub(crate) const fn new(
+    pub(crate) fn new(
+        target: Target,
         metadata: Metadata,
         trace: Option<TraceContext>,
         deadline: Time,
         codec: Codec,
     ) -> Queued {
-        Queued { metadata, trace, deadline, codec, ask: 0, tag: 0 }
+        Queued { metadata, trace, deadline, codec, target, ask: 0, tag: 0 }
     }
 }
 
@@ -67,6 +68,24 @@ pub(crate) struct Caller {
     pub(crate) epoch: u32,
     /// How the call ended, once that is known.
     pub(crate) code: Option<Code>,
+    pub(crate) target: Target,
+    pub(crate) deadline: Time,
+    /// How often it has been begun anew, and whether a server was overloaded then.
+    pub(crate) restarts: (u8, bool),
+    /// While it is.
+    pub(crate) restart: Option<Box<Restart>>,
+    /// The second request, if it was answered before the first.
+    pub(crate) overtaking: Option<MsgBuf>,
+}
+
+/// A call that has certainly not run, and is about to begin anew in another session (R20).
+pub(crate) struct Restart {
+    /// Its requests, as they came back.
+    pub(crate) sent: Vec<MsgBuf>,
+    /// Where it was.
+    pub(crate) avoid: Avoid,
+    /// What it has asked its channel for, and under which tag, once all requests are back.
+    pub(crate) ask: Option<(u32, u32)>,
 }
 
 /// A handler's half.
@@ -399,10 +418,19 @@ impl Streams {
         match &mut entry.half {
             Half::Caller(caller) => {
                 caller.code = Some(status.code());
-                caller.stream.reset(status);
+                caller.stream.reset(status.clone());
+                let restart = caller.restart.take();
+                if restart.is_some() {
+                    // No server knows of it.
+                    caller.stream.handle_failure(status, false);
+                }
+                let asked = restart.and_then(|restart| restart.ask);
+                if let Some((_, tag)) = asked {
+                    self.asks.remove(&tag);
+                }
                 self.cancel_calls(place);
                 self.mark(place);
-                None
+                asked.map(|(ask, _)| ask)
             }
             half @ Half::Queued(_) => {
                 let earlier = core::mem::replace(half, Half::Failed(status));

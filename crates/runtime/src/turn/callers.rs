@@ -1,6 +1,7 @@
 //! Drives the halves of calls: their exchanges are requests of the endpoint.
 
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
 use petasos_call::{Answer, Codec, Failure, Status, TailError};
 use petasos_endpoint::{
@@ -9,7 +10,8 @@ use petasos_endpoint::{
 use petasos_message::{buffer, recycle};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 
-use super::work::failure_of;
+use super::restarts;
+use super::work::{failure_of, leave_session, time_left_us};
 use crate::channels::Granted;
 use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::local::Local;
@@ -31,12 +33,9 @@ pub(super) fn begin(
     (number, epoch): (u32, u32),
     params: &SessionParams,
 ) -> Caller {
-    let Queued { metadata, trace, deadline, codec, .. } = queued;
+    let Queued { metadata, trace, deadline, codec, target, .. } = queued;
     let Granted { session, method, lease } = granted;
-    let time_left_us = match deadline {
-        Time::NEVER => 0,
-        deadline => deadline.nanos_since(cx.now()).div_ceil(1000).max(1),
-    };
+    let time_left_us = time_left_us(cx, deadline);
     let answer = Answer { native: method.native_response, codec };
     let open = Open { time_left_us, answer, metadata, trace };
     let form = Form {
@@ -54,13 +53,20 @@ pub(super) fn begin(
         calls: [None; 2],
         epoch,
         code: None,
+        target,
+        deadline,
+        restarts: (0, false),
+        restart: None,
+        overtaking: None,
     }
 }
 
 /// R18: sends the exchanges that are due.
 pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
     let streams = &mut *local.streams.borrow_mut();
-    let Some(caller) = streams.caller(place) else { return };
+    let Some(caller) = streams.caller(place).filter(|caller| caller.restart.is_none()) else {
+        return;
+    };
     let mut failed = None;
     while let Some(segment) = caller.stream.poll_exchange() {
         let buf = match segment.into_lone() {
@@ -76,16 +82,15 @@ pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
         match cx.enqueue_request(session, caller.method, buf, on_answer, tag) {
             Ok(call) => caller.calls[index] = Some(call),
             Err(Refused { request, error }) => {
-                recycle(request);
-                failed = Some(error);
+                failed = Some((request, error));
                 break;
             }
         }
     }
     let has_room = caller.stream.can_send();
-    if let Some(error) = failed {
+    if let Some((request, error)) = failed {
         let gone = matches!(error, EnqueueError::NoSuchSession | EnqueueError::SessionFailed);
-        fail(local, streams, place, refused(error).status(), !gone);
+        failed_with(local, streams, place, request, refused(error), !gone);
         streams.mark(place);
         streams.wake_later(place);
     } else if has_room {
@@ -107,28 +112,57 @@ fn refused(error: EnqueueError) -> Failure {
 fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     let parts = &mut dispatcher.parts;
     let local = parts.local;
-    recycle(done.request);
-    let result = done.result.map(|payload| parsed(cx, payload));
+    let Completion { tag, request, result, .. } = done;
+    let result = result.map(|payload| parsed(cx, payload));
     let streams = &mut *local.streams.borrow_mut();
-    let (place, index) = (done.tag as u32, (done.tag >> 63) as usize);
-    let caller = streams.caller(place).filter(|caller| caller.tag(place, index) == done.tag);
+    let (place, index) = (tag as u32, (tag >> 63) as usize);
+    let caller = streams.caller(place).filter(|caller| caller.tag(place, index) == tag);
     // Otherwise it was cancelled.
-    if let Some(caller) = caller {
-        caller.calls[index] = None;
-        match result {
-            Ok(answer) => take(parts, streams, place, answer),
-            Err(error) => {
-                let gone = [CallError::PeerFailed, CallError::SessionClosed, CallError::NotSent];
-                let gone = gone.contains(&error);
-                fail(local, streams, place, failure_of(error).status(), !gone);
+    let Some(caller) = caller else { return recycle(request) };
+    caller.calls[index] = None;
+    if caller.restart.is_some() {
+        return restarts::came_back(local, streams, place, request);
+    }
+    match result {
+        Ok(answer) => {
+            match index {
+                // The first may yet be refused, and both go elsewhere then.
+                1 if caller.stream.is_unanswered() => caller.overtaking = Some(request),
+                _ => recycle(request),
             }
+            caller.overtaking.take_if(|_| index == 0).into_iter().for_each(recycle);
+            take(parts, streams, place, answer);
         }
-        let is_over = streams.caller(place).is_some_and(|caller| caller.code.is_some());
-        streams.mark(place);
-        streams.wake_reader_later(place);
-        if is_over {
-            streams.wake_writer_later(place);
+        Err(error) => {
+            let gone = [CallError::PeerFailed, CallError::SessionClosed, CallError::NotSent];
+            let lives = !gone.contains(&error);
+            failed_with(local, streams, place, request, failure_of(error), lives);
         }
+    }
+    let is_over = streams.caller(place).is_some_and(|caller| caller.code.is_some());
+    streams.mark(place);
+    streams.wake_reader_later(place);
+    if is_over {
+        streams.wake_writer_later(place);
+    }
+}
+
+/// R20: an exchange failed: the stream begins anew, or fails with it.
+#[cold]
+fn failed_with(
+    local: &Local,
+    streams: &mut Streams,
+    place: u32,
+    request: MsgBuf,
+    failure: Failure,
+    session_lives: bool,
+) {
+    if failure == Failure::Draining {
+        restarts::avoid_from_now_on(local, streams, place);
+    }
+    if let Err(request) = restarts::begin(local, streams, place, request, failure, session_lives) {
+        recycle(request);
+        fail(local, streams, place, failure.status(), session_lives);
     }
 }
 
@@ -175,10 +209,8 @@ fn fail(local: &Local, streams: &mut Streams, place: u32, status: Status, sessio
     let caller = streams.caller(place).expect("the exchange was a call's");
     caller.code = caller.code.or(Some(status.code()));
     caller.stream.handle_failure(status, session_lives);
-    if !session_lives && let Some(lease) = caller.lease.take() {
-        let session = caller.session;
-        streams.slots.leave(session);
-        local.channels.borrow_mut().lose_lease(lease);
+    if !session_lives {
+        leave_session(local, streams, place, false);
     }
 }
 
@@ -212,12 +244,8 @@ impl Streams {
     /// Gives a call's seat back once its half is over.
     fn settle(&mut self, local: &Local, place: u32) {
         let Some(caller) = self.caller(place) else { return };
-        if caller.stream.is_over()
-            && let Some(lease) = caller.lease.take()
-        {
-            let session = caller.session;
-            self.slots.leave(session);
-            local.channels.borrow_mut().give_back(lease, local.now());
+        if caller.stream.is_over() {
+            leave_session(local, self, place, true);
         }
         self.free_if_over(place);
     }

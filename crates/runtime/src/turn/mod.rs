@@ -10,6 +10,7 @@
 //! | `attempts`, `hedges` | calls that are sent more than once |
 //! | `channels`, `binds` | sessions are opened and closed, and services bound |
 //! | `streams`, `callers`, `handlers` | streams: those called from here, and those served |
+//! | `restarts` | streams that have not begun begin anew elsewhere |
 //! | `due` | what is over at some time |
 
 mod attempts;
@@ -21,6 +22,7 @@ mod due;
 mod handlers;
 mod hedges;
 mod requests;
+mod restarts;
 mod streams;
 mod work;
 

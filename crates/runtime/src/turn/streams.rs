@@ -3,7 +3,7 @@
 use petasos_call::Status;
 use petasos_endpoint::Context;
 
-use super::{callers, handlers};
+use super::{callers, handlers, restarts};
 use crate::channels::Granted;
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
@@ -54,10 +54,17 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
             }
             (None, Err(_)) => continue,
         };
-        let Half::Queued(queued) = &mut streams.at(place).half else {
-            unreachable!("who does not wait any more has withdrawn")
+        let queued = match core::mem::replace(&mut streams.at(place).half, Half::Free) {
+            Half::Queued(queued) => *queued,
+            half => {
+                streams.at(place).half = half;
+                let unneeded = restarts::go_on(streams, cx, place, granted);
+                unneeded.into_iter().for_each(|lease| channels.give_back(lease, cx.now()));
+                streams.mark(place);
+                streams.wake_later(place);
+                continue;
+            }
         };
-        let queued = core::mem::replace(&mut **queued, Queued::NONE);
         let half = match granted.map(|granted| seated(streams, cx, queued, granted)) {
             Ok(Ok(caller)) => Half::Caller(Box::new(caller)),
             Ok(Err(lease)) => {

@@ -1,13 +1,15 @@
 //! What the parts of a turn share.
 
-use petasos_base::Wheel;
+use petasos_base::{Time, Wheel};
 use petasos_call::Failure;
-use petasos_endpoint::CallError;
+use petasos_endpoint::{CallError, Context};
 
 use crate::calls::Calls;
 use crate::channels::Channels;
-use crate::dispatcher::DispatcherParts;
+use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::due::Due;
+use crate::local::Local;
+use crate::streams::Streams;
 
 /// What starting calls needs of the loop. No code of the application's runs while it is held.
 pub(super) struct Work<'a> {
@@ -42,5 +44,27 @@ pub(super) fn failure_of(error: CallError) -> Failure {
         CallError::HandlerFailed => Failure::HandlerFailed,
         CallError::OutOfMemory => Failure::OutOfMemory,
         _ => Failure::Declined,
+    }
+}
+
+/// A call has no session any more.
+pub(super) fn leave_session(local: &Local, streams: &mut Streams, place: u32, lives: bool) {
+    let caller = streams.caller(place).expect("only calls have sessions");
+    let session = caller.session;
+    let Some(lease) = caller.lease.take() else { return };
+    streams.slots.leave(session);
+    let mut channels = local.channels.borrow_mut();
+    if lives {
+        channels.give_back(lease, local.now());
+    } else {
+        channels.lose_lease(lease);
+    }
+}
+
+/// R16: until the deadline; 0 if there is none.
+pub(super) fn time_left_us(cx: &Context<Dispatcher>, deadline: Time) -> u64 {
+    match deadline {
+        Time::NEVER => 0,
+        deadline => deadline.nanos_since(cx.now()).div_ceil(1000).max(1),
     }
 }

@@ -435,3 +435,34 @@ fn r20_the_time_left_travels_in_the_open_record() {
     server.handle_exchange(caller.poll_exchange().unwrap(), 0).unwrap();
     assert_eq!(server.poll_event(), Some(ServerEvent::Open(open)));
 }
+
+#[test]
+fn r20_a_stream_that_has_not_begun_begins_anew_with_all_its_messages() {
+    let mut caller = caller();
+    (0..2).for_each(|index| caller.send(message(index, 8)));
+    let first = caller.poll_exchange().expect("it opens");
+    caller.send(message(2, 8));
+    let second = caller.poll_exchange().expect("two may be under way");
+    caller.send(message(3, 8));
+    caller.close();
+    assert_eq!((said(&first.messages), said(&second.messages)), (vec![0, 1], vec![2]));
+    assert!(caller.is_unanswered());
+    let metadata = first.open.clone().expect("it is the first").metadata;
+    let open = Open { time_left_us: 7, metadata, ..Open::default() };
+    caller.restart(9, open.clone(), vec![first, second]);
+    let anew = caller.poll_exchange().expect("it opens");
+    assert_eq!((anew.stream, anew.number, anew.open), (9, 0, Some(open)));
+    assert_eq!((said(&anew.messages), anew.close), (vec![0, 1, 2, 3], true));
+    caller.handle_answer(answering(0, 5, 8)).unwrap();
+    assert!(!caller.is_unanswered(), "it has begun");
+}
+
+#[test]
+fn r20_a_stream_that_was_closed_begins_anew_closed() {
+    let mut caller = caller();
+    caller.close();
+    let first = caller.poll_exchange().expect("it opens");
+    assert!(first.close);
+    caller.restart(2, Open::default(), vec![first]);
+    assert!(caller.poll_exchange().is_some_and(|anew| anew.close && anew.open.is_some()));
+}
