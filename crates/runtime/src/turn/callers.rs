@@ -1,6 +1,5 @@
 //! Drives the halves of calls: their exchanges are requests of the endpoint.
 
-use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
 use petasos_call::{Answer, Codec, Failure, Status, TailError};
