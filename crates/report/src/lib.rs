@@ -18,7 +18,7 @@ mod result;
 mod table;
 mod wrap;
 
-pub use figure::{Axis, Bar, Figure, Series, Tone};
+pub use figure::{Axis, Bar, Figure, Series, Tone, sheet};
 pub use file::{WriteError, write_atomically};
 pub use format::{duration_us, significant, with_si_prefix};
 pub use histogram::{Histogram, Latency};

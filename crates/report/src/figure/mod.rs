@@ -9,6 +9,7 @@ mod lines;
 mod percentiles;
 mod plot;
 mod scale;
+mod sheet;
 mod svg;
 
 use std::fmt::Write;
@@ -16,6 +17,8 @@ use std::fmt::Write;
 use crate::format;
 use crate::histogram::Histogram;
 use crate::table::Table;
+
+pub use sheet::sheet;
 
 /// Which colour something is drawn in. One contender keeps its tone through a whole report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,10 +172,14 @@ impl Figure {
 
     /// The figure as an `<svg>` element; `id` must be unique in the page.
     pub(crate) fn svg(&self, id: usize) -> String {
+        self.canvas().finish(id, &self.summary())
+    }
+
+    fn canvas(&self) -> svg::Canvas {
         match &self.kind {
-            Kind::Percentiles(series) => percentiles::draw(series).finish(id, &self.summary()),
-            Kind::Bars(axis, bars) => bars::draw(axis, bars).finish(id, &self.summary()),
-            Kind::Lines(x, y, series) => lines::draw(x, y, series).finish(id, &self.summary()),
+            Kind::Percentiles(series) => percentiles::draw(series),
+            Kind::Bars(axis, bars) => bars::draw(axis, bars),
+            Kind::Lines(x, y, series) => lines::draw(x, y, series),
         }
     }
 

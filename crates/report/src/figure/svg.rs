@@ -81,6 +81,11 @@ impl Canvas {
         ));
     }
 
+    /// Width and height in user units.
+    pub(super) fn size(&self) -> (f64, f64) {
+        (self.width, self.height)
+    }
+
     /// The finished element, described by `summary` to readers who cannot see it.
     pub(super) fn finish(self, id: usize, summary: &str) -> String {
         let (width, height, body) = (self.width, self.height, self.body);
