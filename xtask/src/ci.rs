@@ -15,12 +15,13 @@ struct Step {
 }
 
 /// Cheap steps stand first, so that small slips are found in seconds.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
     Step { name: "clippy", what: "lints, as errors", run: clippy },
     Step { name: "test", what: "tests", run: |root| cargo(root, &["test", "--workspace"]) },
+    Step { name: "peers", what: "what the peers of the benchmark share", run: peers },
     Step { name: "backends", what: "DPDK and libfabric, linted and tested", run: backends },
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
@@ -118,6 +119,22 @@ fn backends(root: &Path) -> TaskResult {
     tests.extend(["--test", "conformance", "--test", "features"]);
     cargo(root, &[&["clippy", "--all-targets"], &what[..], &["--", "-D", "warnings"]].concat())?;
     cargo(root, &[&["test"], &what[..], &tests].concat())
+}
+
+/// Peers are no members of the workspace. All are formatted; what they share is tested with the one
+/// that needs nothing else. The others are built when somebody measures.
+fn peers(root: &Path) -> TaskResult {
+    let folder = root.join("bench/peers");
+    let entries = folder.read_dir().map_err(|error| format!("{}: {error}", folder.display()))?;
+    let packages = entries.filter_map(|entry| Some(entry.ok()?.path().join("Cargo.toml")));
+    for manifest in packages.filter(|manifest| manifest.is_file()) {
+        let mut command = cargo_command(root, &["fmt", "--check", "--manifest-path"]);
+        tools::run(command.arg(manifest))?;
+    }
+    let mut command = cargo_command(root, &["test", "--locked", "--package", "petasos-peer"]);
+    command.arg("--manifest-path").arg(folder.join("tcp/Cargo.toml"));
+    command.arg("--target-dir").arg(target_folder(root, "peers"));
+    tools::run(&mut command)
 }
 
 fn doc(root: &Path) -> TaskResult {

@@ -4,10 +4,13 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use support::{Finished, bench};
+use support::{BENCH, Finished, WATCHDOG, bench};
 
 /// Both processes of a measurement spin: several at once would starve each other, until peers take
 /// each other for dead.
@@ -129,4 +132,53 @@ fn what_cannot_be_measured_is_refused() {
     assert_eq!(finished.code, Some(2), "{finished:?}");
     let finished = rpc(&["--role", "client:tonic"]);
     assert_eq!(finished.code, Some(1), "a client needs a server: {finished:?}");
+}
+
+/// `tcp` is what builds within seconds and needs nothing but Rust.
+#[test]
+fn a_program_of_its_own_is_built_and_compared() {
+    let json = json(&["--peer", "tcp", "--size", "100", "--response", "3", "--window", "16"]);
+    assert_eq!(json["peer"]["name"], "tcp");
+    for who in ["petasos", "peer"] {
+        let who = &json[who];
+        assert!(number(&who["p50_us"]) > 0.0 && number(&who["sleeping"]["p50_us"]) > 0.0);
+        assert!(number(&who["ops_per_s"]) > 0.0 && number(&who["cpu_s_per_million"]) > 0.0);
+        assert!(number(&who["loaded"]["p50_us"]) > 0.0, "one call in 32 is timed");
+    }
+    assert_eq!(json["ratios"]["peer"]["ops_per_s"], json["ratio_peer"]);
+}
+
+/// Every process of a measurement has its standard error, whose end is theirs.
+#[test]
+fn a_measurement_that_is_killed_leaves_nobody_behind() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(BENCH);
+    command.args(["rpc", "--peer", "tcp", "--seconds", "600"]);
+    let mut killed = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("built");
+    let errors = BufReader::new(killed.stderr.take().expect("it is piped"));
+    let (send, lines) = channel();
+    std::thread::spawn(move || errors.lines().try_for_each(|line| send.send(line)));
+    let line = || lines.recv_timeout(WATCHDOG);
+    while !line().expect("it measures soon").expect("it is text").starts_with("rpc ...") {}
+    killed.kill().expect("it is our child");
+    killed.wait().expect("it is our child");
+    let end = std::iter::from_fn(|| match line() {
+        Ok(_) => Some(None),
+        Err(error) => Some(Some(error)),
+    });
+    let end = end.flatten().next();
+    assert_eq!(end, Some(RecvTimeoutError::Disconnected), "somebody lives on");
+}
+
+#[test]
+fn programs_of_their_own_refuse_what_they_do_not_have() {
+    for option in [&["--streaming"][..], &["--tls"], &["--peer-awake"], &["--transport", "auto"]] {
+        for peer in ["tcp", "all"] {
+            let finished = rpc(&[&["--peer", peer], option].concat());
+            assert_eq!(finished.code, Some(1), "{option:?}: {finished:?}");
+            assert!(finished.stderr.contains(option[0]), "{finished:?}");
+        }
+    }
+    let finished = rpc(&["--figure", "/nonexistent/figure.svg"]);
+    assert_eq!(finished.code, Some(1), "one peer has no figure: {finished:?}");
 }

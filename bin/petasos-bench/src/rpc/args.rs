@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::certificates::Certificates;
 use super::phase::Phase;
+use super::program::Program;
 use super::role::{Peer, Role};
 use crate::error::BenchError;
 
@@ -55,6 +56,9 @@ pub struct RpcArgs {
     /// Also write the result as JSON to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// With `--peer all`: also draw the result as SVG to this file, and as PNG beside it
+    #[arg(long)]
+    pub figure: Option<PathBuf>,
     /// Print the result as JSON instead of a table
     #[arg(long)]
     pub print_json: bool,
@@ -154,15 +158,16 @@ impl Peer {
             Peer::Tonic => "tonic",
             Peer::PetasosDirect => "petasos-direct",
             Peer::PetasosGrpc => "petasos-grpc",
+            Peer::All => "all",
+            _ => self.program().map_or("", Program::name),
         }
     }
 
     /// Who is compared, Petasos first.
     pub fn contenders(self) -> [&'static str; 2] {
         match self {
-            Peer::Tonic => ["petasos", "tonic"],
-            Peer::PetasosDirect => ["petasos", "petasos-direct"],
             Peer::PetasosGrpc => ["petasos-grpc", "tonic"],
+            _ => ["petasos", self.name()],
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use super::args::RpcArgs;
+use super::args::{Carrier, RpcArgs};
 use super::direct::{DirectClient, DirectServer};
 use super::ends::{Client, Server};
 use super::floor::{FloorClient, FloorServer};
@@ -35,10 +35,13 @@ fn client(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Client>, Bench
     Ok(match contender {
         Contender::Petasos => Box::new(TypedClient::new(args, false)?),
         Contender::PetasosSleeping => Box::new(TypedClient::new(args, true)?),
+        Contender::PetasosShared => Box::new(TypedClient::new(&shared(args), false)?),
+        Contender::PetasosSharedSleeping => Box::new(TypedClient::new(&shared(args), true)?),
         Contender::Tonic | Contender::Grpc => Box::new(TonicClient::new(args)?),
         Contender::Direct => Box::new(DirectClient::new(args, false)?),
         Contender::DirectSleeping => Box::new(DirectClient::new(args, true)?),
         Contender::Floor => Box::new(FloorClient::new(args)?),
+        Contender::Program(_) => return Err("a program of its own is no process of this".into()),
     })
 }
 
@@ -46,12 +49,20 @@ fn server(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Server>, Bench
     Ok(match contender {
         Contender::Petasos => Box::new(TypedServer::new(args, false)?),
         Contender::PetasosSleeping => Box::new(TypedServer::new(args, true)?),
+        Contender::PetasosShared => Box::new(TypedServer::new(&shared(args), false)?),
+        Contender::PetasosSharedSleeping => Box::new(TypedServer::new(&shared(args), true)?),
         Contender::Tonic => Box::new(TonicServer::new(args)?),
         Contender::Grpc => Box::new(GrpcServer::new(args)?),
         Contender::Direct => Box::new(DirectServer::new(args, false)?),
         Contender::DirectSleeping => Box::new(DirectServer::new(args, true)?),
         Contender::Floor => Box::new(FloorServer::new(args)?),
+        Contender::Program(_) => return Err("a program of its own is no process of this".into()),
     })
+}
+
+/// With shared memory, whatever else was asked for.
+fn shared(args: &RpcArgs) -> RpcArgs {
+    RpcArgs { transport: Carrier::Auto, ..args.clone() }
 }
 
 fn be_client(client: &mut dyn Client) -> Result<(), BenchError> {

@@ -5,6 +5,8 @@
 //! Each round measures every phase with every contender, and the ratios reported are medians of
 //! the rounds' ratios. The parent only says whose turn it is (`process`, `child`).
 
+mod all;
+mod answers;
 mod args;
 mod blocking;
 mod certificates;
@@ -17,8 +19,10 @@ mod outcome;
 mod pace;
 mod phase;
 mod process;
+mod program;
 mod role;
 mod rounds;
+mod stage;
 mod stop;
 mod tonic;
 mod tonic_codec;
@@ -45,8 +49,31 @@ pub fn run(args: &RpcArgs) -> Result<(), BenchError> {
     if args.tls && args.transport == Carrier::Auto {
         return Err("packets in shared memory are not sealed; leave --transport out".into());
     }
+    if args.figure.is_some() && args.peer != Peer::All {
+        return Err("--figure is for --peer all".into());
+    }
+    if args.peer.program().is_some() || args.peer == Peer::All {
+        refuse_own_options(args)?;
+    }
+    if args.peer == Peer::All {
+        return all::run(args);
+    }
     let rounds = rounds::run(args)?;
     let outcome = Outcome::new(args, &rounds);
     let to = (args.json.as_deref(), args.print_json);
     publish::publish(to, &outcome.json(), || outcome.print())
+}
+
+/// Programs of their own take sizes and a window, and nothing else.
+fn refuse_own_options(args: &RpcArgs) -> Result<(), BenchError> {
+    let own = [
+        ("--streaming", args.streaming),
+        ("--tls", args.tls),
+        ("--peer-awake", args.peer_awake),
+        ("--transport auto", args.transport == Carrier::Auto),
+    ];
+    match own.iter().find(|(_, is_set)| *is_set) {
+        Some((option, _)) => Err(format!("{option} is not for --peer {}", args.peer.name()).into()),
+        None => Ok(()),
+    }
 }

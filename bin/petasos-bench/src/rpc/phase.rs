@@ -34,8 +34,9 @@ impl Phase {
     }
 }
 
-/// What one side did in a turn. What a side does not count is 0.
+/// What one side did in a turn. What a side does not count is 0, or left out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Turn {
     /// Calls completed.
     pub completed: u64,

@@ -1,21 +1,33 @@
 //! The parent's handle on a process of a measurement.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
+
+use super::answers::{read_answers, ready, turn};
+use super::args::RpcArgs;
 use super::certificates::Certificates;
 use super::phase::{Phase, Turn};
 use super::role::{Contender, Role, Side};
 use crate::error::BenchError;
+use crate::turns::pin;
+
+/// How long an answer may take, beside the turn that it tells of, on a machine that is busy.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// How long a process may take to end with its input, before it is killed.
+const END_MAX: Duration = Duration::from_secs(3);
 
 /// A child that waits for what it is told.
 struct Process {
     role: Role,
     child: Child,
     commands: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    answers: Receiver<String>,
 }
 
 /// A contender's two processes, idle between turns.
@@ -39,13 +51,26 @@ impl DuoTurn {
 }
 
 impl Duo {
-    /// Starts both processes with this one's arguments.
+    /// Starts both processes: this program with its arguments, or a program of its own.
     pub fn start(
         contender: Contender,
+        args: &RpcArgs,
         certificates: Option<&Certificates>,
     ) -> Result<Duo, BenchError> {
-        let start = |side, addresses: &[_]| {
-            Process::start(Role { side, contender }, addresses, certificates)
+        let program = match contender {
+            Contender::Program(program) => Some(program.build()?),
+            _ => None,
+        };
+        let start = |side, server: &[String]| {
+            let role = Role { side, contender };
+            let mut command = match &program {
+                Some(path) => program_command(path, role.side, server, args),
+                None => own_command(role, server)?,
+            };
+            if let Some(certificates) = certificates {
+                certificates.hand_to(&mut command)?;
+            }
+            Process::start(role, command)
         };
         let (server, addresses) = start(Side::Server, &[])?;
         let (client, _) = start(Side::Client, &addresses)?;
@@ -55,43 +80,72 @@ impl Duo {
     /// Lets the client make calls for `duration`.
     pub fn turn(&mut self, phase: Phase, duration: Duration) -> Result<DuoTurn, BenchError> {
         let phase = phase.name();
+        let cpu_s = [self.client.cpu_s(), self.server.cpu_s()];
         self.server.say(&format!("serve {phase}"))?;
         if self.server.hear()? != "started" {
             return Err("the server answered out of turn".into());
         }
         self.client.say(&format!("turn {phase} {}", duration.as_micros()))?;
-        let client = self.client.hear_turn()?;
+        let mut client = self.client.hear_turn()?;
         self.server.say("stop")?;
-        Ok(DuoTurn { client, server: self.server.hear_turn()? })
+        let mut server = self.server.hear_turn()?;
+        // Programs of their own leave this to their parent.
+        for (side, process, before) in
+            [(&mut client, &self.client, cpu_s[0]), (&mut server, &self.server, cpu_s[1])]
+        {
+            if let (Some(before), Some(after)) = (before, process.cpu_s()) {
+                side.cpu_s = after - before;
+            }
+        }
+        Ok(DuoTurn { client, server })
     }
+}
+
+/// This program, as one side of a contender.
+fn own_command(role: Role, server: &[String]) -> Result<Command, BenchError> {
+    let name = format!("{}:{}", role.side.name(), role.contender.name());
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).args(["--role", &name]);
+    if !server.is_empty() {
+        command.args(["--server", &server.join(",")]);
+    }
+    Ok(command)
+}
+
+/// A program of its own, as `bench/peers/README.md` has it.
+fn program_command(path: &Path, side: Side, server: &[String], args: &RpcArgs) -> Command {
+    let mut command = Command::new(path);
+    command.arg(match side {
+        Side::Client => "call",
+        Side::Server => "serve",
+    });
+    for address in server {
+        command.args(["--server", address]);
+    }
+    let numbers = [
+        ("--size", u64::from(args.size)),
+        ("--response", u64::from(args.response_bytes())),
+        ("--window", args.window() as u64),
+    ];
+    for (name, number) in numbers {
+        command.args([name, &number.to_string()]);
+    }
+    command
 }
 
 impl Process {
     /// Starts it, and waits until it says where it is, if it is somewhere.
-    fn start(
-        role: Role,
-        server: &[SocketAddr],
-        certificates: Option<&Certificates>,
-    ) -> Result<(Process, Vec<SocketAddr>), BenchError> {
-        let name = format!("{}:{}", role.side.name(), role.contender.name());
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(std::env::args_os().skip(1)).args(["--role", &name]);
-        if !server.is_empty() {
-            let server: Vec<_> = server.iter().map(SocketAddr::to_string).collect();
-            command.args(["--server", &server.join(",")]);
-        }
-        if let Some(certificates) = certificates {
-            certificates.hand_to(&mut command)?;
-        }
-        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    fn start(role: Role, mut command: Command) -> Result<(Process, Vec<String>), BenchError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let spawned = match role.contender {
+            Contender::Program(_) => spawn_pinned(&mut command, role.side.core()),
+            _ => command.spawn(),
+        };
         let mut child = spawned.map_err(|error| format!("cannot start a process: {error}"))?;
         let commands = child.stdin.take();
-        let answers = BufReader::new(child.stdout.take().ok_or("the process has no output")?);
+        let answers = read_answers(child.stdout.take().ok_or("the process has no output")?);
         let mut process = Process { role, child, commands, answers };
-        let line = process.hear()?;
-        let addresses = line.strip_prefix("ready").ok_or("the process did not come up")?;
-        let addresses = addresses.split_whitespace().map(str::parse);
-        let addresses = addresses.collect::<Result<_, _>>()?;
+        let addresses = ready(&process.hear()?)?;
         Ok((process, addresses))
     }
 
@@ -102,30 +156,59 @@ impl Process {
     }
 
     fn hear(&mut self) -> Result<String, BenchError> {
-        let mut line = String::new();
-        if self.answers.read_line(&mut line)? == 0 {
-            return Err(self.died());
-        }
-        Ok(line.trim_end().to_owned())
+        self.answers.recv_timeout(ANSWER_MAX).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.died(),
+            RecvTimeoutError::Timeout => format!("the {} does not answer", self.who()).into(),
+        })
     }
 
     fn hear_turn(&mut self) -> Result<Turn, BenchError> {
-        let line = self.hear()?;
-        let turn = line.strip_prefix("done ").ok_or("a process answered out of turn")?;
-        Ok(serde_json::from_str(turn)?)
+        turn(&self.hear()?)
+    }
+
+    /// Processor time of a program of its own until now, in seconds.
+    fn cpu_s(&self) -> Option<f64> {
+        let Contender::Program(_) = self.role.contender else { return None };
+        let id = i32::try_from(self.child.id()).ok()?;
+        let time = clock_getcpuclockid(Pid::from_raw(id)).and_then(|clock| clock.now()).ok()?;
+        Some(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
+    }
+
+    fn who(&self) -> String {
+        format!("{} of {}", self.role.side.name(), self.role.contender.name())
     }
 
     /// It has said why on standard error.
     fn died(&self) -> BenchError {
-        let Role { side, contender } = self.role;
-        format!("the {} of {} has died", side.name(), contender.name()).into()
+        format!("the {} has died", self.who()).into()
     }
 }
 
+/// Starts a program on a core: it inherits the one of the thread that starts it.
+fn spawn_pinned(command: &mut Command, core: usize) -> std::io::Result<Child> {
+    std::thread::scope(|scope| {
+        let spawned = scope.spawn(|| {
+            pin(core);
+            command.spawn()
+        });
+        spawned.join().expect("starting a process does not panic")
+    })
+}
+
 impl Drop for Process {
-    /// It ends with its input.
+    /// It ends with its input, and its output with it; one that does not is killed.
     fn drop(&mut self) {
         drop(self.commands.take());
+        loop {
+            match self.answers.recv_timeout(END_MAX) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.child.kill().ok();
+                    break;
+                }
+            }
+        }
         self.child.wait().ok();
     }
 }

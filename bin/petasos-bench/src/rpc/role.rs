@@ -5,6 +5,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use super::phase::Phase;
+use super::program::Program;
 
 /// With whom Petasos is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -15,6 +16,22 @@ pub enum Peer {
     PetasosDirect,
     /// tonic's client and server, where Petasos's own gRPC port is asked by tonic's client, too
     PetasosGrpc,
+    /// Frames over one TCP connection, without an RPC system
+    Tcp,
+    /// tarpc over TCP, with bincode
+    Tarpc,
+    /// A QUIC stream for each call; always encrypted
+    Quinn,
+    /// gRPC in Go
+    GrpcGo,
+    /// libzmq's DEALER and ROUTER
+    Zeromq,
+    /// Cap'n Proto RPC in Rust
+    Capnp,
+    /// Requests and responses in shared memory; Petasos uses shared memory, too
+    Iceoryx2,
+    /// All of these that can be built here, in one table
+    All,
 }
 
 /// Whoever takes turns.
@@ -24,6 +41,10 @@ pub enum Contender {
     Petasos,
     /// Typed calls, loops that sleep at once.
     PetasosSleeping,
+    /// Typed calls through shared memory, loops that spin.
+    PetasosShared,
+    /// Typed calls through shared memory, loops that sleep at once.
+    PetasosSharedSleeping,
     /// tonic at both ends.
     Tonic,
     /// Petasos's gRPC port, called by tonic.
@@ -34,6 +55,8 @@ pub enum Contender {
     DirectSleeping,
     /// Bare UDP.
     Floor,
+    /// A program of its own.
+    Program(Program),
 }
 
 /// Which end of its calls a process is.
@@ -50,10 +73,29 @@ pub struct Role {
     pub contender: Contender,
 }
 
+impl Peer {
+    /// The program of its own that the peer is.
+    pub fn program(self) -> Option<Program> {
+        Some(match self {
+            Peer::Tcp => Program::Tcp,
+            Peer::Tarpc => Program::Tarpc,
+            Peer::Quinn => Program::Quinn,
+            Peer::GrpcGo => Program::GrpcGo,
+            Peer::Zeromq => Program::Zeromq,
+            Peer::Capnp => Program::Capnp,
+            Peer::Iceoryx2 => Program::Iceoryx2,
+            Peer::Tonic | Peer::PetasosDirect | Peer::PetasosGrpc | Peer::All => return None,
+        })
+    }
+}
+
 impl Contender {
-    const ALL: [Contender; 7] = [
+    /// Those that are processes of this program.
+    const OWN: [Contender; 9] = [
         Contender::Petasos,
         Contender::PetasosSleeping,
+        Contender::PetasosShared,
+        Contender::PetasosSharedSleeping,
         Contender::Tonic,
         Contender::Grpc,
         Contender::Direct,
@@ -65,6 +107,8 @@ impl Contender {
     pub fn petasos(peer: Peer, phase: Phase) -> Contender {
         match (peer, phase) {
             (Peer::PetasosGrpc, _) => Contender::Grpc,
+            (Peer::Iceoryx2, Phase::Sleeping) => Contender::PetasosSharedSleeping,
+            (Peer::Iceoryx2, _) => Contender::PetasosShared,
             (_, Phase::Sleeping) => Contender::PetasosSleeping,
             (_, Phase::Spinning | Phase::Window) => Contender::Petasos,
         }
@@ -73,9 +117,9 @@ impl Contender {
     /// Whose turns are the peer's in a phase.
     pub fn peer(peer: Peer, phase: Phase) -> Contender {
         match (peer, phase) {
-            (Peer::Tonic | Peer::PetasosGrpc, _) => Contender::Tonic,
             (Peer::PetasosDirect, Phase::Sleeping) => Contender::DirectSleeping,
             (Peer::PetasosDirect, _) => Contender::Direct,
+            _ => peer.program().map_or(Contender::Tonic, Contender::Program),
         }
     }
 
@@ -84,11 +128,14 @@ impl Contender {
         match self {
             Contender::Petasos => "petasos",
             Contender::PetasosSleeping => "petasos-sleeping",
+            Contender::PetasosShared => "petasos-shared",
+            Contender::PetasosSharedSleeping => "petasos-shared-sleeping",
             Contender::Tonic => "tonic",
             Contender::Grpc => "grpc",
             Contender::Direct => "direct",
             Contender::DirectSleeping => "direct-sleeping",
             Contender::Floor => "floor",
+            Contender::Program(program) => program.name(),
         }
     }
 }
@@ -117,7 +164,7 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Role, &'static str> {
         let (side, contender) = text.split_once(':').ok_or("a role is a side and a contender")?;
         let side = [Side::Client, Side::Server].into_iter().find(|known| known.name() == side);
-        let contender = Contender::ALL.into_iter().find(|known| known.name() == contender);
+        let contender = Contender::OWN.into_iter().find(|known| known.name() == contender);
         match (side, contender) {
             (Some(side), Some(contender)) => Ok(Role { side, contender }),
             _ => Err("no such role"),

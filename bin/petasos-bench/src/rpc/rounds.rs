@@ -3,11 +3,11 @@
 use petasos_report::{Histogram, Pairs, Progress, Quantity};
 
 use super::args::{RpcArgs, TURN};
-use super::certificates::Certificates;
 use super::floor;
 use super::phase::Phase;
-use super::process::{Duo, DuoTurn};
+use super::process::DuoTurn;
 use super::role::Contender;
+use super::stage::Stage;
 use crate::error::BenchError;
 
 /// The names of those that Petasos is compared with, in [`Pairs`].
@@ -40,7 +40,8 @@ pub struct Total {
 }
 
 impl Total {
-    fn add(&mut self, turn: &DuoTurn) {
+    /// Adds a turn.
+    pub fn add(&mut self, turn: &DuoTurn) {
         self.completed += turn.client.completed;
         self.cpu_s += turn.cpu_s();
         self.latency.merge(&turn.client.latency);
@@ -60,34 +61,15 @@ struct Plan {
     floor: Option<usize>,
 }
 
-/// The processes of all contenders.
-#[derive(Default)]
-struct Stage {
-    contenders: Vec<Contender>,
-    duos: Vec<Duo>,
-    certificates: Option<Certificates>,
-}
-
-impl Stage {
-    /// A contender's place; it is started if it is new.
-    fn place(&mut self, contender: Contender) -> Result<usize, BenchError> {
-        if let Some(at) = self.contenders.iter().position(|known| *known == contender) {
-            return Ok(at);
-        }
-        self.duos.push(Duo::start(contender, self.certificates.as_ref())?);
-        self.contenders.push(contender);
-        Ok(self.duos.len() - 1)
-    }
-
-    fn plan(&mut self, args: &RpcArgs, phase: Phase) -> Result<Plan, BenchError> {
-        let petasos = self.place(Contender::petasos(args.peer, phase))?;
-        let peer = self.place(Contender::peer(args.peer, phase))?;
-        let floor = floor::exists(args, phase).then(|| self.place(Contender::Floor));
+impl Plan {
+    fn new(stage: &mut Stage, args: &RpcArgs, phase: Phase) -> Result<Plan, BenchError> {
+        let mut place = |contender| stage.place(args, contender);
+        let petasos = place(Contender::petasos(args.peer, phase))?;
+        let peer = place(Contender::peer(args.peer, phase))?;
+        let floor = floor::exists(args, phase).then(|| place(Contender::Floor));
         Ok(Plan { phase, petasos, peer, floor: floor.transpose()? })
     }
-}
 
-impl Plan {
     fn turns(&self) -> usize {
         2 + usize::from(self.floor.is_some())
     }
@@ -95,9 +77,8 @@ impl Plan {
 
 /// Measures all phases.
 pub fn run(args: &RpcArgs) -> Result<Rounds, BenchError> {
-    let certificates = args.tls.then(Certificates::new).transpose()?;
-    let mut stage = Stage { certificates, ..Stage::default() };
-    let plans = args.phases().into_iter().map(|phase| stage.plan(args, phase));
+    let mut stage = Stage::new(args)?;
+    let plans = args.phases().into_iter().map(|phase| Plan::new(&mut stage, args, phase));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let mut phases: Vec<_> = plans.iter().map(|plan| PhaseRounds::new(args, plan)).collect();
     let goal = args.rounds(plans.iter().map(Plan::turns).sum());
@@ -105,7 +86,7 @@ pub fn run(args: &RpcArgs) -> Result<Rounds, BenchError> {
     // The first round, in which connections are made and memory is touched, does not count.
     for round in 0..=goal {
         for (plan, measured) in plans.iter().zip(&mut phases) {
-            let mut turn = |at: usize| stage.duos[at].turn(plan.phase, TURN);
+            let mut turn = |at: usize| stage.turn(at, plan.phase, TURN);
             let (petasos, peer) = (turn(plan.petasos)?, turn(plan.peer)?);
             let floor = plan.floor.map(turn).transpose()?;
             if round > 0 {
@@ -147,14 +128,15 @@ impl PhaseRounds {
 }
 
 /// What a phase is judged by.
-fn quantity(args: &RpcArgs, phase: Phase) -> Quantity {
+pub fn quantity(args: &RpcArgs, phase: Phase) -> Quantity {
     match phase {
         Phase::Spinning | Phase::Sleeping => Quantity::LatencyUs,
         Phase::Window => args.window_quantity(),
     }
 }
 
-fn value(args: &RpcArgs, quantity: Quantity, turn: &DuoTurn) -> f64 {
+/// A turn in a phase's quantity.
+pub fn value(args: &RpcArgs, quantity: Quantity, turn: &DuoTurn) -> f64 {
     let DuoTurn { client, server } = turn;
     match quantity {
         Quantity::LatencyUs => client.latency.quantile_us(0.5).unwrap_or(f64::NAN),
@@ -170,6 +152,7 @@ fn value(args: &RpcArgs, quantity: Quantity, turn: &DuoTurn) -> f64 {
     }
 }
 
-fn cpu_us(turn: &DuoTurn) -> f64 {
+/// Processor time of both sides for each call.
+pub fn cpu_us(turn: &DuoTurn) -> f64 {
     turn.cpu_s() / turn.client.completed as f64 * 1e6
 }

@@ -1,0 +1,200 @@
+//! Peers that are programs of their own, in `bench/peers`: which there are, and how they are built.
+//!
+//! Each is a package with a lockfile of its own, because their dependencies are nobody else's. It
+//! is built when it is asked for; `bench/peers/README.md` says what such a program does.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::BenchError;
+
+/// A peer with a program of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    Tcp,
+    Tarpc,
+    Quinn,
+    GrpcGo,
+    Zeromq,
+    Capnp,
+    Iceoryx2,
+}
+
+/// What builds a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Rust,
+    Go,
+}
+
+/// Where the programs' sources are in a checkout.
+const FOLDER: &str = "bench/peers";
+
+impl Program {
+    /// The folder's name, and the one on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Program::Tcp => "tcp",
+            Program::Tarpc => "tarpc",
+            Program::Quinn => "quinn",
+            Program::GrpcGo => "grpc-go",
+            Program::Zeromq => "zeromq",
+            Program::Capnp => "capnp",
+            Program::Iceoryx2 => "iceoryx2",
+        }
+    }
+
+    fn language(self) -> Language {
+        match self {
+            Program::GrpcGo => Language::Go,
+            _ => Language::Rust,
+        }
+    }
+
+    /// Commands that building takes, each with what has it.
+    fn needs(self) -> &'static [(&'static str, &'static str)] {
+        const CARGO: (&str, &str) = ("cargo", "Rust, from https://rustup.rs");
+        const C: (&str, &str) = ("cc", "a C compiler: Debian package `gcc`");
+        match self {
+            Program::Tcp | Program::Tarpc => &[CARGO],
+            Program::Quinn | Program::Iceoryx2 => &[CARGO, C],
+            Program::GrpcGo => &[("go", "Go: Debian package `golang-go`, or https://go.dev/dl")],
+            Program::Zeromq => &[CARGO, ("c++", "a C++ compiler: Debian package `g++`")],
+            Program::Capnp => &[CARGO, ("capnp", "its compiler: Debian package `capnproto`")],
+        }
+    }
+
+    /// Builds it if it is not up to date, and says where it is.
+    ///
+    /// # Errors
+    /// With what is missing and what has it, or that the build failed, which has said why.
+    pub fn build(self) -> Result<PathBuf, BenchError> {
+        let name = self.name();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if let Some((_, advice)) = self.missing(&path) {
+            return Err(format!("cannot build {name}: install {advice}").into());
+        }
+        let root = checkout()?;
+        let target = target_folder(&root);
+        std::fs::create_dir_all(&target)?;
+        let source = root.join(FOLDER).join(name);
+        let program = target.join(format!("release/petasos-peer-{name}"));
+        let command = match self.language() {
+            Language::Rust => cargo_build(&source, &target),
+            Language::Go => go_build(&source, &program),
+        };
+        build(name, command, program)
+    }
+
+    /// The first command that the folders of `path` do not have.
+    fn missing(self, path: &std::ffi::OsStr) -> Option<(&'static str, &'static str)> {
+        let has = |command: &str| std::env::split_paths(path).any(|at| at.join(command).is_file());
+        self.needs().iter().copied().find(|(command, _)| !has(command))
+    }
+}
+
+fn cargo_build(source: &Path, target: &Path) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--release", "--locked", "--target-dir"]).arg(target);
+    command.current_dir(source);
+    command
+}
+
+fn go_build(source: &Path, program: &Path) -> Command {
+    let mut command = Command::new("go");
+    command.args(["build", "-mod=readonly", "-o"]).arg(program).arg(".");
+    command.current_dir(source);
+    command
+}
+
+fn build(name: &str, mut command: Command, program: PathBuf) -> Result<PathBuf, BenchError> {
+    if !program.is_file() {
+        eprintln!("petasos bench: building {name}, which may take minutes the first time");
+    }
+    // What the build tools say is the progress. Standard output is for the result.
+    command.stdin(Stdio::null()).stdout(std::io::stderr());
+    match command.status() {
+        Ok(status) if status.success() && program.is_file() => Ok(program),
+        Ok(_) => Err(format!("cannot build {name}: see above").into()),
+        Err(error) => Err(format!("cannot build {name}: {error}").into()),
+    }
+}
+
+/// Draws an SVG file as PNG beside it, with a program that is built likewise.
+///
+/// # Errors
+/// If that cannot be built, or fails.
+pub fn draw_png(svg: &Path) -> Result<(), BenchError> {
+    let root = checkout()?;
+    let target = target_folder(&root);
+    let command = cargo_build(&root.join("bench/png"), &target);
+    let program = build("petasos-png", command, target.join("release/petasos-png"))?;
+    match Command::new(program).arg(svg).arg(svg.with_extension("png")).status()? {
+        status if status.success() => Ok(()),
+        status => Err(format!("cannot draw {} as PNG: {status}", svg.display()).into()),
+    }
+}
+
+/// The checkout that this program, the current folder or this program's source is in.
+fn checkout() -> Result<PathBuf, BenchError> {
+    let own = std::env::current_exe().ok();
+    let here = std::env::current_dir().ok();
+    let source = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    let starts = [own, here, source].into_iter().flatten();
+    let root = starts.filter_map(|start| root_above(&start).map(Path::to_owned)).next();
+    root.ok_or_else(|| {
+        format!("the sources of this peer are in {FOLDER} of a checkout of Petasos: run it there")
+            .into()
+    })
+}
+
+fn root_above(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|root| root.join(FOLDER).is_dir())
+}
+
+/// Beside what the workspace builds, where other lockfiles' packages do not disturb it.
+fn target_folder(root: &Path) -> PathBuf {
+    let set: Option<OsString> = std::env::var_os("CARGO_TARGET_DIR");
+    set.map_or_else(|| root.join("target"), |folder| root.join(folder)).join("peers")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+    use crate::rpc::role::Peer;
+
+    fn programs() -> impl Iterator<Item = (Peer, Program)> {
+        let peers = Peer::value_variants().iter();
+        peers.filter_map(|peer| Some((*peer, peer.program()?)))
+    }
+
+    #[test]
+    fn every_program_has_a_folder_with_its_lockfile() {
+        assert_eq!(programs().count(), 7);
+        for (peer, program) in programs() {
+            let value = peer.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), program.name());
+            let folder = checkout().expect("here it is").join(FOLDER).join(program.name());
+            let lockfile = match program.language() {
+                Language::Rust => "Cargo.lock",
+                Language::Go => "go.sum",
+            };
+            assert!(folder.join(lockfile).is_file(), "{}", folder.display());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_what_has_it() {
+        let empty = std::ffi::OsStr::new("/nonexistent");
+        for (_, program) in programs() {
+            let (_, advice) = program.missing(empty).expect("nothing is there");
+            assert!(advice.contains("https://") || advice.contains("Debian package"), "{advice}");
+        }
+        let missing = Program::Capnp.needs().last().expect("it needs its compiler");
+        assert!(missing.1.contains("`capnproto`"));
+    }
+}
