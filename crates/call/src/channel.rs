@@ -301,6 +301,11 @@ impl ChannelCore {
         self.waiting.len()
     }
 
+    /// Slots that calls have.
+    pub fn running(&self) -> usize {
+        self.servers.iter().map(|server| server.running as usize).sum()
+    }
+
     /// Sessions to a server.
     pub fn sessions(&self, peer: PeerIndex) -> usize {
         self.peer(peer).map_or(0, |peer| peer.sessions().count())

@@ -130,6 +130,12 @@ impl Loop {
         self.runtime.run_turns(turns)
     }
 
+    /// What the loop runs on: for simulation, which turns several loops by hand.
+    #[doc(hidden)]
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
     /// Handlers that have panicked, and messages that broke a rule of the calls' (R13).
     pub fn failures(&self) -> (u64, u64) {
         self.runtime.failures()

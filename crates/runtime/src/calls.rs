@@ -101,6 +101,11 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// Places that are not free.
+    pub(crate) fn taken(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
     /// What tells the calls in a place apart.
     pub(crate) fn generation(&self, index: u32) -> u32 {
         self.places[index as usize].generation

@@ -19,6 +19,7 @@
 
 mod agree;
 pub mod buffers;
+mod by_hand;
 mod calls;
 mod channels;
 mod config;
@@ -45,6 +46,8 @@ mod timed;
 mod turn;
 pub mod workers;
 
+pub use by_hand::Held;
+pub use channels::Dial;
 pub use config::{LoopConfig, LoopError, Security, ServeError};
 pub use handle::ChannelShared;
 pub use local::JoinHandle;

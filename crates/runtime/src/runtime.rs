@@ -7,13 +7,13 @@ use core::task::{Context as TaskContext, Poll, Waker};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use petasos_base::{Clock, Time};
+use petasos_base::{Clock, Time, random_seed};
 use petasos_endpoint::{Backend, Endpoint, EndpointConfig, Node};
 use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::dynamic::is_untyped;
 use petasos_rpc::settings::ChannelInfo;
 
-use crate::channels::open_to_itself;
+use crate::channels::{Dial, open_to_itself};
 use crate::config::{LoopConfig, LoopError, ServeError};
 use crate::dispatcher::{Dispatcher, LocalMethod};
 use crate::handle::ChannelShared;
@@ -31,6 +31,8 @@ pub struct Runtime {
     pub(crate) endpoint: RefCell<Endpoint<Dispatcher>>,
     pub(crate) local: &'static Local,
     pub(crate) node: Option<Node>,
+    /// What opens sessions in place of a node.
+    pub(crate) dial: RefCell<Option<Dial<Dispatcher>>>,
 }
 
 impl Runtime {
@@ -153,7 +155,8 @@ impl Runtime {
             return Err(LoopError::AnotherHere);
         }
         let shared = Arc::new(Shared::new(registry::next_loop_id()));
-        let local = Local::new(shared.clone(), clock.clone());
+        let seed = config.seed.unwrap_or_else(random_seed);
+        let local = Local::new(shared.clone(), clock.clone(), seed);
         let local: &'static Local = Box::leak(Box::new(local));
         let mut endpoint = Endpoint::new(config, io, clock, Dispatcher::new(local));
         shared.set_notifier(endpoint.notifier()?);
@@ -162,7 +165,12 @@ impl Runtime {
         endpoint.let_handlers_drain();
         local.settle();
         registry::add(shared);
-        Ok(Runtime { endpoint: RefCell::new(endpoint), local, node: None })
+        Ok(Runtime {
+            endpoint: RefCell::new(endpoint),
+            local,
+            node: None,
+            dial: RefCell::default(),
+        })
     }
 
     /// Makes it part of a node.
@@ -208,7 +216,8 @@ impl Runtime {
         let result = run(endpoint);
         self.local.set_turn(None);
         if self.local.channels.borrow().needs_endpoint() {
-            self.local.channels.borrow_mut().use_endpoint(endpoint);
+            let dial = &mut *self.dial.borrow_mut();
+            self.local.channels.borrow_mut().use_endpoint(endpoint, dial.as_mut());
         }
         result
     }

@@ -11,6 +11,10 @@ use petasos_rpc::settings::ChannelInfo;
 
 use super::{ChannelEntry, Channels, Session};
 
+/// Opens a session with so many slots to a server in place of a node, or says why there is none.
+/// Whoever made it establishes or fails a session that is still connecting.
+pub type Dial<S> = Box<dyn FnMut(&mut Endpoint<S>, SocketAddr, u32) -> Result<SessionId, String>>;
+
 /// A session that is being opened.
 pub(crate) struct Opening {
     pub(crate) channel: u32,
@@ -24,20 +28,32 @@ pub(crate) struct Opening {
 impl Channels {
     /// Closes and opens sessions: what needs the endpoint itself, between turns.
     #[cold]
-    pub(crate) fn use_endpoint<S>(&mut self, endpoint: &mut Endpoint<S>) {
+    pub(crate) fn use_endpoint<S>(
+        &mut self,
+        endpoint: &mut Endpoint<S>,
+        dial: Option<&mut Dial<S>>,
+    ) {
         for session in self.closing.drain(..) {
             endpoint.close_session(session);
         }
         let now = endpoint.context().now();
+        let mut by_node = |endpoint: &mut Endpoint<S>, address, slots| {
+            let session = endpoint.connect_with_slots(address, slots);
+            session.map_err(|error| error.to_string())
+        };
+        let dial: &mut dyn FnMut(&mut Endpoint<S>, SocketAddr, u32) -> _ = match dial {
+            Some(dial) => dial,
+            None => &mut by_node,
+        };
         for mut opening in core::mem::take(&mut self.opening) {
             if opening.session.is_none() && opening.address == endpoint.local_address() {
                 // Without a node, this is the only server there is.
                 opening.session = Some(open_to_itself(endpoint));
             } else if opening.session.is_none() {
-                match endpoint.connect_with_slots(opening.address, opening.slots) {
+                match dial(endpoint, opening.address, opening.slots) {
                     Ok(session) => opening.session = Some(session),
-                    Err(error) => {
-                        self.failed(&opening, error.to_string(), now);
+                    Err(why) => {
+                        self.failed(&opening, why, now);
                         continue;
                     }
                 }

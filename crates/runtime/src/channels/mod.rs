@@ -34,6 +34,7 @@ use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted};
 pub(crate) use binds::{Asked, NextStep};
+pub use connect::Dial;
 pub(crate) use connect::{Opening, open_to_itself};
 use leased_slots::LeasedSlots;
 pub(crate) use resolve::resolve;
@@ -181,11 +182,11 @@ pub(crate) struct Channels {
 }
 
 impl Channels {
-    pub(crate) fn new(shared: Arc<Shared>) -> Channels {
+    pub(crate) fn new(shared: Arc<Shared>, seed: u64) -> Channels {
         Channels {
             list: Vec::new(),
             shared,
-            rng: Rng::new(petasos_base::random_seed()),
+            rng: Rng::new(seed),
             closing: Vec::new(),
             opening: Vec::new(),
             dirty: Vec::new(),
@@ -199,6 +200,18 @@ impl Channels {
             asked: HashMap::new(),
             next_tag: 0,
         }
+    }
+
+    /// Calls and asks that wait for slots or binds, slots that they and streams have, and sessions.
+    pub(crate) fn held(&self) -> (usize, usize, usize) {
+        let entries = || self.list.iter().flatten();
+        let waiting = entries().map(|entry| entry.core.waiting()).sum::<usize>();
+        let slots = entries().map(|entry| {
+            let leased: u32 = entry.sessions.iter().flatten().map(|session| session.free).sum();
+            entry.core.running() - leased as usize
+        });
+        let sessions = entries().map(|entry| entry.sessions.iter().flatten().count());
+        (waiting + self.asks.len() + self.asked.len(), slots.sum(), sessions.sum())
     }
 
     /// Adds a channel under a number of the loop's.

@@ -99,8 +99,8 @@ impl LoopContext for Local {
 }
 
 impl Local {
-    pub(crate) fn new(shared: Arc<Shared>, clock: Clock) -> Local {
-        let channels = RefCell::new(Channels::new(shared.clone()));
+    pub(crate) fn new(shared: Arc<Shared>, clock: Clock, seed: u64) -> Local {
+        let channels = RefCell::new(Channels::new(shared.clone(), seed));
         Local {
             loop_id: shared.loop_id,
             shared,

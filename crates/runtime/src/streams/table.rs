@@ -193,6 +193,11 @@ impl Streams {
         Key { place, generation: 0 }
     }
 
+    /// Halves that are not free.
+    pub(crate) fn taken(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
     pub(crate) fn halves(&self) -> impl Iterator<Item = &Half> {
         self.entries.iter().map(|entry| &entry.half)
     }

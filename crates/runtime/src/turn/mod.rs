@@ -99,6 +99,12 @@ impl Local {
     }
 }
 
+/// Whether something has been asked for since the last turn.
+pub(crate) fn has_work(local: &Local) -> bool {
+    let asked = local.shared.has_commands() || local.timers.borrow().has_fresh();
+    asked || local.wants_sending() || !local.is_at_rest()
+}
+
 fn poll_ready(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let local = dispatcher.parts.local;
     let mut ready = core::mem::take(&mut dispatcher.parts.polled);
