@@ -39,7 +39,7 @@ enum Stage {
     Queued(MsgBuf),
     Waiting(MsgBuf, Ticket),
     Unbound(MsgBuf),
-    /// Being handed to the endpoint.
+    /// Being handed to the endpoint, or ended: what follows is in `failed` or `over`.
     Starting,
     Sent(CallId),
     /// To be sent again at some time.
@@ -93,8 +93,8 @@ pub(crate) struct Calls {
     pub(crate) cancels: Vec<CallId>,
     /// Calls that waited in their channels, whose futures are gone.
     pub(crate) abandoned: Vec<(u32, Ticket)>,
-    /// Calls that could not be sent, to be ended.
-    pub(crate) failed: Vec<(u32, Status)>,
+    /// Calls that could not be sent, to be ended, and their requests.
+    pub(crate) failed: Vec<(u32, Status, Option<MsgBuf>)>,
     /// Calls whose last attempt has ended.
     pub(crate) over: Vec<(u32, Outcome)>,
     pub(crate) retries: RetryStates,
@@ -242,7 +242,7 @@ impl Calls {
         }
     }
 
-    /// The request of a call that could not be sent, or was paused.
+    /// The request of a call that could not be sent, was paused, or is ended.
     pub(crate) fn take_back(&mut self, index: u32) -> Option<MsgBuf> {
         let place = &mut self.places[index as usize];
         match core::mem::replace(&mut place.stage, Stage::Starting) {
@@ -250,6 +250,7 @@ impl Calls {
             | Stage::Waiting(request, _)
             | Stage::Unbound(request)
             | Stage::Paused(request) => Some(request),
+            Stage::Hedged => None,
             other => {
                 place.stage = other;
                 None
@@ -383,6 +384,8 @@ impl Calls {
                 self.release(at.0)
             }
             Stage::Done(Err(_)) | Stage::Hedged => self.release(at.0),
+            // The place is taken until its end is looked at, so that no other call gets that.
+            Stage::Starting => self.set_waiter(at.0, Waiter::Nobody),
             other => {
                 self.places[at.0 as usize].stage = other;
                 Waiter::Nobody

@@ -314,11 +314,6 @@ impl Local {
     /// Ends the calls that could not be sent, and those that are not retried any more.
     pub(crate) fn finish_failed(&self) {
         loop {
-            let failed = self.calls.borrow_mut().failed.pop();
-            let Some((place, status)) = failed else { break };
-            self.finish(place, Err(status));
-        }
-        loop {
             let over = self.calls.borrow_mut().over.pop();
             let Some((place, outcome)) = over else { break };
             self.finish(place, outcome);

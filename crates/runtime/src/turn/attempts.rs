@@ -67,7 +67,7 @@ pub(super) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call
     with_work(parts, |work| {
         if work.calls.is_unbound(call) {
             let late = Status::deadline_exceeded("no session took the call in time");
-            work.calls.failed.push((call.0, late));
+            work.fail_call(call.0, late);
         } else if work.calls.is_to_go_on(call) {
             work.go_on(cx, call.0);
         }
@@ -84,12 +84,12 @@ impl Work<'_> {
     /// fails would fail a transparent retry as well.
     #[cold]
     pub(super) fn on_send_failures(&mut self, cx: &Context<Dispatcher>) {
-        for (place, status) in core::mem::take(&mut self.calls.failed) {
+        for (place, status, request) in core::mem::take(&mut self.calls.failed) {
             if self.calls.retry_mode(place) == RetryMode::Plain {
+                request.into_iter().for_each(|request| self.calls.give_buffer(request));
                 self.calls.over.push((place, Err(status)));
                 continue;
             }
-            let request = self.calls.take_back(place);
             let ended = Ended { outcome: Err(status), failure: None, request, session: None };
             self.on_attempt_end(cx, place, ended);
         }
@@ -179,7 +179,8 @@ impl Work<'_> {
 
     /// The call in `place` is over.
     pub(super) fn conclude(&mut self, place: u32, ended: Ended) {
-        if let Some(request) = ended.request {
+        // A call that is given up before its outcome is looked at keeps its place until then.
+        for request in self.calls.take_back(place).into_iter().chain(ended.request) {
             self.calls.give_buffer(request);
         }
         if self.calls.retry_mode(place) != RetryMode::Plain {

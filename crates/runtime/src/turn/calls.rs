@@ -64,7 +64,7 @@ impl Work<'_> {
     fn send_any(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead) {
         if head.deadline <= cx.now() {
             // R10: not sent.
-            return self.calls.failed.push((place, Failure::Timeout.status()));
+            return self.fail_call(place, Failure::Timeout.status());
         }
         if head.retry_mode == RetryMode::Hedged {
             return self.hedge(cx, place, head);
@@ -89,7 +89,7 @@ impl Work<'_> {
         match self.channels.pick(head.channel, options, who, cx.now()) {
             Slot::Taken(number) => self.dispatch(cx, place, head, number),
             Slot::Wait(ticket) => self.calls.wait(place, ticket),
-            Slot::Fail(status) => self.calls.failed.push((place, status)),
+            Slot::Fail(status) => self.fail_call(place, status),
         }
     }
 
@@ -104,7 +104,7 @@ impl Work<'_> {
             NextStep::Fail(status) => {
                 let id = entry.session_id(number);
                 self.channels.release(head.channel, number, id, None, cx.now());
-                self.calls.failed.push((place, status));
+                self.fail_call(place, status);
             }
         }
     }
@@ -142,7 +142,7 @@ impl Work<'_> {
                 Ok(request) => request,
                 Err(status) => {
                     self.channels.release(head.channel, number, session, None, cx.now());
-                    return self.calls.failed.push((place, status));
+                    return self.fail_call(place, status);
                 }
             };
         }
@@ -212,10 +212,17 @@ impl Work<'_> {
     #[cold]
     pub(super) fn fail(&mut self, who: Who, status: Status) {
         match who {
-            Who::Call(at) if self.calls.is_waiting(at) => self.calls.failed.push((at.0, status)),
+            Who::Call(at) if self.calls.is_waiting(at) => self.fail_call(at.0, status),
             Who::Call(_) => {}
             Who::Ask(ask) => self.channels.refuse_ask(ask, status),
         }
+    }
+
+    /// The call in `place` cannot be sent. It waits for nothing any more.
+    #[cold]
+    pub(super) fn fail_call(&mut self, place: u32, status: Status) {
+        let request = self.calls.take_back(place);
+        self.calls.failed.push((place, status, request));
     }
 
     /// Somebody whose session is gone asks for another.
