@@ -36,6 +36,8 @@ pub struct CallerStream<B> {
     inbox: Inbox<B>,
     /// There was a head or a message.
     begun: bool,
+    /// There was an exchange beside segment 0, which may have arrived.
+    went_on: bool,
     head: Option<Metadata>,
     end: Option<Status>,
 }
@@ -103,6 +105,7 @@ impl<B: Body> CallerStream<B> {
             close: Close::No,
             inbox: Inbox::new(),
             begun: false,
+            went_on: false,
             head: None,
             end: None,
         }
@@ -227,6 +230,7 @@ impl<B: Body> CallerStream<B> {
         queued.into_messages().for_each(|message| self.outbox.push(message));
         (self.number, self.next, self.open) = (number, 0, Some(open));
         (self.under_way, self.parked) = (UnderWay::default(), None);
+        self.went_on = false;
     }
 
     /// R20: an exchange failed, so the stream does, with this status. The driver cancels the other
@@ -239,6 +243,12 @@ impl<B: Body> CallerStream<B> {
             Phase::GivenUp | Phase::Resetting(_) if session_lives => Phase::GivenUp,
             _ => Phase::Over,
         };
+    }
+
+    /// R20: whether the handler may have run when an exchange fails that has not. It has not if
+    /// that exchange is the only one.
+    pub fn may_have_run(&self) -> bool {
+        self.went_on
     }
 
     /// How it ended, until the application has been told.
@@ -277,6 +287,7 @@ impl<B: Body> CallerStream<B> {
         if segment.is_bare() && !permit {
             return None;
         }
+        self.went_on |= self.next != 0;
         self.next = self.next.wrapping_add(1);
         self.under_way.push(receive);
         Some(segment)

@@ -2,7 +2,7 @@
 
 use petasos_buf::MsgBuf;
 use petasos_call::stream::{CallerStream, Open, ServerSegment};
-use petasos_call::{Answer, Codec, Failure, Status, TailError};
+use petasos_call::{Answer, Codec, Failure, Retry, Status, TailError};
 use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
 };
@@ -161,7 +161,7 @@ fn failed_with(
     }
     if let Err(request) = restarts::begin(local, streams, place, request, failure, session_lives) {
         recycle(request);
-        fail(local, streams, place, failure.status(), session_lives);
+        fail(local, streams, place, failure, session_lives);
     }
 }
 
@@ -203,14 +203,25 @@ fn take(
 }
 
 /// R20: an exchange failed.
-fn fail(local: &Local, streams: &mut Streams, place: u32, status: Status, session_lives: bool) {
+fn fail(local: &Local, streams: &mut Streams, place: u32, failure: Failure, session_lives: bool) {
     streams.cancel_calls(place);
     let caller = streams.caller(place).expect("the exchange was a call's");
+    let status = status_of(failure, caller.stream.may_have_run());
     caller.code = caller.code.or(Some(status.code()));
     caller.stream.handle_failure(status, session_lives);
     if !session_lives {
         leave_session(local, streams, place, false);
     }
+}
+
+/// R12, R20: what a stream fails with. Its handler may have run although the exchange that failed
+/// has not: then nobody is told that the request did not run.
+fn status_of(failure: Failure, may_have_run: bool) -> Status {
+    let status = failure.status();
+    if may_have_run && matches!(failure.retry(), Retry::Safe | Retry::Elsewhere) {
+        return Status::new(status.code(), format!("after the stream began: {}", status.message()));
+    }
+    status
 }
 
 /// R10: a call's time is up.

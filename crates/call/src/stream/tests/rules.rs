@@ -458,6 +458,18 @@ fn r20_a_stream_that_has_not_begun_begins_anew_with_all_its_messages() {
 }
 
 #[test]
+fn r20_only_a_stream_with_one_exchange_has_certainly_not_run() {
+    let mut caller = caller();
+    let first = caller.poll_exchange().expect("it opens");
+    assert!(!caller.may_have_run(), "if the server rejects that");
+    caller.send(message(0, 8));
+    let second = caller.poll_exchange().expect("two may be under way");
+    assert!(caller.may_have_run(), "the first may have arrived");
+    caller.restart(2, Open::default(), vec![first, second]);
+    assert!(!caller.may_have_run(), "it begins anew");
+}
+
+#[test]
 fn r20_a_stream_that_was_closed_begins_anew_closed() {
     let mut caller = caller();
     caller.close();
