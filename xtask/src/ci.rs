@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::soak::SIMULATORS;
 use crate::task::{TaskResult, target_folder};
 use crate::{conformance, consoles, deny, fuzz, icount, skips, tidy, tools};
 
@@ -25,7 +26,11 @@ const STEPS: [Step; 16] = [
     Step { name: "backends", what: "DPDK and libfabric, linted and tested", run: backends },
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
-    Step { name: "simulate", what: "clusters under faults, fixed and fresh seeds", run: simulate },
+    Step {
+        name: "simulate",
+        what: "clusters and calls under faults, fixed and fresh seeds",
+        run: simulate,
+    },
     Step { name: "fuzz", what: "every fuzz target for some seconds", run: fuzz::bounded },
     Step { name: "icount", what: "instructions, packets, system calls per RPC", run: icount },
     Step { name: "conformance", what: "public suites, where they can be fetched", run: conform },
@@ -161,12 +166,15 @@ fn loom(root: &Path) -> TaskResult {
 }
 
 /// Seconds of simulation: fixed seeds first, then fresh ones until the time is up.
-const SIMULATE_S: &str = "60";
+const SIMULATE_S: &str = "45";
 
 fn simulate(root: &Path) -> TaskResult {
-    let arguments = ["run", "--release", "--package", "petasos-sim", "--example", "simulate"];
-    let mut command = cargo_command(root, &arguments);
-    tools::run(command.args(["--", "--seconds", SIMULATE_S]))
+    for (package, example) in SIMULATORS {
+        let arguments = ["run", "--release", "--package", package, "--example", example];
+        let mut command = cargo_command(root, &arguments);
+        tools::run(command.args(["--", "--seconds", SIMULATE_S]))?;
+    }
+    Ok(())
 }
 
 fn icount(root: &Path) -> TaskResult {

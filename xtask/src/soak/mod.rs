@@ -2,8 +2,8 @@
 //!
 //! `cargo test` gives each property a few hundred cases. What fails once in a hundred thousand is
 //! found here: in rounds, each test program that has randomised tests runs just these, under a seed
-//! of its own, and after them the simulator runs clusters with fresh seeds. A failure does not end
-//! the soak. It is printed with the command that repeats it, and again in the summary.
+//! of its own, and after them the simulators run clusters and calls with fresh seeds. A failure
+//! does not end the soak. It is printed with the command that repeats it, and again in the summary.
 
 mod names;
 mod programs;
@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::programs::Program;
+pub use self::programs::SIMULATORS;
 use crate::task::{TaskResult, target_folder};
 
 /// A program that runs for longer hangs, and is ended.
@@ -35,7 +36,7 @@ pub fn run(root: &Path, minutes: u64) -> TaskResult {
     let programs = programs::find(root)?;
     let tests: usize = programs.iter().map(|program| program.tests.len()).sum();
     println!("soak: {tests} randomised tests in {} programs", programs.len());
-    let simulator = programs::simulator(root)?;
+    let simulators = programs::simulators(root)?;
     let begin = now();
     let is_over = || begin.elapsed() >= Duration::from_secs(minutes * 60);
     let (mut failures, mut rounds) = (Vec::new(), 0_u64);
@@ -47,8 +48,10 @@ pub fn run(root: &Path, minutes: u64) -> TaskResult {
             }
             failures.extend(soak_program(root, program)?);
         }
-        if !is_over() {
-            failures.extend(simulate(root, &simulator)?);
+        for simulator in &simulators {
+            if !is_over() {
+                failures.extend(simulate(root, simulator)?);
+            }
         }
         let seconds = begin.elapsed().as_secs();
         println!("soak: round {rounds}, {seconds} s, {} failures", failures.len());

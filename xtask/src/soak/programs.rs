@@ -48,9 +48,17 @@ pub fn find(root: &Path) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-/// Builds the simulator, with optimisation.
-pub fn simulator(root: &Path) -> Result<PathBuf, String> {
-    let arguments = ["build", "--release", "-p", "petasos-sim", "--example", "simulate"];
+/// Packages with a simulator, and the examples that are one.
+pub const SIMULATORS: [(&str, &str); 2] =
+    [("petasos-sim", "simulate"), ("petasos-sim-calls", "simulate_calls")];
+
+/// Builds the simulators, with optimisation.
+pub fn simulators(root: &Path) -> Result<Vec<PathBuf>, String> {
+    SIMULATORS.iter().map(|(package, example)| simulator(root, package, example)).collect()
+}
+
+fn simulator(root: &Path, package: &str, example: &str) -> Result<PathBuf, String> {
+    let arguments = ["build", "--release", "-p", package, "--example", example];
     let messages = build(root, &arguments)?;
     let made = messages.iter().filter_map(|message| message["executable"].as_str()).next_back();
     made.map(PathBuf::from).ok_or_else(|| "cargo made no simulator".to_owned())

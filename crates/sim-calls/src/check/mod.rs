@@ -1,0 +1,193 @@
+//! The judge: sees what clients and handlers wrote down, and drives nothing.
+//!
+//! What a call has come to is in a [`Call`]; the rules are in the folder's files. A rule is a
+//! sentence that says what holds; a [`Violation`] names the one that does not.
+
+mod outcomes;
+mod rest;
+mod runs;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use petasos::Code;
+use petasos_base::Time;
+use petasos_sim::cluster::Life;
+pub use petasos_sim::cluster::Violation;
+
+use crate::event::{Event, Outcome};
+use crate::plan::Plan;
+
+pub(crate) use rest::AtRest;
+
+/// A rule that does not hold.
+pub(crate) type Broken = Result<(), &'static str>;
+
+/// One run of a handler.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// Over, with this code; `None`: dropped.
+    pub(crate) ended: Option<Option<Code>>,
+    /// Messages of the request stream that it was given.
+    pub(crate) got: u32,
+    /// Whether it was told of their end.
+    pub(crate) end_told: bool,
+    /// Messages that it has sent.
+    pub(crate) sent: u32,
+}
+
+/// What a call has come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) client: Life,
+    pub(crate) plan: Plan,
+    pub(crate) timeout_at: Time,
+    pub(crate) runs: BTreeMap<u64, Run>,
+    /// Messages that the client has sent.
+    pub(crate) sent: u32,
+    pub(crate) closed: bool,
+    /// The run whose messages the client is given.
+    pub(crate) source: Option<u64>,
+    /// Messages that the client was given.
+    pub(crate) got: u32,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) cancelled: bool,
+}
+
+impl Call {
+    fn is_over(&self) -> bool {
+        self.outcome.is_some() || self.cancelled
+    }
+}
+
+/// What a scenario excuses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Excuses {
+    /// Servers' memory is short: they refuse, and handlers fail for want of it.
+    pub(crate) short_memory: bool,
+    /// Hosts die or drain: servers may be gone, or not to be reached. The judge also waits for the
+    /// first such event.
+    pub(crate) disruptions: bool,
+}
+
+/// All calls of a run, and the first violation.
+pub(crate) struct Judge {
+    excuses: Excuses,
+    calls: BTreeMap<u64, Call>,
+    dead: Vec<Life>,
+    /// Hosts that have died or drained so far.
+    disruptions: usize,
+    verdict: Result<(), Violation>,
+}
+
+impl Judge {
+    pub(crate) fn new(excuses: Excuses) -> Judge {
+        let (calls, dead) = Default::default();
+        Judge { excuses, calls, dead, disruptions: 0, verdict: Ok(()) }
+    }
+
+    pub(crate) fn note(&mut self, at: Time, event: &Event) {
+        if self.verdict.is_err() {
+            return;
+        }
+        if let Err(rule) = self.judge(at, event) {
+            let call = call_of(event).and_then(|call| self.calls.get(&call));
+            let what = format!("{event:?} at {} ns; {call:?}", at.as_nanos());
+            self.verdict = Err(Violation { rule, what });
+        }
+    }
+
+    /// What was found so far.
+    pub(crate) fn verdict(&self) -> Result<(), Violation> {
+        self.verdict.clone()
+    }
+
+    /// What was found in the whole history.
+    pub(crate) fn finish(&self) -> Result<(), Violation> {
+        self.verdict()?;
+        let is_open = |call: &&Call| !call.is_over() && !self.dead.contains(&call.client);
+        match self.calls.values().find(is_open) {
+            None => Ok(()),
+            Some(call) => {
+                Err(Violation { rule: "calls end", what: format!("it never did: {call:?}") })
+            }
+        }
+    }
+
+    fn judge(&mut self, at: Time, event: &Event) -> Broken {
+        match event {
+            Event::Begun { call, client, plan, timeout_at } => {
+                let begun = self.calls.insert(*call, Call::new(*client, *plan, *timeout_at));
+                return hold(begun.is_none(), "calls begin once");
+            }
+            Event::Died { host } => self.dead.push(*host),
+            Event::Drained { .. } => {}
+            _ => return self.judge_call(at, event),
+        }
+        self.disruptions += 1;
+        Ok(())
+    }
+
+    fn judge_call(&mut self, at: Time, event: &Event) -> Broken {
+        let number = call_of(event).expect("the other events were looked at");
+        let is_disrupted = self.excuses.disruptions && self.disruptions > 0;
+        let excuses = Excuses { disruptions: is_disrupted, ..self.excuses };
+        let call = self.calls.get_mut(&number).ok_or("what happens belongs to a call")?;
+        match event {
+            Event::Ran { run, right, .. } => call.on_run(*run, *right),
+            Event::RunEnded { run, code, .. } => call.on_run_end(*run, *code),
+            Event::SentUp { index, .. } => call.on_sent_up(*index),
+            Event::ClosedUp { .. } => call.on_closed_up(),
+            Event::GotUp { run, index, right, .. } => call.on_got_up(*run, *index, *right),
+            Event::EndedUp { run, .. } => call.on_ended_up(*run),
+            Event::SentDown { run, index, .. } => call.on_sent_down(*run, *index),
+            Event::GotDown { run, index, right, .. } => call.on_got_down(*run, *index, *right),
+            Event::EndedOtherwise { .. } => Err("a stream that has ended stays so"),
+            Event::Cancelled { .. } => call.on_cancelled(),
+            Event::Ended { outcome, .. } => call.on_ended(at, outcome, excuses),
+            Event::Begun { .. } | Event::Died { .. } | Event::Drained { .. } => Ok(()),
+        }
+    }
+}
+
+impl Call {
+    fn new(client: Life, plan: Plan, timeout_at: Time) -> Call {
+        Call {
+            client,
+            plan,
+            timeout_at,
+            runs: BTreeMap::new(),
+            sent: 0,
+            closed: false,
+            source: None,
+            got: 0,
+            outcome: None,
+            cancelled: false,
+        }
+    }
+}
+
+/// What `holds`, or the rule that is broken.
+pub(crate) fn hold(holds: bool, rule: &'static str) -> Broken {
+    if holds { Ok(()) } else { Err(rule) }
+}
+
+fn call_of(event: &Event) -> Option<u64> {
+    match event {
+        Event::Begun { call, .. }
+        | Event::Ran { call, .. }
+        | Event::RunEnded { call, .. }
+        | Event::SentUp { call, .. }
+        | Event::ClosedUp { call }
+        | Event::GotUp { call, .. }
+        | Event::EndedUp { call, .. }
+        | Event::SentDown { call, .. }
+        | Event::GotDown { call, .. }
+        | Event::EndedOtherwise { call }
+        | Event::Cancelled { call }
+        | Event::Ended { call, .. } => Some(*call),
+        Event::Died { .. } | Event::Drained { .. } => None,
+    }
+}

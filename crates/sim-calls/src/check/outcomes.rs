@@ -1,0 +1,95 @@
+//! How calls end, and that there is a cause for it.
+
+use petasos::Code;
+use petasos_base::Time;
+use petasos_call::{Failure, Retry};
+
+use super::{Broken, Call, Excuses, Run, hold};
+use crate::event::Outcome;
+use crate::plan::Kind;
+
+/// What fails below a call, if the message is that of a status that the runtime makes.
+fn failure_of(message: &str) -> Option<Failure> {
+    use Failure::*;
+    let all = [
+        NotConnected,
+        RequestTooLarge,
+        ResponseTooLarge,
+        TooMuch,
+        Timeout,
+        Cancelled,
+        Lost,
+        UnknownMethod,
+        Overloaded,
+        Draining,
+        HandlerFailed,
+        Declined,
+        OutOfMemory,
+    ];
+    all.into_iter().find(|failure| failure.status().message() == message)
+}
+
+/// Whether the client is told that its request has certainly not run (R12).
+pub(super) fn says_not_run(message: &str) -> bool {
+    let retry = failure_of(message).map(Failure::retry);
+    matches!(retry, Some(Retry::Safe | Retry::Elsewhere))
+}
+
+impl Call {
+    pub(super) fn on_cancelled(&mut self) -> Broken {
+        hold(!self.is_over(), "calls end once")?;
+        self.cancelled = true;
+        Ok(())
+    }
+
+    pub(super) fn on_ended(&mut self, at: Time, outcome: &Outcome, excuses: Excuses) -> Broken {
+        hold(!self.is_over(), "calls end once")?;
+        self.outcome = Some(outcome.clone());
+        match outcome {
+            Outcome::Answer { run, pieces, right } => self.on_answer(*run, *pieces, *right),
+            Outcome::End => self.on_end(),
+            Outcome::Failed { code, message } => self.on_failure(at, *code, message, excuses),
+        }
+    }
+
+    /// An answer is that of a handler which has ended well.
+    fn on_answer(&self, run: u64, pieces: u32, right: bool) -> Broken {
+        hold(right, "messages keep their bytes")?;
+        let run = self.runs.get(&run).ok_or("answers are those of handlers")?;
+        hold(run.ended == Some(Some(Code::Ok)), "answers are those of handlers")?;
+        hold(run.got == pieces, "what the client is told was read was read")
+    }
+
+    /// A stream that ends well has given all that its handler has sent.
+    fn on_end(&self) -> Broken {
+        let run = match self.source {
+            Some(run) => self.runs.get(&run),
+            None => self.runs.values().next(),
+        };
+        let run = run.ok_or("answers are those of handlers")?;
+        hold(run.ended == Some(Some(Code::Ok)), "answers are those of handlers")?;
+        hold(run.sent == self.got, "a stream ends behind its last message")
+    }
+
+    fn on_failure(&self, at: Time, code: Code, message: &str, excuses: Excuses) -> Broken {
+        if self.plan.kind.runs_max() == 1 && says_not_run(message) {
+            hold(self.runs.is_empty(), "what did not run did not run")?;
+        }
+        let ended = |code| self.runs.values().any(|run: &Run| run.ended == Some(Some(code)));
+        let is_lost = failure_of(message) == Some(Failure::HandlerFailed);
+        let has_cause = match code {
+            // A handler whose stream brings nothing says so without a run.
+            Code::Aborted => ended(Code::Aborted) || self.plan.up == 0 && self.has_uploads(),
+            Code::DeadlineExceeded => at >= self.timeout_at,
+            Code::Unavailable => excuses.disruptions,
+            Code::ResourceExhausted => excuses.short_memory,
+            Code::Internal => excuses.short_memory && is_lost && !self.runs.is_empty(),
+            _ => false,
+        };
+        hold(has_cause, "failures have causes")
+    }
+
+    fn has_uploads(&self) -> bool {
+        matches!(self.plan.kind, Kind::Collect | Kind::Chat)
+    }
+}

@@ -1,0 +1,60 @@
+//! What opens sessions: hosts ask here, and the harness sets them up (`wiring`).
+
+use core::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use petasos_base::Time;
+use petasos_endpoint::SessionOffer;
+use petasos_netio::memory::MemoryIo;
+use petasos_runtime::Dial;
+use petasos_runtime::dispatcher::Dispatcher;
+use petasos_sim::cluster::Life;
+
+/// A session that a client has asked for.
+pub(crate) struct Asked {
+    pub(crate) client: Life,
+    pub(crate) server: Life,
+    pub(crate) offer: Box<SessionOffer>,
+    /// When it is set up; `None` until that is fixed.
+    pub(crate) due: Option<Time>,
+}
+
+/// Who has asked for which session. Shared with the dials of all hosts.
+#[derive(Clone, Default)]
+pub(crate) struct Dials {
+    pub(crate) asked: Rc<RefCell<Vec<Asked>>>,
+    /// What runs on each host, dead or not.
+    lives: Rc<RefCell<Vec<Life>>>,
+}
+
+/// The name under which a host's endpoint knows another life.
+pub(crate) fn peer_id(life: Life) -> u64 {
+    u64::from(life.host) << 32 | u64::from(life.restarts)
+}
+
+impl Dials {
+    /// A host begins a life.
+    pub(crate) fn live(&self, life: Life) {
+        let mut lives = self.lives.borrow_mut();
+        lives.retain(|other| other.host != life.host);
+        lives.push(life);
+    }
+
+    /// What opens the sessions of one life.
+    pub(crate) fn dial(&self, client: Life) -> Dial<Dispatcher> {
+        let dials = self.clone();
+        Box::new(move |endpoint, address: SocketAddr, slots| {
+            let lives = dials.lives.borrow();
+            let server = lives.iter().find(|life| MemoryIo::address(life.host) == address);
+            let server = *server.ok_or("no such host")?;
+            let offer = endpoint.open_session(address, Some(peer_id(server)));
+            let offer = offer.map_err(|error| error.to_string())?;
+            let mut offer = Box::new(offer.ok_or("no room for another session")?);
+            offer.params.slots = slots as u8;
+            let session = offer.session;
+            dials.asked.borrow_mut().push(Asked { client, server, offer, due: None });
+            Ok(session)
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! The workload: a call's number fixes everything about it, at both ends.
+
+use core::time::Duration;
+
+use petasos_base::Rng;
+
+/// Which method is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Once,
+    Named,
+    Repeated,
+    Hedged,
+    Produce,
+    Collect,
+    Chat,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] = [
+        Kind::Once,
+        Kind::Named,
+        Kind::Repeated,
+        Kind::Hedged,
+        Kind::Produce,
+        Kind::Collect,
+        Kind::Chat,
+    ];
+
+    /// How often handlers may run for one call, whatever happens.
+    pub(crate) fn runs_max(self) -> usize {
+        match self {
+            Kind::Named | Kind::Repeated => ATTEMPTS_MAX,
+            Kind::Hedged => HEDGES_MAX,
+            _ => 1,
+        }
+    }
+}
+
+/// Attempts of calls that are tried again.
+pub(crate) const ATTEMPTS_MAX: usize = 4;
+/// Attempts of hedged calls.
+pub(crate) const HEDGES_MAX: usize = 3;
+
+/// The policies of the methods: what [`Kind::runs_max`] counts on.
+pub(crate) const SERVICE_CONFIG: &str = r#"{"methodConfig": [
+    {"name": [{"service": "sim.Work", "method": "Named"}],
+     "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.001s", "maxBackoff": "0.01s",
+        "backoffMultiplier": 2, "retryableStatusCodes": ["ABORTED"]}},
+    {"name": [{"service": "sim.Work", "method": "Repeated"}],
+     "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.001s", "maxBackoff": "0.01s",
+        "backoffMultiplier": 2, "retryableStatusCodes": ["ABORTED", "UNAVAILABLE"]}},
+    {"name": [{"service": "sim.Work", "method": "Hedged"}],
+     "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.002s",
+        "nonFatalStatusCodes": ["ABORTED"]}}]}"#;
+
+/// What happens in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) kind: Kind,
+    pub(crate) request_bytes: usize,
+    pub(crate) response_bytes: usize,
+    /// Messages of the request stream.
+    pub(crate) up: u32,
+    /// Messages of the response stream, unless the handler echoes.
+    pub(crate) down: u32,
+    pub(crate) piece_bytes: usize,
+    /// How long the handler waits before it answers, or between messages.
+    pub(crate) handler_nanos: u64,
+    /// How long the client waits between messages.
+    pub(crate) client_nanos: u64,
+    /// Handlers' runs that fail with `ABORTED` before one succeeds.
+    pub(crate) fails: usize,
+    /// The handler ends after so many messages of the request stream.
+    pub(crate) stops_after: Option<u32>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) cancel_after: Option<Duration>,
+}
+
+/// Up to `max`, small ones far more often.
+fn skewed(rng: &mut Rng, max: u64) -> u64 {
+    let bits = rng.below(u64::from(max.ilog2()) + 1);
+    rng.below(1 << bits)
+}
+
+impl Plan {
+    /// What happens in the call of this number.
+    pub(crate) fn of(call: u64) -> Plan {
+        let rng = &mut Rng::new(call ^ 0x9a11_5eed);
+        let kind = Kind::ALL[rng.below(Kind::ALL.len() as u64) as usize];
+        let micros = |rng: &mut Rng, max| Duration::from_micros(100 + skewed(rng, max));
+        Plan {
+            kind,
+            request_bytes: skewed(rng, 1 << 16) as usize,
+            response_bytes: skewed(rng, 1 << 16) as usize,
+            up: skewed(rng, 64) as u32,
+            down: skewed(rng, 64) as u32,
+            piece_bytes: skewed(rng, 1 << 15) as usize,
+            handler_nanos: if rng.chance(0.5) { 0 } else { skewed(rng, 5_000_000) },
+            client_nanos: if rng.chance(0.7) { 0 } else { skewed(rng, 1_000_000) },
+            fails: if rng.chance(0.7) { 0 } else { 1 + rng.below(5) as usize },
+            stops_after: rng.chance(0.1).then(|| skewed(rng, 32) as u32),
+            timeout: rng.chance(0.3).then(|| micros(rng, 100_000)),
+            cancel_after: rng.chance(0.1).then(|| micros(rng, 20_000)),
+        }
+    }
+}
+
+petasos_base::counters! {
+    /// How the calls of a run went.
+    pub struct Tally {
+        /// Calls begun.
+        begun,
+        /// Calls that ended well.
+        answered,
+        /// Calls that the application failed.
+        aborted,
+        /// Calls that ran out of time.
+        late,
+        /// Calls that clients gave up.
+        cancelled,
+        /// Calls that found no server, or lost it.
+        unavailable,
+        /// Calls that failed otherwise.
+        otherwise,
+        /// Handlers' runs.
+        runs,
+        /// Messages of streams that were taken.
+        pieces,
+    }
+}

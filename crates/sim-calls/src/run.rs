@@ -1,0 +1,241 @@
+//! One run: the cluster is built, driven, brought to rest and judged.
+
+use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use petasos_base::{Rng, Time};
+use petasos_sim::cluster::Life;
+use petasos_sim::{Action, HostSeat, LinkConfig, Links, Stats, Stop, SwitchConfig, Topology};
+use petasos_sim::{World, WorldConfig};
+
+use crate::check::{AtRest, Judge, Violation};
+use crate::dials::Dials;
+use crate::event::Event;
+use crate::host::{Cluster, Node};
+use crate::journal::Journal;
+use crate::plan::Tally;
+use crate::sabotage::Sabotage;
+use crate::scenario::{Scenario, Step};
+use crate::wiring;
+
+/// What a run did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// How the calls went.
+    pub calls: Tally,
+    /// What happened to packets.
+    pub network: Stats,
+    /// Virtual time at the end.
+    pub virtual_nanos: u64,
+    /// Equal for equal runs.
+    pub trace_hash: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { begun, answered, aborted, late, cancelled, unavailable, .. } = self.calls;
+        let Tally { otherwise, runs, pieces, .. } = self.calls;
+        write!(
+            f,
+            "{begun} calls ({answered} answered, {aborted} aborted, {late} late, {cancelled} \
+             cancelled, {unavailable} without a server, {otherwise} failed otherwise), {runs} \
+             runs, {pieces} messages of streams, {} packets, {} dropped, {} ms of virtual time",
+            self.network.sent,
+            self.network.dropped(),
+            self.virtual_nanos / 1_000_000,
+        )
+    }
+}
+
+/// A run that broke a rule, and how to see it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The scenario's name.
+    pub scenario: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// Which rule was broken.
+    pub rule: &'static str,
+    /// What went wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { scenario, seed, rule, what } = self;
+        write!(
+            f,
+            "seed={seed} scenario={scenario}: {rule}: {what}\nreplay with: cargo run --release \
+             -p petasos-sim-calls --example simulate_calls -- --scenario {scenario} --seed {seed}"
+        )
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Runs a scenario with a seed.
+///
+/// # Errors
+/// If a rule was broken, or something panicked.
+pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Summary, Failure> {
+    simulate_sabotaged(scenario, seed, None)
+}
+
+/// [`simulate`] with a bug, to see that it is found.
+///
+/// # Errors
+/// If a rule was broken, as it should.
+pub fn simulate_sabotaged(
+    scenario: &Scenario,
+    seed: u64,
+    sabotage: Option<Sabotage>,
+) -> Result<Summary, Failure> {
+    let run = || Run::new(scenario, seed, sabotage).run();
+    let (rule, what) = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(summary)) => return Ok(summary),
+        Ok(Err(violation)) => (violation.rule, violation.what),
+        Err(panic) => match panic.downcast::<String>() {
+            Ok(message) => ("no panics", *message),
+            Err(panic) => ("no panics", (*panic.downcast_ref::<&str>().unwrap_or(&"")).to_owned()),
+        },
+    };
+    Err(Failure { scenario: scenario.name, seed, rule, what })
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    world: World<Node>,
+    journal: Journal,
+    dials: Dials,
+    rng: Rng,
+}
+
+/// Virtual time between two looks at what is asked of the wiring.
+const SLICE_NANOS: u64 = 100_000;
+/// Virtual time after the end of all faults in which every call must end.
+const LIVENESS_NANOS: u64 = 60_000_000_000;
+/// Virtual time in which a cluster without calls must fall silent.
+const REST_NANOS: u64 = 120_000_000_000;
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, seed: u64, sabotage: Option<Sabotage>) -> Run<'a> {
+        let journal = Journal::new(Judge::new(scenario.excuses()), sabotage);
+        let dials = Dials::default();
+        let cluster =
+            Cluster { scenario: scenario.clone(), journal: journal.clone(), dials: dials.clone() };
+        let seat = move |seat: HostSeat| Node::new(seat, &cluster, &cluster.scenario.endpoint);
+        let link = LinkConfig::new(25, 1000);
+        let topology = Topology::star(scenario.hosts, link, SwitchConfig::default());
+        let world = World::new(WorldConfig { seed, ..WorldConfig::default() }, topology, seat);
+        Run { scenario, world, journal, dials, rng: Rng::new(seed ^ 0x71e5) }
+    }
+
+    fn run(mut self) -> Result<Summary, Violation> {
+        self.play()?;
+        self.await_completion()?;
+        self.journal.finish()?;
+        self.come_to_rest()?;
+        Ok(Summary {
+            calls: self.journal.tally(),
+            network: self.world.stats(),
+            virtual_nanos: self.world.now().as_nanos(),
+            trace_hash: self.world.trace_hash(),
+        })
+    }
+
+    /// The time of faults.
+    fn play(&mut self) -> Result<(), Violation> {
+        let profile = self.scenario.faults;
+        self.world.apply(Action::Faults { links: Links::All, profile });
+        for (at, step) in &self.scenario.script {
+            self.run_until(*at)?;
+            self.step(step);
+        }
+        self.run_until(self.scenario.calm_at)?;
+        self.world.apply(Action::Calm);
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.journal.set_now(self.world.now());
+        match step {
+            Step::World(action) => self.world.apply(action.clone()),
+            Step::Crash(host) if self.world.is_alive(*host) => {
+                self.journal.note(Event::Died { host: self.life(*host) });
+                self.world.apply(Action::Crash { host: *host });
+            }
+            Step::Tell(host) if !self.world.is_alive(*host) => {
+                let life = self.life(*host);
+                wiring::tell_death(&mut self.world, life);
+            }
+            Step::Revive(host) if !self.world.is_alive(*host) => {
+                let life = self.life(*host);
+                wiring::tell_death(&mut self.world, life);
+                self.world.apply(Action::Restart { host: *host });
+            }
+            Step::Drain(host) if self.world.is_alive(*host) => {
+                self.journal.note(Event::Drained { host: self.life(*host) });
+                self.world.with_host(*host, |node, _| node.with_endpoint(|end| end.drain()));
+            }
+            Step::Crash(_) | Step::Tell(_) | Step::Revive(_) | Step::Drain(_) => {}
+        }
+    }
+
+    fn life(&self, host: u32) -> Life {
+        self.world.host(host).life
+    }
+
+    fn run_until(&mut self, end: Time) -> Result<(), Violation> {
+        while self.world.now() < end {
+            let slice = self.world.now().plus_nanos(SLICE_NANOS).min(end);
+            self.world.run_until(slice);
+            wiring::tick(&self.dials, &mut self.world, &mut self.rng);
+            self.journal.verdict()?;
+        }
+        Ok(())
+    }
+
+    fn living(&self) -> impl Iterator<Item = u32> {
+        (0..self.scenario.hosts).filter(|host| self.world.is_alive(*host))
+    }
+
+    /// Without faults, every call must end.
+    fn await_completion(&mut self) -> Result<(), Violation> {
+        let limit = self.world.now().plus_nanos(LIVENESS_NANOS);
+        let is_done = |run: &Self| run.living().all(|host| run.world.host(host).is_done());
+        while !is_done(self) {
+            if self.world.now() > limit {
+                self.journal.finish()?;
+                let what = "tasks wait, but no call is open".to_owned();
+                return Err(Violation { rule: "liveness", what });
+            }
+            let slice = self.world.now().plus_nanos(SLICE_NANOS);
+            self.run_until(slice)?;
+        }
+        Ok(())
+    }
+
+    /// Without calls, nothing may go on for ever, and nothing may be kept.
+    fn come_to_rest(&mut self) -> Result<(), Violation> {
+        let slice = self.world.now().plus_nanos(100 * SLICE_NANOS);
+        self.run_until(slice)?;
+        for host in 0..self.scenario.hosts {
+            let life = self.life(host);
+            wiring::tell_death(&mut self.world, life);
+        }
+        let limit = self.world.now().plus_nanos(REST_NANOS);
+        if self.world.run_while(|_| true, limit) != Stop::Idle {
+            let what = format!("something is due at {} ns", self.world.next_time().as_nanos());
+            return Err(Violation { rule: "the cluster comes to rest", what });
+        }
+        for host in self.living().collect::<Vec<_>>() {
+            let life = self.life(host);
+            let at_rest = self.world.with_host(host, |node, _| {
+                let (held, unfinished) = (node.held(), node.unfinished());
+                AtRest { life, held, unfinished, failures: node.failures() }
+            });
+            at_rest.check()?;
+        }
+        Ok(())
+    }
+}

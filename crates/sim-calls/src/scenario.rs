@@ -1,0 +1,202 @@
+//! What a run is made of.
+
+use petasos_base::{Rng, Time};
+use petasos_endpoint::{EndpointConfig, PoolConfig};
+use petasos_sim::{Action, FaultProfile};
+
+use crate::check::Excuses;
+
+/// What happens to the cluster at a set time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Something in the network, or a pause. Use the steps below for crashes.
+    World(Action),
+    /// A host dies. Nobody is told.
+    Crash(u32),
+    /// The others learn that a host has died.
+    Tell(u32),
+    /// A host that died starts anew; the others learn of its death if they have not.
+    Revive(u32),
+    /// A host takes no more calls, and finishes those that it has.
+    Drain(u32),
+}
+
+/// A cluster, its workload, and what goes wrong.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// How the scenario is called.
+    pub name: &'static str,
+    /// Hosts. The first ones call.
+    pub hosts: u32,
+    /// Hosts that call.
+    pub clients: u32,
+    /// Whether those that call serve as well.
+    pub clients_serve: bool,
+    /// Tasks that make calls on each client.
+    pub tasks: u32,
+    /// Calls of each task.
+    pub calls: u32,
+    /// Mean pause between two calls of a task.
+    pub think_nanos: u64,
+    /// Whether calls are spread over the servers.
+    pub spreads: bool,
+    /// Whether calls wait while no server can be reached.
+    pub waits_for_ready: bool,
+    /// Every endpoint's settings.
+    pub endpoint: EndpointConfig,
+    /// What goes wrong on all links until [`Scenario::calm_at`].
+    pub faults: FaultProfile,
+    /// What else happens, by time, before [`Scenario::calm_at`].
+    pub script: Vec<(Time, Step)>,
+    /// When all faults end.
+    pub calm_at: Time,
+}
+
+type Make = fn(&mut Rng) -> Scenario;
+
+const SCENARIOS: [(&str, Make); 8] = [
+    ("calls", calls),
+    ("calls-lossy", lossy),
+    ("calls-hostile", hostile),
+    ("calls-pause", pause),
+    ("calls-partition", partition),
+    ("calls-crash", crash),
+    ("calls-drain", drain),
+    ("calls-tiny-pool", tiny_pool),
+];
+
+/// The names of all scenarios.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(name, _)| *name)
+}
+
+/// The scenario of this name as it is for `seed`, which may choose its faults and their times.
+pub fn by_name(name: &str, seed: u64) -> Option<Scenario> {
+    let (name, make) = SCENARIOS.iter().find(|(known, _)| *known == name)?;
+    let mut scenario = make(&mut Rng::new(seed ^ 0xca11_5eed));
+    scenario.name = name;
+    scenario.script.sort_by_key(|(at, _)| *at);
+    Some(scenario)
+}
+
+impl Scenario {
+    pub(crate) fn is_client(&self, host: u32) -> bool {
+        host < self.clients
+    }
+
+    pub(crate) fn servers(&self) -> impl Iterator<Item = u32> {
+        let first = if self.clients_serve { 0 } else { self.clients };
+        first..self.hosts
+    }
+
+    pub(crate) fn excuses(&self) -> Excuses {
+        let disrupts = |(_, step): &(Time, Step)| matches!(step, Step::Crash(_) | Step::Drain(_));
+        let short_memory = self.endpoint.pool.lent_bytes_max < PoolConfig::default().lent_bytes_max;
+        Excuses { short_memory, disruptions: self.script.iter().any(disrupts) }
+    }
+}
+
+fn millis(millis: u64) -> Time {
+    Time::from_nanos(millis * 1_000_000)
+}
+
+fn nanos(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+/// A clean network; everything else differs from this.
+fn calls(rng: &mut Rng) -> Scenario {
+    Scenario {
+        name: "",
+        hosts: 4,
+        clients: 2,
+        clients_serve: rng.chance(0.5),
+        tasks: 6,
+        calls: 40,
+        think_nanos: 50_000,
+        spreads: rng.chance(0.5),
+        waits_for_ready: rng.chance(0.5),
+        endpoint: EndpointConfig::default(),
+        faults: FaultProfile::clean(),
+        script: Vec::new(),
+        calm_at: millis(20),
+    }
+}
+
+fn lossy(rng: &mut Rng) -> Scenario {
+    Scenario { faults: FaultProfile::lossy(), calm_at: millis(1000), ..calls(rng) }
+}
+
+fn hostile(rng: &mut Rng) -> Scenario {
+    let faults = FaultProfile { undetected: 0.0, ..FaultProfile::hostile() };
+    Scenario { faults, calls: 20, ..lossy(rng) }
+}
+
+fn pause(rng: &mut Rng) -> Scenario {
+    let mut scenario = Scenario { calm_at: millis(200), think_nanos: 1_500_000, ..calls(rng) };
+    for _ in 0..10 {
+        let begin = rng.below(100_000_000);
+        let until = nanos(begin + rng.below(60_000_000));
+        let host = rng.below(u64::from(scenario.hosts)) as u32;
+        let action = Action::Pause { host, until };
+        scenario.script.push((nanos(begin), Step::World(action)));
+    }
+    scenario
+}
+
+fn partition(rng: &mut Rng) -> Scenario {
+    let mut scenario = Scenario { calm_at: millis(300), think_nanos: 1_500_000, ..calls(rng) };
+    for _ in 0..3 {
+        let begin = 1_000_000 + rng.below(60_000_000);
+        let groups = (0..scenario.hosts).map(|_| rng.below(2) as u32).collect();
+        let split = Step::World(Action::Partition(groups));
+        let end = nanos(begin + rng.below(150_000_000));
+        scenario.script.extend([(nanos(begin), split), (end, Step::World(Action::Heal))]);
+    }
+    scenario
+}
+
+/// Hosts die in the middle of calls; the others learn of it later, or when it is back.
+fn crash(rng: &mut Rng) -> Scenario {
+    let faults = FaultProfile::random(rng);
+    let mut scenario =
+        Scenario { faults, calm_at: millis(400), think_nanos: 1_500_000, ..calls(rng) };
+    for host in 0..scenario.hosts {
+        let mut at = rng.below(60_000_000);
+        for _ in 0..rng.below(3) {
+            scenario.script.push((nanos(at), Step::Crash(host)));
+            let told = at + rng.below(30_000_000);
+            if rng.chance(0.5) {
+                scenario.script.push((nanos(told), Step::Tell(host)));
+            }
+            at = told + rng.below(30_000_000);
+            scenario.script.push((nanos(at), Step::Revive(host)));
+            at += 1_000_000 + rng.below(50_000_000);
+        }
+    }
+    scenario
+}
+
+/// Servers are replaced one by one: each drains, dies and comes back.
+fn drain(rng: &mut Rng) -> Scenario {
+    let faults = FaultProfile::random(rng);
+    let mut scenario =
+        Scenario { faults, calm_at: millis(500), think_nanos: 1_500_000, ..calls(rng) };
+    let mut at = rng.below(20_000_000);
+    for host in scenario.clients..scenario.hosts {
+        scenario.script.push((nanos(at), Step::Drain(host)));
+        at += rng.below(60_000_000);
+        scenario.script.push((nanos(at), Step::Crash(host)));
+        at += 1 + rng.below(10_000_000);
+        scenario.script.push((nanos(at), Step::Revive(host)));
+        at += rng.below(30_000_000);
+    }
+    scenario
+}
+
+/// Servers refuse requests, and handlers find no memory for their answers.
+fn tiny_pool(rng: &mut Rng) -> Scenario {
+    let pool = PoolConfig { lent_bytes_max: 64 << 10 << rng.below(3), ..PoolConfig::default() };
+    let endpoint = EndpointConfig { pool, ..EndpointConfig::default() };
+    Scenario { endpoint, calls: 20, ..lossy(rng) }
+}

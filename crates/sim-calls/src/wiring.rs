@@ -1,0 +1,60 @@
+//! Sessions as a control protocol would set them up, and the news of deaths.
+
+use petasos_base::Rng;
+use petasos_endpoint::CallError;
+use petasos_netio::memory::MemoryIo;
+use petasos_sim::World;
+use petasos_sim::cluster::Life;
+
+use crate::dials::{Asked, Dials, peer_id};
+use crate::host::Node;
+
+/// Sets up, or fails, the sessions whose time has come.
+pub(crate) fn tick(dials: &Dials, world: &mut World<Node>, rng: &mut Rng) {
+    let now = world.now();
+    let list = core::mem::take(&mut *dials.asked.borrow_mut());
+    for mut asked in list {
+        let due = *asked.due.get_or_insert_with(|| now.plus_nanos(rng.below(500_000)));
+        if due > now {
+            dials.asked.borrow_mut().push(asked);
+        } else if is_current(world, asked.client) {
+            set_up(world, &asked);
+        }
+    }
+}
+
+fn is_current(world: &World<Node>, life: Life) -> bool {
+    world.is_alive(life.host) && world.restarts(life.host) == life.restarts
+}
+
+fn set_up(world: &mut World<Node>, asked: &Asked) {
+    let Asked { client, server, offer, .. } = asked;
+    let granted = is_current(world, *server).then(|| {
+        world.with_host(server.host, |node, _| {
+            let ip = MemoryIo::address(client.host).ip();
+            let peer = Some(peer_id(*client));
+            node.with_endpoint(|endpoint| endpoint.accept_session(&offer.params, ip, peer))
+        })
+    });
+    world.with_host(client.host, |node, _| {
+        node.with_endpoint(|endpoint| match granted {
+            Some(Ok(granted)) => {
+                let ip = MemoryIo::address(server.host).ip();
+                // A session that the client has closed meanwhile is not made ready.
+                let _ = endpoint.establish_session(offer, &granted, ip);
+            }
+            _ => endpoint.fail_session(offer.session, CallError::PeerFailed),
+        });
+    });
+}
+
+/// Tells every other living host that `dead` has failed.
+pub(crate) fn tell_death(world: &mut World<Node>, dead: Life) {
+    for number in 0..world.topology().hosts() {
+        if number != dead.host && world.is_alive(number) {
+            world.with_host(number, |node, _| {
+                node.with_endpoint(|endpoint| endpoint.fail_peer(peer_id(dead)));
+            });
+        }
+    }
+}

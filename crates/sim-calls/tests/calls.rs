@@ -1,0 +1,87 @@
+//! Every scenario with fixed seeds. `examples/simulate_calls.rs` runs the same with fresh seeds.
+
+use petasos_sim_calls::{Summary, by_name, names, simulate};
+
+/// Runs a scenario with seeds that have found something before, or are as good as any.
+fn run(name: &str, seeds: &[u64]) -> Vec<Summary> {
+    let simulate = |seed: &u64| {
+        let scenario = by_name(name, *seed).expect("the scenario exists");
+        simulate(&scenario, *seed).unwrap_or_else(|failure| panic!("{failure}"))
+    };
+    seeds.iter().map(simulate).collect()
+}
+
+macro_rules! scenarios {
+    ($($test:ident: $name:literal, $seeds:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            run($name, &$seeds);
+        })*
+
+        #[test]
+        fn every_scenario_is_tested() {
+            let tested = [$($name),*];
+            assert!(names().all(|name| tested.contains(&name)));
+            assert_eq!(names().count(), tested.len());
+        }
+    };
+}
+
+scenarios! {
+    a_clean_network: "calls", [1, 2, 3];
+    losses: "calls-lossy", [1, 2, 3];
+    a_hostile_network: "calls-hostile", [1, 2, 3];
+    paused_hosts: "calls-pause", [1, 2, 3];
+    partitions_that_heal: "calls-partition", [1, 2, 3];
+    crashes_and_restarts: "calls-crash", [1, 2, 3, 5];
+    servers_that_drain: "calls-drain", [1, 2, 3, 4];
+    tiny_pools: "calls-tiny-pool", [1, 2, 3];
+}
+
+/// A call whose time was up was given up before it was told so. Its place went to the next call,
+/// which then ended with `DEADLINE_EXCEEDED` though it had no deadline and had not been sent.
+#[test]
+fn issue_10_no_call_gets_the_end_of_another() {
+    run("calls-pause", &[4]);
+}
+
+/// A call that waited for a bind ran out of time as its session was lost, and ended twice: the loop
+/// panicked.
+#[test]
+fn issue_10_an_attempt_ends_once() {
+    run("calls-crash", &[6]);
+}
+
+/// A stream's later exchange was rejected as overloaded, and its caller was told that the server
+/// had no room for the request: that it had not run. It had.
+#[test]
+fn issue_10_a_stream_that_went_on_is_not_said_not_to_have_run() {
+    run("calls-tiny-pool", &[2]);
+}
+
+#[test]
+fn a_seed_replays_exactly() {
+    for name in ["calls-crash", "calls-hostile"] {
+        let runs = run(name, &[7, 7, 8]);
+        assert_eq!(runs[0], runs[1]);
+        assert_ne!(runs[0].trace_hash, runs[2].trace_hash);
+    }
+}
+
+/// A scenario whose faults never strike would pass for nothing.
+#[test]
+fn scenarios_do_what_they_are_for() {
+    let of = |name| run(name, &[1, 2, 3, 4, 5]);
+    for summary in of("calls") {
+        let calls = summary.calls;
+        assert!(calls.answered > 200 && calls.aborted > 50 && calls.late > 20, "{calls:?}");
+        assert!(calls.cancelled > 5 && calls.runs > calls.begun && calls.pieces > 1000);
+        assert_eq!(summary.network.dropped(), 0);
+    }
+    assert!(of("calls-lossy").iter().all(|it| it.network.dropped_loss > 100));
+    assert!(of("calls-partition").iter().all(|it| it.network.dropped_partition > 0));
+    let crash = of("calls-crash");
+    assert!(crash.iter().any(|it| it.calls.unavailable > 50 && it.network.dropped_dead > 10));
+    assert!(of("calls-drain").iter().any(|it| it.calls.unavailable > 50));
+    assert!(of("calls-tiny-pool").iter().any(|it| it.calls.otherwise > 5));
+}
