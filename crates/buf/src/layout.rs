@@ -6,3 +6,7 @@ pub const HEADER_BYTES: usize = 24;
 /// The smallest payload that a packet of a multi-packet message may carry; it bounds the number
 /// of headers for which a buffer reserves room.
 pub const PAYLOAD_BYTES_MIN: usize = 1024;
+
+/// Bytes of the shortest buffers that are kept here, and the length from which it is worth handing
+/// a buffer over instead of copying it.
+pub const SPARE_BYTES_MIN: usize = 16 << 10;

@@ -12,14 +12,15 @@
 
 mod copy;
 mod layout;
+pub mod memory;
 mod msgbuf;
 mod pool;
 mod spare;
 mod tail;
 
 pub use copy::{copy_short, copy_short_twice};
-pub use layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN};
+pub use layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN, SPARE_BYTES_MIN};
 pub use msgbuf::MsgBuf;
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};
-pub use spare::{SPARE_BYTES_MIN, SPARE_KEPT_BYTES_MAX, give_spare, take_spare};
+pub use spare::{SPARE_KEPT_BYTES_MAX, give_spare, take_spare};
 pub use tail::SEGMENTS_MAX;

@@ -7,6 +7,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use bytes::Bytes;
 
 use crate::layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN};
+use crate::memory;
 use crate::tail::Tail;
 
 /// Where the data begin in the allocation, before anything is skipped: behind the numbers and the
@@ -83,12 +84,13 @@ impl MsgBuf {
         let layout = layout(capacity);
         // SAFETY: the size is not 0.
         let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
-        let numbers = memory.cast::<Numbers>();
+        let Some(first_byte) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        let numbers = first_byte.cast::<Numbers>();
         let (len, skipped, tail_bytes) = (0, 0, 0);
         let first = Numbers { len, capacity: number, skipped, tail_bytes, tail: None };
         // SAFETY: the allocation begins with them, and is aligned for them.
         unsafe { numbers.write(first) };
+        memory::allocated(capacity);
         MsgBuf { numbers }
     }
 
@@ -363,6 +365,7 @@ impl Drop for MsgBuf {
     #[inline]
     fn drop(&mut self) {
         let layout = self.layout();
+        memory::freed(self.capacity() + self.numbers().skipped as usize);
         if self.has_tail() {
             self.detach();
         }

@@ -12,10 +12,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::MsgBuf;
-
-/// Bytes of the shortest buffers that are kept here, and the length from which it is worth handing
-/// a buffer over instead of copying it.
-pub const SPARE_BYTES_MIN: usize = 16 << 10;
+use crate::layout::SPARE_BYTES_MIN;
+use crate::memory;
 
 /// Bytes of capacity that the process keeps at most, in buffers that nobody uses.
 pub const SPARE_KEPT_BYTES_MAX: usize = 256 << 20;
@@ -50,7 +48,9 @@ pub fn take_spare(len: usize) -> MsgBuf {
 
 /// A buffer of exactly this capacity that was left here, of any length.
 pub(crate) fn take_kept(capacity: usize) -> Option<MsgBuf> {
-    spare().take(class_of(capacity)?)
+    let buf = spare().take(class_of(capacity)?)?;
+    memory::allocated(buf.capacity());
+    Some(buf)
 }
 
 /// Leaves a buffer for whoever needs one next. It is freed if it is short, if there are enough, or
@@ -58,7 +58,9 @@ pub(crate) fn take_kept(capacity: usize) -> Option<MsgBuf> {
 pub fn give_spare(mut buf: MsgBuf) {
     buf.rewind();
     if let Some(class) = class_of(buf.capacity()) {
+        memory::freed(buf.capacity());
         let surplus = spare().give(class, buf);
+        surplus.iter().for_each(|buf| memory::allocated(buf.capacity()));
         // Freed without the lock.
         drop(surplus);
     }

@@ -5,6 +5,7 @@
 //! what has arrived, not with what the length promises.
 
 use bytes::{Buf, Bytes, BytesMut};
+use petasos_buf::memory::{self, Counted, LONG_BYTES_MIN};
 use petasos_call::{Code, Codec, Status};
 use petasos_compress::{DecompressError, decompress};
 
@@ -12,6 +13,8 @@ use crate::compress::Compression;
 
 /// Bytes before each message.
 pub(crate) const PREFIX_BYTES: usize = 5;
+/// What gzip makes of a byte at most.
+const GZIP_FACTOR_MAX: usize = 1032;
 
 /// Why a message cannot be read. The sender's fault; the rest of the stream cannot be read either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(crate) enum FrameError {
     Corrupt,
     /// The stream ended within it.
     CutOff,
+    /// The process has no room for it.
+    NoRoom,
 }
 
 impl From<FrameError> for Status {
@@ -40,6 +45,9 @@ impl From<FrameError> for Status {
                 (Code::Internal, "a message is compressed, but no compression was named".into())
             }
             FrameError::Corrupt => (Code::Internal, "a message does not decompress".into()),
+            FrameError::NoRoom => {
+                (Code::ResourceExhausted, "there is no room for the message".into())
+            }
             FrameError::CutOff => (Code::Internal, "the stream ended within a message".into()),
         };
         Status::new(code, text)
@@ -56,6 +64,8 @@ pub(crate) struct Deframer {
     prefix_bytes: usize,
     /// What has arrived of a message, if it does not lie in one chunk.
     partial: BytesMut,
+    /// Counts it.
+    counted: Counted,
     /// Whether the latest message was compressed.
     compressed: bool,
 }
@@ -71,6 +81,7 @@ impl Deframer {
             prefix,
             prefix_bytes: 0,
             partial,
+            counted: Counted::default(),
             compressed: false,
         }
     }
@@ -98,12 +109,13 @@ impl Deframer {
         let [flag, length @ ..] = self.prefix;
         let length = u32::from_be_bytes(length) as usize;
         self.compressed = flag == 1;
-        let Some(message) = self.read_body(length) else { return Ok(None) };
+        let Some(message) = self.read_body(length)? else { return Ok(None) };
         self.prefix_bytes = 0;
-        match flag {
-            0 => Ok(Some(message)),
-            _ => self.decompress(&message).map(Some),
-        }
+        let message = match flag {
+            0 => message,
+            _ => self.decompress(&message)?,
+        };
+        Ok(Some(counted(message)))
     }
 
     /// To be called when the stream has ended.
@@ -139,22 +151,55 @@ impl Deframer {
         Ok(())
     }
 
-    fn read_body(&mut self, length: usize) -> Option<Bytes> {
+    fn read_body(&mut self, length: usize) -> Result<Option<Bytes>, FrameError> {
         if self.partial.is_empty() && self.chunk.len() >= length {
-            return Some(self.chunk.split_to(length));
+            return Ok(Some(self.chunk.split_to(length)));
         }
         let count = self.chunk.len().min(length - self.partial.len());
+        if length >= LONG_BYTES_MIN && !memory::admits(count) {
+            return Err(FrameError::NoRoom);
+        }
         self.partial.extend_from_slice(&self.chunk.split_to(count));
-        (self.partial.len() == length).then(|| self.partial.split().freeze())
+        if self.partial.len() < length {
+            self.counted.set(self.partial.len());
+            return Ok(None);
+        }
+        self.counted.set(0);
+        Ok(Some(self.partial.split().freeze()))
     }
 
     fn decompress(&self, message: &[u8]) -> Result<Bytes, FrameError> {
+        if !memory::admits(self.limit.min(message.len().saturating_mul(GZIP_FACTOR_MAX))) {
+            return Err(FrameError::NoRoom);
+        }
         match decompress(Codec::GZIP, message, self.limit) {
             Ok(message) => Ok(message.into()),
             Err(DecompressError::TooLong) => Err(FrameError::TooLong { limit: self.limit }),
             Err(_) => Err(FrameError::Corrupt),
         }
     }
+}
+
+/// Bytes that are counted for as long as anybody has a part of them.
+struct Owned {
+    bytes: Bytes,
+    _counted: Counted,
+}
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A message, counted if it is long: decoded, it may refer to these bytes.
+fn counted(bytes: Bytes) -> Bytes {
+    if bytes.len() < LONG_BYTES_MIN {
+        return bytes;
+    }
+    let mut counted = Counted::default();
+    counted.set(bytes.len());
+    Bytes::from_owner(Owned { bytes, _counted: counted })
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod grpc_channel;
 mod handler;
 mod include;
 pub mod intercept;
+pub mod memory;
 pub mod rt;
 mod server;
 mod stream;

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use petasos_base::{Time, Wheel};
+use petasos_buf::memory::{self, LONG_BYTES_MIN};
 use petasos_call::{
     Code, HEAD_BYTES, Load, LoadBytes, Malformed, ResponseHead, Services, Status, TailWriter,
 };
-use petasos_endpoint::{Context, Request, RequestHandle, RequestKey};
+use petasos_endpoint::{Context, RejectCode, Request, RequestHandle, RequestKey};
 use petasos_rpc::origin::Origin;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::recode::SPOKEN;
@@ -208,6 +209,19 @@ impl DispatcherParts {
     /// Whether another handler may wait.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX as usize
+    }
+
+    /// Why no handler may begin for a request, or a stream with these bytes: nothing of it has been
+    /// decompressed or decoded yet.
+    pub fn refusal(&self, cx: &Context<Dispatcher>, payload: &[u8]) -> Option<RejectCode> {
+        let is_long = payload.len() >= LONG_BYTES_MIN;
+        match () {
+            () if cx.is_draining() => Some(RejectCode::Draining),
+            () if self.is_full() => Some(RejectCode::Overloaded),
+            // A long request is counted where it lies, already.
+            () if is_long && !memory::admits(0) => Some(RejectCode::Overloaded),
+            () => None,
+        }
     }
 
     /// What responses tell of this server (R7).

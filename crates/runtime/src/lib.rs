@@ -32,6 +32,7 @@ mod handle;
 pub mod head;
 mod lease;
 pub mod local;
+mod memory;
 mod registry;
 pub mod remote;
 mod retries;

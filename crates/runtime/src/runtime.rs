@@ -21,7 +21,7 @@ use crate::local::{JoinHandle, Local, TaskWaker, current, joinable};
 use crate::shared::Shared;
 use crate::slow::{SlowCounts, SlowTurns};
 use crate::task::Task;
-use crate::{registry, turn};
+use crate::{memory, registry, turn};
 
 /// Bind's method number (R1).
 const BIND: u16 = 0;
@@ -154,6 +154,7 @@ impl Runtime {
         if current().is_some() {
             return Err(LoopError::AnotherHere);
         }
+        memory::limit_by_default();
         let shared = Arc::new(Shared::new(registry::next_loop_id()));
         let seed = config.seed.unwrap_or_else(random_seed);
         let local = Local::new(shared.clone(), clock.clone(), seed);

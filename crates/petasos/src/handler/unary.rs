@@ -245,6 +245,10 @@ where
                 return free(cx, payload);
             }
         };
+        if let Some(code) = parts.refusal(cx, &payload) {
+            cx.reject(handle, code);
+            return free(cx, payload);
+        }
         let limit = |cx: &Context<Dispatcher>| {
             let params = cx.served_params(handle.key().session());
             params.map_or(0, |params| params.request_bytes_max as usize)
@@ -258,11 +262,6 @@ where
                 request
             }
         };
-        if cx.is_draining() || parts.is_full() {
-            let draining = cx.is_draining();
-            let code = if draining { RejectCode::Draining } else { RejectCode::Overloaded };
-            return cx.reject(handle, code);
-        }
         let request = match request {
             Ok(request) => request,
             Err(status) => {

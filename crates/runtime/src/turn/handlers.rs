@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use petasos_buf::memory::{self, LONG_BYTES_MIN};
 use petasos_call::stream::{
     Arrival, CallerSegment, Open, SegmentError, ServerEvent, ServerSegment, ServerStream,
 };
@@ -44,6 +45,7 @@ fn arrive(
 ) -> Option<u32> {
     let local = parts.local;
     let session = handle.key().session();
+    let has_room = payload.len() < LONG_BYTES_MIN || memory::admits(0);
     let parsed = parsed(cx, payload);
     let streams = &mut *local.streams.borrow_mut();
     let known = streams.served(session, || slots_of(cx, session))?;
@@ -59,7 +61,7 @@ fn arrive(
             return None;
         }
         Arrival::New => {
-            if let Some(code) = refusal(parts, cx, streams) {
+            if let Some(code) = refusal(parts, cx, streams, has_room) {
                 cx.reject(handle, code);
                 return None;
             }
@@ -69,6 +71,10 @@ fn arrive(
     };
     let server = streams.server(place).expect("sessions know servers' halves");
     match parsed {
+        Ok(segment) if !has_room => {
+            let full = Status::resource_exhausted("the server has no room for the message");
+            server.stream.handle_malformed(segment.number, handle, full);
+        }
         Ok(segment) => {
             let taken = server.stream.handle_exchange(segment, handle);
             parts.note_malformed(u64::from(taken.is_err()));
@@ -104,10 +110,12 @@ fn refusal(
     parts: &DispatcherParts,
     cx: &Context<Dispatcher>,
     streams: &Streams,
+    has_room: bool,
 ) -> Option<RejectCode> {
     match () {
         () if cx.is_draining() => Some(RejectCode::Draining),
         () if parts.is_full() || streams.handlers >= WAITING_MAX => Some(RejectCode::Overloaded),
+        () if !has_room => Some(RejectCode::Overloaded),
         () => None,
     }
 }

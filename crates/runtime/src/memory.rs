@@ -1,0 +1,48 @@
+//! The limit of the process's account of long buffers, unless the program has set one.
+
+use std::fs;
+use std::sync::Once;
+
+use petasos_buf::memory::{set_limit, usage};
+
+/// With less memory than this, it is taken for this.
+const MEMORY_BYTES_MIN: usize = 256 << 20;
+
+/// Half of the memory that the process may have, once, and only if there is no limit yet.
+pub(crate) fn limit_by_default() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if usage().limit_bytes == usize::MAX
+            && let Some(bytes) = memory_bytes()
+        {
+            set_limit(bytes.max(MEMORY_BYTES_MIN) / 2);
+        }
+    });
+}
+
+/// The machine's memory, or what its control group lets the process have.
+fn memory_bytes() -> Option<usize> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok());
+    machine.into_iter().chain(group).min()
+}
+
+/// `MemTotal` of `/proc/meminfo`.
+fn total(meminfo: &str) -> Option<usize> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_read_from_the_kernels_text() {
+        assert_eq!(total("MemTotal:        8123 kB\nMemFree: 1 kB\n"), Some(8123 << 10));
+        assert_eq!(total("MemTotal: much\n"), None);
+        assert_eq!(total(""), None);
+        assert!(memory_bytes().is_none_or(|bytes| bytes > 1 << 20));
+    }
+}
