@@ -25,6 +25,8 @@ fn transport(options: &Options) -> Arc<TransportConfig> {
         .receive_window(window_bytes)
         .stream_receive_window(window_bytes)
         .send_window(window_bytes.into_inner())
+        // On a busy machine others may take their turns for longer than quinn's 30 s.
+        .max_idle_timeout(None)
         // The path is loopback, whose packets may be as long as UDP allows.
         .initial_mtu(LOOPBACK_MTU)
         .min_mtu(LOOPBACK_MTU)

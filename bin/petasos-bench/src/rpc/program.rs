@@ -16,6 +16,7 @@ pub enum Program {
     Tarpc,
     Quinn,
     GrpcGo,
+    GrpcCpp,
     Zeromq,
     Capnp,
     Iceoryx2,
@@ -26,6 +27,7 @@ pub enum Program {
 enum Language {
     Rust,
     Go,
+    Cpp,
 }
 
 /// Where the programs' sources are in a checkout.
@@ -39,6 +41,7 @@ impl Program {
             Program::Tarpc => "tarpc",
             Program::Quinn => "quinn",
             Program::GrpcGo => "grpc-go",
+            Program::GrpcCpp => "grpc-cpp",
             Program::Zeromq => "zeromq",
             Program::Capnp => "capnp",
             Program::Iceoryx2 => "iceoryx2",
@@ -48,6 +51,7 @@ impl Program {
     fn language(self) -> Language {
         match self {
             Program::GrpcGo => Language::Go,
+            Program::GrpcCpp => Language::Cpp,
             _ => Language::Rust,
         }
     }
@@ -60,8 +64,24 @@ impl Program {
             Program::Tcp | Program::Tarpc => &[CARGO],
             Program::Quinn | Program::Iceoryx2 => &[CARGO, C],
             Program::GrpcGo => &[("go", "Go: Debian package `golang-go`, or https://go.dev/dl")],
+            Program::GrpcCpp => &[
+                ("make", "make: Debian package `make`"),
+                ("c++", "a C++ compiler: Debian package `g++`"),
+                ("pkg-config", "pkg-config: Debian package `pkg-config`"),
+            ],
             Program::Zeromq => &[CARGO, ("c++", "a C++ compiler: Debian package `g++`")],
             Program::Capnp => &[CARGO, ("capnp", "its compiler: Debian package `capnproto`")],
+        }
+    }
+
+    /// Libraries that building takes, as pkg-config calls them, each with what has it.
+    fn libraries(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Program::GrpcCpp => &[
+                ("grpc++", "gRPC for C++: Debian package `libgrpc++-dev`"),
+                ("protobuf", "protobuf for C++: Debian package `libprotobuf-dev`"),
+            ],
+            _ => &[],
         }
     }
 
@@ -72,7 +92,8 @@ impl Program {
     pub fn build(self) -> Result<PathBuf, BenchError> {
         let name = self.name();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        if let Some((_, advice)) = self.missing(&path) {
+        let library = || self.libraries().iter().copied().find(|(name, _)| !has_library(name));
+        if let Some((_, advice)) = self.missing(&path).or_else(library) {
             return Err(format!("cannot build {name}: install {advice}").into());
         }
         let root = checkout()?;
@@ -83,6 +104,7 @@ impl Program {
         let command = match self.language() {
             Language::Rust => cargo_build(&source, &target),
             Language::Go => go_build(&source, &program),
+            Language::Cpp => make(&source, &program),
         };
         build(name, command, program)
     }
@@ -107,6 +129,17 @@ fn go_build(source: &Path, program: &Path) -> Command {
     command.args(["build", "-mod=readonly", "-o"]).arg(program).arg(".");
     command.current_dir(source);
     command
+}
+
+fn make(source: &Path, program: &Path) -> Command {
+    let mut command = Command::new("make");
+    command.arg("-C").arg(source).arg(format!("PROGRAM={}", program.display()));
+    command
+}
+
+fn has_library(name: &str) -> bool {
+    let status = Command::new("pkg-config").args(["--exists", name]).status();
+    status.is_ok_and(|status| status.success())
 }
 
 fn build(name: &str, mut command: Command, program: PathBuf) -> Result<PathBuf, BenchError> {
@@ -174,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_program_has_a_folder_with_its_lockfile() {
-        assert_eq!(programs().count(), 7);
+        assert_eq!(programs().count(), 8);
         for (peer, program) in programs() {
             let value = peer.to_possible_value().expect("none is hidden");
             assert_eq!(value.get_name(), program.name());
@@ -182,6 +215,8 @@ mod tests {
             let lockfile = match program.language() {
                 Language::Rust => "Cargo.lock",
                 Language::Go => "go.sum",
+                // Debian has the libraries.
+                Language::Cpp => "Makefile",
             };
             assert!(folder.join(lockfile).is_file(), "{}", folder.display());
         }

@@ -24,6 +24,8 @@ pub enum Peer {
     Quinn,
     /// gRPC in Go
     GrpcGo,
+    /// gRPC in C++
+    GrpcCpp,
     /// libzmq's DEALER and ROUTER
     Zeromq,
     /// Cap'n Proto RPC in Rust
@@ -81,6 +83,7 @@ impl Peer {
             Peer::Tarpc => Program::Tarpc,
             Peer::Quinn => Program::Quinn,
             Peer::GrpcGo => Program::GrpcGo,
+            Peer::GrpcCpp => Program::GrpcCpp,
             Peer::Zeromq => Program::Zeromq,
             Peer::Capnp => Program::Capnp,
             Peer::Iceoryx2 => Program::Iceoryx2,
