@@ -14,4 +14,10 @@ pub trait BackendFactory {
 
     /// An address of a family that the ports cannot reach.
     fn foreign_address(&self) -> SocketAddr;
+
+    /// Whether the ports tell where frames come from (W32). Those that do not say why here, and
+    /// users in the documentation of the backend.
+    fn tells_origins(&self) -> bool {
+        true
+    }
 }

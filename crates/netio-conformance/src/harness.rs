@@ -1,6 +1,6 @@
 //! What the properties share: sending all, receiving a number, bytes that tell packets apart.
 
-use petasos_netio::{PacketIo, Route, TxPacket};
+use petasos_netio::{Origin, PacketIo, Route, TxPacket};
 
 use crate::{BackendFactory, turns};
 
@@ -91,6 +91,18 @@ pub(crate) fn receive(io: &mut impl PacketIo, count: usize) -> Vec<Vec<u8>> {
         std::thread::yield_now();
     }
     panic!("{} of {count} frames arrived", frames.len());
+}
+
+/// Where the next frame comes from, if the backend tells.
+pub(crate) fn origin_of_next(io: &mut impl PacketIo) -> Option<Origin> {
+    for _ in turns() {
+        let mut frames = io.receive().frames();
+        if frames.next().is_some() {
+            return frames.origin();
+        }
+        std::thread::yield_now();
+    }
+    panic!("no frame arrived");
 }
 
 /// Receives exactly `expected`, in this order.

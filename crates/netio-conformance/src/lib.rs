@@ -43,6 +43,7 @@ macro_rules! for_each_property {
             routes::takes_a_released_address_again,
             routes::refuses_the_wrong_family,
             routes::names_a_useful_limit,
+            routes::tells_where_frames_come_from,
             failures::drops_oversized_packets_alone,
             failures::drops_empty_packets_alone,
             failures::survives_the_loss_of_a_peer,

@@ -1,9 +1,11 @@
 //! Properties of routes: what an address becomes, and for how long.
 
-use petasos_netio::{PacketIo, RouteError};
+use petasos_netio::{Origin, PacketIo, RouteError};
 
 use crate::BackendFactory;
-use crate::harness::{expect, expect_nothing, packet, pair, payload, send_all, trio};
+use crate::harness::{
+    expect, expect_nothing, origin_of_next, packet, pair, payload, send_all, trio,
+};
 
 /// The same address gives the same route, and another address another.
 pub fn gives_one_route_per_address<F: BackendFactory>(factory: &F) {
@@ -58,4 +60,33 @@ pub fn names_a_useful_limit<F: BackendFactory>(factory: &F) {
     let back = to.route(from.local_address()).expect("ports reach each other");
     assert!(from.datagram_bytes_max(route) >= 1024);
     assert_eq!(from.datagram_bytes_max(route), to.datagram_bytes_max(back));
+}
+
+/// W32: frames tell the route that leads to where they come from, and strangers' frames none; or
+/// no frame and no route tells anything.
+pub fn tells_where_frames_come_from<F: BackendFactory>(factory: &F) {
+    let [mut to, mut known, mut other]: [F::Io; 3] =
+        factory.ports(3).try_into().ok().expect("the factory makes as many as it is asked for");
+    let route = to.route(known.local_address()).expect("ports reach each other");
+    let origin_from = |from: &mut F::Io, to: &mut F::Io| {
+        let there = from.route(to.local_address()).expect("ports reach each other");
+        send_all(from, &[packet(there, &payload(1, 50))]);
+        origin_of_next(to)
+    };
+    let origins = [&mut known, &mut other].map(|from| origin_from(from, &mut to));
+    if !factory.tells_origins() {
+        assert_eq!((origins, to.origin(route)), ([None, None], Origin::UNTOLD));
+        return;
+    }
+    assert_eq!(origins[0], Some(to.origin(route)));
+    if to.origin(route) == Origin::RINGS {
+        return assert_eq!(origins[1], Some(Origin::RINGS));
+    }
+    assert_eq!(origins[1], Some(Origin::STRANGER));
+    let second = to.route(other.local_address()).expect("ports reach each other");
+    assert_eq!(origin_from(&mut other, &mut to), Some(to.origin(second)));
+    assert_ne!(to.origin(route), to.origin(second));
+    to.release_route(second);
+    assert_eq!(origin_from(&mut other, &mut to), Some(Origin::STRANGER));
+    assert_eq!(origin_from(&mut known, &mut to), Some(to.origin(route)));
 }

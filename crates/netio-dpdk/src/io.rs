@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use petasos_base::Clock;
-use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
+use petasos_netio::{
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket,
+};
 use petasos_netio_frame::{
     Flaw, Mac, Neighbour, NeighbourFrame, RouteTable, Template, UDP_BYTES, V4_BYTES, V6_BYTES,
     validate,
@@ -33,6 +35,8 @@ use crate::{DpdkConfig, DpdkError, DpdkStats};
 pub struct DpdkIo {
     port: Port,
     chunks: ArrayVec<RxChunk, BURST_MAX>,
+    /// Where each chunk comes from.
+    origins: ArrayVec<Origin, BURST_MAX>,
     heard: ArrayVec<Neighbour, BURST_MAX>,
     routes: RouteTable,
     neighbours: Neighbours,
@@ -68,6 +72,7 @@ impl DpdkIo {
         let limit = port.setup.mtu.saturating_sub(headers).min(config.datagram_bytes_max);
         Ok(DpdkIo {
             chunks: ArrayVec::new(),
+            origins: ArrayVec::new(),
             heard: ArrayVec::new(),
             routes: RouteTable::new(config.routes_max),
             neighbours,
@@ -119,6 +124,7 @@ impl DpdkIo {
     #[inline]
     fn poll(&mut self) {
         self.chunks.clear();
+        self.origins.clear();
         let (count, dropped) = self.port.receive();
         self.own_stats.rx_uncopied += u64::from(dropped);
         for at in 0..count {
@@ -129,6 +135,7 @@ impl DpdkIo {
                     let (offset, len) = ((start + datagram.offset) as u32, datagram.len as u32);
                     let ecn = datagram.ecn;
                     self.chunks.push(RxChunk { offset, len, segment_bytes: len, ecn });
+                    self.origins.push(self.routes.origin_of(datagram.source));
                     self.stats.rx_bytes += u64::from(len);
                 }
                 Ok(_) => self.own_stats.rx_empty += 1,
@@ -251,7 +258,7 @@ impl PacketIo for DpdkIo {
     #[inline]
     fn receive(&mut self) -> RxBatch<'_> {
         self.poll();
-        RxBatch { memory: self.port.memory(), chunks: &self.chunks, origins: &[] }
+        RxBatch { memory: self.port.memory(), chunks: &self.chunks, origins: &self.origins }
     }
 
     #[inline]
@@ -292,6 +299,10 @@ impl PacketIo for DpdkIo {
 
     fn release_route(&mut self, route: Route) {
         self.routes.release(route);
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        Origin(route.0)
     }
 
     fn local_address(&self) -> SocketAddr {

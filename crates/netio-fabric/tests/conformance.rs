@@ -27,6 +27,11 @@ impl BackendFactory for Loopback {
         };
         SocketAddr::new(other, 9)
     }
+
+    /// libfabric's messages do not carry a source that the sender cannot choose.
+    fn tells_origins(&self) -> bool {
+        false
+    }
 }
 
 /// An address that no other port of this process gets, where there is more than one: the port

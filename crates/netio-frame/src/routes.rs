@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 
-use petasos_netio::{Ecn, Route, RouteError};
+use petasos_netio::{Ecn, Origin, Route, RouteError};
 
 use crate::{Mac, Template};
 
@@ -27,13 +27,20 @@ struct Hop {
     routes: u32,
 }
 
-/// Routes by index and by address, and hops. An address has at most one route.
+/// Routes by index and by address, and hops. An address has at most one route. A backend has one
+/// interface, so the scopes of addresses tell nothing apart.
 pub struct RouteTable {
     entries: Vec<RouteEntry>,
-    by_address: BTreeMap<SocketAddr, u32>,
+    by_address: BTreeMap<(IpAddr, u16), u32>,
     free: Vec<u32>,
     hops: BTreeMap<IpAddr, Hop>,
     routes_max: usize,
+    /// Where the latest frame came from. Most come from where the one before did.
+    latest: Option<(SocketAddr, Origin)>,
+}
+
+fn key(peer: SocketAddr) -> (IpAddr, u16) {
+    (peer.ip(), peer.port())
 }
 
 impl RouteTable {
@@ -44,13 +51,15 @@ impl RouteTable {
             by_address: BTreeMap::new(),
             free: Vec::new(),
             hops: BTreeMap::new(),
-            routes_max: routes_max.min(u32::MAX as usize),
+            // The numbers above are origins of another meaning.
+            routes_max: routes_max.min(Origin::UNTOLD.0 as usize),
+            latest: None,
         }
     }
 
     /// Adds a hold to the peer's route, if it has one.
     pub fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
-        let index = *self.by_address.get(&peer)?;
+        let index = *self.by_address.get(&key(peer))?;
         self.entries[index as usize].holds += 1;
         Some(Route(index))
     }
@@ -88,7 +97,8 @@ impl RouteTable {
                 self.entries.len() as u32 - 1
             }
         };
-        let previous = self.by_address.insert(peer, index);
+        self.latest = None;
+        let previous = self.by_address.insert(key(peer), index);
         assert!(previous.is_none(), "a peer has at most one route");
         self.hops.entry(hop).or_insert(Hop { mac, routes: 0 }).routes += 1;
         self.set_mac(hop, mac);
@@ -107,13 +117,30 @@ impl RouteTable {
             return;
         }
         entry.datagram_bytes_max = 0;
-        self.by_address.remove(&entry.peer);
+        self.latest = None;
+        self.by_address.remove(&key(entry.peer));
         self.free.push(route.0);
         let hop = self.hops.get_mut(&entry.hop).expect("a route's hop is known");
         hop.routes -= 1;
         if hop.routes == 0 {
             self.hops.remove(&entry.hop);
         }
+    }
+
+    /// Where frames from `source` come from: the number of the peer's route, if it has one.
+    #[inline]
+    pub fn origin_of(&mut self, source: SocketAddr) -> Origin {
+        match self.latest {
+            Some((latest, origin)) if latest == source => origin,
+            _ => self.look_up(source),
+        }
+    }
+
+    fn look_up(&mut self, source: SocketAddr) -> Origin {
+        let index = self.by_address.get(&key(source));
+        let origin = index.map_or(Origin::STRANGER, |index| Origin(*index));
+        self.latest = Some((source, origin));
+        origin
     }
 
     /// The route's entry; a released one refuses every packet as too long.
@@ -196,6 +223,22 @@ mod tests {
         assert!(matches!(insert(&mut table, 3, 1, [1; 6]), Err(RouteError::TableFull)));
         table.release(first);
         assert_eq!(insert(&mut table, 3, 1, [1; 6]).expect("one was freed"), first);
+    }
+
+    #[test]
+    fn w32_frames_come_from_the_route_of_their_source() {
+        let mut table = RouteTable::new(8);
+        let [first, second] =
+            [1, 2].map(|port| insert(&mut table, port, 1, [1; 6]).expect("there is room"));
+        let origins = [1, 1, 2, 3].map(|port| table.origin_of(peer(port)));
+        assert_eq!(origins, [Origin(first.0), Origin(first.0), Origin(second.0), Origin::STRANGER]);
+        assert_eq!(table.origin_of(SocketAddr::from(([10, 0, 0, 2], 1))), Origin::STRANGER);
+        // What was looked up last does not outlive its route, nor its absence.
+        table.origin_of(peer(1));
+        table.release(first);
+        assert_eq!(table.origin_of(peer(1)), Origin::STRANGER);
+        let third = insert(&mut table, 1, 1, [1; 6]).expect("there is room");
+        assert_eq!(table.origin_of(peer(1)), Origin(third.0));
     }
 
     #[test]

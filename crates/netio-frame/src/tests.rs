@@ -57,6 +57,7 @@ proptest! {
         let payload = &frame[datagram.offset..datagram.offset + datagram.len];
         prop_assert_eq!(payload, [head, body].concat());
         prop_assert_eq!(datagram.ecn, ecn);
+        prop_assert_eq!(datagram.source, addresses(v6).0);
     }
 
     /// Behind the Ethernet header, nothing but the source's time to live (IPv6 has no checksum

@@ -1,4 +1,4 @@
-//! Judges a received frame: a datagram for us, or what is wrong with it.
+//! Validates a received frame: a datagram for us, or what is wrong with it.
 //!
 //! Frames are untrusted input. Whatever has steered them here, be it an XDP program or a NIC, has
 //! looked at a part of this at most, and at no checksum and no length.
@@ -22,6 +22,8 @@ pub struct Datagram {
     pub len: usize,
     /// The ECN bits of the IP header.
     pub ecn: Ecn,
+    /// Who says that it has sent it.
+    pub source: SocketAddr,
 }
 
 /// Why a frame is dropped.
@@ -46,6 +48,7 @@ pub enum Flaw {
 struct Packet<'a> {
     /// Source and destination as they lie in the header.
     addresses: &'a [u8],
+    source: IpAddr,
     /// Behind the IP header, without Ethernet's padding.
     payload: &'a [u8],
     /// Of the payload, in the frame.
@@ -53,7 +56,7 @@ struct Packet<'a> {
     ecn: Ecn,
 }
 
-/// Judges `frame` as input for `local`. With `partial_checksums`, a checksum that only covers the
+/// Validates `frame` as input for `local`. With `partial_checksums`, a checksum that only covers the
 /// pseudo-header is accepted: what a virtual interface passes on instead of computing one.
 ///
 /// # Errors
@@ -92,7 +95,9 @@ fn v4(frame: &[u8], local: [u8; 4]) -> Result<Packet<'_>, Flaw> {
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let payload = rest.get(V4_BYTES..total).ok_or(Flaw::Length)?;
     let ecn = Ecn::from_traffic_class(header[1]);
-    Ok(Packet { addresses: &rest[12..20], payload, offset: ETHERNET_BYTES + V4_BYTES, ecn })
+    let [.., a, b, c, d, _, _, _, _] = *header;
+    let (source, offset) = (IpAddr::from([a, b, c, d]), ETHERNET_BYTES + V4_BYTES);
+    Ok(Packet { addresses: &rest[12..20], source, payload, offset, ecn })
 }
 
 #[inline]
@@ -108,7 +113,9 @@ fn v6(frame: &[u8], local: [u8; 16]) -> Result<Packet<'_>, Flaw> {
     let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
     let payload = rest.get(V6_BYTES..V6_BYTES + len).ok_or(Flaw::Length)?;
     let ecn = Ecn::from_traffic_class(header[1] >> 4);
-    Ok(Packet { addresses: &rest[8..40], payload, offset: ETHERNET_BYTES + V6_BYTES, ecn })
+    let source: [u8; 16] = *header[8..].first_chunk().expect("the header has both addresses");
+    let (source, offset) = (IpAddr::from(source), ETHERNET_BYTES + V6_BYTES);
+    Ok(Packet { addresses: &rest[8..40], source, payload, offset, ecn })
 }
 
 #[inline]
@@ -131,7 +138,8 @@ fn udp(packet: &Packet<'_>, port: u16, partial_checksums: bool) -> Result<Datagr
         return Err(Flaw::Checksum);
     }
     let offset = packet.offset + UDP_BYTES;
-    Ok(Datagram { offset, len: datagram.len() - UDP_BYTES, ecn: packet.ecn })
+    let source = SocketAddr::new(packet.source, u16::from_be_bytes([header[0], header[1]]));
+    Ok(Datagram { offset, len: datagram.len() - UDP_BYTES, ecn: packet.ecn, source })
 }
 
 /// "More fragments", and the offset.

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
+use petasos_netio::{
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket,
+};
 
 use crate::error::{XdpError, system};
 use crate::netlink::{Interface, NeighbourState, Netlink};
@@ -36,6 +38,8 @@ pub struct XdpIo {
     steering: Steering,
     socket: XskSocket,
     chunks: ArrayVec<RxChunk, RX_BATCH_MAX>,
+    /// Where each chunk comes from.
+    origins: ArrayVec<Origin, RX_BATCH_MAX>,
     routes: RouteTable,
     netlink: Netlink,
     upkeep: Upkeep,
@@ -83,6 +87,7 @@ impl XdpIo {
             steering,
             socket,
             chunks: ArrayVec::new(),
+            origins: ArrayVec::new(),
             routes: RouteTable::new(config.routes_max),
             netlink,
             upkeep: Upkeep::new(),
@@ -309,6 +314,7 @@ impl PacketIo for XdpIo {
         let (rx, _) = self.socket.halves();
         let (memory, descs) = rx.receive();
         self.chunks.clear();
+        self.origins.clear();
         for desc in descs {
             let start = desc.offset as usize;
             let frame = &memory[start..start + desc.len as usize];
@@ -321,6 +327,7 @@ impl PacketIo for XdpIo {
                         segment_bytes: len,
                         ecn: datagram.ecn,
                     });
+                    self.origins.push(self.routes.origin_of(datagram.source));
                     self.stats.rx_bytes += u64::from(len);
                 }
                 Ok(_) => self.own_stats.rx_empty += 1,
@@ -328,7 +335,7 @@ impl PacketIo for XdpIo {
             }
         }
         self.stats.rx_frames += self.chunks.len() as u64;
-        RxBatch { memory, chunks: &self.chunks, origins: &[] }
+        RxBatch { memory, chunks: &self.chunks, origins: &self.origins }
     }
 
     #[inline]
@@ -375,6 +382,10 @@ impl PacketIo for XdpIo {
 
     fn release_route(&mut self, route: Route) {
         self.routes.release(route);
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        Origin(route.0)
     }
 
     fn local_address(&self) -> SocketAddr {

@@ -18,6 +18,11 @@ impl BackendFactory for Direct {
     fn foreign_address(&self) -> SocketAddr {
         SocketAddr::from((Ipv6Addr::LOCALHOST, 1))
     }
+
+    /// It has no addresses that anybody could forge.
+    fn tells_origins(&self) -> bool {
+        false
+    }
 }
 
 conformance_tests!(Some(Direct));

@@ -58,6 +58,10 @@ impl PacketIo for Named {
         self.0.receive_buffer_bytes()
     }
 
+    fn origin(&self, route: Route) -> Origin {
+        self.0.origin(route)
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.0.descriptor()
     }

@@ -24,6 +24,11 @@ impl BackendFactory for Loopback {
     fn foreign_address(&self) -> SocketAddr {
         SocketAddr::from((Ipv6Addr::LOCALHOST, 9))
     }
+
+    /// libfabric's messages do not carry a source that the sender cannot choose.
+    fn tells_origins(&self) -> bool {
+        false
+    }
 }
 
 fn config(provider: &str) -> FabricConfig {
