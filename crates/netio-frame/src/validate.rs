@@ -56,8 +56,8 @@ struct Packet<'a> {
     ecn: Ecn,
 }
 
-/// Validates `frame` as input for `local`. With `partial_checksums`, a checksum that only covers the
-/// pseudo-header is accepted: what a virtual interface passes on instead of computing one.
+/// Validates `frame` as input for `local`. With `partial_checksums`, a checksum that only covers
+/// the pseudo-header is accepted: what a virtual interface passes on instead of computing one.
 ///
 /// # Errors
 /// The first flaw found.
