@@ -19,7 +19,8 @@ use petasos_netio_xdp::XdpIo;
 
 use crate::local::LocalIo;
 
-/// One of the backends. Variants differ in size; there is one per endpoint, so that is fine.
+/// One of the backends.
+#[expect(clippy::large_enum_variant, reason = "there is one per endpoint")]
 pub enum Backend {
     /// Kernel UDP sockets.
     Udp(Box<UdpIo>),
@@ -161,6 +162,11 @@ impl Backend {
                 let room_bytes = io.receive_buffer_bytes();
                 Some((io.local_address(), PathLimits { datagram_bytes_max, room_bytes }))
             }
+            Backend::Memory(io) => {
+                let (name, room_bytes) = (io.ring_name()?, io.receive_buffer_bytes());
+                let datagram_bytes_max = io.datagram_bytes_max(Route(0));
+                Some((name, PathLimits { datagram_bytes_max, room_bytes }))
+            }
             _ => None,
         }
     }
@@ -175,6 +181,10 @@ impl Backend {
                 // Nobody listens there, or another user does: the network is there as well.
                 Err(_) => Ok((io.route(peer.network)?, false)),
             },
+            (Backend::Memory(io), Some(name)) => match io.ring_route(name) {
+                Ok(route) => Ok((route, true)),
+                Err(_) => Ok((io.route(peer.network)?, false)),
+            },
             (io, _) => Ok((io.route(peer.network)?, false)),
         }
     }
@@ -186,6 +196,7 @@ impl Backend {
         match (self, peer.local) {
             (Backend::Shm(io), name) => io.route(name.ok_or_else(no_rings)?),
             (Backend::Local(io), Some(name)) => io.local_route_met(name),
+            (Backend::Memory(io), Some(name)) => io.ring_route(name),
             (io, None) => io.route(peer.network),
             // It has offered no name, so that none was granted.
             (_, Some(_)) => Err(no_rings()),

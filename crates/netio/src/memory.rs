@@ -6,12 +6,17 @@
 //!
 //! An inbox is two buffers that swap: one fills while the frames of the other are borrowed.
 
+mod rings;
+
 use core::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use crate::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
+use self::rings::{Arrived, Rings, is_ring};
+use crate::{Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
+
+pub use self::rings::RingConfig;
 
 /// Limits of a hub's ports.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +49,7 @@ struct Inbox {
     memory: Vec<u8>,
     chunks: Vec<RxChunk>,
     frames: usize,
+    arrived: Arrived,
 }
 
 impl Inbox {
@@ -76,6 +82,7 @@ impl Inbox {
         self.memory.clear();
         self.chunks.clear();
         self.frames = 0;
+        self.arrived.clear();
     }
 }
 
@@ -89,6 +96,7 @@ struct Shared {
     captured: Option<Vec<Captured>>,
     /// Whether ports of a captured hub take nothing that is sent.
     blocked: bool,
+    rings: Option<Rings>,
     config: MemoryConfig,
 }
 
@@ -110,7 +118,8 @@ impl Hub {
     }
 
     fn with_capture(config: MemoryConfig, captured: Option<Vec<Captured>>) -> Hub {
-        let shared = Shared { ports: Vec::new(), captured, blocked: false, config };
+        let (ports, rings) = (Vec::new(), None);
+        let shared = Shared { ports, captured, blocked: false, rings, config };
         Hub { shared: Rc::new(RefCell::new(shared)) }
     }
 
@@ -145,7 +154,11 @@ impl Hub {
     /// Puts a datagram into the inbox of port `to`. Returns whether there was room; a port that
     /// does not exist has none.
     pub fn deliver(&self, to: u32, bytes: &[u8], ecn: Ecn) -> bool {
-        self.shared.borrow_mut().deliver(to, bytes, &[], ecn)
+        let mut shared = self.shared.borrow_mut();
+        match shared.rings {
+            Some(_) => shared.deliver_beside_rings(to, bytes, ecn),
+            None => shared.deliver(to, bytes, &[], ecn),
+        }
     }
 
     /// Trains waiting in the inbox of port `number`; a lone frame is one.
@@ -205,7 +218,11 @@ impl PacketIo for MemoryIo {
         }
         self.stats.rx_frames += self.draining.frames as u64;
         self.stats.rx_bytes += self.draining.memory.len() as u64;
-        RxBatch { memory: &self.draining.memory, chunks: &self.draining.chunks, origins: &[] }
+        RxBatch {
+            memory: &self.draining.memory,
+            chunks: &self.draining.chunks,
+            origins: &self.draining.arrived.origins,
+        }
     }
 
     #[inline]
@@ -214,7 +231,7 @@ impl PacketIo for MemoryIo {
         if shared.blocked {
             return 0;
         }
-        for packet in packets {
+        for (at, packet) in packets.iter().enumerate() {
             if packet.len() > self.config.datagram_bytes_max || packet.is_empty() {
                 self.stats.tx_errors += 1;
                 continue;
@@ -223,6 +240,13 @@ impl PacketIo for MemoryIo {
             self.stats.tx_bytes += packet.len() as u64;
             match &mut shared.captured {
                 None => _ = shared.deliver(packet.route.0, packet.head, packet.body, Ecn::Capable0),
+                Some(_) if is_ring(packet.route) => {
+                    if !shared.ring(self.number, packet) {
+                        self.stats.tx_frames -= 1;
+                        self.stats.tx_bytes -= packet.len() as u64;
+                        return at;
+                    }
+                }
                 Some(captured) => captured.push(Captured {
                     from: self.number,
                     to: packet.route.0,
@@ -264,6 +288,15 @@ impl PacketIo for MemoryIo {
     }
 
     fn release_route(&mut self, _route: Route) {}
+
+    /// A full ring holds up who sends into it only.
+    fn holds_back(&self, full: Route, other: Route) -> bool {
+        !is_ring(full) || full == other
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        self.origin_of(route)
+    }
 
     fn local_address(&self) -> SocketAddr {
         MemoryIo::address(self.number)

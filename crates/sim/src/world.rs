@@ -8,7 +8,7 @@ mod script;
 
 use petasos_base::{Rng, Time, VirtualClock};
 use petasos_netio::Ecn;
-use petasos_netio::memory::{Captured, Hub, MemoryConfig};
+use petasos_netio::memory::{Captured, Hub, MemoryConfig, RingConfig};
 
 use self::script::ACTIONS_MAX;
 use crate::host::Seated;
@@ -25,6 +25,8 @@ pub struct WorldConfig {
     pub seed: u64,
     /// Limits of the hosts' ports.
     pub memory: MemoryConfig,
+    /// Shared memory between hosts: neighbours in number, on so many machines, if there is any.
+    pub rings: Option<RingConfig>,
     /// What surrounds payloads on the wire.
     pub framing: Framing,
     /// Least time between two runs of one host, at least 1: what a turn of its loop takes.
@@ -41,6 +43,7 @@ impl Default for WorldConfig {
         WorldConfig {
             seed: 0,
             memory: MemoryConfig::default(),
+            rings: None,
             framing: Framing::default(),
             turn_nanos: 100,
             ecn: Ecn::Capable0,
@@ -94,7 +97,10 @@ impl<H: Host> World<H> {
         let rng = Rng::new(config.seed);
         let mut world = World {
             clock: VirtualClock::default(),
-            hub: Hub::captured(config.memory),
+            hub: match config.rings {
+                Some(rings) => Hub::captured(config.memory).with_rings(rings),
+                None => Hub::captured(config.memory),
+            },
             network: Network::new(topology, config.framing, bounds, rng),
             hosts: Vec::new(),
             factory: Box::new(factory),
@@ -247,6 +253,22 @@ impl<H: Host> World<H> {
             self.network.send(now, packet);
         }
         self.sent = sent;
+        if self.config.rings.is_some() {
+            self.wake_rung(now);
+        }
+    }
+
+    /// Has the hosts run that frames have come for over rings.
+    fn wake_rung(&mut self, now: Time) {
+        let mut rung = Vec::new();
+        self.hub.take_rung(&mut rung);
+        for port in rung {
+            let number = self.port_owners[port as usize];
+            let host = &self.hosts[number as usize];
+            if host.alive && host.port == port {
+                self.wake(number, now);
+            }
+        }
     }
 
     #[inline]
@@ -278,7 +300,7 @@ impl<H: Host> World<H> {
     }
 
     fn seat(&mut self, number: u32, restarts: u32) -> Seated<H> {
-        let port = self.hub.port();
+        let port = self.hub.port_on(number);
         let port_number = port.number();
         self.port_owners.push(number);
         let life = u64::from(restarts) << 32 | u64::from(number);

@@ -24,6 +24,10 @@ pub struct Summary {
     pub network: Stats,
     /// Packets sent or pulled again by the clients that lived to the end.
     pub retransmissions: u64,
+    /// Packets of sessions that came by another way than theirs, to hosts that lived to the end.
+    pub wrong_origin: u64,
+    /// Frames that rings took, and times that one was full.
+    pub rings: (u64, u64),
     /// What the control connections did, if there were any.
     pub control: Option<ControlTally>,
     /// Virtual time at the end.
@@ -283,10 +287,13 @@ impl<'a> Run<'a> {
 
     fn summary(&self) -> Summary {
         let retransmissions = |node: &Node| node.endpoint.stats().client.retransmissions;
+        let wrong_origin = |node: &Node| node.endpoint.stats().event_loop.wrong_origin;
         Summary {
             calls: self.shared.borrow().tally,
             network: self.world.stats(),
             retransmissions: self.living().map(retransmissions).sum(),
+            rings: self.world.ring_stats(),
+            wrong_origin: self.living().map(wrong_origin).sum(),
             control: self.control.as_ref().map(|control| control.tally),
             virtual_nanos: self.world.now().as_nanos(),
             trace_hash: self.world.trace_hash(),

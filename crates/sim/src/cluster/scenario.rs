@@ -2,6 +2,7 @@
 
 use petasos_base::{Rng, Time};
 use petasos_endpoint::{CongestionConfig, EndpointConfig};
+use petasos_netio::memory::RingConfig;
 
 use super::plan::Workload;
 use crate::{
@@ -62,6 +63,8 @@ pub struct Scenario {
     pub control: bool,
     /// Whether packets are sealed, as over TLS. With keys from the harness: there is no handshake.
     pub sealed: bool,
+    /// Shared memory between hosts, so that sessions within a machine go over rings.
+    pub rings: Option<RingConfig>,
     /// Every endpoint's settings. Unless these name a congestion control, each run picks one.
     pub endpoint: EndpointConfig,
     /// What is asked of the hosts.
@@ -104,7 +107,7 @@ impl Scenario {
     }
 
     pub(super) fn world(&self, seed: u64) -> WorldConfig {
-        WorldConfig { seed, ..WorldConfig::default() }
+        WorldConfig { seed, rings: self.rings, ..WorldConfig::default() }
     }
 
     /// Pairs of client and server.

@@ -5,13 +5,15 @@ use petasos_endpoint::{
     CongestionConfig, EndpointConfig, KeyLife, PoolConfig, Recovery, SessionConfig,
 };
 
+use petasos_netio::memory::RingConfig;
+
 use super::plan::Workload;
 use super::scenario::{Scenario, Shape, Step, Who};
 use crate::{Action, FaultProfile, LeafSpine, LinkConfig, Links};
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 18] = [
+const SCENARIOS: [(&str, Make); 20] = [
     ("star", star),
     ("mesh", mesh),
     ("leaf-spine", leaf_spine),
@@ -20,6 +22,8 @@ const SCENARIOS: [(&str, Make); 18] = [
     ("hostile", hostile),
     ("undetected", undetected),
     ("sealed", sealed),
+    ("rings", rings),
+    ("rings-crash", rings_crash),
     ("partition", partition),
     ("pause", pause),
     ("crash", crash),
@@ -56,6 +60,7 @@ fn star(_: &mut Rng) -> Scenario {
         sessions: 2,
         control: false,
         sealed: false,
+        rings: None,
         endpoint: endpoint(|_| {}),
         workload: Workload::default(),
         faults: FaultProfile::clean(),
@@ -122,6 +127,40 @@ fn sealed(rng: &mut Rng) -> Scenario {
     let endpoint =
         EndpointConfig { key_life: KeyLife::of_log2(10 + rng.below(6) as u32), ..endpoint(|_| {}) };
     Scenario { sealed: true, endpoint, ..undetected(rng) }
+}
+
+/// Two machines: sessions within one go over rings that are often full, others over the network.
+/// Altered copies of frames come by the other way, and are to reach nobody (W32).
+fn rings(rng: &mut Rng) -> Scenario {
+    let rings = RingConfig {
+        machines: 2,
+        ring_bytes: 4096 << rng.below(6),
+        forge_every: 1 + rng.below(20),
+    };
+    let mut script = Vec::new();
+    for _ in 0..8 {
+        let begin = rng.below(10_000_000);
+        let until = nanos(begin + (1 << (14 + rng.below(8))));
+        let host = rng.below(4) as u32;
+        script.push((nanos(begin), Step::World(Action::Pause { host, until })));
+    }
+    let faults = FaultProfile::random(rng);
+    Scenario {
+        shape: Shape::Star(4),
+        rings: Some(rings),
+        script,
+        faults,
+        lateness_nanos_max: 50_000_000,
+        calm_at: millis(100),
+        amplification_max: 8.0,
+        ..star(rng)
+    }
+}
+
+/// Hosts die with frames in their rings, and come back.
+fn rings_crash(rng: &mut Rng) -> Scenario {
+    let Scenario { rings, .. } = rings(rng);
+    Scenario { rings, ..crash(rng) }
 }
 
 fn partition(rng: &mut Rng) -> Scenario {

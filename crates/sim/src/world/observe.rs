@@ -57,6 +57,11 @@ impl<H> World<H> {
         self.network.stats
     }
 
+    /// Frames that rings took, and times that one was full.
+    pub fn ring_stats(&self) -> (u64, u64) {
+        self.hub.ring_stats()
+    }
+
     /// Counters of the output port at the start of `link`.
     pub fn port_stats(&self, link: LinkId) -> PortStats {
         self.network.ports[link.0 as usize].stats
