@@ -126,7 +126,8 @@ impl<'a> Run<'a> {
         let seat = move |seat: HostSeat| Node::new(seat, &cluster, &cluster.scenario.endpoint);
         let link = LinkConfig::new(25, 1000);
         let topology = Topology::star(scenario.hosts, link, SwitchConfig::default());
-        let world = World::new(WorldConfig { seed, ..WorldConfig::default() }, topology, seat);
+        let config = WorldConfig { seed, rings: scenario.rings, ..WorldConfig::default() };
+        let world = World::new(config, topology, seat);
         Run { scenario, world, journal, dials, rng: Rng::new(seed ^ 0x71e5) }
     }
 

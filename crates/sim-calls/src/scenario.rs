@@ -2,6 +2,7 @@
 
 use petasos_base::{Rng, Time};
 use petasos_endpoint::{EndpointConfig, PoolConfig};
+use petasos_netio::memory::RingConfig;
 use petasos_sim::{Action, FaultProfile};
 
 use crate::check::Excuses;
@@ -42,6 +43,8 @@ pub struct Scenario {
     pub spreads: bool,
     /// Whether calls wait while no server can be reached.
     pub waits_for_ready: bool,
+    /// Shared memory between hosts, so that sessions within a machine go over rings.
+    pub rings: Option<RingConfig>,
     /// Every endpoint's settings.
     pub endpoint: EndpointConfig,
     /// What goes wrong on all links until [`Scenario::calm_at`].
@@ -54,7 +57,7 @@ pub struct Scenario {
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 8] = [
+const SCENARIOS: [(&str, Make); 9] = [
     ("calls", calls),
     ("calls-lossy", lossy),
     ("calls-hostile", hostile),
@@ -63,6 +66,7 @@ const SCENARIOS: [(&str, Make); 8] = [
     ("calls-crash", crash),
     ("calls-drain", drain),
     ("calls-tiny-pool", tiny_pool),
+    ("calls-rings", rings),
 ];
 
 /// The names of all scenarios.
@@ -116,6 +120,7 @@ fn calls(rng: &mut Rng) -> Scenario {
         think_nanos: 50_000,
         spreads: rng.chance(0.5),
         waits_for_ready: rng.chance(0.5),
+        rings: None,
         endpoint: EndpointConfig::default(),
         faults: FaultProfile::clean(),
         script: Vec::new(),
@@ -199,4 +204,12 @@ fn tiny_pool(rng: &mut Rng) -> Scenario {
     let pool = PoolConfig { lent_bytes_max: 64 << 10 << rng.below(3), ..PoolConfig::default() };
     let endpoint = EndpointConfig { pool, ..EndpointConfig::default() };
     Scenario { endpoint, calls: 20, ..lossy(rng) }
+}
+
+/// Two machines, whose rings are often full; hosts pause and die.
+fn rings(rng: &mut Rng) -> Scenario {
+    let ring_bytes = 4096 << rng.below(6);
+    let rings = RingConfig { machines: 2, ring_bytes, forge_every: 1 + rng.below(20) };
+    let other = if rng.chance(0.5) { crash(rng) } else { pause(rng) };
+    Scenario { rings: Some(rings), ..other }
 }
