@@ -196,9 +196,9 @@ pub fn seeds() -> Vec<Seed> {
         [&[bytes.len() as u8][..], &bytes].concat()
     };
     let plain = framed(0, b"hello");
-    let gzip = framed(1, &petasos_compress::compress(Codec::GZIP, &[7; 300], Vec::new()));
-    let lz4 = framed(1, &petasos_compress::compress(Codec::LZ4, &[7; 300], Vec::new()));
-    let bomb = framed(1, &petasos_compress::compress(Codec::GZIP, &[0; 100_000], Vec::new()));
+    let gzip = framed(1, &petasos_call::compress::compress(Codec::GZIP, &[7; 300], Vec::new()));
+    let lz4 = framed(1, &petasos_call::compress::compress(Codec::LZ4, &[7; 300], Vec::new()));
+    let bomb = framed(1, &petasos_call::compress::compress(Codec::GZIP, &[0; 100_000], Vec::new()));
     let ok = field(b"grpc-status", b"0");
     let trailers = [&[ok.len() as u8][..], &ok].concat();
     let raw = frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 1]);

@@ -5,7 +5,7 @@
 //! there is something to say, a tail behind it ([`split`], [`TailWriter`], [`read_tail`]).
 //! [`BindRequest`] and [`BindResponse`] agree on numbers for methods. [`Status`] and [`Metadata`]
 //! are what applications and interceptors see, over datagrams and over gRPC alike. [`stream`] makes
-//! streams of requests.
+//! streams of requests, and [`compress`] shortens bodies.
 //!
 //! Invariants: every byte string parses or is [`Malformed`], and nothing here panics on one. What
 //! is kept of a peer's bytes is bounded by limits that the caller passes or that are constants.
@@ -18,6 +18,7 @@ pub mod balance;
 mod bind;
 pub mod channel;
 mod codec;
+pub mod compress;
 mod failure;
 mod head;
 mod malformed;

@@ -6,8 +6,8 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 use petasos_buf::memory::{self, Counted, LONG_BYTES_MIN};
+use petasos_call::compress::{DecompressError, decompress};
 use petasos_call::{Code, Codec, Status};
-use petasos_compress::{DecompressError, decompress};
 
 use crate::compress::Compression;
 

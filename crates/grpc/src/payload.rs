@@ -2,8 +2,8 @@
 
 use bytes::{Buf, Bytes};
 use petasos_buf::MsgBuf;
+use petasos_call::compress::compress;
 use petasos_call::{Codec, HEAD_BYTES};
-use petasos_compress::compress;
 
 use crate::compress::Compression;
 use crate::deframe::PREFIX_BYTES;
@@ -76,7 +76,7 @@ impl Buf for Payload {
 
 #[cfg(test)]
 mod tests {
-    use petasos_compress::decompress;
+    use petasos_call::compress::decompress;
 
     use super::*;
 

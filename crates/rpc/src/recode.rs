@@ -16,7 +16,7 @@ use petasos_message::{MESSAGE_BYTES_MAX, Message, to_protobuf, view_native};
 use crate::codec::{undecodable, unencodable};
 
 /// What is spoken here.
-pub const SPOKEN: CodecSet = petasos_compress::SPOKEN;
+pub const SPOKEN: CodecSet = petasos_call::compress::SPOKEN;
 
 /// How a unary request changes its form.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl Recode {
         let after = &request[body.end..];
         let unpacked = match head.codec {
             Codec::IDENTITY => None,
-            codec => Some(petasos_compress::decompress(
+            codec => Some(petasos_call::compress::decompress(
                 codec,
                 &request[body.clone()],
                 MESSAGE_BYTES_MAX,
@@ -108,7 +108,7 @@ pub fn compressed_response(mut head: ResponseHead, codec: Codec, message: &[u8])
 #[cold]
 pub fn unpacked(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, Status> {
     codec.check(SPOKEN)?;
-    Ok(petasos_compress::decompress(codec, body, limit)?)
+    Ok(petasos_call::compress::decompress(codec, body, limit)?)
 }
 
 /// A response that came compressed, with a body of at most `limit` bytes that is not. Its head goes
@@ -132,7 +132,7 @@ fn assemble(head: [u8; HEAD_BYTES], codec: Codec, body: &[u8], after: &[u8]) -> 
     let body = match codec {
         Codec::IDENTITY => body,
         codec => {
-            packed = petasos_compress::compress(codec, body, Vec::new());
+            packed = petasos_call::compress::compress(codec, body, Vec::new());
             &packed
         }
     };

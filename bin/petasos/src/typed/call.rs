@@ -188,7 +188,7 @@ impl Call<'_> {
 
     fn failed(&self, status: &Status) -> Failed {
         self.show("trailers", status.metadata());
-        Failed::of_status(status, Some(self.known))
+        Failed::with_details(status, |name, value| self.known.detail(name, value))
     }
 }
 
@@ -198,7 +198,7 @@ fn encoded(
     text: Result<String, Failed>,
 ) -> Result<Msg<Payload>, Failed> {
     let bytes = known.encode(input, &text?)?;
-    Payload::from_bytes(&bytes).map_err(|status| Failed::of_status(&status, None))
+    Payload::from_bytes(&bytes).map_err(|status| Failed::of_status(&status))
 }
 
 /// Sends requests until there are no more, or the server takes none: then the responses' end says

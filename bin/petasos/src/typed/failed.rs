@@ -6,7 +6,6 @@ use petasos::grpc::base64;
 use petasos::{Code, Status};
 use serde_json::json;
 
-use super::schema::Known;
 use petasos_cli::failure::Failure;
 
 /// Added to the code of a status for the exit status.
@@ -33,11 +32,19 @@ impl Failed {
         Failed { advice: Some(advice.into()), ..self }
     }
 
-    /// A call ended so. Its details are read by the schema, as far as that has their types.
-    pub fn of_status(status: &Status, known: Option<&Known>) -> Failed {
+    /// A call ended so. Nobody knows the types of its details.
+    pub fn of_status(status: &Status) -> Failed {
+        Failed::with_details(status, |_, _| None)
+    }
+
+    /// A call ended so. `read` reads a detail of a type with this name, if it knows that.
+    pub fn with_details(
+        status: &Status,
+        read: impl Fn(&str, &[u8]) -> Option<serde_json::Value>,
+    ) -> Failed {
         let what = printable(status.message());
         let advice = advice(status.code()).map(str::to_owned);
-        let details = details(status.details(), known);
+        let details = details(status.details(), read);
         Failed { code: Some(status.code()), what, advice, details }
     }
 
@@ -106,15 +113,17 @@ fn advice(code: Code) -> Option<&'static str> {
 }
 
 /// The messages in an encoded `google.rpc.Status`; of unknown types as base64.
-fn details(bytes: &[u8], known: Option<&Known>) -> Vec<serde_json::Value> {
+fn details(
+    bytes: &[u8],
+    read: impl Fn(&str, &[u8]) -> Option<serde_json::Value>,
+) -> Vec<serde_json::Value> {
     use petasos::message::{DecodeLimits, Input};
     let limits = DecodeLimits::for_input(bytes.len());
     let status = petasos::Msg::<rpc::Status>::from_protobuf(Input::Borrowed(bytes), &limits);
     let Ok(status) = status else { return vec![json!({ "value": base64::encode(bytes) })] };
     let one = |any: &petasos::message::well_known::Any| {
         let name = any.type_url().rsplit('/').next().unwrap_or_default();
-        let read = known.and_then(|known| known.detail(name, any.value()));
-        let mut object = match read {
+        let mut object = match read(name, any.value()) {
             Some(serde_json::Value::Object(object)) => object,
             Some(value) => serde_json::Map::from_iter([("value".to_owned(), value)]),
             None => {

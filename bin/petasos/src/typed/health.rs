@@ -65,7 +65,7 @@ fn print(args: &HealthArgs, status: ServingStatus) -> Result<(), Failed> {
 }
 
 fn failed(status: &Status) -> Failed {
-    let failed = Failed::of_status(status, None);
+    let failed = Failed::of_status(status);
     match status.code() {
         Code::Unimplemented => failed.with_advice("the server offers no health checks"),
         _ => failed,

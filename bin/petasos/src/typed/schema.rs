@@ -107,7 +107,7 @@ fn unreflected(status: &Status) -> Failed {
         Code::Unimplemented => Failed::new("the server does not tell its schema (reflection)")
             .with_advice("give --proto FILE")
             .with_status(Code::Unimplemented),
-        _ => Failed::of_status(status, None),
+        _ => Failed::of_status(status),
     }
 }
 

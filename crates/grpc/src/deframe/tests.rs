@@ -1,6 +1,6 @@
 //! Streams cut at every place, and streams that are wrong.
 
-use petasos_compress::compress;
+use petasos_call::compress::compress;
 
 use super::*;
 

@@ -72,7 +72,7 @@ pub(crate) fn outgoing(
     if codec != Codec::IDENTITY {
         buf.flatten();
         let plain = &buf[start..];
-        let packed = petasos_compress::compress(codec, plain, Vec::new());
+        let packed = petasos_call::compress::compress(codec, plain, Vec::new());
         if packed.len() < plain.len() {
             let mut body = buffer(LONE_HEAD_BYTES + packed.len());
             body[LONE_HEAD_BYTES..].copy_from_slice(&packed);

@@ -6,11 +6,11 @@
 
 use std::io::{Read, Write};
 
+use crate::{Codec, CodecSet, Status};
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use petasos_call::{Codec, CodecSet, Status};
 
-/// What this crate speaks.
+/// What is spoken.
 pub const SPOKEN: CodecSet = CodecSet::IDENTITY.with(Codec::GZIP).with(Codec::LZ4);
 
 /// Bytes before an LZ4 block: the length that comes out.
@@ -110,7 +110,7 @@ fn unlz4(body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use petasos_call::Code;
+    use crate::Code;
 
     const CODECS: [Codec; 2] = [Codec::GZIP, Codec::LZ4];
 
