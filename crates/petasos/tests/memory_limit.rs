@@ -1,6 +1,8 @@
 //! What peers make a process keep stays within its account. One test, as the account is the
 //! process's.
 
+#![cfg(feature = "grpc")]
+
 mod flow;
 
 use std::future::Future;
