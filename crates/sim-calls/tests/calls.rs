@@ -36,7 +36,7 @@ scenarios! {
     crashes_and_restarts: "calls-crash", [1, 2, 3, 5];
     servers_that_drain: "calls-drain", [1, 2, 3, 4];
     tiny_pools: "calls-tiny-pool", [1, 2, 3];
-    rings_beside_the_network: "calls-rings", [1, 2, 3, 4];
+    rings_beside_the_network: "calls-rings", [1, 2, 3, 4, 34969198184168];
 }
 
 /// A call whose time was up was given up before it was told so. Its place went to the next call,

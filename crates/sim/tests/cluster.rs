@@ -37,7 +37,7 @@ scenarios! {
     damage_that_checksums_miss: "undetected", [1, 2, 3, 4];
     damage_that_seals_find: "sealed", [1, 2, 3];
     rings_beside_the_network: "rings", [1, 2, 3, 4];
-    rings_of_hosts_that_die: "rings-crash", [1, 2, 3, 4];
+    rings_of_hosts_that_die: "rings-crash", [1, 2, 3, 4, 250227068536333];
     partitions_that_heal: "partition", [1, 2, 3];
     paused_hosts: "pause", [1, 2, 3];
     crashes_and_restarts: "crash", [1, 2, 3];

@@ -3,7 +3,7 @@
 //! What it keeps of `petasos-netio-shm`, which needs files and sockets and so replays nothing:
 //! frames on a ring are there at once, in order, and never lost; a ring that is full takes no more
 //! and holds up nobody else; what a process wrote before it died can be read, and what is written
-//! to a dead one fills its ring; frames tell by which way they came.
+//! to a dead one is gone; frames tell by which way they came.
 
 use std::net::SocketAddr;
 
@@ -31,6 +31,8 @@ pub(super) struct Rings {
     rung: Vec<u32>,
     frames: u64,
     refused: u64,
+    /// Ports whose processes have died.
+    closed: Vec<u32>,
     /// Frames by either way.
     arrived: u64,
 }
@@ -77,6 +79,7 @@ impl Hub {
             rung: Vec::new(),
             frames: 0,
             refused: 0,
+            closed: Vec::new(),
             arrived: 0,
         };
         self.shared.borrow_mut().rings = Some(rings);
@@ -97,6 +100,13 @@ impl Hub {
     pub fn take_rung(&self, ports: &mut Vec<u32>) {
         if let Some(rings) = &mut self.shared.borrow_mut().rings {
             ports.append(&mut rings.rung);
+        }
+    }
+
+    /// The process of a port has died: its rings lead nowhere.
+    pub fn close_rings(&self, port: u32) {
+        if let Some(rings) = &mut self.shared.borrow_mut().rings {
+            rings.closed.push(port);
         }
     }
 
@@ -121,6 +131,9 @@ impl Shared {
     pub(super) fn ring(&mut self, from: u32, packet: &TxPacket<'_>) -> bool {
         let rings = self.rings.as_mut().expect("only ports with rings have such routes");
         let to = packet.route.0 & !RING_BIT;
+        if rings.closed.contains(&to) {
+            return true;
+        }
         let waiting = self.ports[to as usize].inbox.arrived.waiting_of(from);
         if *waiting + packet.len() > rings.config.ring_bytes {
             rings.refused += 1;

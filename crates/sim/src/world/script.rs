@@ -55,13 +55,16 @@ impl<H: Host> World<H> {
     }
 
     fn crash(&mut self, number: u32) {
-        self.hosts[number as usize].alive = false;
+        let host = &mut self.hosts[number as usize];
+        host.alive = false;
+        self.hub.close_rings(host.port);
         self.timers.set(number, Time::NEVER);
     }
 
     fn restart(&mut self, number: u32) {
         let now = self.clock.now();
         let restarts = self.hosts[number as usize].restarts + 1;
+        self.hub.close_rings(self.hosts[number as usize].port);
         self.hosts[number as usize] = self.seat(number, restarts);
         // The old program was dropped with its host. What it sent in doing so never left.
         self.hub.take_captured(&mut self.sent);
