@@ -65,6 +65,6 @@ macro_rules! chapters {
 
 chapters! {
     introduction getting_started messages calls streams servers channels retries interceptors
-    runtimes grpc security evolution compression tools languages performance operations tonic
-    examples glossary
+    runtimes grpc security evolution compression tools languages performance
+    comparison operations tonic examples glossary
 }

@@ -15,7 +15,8 @@ fn read(path: &Path) -> String {
 /// The chapters, and what stands beside them.
 fn pages() -> Vec<PathBuf> {
     let files = fs::read_dir(book().join("src")).expect("the book has a source");
-    let mut pages: Vec<_> = files.map(|file| file.expect("it can be read").path()).collect();
+    let files = files.map(|file| file.expect("it can be read").path());
+    let mut pages: Vec<_> = files.filter(|path| path.is_file()).collect();
     pages.push(book().join("README.md"));
     pages.sort();
     pages
