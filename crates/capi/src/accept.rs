@@ -10,7 +10,7 @@ use petasos::{Metadata, Request, Response, Sender, Status, Streaming};
 
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_END, PETASOS_OK, petasos_code};
-use crate::handler::{Asked, Handling, Outcome};
+use crate::handling::{Asked, Handling, Outcome};
 use crate::notifier::Notifier;
 use crate::parts::{Parts, Receiving, Sending};
 use crate::pointer;

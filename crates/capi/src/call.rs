@@ -12,7 +12,7 @@ use petasos::{Metadata, Request, Status};
 use crate::bytes::petasos_bytes;
 use crate::channel::petasos_client;
 use crate::failure::{PETASOS_END, PETASOS_OK, contained, guarded, petasos_code};
-use crate::handler::Handling;
+use crate::handling::Handling;
 use crate::metadata::{copied, petasos_metadata};
 use crate::notifier::{For, Notifier, petasos_waker};
 use crate::parts::{Parts, Receiving, Sending};

@@ -1,130 +1,17 @@
-//! Calls to be handled: between a handler's future, which the server polls, and the program that
-//! answers from wherever it likes.
-//!
-//! The future only waits for the outcome. If it is dropped, the server does not want the answer any
-//! more: the call was given up, or its time is over.
+//! Calls to be handled, as the program sees them.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::Poll;
 
-use petasos::untyped::Payload;
 use petasos::{Code, Metadata, Response, Status};
 
 use crate::bytes::petasos_slice;
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_OK, guarded, guarded_or, petasos_code};
+use crate::handling::{Handling, Outcome};
 use crate::metadata::{copied, petasos_metadata};
-use crate::notifier::{For, Notifier, petasos_waker};
+use crate::notifier::{For, petasos_waker};
 use crate::parts::{Parts, Receiving, Sending};
 use crate::{pointer, wait};
-
-/// How a handler's call ends; with the response, if it has only one.
-pub(crate) type Outcome = Result<Option<Response<Payload>>, Status>;
-
-/// Which method is called, and in what time.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked {
-    pub(crate) service: &'static str,
-    pub(crate) method: &'static str,
-    pub(crate) timeout: Option<Duration>,
-}
-
-/// What a call has besides its directions if it is to be handled.
-pub(crate) struct Handling {
-    asked: Asked,
-    answer: Arc<Answer>,
-}
-
-impl Handling {
-    /// With the future that the server polls.
-    pub(crate) fn new(asked: Asked, notifier: Arc<Notifier>) -> (Handling, Waiting) {
-        let answer = Arc::new(Answer { state: Mutex::default(), notifier });
-        (Handling { asked, answer: answer.clone() }, Waiting(answer))
-    }
-
-    /// Ends the call; whether anybody wants to know.
-    pub(crate) fn finish(&self, outcome: Outcome) -> bool {
-        self.answer.finish(outcome)
-    }
-
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.answer.state().is_over
-    }
-}
-
-impl Drop for Handling {
-    fn drop(&mut self) {
-        self.answer.finish(Err(Status::internal("the handler gave no answer")));
-    }
-}
-
-/// What both sides know.
-struct Answer {
-    state: Mutex<State>,
-    notifier: Arc<Notifier>,
-}
-
-#[derive(Default)]
-struct State {
-    outcome: Option<Outcome>,
-    waker: Option<Waker>,
-    /// The outcome was given, or is not wanted any more.
-    is_over: bool,
-}
-
-impl Answer {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn finish(&self, outcome: Outcome) -> bool {
-        let mut state = self.state();
-        if core::mem::replace(&mut state.is_over, true) {
-            drop(state);
-            return false;
-        }
-        state.outcome = Some(outcome);
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        true
-    }
-}
-
-/// The handler's future.
-pub(crate) struct Waiting(Arc<Answer>);
-
-impl Future for Waiting {
-    type Output = Outcome;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let waker = cx.waker().clone();
-        let mut state = self.0.state();
-        if let Some(outcome) = state.outcome.take() {
-            return Poll::Ready(outcome);
-        }
-        let earlier = state.waker.replace(waker);
-        drop(state);
-        drop(earlier);
-        Poll::Pending
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.is_over = true;
-        let rest = (state.outcome.take(), state.waker.take());
-        drop(state);
-        drop(rest);
-        self.0.notifier.notify();
-    }
-}
 
 fn look_cancelled(handling: &Handling) -> Poll<Result<petasos_code, Status>> {
     match handling.is_cancelled() {

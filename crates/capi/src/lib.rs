@@ -24,6 +24,7 @@ mod call;
 mod channel;
 mod failure;
 mod handler;
+mod handling;
 mod metadata;
 mod notifier;
 mod parts;

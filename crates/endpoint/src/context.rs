@@ -282,15 +282,6 @@ impl<S> Context<S> {
         }
     }
 
-    /// Calls of `session` that hold a slot, and calls that wait for one.
-    pub fn session_load(&self, session: SessionId) -> (u32, usize) {
-        let entry = self.core.clients.get(session.index);
-        match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
-            Some(ClientState::Ready { session, .. }) => (session.busy(), session.backlog()),
-            _ => (0, 0),
-        }
-    }
-
     /// The smoothed round trip of `session`, once one has been measured.
     pub fn session_rtt(&self, session: SessionId) -> Option<Duration> {
         let entry = self.core.clients.get(session.index)?;

@@ -16,8 +16,6 @@ pub const TRANSMISSION_NUMBERS: u32 = 1 << 24;
 pub const PACKETS_MAX: u32 = 1 << 20;
 /// Bytes of one message (W8): 256 MiB − 1.
 pub const MESSAGE_BYTES_MAX: u32 = (1 << 28) - 1;
-/// Methods of one endpoint (W9).
-pub const METHODS_MAX: u32 = 1 << 16;
 /// Packets in flight that a receiver can grant (W10).
 pub const CREDITS_MAX: u32 = (1 << 12) - 1;
 /// Concurrent requests of one session (W5).
