@@ -14,9 +14,12 @@ use petasos::Status;
 use tokio::task::JoinHandle;
 
 use super::api::{KVClient, RangeRequest, WatchClient, WatchRequest};
+use super::options::EtcdOptions;
 use super::source::{PATIENCE, Source, longer, over};
 use super::value;
-use petasos::{FoundServers, Request, Resolver, TargetError, background_runtime};
+use petasos::{
+    Channel, ChannelBuilder, ConnectError, FoundServers, Request, Resolver, background_runtime,
+};
 
 /// The wait after the first failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -56,10 +59,29 @@ impl EtcdResolver {
     /// The servers that `etcd://HOST:PORT[,HOST:PORT…]/PREFIX` stands for.
     ///
     /// # Errors
-    /// See [`TargetError`].
-    pub fn new(target: &str) -> Result<EtcdResolver, TargetError> {
-        let source = Source::of_target(target)?;
+    /// As [`EtcdOptions::channel`].
+    pub fn new(target: &str) -> Result<EtcdResolver, ConnectError> {
+        EtcdResolver::with_options(target, &EtcdOptions::new())
+    }
+
+    /// The same, with TLS and a user.
+    ///
+    /// # Errors
+    /// As [`EtcdOptions::channel`].
+    pub fn with_options(target: &str, options: &EtcdOptions) -> Result<EtcdResolver, ConnectError> {
+        let source = Source::of_target(target, options)?;
         Ok(EtcdResolver { source, follower: Mutex::default() })
+    }
+}
+
+impl EtcdOptions {
+    /// A channel to the servers that are listed at a target: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`
+    /// in the clear, `etcds://…` with TLS.
+    ///
+    /// # Errors
+    /// The target is not of this form, or is `etcds://` and there is no TLS in the options.
+    pub fn channel(&self, target: &str) -> Result<ChannelBuilder, ConnectError> {
+        Ok(Channel::builder(target).resolver(EtcdResolver::with_options(target, self)?))
     }
 }
 
@@ -86,7 +108,9 @@ async fn follow(source: Source, known: Arc<Known>, found: FoundServers) {
     let mut wait = FIRST_WAIT;
     loop {
         let Err(status) = follow_once(&source, &known, &found, &mut wait).await;
-        tracing::warn!(hosts = source.hosts, prefix = source.prefix, %status, "etcd is away");
+        let status = source.explain(status);
+        let Source { hosts, prefix, .. } = &source;
+        tracing::warn!(hosts, prefix, %status, "the list in etcd cannot be read");
         if known.lock().is_none() {
             found.set(Err(io::Error::other(status)));
         }
@@ -102,7 +126,7 @@ async fn follow_once(
     found: &FoundServers,
     wait: &mut Duration,
 ) -> Result<Infallible, Status> {
-    let channel = source.connect().map_err(|error| over(&error.to_string()))?;
+    let channel = source.session().await?;
     let keys = KVClient::new(channel.clone());
     let revision = read(&keys, source, known, found).await?;
     *wait = FIRST_WAIT;

@@ -13,30 +13,635 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x00\x10\x12etcdserverpb.Event\x0c\x00\x01\x02\x02kv\x00\x01\x0b\x01\x15etc\
-        dserverpb.KeyValue\x0c\x00\x02\x01\x03key\x00\x00\x0c\x05\x05value\x00\x00\x0c\x1e\
-        etcdserverpb.LeaseGrantRequest\x0c\x00\x01\x01\x03TTL\x00\x00\x03\x1fetcdserverpb\
-        .LeaseGrantResponse\x0c\x00\x04\x01\x06header\x00\x01\x0b\x0c\x02\x02ID\x00\x00\x03\
-        \x03\x03TTL\x00\x00\x03\x04\x05error\x00\x00\t\"etcdserverpb.LeaseKeepAliveReques\
-        t\x0c\x00\x01\x01\x02ID\x00\x00\x03#etcdserverpb.LeaseKeepAliveResponse\x0c\x00\x03\
-        \x01\x06header\x00\x01\x0b\x0c\x02\x02ID\x00\x00\x03\x03\x03TTL\x00\x00\x03\x1fet\
-        cdserverpb.LeaseRevokeRequest\x0c\x00\x01\x01\x02ID\x00\x00\x03 etcdserverpb.Leas\
-        eRevokeResponse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x0c\x17etcdserverpb.PutRequ\
-        est\x0c\x00\x03\x01\x03key\x00\x00\x0c\x02\x05value\x00\x00\x0c\x03\x05lease\x00\x00\
-        \x03\x18etcdserverpb.PutResponse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x0c\x19etc\
-        dserverpb.RangeRequest\x0c\x00\x03\x01\x03key\x00\x00\x0c\x02\trange_end\x00\x00\x0c\
-        \x03\x05limit\x00\x00\x03\x1aetcdserverpb.RangeResponse\x0c\x00\x02\x01\x06header\
-        \x00\x01\x0b\x0c\x02\x03kvs\x00\x02\x0b\x01\x1betcdserverpb.ResponseHeader\x0c\x00\
-        \x01\x03\x08revision\x00\x00\x03\x1fetcdserverpb.WatchCreateRequest\x0c\x00\x03\x01\
-        \x03key\x00\x00\x0c\x02\trange_end\x00\x00\x0c\x03\x0estart_revision\x00\x00\x03\x19\
-        etcdserverpb.WatchRequest\x0c\x01\rrequest_union\x01\x01\x0ecreate_request\x00\x05\
-        \x00\x0b\r\x1aetcdserverpb.WatchResponse\x0c\x00\x05\x01\x06header\x00\x01\x0b\x0c\
-        \x03\x07created\x00\x00\x08\x04\x08canceled\x00\x00\x08\x06\rcancel_reason\x00\x00\
-        \t\x0b\x06events\x00\x02\x0b\x00\x03\x0fetcdserverpb.KV\x0c\x02\x03Put\x08\t\x08\x05\
-        Range\n\x0b\x04\x12etcdserverpb.Lease\x0c\x03\nLeaseGrant\x02\x03\x00\x0eLeaseKee\
-        pAlive\x04\x05\x03\x0bLeaseRevoke\x06\x07\x08\x12etcdserverpb.Watch\x0c\x01\x05Wa\
-        tch\x0e\x0f\x03",
+        b"\x01\x00\x1c\x1eetcdserverpb.AuthEnableRequest\x0c\x00\x00\x1fetcdserverpb.Auth\
+        EnableResponse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x18\x1fetcdserverpb.AuthRole\
+        AddRequest\x0c\x00\x01\x01\x04name\x00\x00\t etcdserverpb.AuthRoleAddResponse\x0c\
+        \x00\x01\x01\x06header\x00\x01\x0b\x18\x1fetcdserverpb.AuthUserAddRequest\x0c\x00\
+        \x02\x01\x04name\x00\x00\t\x02\x08password\x00\x00\t etcdserverpb.AuthUserAddResp\
+        onse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x18*etcdserverpb.AuthUserChangePasswor\
+        dRequest\x0c\x00\x02\x01\x04name\x00\x00\t\x02\x08password\x00\x00\t+etcdserverpb\
+        .AuthUserChangePasswordResponse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x18%etcdser\
+        verpb.AuthUserGrantRoleRequest\x0c\x00\x02\x01\x04user\x00\x00\t\x02\x04role\x00\x00\
+        \t&etcdserverpb.AuthUserGrantRoleResponse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x18\
+        \x20etcdserverpb.AuthenticateRequest\x0c\x00\x02\x01\x04name\x00\x00\t\x02\x08pas\
+        sword\x00\x00\t!etcdserverpb.AuthenticateResponse\x0c\x00\x02\x01\x06header\x00\x01\
+        \x0b\x18\x02\x05token\x00\x00\t\x12etcdserverpb.Event\x0c\x00\x01\x02\x02kv\x00\x01\
+        \x0b\r\x15etcdserverpb.KeyValue\x0c\x00\x02\x01\x03key\x00\x00\x0c\x05\x05value\x00\
+        \x00\x0c\x1eetcdserverpb.LeaseGrantRequest\x0c\x00\x01\x01\x03TTL\x00\x00\x03\x1f\
+        etcdserverpb.LeaseGrantResponse\x0c\x00\x04\x01\x06header\x00\x01\x0b\x18\x02\x02\
+        ID\x00\x00\x03\x03\x03TTL\x00\x00\x03\x04\x05error\x00\x00\t\"etcdserverpb.LeaseK\
+        eepAliveRequest\x0c\x00\x01\x01\x02ID\x00\x00\x03#etcdserverpb.LeaseKeepAliveResp\
+        onse\x0c\x00\x03\x01\x06header\x00\x01\x0b\x18\x02\x02ID\x00\x00\x03\x03\x03TTL\x00\
+        \x00\x03\x1fetcdserverpb.LeaseRevokeRequest\x0c\x00\x01\x01\x02ID\x00\x00\x03 etc\
+        dserverpb.LeaseRevokeResponse\x0c\x00\x01\x01\x06header\x00\x01\x0b\x18\x17etcdse\
+        rverpb.PutRequest\x0c\x00\x03\x01\x03key\x00\x00\x0c\x02\x05value\x00\x00\x0c\x03\
+        \x05lease\x00\x00\x03\x18etcdserverpb.PutResponse\x0c\x00\x01\x01\x06header\x00\x01\
+        \x0b\x18\x19etcdserverpb.RangeRequest\x0c\x00\x03\x01\x03key\x00\x00\x0c\x02\tran\
+        ge_end\x00\x00\x0c\x03\x05limit\x00\x00\x03\x1aetcdserverpb.RangeResponse\x0c\x00\
+        \x02\x01\x06header\x00\x01\x0b\x18\x02\x03kvs\x00\x02\x0b\r\x1betcdserverpb.Respo\
+        nseHeader\x0c\x00\x01\x03\x08revision\x00\x00\x03\x1fetcdserverpb.WatchCreateRequ\
+        est\x0c\x00\x03\x01\x03key\x00\x00\x0c\x02\trange_end\x00\x00\x0c\x03\x0estart_re\
+        vision\x00\x00\x03\x19etcdserverpb.WatchRequest\x0c\x01\rrequest_union\x01\x01\x0e\
+        create_request\x00\x05\x00\x0b\x19\x1aetcdserverpb.WatchResponse\x0c\x00\x05\x01\x06\
+        header\x00\x01\x0b\x18\x03\x07created\x00\x00\x08\x04\x08canceled\x00\x00\x08\x06\
+        \rcancel_reason\x00\x00\t\x0b\x06events\x00\x02\x0b\x0c\x04\x11etcdserverpb.Auth\x0c\
+        \x06\nAuthEnable\x00\x01\x00\x0cAuthenticate\n\x0b\x08\x07RoleAdd\x02\x03\x00\x07\
+        UserAdd\x04\x05\x00\x12UserChangePassword\x06\x07\x00\rUserGrantRole\x08\t\x00\x0f\
+        etcdserverpb.KV\x0c\x02\x03Put\x14\x15\x08\x05Range\x16\x17\x04\x12etcdserverpb.L\
+        ease\x0c\x03\nLeaseGrant\x0e\x0f\x00\x0eLeaseKeepAlive\x10\x11\x03\x0bLeaseRevoke\
+        \x12\x13\x08\x12etcdserverpb.Watch\x0c\x01\x05Watch\x1a\x1b\x03",
     );
+
+    /// `message etcdserverpb.AuthEnableRequest`
+    #[repr(C)]
+    pub struct AuthEnableRequest {
+        unknown: rt::Unknown, // 0
+    }
+
+    rt::message! {
+        AuthEnableRequest, AuthEnableRequestMut, SCHEMA, index 0, bytes 8;
+    }
+
+    impl AuthEnableRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthEnableRequest> {
+            rt::Msg::new()
+        }
+    }
+
+    /// Writes an [`AuthEnableRequest`]; reads as one.
+    pub struct AuthEnableRequestMut<'a>(rt::Edit<'a, AuthEnableRequest>);
+
+    /// `message etcdserverpb.AuthEnableResponse`
+    #[repr(C)]
+    pub struct AuthEnableResponse {
+        unknown: rt::Unknown,             // 0
+        header: rt::Link<ResponseHeader>, // 8
+    }
+
+    rt::message! {
+        AuthEnableResponse, AuthEnableResponseMut, SCHEMA, index 1, bytes 16;
+        header: 1;
+    }
+
+    impl AuthEnableResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthEnableResponse> {
+            rt::Msg::new()
+        }
+
+        /// `ResponseHeader header = 1`
+        pub fn header(&self) -> Option<&ResponseHeader> {
+            self.header.get()
+        }
+
+        /// Whether `ResponseHeader header = 1` is present.
+        pub fn has_header(&self) -> bool {
+            self.header.get().is_some()
+        }
+    }
+
+    /// Writes an [`AuthEnableResponse`]; reads as one.
+    pub struct AuthEnableResponseMut<'a>(rt::Edit<'a, AuthEnableResponse>);
+
+    impl AuthEnableResponseMut<'_> {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.set(arena, value);
+            self
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.clear(arena);
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthRoleAddRequest`
+    #[repr(C)]
+    pub struct AuthRoleAddRequest {
+        unknown: rt::Unknown, // 0
+        name: rt::Text,       // 8
+    }
+
+    rt::message! {
+        AuthRoleAddRequest, AuthRoleAddRequestMut, SCHEMA, index 2, bytes 24;
+        name: 1;
+    }
+
+    impl AuthRoleAddRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthRoleAddRequest> {
+            rt::Msg::new()
+        }
+
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+    }
+
+    /// Writes an [`AuthRoleAddRequest`]; reads as one.
+    pub struct AuthRoleAddRequestMut<'a>(rt::Edit<'a, AuthRoleAddRequest>);
+
+    impl AuthRoleAddRequestMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthRoleAddResponse`
+    #[repr(C)]
+    pub struct AuthRoleAddResponse {
+        unknown: rt::Unknown,             // 0
+        header: rt::Link<ResponseHeader>, // 8
+    }
+
+    rt::message! {
+        AuthRoleAddResponse, AuthRoleAddResponseMut, SCHEMA, index 3, bytes 16;
+        header: 1;
+    }
+
+    impl AuthRoleAddResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthRoleAddResponse> {
+            rt::Msg::new()
+        }
+
+        /// `ResponseHeader header = 1`
+        pub fn header(&self) -> Option<&ResponseHeader> {
+            self.header.get()
+        }
+
+        /// Whether `ResponseHeader header = 1` is present.
+        pub fn has_header(&self) -> bool {
+            self.header.get().is_some()
+        }
+    }
+
+    /// Writes an [`AuthRoleAddResponse`]; reads as one.
+    pub struct AuthRoleAddResponseMut<'a>(rt::Edit<'a, AuthRoleAddResponse>);
+
+    impl AuthRoleAddResponseMut<'_> {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.set(arena, value);
+            self
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.clear(arena);
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthUserAddRequest`
+    #[repr(C)]
+    pub struct AuthUserAddRequest {
+        unknown: rt::Unknown, //  0
+        name: rt::Text,       //  8
+        password: rt::Text,   // 24
+    }
+
+    rt::message! {
+        AuthUserAddRequest, AuthUserAddRequestMut, SCHEMA, index 4, bytes 40;
+        name: 1, password: 2;
+    }
+
+    impl AuthUserAddRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthUserAddRequest> {
+            rt::Msg::new()
+        }
+
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+
+        /// `string password = 2`
+        pub fn password(&self) -> &str {
+            &self.password
+        }
+    }
+
+    /// Writes an [`AuthUserAddRequest`]; reads as one.
+    pub struct AuthUserAddRequestMut<'a>(rt::Edit<'a, AuthUserAddRequest>);
+
+    impl AuthUserAddRequestMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string password = 2`
+        pub fn set_password(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.password.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthUserAddResponse`
+    #[repr(C)]
+    pub struct AuthUserAddResponse {
+        unknown: rt::Unknown,             // 0
+        header: rt::Link<ResponseHeader>, // 8
+    }
+
+    rt::message! {
+        AuthUserAddResponse, AuthUserAddResponseMut, SCHEMA, index 5, bytes 16;
+        header: 1;
+    }
+
+    impl AuthUserAddResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthUserAddResponse> {
+            rt::Msg::new()
+        }
+
+        /// `ResponseHeader header = 1`
+        pub fn header(&self) -> Option<&ResponseHeader> {
+            self.header.get()
+        }
+
+        /// Whether `ResponseHeader header = 1` is present.
+        pub fn has_header(&self) -> bool {
+            self.header.get().is_some()
+        }
+    }
+
+    /// Writes an [`AuthUserAddResponse`]; reads as one.
+    pub struct AuthUserAddResponseMut<'a>(rt::Edit<'a, AuthUserAddResponse>);
+
+    impl AuthUserAddResponseMut<'_> {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.set(arena, value);
+            self
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.clear(arena);
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthUserChangePasswordRequest`
+    #[repr(C)]
+    pub struct AuthUserChangePasswordRequest {
+        unknown: rt::Unknown, //  0
+        name: rt::Text,       //  8
+        password: rt::Text,   // 24
+    }
+
+    rt::message! {
+        AuthUserChangePasswordRequest, AuthUserChangePasswordRequestMut, SCHEMA, index 6, bytes 40;
+        name: 1, password: 2;
+    }
+
+    impl AuthUserChangePasswordRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthUserChangePasswordRequest> {
+            rt::Msg::new()
+        }
+
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+
+        /// `string password = 2`
+        pub fn password(&self) -> &str {
+            &self.password
+        }
+    }
+
+    /// Writes an [`AuthUserChangePasswordRequest`]; reads as one.
+    pub struct AuthUserChangePasswordRequestMut<'a>(rt::Edit<'a, AuthUserChangePasswordRequest>);
+
+    impl AuthUserChangePasswordRequestMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string password = 2`
+        pub fn set_password(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.password.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthUserChangePasswordResponse`
+    #[repr(C)]
+    pub struct AuthUserChangePasswordResponse {
+        unknown: rt::Unknown,             // 0
+        header: rt::Link<ResponseHeader>, // 8
+    }
+
+    rt::message! {
+        AuthUserChangePasswordResponse, AuthUserChangePasswordResponseMut, SCHEMA, index 7, bytes 16;
+        header: 1;
+    }
+
+    impl AuthUserChangePasswordResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthUserChangePasswordResponse> {
+            rt::Msg::new()
+        }
+
+        /// `ResponseHeader header = 1`
+        pub fn header(&self) -> Option<&ResponseHeader> {
+            self.header.get()
+        }
+
+        /// Whether `ResponseHeader header = 1` is present.
+        pub fn has_header(&self) -> bool {
+            self.header.get().is_some()
+        }
+    }
+
+    /// Writes an [`AuthUserChangePasswordResponse`]; reads as one.
+    pub struct AuthUserChangePasswordResponseMut<'a>(rt::Edit<'a, AuthUserChangePasswordResponse>);
+
+    impl AuthUserChangePasswordResponseMut<'_> {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.set(arena, value);
+            self
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.clear(arena);
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthUserGrantRoleRequest`
+    #[repr(C)]
+    pub struct AuthUserGrantRoleRequest {
+        unknown: rt::Unknown, //  0
+        user: rt::Text,       //  8
+        role: rt::Text,       // 24
+    }
+
+    rt::message! {
+        AuthUserGrantRoleRequest, AuthUserGrantRoleRequestMut, SCHEMA, index 8, bytes 40;
+        user: 1, role: 2;
+    }
+
+    impl AuthUserGrantRoleRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthUserGrantRoleRequest> {
+            rt::Msg::new()
+        }
+
+        /// `string user = 1`
+        pub fn user(&self) -> &str {
+            &self.user
+        }
+
+        /// `string role = 2`
+        pub fn role(&self) -> &str {
+            &self.role
+        }
+    }
+
+    /// Writes an [`AuthUserGrantRoleRequest`]; reads as one.
+    pub struct AuthUserGrantRoleRequestMut<'a>(rt::Edit<'a, AuthUserGrantRoleRequest>);
+
+    impl AuthUserGrantRoleRequestMut<'_> {
+        /// `string user = 1`
+        pub fn set_user(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.user.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string role = 2`
+        pub fn set_role(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.role.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthUserGrantRoleResponse`
+    #[repr(C)]
+    pub struct AuthUserGrantRoleResponse {
+        unknown: rt::Unknown,             // 0
+        header: rt::Link<ResponseHeader>, // 8
+    }
+
+    rt::message! {
+        AuthUserGrantRoleResponse, AuthUserGrantRoleResponseMut, SCHEMA, index 9, bytes 16;
+        header: 1;
+    }
+
+    impl AuthUserGrantRoleResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthUserGrantRoleResponse> {
+            rt::Msg::new()
+        }
+
+        /// `ResponseHeader header = 1`
+        pub fn header(&self) -> Option<&ResponseHeader> {
+            self.header.get()
+        }
+
+        /// Whether `ResponseHeader header = 1` is present.
+        pub fn has_header(&self) -> bool {
+            self.header.get().is_some()
+        }
+    }
+
+    /// Writes an [`AuthUserGrantRoleResponse`]; reads as one.
+    pub struct AuthUserGrantRoleResponseMut<'a>(rt::Edit<'a, AuthUserGrantRoleResponse>);
+
+    impl AuthUserGrantRoleResponseMut<'_> {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.set(arena, value);
+            self
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.clear(arena);
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthenticateRequest`
+    #[repr(C)]
+    pub struct AuthenticateRequest {
+        unknown: rt::Unknown, //  0
+        name: rt::Text,       //  8
+        password: rt::Text,   // 24
+    }
+
+    rt::message! {
+        AuthenticateRequest, AuthenticateRequestMut, SCHEMA, index 10, bytes 40;
+        name: 1, password: 2;
+    }
+
+    impl AuthenticateRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthenticateRequest> {
+            rt::Msg::new()
+        }
+
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+
+        /// `string password = 2`
+        pub fn password(&self) -> &str {
+            &self.password
+        }
+    }
+
+    /// Writes an [`AuthenticateRequest`]; reads as one.
+    pub struct AuthenticateRequestMut<'a>(rt::Edit<'a, AuthenticateRequest>);
+
+    impl AuthenticateRequestMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string password = 2`
+        pub fn set_password(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.password.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    /// `message etcdserverpb.AuthenticateResponse`
+    #[repr(C)]
+    pub struct AuthenticateResponse {
+        unknown: rt::Unknown,             //  0
+        header: rt::Link<ResponseHeader>, //  8
+        token: rt::Text,                  // 16
+    }
+
+    rt::message! {
+        AuthenticateResponse, AuthenticateResponseMut, SCHEMA, index 11, bytes 32;
+        header: 1, token: 2;
+    }
+
+    impl AuthenticateResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AuthenticateResponse> {
+            rt::Msg::new()
+        }
+
+        /// `ResponseHeader header = 1`
+        pub fn header(&self) -> Option<&ResponseHeader> {
+            self.header.get()
+        }
+
+        /// Whether `ResponseHeader header = 1` is present.
+        pub fn has_header(&self) -> bool {
+            self.header.get().is_some()
+        }
+
+        /// To be sent with calls, as metadata.
+        ///
+        /// `string token = 2`
+        pub fn token(&self) -> &str {
+            &self.token
+        }
+    }
+
+    /// Writes an [`AuthenticateResponse`]; reads as one.
+    pub struct AuthenticateResponseMut<'a>(rt::Edit<'a, AuthenticateResponse>);
+
+    impl AuthenticateResponseMut<'_> {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.set(arena, value);
+            self
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.header.clear(arena);
+            self
+        }
+
+        /// `string token = 2`
+        pub fn set_token(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.token.set(arena, value.as_ref());
+            self
+        }
+    }
 
     /// A change, of which it is enough that there is one.
     #[repr(C)]
@@ -46,7 +651,7 @@ mod generated {
     }
 
     rt::message! {
-        Event, EventMut, SCHEMA, index 0, bytes 16;
+        Event, EventMut, SCHEMA, index 12, bytes 16;
         kv: 2;
     }
 
@@ -101,7 +706,7 @@ mod generated {
     }
 
     rt::message! {
-        KeyValue, KeyValueMut, SCHEMA, index 1, bytes 40;
+        KeyValue, KeyValueMut, SCHEMA, index 13, bytes 40;
         key: 1, value: 5;
     }
 
@@ -149,7 +754,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseGrantRequest, LeaseGrantRequestMut, SCHEMA, index 2, bytes 16;
+        LeaseGrantRequest, LeaseGrantRequestMut, SCHEMA, index 14, bytes 16;
         ttl: 1;
     }
 
@@ -190,7 +795,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseGrantResponse, LeaseGrantResponseMut, SCHEMA, index 3, bytes 48;
+        LeaseGrantResponse, LeaseGrantResponseMut, SCHEMA, index 15, bytes 48;
         header: 1, id: 2, ttl: 3, error: 4;
     }
 
@@ -280,7 +885,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseKeepAliveRequest, LeaseKeepAliveRequestMut, SCHEMA, index 4, bytes 16;
+        LeaseKeepAliveRequest, LeaseKeepAliveRequestMut, SCHEMA, index 16, bytes 16;
         id: 1;
     }
 
@@ -318,7 +923,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseKeepAliveResponse, LeaseKeepAliveResponseMut, SCHEMA, index 5, bytes 32;
+        LeaseKeepAliveResponse, LeaseKeepAliveResponseMut, SCHEMA, index 17, bytes 32;
         header: 1, id: 2, ttl: 3;
     }
 
@@ -398,7 +1003,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseRevokeRequest, LeaseRevokeRequestMut, SCHEMA, index 6, bytes 16;
+        LeaseRevokeRequest, LeaseRevokeRequestMut, SCHEMA, index 18, bytes 16;
         id: 1;
     }
 
@@ -434,7 +1039,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseRevokeResponse, LeaseRevokeResponseMut, SCHEMA, index 7, bytes 16;
+        LeaseRevokeResponse, LeaseRevokeResponseMut, SCHEMA, index 19, bytes 16;
         header: 1;
     }
 
@@ -490,7 +1095,7 @@ mod generated {
     }
 
     rt::message! {
-        PutRequest, PutRequestMut, SCHEMA, index 8, bytes 48;
+        PutRequest, PutRequestMut, SCHEMA, index 20, bytes 48;
         key: 1, value: 2, lease: 3;
     }
 
@@ -552,7 +1157,7 @@ mod generated {
     }
 
     rt::message! {
-        PutResponse, PutResponseMut, SCHEMA, index 9, bytes 16;
+        PutResponse, PutResponseMut, SCHEMA, index 21, bytes 16;
         header: 1;
     }
 
@@ -608,7 +1213,7 @@ mod generated {
     }
 
     rt::message! {
-        RangeRequest, RangeRequestMut, SCHEMA, index 10, bytes 48;
+        RangeRequest, RangeRequestMut, SCHEMA, index 22, bytes 48;
         key: 1, range_end: 2, limit: 3;
     }
 
@@ -671,7 +1276,7 @@ mod generated {
     }
 
     rt::message! {
-        RangeResponse, RangeResponseMut, SCHEMA, index 11, bytes 32;
+        RangeResponse, RangeResponseMut, SCHEMA, index 23, bytes 32;
         header: 1, kvs: 2;
     }
 
@@ -736,7 +1341,7 @@ mod generated {
     }
 
     rt::message! {
-        ResponseHeader, ResponseHeaderMut, SCHEMA, index 12, bytes 16;
+        ResponseHeader, ResponseHeaderMut, SCHEMA, index 24, bytes 16;
         revision: 3;
     }
 
@@ -776,7 +1381,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchCreateRequest, WatchCreateRequestMut, SCHEMA, index 13, bytes 48;
+        WatchCreateRequest, WatchCreateRequestMut, SCHEMA, index 25, bytes 48;
         key: 1, range_end: 2, start_revision: 3;
     }
 
@@ -838,7 +1443,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchRequest, WatchRequestMut, SCHEMA, index 14, bytes 32;
+        WatchRequest, WatchRequestMut, SCHEMA, index 26, bytes 32;
         request_union: oneof { link 1 WatchCreateRequest };
     }
 
@@ -895,7 +1500,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchResponse, WatchResponseMut, SCHEMA, index 15, bytes 56;
+        WatchResponse, WatchResponseMut, SCHEMA, index 27, bytes 56;
         header: 1, cancel_reason: 6, events: 11, created: 3, canceled: 4;
     }
 
@@ -988,6 +1593,225 @@ mod generated {
         }
     }
 
+    /// Users. A client needs `Authenticate`; with the others a fresh etcd is given users.
+    pub trait Auth: Send + Sync + 'static {
+        /// Has calls need a user from now on.
+        ///
+        /// `rpc AuthEnable(AuthEnableRequest) returns (AuthEnableResponse)`
+        fn auth_enable(
+            &self,
+            request: calls::Request<AuthEnableRequest>,
+        ) -> impl Future<Output = Result<calls::Response<AuthEnableResponse>, calls::Status>> + Send;
+
+        /// A token, with which calls are the user's.
+        ///
+        /// `rpc Authenticate(AuthenticateRequest) returns (AuthenticateResponse)`
+        fn authenticate(
+            &self,
+            request: calls::Request<AuthenticateRequest>,
+        ) -> impl Future<Output = Result<calls::Response<AuthenticateResponse>, calls::Status>> + Send;
+
+        /// Adds a role.
+        ///
+        /// `rpc RoleAdd(AuthRoleAddRequest) returns (AuthRoleAddResponse)`
+        fn role_add(
+            &self,
+            request: calls::Request<AuthRoleAddRequest>,
+        ) -> impl Future<Output = Result<calls::Response<AuthRoleAddResponse>, calls::Status>> + Send;
+
+        /// Adds a user.
+        ///
+        /// `rpc UserAdd(AuthUserAddRequest) returns (AuthUserAddResponse)`
+        fn user_add(
+            &self,
+            request: calls::Request<AuthUserAddRequest>,
+        ) -> impl Future<Output = Result<calls::Response<AuthUserAddResponse>, calls::Status>> + Send;
+
+        /// Gives a user a password. The user's tokens end.
+        ///
+        /// `rpc UserChangePassword(AuthUserChangePasswordRequest) returns (AuthUserChangePasswordResponse)`
+        fn user_change_password(
+            &self,
+            request: calls::Request<AuthUserChangePasswordRequest>,
+        ) -> impl Future<
+            Output = Result<calls::Response<AuthUserChangePasswordResponse>, calls::Status>,
+        > + Send;
+
+        /// Gives a user a role.
+        ///
+        /// `rpc UserGrantRole(AuthUserGrantRoleRequest) returns (AuthUserGrantRoleResponse)`
+        fn user_grant_role(
+            &self,
+            request: calls::Request<AuthUserGrantRoleRequest>,
+        ) -> impl Future<
+            Output = Result<calls::Response<AuthUserGrantRoleResponse>, calls::Status>,
+        > + Send;
+    }
+
+    static AUTH_INFO: calls::ServiceInfo = calls::ServiceInfo {
+        module: &SCHEMA,
+        index: 0,
+        name: "etcdserverpb.Auth",
+        hash: [
+            0xb7, 0xb9, 0xbe, 0x45, 0xe7, 0x53, 0x90, 0xc0, 0x72, 0x44, 0xc4, 0x8e, 0x5c, 0x69,
+            0xa7, 0xdd,
+        ],
+        methods: &[
+            calls::MethodInfo {
+                name: "AuthEnable",
+                index: 0,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Unknown,
+            },
+            calls::MethodInfo {
+                name: "Authenticate",
+                index: 1,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Idempotent,
+            },
+            calls::MethodInfo {
+                name: "RoleAdd",
+                index: 2,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Unknown,
+            },
+            calls::MethodInfo {
+                name: "UserAdd",
+                index: 3,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Unknown,
+            },
+            calls::MethodInfo {
+                name: "UserChangePassword",
+                index: 4,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Unknown,
+            },
+            calls::MethodInfo {
+                name: "UserGrantRole",
+                index: 5,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Unknown,
+            },
+        ],
+    };
+
+    /// Serves an [`Auth`].
+    pub struct AuthServer<T>(Arc<T>);
+
+    impl<T: Auth> AuthServer<T> {
+        /// Serves what `service` does.
+        pub fn new(service: T) -> Self {
+            Self(Arc::new(service))
+        }
+    }
+
+    impl<T: Auth> calls::Service for AuthServer<T> {
+        fn info(&self) -> &'static calls::ServiceInfo {
+            &AUTH_INFO
+        }
+
+        fn methods(self, methods: &mut calls::Methods) {
+            methods.unary(0, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Auth>::auth_enable(&service, request).await;
+                (service, result)
+            });
+            methods.unary(1, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Auth>::authenticate(&service, request).await;
+                (service, result)
+            });
+            methods.unary(2, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Auth>::role_add(&service, request).await;
+                (service, result)
+            });
+            methods.unary(3, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Auth>::user_add(&service, request).await;
+                (service, result)
+            });
+            methods.unary(4, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Auth>::user_change_password(&service, request).await;
+                (service, result)
+            });
+            methods.unary(5, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Auth>::user_grant_role(&service, request).await;
+                (service, result)
+            });
+        }
+    }
+
+    /// Calls an [`Auth`].
+    #[derive(Clone)]
+    pub struct AuthClient {
+        service: calls::ServiceClient,
+    }
+
+    impl AuthClient {
+        /// A client whose calls go over `channel`.
+        pub fn new(channel: calls::Channel) -> Self {
+            Self { service: channel.bind(&AUTH_INFO) }
+        }
+
+        /// Has calls need a user from now on.
+        ///
+        /// `rpc AuthEnable(AuthEnableRequest) returns (AuthEnableResponse)`
+        pub fn auth_enable(
+            &self,
+            request: impl Into<calls::Request<AuthEnableRequest>>,
+        ) -> calls::Unary<AuthEnableResponse> {
+            self.service.unary(0, request.into())
+        }
+
+        /// A token, with which calls are the user's.
+        ///
+        /// `rpc Authenticate(AuthenticateRequest) returns (AuthenticateResponse)`
+        pub fn authenticate(
+            &self,
+            request: impl Into<calls::Request<AuthenticateRequest>>,
+        ) -> calls::Unary<AuthenticateResponse> {
+            self.service.unary(1, request.into())
+        }
+
+        /// Adds a role.
+        ///
+        /// `rpc RoleAdd(AuthRoleAddRequest) returns (AuthRoleAddResponse)`
+        pub fn role_add(
+            &self,
+            request: impl Into<calls::Request<AuthRoleAddRequest>>,
+        ) -> calls::Unary<AuthRoleAddResponse> {
+            self.service.unary(2, request.into())
+        }
+
+        /// Adds a user.
+        ///
+        /// `rpc UserAdd(AuthUserAddRequest) returns (AuthUserAddResponse)`
+        pub fn user_add(
+            &self,
+            request: impl Into<calls::Request<AuthUserAddRequest>>,
+        ) -> calls::Unary<AuthUserAddResponse> {
+            self.service.unary(3, request.into())
+        }
+
+        /// Gives a user a password. The user's tokens end.
+        ///
+        /// `rpc UserChangePassword(AuthUserChangePasswordRequest) returns (AuthUserChangePasswordResponse)`
+        pub fn user_change_password(
+            &self,
+            request: impl Into<calls::Request<AuthUserChangePasswordRequest>>,
+        ) -> calls::Unary<AuthUserChangePasswordResponse> {
+            self.service.unary(4, request.into())
+        }
+
+        /// Gives a user a role.
+        ///
+        /// `rpc UserGrantRole(AuthUserGrantRoleRequest) returns (AuthUserGrantRoleResponse)`
+        pub fn user_grant_role(
+            &self,
+            request: impl Into<calls::Request<AuthUserGrantRoleRequest>>,
+        ) -> calls::Unary<AuthUserGrantRoleResponse> {
+            self.service.unary(5, request.into())
+        }
+    }
+
     /// Keys and values.
     pub trait KV: Send + Sync + 'static {
         /// Stores a value.
@@ -1009,7 +1833,7 @@ mod generated {
 
     static KV_INFO: calls::ServiceInfo = calls::ServiceInfo {
         module: &SCHEMA,
-        index: 0,
+        index: 1,
         name: "etcdserverpb.KV",
         hash: [
             0x6d, 0x4a, 0xce, 0xcd, 0x3e, 0xd8, 0x1c, 0xf1, 0xab, 0x74, 0x5b, 0x24, 0x4a, 0xe3,
@@ -1121,7 +1945,7 @@ mod generated {
 
     static LEASE_INFO: calls::ServiceInfo = calls::ServiceInfo {
         module: &SCHEMA,
-        index: 1,
+        index: 2,
         name: "etcdserverpb.Lease",
         hash: [
             0x4b, 0x74, 0xc4, 0xfd, 0xdf, 0x7e, 0x2a, 0x0b, 0xb4, 0x02, 0x58, 0x4b, 0xee, 0xc6,
@@ -1236,7 +2060,7 @@ mod generated {
 
     static WATCH_INFO: calls::ServiceInfo = calls::ServiceInfo {
         module: &SCHEMA,
-        index: 2,
+        index: 3,
         name: "etcdserverpb.Watch",
         hash: [
             0xaf, 0xa8, 0x28, 0x05, 0xb0, 0xc3, 0xa1, 0xc1, 0xf4, 0xaa, 0x16, 0x24, 0xe7, 0xb6,

@@ -5,7 +5,8 @@
 //! them and watches for changes. While etcd cannot be reached, the list that was known last
 //! stays. A server puts itself there with a [`Registration`].
 //!
-//! etcd (3.4 or later) is spoken with over gRPC, in the clear; `proto/etcd/rpc.proto` is the part
+//! etcd (3.4 or later) is spoken with over gRPC: `etcd://` in the clear, beyond this host by consent
+//! only, `etcds://` with TLS. [`EtcdOptions`] has certificates, user and password; `proto/etcd/rpc.proto` is the part
 //! of its API that is used, and [`api`] what was made from it.
 //!
 //! What etcd says is not trusted: a value that is no address is passed over, with a warning.
@@ -17,19 +18,23 @@ pub mod api {
 }
 #[rustfmt::skip]
 mod generated;
+mod options;
 mod register;
+mod session;
 mod source;
 mod value;
 
-use petasos::{Channel, ChannelBuilder, TargetError};
+use petasos::{ChannelBuilder, ConnectError};
 
 pub use follow::EtcdResolver;
+pub use options::{EtcdOptions, OptionsError};
 pub use register::{RegisterError, Registration};
 
-/// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`.
+/// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, in
+/// an etcd of this host without users; [`EtcdOptions::channel`] reaches others.
 ///
 /// # Errors
-/// The target is not of this form.
-pub fn channel(target: &str) -> Result<ChannelBuilder, TargetError> {
-    Ok(Channel::builder(target).resolver(EtcdResolver::new(target)?))
+/// As [`EtcdOptions::channel`].
+pub fn channel(target: &str) -> Result<ChannelBuilder, ConnectError> {
+    EtcdOptions::new().channel(target)
 }

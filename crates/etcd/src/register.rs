@@ -12,9 +12,10 @@ use tokio::task::JoinHandle;
 use super::api::{
     KVClient, LeaseClient, LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest, PutRequest,
 };
+use super::options::EtcdOptions;
 use super::source::{PATIENCE, Source, longer, over};
 use super::value;
-use petasos::{Channel, ConnectError, Request, background_runtime};
+use petasos::{ConnectError, Request, background_runtime};
 
 /// Why a server is not in etcd.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +28,8 @@ pub enum RegisterError {
     /// The system gave no thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// etcd did not take it; a later attempt may succeed.
+    /// etcd did not take it. `UNAUTHENTICATED`: it wants a user, or another password;
+    /// `PERMISSION_DENIED`: the user may not write there. Otherwise a later attempt may succeed.
     #[error("{0}")]
     Etcd(Status),
 }
@@ -61,7 +63,16 @@ impl Registration {
         address: SocketAddr,
         life: Duration,
     ) -> Result<Registration, RegisterError> {
-        let source = Source::of_target(target).map_err(ConnectError::Target)?;
+        Registration::with_options(target, address, life, &EtcdOptions::new()).await
+    }
+
+    pub(crate) async fn with_options(
+        target: &str,
+        address: SocketAddr,
+        life: Duration,
+        options: &EtcdOptions,
+    ) -> Result<Registration, RegisterError> {
+        let source = Source::of_target(target, options)?;
         let seconds = i64::try_from(life.as_secs().max(2)).unwrap_or(i64::MAX);
         let runtime = background_runtime().map_err(RegisterError::Thread)?;
         let (done, is_there) = oneshot::channel();
@@ -85,6 +96,21 @@ impl Registration {
             // Without an answer, the lease ends by itself.
             let _ = told.await;
         }
+    }
+}
+
+impl EtcdOptions {
+    /// [`Registration::new`] with these options.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub async fn register(
+        &self,
+        target: &str,
+        address: SocketAddr,
+        life: Duration,
+    ) -> Result<Registration, RegisterError> {
+        Registration::with_options(target, address, life, self).await
     }
 }
 
@@ -113,6 +139,7 @@ impl Entry {
                 status = self.keep_once(&mut done, &mut lease, &mut wait) => status,
                 told = &mut ended => break told,
             };
+            let status = self.source.explain(status);
             if let Some(done) = done.take() {
                 // Whoever registers gives up, and hears why.
                 return drop(done.send(Err(status)));
@@ -150,7 +177,7 @@ impl Entry {
         lease: &mut Option<i64>,
         wait: &mut Duration,
     ) -> Result<(), Status> {
-        let channel = self.channel()?;
+        let channel = self.source.session().await?;
         let leases = LeaseClient::new(channel.clone());
         let id = self.put(&leases, &KVClient::new(channel)).await?;
         *lease = Some(id);
@@ -193,11 +220,7 @@ impl Entry {
     async fn revoke(&self, lease: i64) -> Result<(), Status> {
         let mut revoke: Msg<LeaseRevokeRequest> = LeaseRevokeRequest::new();
         revoke.edit().set_id(lease);
-        let leases = LeaseClient::new(self.channel()?);
+        let leases = LeaseClient::new(self.source.session().await?);
         leases.lease_revoke(Request::new(revoke).with_timeout(PATIENCE)).await.map(drop)
-    }
-
-    fn channel(&self) -> Result<Channel, Status> {
-        self.source.connect().map_err(|error| over(&error.to_string()))
     }
 }

@@ -5,45 +5,56 @@ use core::time::Duration;
 use petasos::grpc::{ClientConfig, Keepalive};
 use petasos::{Channel, ConnectError, Status, TargetError};
 
+use super::options::EtcdOptions;
+
 /// Time for a question to etcd.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where addresses are listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// etcd's own servers, `host:port` each, with commas between.
     pub(crate) hosts: String,
     /// Of the keys; ends in `/`.
     pub(crate) prefix: String,
+    /// Whether etcd must be reached with TLS.
+    is_secure: bool,
+    pub(crate) options: EtcdOptions,
 }
 
 impl Source {
     /// What is behind `etcd://` in a target; none if it cannot be.
-    pub(crate) fn parse(text: &str) -> Option<Source> {
+    fn parse(text: &str, is_secure: bool, options: &EtcdOptions) -> Option<Source> {
         let (hosts, path) = text.split_once('/')?;
         let path = path.trim_end_matches('/');
         petasos::hosts(hosts)?;
-        (!path.is_empty()).then(|| Source { hosts: hosts.to_owned(), prefix: format!("{path}/") })
+        let (hosts, prefix) = (hosts.to_owned(), format!("{path}/"));
+        let source = Source { hosts, prefix, is_secure, options: options.clone() };
+        (!path.is_empty()).then_some(source)
     }
 
-    /// What a target, `etcd://…`, stands for.
-    pub(crate) fn of_target(target: &str) -> Result<Source, TargetError> {
+    /// What a target, `etcd://…` or `etcds://…`, stands for.
+    pub(crate) fn of_target(target: &str, options: &EtcdOptions) -> Result<Source, ConnectError> {
         let form = || TargetError::Form(target.to_owned());
-        match target.split_once("://") {
-            Some(("etcd", text)) => Source::parse(text).ok_or_else(form),
-            Some((scheme, _)) => Err(TargetError::Scheme(scheme.to_owned())),
-            None => Err(form()),
-        }
+        let (scheme, text) = target.split_once("://").ok_or_else(form)?;
+        let is_secure = match scheme {
+            "etcd" => false,
+            "etcds" if options.tls.is_some() => true,
+            "etcds" => return Err(ConnectError::NoTls),
+            _ => return Err(TargetError::Scheme(scheme.to_owned()).into()),
+        };
+        Ok(Source::parse(text, is_secure, options).ok_or_else(form)?)
     }
 
-    /// A channel to etcd, in the context of a Tokio runtime. There is no TLS for it yet, so who
-    /// names an etcd consents to plaintext.
+    /// A channel to etcd, in the context of a Tokio runtime.
     pub(crate) fn connect(&self) -> Result<Channel, ConnectError> {
         let (interval, timeout) = (Duration::from_secs(10), Duration::from_secs(5));
         let mut config = ClientConfig::default();
-        config.plaintext = true;
+        config.plaintext = self.options.plaintext;
         config.keepalive = Some(Keepalive { interval, timeout, without_calls: false });
-        Channel::builder(&format!("grpc://{}", self.hosts)).grpc(config).connect_lazily()
+        let scheme = if self.is_secure { "grpcs" } else { "grpc" };
+        config.tls = self.options.tls.clone().filter(|_| self.is_secure);
+        Channel::builder(&format!("{scheme}://{}", self.hosts)).grpc(config).connect_lazily()
     }
 
     /// The first key that is not under the prefix.
@@ -70,11 +81,16 @@ mod tests {
 
     #[test]
     fn targets_name_hosts_and_a_prefix() {
-        let source = Source::parse("a:1,[::1]:2/x/y/").expect("it is one");
+        let of = |target: &str| Source::of_target(target, &EtcdOptions::new());
+        let source = of("etcd://a:1,[::1]:2/x/y/").expect("it is one");
         assert_eq!((&*source.hosts, &*source.prefix), ("a:1,[::1]:2", "x/y/"));
         assert_eq!(source.range_end(), b"x/y0");
         for text in ["a:1", "a:1/", "/x", "a/x", "a:0/x", ""] {
-            assert_eq!(Source::parse(text), None, "{text}");
+            let error = of(&format!("etcd://{text}")).expect_err(text);
+            assert!(matches!(error, ConnectError::Target(TargetError::Form(_))), "{text}");
         }
+        let scheme = of("http://a:1/x").expect_err("etcd speaks gRPC");
+        assert!(matches!(scheme, ConnectError::Target(TargetError::Scheme(_))));
+        assert!(matches!(of("etcds://a:1/x"), Err(ConnectError::NoTls)));
     }
 }
