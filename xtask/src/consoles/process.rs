@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use std::{env, thread};
 
+use crate::tools::is_installed;
+
 /// How long a command may take: some of them build the workspace with optimisations.
 const PATIENCE_S: &str = "1200";
 /// How long a server may take to print its first line, building it included.
@@ -24,11 +26,16 @@ pub struct Place {
 }
 
 impl Place {
-    /// A shell that runs `script`; errors are printed where output is, as on a terminal.
+    /// A shell that runs `script`; errors are printed where output is, as on a terminal. It is told
+    /// to end when this process does, which a signal may end at any time.
     fn shell(&self, program: &str, script: &str) -> Command {
         let mut folders = vec![self.programs.clone()];
         folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-        let mut command = Command::new(program);
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", program]);
+        if !is_installed("setpriv") {
+            command = Command::new(program);
+        }
         command.args(if program == "timeout" { &[PATIENCE_S, "bash"][..] } else { &[] });
         command.args(["-c", &format!("exec 2>&1\n{script}")]);
         command.env("PATH", env::join_paths(folders).expect("paths of a path have no colons"));
@@ -108,4 +115,38 @@ impl Drop for Background {
 /// Whether `path` is a program of the workspace.
 pub fn is_program(programs: &Path, name: &str) -> bool {
     !name.contains('/') && programs.join(name).is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn commands_end_with_whoever_started_them() {
+        if !is_installed("setpriv") {
+            return;
+        }
+        let place = Place { root: env::temp_dir(), programs: env::temp_dir() };
+        for program in ["timeout", "bash"] {
+            let mut shell = place.shell(program, "echo ready; sleep 20 & wait; echo late");
+            // Linux tells a child when the thread that made it ends, so a thread is enough here.
+            let starting = thread::spawn(move || {
+                let mut child = shell.spawn().unwrap();
+                let mut lines = BufReader::new(child.stdout.take().unwrap());
+                let mut line = String::new();
+                lines.read_line(&mut line).unwrap();
+                assert_eq!(line, "ready\n");
+                (child, lines)
+            });
+            let (mut child, mut lines) = starting.join().unwrap();
+            assert!(!child.wait().unwrap().success());
+            if program == "timeout" {
+                // It ends all of its group, so that nobody has the pipe any more.
+                let mut rest = String::new();
+                lines.read_to_string(&mut rest).unwrap();
+                assert!(!rest.contains("late"), "{rest}");
+            }
+        }
+    }
 }
