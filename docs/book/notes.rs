@@ -32,7 +32,7 @@ impl Notes {
     fn keep(&self, mut note: Msg<Note>) -> String {
         let mut notes = self.notes();
         let id = format!("n-{}", notes.len() + 1);
-        note.edit().set_id(&id);
+        note.set_id(&id);
         notes.insert(id.clone(), note);
         id
     }
@@ -50,7 +50,7 @@ impl Notebook for Notes {
             return Err(Status::invalid_argument("a note needs a text"));
         }
         let mut id = NoteId::new();
-        id.edit().set_id(self.keep(request.into_message()));
+        id.set_id(self.keep(request.into_message()));
         Ok(Response::new(id))
     }
 
@@ -72,14 +72,14 @@ impl Notebook for Notes {
             count += 1;
         }
         let mut summary = Summary::new();
-        summary.edit().set_notes(count);
+        summary.set_notes(count);
         Ok(Response::new(summary))
     }
 
     async fn echo(&self, mut notes: Streaming<Note>, mut out: Sender<Note>) -> Result<(), Status> {
         while let Some(mut note) = notes.message().await? {
             let loud = note.text().to_uppercase();
-            note.edit().set_text(loud);
+            note.set_text(loud);
             out.send(note).await?;
         }
         Ok(())
@@ -93,7 +93,7 @@ pub struct NewerNotes;
 impl newer::Notebook for NewerNotes {
     async fn find(&self, _: Request<newer::NoteId>) -> Result<Response<newer::Note>, Status> {
         let mut note = newer::Note::new();
-        note.edit().set_text("as everybody knows it").set_author("as only newer clients do");
+        note.set_text("as everybody knows it").set_author("as only newer clients do");
         Ok(Response::new(note))
     }
 

@@ -9,6 +9,8 @@ use crate::text::{Head, Text};
 
 /// Lends the struct, and the arena.
 const BOTH: &str = "let (message, arena) = self.0.parts();";
+/// What a method gives back that can be followed by others.
+pub(crate) const CHAINED: &str = "&mut Self";
 /// Lends the struct.
 const STRUCT: &str = "let (message, _) = self.0.parts();";
 
@@ -21,50 +23,56 @@ pub(crate) fn write(subject: &Subject<'_>, text: &mut Text) {
         return;
     }
     text.blank();
-    text.open(format!("impl {cursor}<'_> {{"));
-    let mut oneofs_done = vec![false; subject.oneofs.len()];
-    let mut is_first = true;
-    for member in &subject.members {
-        let oneof = member.field.oneof().map(|index| index.index());
-        let clears = oneof.filter(|at| !std::mem::replace(&mut oneofs_done[*at], true));
-        if let Some(oneof) = clears {
-            separate(&mut is_first, text);
-            clear_oneof(subject, oneof, text);
+    write_impl(&format!("{cursor}<'_>"), &all_methods(subject), text);
+}
+
+pub(crate) fn write_impl(of: &str, methods: &[Method], text: &mut Text) {
+    text.open(format!("impl {of} {{"));
+    for (at, method) in methods.iter().enumerate() {
+        if at > 0 {
+            text.blank();
         }
-        for method in methods(subject, member) {
-            separate(&mut is_first, text);
-            text.line(format!("/// {}", method.doc));
-            text.function(&method.head, &method.body);
-        }
+        text.line(format!("/// {}", method.doc));
+        text.function(&method.head, &method.body);
     }
     text.close("}");
 }
 
-fn separate(is_first: &mut bool, text: &mut Text) {
-    if !std::mem::replace(is_first, false) {
-        text.blank();
+/// A method that writes.
+pub(crate) struct Method {
+    pub(crate) doc: String,
+    pub(crate) head: Head,
+    pub(crate) body: Vec<String>,
+}
+
+/// The methods of all fields and oneofs, as the cursor has them.
+pub(crate) fn all_methods(subject: &Subject<'_>) -> Vec<Method> {
+    let mut oneofs_done = vec![false; subject.oneofs.len()];
+    let mut all = Vec::new();
+    for member in &subject.members {
+        let oneof = member.field.oneof().map(|index| index.index());
+        let clears = oneof.filter(|at| !std::mem::replace(&mut oneofs_done[*at], true));
+        all.extend(clears.map(|oneof| clear_oneof(subject, oneof)));
+        all.extend(methods(subject, member));
     }
+    all
 }
 
-struct Method {
-    doc: String,
-    head: Head,
-    body: Vec<String>,
-}
-
-fn clear_oneof(subject: &Subject<'_>, oneof: usize, text: &mut Text) {
+fn clear_oneof(subject: &Subject<'_>, oneof: usize) -> Method {
     let (names, name) = (&subject.oneofs[oneof], subject.message.oneofs()[oneof].name());
-    text.line(format!("/// Leaves no member of `oneof {name}` present."));
     let clear = format!("message.{}.clear(arena);", names.part);
-    let body = [BOTH.to_owned(), clear, "self".to_owned()];
-    text.function(&chained(names.clear.clone(), None), &body);
+    Method {
+        doc: format!("Leaves no member of `oneof {name}` present."),
+        head: chained(names.clear.clone(), None),
+        body: vec![BOTH.to_owned(), clear, "self".to_owned()],
+    }
 }
 
 /// A method that gives the cursor back.
 fn chained(name: String, value: Option<String>) -> Head {
     let mut arguments = vec!["&mut self".to_owned()];
     arguments.extend(value.map(|value| format!("value: {value}")));
-    Head { name, arguments, result: "&mut Self".to_owned() }
+    Head { name, arguments, result: CHAINED.to_owned() }
 }
 
 fn methods(subject: &Subject<'_>, member: &Member<'_>) -> Vec<Method> {

@@ -16,6 +16,10 @@
 //! - `Note`, a `#[repr(C)]` struct laid out as the schema says, with a reader per field;
 //! - `NoteMut`, the cursor that writes: `set_x`; `x_mut` for what is edited in place; `clear_x`
 //!   beside `has_x` where there is presence;
+//! - `NoteMsg`, to which a `Msg<Note>` dereferences and which dereferences to a `Note`: the same
+//!   setters, so that `note.set_x(…)` needs no `edit()`. Each gives the cursor, for more.
+//!   A method that would be called `as_mut`, `borrow_mut` or `deref_mut`, as one of a trait that
+//!   `Msg` has, is left to the cursor;
 //! - a module `note` with what is nested in it: messages, enums, and an enum per oneof.
 //!
 //! A `service Guide` becomes the trait `Guide` that handlers implement, `GuideServer` that serves
@@ -41,6 +45,7 @@ mod member;
 mod message;
 mod names;
 mod oneof;
+mod owner;
 mod package;
 mod scope;
 mod service;

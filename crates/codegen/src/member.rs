@@ -91,6 +91,11 @@ impl<'a> Subject<'a> {
         self.package.cursor(self.id, self.scope)
     }
 
+    /// The type that its `Msg` dereferences to.
+    pub(crate) fn owner(&self) -> String {
+        self.package.owner(self.id, self.scope)
+    }
+
     /// The module of what is within a message that has oneofs.
     pub(crate) fn module(&self) -> &'a Scope {
         self.module.expect("a message with oneofs has a module for their enums")

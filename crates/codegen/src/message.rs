@@ -101,9 +101,10 @@ fn write_macro(subject: &Subject<'_>, text: &mut Text) {
     let slots = slots(subject);
     text.open("rt::message! {");
     text.line(format!(
-        "{}, {}, SCHEMA, index {}, bytes {};",
+        "{}, {}, {}, SCHEMA, index {}, bytes {};",
         subject.name(),
         subject.cursor(),
+        subject.owner(),
         subject.id.index(),
         subject.layout.bytes
     ));

@@ -7,7 +7,7 @@ use petasos_schema::{EnumId, Layouts, MessageId, Schema};
 use crate::names::{link, snake};
 use crate::scope::{PRIVATE, Scope, Scopes};
 use crate::text::Text;
-use crate::{cursor, enumeration, member::Subject, message, oneof, service};
+use crate::{cursor, enumeration, member::Subject, message, oneof, owner, service};
 
 /// What all code of a package is made from.
 #[derive(Debug)]
@@ -32,6 +32,11 @@ impl Package<'_> {
     /// The path of a message's cursor.
     pub(crate) fn cursor(&self, id: MessageId, from: &Scope) -> String {
         self.scopes.message(id).cursor_path(&self.modules, from)
+    }
+
+    /// The path of the type that a message's `Msg` dereferences to.
+    pub(crate) fn owner(&self, id: MessageId, from: &Scope) -> String {
+        self.scopes.message(id).owner_path(&self.modules, from)
     }
 
     /// The path of an enum.
@@ -77,6 +82,7 @@ impl Package<'_> {
             message::write(&subject, text);
             text.blank();
             cursor::write(&subject, text);
+            owner::write(&subject, text);
         }
         for id in &scope.enums {
             text.blank();

@@ -64,6 +64,8 @@ pub(crate) enum Item {
         name: String,
         /// The cursor of a message.
         cursor: String,
+        /// What a message's `Msg` dereferences to.
+        owner: String,
     },
     /// In a crate that has it already: the whole path.
     Extern(String),
@@ -137,8 +139,9 @@ impl Scopes {
             scope.oneofs = oneofs.map(|oneof| names.take(variant(oneof.name()))).collect();
         }
         for id in &scope.messages {
-            if let Item::Local { name, cursor, .. } = &mut self.messages[id.index()] {
+            if let Item::Local { name, cursor, owner, .. } = &mut self.messages[id.index()] {
                 *cursor = names.take(around("", name, "Mut"));
+                *owner = names.take(around("", name, "Msg"));
             }
         }
         for (name, child) in &mut scope.children {
@@ -220,6 +223,14 @@ impl Item {
         })
     }
 
+    /// How it names what a message's `Msg` dereferences to.
+    pub(crate) fn owner_path(&self, package: &[String], from: &Scope) -> String {
+        self.in_scope(package, from, |item| match item {
+            Item::Local { owner, .. } => owner.clone(),
+            Item::Extern(path) => around("", path, "Msg"),
+        })
+    }
+
     fn in_scope(&self, at: &[String], from: &Scope, name: impl Fn(&Item) -> String) -> String {
         let Item::Local { package, path, .. } = self else { return name(self) };
         let mut parts: Vec<&str>;
@@ -288,7 +299,8 @@ fn last(local_name: &str) -> &str {
 }
 
 fn local(package: &[String], path: &[String], name: String) -> Item {
-    Item::Local { package: package.to_vec(), path: path.to_vec(), name, cursor: String::new() }
+    let (package, path) = (package.to_vec(), path.to_vec());
+    Item::Local { package, path, name, cursor: String::new(), owner: String::new() }
 }
 
 /// Names that generated code uses itself; a module of a primitive's name would hide that.

@@ -59,7 +59,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthEnableRequest, AuthEnableRequestMut, SCHEMA, index 0, bytes 8;
+        AuthEnableRequest, AuthEnableRequestMut, AuthEnableRequestMsg, SCHEMA, index 0, bytes 8;
     }
 
     impl AuthEnableRequest {
@@ -80,7 +80,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthEnableResponse, AuthEnableResponseMut, SCHEMA, index 1, bytes 16;
+        AuthEnableResponse, AuthEnableResponseMut, AuthEnableResponseMsg, SCHEMA, index 1, bytes 16;
         header: 1;
     }
 
@@ -126,6 +126,28 @@ mod generated {
         }
     }
 
+    impl AuthEnableResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> AuthEnableResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> AuthEnableResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthRoleAddRequest`
     #[repr(C)]
     pub struct AuthRoleAddRequest {
@@ -134,7 +156,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthRoleAddRequest, AuthRoleAddRequestMut, SCHEMA, index 2, bytes 24;
+        AuthRoleAddRequest, AuthRoleAddRequestMut, AuthRoleAddRequestMsg, SCHEMA, index 2, bytes 24;
         name: 1;
     }
 
@@ -162,6 +184,15 @@ mod generated {
         }
     }
 
+    impl AuthRoleAddRequestMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> AuthRoleAddRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthRoleAddResponse`
     #[repr(C)]
     pub struct AuthRoleAddResponse {
@@ -170,7 +201,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthRoleAddResponse, AuthRoleAddResponseMut, SCHEMA, index 3, bytes 16;
+        AuthRoleAddResponse, AuthRoleAddResponseMut, AuthRoleAddResponseMsg, SCHEMA, index 3, bytes 16;
         header: 1;
     }
 
@@ -216,6 +247,28 @@ mod generated {
         }
     }
 
+    impl AuthRoleAddResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> AuthRoleAddResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> AuthRoleAddResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthUserAddRequest`
     #[repr(C)]
     pub struct AuthUserAddRequest {
@@ -225,7 +278,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthUserAddRequest, AuthUserAddRequestMut, SCHEMA, index 4, bytes 40;
+        AuthUserAddRequest, AuthUserAddRequestMut, AuthUserAddRequestMsg, SCHEMA, index 4, bytes 40;
         name: 1, password: 2;
     }
 
@@ -265,6 +318,22 @@ mod generated {
         }
     }
 
+    impl AuthUserAddRequestMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> AuthUserAddRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string password = 2`
+        pub fn set_password(&mut self, value: impl AsRef<str>) -> AuthUserAddRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_password(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthUserAddResponse`
     #[repr(C)]
     pub struct AuthUserAddResponse {
@@ -273,7 +342,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthUserAddResponse, AuthUserAddResponseMut, SCHEMA, index 5, bytes 16;
+        AuthUserAddResponse, AuthUserAddResponseMut, AuthUserAddResponseMsg, SCHEMA, index 5, bytes 16;
         header: 1;
     }
 
@@ -319,6 +388,28 @@ mod generated {
         }
     }
 
+    impl AuthUserAddResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> AuthUserAddResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> AuthUserAddResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthUserChangePasswordRequest`
     #[repr(C)]
     pub struct AuthUserChangePasswordRequest {
@@ -328,7 +419,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthUserChangePasswordRequest, AuthUserChangePasswordRequestMut, SCHEMA, index 6, bytes 40;
+        AuthUserChangePasswordRequest, AuthUserChangePasswordRequestMut, AuthUserChangePasswordRequestMsg, SCHEMA, index 6, bytes 40;
         name: 1, password: 2;
     }
 
@@ -368,6 +459,25 @@ mod generated {
         }
     }
 
+    impl AuthUserChangePasswordRequestMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> AuthUserChangePasswordRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string password = 2`
+        pub fn set_password(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> AuthUserChangePasswordRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_password(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthUserChangePasswordResponse`
     #[repr(C)]
     pub struct AuthUserChangePasswordResponse {
@@ -376,7 +486,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthUserChangePasswordResponse, AuthUserChangePasswordResponseMut, SCHEMA, index 7, bytes 16;
+        AuthUserChangePasswordResponse, AuthUserChangePasswordResponseMut, AuthUserChangePasswordResponseMsg, SCHEMA, index 7, bytes 16;
         header: 1;
     }
 
@@ -422,6 +532,31 @@ mod generated {
         }
     }
 
+    impl AuthUserChangePasswordResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(
+            &mut self,
+            value: &ResponseHeader,
+        ) -> AuthUserChangePasswordResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> AuthUserChangePasswordResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthUserGrantRoleRequest`
     #[repr(C)]
     pub struct AuthUserGrantRoleRequest {
@@ -431,7 +566,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthUserGrantRoleRequest, AuthUserGrantRoleRequestMut, SCHEMA, index 8, bytes 40;
+        AuthUserGrantRoleRequest, AuthUserGrantRoleRequestMut, AuthUserGrantRoleRequestMsg, SCHEMA, index 8, bytes 40;
         user: 1, role: 2;
     }
 
@@ -471,6 +606,22 @@ mod generated {
         }
     }
 
+    impl AuthUserGrantRoleRequestMsg {
+        /// `string user = 1`
+        pub fn set_user(&mut self, value: impl AsRef<str>) -> AuthUserGrantRoleRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_user(value);
+            edit
+        }
+
+        /// `string role = 2`
+        pub fn set_role(&mut self, value: impl AsRef<str>) -> AuthUserGrantRoleRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_role(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthUserGrantRoleResponse`
     #[repr(C)]
     pub struct AuthUserGrantRoleResponse {
@@ -479,7 +630,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthUserGrantRoleResponse, AuthUserGrantRoleResponseMut, SCHEMA, index 9, bytes 16;
+        AuthUserGrantRoleResponse, AuthUserGrantRoleResponseMut, AuthUserGrantRoleResponseMsg, SCHEMA, index 9, bytes 16;
         header: 1;
     }
 
@@ -525,6 +676,28 @@ mod generated {
         }
     }
 
+    impl AuthUserGrantRoleResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> AuthUserGrantRoleResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> AuthUserGrantRoleResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthenticateRequest`
     #[repr(C)]
     pub struct AuthenticateRequest {
@@ -534,7 +707,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthenticateRequest, AuthenticateRequestMut, SCHEMA, index 10, bytes 40;
+        AuthenticateRequest, AuthenticateRequestMut, AuthenticateRequestMsg, SCHEMA, index 10, bytes 40;
         name: 1, password: 2;
     }
 
@@ -574,6 +747,22 @@ mod generated {
         }
     }
 
+    impl AuthenticateRequestMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> AuthenticateRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string password = 2`
+        pub fn set_password(&mut self, value: impl AsRef<str>) -> AuthenticateRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_password(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.AuthenticateResponse`
     #[repr(C)]
     pub struct AuthenticateResponse {
@@ -583,7 +772,7 @@ mod generated {
     }
 
     rt::message! {
-        AuthenticateResponse, AuthenticateResponseMut, SCHEMA, index 11, bytes 32;
+        AuthenticateResponse, AuthenticateResponseMut, AuthenticateResponseMsg, SCHEMA, index 11, bytes 32;
         header: 1, token: 2;
     }
 
@@ -643,6 +832,35 @@ mod generated {
         }
     }
 
+    impl AuthenticateResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> AuthenticateResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> AuthenticateResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+
+        /// `string token = 2`
+        pub fn set_token(&mut self, value: impl AsRef<str>) -> AuthenticateResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_token(value);
+            edit
+        }
+    }
+
     /// A change, of which it is enough that there is one.
     #[repr(C)]
     pub struct Event {
@@ -651,7 +869,7 @@ mod generated {
     }
 
     rt::message! {
-        Event, EventMut, SCHEMA, index 12, bytes 16;
+        Event, EventMut, EventMsg, SCHEMA, index 12, bytes 16;
         kv: 2;
     }
 
@@ -697,6 +915,28 @@ mod generated {
         }
     }
 
+    impl EventMsg {
+        /// `KeyValue kv = 2`: copied whole.
+        pub fn set_kv(&mut self, value: &KeyValue) -> EventMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_kv(value);
+            edit
+        }
+
+        /// `KeyValue kv = 2`: made if it is absent.
+        pub fn kv_mut(&mut self) -> KeyValueMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.kv.edit(arena).into()
+        }
+
+        /// Makes `KeyValue kv = 2` absent.
+        pub fn clear_kv(&mut self) -> EventMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_kv();
+            edit
+        }
+    }
+
     /// A key and its value.
     #[repr(C)]
     pub struct KeyValue {
@@ -706,7 +946,7 @@ mod generated {
     }
 
     rt::message! {
-        KeyValue, KeyValueMut, SCHEMA, index 13, bytes 40;
+        KeyValue, KeyValueMut, KeyValueMsg, SCHEMA, index 13, bytes 40;
         key: 1, value: 5;
     }
 
@@ -746,6 +986,22 @@ mod generated {
         }
     }
 
+    impl KeyValueMsg {
+        /// `bytes key = 1`: long ones with an owner are not copied.
+        pub fn set_key<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> KeyValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_key(value);
+            edit
+        }
+
+        /// `bytes value = 5`: long ones with an owner are not copied.
+        pub fn set_value<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> KeyValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.LeaseGrantRequest`
     #[repr(C)]
     pub struct LeaseGrantRequest {
@@ -754,7 +1010,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseGrantRequest, LeaseGrantRequestMut, SCHEMA, index 14, bytes 16;
+        LeaseGrantRequest, LeaseGrantRequestMut, LeaseGrantRequestMsg, SCHEMA, index 14, bytes 16;
         ttl: 1;
     }
 
@@ -784,6 +1040,15 @@ mod generated {
         }
     }
 
+    impl LeaseGrantRequestMsg {
+        /// `int64 TTL = 1`
+        pub fn set_ttl(&mut self, value: i64) -> LeaseGrantRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_ttl(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.LeaseGrantResponse`
     #[repr(C)]
     pub struct LeaseGrantResponse {
@@ -795,7 +1060,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseGrantResponse, LeaseGrantResponseMut, SCHEMA, index 15, bytes 48;
+        LeaseGrantResponse, LeaseGrantResponseMut, LeaseGrantResponseMsg, SCHEMA, index 15, bytes 48;
         header: 1, id: 2, ttl: 3, error: 4;
     }
 
@@ -877,6 +1142,49 @@ mod generated {
         }
     }
 
+    impl LeaseGrantResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> LeaseGrantResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> LeaseGrantResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+
+        /// `int64 ID = 2`
+        pub fn set_id(&mut self, value: i64) -> LeaseGrantResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+
+        /// `int64 TTL = 3`
+        pub fn set_ttl(&mut self, value: i64) -> LeaseGrantResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_ttl(value);
+            edit
+        }
+
+        /// `string error = 4`
+        pub fn set_error(&mut self, value: impl AsRef<str>) -> LeaseGrantResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_error(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.LeaseKeepAliveRequest`
     #[repr(C)]
     pub struct LeaseKeepAliveRequest {
@@ -885,7 +1193,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseKeepAliveRequest, LeaseKeepAliveRequestMut, SCHEMA, index 16, bytes 16;
+        LeaseKeepAliveRequest, LeaseKeepAliveRequestMut, LeaseKeepAliveRequestMsg, SCHEMA, index 16, bytes 16;
         id: 1;
     }
 
@@ -913,6 +1221,15 @@ mod generated {
         }
     }
 
+    impl LeaseKeepAliveRequestMsg {
+        /// `int64 ID = 1`
+        pub fn set_id(&mut self, value: i64) -> LeaseKeepAliveRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.LeaseKeepAliveResponse`
     #[repr(C)]
     pub struct LeaseKeepAliveResponse {
@@ -923,7 +1240,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseKeepAliveResponse, LeaseKeepAliveResponseMut, SCHEMA, index 17, bytes 32;
+        LeaseKeepAliveResponse, LeaseKeepAliveResponseMut, LeaseKeepAliveResponseMsg, SCHEMA, index 17, bytes 32;
         header: 1, id: 2, ttl: 3;
     }
 
@@ -995,6 +1312,42 @@ mod generated {
         }
     }
 
+    impl LeaseKeepAliveResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> LeaseKeepAliveResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> LeaseKeepAliveResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+
+        /// `int64 ID = 2`
+        pub fn set_id(&mut self, value: i64) -> LeaseKeepAliveResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+
+        /// `int64 TTL = 3`
+        pub fn set_ttl(&mut self, value: i64) -> LeaseKeepAliveResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_ttl(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.LeaseRevokeRequest`
     #[repr(C)]
     pub struct LeaseRevokeRequest {
@@ -1003,7 +1356,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseRevokeRequest, LeaseRevokeRequestMut, SCHEMA, index 18, bytes 16;
+        LeaseRevokeRequest, LeaseRevokeRequestMut, LeaseRevokeRequestMsg, SCHEMA, index 18, bytes 16;
         id: 1;
     }
 
@@ -1031,6 +1384,15 @@ mod generated {
         }
     }
 
+    impl LeaseRevokeRequestMsg {
+        /// `int64 ID = 1`
+        pub fn set_id(&mut self, value: i64) -> LeaseRevokeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.LeaseRevokeResponse`
     #[repr(C)]
     pub struct LeaseRevokeResponse {
@@ -1039,7 +1401,7 @@ mod generated {
     }
 
     rt::message! {
-        LeaseRevokeResponse, LeaseRevokeResponseMut, SCHEMA, index 19, bytes 16;
+        LeaseRevokeResponse, LeaseRevokeResponseMut, LeaseRevokeResponseMsg, SCHEMA, index 19, bytes 16;
         header: 1;
     }
 
@@ -1085,6 +1447,28 @@ mod generated {
         }
     }
 
+    impl LeaseRevokeResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> LeaseRevokeResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> LeaseRevokeResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// `message etcdserverpb.PutRequest`
     #[repr(C)]
     pub struct PutRequest {
@@ -1095,7 +1479,7 @@ mod generated {
     }
 
     rt::message! {
-        PutRequest, PutRequestMut, SCHEMA, index 20, bytes 48;
+        PutRequest, PutRequestMut, PutRequestMsg, SCHEMA, index 20, bytes 48;
         key: 1, value: 2, lease: 3;
     }
 
@@ -1149,6 +1533,29 @@ mod generated {
         }
     }
 
+    impl PutRequestMsg {
+        /// `bytes key = 1`: long ones with an owner are not copied.
+        pub fn set_key<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> PutRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_key(value);
+            edit
+        }
+
+        /// `bytes value = 2`: long ones with an owner are not copied.
+        pub fn set_value<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> PutRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+
+        /// `int64 lease = 3`
+        pub fn set_lease(&mut self, value: i64) -> PutRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_lease(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.PutResponse`
     #[repr(C)]
     pub struct PutResponse {
@@ -1157,7 +1564,7 @@ mod generated {
     }
 
     rt::message! {
-        PutResponse, PutResponseMut, SCHEMA, index 21, bytes 16;
+        PutResponse, PutResponseMut, PutResponseMsg, SCHEMA, index 21, bytes 16;
         header: 1;
     }
 
@@ -1203,6 +1610,28 @@ mod generated {
         }
     }
 
+    impl PutResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> PutResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> PutResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+    }
+
     /// Keys from `key` on and before `range_end`.
     #[repr(C)]
     pub struct RangeRequest {
@@ -1213,7 +1642,7 @@ mod generated {
     }
 
     rt::message! {
-        RangeRequest, RangeRequestMut, SCHEMA, index 22, bytes 48;
+        RangeRequest, RangeRequestMut, RangeRequestMsg, SCHEMA, index 22, bytes 48;
         key: 1, range_end: 2, limit: 3;
     }
 
@@ -1267,6 +1696,32 @@ mod generated {
         }
     }
 
+    impl RangeRequestMsg {
+        /// `bytes key = 1`: long ones with an owner are not copied.
+        pub fn set_key<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> RangeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_key(value);
+            edit
+        }
+
+        /// `bytes range_end = 2`: long ones with an owner are not copied.
+        pub fn set_range_end<'v>(
+            &mut self,
+            value: impl Into<rt::Payload<'v>>,
+        ) -> RangeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_range_end(value);
+            edit
+        }
+
+        /// `int64 limit = 3`
+        pub fn set_limit(&mut self, value: i64) -> RangeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_limit(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.RangeResponse`
     #[repr(C)]
     pub struct RangeResponse {
@@ -1276,7 +1731,7 @@ mod generated {
     }
 
     rt::message! {
-        RangeResponse, RangeResponseMut, SCHEMA, index 23, bytes 32;
+        RangeResponse, RangeResponseMut, RangeResponseMsg, SCHEMA, index 23, bytes 32;
         header: 1, kvs: 2;
     }
 
@@ -1333,6 +1788,34 @@ mod generated {
         }
     }
 
+    impl RangeResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> RangeResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> RangeResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+
+        /// `repeated KeyValue kvs = 2`
+        pub fn kvs_mut(&mut self) -> rt::ListMut<'_, KeyValue> {
+            let (message, arena) = self.0.parts();
+            message.kvs.edit(arena)
+        }
+    }
+
     /// With every answer.
     #[repr(C)]
     pub struct ResponseHeader {
@@ -1341,7 +1824,7 @@ mod generated {
     }
 
     rt::message! {
-        ResponseHeader, ResponseHeaderMut, SCHEMA, index 24, bytes 16;
+        ResponseHeader, ResponseHeaderMut, ResponseHeaderMsg, SCHEMA, index 24, bytes 16;
         revision: 3;
     }
 
@@ -1371,6 +1854,15 @@ mod generated {
         }
     }
 
+    impl ResponseHeaderMsg {
+        /// `int64 revision = 3`
+        pub fn set_revision(&mut self, value: i64) -> ResponseHeaderMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_revision(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.WatchCreateRequest`
     #[repr(C)]
     pub struct WatchCreateRequest {
@@ -1381,7 +1873,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchCreateRequest, WatchCreateRequestMut, SCHEMA, index 25, bytes 48;
+        WatchCreateRequest, WatchCreateRequestMut, WatchCreateRequestMsg, SCHEMA, index 25, bytes 48;
         key: 1, range_end: 2, start_revision: 3;
     }
 
@@ -1435,6 +1927,35 @@ mod generated {
         }
     }
 
+    impl WatchCreateRequestMsg {
+        /// `bytes key = 1`: long ones with an owner are not copied.
+        pub fn set_key<'v>(
+            &mut self,
+            value: impl Into<rt::Payload<'v>>,
+        ) -> WatchCreateRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_key(value);
+            edit
+        }
+
+        /// `bytes range_end = 2`: long ones with an owner are not copied.
+        pub fn set_range_end<'v>(
+            &mut self,
+            value: impl Into<rt::Payload<'v>>,
+        ) -> WatchCreateRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_range_end(value);
+            edit
+        }
+
+        /// `int64 start_revision = 3`
+        pub fn set_start_revision(&mut self, value: i64) -> WatchCreateRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_start_revision(value);
+            edit
+        }
+    }
+
     /// `message etcdserverpb.WatchRequest`
     #[repr(C)]
     pub struct WatchRequest {
@@ -1443,7 +1964,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchRequest, WatchRequestMut, SCHEMA, index 26, bytes 32;
+        WatchRequest, WatchRequestMut, WatchRequestMsg, SCHEMA, index 26, bytes 32;
         request_union: oneof { link 1 WatchCreateRequest };
     }
 
@@ -1487,6 +2008,28 @@ mod generated {
         }
     }
 
+    impl WatchRequestMsg {
+        /// Leaves no member of `oneof request_union` present.
+        pub fn clear_request_union(&mut self) -> WatchRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_request_union();
+            edit
+        }
+
+        /// `WatchCreateRequest create_request = 1`, in `oneof request_union`: copied whole.
+        pub fn set_create_request(&mut self, value: &WatchCreateRequest) -> WatchRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_create_request(value);
+            edit
+        }
+
+        /// `WatchCreateRequest create_request = 1`, in `oneof request_union`: made if it is absent.
+        pub fn create_request_mut(&mut self) -> WatchCreateRequestMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.request_union.link_mut(1, arena).into()
+        }
+    }
+
     /// `message etcdserverpb.WatchResponse`
     #[repr(C)]
     pub struct WatchResponse {
@@ -1500,7 +2043,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchResponse, WatchResponseMut, SCHEMA, index 27, bytes 56;
+        WatchResponse, WatchResponseMut, WatchResponseMsg, SCHEMA, index 27, bytes 56;
         header: 1, cancel_reason: 6, events: 11, created: 3, canceled: 4;
     }
 
@@ -1584,6 +2127,55 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.cancel_reason.set(arena, value.as_ref());
             self
+        }
+
+        /// `repeated Event events = 11`
+        pub fn events_mut(&mut self) -> rt::ListMut<'_, Event> {
+            let (message, arena) = self.0.parts();
+            message.events.edit(arena)
+        }
+    }
+
+    impl WatchResponseMsg {
+        /// `ResponseHeader header = 1`: copied whole.
+        pub fn set_header(&mut self, value: &ResponseHeader) -> WatchResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_header(value);
+            edit
+        }
+
+        /// `ResponseHeader header = 1`: made if it is absent.
+        pub fn header_mut(&mut self) -> ResponseHeaderMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.header.edit(arena).into()
+        }
+
+        /// Makes `ResponseHeader header = 1` absent.
+        pub fn clear_header(&mut self) -> WatchResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_header();
+            edit
+        }
+
+        /// `bool created = 3`
+        pub fn set_created(&mut self, value: bool) -> WatchResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_created(value);
+            edit
+        }
+
+        /// `bool canceled = 4`
+        pub fn set_canceled(&mut self, value: bool) -> WatchResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_canceled(value);
+            edit
+        }
+
+        /// `string cancel_reason = 6`
+        pub fn set_cancel_reason(&mut self, value: impl AsRef<str>) -> WatchResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_cancel_reason(value);
+            edit
         }
 
         /// `repeated Event events = 11`

@@ -30,7 +30,7 @@ mod generated {
     }
 
     rt::message! {
-        HealthCheckRequest, HealthCheckRequestMut, SCHEMA, index 0, bytes 24;
+        HealthCheckRequest, HealthCheckRequestMut, HealthCheckRequestMsg, SCHEMA, index 0, bytes 24;
         service: 1;
     }
 
@@ -60,6 +60,15 @@ mod generated {
         }
     }
 
+    impl HealthCheckRequestMsg {
+        /// `string service = 1`
+        pub fn set_service(&mut self, value: impl AsRef<str>) -> HealthCheckRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_service(value);
+            edit
+        }
+    }
+
     /// How a service is.
     #[repr(C)]
     pub struct HealthCheckResponse {
@@ -69,7 +78,7 @@ mod generated {
     }
 
     rt::message! {
-        HealthCheckResponse, HealthCheckResponseMut, SCHEMA, index 1, bytes 16;
+        HealthCheckResponse, HealthCheckResponseMut, HealthCheckResponseMsg, SCHEMA, index 1, bytes 16;
         status: 1;
     }
 
@@ -97,6 +106,18 @@ mod generated {
         }
     }
 
+    impl HealthCheckResponseMsg {
+        /// `HealthCheckResponse.ServingStatus status = 1`
+        pub fn set_status(
+            &mut self,
+            value: health_check_response::ServingStatus,
+        ) -> HealthCheckResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_status(value);
+            edit
+        }
+    }
+
     /// Asks for everything.
     #[repr(C)]
     pub struct HealthListRequest {
@@ -104,7 +125,7 @@ mod generated {
     }
 
     rt::message! {
-        HealthListRequest, HealthListRequestMut, SCHEMA, index 2, bytes 8;
+        HealthListRequest, HealthListRequestMut, HealthListRequestMsg, SCHEMA, index 2, bytes 8;
     }
 
     impl HealthListRequest {
@@ -125,7 +146,7 @@ mod generated {
     }
 
     rt::message! {
-        HealthListResponse, HealthListResponseMut, SCHEMA, index 3, bytes 24;
+        HealthListResponse, HealthListResponseMut, HealthListResponseMsg, SCHEMA, index 3, bytes 24;
         statuses: 1;
     }
 
@@ -147,6 +168,14 @@ mod generated {
     pub struct HealthListResponseMut<'a>(rt::Edit<'a, HealthListResponse>);
 
     impl HealthListResponseMut<'_> {
+        /// `map<string, HealthCheckResponse> statuses = 1`
+        pub fn statuses_mut(&mut self) -> rt::MapMut<'_, rt::Text, HealthCheckResponse> {
+            let (message, arena) = self.0.parts();
+            message.statuses.edit(arena)
+        }
+    }
+
+    impl HealthListResponseMsg {
         /// `map<string, HealthCheckResponse> statuses = 1`
         pub fn statuses_mut(&mut self) -> rt::MapMut<'_, rt::Text, HealthCheckResponse> {
             let (message, arena) = self.0.parts();

@@ -30,6 +30,13 @@ impl<'a, T> Edit<'a, T> {
         (unsafe { self.at.as_mut() }, self.arena)
     }
 
+    /// What [`Edit::parts`] lends, for as long as the cursor would have lived.
+    #[inline(always)]
+    pub(crate) fn into_parts(mut self) -> (&'a mut T, &'a Arena) {
+        // SAFETY: the cursor alone reaches the message, and is gone.
+        (unsafe { self.at.as_mut() }, self.arena)
+    }
+
     /// The message.
     #[inline(always)]
     pub fn get(&self) -> &T {

@@ -68,7 +68,7 @@ impl<T: Message> Msg<T> {
         // SAFETY: the message is kept, so nobody writes what it reaches; its memory exposed its
         // provenance when it joined the arena, or was received.
         let source = unsafe { Private::new(Msg::bytes_hint(this), owner_of) };
-        compact(T::plan(), &source, ptr::from_ref(&**this).addr() as u64).map_err(|error| {
+        compact(T::plan(), &source, ptr::from_ref(Msg::get(this)).addr() as u64).map_err(|error| {
             match error {
                 CompactError::TooLarge => EncodeError::TooLarge,
                 CompactError::TooDeep => EncodeError::TooDeep,
@@ -135,7 +135,7 @@ impl<T: Message> Msg<T> {
     pub fn to_protobuf(this: &Msg<T>, room_bytes: usize) -> Result<Image, EncodeError> {
         let keep = |leaf: &[u8]| Msg::owner(this, leaf);
         // SAFETY: a message of the type that the plan was bound to, and borrowed.
-        unsafe { encode(T::plan(), object(&**this), room_bytes, Some(&keep)) }
+        unsafe { encode(T::plan(), object(Msg::get(this)), room_bytes, Some(&keep)) }
     }
 
     /// Appends the protobuf encoding to `out` (M31): all of it is copied, and nothing is allocated
@@ -145,7 +145,7 @@ impl<T: Message> Msg<T> {
     /// If the message is larger or deeper than M18 allows; `out` is as it was then.
     pub fn append_protobuf(this: &Msg<T>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         // SAFETY: as for `to_protobuf`.
-        unsafe { append(T::plan(), object(&**this), out) }
+        unsafe { append(T::plan(), object(Msg::get(this)), out) }
     }
 }
 

@@ -26,6 +26,7 @@ mod message;
 mod module;
 mod msg;
 mod object;
+mod owner;
 mod part;
 mod payload;
 mod plan;
@@ -65,6 +66,7 @@ pub use {
     equal::equal,
     image::{Flat, is_flat},
     message::{BoundPlan, validate_by_plan},
+    owner::Owner,
     part::{InPlace, Member, MessageType, Relocate, Shape, Slot, shape_of, slots},
     petasos_schema::Part,
 };

@@ -7,29 +7,36 @@
 #[macro_export]
 macro_rules! message {
     (
-        $type:ident, $cursor:ident, $module:path, index $index:literal, bytes $bytes:expr;
+        $type:ident, $cursor:ident, $owner:ident, $module:path,
+        index $index:literal, bytes $bytes:expr;
         $($field:ident: $number:literal),+ $(,)?;
         $($oneof:ident: oneof $members:tt;)*
     ) => {
         $crate::message! {
-            @all $type, $cursor, $module, $index, $bytes, [$($field: $number),+];
+            @all $type, $cursor, $owner, $module, $index, $bytes, [$($field: $number),+];
             $($oneof $members)*
         }
     };
     (
-        $type:ident, $cursor:ident, $module:path, index $index:literal, bytes $bytes:expr;
+        $type:ident, $cursor:ident, $owner:ident, $module:path,
+        index $index:literal, bytes $bytes:expr;
         $($oneof:ident: oneof $members:tt;)*
     ) => {
         $crate::message! {
-            @all $type, $cursor, $module, $index, $bytes, [];
+            @all $type, $cursor, $owner, $module, $index, $bytes, [];
             $($oneof $members)*
         }
     };
     (
-        @all $type:ident, $cursor:ident, $module:path, $index:literal, $bytes:expr,
+        @all $type:ident, $cursor:ident, $owner:ident, $module:path, $index:literal, $bytes:expr,
         [$($field:ident: $number:literal),*];
         $($oneof:ident { $($kind:ident $case:literal $($of:path)?),+ $(,)? })*
     ) => {
+        #[doc = concat!("What a `Msg` of [`", stringify!($type), "`] dereferences to. Sets the")]
+        /// first field, and gives the cursor for more.
+        #[repr(transparent)]
+        pub struct $owner($crate::Owner<$type>);
+
         const _: () = {
             use $crate as rt;
             const FIELDS: &[rt::Slot] = &[
@@ -68,10 +75,12 @@ macro_rules! message {
             assert!(::core::mem::offset_of!($type, unknown) == 0);
             assert!(size_of::<$type>() == $bytes, "a struct is what the schema's layout says");
 
-            // SAFETY: size, offsets and types are the compiler's; the cursor lends nothing but
-            // readers, setters and cursors, and fields are private to the generated module.
+            // SAFETY: size, offsets and types are the compiler's; the cursor and the owner lend
+            // nothing but readers, setters and cursors, and fields are private to the generated
+            // module.
             unsafe impl rt::Message for $type {
                 type Mut<'a> = $cursor<'a>;
+                type Owner = $owner;
                 const TYPE: &'static rt::MessageType = &TYPE;
                 #[inline]
                 fn plan() -> rt::Plan<'static> {
@@ -102,6 +111,14 @@ macro_rules! message {
             }
 
             impl ::core::ops::Deref for $cursor<'_> {
+                type Target = $type;
+                #[inline(always)]
+                fn deref(&self) -> &$type {
+                    self.0.get()
+                }
+            }
+
+            impl ::core::ops::Deref for $owner {
                 type Target = $type;
                 #[inline(always)]
                 fn deref(&self) -> &$type {

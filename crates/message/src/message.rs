@@ -14,10 +14,13 @@ use crate::{DecodeError, validate};
 /// # Safety
 /// `TYPE` is what the compiler says of the type: its size, and the offsets and types of its fields.
 /// `Mut` lends no `&mut Self`, no part and no value of the type to safe code, and neither does
-/// anything else (M12).
+/// anything else (M12). `Owner` is an `Owner<Self>` in a transparent wrapper.
 pub unsafe trait Message: Sized + Send + Sync + PartialEq + Debug + 'static {
     /// The cursor that writes such a message.
     type Mut<'a>: From<Edit<'a, Self>> + Deref<Target = Self>;
+
+    /// What a [`Msg`](crate::Msg) of this type dereferences to: the message, with its setters.
+    type Owner: Deref<Target = Self>;
 
     #[doc(hidden)]
     const TYPE: &'static MessageType;

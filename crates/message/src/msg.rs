@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,10 +16,12 @@ use crate::image::HEADER_BYTES;
 use crate::message::Message;
 
 /// Owns a message, as `Box<str>` owns a string: the arena that it was built in, or the buffer that
-/// it was received in. Reads as `&T`; [`Msg::edit`] gives a cursor that writes.
+/// it was received in. Reads as `&T`. Setters write, as `message.set_name("…")`, and
+/// give a cursor that sets more, which [`Msg::edit`] gives, too.
 ///
 /// All but `edit` are associated functions (`Msg::into_bytes(message, …)`), since methods would
-/// hide fields' readers of the same name.
+/// hide fields' readers of the same name. Setters are methods of [`Message::Owner`], to which a
+/// `Msg` dereferences, and which dereferences to the message.
 ///
 /// There is never a `&mut T`, so messages cannot be swapped or moved out of their arenas (M12):
 ///
@@ -28,7 +30,7 @@ use crate::message::Message;
 ///     mut a: petasos_message::Msg<T>,
 ///     mut b: petasos_message::Msg<T>,
 /// ) {
-///     std::mem::swap(&mut *a, &mut *b);
+///     std::mem::swap(&mut **a, &mut **b);
 /// }
 /// ```
 ///
@@ -45,7 +47,7 @@ use crate::message::Message;
 ///
 /// ```compile_fail,E0507
 /// fn take<T: petasos_message::Message>(message: petasos_message::Msg<T>) -> T {
-///     *message
+///     **message
 /// }
 /// ```
 pub struct Msg<T> {
@@ -130,18 +132,31 @@ impl<T: Message> Msg<T> {
     /// A cursor that writes the message. A received one is copied first (M14).
     #[inline]
     pub fn edit(&mut self) -> T::Mut<'_> {
-        if Msg::arena(self).is_none() {
-            self.make_editable();
+        Msg::cursor(self).into()
+    }
+
+    #[inline(always)]
+    pub(crate) fn cursor(this: &mut Msg<T>) -> Edit<'_, T> {
+        if Msg::arena(this).is_none() {
+            this.make_editable();
         }
         // SAFETY: the root of a message that was built follows its arena, and both are borrowed
         // with the owner.
-        unsafe { Edit::new(self.root, self.root.cast::<Arena>().sub(1).as_ref()) }.into()
+        unsafe { Edit::new(this.root, this.root.cast::<Arena>().sub(1).as_ref()) }
+    }
+
+    /// The message.
+    #[inline(always)]
+    pub(crate) fn get(this: &Msg<T>) -> &T {
+        // SAFETY: the root lies in the store, and is written through `cursor` only, which borrows
+        // the owner.
+        unsafe { this.root.as_ref() }
     }
 
     #[cold]
     #[inline(never)]
     fn make_editable(&mut self) {
-        *self = Msg::from(&**self);
+        *self = Msg::from(Msg::get(self));
     }
 
     /// The first chunk with the bytes of it in use, if it holds the whole message and nothing else
@@ -204,19 +219,26 @@ impl<M> AsRef<[u8]> for Kept<M> {
     }
 }
 
-impl<T> Deref for Msg<T> {
-    type Target = T;
+impl<T: Message> Deref for Msg<T> {
+    type Target = T::Owner;
     #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: the root lies in the store, and is written through `edit` only, which borrows
-        // the owner.
-        unsafe { self.root.as_ref() }
+    fn deref(&self) -> &T::Owner {
+        // SAFETY: `T::Owner` is this very type, in wrappers that are transparent.
+        unsafe { &*ptr::from_ref(self).cast() }
+    }
+}
+
+impl<T: Message> DerefMut for Msg<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T::Owner {
+        // SAFETY: as for `deref`.
+        unsafe { &mut *ptr::from_mut(self).cast() }
     }
 }
 
 impl<T: Message> AsRef<T> for Msg<T> {
     fn as_ref(&self) -> &T {
-        self
+        Msg::get(self)
     }
 }
 
@@ -252,7 +274,7 @@ impl<T: Message> Clone for Msg<T> {
         let arena = Msg::arena(&copy).expect("just built");
         let owner = |bytes: &[u8]| Msg::owner(self, bytes);
         // SAFETY: the root of a new message, which nothing else reaches.
-        unsafe { crate::copy::assign_sharing(copy.root, &**self, arena, &owner) };
+        unsafe { crate::copy::assign_sharing(copy.root, Msg::get(self), arena, &owner) };
         copy
     }
 }
@@ -273,18 +295,18 @@ impl<T> Drop for Msg<T> {
 
 impl<T: Message> PartialEq for Msg<T> {
     fn eq(&self, other: &Msg<T>) -> bool {
-        **self == **other
+        Msg::get(self) == Msg::get(other)
     }
 }
 
 impl<T: Message> PartialEq<T> for Msg<T> {
     fn eq(&self, other: &T) -> bool {
-        **self == *other
+        Msg::get(self) == other
     }
 }
 
 impl<T: Message> fmt::Debug for Msg<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
+        fmt::Debug::fmt(Msg::get(self), f)
     }
 }

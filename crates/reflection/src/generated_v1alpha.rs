@@ -43,7 +43,7 @@ mod generated {
     }
 
     rt::message! {
-        ErrorResponse, ErrorResponseMut, SCHEMA, index 0, bytes 32;
+        ErrorResponse, ErrorResponseMut, ErrorResponseMsg, SCHEMA, index 0, bytes 32;
         error_message: 2, error_code: 1;
     }
 
@@ -87,6 +87,22 @@ mod generated {
         }
     }
 
+    impl ErrorResponseMsg {
+        /// `int32 error_code = 1`
+        pub fn set_error_code(&mut self, value: i32) -> ErrorResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_error_code(value);
+            edit
+        }
+
+        /// `string error_message = 2`
+        pub fn set_error_message(&mut self, value: impl AsRef<str>) -> ErrorResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_error_message(value);
+            edit
+        }
+    }
+
     /// A message's extensions.
     #[repr(C)]
     pub struct ExtensionNumberResponse {
@@ -96,7 +112,7 @@ mod generated {
     }
 
     rt::message! {
-        ExtensionNumberResponse, ExtensionNumberResponseMut, SCHEMA, index 1, bytes 40;
+        ExtensionNumberResponse, ExtensionNumberResponseMut, ExtensionNumberResponseMsg, SCHEMA, index 1, bytes 40;
         base_type_name: 1, extension_number: 2;
     }
 
@@ -139,6 +155,24 @@ mod generated {
         }
     }
 
+    impl ExtensionNumberResponseMsg {
+        /// `string base_type_name = 1`
+        pub fn set_base_type_name(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> ExtensionNumberResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_base_type_name(value);
+            edit
+        }
+
+        /// `repeated int32 extension_number = 2`
+        pub fn extension_number_mut(&mut self) -> rt::ListMut<'_, i32> {
+            let (message, arena) = self.0.parts();
+            message.extension_number.edit(arena)
+        }
+    }
+
     /// An extension of a message.
     #[repr(C)]
     pub struct ExtensionRequest {
@@ -149,7 +183,7 @@ mod generated {
     }
 
     rt::message! {
-        ExtensionRequest, ExtensionRequestMut, SCHEMA, index 2, bytes 32;
+        ExtensionRequest, ExtensionRequestMut, ExtensionRequestMsg, SCHEMA, index 2, bytes 32;
         containing_type: 1, extension_number: 2;
     }
 
@@ -193,6 +227,22 @@ mod generated {
         }
     }
 
+    impl ExtensionRequestMsg {
+        /// `string containing_type = 1`
+        pub fn set_containing_type(&mut self, value: impl AsRef<str>) -> ExtensionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_containing_type(value);
+            edit
+        }
+
+        /// `int32 extension_number = 2`
+        pub fn set_extension_number(&mut self, value: i32) -> ExtensionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_extension_number(value);
+            edit
+        }
+    }
+
     /// Files.
     #[repr(C)]
     pub struct FileDescriptorResponse {
@@ -201,7 +251,7 @@ mod generated {
     }
 
     rt::message! {
-        FileDescriptorResponse, FileDescriptorResponseMut, SCHEMA, index 3, bytes 24;
+        FileDescriptorResponse, FileDescriptorResponseMut, FileDescriptorResponseMsg, SCHEMA, index 3, bytes 24;
         file_descriptor_proto: 1;
     }
 
@@ -230,6 +280,14 @@ mod generated {
         }
     }
 
+    impl FileDescriptorResponseMsg {
+        /// `repeated bytes file_descriptor_proto = 1`
+        pub fn file_descriptor_proto_mut(&mut self) -> rt::ListMut<'_, rt::Blob> {
+            let (message, arena) = self.0.parts();
+            message.file_descriptor_proto.edit(arena)
+        }
+    }
+
     /// Services.
     #[repr(C)]
     pub struct ListServiceResponse {
@@ -238,7 +296,7 @@ mod generated {
     }
 
     rt::message! {
-        ListServiceResponse, ListServiceResponseMut, SCHEMA, index 4, bytes 24;
+        ListServiceResponse, ListServiceResponseMut, ListServiceResponseMsg, SCHEMA, index 4, bytes 24;
         service: 1;
     }
 
@@ -267,6 +325,14 @@ mod generated {
         }
     }
 
+    impl ListServiceResponseMsg {
+        /// `repeated ServiceResponse service = 1`
+        pub fn service_mut(&mut self) -> rt::ListMut<'_, ServiceResponse> {
+            let (message, arena) = self.0.parts();
+            message.service.edit(arena)
+        }
+    }
+
     /// A question.
     #[repr(C)]
     pub struct ServerReflectionRequest {
@@ -276,7 +342,7 @@ mod generated {
     }
 
     rt::message! {
-        ServerReflectionRequest, ServerReflectionRequestMut, SCHEMA, index 5, bytes 48;
+        ServerReflectionRequest, ServerReflectionRequestMut, ServerReflectionRequestMsg, SCHEMA, index 5, bytes 48;
         host: 1;
         message_request: oneof { text 3, text 4, link 5 ExtensionRequest, text 6, text 7 };
     }
@@ -369,6 +435,78 @@ mod generated {
         }
     }
 
+    impl ServerReflectionRequestMsg {
+        /// `string host = 1`
+        pub fn set_host(&mut self, value: impl AsRef<str>) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_host(value);
+            edit
+        }
+
+        /// Leaves no member of `oneof message_request` present.
+        pub fn clear_message_request(&mut self) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_message_request();
+            edit
+        }
+
+        /// `string file_by_filename = 3`, in `oneof message_request`
+        pub fn set_file_by_filename(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_file_by_filename(value);
+            edit
+        }
+
+        /// `string file_containing_symbol = 4`, in `oneof message_request`
+        pub fn set_file_containing_symbol(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_file_containing_symbol(value);
+            edit
+        }
+
+        /// `ExtensionRequest file_containing_extension = 5`, in `oneof message_request`: copied whole.
+        pub fn set_file_containing_extension(
+            &mut self,
+            value: &ExtensionRequest,
+        ) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_file_containing_extension(value);
+            edit
+        }
+
+        /// `ExtensionRequest file_containing_extension = 5`, in `oneof message_request`: made if it is absent.
+        pub fn file_containing_extension_mut(&mut self) -> ExtensionRequestMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.message_request.link_mut(5, arena).into()
+        }
+
+        /// `string all_extension_numbers_of_type = 6`, in `oneof message_request`
+        pub fn set_all_extension_numbers_of_type(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_all_extension_numbers_of_type(value);
+            edit
+        }
+
+        /// `string list_services = 7`, in `oneof message_request`
+        pub fn set_list_services(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> ServerReflectionRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_list_services(value);
+            edit
+        }
+    }
+
     /// The answer to a question.
     #[repr(C)]
     pub struct ServerReflectionResponse {
@@ -379,7 +517,7 @@ mod generated {
     }
 
     rt::message! {
-        ServerReflectionResponse, ServerReflectionResponseMut, SCHEMA, index 6, bytes 56;
+        ServerReflectionResponse, ServerReflectionResponseMut, ServerReflectionResponseMsg, SCHEMA, index 6, bytes 56;
         valid_host: 1, original_request: 2;
         message_response: oneof {
             link 4 FileDescriptorResponse, link 5 ExtensionNumberResponse,
@@ -523,6 +661,112 @@ mod generated {
         }
     }
 
+    impl ServerReflectionResponseMsg {
+        /// `string valid_host = 1`
+        pub fn set_valid_host(
+            &mut self,
+            value: impl AsRef<str>,
+        ) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_valid_host(value);
+            edit
+        }
+
+        /// `ServerReflectionRequest original_request = 2`: copied whole.
+        pub fn set_original_request(
+            &mut self,
+            value: &ServerReflectionRequest,
+        ) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_original_request(value);
+            edit
+        }
+
+        /// `ServerReflectionRequest original_request = 2`: made if it is absent.
+        pub fn original_request_mut(&mut self) -> ServerReflectionRequestMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.original_request.edit(arena).into()
+        }
+
+        /// Makes `ServerReflectionRequest original_request = 2` absent.
+        pub fn clear_original_request(&mut self) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_original_request();
+            edit
+        }
+
+        /// Leaves no member of `oneof message_response` present.
+        pub fn clear_message_response(&mut self) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_message_response();
+            edit
+        }
+
+        /// `FileDescriptorResponse file_descriptor_response = 4`, in `oneof message_response`: copied whole.
+        pub fn set_file_descriptor_response(
+            &mut self,
+            value: &FileDescriptorResponse,
+        ) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_file_descriptor_response(value);
+            edit
+        }
+
+        /// `FileDescriptorResponse file_descriptor_response = 4`, in `oneof message_response`: made if it is absent.
+        pub fn file_descriptor_response_mut(&mut self) -> FileDescriptorResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.message_response.link_mut(4, arena).into()
+        }
+
+        /// `ExtensionNumberResponse all_extension_numbers_response = 5`, in `oneof message_response`: copied whole.
+        pub fn set_all_extension_numbers_response(
+            &mut self,
+            value: &ExtensionNumberResponse,
+        ) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_all_extension_numbers_response(value);
+            edit
+        }
+
+        /// `ExtensionNumberResponse all_extension_numbers_response = 5`, in `oneof message_response`: made if it is absent.
+        pub fn all_extension_numbers_response_mut(&mut self) -> ExtensionNumberResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.message_response.link_mut(5, arena).into()
+        }
+
+        /// `ListServiceResponse list_services_response = 6`, in `oneof message_response`: copied whole.
+        pub fn set_list_services_response(
+            &mut self,
+            value: &ListServiceResponse,
+        ) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_list_services_response(value);
+            edit
+        }
+
+        /// `ListServiceResponse list_services_response = 6`, in `oneof message_response`: made if it is absent.
+        pub fn list_services_response_mut(&mut self) -> ListServiceResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.message_response.link_mut(6, arena).into()
+        }
+
+        /// `ErrorResponse error_response = 7`, in `oneof message_response`: copied whole.
+        pub fn set_error_response(
+            &mut self,
+            value: &ErrorResponse,
+        ) -> ServerReflectionResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_error_response(value);
+            edit
+        }
+
+        /// `ErrorResponse error_response = 7`, in `oneof message_response`: made if it is absent.
+        pub fn error_response_mut(&mut self) -> ErrorResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.message_response.link_mut(7, arena).into()
+        }
+    }
+
     /// A service.
     #[repr(C)]
     pub struct ServiceResponse {
@@ -531,7 +775,7 @@ mod generated {
     }
 
     rt::message! {
-        ServiceResponse, ServiceResponseMut, SCHEMA, index 7, bytes 24;
+        ServiceResponse, ServiceResponseMut, ServiceResponseMsg, SCHEMA, index 7, bytes 24;
         name: 1;
     }
 
@@ -558,6 +802,15 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.name.set(arena, value.as_ref());
             self
+        }
+    }
+
+    impl ServiceResponseMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> ServiceResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
         }
     }
 

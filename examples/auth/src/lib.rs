@@ -92,7 +92,7 @@ struct Secrets;
 
 fn secret(owner: &str, text: &str) -> petasos::Msg<Secret> {
     let mut secret = Secret::new();
-    secret.edit().set_owner(owner).set_text(text);
+    secret.set_owner(owner).set_text(text);
     secret
 }
 

@@ -72,7 +72,7 @@ async fn talk(mut out: Sender<Said>) {
     let mut lines = input();
     while let Some(line) = lines.recv().await {
         let mut said = Said::new();
-        said.edit().set_text(line);
+        said.set_text(line);
         if out.send(said).await.is_err() {
             return;
         }

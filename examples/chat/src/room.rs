@@ -90,7 +90,7 @@ impl Hall {
 
 fn coming(who: &str, how: Coming) -> Arc<Msg<Heard>> {
     let mut line = Heard::new();
-    line.edit().set_who(who).set_coming(how);
+    line.set_who(who).set_coming(how);
     Arc::new(line)
 }
 
@@ -101,7 +101,7 @@ async fn hear(seat: &Seat, mut said: Streaming<Said>) -> Result<(), Status> {
             return Err(Status::invalid_argument("a line has at most 4096 bytes"));
         }
         let mut line = Heard::new();
-        line.edit().set_who(&seat.name).set_text(words.text());
+        line.set_who(&seat.name).set_text(words.text());
         seat.hall.tell(&Arc::new(line));
     }
     Ok(())

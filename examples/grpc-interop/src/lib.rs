@@ -35,6 +35,6 @@ pub const LOAD_REPORT: &str = "endpoint-load-metrics-bin";
 /// A payload of zeros.
 pub fn payload(bytes: usize) -> petasos::Msg<service::Payload> {
     let mut payload = service::Payload::new();
-    payload.edit().set_body(vec![0; bytes]);
+    payload.set_body(vec![0; bytes]);
     payload
 }

@@ -34,7 +34,7 @@ impl TestService for Interop {
         check_compressed(request.expect_compressed(), request.was_compressed())?;
         let mut message = SimpleResponse::new();
         let size = size(request.response_size())?;
-        message.edit().set_payload(&payload(size));
+        message.set_payload(&payload(size));
         let mut response = Response::new(message);
         if let Some(wanted) = request.response_compressed() {
             response = response.compressed(wanted.value());
@@ -76,7 +76,7 @@ impl TestService for Interop {
             sum += request.payload().map_or(0, |payload| payload.body().len());
         }
         let mut message = StreamingInputCallResponse::new();
-        message.edit().set_aggregated_payload_size(i32::try_from(sum).unwrap_or(i32::MAX));
+        message.set_aggregated_payload_size(i32::try_from(sum).unwrap_or(i32::MAX));
         Ok(Response::new(message))
     }
 
@@ -137,7 +137,7 @@ async fn answer(
         }
         let size = size(wanted.size())?;
         let mut response = StreamingOutputCallResponse::new();
-        response.edit().set_payload(&payload(size));
+        response.set_payload(&payload(size));
         if wanted.compressed().is_some() {
             responses.compress(asks_for_compression(wanted));
         }

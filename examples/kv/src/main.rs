@@ -67,19 +67,19 @@ async fn connect(server: &str) -> Result<StoreClient, Box<dyn Error>> {
 
 fn key(key: &str) -> petasos::Request<Key> {
     let mut message = Key::new();
-    message.edit().set_key(key);
+    message.set_key(key);
     petasos::Request::new(message).with_timeout(PATIENCE)
 }
 
 fn range(prefix: Option<&&str>) -> Msg<Range> {
     let mut range = Range::new();
-    range.edit().set_prefix(prefix.unwrap_or(&""));
+    range.set_prefix(prefix.unwrap_or(&""));
     range
 }
 
 async fn put(server: &str, key: &str, value: &str) -> Result<(), Box<dyn Error>> {
     let mut entry = Entry::new();
-    entry.edit().set_key(key).set_value(value);
+    entry.set_key(key).set_value(value);
     let request = petasos::Request::new(entry).with_timeout(PATIENCE);
     let stored = connect(server).await?.put(request).await?;
     println!("{}", if stored.replaced() { "replaced" } else { "stored" });

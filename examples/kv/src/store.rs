@@ -66,7 +66,7 @@ impl Memory {
 fn entry(key: &str, value: &Bytes) -> Msg<Entry> {
     let mut entry = Entry::new();
     // Long values are shared with the store, not copied.
-    entry.edit().set_key(key).set_value(value.clone());
+    entry.set_key(key).set_value(value.clone());
     entry
 }
 
@@ -96,7 +96,7 @@ impl Store for Memory {
         let found = self.entries().get(request.key()).cloned();
         let found = found.ok_or_else(|| missing(request.key()))?;
         let mut value = Value::new();
-        value.edit().set_value(found);
+        value.set_value(found);
         Ok(Response::new(value))
     }
 
@@ -108,7 +108,7 @@ impl Store for Memory {
         let replaced = entries.insert(key, value).is_some();
         drop(entries);
         let mut stored = Stored::new();
-        stored.edit().set_replaced(replaced);
+        stored.set_replaced(replaced);
         Ok(Response::new(stored))
     }
 

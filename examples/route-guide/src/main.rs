@@ -98,7 +98,7 @@ impl RouteGuide for Guide {
             features += i32::from(self.find(place(Some(&point))).is_some());
         }
         let mut summary = RouteSummary::new();
-        summary.edit().set_point_count(count).set_feature_count(features);
+        summary.set_point_count(count).set_feature_count(features);
         Ok(Response::new(summary))
     }
 
@@ -118,7 +118,7 @@ impl RouteGuide for Guide {
 
 fn point((latitude, longitude): Place) -> Msg<Point> {
     let mut point = Point::new();
-    point.edit().set_latitude(latitude).set_longitude(longitude);
+    point.set_latitude(latitude).set_longitude(longitude);
     point
 }
 

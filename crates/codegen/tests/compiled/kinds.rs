@@ -12,7 +12,7 @@ use crate::protos::torture::optional::{Empty, Optional};
 
 /// Sends a message in both encodings: what arrives equals it.
 fn assert_it_travels<T: Message>(message: &Msg<T>) {
-    let sent = to_protobuf(&**message, 0).expect("it is small").into_buf();
+    let sent = to_protobuf(&***message, 0).expect("it is small").into_buf();
     let limits = DecodeLimits::for_input(sent.as_slice().len());
     let decoded = Msg::<T>::from_protobuf(Input::Borrowed(sent.as_slice()), &limits);
     assert_eq!(decoded.expect("it was just encoded"), *message);

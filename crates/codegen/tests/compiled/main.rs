@@ -10,3 +10,4 @@ mod names;
 mod notes;
 mod protos;
 mod services;
+mod setters;

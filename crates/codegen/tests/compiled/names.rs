@@ -72,5 +72,5 @@ fn types_that_share_a_name_in_rust() {
 }
 
 fn full_name<T: Message>(message: Msg<T>) -> String {
-    Reflect::of(&*message).message().full_name().to_owned()
+    Reflect::of(&**message).message().full_name().to_owned()
 }

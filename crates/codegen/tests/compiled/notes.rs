@@ -44,7 +44,7 @@ fn what_is_cleared_is_absent() {
     point.edit().set_latitude(5);
     let mut feature = Feature::new();
     feature.edit().set_location(&point);
-    assert_eq!(feature.location(), Some(&*point));
+    assert_eq!(feature.location(), Some(&**point));
     feature.edit().clear_location();
     assert!(!feature.has_location());
 }
@@ -54,7 +54,7 @@ fn messages_are_copied_compared_and_shown() {
     let mut note = Note::new();
     note.edit().set_id("x").set_place(&Point::new());
     let copy: Msg<Note> = note.clone();
-    assert!(copy == note && *copy == *note);
+    assert!(copy == note && **copy == **note);
     note.edit().set_email("another member replaces it");
     assert!(copy != note);
     assert!(format!("{note:?}").contains("another member"));

@@ -73,7 +73,7 @@ fn handlers_are_async_functions() {
     let mut point = Point::new();
     point.edit().set_latitude(1);
     let feature = ready(Guide.get_feature(point.clone().into())).expect("it was found");
-    assert_eq!(feature.0.location(), Some(&*point));
+    assert_eq!(feature.0.location(), Some(&**point));
     let nowhere = ready(Guide.list_features(Rectangle::new().into(), Sender(Default::default())));
     assert_eq!(nowhere, Err(Status("no area".to_owned())));
     let route = Streaming(vec![Point::new(), Point::new()]);

@@ -29,7 +29,7 @@ mod generated {
     }
 
     rt::message! {
-        Bare, BareMut, SCHEMA, index 0, bytes 48;
+        Bare, BareMut, BareMsg, SCHEMA, index 0, bytes 48;
         inner: 1, deepest: 2;
         choice: oneof { word4 3 };
     }
@@ -128,6 +128,68 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.choice.set_scalar(3, arena, value);
             self
+        }
+    }
+
+    impl BareMsg {
+        /// `torture.type.Inner inner = 1`: copied whole.
+        pub fn set_inner(&mut self, value: &super::torture::type_::Inner) -> BareMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_inner(value);
+            edit
+        }
+
+        /// `torture.type.Inner inner = 1`: made if it is absent.
+        pub fn inner_mut(&mut self) -> super::torture::type_::InnerMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.inner.edit(arena).into()
+        }
+
+        /// Makes `torture.type.Inner inner = 1` absent.
+        pub fn clear_inner(&mut self) -> BareMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_inner();
+            edit
+        }
+
+        /// `torture.type.async.Deepest deepest = 2`: copied whole.
+        pub fn set_deepest(
+            &mut self,
+            value: &super::torture::type_::async_::Deepest,
+        ) -> BareMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_deepest(value);
+            edit
+        }
+
+        /// `torture.type.async.Deepest deepest = 2`: made if it is absent.
+        pub fn deepest_mut(&mut self) -> super::torture::type_::async_::DeepestMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.deepest.edit(arena).into()
+        }
+
+        /// Makes `torture.type.async.Deepest deepest = 2` absent.
+        pub fn clear_deepest(&mut self) -> BareMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_deepest();
+            edit
+        }
+
+        /// Leaves no member of `oneof choice` present.
+        pub fn clear_choice(&mut self) -> BareMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_choice();
+            edit
+        }
+
+        /// `torture.type.async.Deepest.Level level = 3`, in `oneof choice`
+        pub fn set_level(
+            &mut self,
+            value: super::torture::type_::async_::deepest::Level,
+        ) -> BareMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_level(value);
+            edit
         }
     }
 

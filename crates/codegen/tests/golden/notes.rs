@@ -27,7 +27,7 @@ mod generated {
     }
 
     rt::message! {
-        Feature, FeatureMut, SCHEMA, index 0, bytes 32;
+        Feature, FeatureMut, FeatureMsg, SCHEMA, index 0, bytes 32;
         name: 1, location: 2;
     }
 
@@ -85,6 +85,35 @@ mod generated {
         }
     }
 
+    impl FeatureMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> FeatureMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `Point location = 2`: copied whole.
+        pub fn set_location(&mut self, value: &Point) -> FeatureMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_location(value);
+            edit
+        }
+
+        /// `Point location = 2`: made if it is absent.
+        pub fn location_mut(&mut self) -> PointMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.location.edit(arena).into()
+        }
+
+        /// Makes `Point location = 2` absent.
+        pub fn clear_location(&mut self) -> FeatureMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_location();
+            edit
+        }
+    }
+
     /// A note about some places.
     #[repr(C)]
     pub struct Note {
@@ -101,7 +130,7 @@ mod generated {
     }
 
     rt::message! {
-        Note, NoteMut, SCHEMA, index 1, bytes 112;
+        Note, NoteMut, NoteMsg, SCHEMA, index 1, bytes 112;
         id: 1, body: 3, features: 4, counters: 5, priority: 2, level: 8;
         origin: oneof { text 6, link 7 Point };
     }
@@ -238,6 +267,82 @@ mod generated {
         }
     }
 
+    impl NoteMsg {
+        /// `string id = 1`
+        pub fn set_id(&mut self, value: impl AsRef<str>) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+
+        /// `optional int32 priority = 2`
+        pub fn set_priority(&mut self, value: i32) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_priority(value);
+            edit
+        }
+
+        /// Makes `optional int32 priority = 2` absent.
+        pub fn clear_priority(&mut self) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_priority();
+            edit
+        }
+
+        /// `bytes body = 3`: long ones with an owner are not copied.
+        pub fn set_body<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_body(value);
+            edit
+        }
+
+        /// `repeated Feature features = 4`
+        pub fn features_mut(&mut self) -> rt::ListMut<'_, Feature> {
+            let (message, arena) = self.0.parts();
+            message.features.edit(arena)
+        }
+
+        /// `map<string, int64> counters = 5`
+        pub fn counters_mut(&mut self) -> rt::MapMut<'_, rt::Text, i64> {
+            let (message, arena) = self.0.parts();
+            message.counters.edit(arena)
+        }
+
+        /// Leaves no member of `oneof origin` present.
+        pub fn clear_origin(&mut self) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_origin();
+            edit
+        }
+
+        /// `string email = 6`, in `oneof origin`
+        pub fn set_email(&mut self, value: impl AsRef<str>) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_email(value);
+            edit
+        }
+
+        /// `Point place = 7`, in `oneof origin`: copied whole.
+        pub fn set_place(&mut self, value: &Point) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_place(value);
+            edit
+        }
+
+        /// `Point place = 7`, in `oneof origin`: made if it is absent.
+        pub fn place_mut(&mut self) -> PointMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.origin.link_mut(7, arena).into()
+        }
+
+        /// `Level level = 8`
+        pub fn set_level(&mut self, value: Level) -> NoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_level(value);
+            edit
+        }
+    }
+
     /// `message notes.Point`
     #[repr(C)]
     pub struct Point {
@@ -247,7 +352,7 @@ mod generated {
     }
 
     rt::message! {
-        Point, PointMut, SCHEMA, index 2, bytes 16;
+        Point, PointMut, PointMsg, SCHEMA, index 2, bytes 16;
         latitude: 1, longitude: 2;
     }
 
@@ -284,6 +389,22 @@ mod generated {
             let (message, _) = self.0.parts();
             message.longitude = value;
             self
+        }
+    }
+
+    impl PointMsg {
+        /// `int32 latitude = 1`
+        pub fn set_latitude(&mut self, value: i32) -> PointMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_latitude(value);
+            edit
+        }
+
+        /// `int32 longitude = 2`
+        pub fn set_longitude(&mut self, value: i32) -> PointMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_longitude(value);
+            edit
         }
     }
 

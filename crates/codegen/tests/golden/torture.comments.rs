@@ -41,7 +41,7 @@ mod generated {
     }
 
     rt::message! {
-        Comments, CommentsMut, SCHEMA, index 0, bytes 48;
+        Comments, CommentsMut, CommentsMsg, SCHEMA, index 0, bytes 48;
         block: 1, trailing: 2, tabs: 3;
         choice: oneof { word4 4 };
     }
@@ -120,6 +120,43 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.choice.set_scalar(4, arena, value);
             self
+        }
+    }
+
+    impl CommentsMsg {
+        /// `int32 block = 1`
+        pub fn set_block(&mut self, value: i32) -> CommentsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_block(value);
+            edit
+        }
+
+        /// `int32 trailing = 2`
+        pub fn set_trailing(&mut self, value: i32) -> CommentsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_trailing(value);
+            edit
+        }
+
+        /// `int32 tabs = 3`
+        pub fn set_tabs(&mut self, value: i32) -> CommentsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_tabs(value);
+            edit
+        }
+
+        /// Leaves no member of `oneof choice` present.
+        pub fn clear_choice(&mut self) -> CommentsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_choice();
+            edit
+        }
+
+        /// `int32 one = 4`, in `oneof choice`
+        pub fn set_one(&mut self, value: i32) -> CommentsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_one(value);
+            edit
         }
     }
 

@@ -10,7 +10,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x01\x11torture.traits.Eq\x0e\x02\x00\x04Copy\x02\x04none\x17\x15torture.fi\
+        b"\x01\x01\x11torture.traits.Eq\x0e\x02\x00\x04Copy\x02\x04none\x18\x15torture.fi\
         elds.Fields\x0e\x01\x05match\x1a\x01\x03new\x00\x00\t\x02\x04edit\x00\x00\t\x03\x04\
         self\x00\x00\t\x04\x04type\x00\x01\t\x05\x05async\x00\x01\x0b\x00\x06\x07unknown\x00\
         \x00\x05\x07\x08presence\x00\x00\x05\x08\x08reserved\x00\x00\x05\t\x01x\x00\x01\x0b\
@@ -19,20 +19,21 @@ mod generated {
         \x00\x05\x11\x03fmt\x00\x00\x05\x12\x07message\x00\x00\x05\x13\x05value\x00\x00\x05\
         \x14\x05arena\x00\x00\x05\x15\x06fooBar\x00\x00\x05\x16\x05parts\x00\x00\x05\x18\x02\
         _1\x00\x00\x05\x19\x08HTTPPort\x00\x00\x05\x1e\x04loop\x00\x05\x00\x05\x1f\x05sup\
-        er\x00\x05\x00\x0b\x00\x14torture.traits.Clone\x0e\x00\x00\x14torture.traits.Debu\
-        g\x0e\x00\x00\x16torture.traits.Default\x0e\x00\x02\x01\x04none\x00\x01\x0b\x07\x02\
-        \x02eq\x00\x00\x0e\x00\x14torture.traits.Deref\x0e\x00\x00\x13torture.traits.From\
-        \x0e\x00\x00\x15torture.traits.Future\x0e\x00\x00\x13torture.traits.None\x0e\x00\x00\
-        \x14torture.traits.Sized\x0e\x00\x00\x12torture.types.Core\r\x00\x01\x01\x03std\x00\
-        \x01\x0b\n\x16torture.types.Core.I32\r\x00\x01\x01\x03i32\x00\x00\x05\x11torture.\
-        types.I32\r\x00\x01\x01\x05inner\x00\x01\x0b\x0c\x17torture.types.I32.Inner\r\x00\
-        \x00\x11torture.types.Msg\r\x00\x00\x12torture.types.Note\r\x00\x00\x15torture.ty\
-        pes.NoteMut\r\x00\x00\x10torture.types.Rt\r\x00\x01\x01\x06schema\x00\x01\x0b\x11\
-        \x17torture.types.Rt.Schema\r\x00\x00\x12torture.types.Self\r\x00\x00\x17torture.\
-        types.SnakeCase\r\x00\x00\x12torture.types.Text\r\x00\x00\x10torture.types.rt\r\x00\
-        \x00\x18torture.types.snake_case\r\x00\x00\x02\x12torture.traits.Arc\x0e\x02\x05A\
-        sync\x06\x06\x00\x05Await\x06\x03\x01\x10torture.traits.T\x0e\x01\x03New\x06\x06\x02\
-        ",
+        er\x00\x05\x00\x0b\x00\x15torture.fields.Hidden\x0e\x00\x03\x01\x06borrow\x00\x01\
+        \x0b\x01\x02\x02as\x00\x03\x05\x03\x05deref\x00\x03\x05\x14torture.traits.Clone\x0e\
+        \x00\x00\x14torture.traits.Debug\x0e\x00\x00\x16torture.traits.Default\x0e\x00\x02\
+        \x01\x04none\x00\x01\x0b\x08\x02\x02eq\x00\x00\x0e\x00\x14torture.traits.Deref\x0e\
+        \x00\x00\x13torture.traits.From\x0e\x00\x00\x15torture.traits.Future\x0e\x00\x00\x13\
+        torture.traits.None\x0e\x00\x00\x14torture.traits.Sized\x0e\x00\x00\x12torture.ty\
+        pes.Core\r\x00\x01\x01\x03std\x00\x01\x0b\x0b\x16torture.types.Core.I32\r\x00\x01\
+        \x01\x03i32\x00\x00\x05\x11torture.types.I32\r\x00\x01\x01\x05inner\x00\x01\x0b\r\
+        \x17torture.types.I32.Inner\r\x00\x00\x11torture.types.Msg\r\x00\x00\x12torture.t\
+        ypes.Note\r\x00\x00\x15torture.types.NoteMut\r\x00\x00\x10torture.types.Rt\r\x00\x01\
+        \x01\x06schema\x00\x01\x0b\x12\x17torture.types.Rt.Schema\r\x00\x00\x12torture.ty\
+        pes.Self\r\x00\x00\x17torture.types.SnakeCase\r\x00\x00\x12torture.types.Text\r\x00\
+        \x00\x10torture.types.rt\r\x00\x00\x18torture.types.snake_case\r\x00\x00\x02\x12t\
+        orture.traits.Arc\x0e\x02\x05Async\x07\x07\x00\x05Await\x07\x04\x01\x10torture.tr\
+        aits.T\x0e\x01\x03New\x07\x07\x02",
     );
 
     /// Fields that are keywords, or that something else is called.
@@ -69,7 +70,7 @@ mod generated {
     }
 
     rt::message! {
-        Fields, FieldsMut, SCHEMA, index 0, bytes 192;
+        Fields, FieldsMut, FieldsMsg, SCHEMA, index 0, bytes 192;
         new: 1, edit: 2, self_: 3, type_: 4, async_: 5, x: 9, unknown_: 6, presence_: 7,
         reserved_: 8, x_mut: 10, set_x: 11, has_set_x: 12, clone: 13, plan: 14, deref: 15, eq: 16,
         fmt: 17, message: 18, value: 19, arena: 20, foo_bar: 21, parts: 22, _1: 24, http_port: 25;
@@ -473,6 +474,337 @@ mod generated {
         pub fn super_mut(&mut self) -> FieldsMut<'_> {
             let (message, arena) = self.0.parts();
             message.match_.link_mut(31, arena).into()
+        }
+    }
+
+    impl FieldsMsg {
+        /// `string new = 1`
+        pub fn set_new(&mut self, value: impl AsRef<str>) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_new(value);
+            edit
+        }
+
+        /// `string edit = 2`
+        pub fn set_edit(&mut self, value: impl AsRef<str>) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_edit(value);
+            edit
+        }
+
+        /// `string self = 3`
+        pub fn set_self(&mut self, value: impl AsRef<str>) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_self(value);
+            edit
+        }
+
+        /// `optional string type = 4`
+        pub fn set_type(&mut self, value: impl AsRef<str>) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_type(value);
+            edit
+        }
+
+        /// Makes `optional string type = 4` absent.
+        pub fn clear_type(&mut self) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_type();
+            edit
+        }
+
+        /// `Fields async = 5`: copied whole.
+        pub fn set_async(&mut self, value: &Fields) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_async(value);
+            edit
+        }
+
+        /// `Fields async = 5`: made if it is absent.
+        pub fn async_mut(&mut self) -> FieldsMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.async_.edit(arena).into()
+        }
+
+        /// Makes `Fields async = 5` absent.
+        pub fn clear_async(&mut self) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_async();
+            edit
+        }
+
+        /// `int32 unknown = 6`
+        pub fn set_unknown(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_unknown(value);
+            edit
+        }
+
+        /// `int32 presence = 7`
+        pub fn set_presence(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_presence(value);
+            edit
+        }
+
+        /// `int32 reserved = 8`
+        pub fn set_reserved(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_reserved(value);
+            edit
+        }
+
+        /// `Fields x = 9`: copied whole.
+        pub fn set_x(&mut self, value: &Fields) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_x(value);
+            edit
+        }
+
+        /// `Fields x = 9`: made if it is absent.
+        pub fn x_mut(&mut self) -> FieldsMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.x.edit(arena).into()
+        }
+
+        /// Makes `Fields x = 9` absent.
+        pub fn clear_x(&mut self) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_x();
+            edit
+        }
+
+        /// `int32 x_mut = 10`
+        pub fn set_x_mut_(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_x_mut_(value);
+            edit
+        }
+
+        /// `optional int32 set_x = 11`
+        pub fn set_set_x_(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_set_x_(value);
+            edit
+        }
+
+        /// Makes `optional int32 set_x = 11` absent.
+        pub fn clear_set_x_(&mut self) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_set_x_();
+            edit
+        }
+
+        /// `int32 has_set_x = 12`
+        pub fn set_has_set_x(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_has_set_x(value);
+            edit
+        }
+
+        /// `int32 clone = 13`
+        pub fn set_clone(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_clone(value);
+            edit
+        }
+
+        /// `int32 plan = 14`
+        pub fn set_plan(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_plan(value);
+            edit
+        }
+
+        /// `int32 deref = 15`
+        pub fn set_deref(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_deref(value);
+            edit
+        }
+
+        /// `int32 eq = 16`
+        pub fn set_eq(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_eq(value);
+            edit
+        }
+
+        /// `int32 fmt = 17`
+        pub fn set_fmt(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_fmt(value);
+            edit
+        }
+
+        /// `int32 message = 18`
+        pub fn set_message(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_message(value);
+            edit
+        }
+
+        /// `int32 value = 19`
+        pub fn set_value(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+
+        /// `int32 arena = 20`
+        pub fn set_arena(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_arena(value);
+            edit
+        }
+
+        /// `int32 fooBar = 21`
+        pub fn set_foo_bar(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_foo_bar(value);
+            edit
+        }
+
+        /// `int32 parts = 22`
+        pub fn set_parts(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_parts(value);
+            edit
+        }
+
+        /// `int32 _1 = 24`
+        pub fn set_1(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_1(value);
+            edit
+        }
+
+        /// `int32 HTTPPort = 25`
+        pub fn set_http_port(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_http_port(value);
+            edit
+        }
+
+        /// Leaves no member of `oneof match` present.
+        pub fn clear_match(&mut self) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_match();
+            edit
+        }
+
+        /// `int32 loop = 30`, in `oneof match`
+        pub fn set_loop(&mut self, value: i32) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_loop(value);
+            edit
+        }
+
+        /// `Fields super = 31`, in `oneof match`: copied whole.
+        pub fn set_super(&mut self, value: &Fields) -> FieldsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_super(value);
+            edit
+        }
+
+        /// `Fields super = 31`, in `oneof match`: made if it is absent.
+        pub fn super_mut(&mut self) -> FieldsMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.match_.link_mut(31, arena).into()
+        }
+    }
+
+    /// Fields whose editors are called like methods of traits that `Msg` implements.
+    #[repr(C)]
+    pub struct Hidden {
+        unknown: rt::Unknown,     //  0
+        borrow: rt::Link<Hidden>, //  8
+        as_: rt::List<i32>,       // 16
+        deref: rt::List<i32>,     // 32
+    }
+
+    rt::message! {
+        Hidden, HiddenMut, HiddenMsg, SCHEMA, index 1, bytes 48;
+        borrow: 1, as_: 2, deref: 3;
+    }
+
+    impl Hidden {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<Hidden> {
+            rt::Msg::new()
+        }
+
+        /// `Hidden borrow = 1`
+        pub fn borrow(&self) -> Option<&Hidden> {
+            self.borrow.get()
+        }
+
+        /// Whether `Hidden borrow = 1` is present.
+        pub fn has_borrow(&self) -> bool {
+            self.borrow.get().is_some()
+        }
+
+        /// `repeated int32 as = 2`
+        pub fn as_(&self) -> &[i32] {
+            &self.as_
+        }
+
+        /// `repeated int32 deref = 3`
+        pub fn deref(&self) -> &[i32] {
+            &self.deref
+        }
+    }
+
+    /// Writes a [`Hidden`]; reads as one.
+    pub struct HiddenMut<'a>(rt::Edit<'a, Hidden>);
+
+    impl HiddenMut<'_> {
+        /// `Hidden borrow = 1`: copied whole.
+        pub fn set_borrow(&mut self, value: &Hidden) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.borrow.set(arena, value);
+            self
+        }
+
+        /// `Hidden borrow = 1`: made if it is absent.
+        pub fn borrow_mut(&mut self) -> HiddenMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.borrow.edit(arena).into()
+        }
+
+        /// Makes `Hidden borrow = 1` absent.
+        pub fn clear_borrow(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.borrow.clear(arena);
+            self
+        }
+
+        /// `repeated int32 as = 2`
+        pub fn as_mut(&mut self) -> rt::ListMut<'_, i32> {
+            let (message, arena) = self.0.parts();
+            message.as_.edit(arena)
+        }
+
+        /// `repeated int32 deref = 3`
+        pub fn deref_mut(&mut self) -> rt::ListMut<'_, i32> {
+            let (message, arena) = self.0.parts();
+            message.deref.edit(arena)
+        }
+    }
+
+    impl HiddenMsg {
+        /// `Hidden borrow = 1`: copied whole.
+        pub fn set_borrow(&mut self, value: &Hidden) -> HiddenMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_borrow(value);
+            edit
+        }
+
+        /// Makes `Hidden borrow = 1` absent.
+        pub fn clear_borrow(&mut self) -> HiddenMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_borrow();
+            edit
         }
     }
 

@@ -70,7 +70,7 @@ mod generated {
     }
 
     rt::message! {
-        Implicit, ImplicitMut, SCHEMA, index 0, bytes 120;
+        Implicit, ImplicitMut, ImplicitMsg, SCHEMA, index 0, bytes 120;
         a_double: 1, an_int64: 4, a_uint64: 6, a_sint64: 8, a_fixed64: 10, an_sfixed64: 12,
         a_string: 14, some_bytes: 15, a_float: 2, an_int32: 3, a_uint32: 5, a_sint32: 7,
         a_fixed32: 9, an_sfixed32: 11, colour: 536870911, a_bool: 13;
@@ -277,6 +277,120 @@ mod generated {
             let (message, _) = self.0.parts();
             message.colour = value;
             self
+        }
+    }
+
+    impl ImplicitMsg {
+        /// `double a_double = 1`
+        pub fn set_a_double(&mut self, value: f64) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_double(value);
+            edit
+        }
+
+        /// `float a_float = 2`
+        pub fn set_a_float(&mut self, value: f32) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_float(value);
+            edit
+        }
+
+        /// `int32 an_int32 = 3`
+        pub fn set_an_int32(&mut self, value: i32) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_int32(value);
+            edit
+        }
+
+        /// `int64 an_int64 = 4`
+        pub fn set_an_int64(&mut self, value: i64) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_int64(value);
+            edit
+        }
+
+        /// `uint32 a_uint32 = 5`
+        pub fn set_a_uint32(&mut self, value: u32) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_uint32(value);
+            edit
+        }
+
+        /// `uint64 a_uint64 = 6`
+        pub fn set_a_uint64(&mut self, value: u64) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_uint64(value);
+            edit
+        }
+
+        /// `sint32 a_sint32 = 7`
+        pub fn set_a_sint32(&mut self, value: i32) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_sint32(value);
+            edit
+        }
+
+        /// `sint64 a_sint64 = 8`
+        pub fn set_a_sint64(&mut self, value: i64) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_sint64(value);
+            edit
+        }
+
+        /// `fixed32 a_fixed32 = 9`
+        pub fn set_a_fixed32(&mut self, value: u32) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_fixed32(value);
+            edit
+        }
+
+        /// `fixed64 a_fixed64 = 10`
+        pub fn set_a_fixed64(&mut self, value: u64) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_fixed64(value);
+            edit
+        }
+
+        /// `sfixed32 an_sfixed32 = 11`
+        pub fn set_an_sfixed32(&mut self, value: i32) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_sfixed32(value);
+            edit
+        }
+
+        /// `sfixed64 an_sfixed64 = 12`
+        pub fn set_an_sfixed64(&mut self, value: i64) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_sfixed64(value);
+            edit
+        }
+
+        /// `bool a_bool = 13`
+        pub fn set_a_bool(&mut self, value: bool) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_bool(value);
+            edit
+        }
+
+        /// `string a_string = 14`
+        pub fn set_a_string(&mut self, value: impl AsRef<str>) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_string(value);
+            edit
+        }
+
+        /// `bytes some_bytes = 15`: long ones with an owner are not copied.
+        pub fn set_some_bytes<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_some_bytes(value);
+            edit
+        }
+
+        /// `Colour colour = 536870911`
+        pub fn set_colour(&mut self, value: Colour) -> ImplicitMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_colour(value);
+            edit
         }
     }
 

@@ -76,7 +76,7 @@ mod generated {
     }
 
     rt::message! {
-        Many, ManyMut, SCHEMA, index 1, bytes 376;
+        Many, ManyMut, ManyMsg, SCHEMA, index 1, bytes 376;
         doubles: 1, floats: 2, int32s: 3, int64s: 4, uint32s: 5, uint64s: 6, bools: 7, strings: 8,
         blobs: 9, colours: 10, manies: 11, int32_to_double: 21, int64_to_float: 22,
         uint32_to_int32: 23, uint64_to_int64: 24, sint32_to_uint32: 25, sint64_to_uint64: 26,
@@ -210,6 +210,148 @@ mod generated {
     pub struct ManyMut<'a>(rt::Edit<'a, Many>);
 
     impl ManyMut<'_> {
+        /// `repeated double doubles = 1`
+        pub fn doubles_mut(&mut self) -> rt::ListMut<'_, f64> {
+            let (message, arena) = self.0.parts();
+            message.doubles.edit(arena)
+        }
+
+        /// `repeated float floats = 2`
+        pub fn floats_mut(&mut self) -> rt::ListMut<'_, f32> {
+            let (message, arena) = self.0.parts();
+            message.floats.edit(arena)
+        }
+
+        /// `repeated int32 int32s = 3`
+        pub fn int32s_mut(&mut self) -> rt::ListMut<'_, i32> {
+            let (message, arena) = self.0.parts();
+            message.int32s.edit(arena)
+        }
+
+        /// `repeated int64 int64s = 4`
+        pub fn int64s_mut(&mut self) -> rt::ListMut<'_, i64> {
+            let (message, arena) = self.0.parts();
+            message.int64s.edit(arena)
+        }
+
+        /// `repeated uint32 uint32s = 5`
+        pub fn uint32s_mut(&mut self) -> rt::ListMut<'_, u32> {
+            let (message, arena) = self.0.parts();
+            message.uint32s.edit(arena)
+        }
+
+        /// `repeated uint64 uint64s = 6`
+        pub fn uint64s_mut(&mut self) -> rt::ListMut<'_, u64> {
+            let (message, arena) = self.0.parts();
+            message.uint64s.edit(arena)
+        }
+
+        /// `repeated bool bools = 7`
+        pub fn bools_mut(&mut self) -> rt::ListMut<'_, bool> {
+            let (message, arena) = self.0.parts();
+            message.bools.edit(arena)
+        }
+
+        /// `repeated string strings = 8`
+        pub fn strings_mut(&mut self) -> rt::ListMut<'_, rt::Text> {
+            let (message, arena) = self.0.parts();
+            message.strings.edit(arena)
+        }
+
+        /// `repeated bytes blobs = 9`
+        pub fn blobs_mut(&mut self) -> rt::ListMut<'_, rt::Blob> {
+            let (message, arena) = self.0.parts();
+            message.blobs.edit(arena)
+        }
+
+        /// `repeated torture.implicit.Colour colours = 10`
+        pub fn colours_mut(&mut self) -> rt::ListMut<'_, super::super::implicit::Colour> {
+            let (message, arena) = self.0.parts();
+            message.colours.edit(arena)
+        }
+
+        /// `repeated Many manies = 11`
+        pub fn manies_mut(&mut self) -> rt::ListMut<'_, Many> {
+            let (message, arena) = self.0.parts();
+            message.manies.edit(arena)
+        }
+
+        /// `map<int32, double> int32_to_double = 21`
+        pub fn int32_to_double_mut(&mut self) -> rt::MapMut<'_, i32, f64> {
+            let (message, arena) = self.0.parts();
+            message.int32_to_double.edit(arena)
+        }
+
+        /// `map<int64, float> int64_to_float = 22`
+        pub fn int64_to_float_mut(&mut self) -> rt::MapMut<'_, i64, f32> {
+            let (message, arena) = self.0.parts();
+            message.int64_to_float.edit(arena)
+        }
+
+        /// `map<uint32, int32> uint32_to_int32 = 23`
+        pub fn uint32_to_int32_mut(&mut self) -> rt::MapMut<'_, u32, i32> {
+            let (message, arena) = self.0.parts();
+            message.uint32_to_int32.edit(arena)
+        }
+
+        /// `map<uint64, int64> uint64_to_int64 = 24`
+        pub fn uint64_to_int64_mut(&mut self) -> rt::MapMut<'_, u64, i64> {
+            let (message, arena) = self.0.parts();
+            message.uint64_to_int64.edit(arena)
+        }
+
+        /// `map<sint32, uint32> sint32_to_uint32 = 25`
+        pub fn sint32_to_uint32_mut(&mut self) -> rt::MapMut<'_, i32, u32> {
+            let (message, arena) = self.0.parts();
+            message.sint32_to_uint32.edit(arena)
+        }
+
+        /// `map<sint64, uint64> sint64_to_uint64 = 26`
+        pub fn sint64_to_uint64_mut(&mut self) -> rt::MapMut<'_, i64, u64> {
+            let (message, arena) = self.0.parts();
+            message.sint64_to_uint64.edit(arena)
+        }
+
+        /// `map<fixed32, bool> fixed32_to_bool = 27`
+        pub fn fixed32_to_bool_mut(&mut self) -> rt::MapMut<'_, u32, bool> {
+            let (message, arena) = self.0.parts();
+            message.fixed32_to_bool.edit(arena)
+        }
+
+        /// `map<fixed64, string> fixed64_to_string = 28`
+        pub fn fixed64_to_string_mut(&mut self) -> rt::MapMut<'_, u64, rt::Text> {
+            let (message, arena) = self.0.parts();
+            message.fixed64_to_string.edit(arena)
+        }
+
+        /// `map<sfixed32, bytes> sfixed32_to_bytes = 29`
+        pub fn sfixed32_to_bytes_mut(&mut self) -> rt::MapMut<'_, i32, rt::Blob> {
+            let (message, arena) = self.0.parts();
+            message.sfixed32_to_bytes.edit(arena)
+        }
+
+        /// `map<sfixed64, torture.implicit.Colour> sfixed64_to_colour = 30`
+        pub fn sfixed64_to_colour_mut(
+            &mut self,
+        ) -> rt::MapMut<'_, i64, super::super::implicit::Colour> {
+            let (message, arena) = self.0.parts();
+            message.sfixed64_to_colour.edit(arena)
+        }
+
+        /// `map<bool, torture.optional.Empty> bool_to_empty = 31`
+        pub fn bool_to_empty_mut(&mut self) -> rt::MapMut<'_, bool, super::super::optional::Empty> {
+            let (message, arena) = self.0.parts();
+            message.bool_to_empty.edit(arena)
+        }
+
+        /// `map<string, Many> string_to_many = 32`
+        pub fn string_to_many_mut(&mut self) -> rt::MapMut<'_, rt::Text, Many> {
+            let (message, arena) = self.0.parts();
+            message.string_to_many.edit(arena)
+        }
+    }
+
+    impl ManyMsg {
         /// `repeated double doubles = 1`
         pub fn doubles_mut(&mut self) -> rt::ListMut<'_, f64> {
             let (message, arena) = self.0.parts();

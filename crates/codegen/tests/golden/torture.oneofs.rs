@@ -57,7 +57,7 @@ mod generated {
     }
 
     rt::message! {
-        Oneofs, OneofsMut, SCHEMA, index 2, bytes 64;
+        Oneofs, OneofsMut, OneofsMsg, SCHEMA, index 2, bytes 64;
         deep: 30;
         any: oneof {
             word8 1, word4 2, word4 3, word8 4, word4 5, word8 6, word1 7, text 8, blob 9, word4 10,
@@ -246,6 +246,139 @@ mod generated {
         }
     }
 
+    impl OneofsMsg {
+        /// Leaves no member of `oneof any` present.
+        pub fn clear_any(&mut self) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_any();
+            edit
+        }
+
+        /// `double a_double = 1`, in `oneof any`
+        pub fn set_a_double(&mut self, value: f64) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_double(value);
+            edit
+        }
+
+        /// `float a_float = 2`, in `oneof any`
+        pub fn set_a_float(&mut self, value: f32) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_float(value);
+            edit
+        }
+
+        /// `int32 an_int32 = 3`, in `oneof any`
+        pub fn set_an_int32(&mut self, value: i32) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_int32(value);
+            edit
+        }
+
+        /// `int64 an_int64 = 4`, in `oneof any`
+        pub fn set_an_int64(&mut self, value: i64) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_int64(value);
+            edit
+        }
+
+        /// `uint32 a_uint32 = 5`, in `oneof any`
+        pub fn set_a_uint32(&mut self, value: u32) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_uint32(value);
+            edit
+        }
+
+        /// `uint64 a_uint64 = 6`, in `oneof any`
+        pub fn set_a_uint64(&mut self, value: u64) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_uint64(value);
+            edit
+        }
+
+        /// `bool a_bool = 7`, in `oneof any`
+        pub fn set_a_bool(&mut self, value: bool) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_bool(value);
+            edit
+        }
+
+        /// `string a_string = 8`, in `oneof any`
+        pub fn set_a_string(&mut self, value: impl AsRef<str>) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_string(value);
+            edit
+        }
+
+        /// `bytes some_bytes = 9`, in `oneof any`: long ones with an owner are not copied.
+        pub fn set_some_bytes<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_some_bytes(value);
+            edit
+        }
+
+        /// `torture.implicit.Colour colour = 10`, in `oneof any`
+        pub fn set_colour(&mut self, value: super::super::implicit::Colour) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_colour(value);
+            edit
+        }
+
+        /// `Oneofs again = 11`, in `oneof any`: copied whole.
+        pub fn set_again(&mut self, value: &Oneofs) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_again(value);
+            edit
+        }
+
+        /// `Oneofs again = 11`, in `oneof any`: made if it is absent.
+        pub fn again_mut(&mut self) -> OneofsMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.any.link_mut(11, arena).into()
+        }
+
+        /// `Oneofs.Nested nested = 12`, in `oneof any`: copied whole.
+        pub fn set_nested(&mut self, value: &oneofs::Nested) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_nested(value);
+            edit
+        }
+
+        /// `Oneofs.Nested nested = 12`, in `oneof any`: made if it is absent.
+        pub fn nested_mut(&mut self) -> oneofs::NestedMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.any.link_mut(12, arena).into()
+        }
+
+        /// Leaves no member of `oneof number` present.
+        pub fn clear_number(&mut self) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_number();
+            edit
+        }
+
+        /// `int32 small = 20`, in `oneof number`
+        pub fn set_small(&mut self, value: i32) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_small(value);
+            edit
+        }
+
+        /// `int64 large = 21`, in `oneof number`
+        pub fn set_large(&mut self, value: i64) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_large(value);
+            edit
+        }
+
+        /// `Oneofs.Nested.Deep deep = 30`
+        pub fn set_deep(&mut self, value: oneofs::nested::Deep) -> OneofsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_deep(value);
+            edit
+        }
+    }
+
     /// Types within [`Oneofs`].
     pub mod oneofs {
         use super::{SCHEMA, rt};
@@ -305,7 +438,7 @@ mod generated {
         }
 
         rt::message! {
-            Nested, NestedMut, SCHEMA, index 3, bytes 32;
+            Nested, NestedMut, NestedMsg, SCHEMA, index 3, bytes 32;
             number: 2, outer: 3, deep: 1;
         }
 
@@ -393,6 +526,55 @@ mod generated {
             }
         }
 
+        impl NestedMsg {
+            /// `Oneofs.Nested.Deep deep = 1`
+            pub fn set_deep(&mut self, value: nested::Deep) -> NestedMut<'_> {
+                let mut edit = self.0.edit();
+                edit.set_deep(value);
+                edit
+            }
+
+            /// `Oneofs.Number number = 2`: copied whole.
+            pub fn set_number(&mut self, value: &Number) -> NestedMut<'_> {
+                let mut edit = self.0.edit();
+                edit.set_number(value);
+                edit
+            }
+
+            /// `Oneofs.Number number = 2`: made if it is absent.
+            pub fn number_mut(&mut self) -> NumberMut<'_> {
+                let (message, arena) = self.0.parts();
+                message.number.edit(arena).into()
+            }
+
+            /// Makes `Oneofs.Number number = 2` absent.
+            pub fn clear_number(&mut self) -> NestedMut<'_> {
+                let mut edit = self.0.edit();
+                edit.clear_number();
+                edit
+            }
+
+            /// `Oneofs outer = 3`: copied whole.
+            pub fn set_outer(&mut self, value: &super::Oneofs) -> NestedMut<'_> {
+                let mut edit = self.0.edit();
+                edit.set_outer(value);
+                edit
+            }
+
+            /// `Oneofs outer = 3`: made if it is absent.
+            pub fn outer_mut(&mut self) -> super::OneofsMut<'_> {
+                let (message, arena) = self.0.parts();
+                message.outer.edit(arena).into()
+            }
+
+            /// Makes `Oneofs outer = 3` absent.
+            pub fn clear_outer(&mut self) -> NestedMut<'_> {
+                let mut edit = self.0.edit();
+                edit.clear_outer();
+                edit
+            }
+        }
+
         /// Has the name of the oneof's enum.
         #[repr(C)]
         pub struct Number {
@@ -402,7 +584,7 @@ mod generated {
         }
 
         rt::message! {
-            Number, NumberMut, SCHEMA, index 4, bytes 16;
+            Number, NumberMut, NumberMsg, SCHEMA, index 4, bytes 16;
             value: 1;
         }
 
@@ -427,6 +609,15 @@ mod generated {
                 let (message, _) = self.0.parts();
                 message.value = value;
                 self
+            }
+        }
+
+        impl NumberMsg {
+            /// `int32 value = 1`
+            pub fn set_value(&mut self, value: i32) -> NumberMut<'_> {
+                let mut edit = self.0.edit();
+                edit.set_value(value);
+                edit
             }
         }
 

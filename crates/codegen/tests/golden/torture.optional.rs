@@ -53,7 +53,7 @@ mod generated {
     }
 
     rt::message! {
-        Empty, EmptyMut, SCHEMA, index 5, bytes 8;
+        Empty, EmptyMut, EmptyMsg, SCHEMA, index 5, bytes 8;
     }
 
     impl Empty {
@@ -78,7 +78,7 @@ mod generated {
     }
 
     rt::message! {
-        ManyBits, ManyBitsMut, SCHEMA, index 6, bytes 32;
+        ManyBits, ManyBitsMut, ManyBitsMsg, SCHEMA, index 6, bytes 32;
         none: 3, b1: 1, b2: 2;
     }
 
@@ -157,6 +157,42 @@ mod generated {
         }
     }
 
+    impl ManyBitsMsg {
+        /// `optional bool b1 = 1`
+        pub fn set_b1(&mut self, value: bool) -> ManyBitsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_b1(value);
+            edit
+        }
+
+        /// Makes `optional bool b1 = 1` absent.
+        pub fn clear_b1(&mut self) -> ManyBitsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_b1();
+            edit
+        }
+
+        /// `optional bool b2 = 2`
+        pub fn set_b2(&mut self, value: bool) -> ManyBitsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_b2(value);
+            edit
+        }
+
+        /// Makes `optional bool b2 = 2` absent.
+        pub fn clear_b2(&mut self) -> ManyBitsMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_b2();
+            edit
+        }
+
+        /// `repeated bool none = 3`
+        pub fn none_mut(&mut self) -> rt::ListMut<'_, bool> {
+            let (message, arena) = self.0.parts();
+            message.none.edit(arena)
+        }
+    }
+
     /// A field of each kind, with presence.
     #[repr(C)]
     pub struct Optional {
@@ -176,7 +212,7 @@ mod generated {
     }
 
     rt::message! {
-        Optional, OptionalMut, SCHEMA, index 7, bytes 96;
+        Optional, OptionalMut, OptionalMsg, SCHEMA, index 7, bytes 96;
         a_double: 1, a_uint64: 6, a_string: 14, some_bytes: 15, again: 17, empty: 18, a_float: 2,
         an_int32: 3, colour: 16, a_bool: 13;
     }
@@ -458,6 +494,160 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.empty.clear(arena);
             self
+        }
+    }
+
+    impl OptionalMsg {
+        /// `optional double a_double = 1`
+        pub fn set_a_double(&mut self, value: f64) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_double(value);
+            edit
+        }
+
+        /// Makes `optional double a_double = 1` absent.
+        pub fn clear_a_double(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_a_double();
+            edit
+        }
+
+        /// `optional float a_float = 2`
+        pub fn set_a_float(&mut self, value: f32) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_float(value);
+            edit
+        }
+
+        /// Makes `optional float a_float = 2` absent.
+        pub fn clear_a_float(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_a_float();
+            edit
+        }
+
+        /// `optional int32 an_int32 = 3`
+        pub fn set_an_int32(&mut self, value: i32) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_an_int32(value);
+            edit
+        }
+
+        /// Makes `optional int32 an_int32 = 3` absent.
+        pub fn clear_an_int32(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_an_int32();
+            edit
+        }
+
+        /// `optional uint64 a_uint64 = 6`
+        pub fn set_a_uint64(&mut self, value: u64) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_uint64(value);
+            edit
+        }
+
+        /// Makes `optional uint64 a_uint64 = 6` absent.
+        pub fn clear_a_uint64(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_a_uint64();
+            edit
+        }
+
+        /// `optional bool a_bool = 13`
+        pub fn set_a_bool(&mut self, value: bool) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_bool(value);
+            edit
+        }
+
+        /// Makes `optional bool a_bool = 13` absent.
+        pub fn clear_a_bool(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_a_bool();
+            edit
+        }
+
+        /// `optional string a_string = 14`
+        pub fn set_a_string(&mut self, value: impl AsRef<str>) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_a_string(value);
+            edit
+        }
+
+        /// Makes `optional string a_string = 14` absent.
+        pub fn clear_a_string(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_a_string();
+            edit
+        }
+
+        /// `optional bytes some_bytes = 15`: long ones with an owner are not copied.
+        pub fn set_some_bytes<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_some_bytes(value);
+            edit
+        }
+
+        /// Makes `optional bytes some_bytes = 15` absent.
+        pub fn clear_some_bytes(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_some_bytes();
+            edit
+        }
+
+        /// `optional torture.implicit.Colour colour = 16`
+        pub fn set_colour(&mut self, value: super::super::implicit::Colour) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_colour(value);
+            edit
+        }
+
+        /// Makes `optional torture.implicit.Colour colour = 16` absent.
+        pub fn clear_colour(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_colour();
+            edit
+        }
+
+        /// `Optional again = 17`: copied whole.
+        pub fn set_again(&mut self, value: &Optional) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_again(value);
+            edit
+        }
+
+        /// `Optional again = 17`: made if it is absent.
+        pub fn again_mut(&mut self) -> OptionalMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.again.edit(arena).into()
+        }
+
+        /// Makes `Optional again = 17` absent.
+        pub fn clear_again(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_again();
+            edit
+        }
+
+        /// `Empty empty = 18`: copied whole.
+        pub fn set_empty(&mut self, value: &Empty) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_empty(value);
+            edit
+        }
+
+        /// `Empty empty = 18`: made if it is absent.
+        pub fn empty_mut(&mut self) -> EmptyMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.empty.edit(arena).into()
+        }
+
+        /// Makes `Empty empty = 18` absent.
+        pub fn clear_empty(&mut self) -> OptionalMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_empty();
+            edit
         }
     }
 }

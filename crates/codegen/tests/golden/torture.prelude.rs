@@ -31,7 +31,7 @@ mod generated {
     }
 
     rt::message! {
-        AsRef, AsRefMut, SCHEMA, index 0, bytes 8;
+        AsRef, AsRefMut, AsRefMsg, SCHEMA, index 0, bytes 8;
     }
 
     impl AsRef {
@@ -51,7 +51,7 @@ mod generated {
     }
 
     rt::message! {
-        Box, BoxMut, SCHEMA, index 1, bytes 8;
+        Box, BoxMut, BoxMsg, SCHEMA, index 1, bytes 8;
     }
 
     impl Box {
@@ -71,7 +71,7 @@ mod generated {
     }
 
     rt::message! {
-        Into, IntoMut, SCHEMA, index 2, bytes 8;
+        Into, IntoMut, IntoMsg, SCHEMA, index 2, bytes 8;
     }
 
     impl Into {
@@ -91,7 +91,7 @@ mod generated {
     }
 
     rt::message! {
-        Ok, OkMut, SCHEMA, index 3, bytes 8;
+        Ok, OkMut, OkMsg, SCHEMA, index 3, bytes 8;
     }
 
     impl Ok {
@@ -114,7 +114,7 @@ mod generated {
     }
 
     rt::message! {
-        Option, OptionMut, SCHEMA, index 4, bytes 24;
+        Option, OptionMut, OptionMsg, SCHEMA, index 4, bytes 24;
         option: 1, some: 2;
     }
 
@@ -186,6 +186,42 @@ mod generated {
         }
     }
 
+    impl OptionMsg {
+        /// `Option option = 1`: copied whole.
+        pub fn set_option(&mut self, value: &Option) -> OptionMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_option(value);
+            edit
+        }
+
+        /// `Option option = 1`: made if it is absent.
+        pub fn option_mut(&mut self) -> OptionMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.option.edit(arena).into()
+        }
+
+        /// Makes `Option option = 1` absent.
+        pub fn clear_option(&mut self) -> OptionMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_option();
+            edit
+        }
+
+        /// `optional int32 some = 2`
+        pub fn set_some(&mut self, value: i32) -> OptionMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_some(value);
+            edit
+        }
+
+        /// Makes `optional int32 some = 2` absent.
+        pub fn clear_some(&mut self) -> OptionMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_some();
+            edit
+        }
+    }
+
     /// `message torture.prelude.Result`
     #[repr(C)]
     pub struct Result {
@@ -194,7 +230,7 @@ mod generated {
     }
 
     rt::message! {
-        Result, ResultMut, SCHEMA, index 5, bytes 32;
+        Result, ResultMut, ResultMsg, SCHEMA, index 5, bytes 32;
         result: oneof { link 1 Ok, link 2 Ok };
     }
 
@@ -252,6 +288,41 @@ mod generated {
         }
     }
 
+    impl ResultMsg {
+        /// Leaves no member of `oneof result` present.
+        pub fn clear_result(&mut self) -> ResultMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_result();
+            edit
+        }
+
+        /// `Ok self = 1`, in `oneof result`: copied whole.
+        pub fn set_self(&mut self, value: &Ok) -> ResultMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_self(value);
+            edit
+        }
+
+        /// `Ok self = 1`, in `oneof result`: made if it is absent.
+        pub fn self_mut(&mut self) -> OkMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.result.link_mut(1, arena).into()
+        }
+
+        /// `Ok err = 2`, in `oneof result`: copied whole.
+        pub fn set_err(&mut self, value: &Ok) -> ResultMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_err(value);
+            edit
+        }
+
+        /// `Ok err = 2`, in `oneof result`: made if it is absent.
+        pub fn err_mut(&mut self) -> OkMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.result.link_mut(2, arena).into()
+        }
+    }
+
     /// `message torture.prelude.Send`
     #[repr(C)]
     pub struct Send {
@@ -259,7 +330,7 @@ mod generated {
     }
 
     rt::message! {
-        Send, SendMut, SCHEMA, index 6, bytes 8;
+        Send, SendMut, SendMsg, SCHEMA, index 6, bytes 8;
     }
 
     impl Send {
@@ -279,7 +350,7 @@ mod generated {
     }
 
     rt::message! {
-        Some, SomeMut, SCHEMA, index 7, bytes 8;
+        Some, SomeMut, SomeMsg, SCHEMA, index 7, bytes 8;
     }
 
     impl Some {
@@ -301,7 +372,7 @@ mod generated {
     }
 
     rt::message! {
-        String, StringMut, SCHEMA, index 8, bytes 40;
+        String, StringMut, StringMsg, SCHEMA, index 8, bytes 40;
         str: 1, bytes: 2;
     }
 
@@ -344,6 +415,25 @@ mod generated {
         }
     }
 
+    impl StringMsg {
+        /// `string str = 1`
+        pub fn set_str(&mut self, value: impl ::core::convert::AsRef<str>) -> StringMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_str(value);
+            edit
+        }
+
+        /// `bytes bytes = 2`: long ones with an owner are not copied.
+        pub fn set_bytes<'v>(
+            &mut self,
+            value: impl ::core::convert::Into<rt::Payload<'v>>,
+        ) -> StringMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
+        }
+    }
+
     /// `message torture.prelude.Vec`
     #[repr(C)]
     pub struct Vec {
@@ -353,7 +443,7 @@ mod generated {
     }
 
     rt::message! {
-        Vec, VecMut, SCHEMA, index 9, bytes 40;
+        Vec, VecMut, VecMsg, SCHEMA, index 9, bytes 40;
         vec: 1, boxes: 2;
     }
 
@@ -378,6 +468,20 @@ mod generated {
     pub struct VecMut<'a>(rt::Edit<'a, Vec>);
 
     impl VecMut<'_> {
+        /// `repeated Vec vec = 1`
+        pub fn vec_mut(&mut self) -> rt::ListMut<'_, Vec> {
+            let (message, arena) = self.0.parts();
+            message.vec.edit(arena)
+        }
+
+        /// `map<string, Box> boxes = 2`
+        pub fn boxes_mut(&mut self) -> rt::MapMut<'_, rt::Text, Box> {
+            let (message, arena) = self.0.parts();
+            message.boxes.edit(arena)
+        }
+    }
+
+    impl VecMsg {
         /// `repeated Vec vec = 1`
         pub fn vec_mut(&mut self) -> rt::ListMut<'_, Vec> {
             let (message, arena) = self.0.parts();

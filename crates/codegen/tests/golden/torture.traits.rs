@@ -13,7 +13,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x01\x11torture.traits.Eq\x0e\x02\x00\x04Copy\x02\x04none\x17\x15torture.fi\
+        b"\x01\x01\x11torture.traits.Eq\x0e\x02\x00\x04Copy\x02\x04none\x18\x15torture.fi\
         elds.Fields\x0e\x01\x05match\x1a\x01\x03new\x00\x00\t\x02\x04edit\x00\x00\t\x03\x04\
         self\x00\x00\t\x04\x04type\x00\x01\t\x05\x05async\x00\x01\x0b\x00\x06\x07unknown\x00\
         \x00\x05\x07\x08presence\x00\x00\x05\x08\x08reserved\x00\x00\x05\t\x01x\x00\x01\x0b\
@@ -22,20 +22,21 @@ mod generated {
         \x00\x05\x11\x03fmt\x00\x00\x05\x12\x07message\x00\x00\x05\x13\x05value\x00\x00\x05\
         \x14\x05arena\x00\x00\x05\x15\x06fooBar\x00\x00\x05\x16\x05parts\x00\x00\x05\x18\x02\
         _1\x00\x00\x05\x19\x08HTTPPort\x00\x00\x05\x1e\x04loop\x00\x05\x00\x05\x1f\x05sup\
-        er\x00\x05\x00\x0b\x00\x14torture.traits.Clone\x0e\x00\x00\x14torture.traits.Debu\
-        g\x0e\x00\x00\x16torture.traits.Default\x0e\x00\x02\x01\x04none\x00\x01\x0b\x07\x02\
-        \x02eq\x00\x00\x0e\x00\x14torture.traits.Deref\x0e\x00\x00\x13torture.traits.From\
-        \x0e\x00\x00\x15torture.traits.Future\x0e\x00\x00\x13torture.traits.None\x0e\x00\x00\
-        \x14torture.traits.Sized\x0e\x00\x00\x12torture.types.Core\r\x00\x01\x01\x03std\x00\
-        \x01\x0b\n\x16torture.types.Core.I32\r\x00\x01\x01\x03i32\x00\x00\x05\x11torture.\
-        types.I32\r\x00\x01\x01\x05inner\x00\x01\x0b\x0c\x17torture.types.I32.Inner\r\x00\
-        \x00\x11torture.types.Msg\r\x00\x00\x12torture.types.Note\r\x00\x00\x15torture.ty\
-        pes.NoteMut\r\x00\x00\x10torture.types.Rt\r\x00\x01\x01\x06schema\x00\x01\x0b\x11\
-        \x17torture.types.Rt.Schema\r\x00\x00\x12torture.types.Self\r\x00\x00\x17torture.\
-        types.SnakeCase\r\x00\x00\x12torture.types.Text\r\x00\x00\x10torture.types.rt\r\x00\
-        \x00\x18torture.types.snake_case\r\x00\x00\x02\x12torture.traits.Arc\x0e\x02\x05A\
-        sync\x06\x06\x00\x05Await\x06\x03\x01\x10torture.traits.T\x0e\x01\x03New\x06\x06\x02\
-        ",
+        er\x00\x05\x00\x0b\x00\x15torture.fields.Hidden\x0e\x00\x03\x01\x06borrow\x00\x01\
+        \x0b\x01\x02\x02as\x00\x03\x05\x03\x05deref\x00\x03\x05\x14torture.traits.Clone\x0e\
+        \x00\x00\x14torture.traits.Debug\x0e\x00\x00\x16torture.traits.Default\x0e\x00\x02\
+        \x01\x04none\x00\x01\x0b\x08\x02\x02eq\x00\x00\x0e\x00\x14torture.traits.Deref\x0e\
+        \x00\x00\x13torture.traits.From\x0e\x00\x00\x15torture.traits.Future\x0e\x00\x00\x13\
+        torture.traits.None\x0e\x00\x00\x14torture.traits.Sized\x0e\x00\x00\x12torture.ty\
+        pes.Core\r\x00\x01\x01\x03std\x00\x01\x0b\x0b\x16torture.types.Core.I32\r\x00\x01\
+        \x01\x03i32\x00\x00\x05\x11torture.types.I32\r\x00\x01\x01\x05inner\x00\x01\x0b\r\
+        \x17torture.types.I32.Inner\r\x00\x00\x11torture.types.Msg\r\x00\x00\x12torture.t\
+        ypes.Note\r\x00\x00\x15torture.types.NoteMut\r\x00\x00\x10torture.types.Rt\r\x00\x01\
+        \x01\x06schema\x00\x01\x0b\x12\x17torture.types.Rt.Schema\r\x00\x00\x12torture.ty\
+        pes.Self\r\x00\x00\x17torture.types.SnakeCase\r\x00\x00\x12torture.types.Text\r\x00\
+        \x00\x10torture.types.rt\r\x00\x00\x18torture.types.snake_case\r\x00\x00\x02\x12t\
+        orture.traits.Arc\x0e\x02\x05Async\x07\x07\x00\x05Await\x07\x04\x01\x10torture.tr\
+        aits.T\x0e\x01\x03New\x07\x07\x02",
     );
 
     /// `message torture.traits.Clone`
@@ -45,7 +46,7 @@ mod generated {
     }
 
     rt::message! {
-        Clone, CloneMut, SCHEMA, index 1, bytes 8;
+        Clone, CloneMut, CloneMsg, SCHEMA, index 2, bytes 8;
     }
 
     impl Clone {
@@ -65,7 +66,7 @@ mod generated {
     }
 
     rt::message! {
-        Debug, DebugMut, SCHEMA, index 2, bytes 8;
+        Debug, DebugMut, DebugMsg, SCHEMA, index 3, bytes 8;
     }
 
     impl Debug {
@@ -88,7 +89,7 @@ mod generated {
     }
 
     rt::message! {
-        Default, DefaultMut, SCHEMA, index 3, bytes 24;
+        Default, DefaultMut, DefaultMsg, SCHEMA, index 4, bytes 24;
         none: 1, eq: 2;
     }
 
@@ -146,6 +147,35 @@ mod generated {
         }
     }
 
+    impl DefaultMsg {
+        /// `None none = 1`: copied whole.
+        pub fn set_none(&mut self, value: &None) -> DefaultMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_none(value);
+            edit
+        }
+
+        /// `None none = 1`: made if it is absent.
+        pub fn none_mut(&mut self) -> NoneMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.none.edit(arena).into()
+        }
+
+        /// Makes `None none = 1` absent.
+        pub fn clear_none(&mut self) -> DefaultMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_none();
+            edit
+        }
+
+        /// `Eq eq = 2`
+        pub fn set_eq(&mut self, value: Eq) -> DefaultMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_eq(value);
+            edit
+        }
+    }
+
     /// `message torture.traits.Deref`
     #[repr(C)]
     pub struct Deref {
@@ -153,7 +183,7 @@ mod generated {
     }
 
     rt::message! {
-        Deref, DerefMut, SCHEMA, index 4, bytes 8;
+        Deref, DerefMut, DerefMsg, SCHEMA, index 5, bytes 8;
     }
 
     impl Deref {
@@ -173,7 +203,7 @@ mod generated {
     }
 
     rt::message! {
-        From, FromMut, SCHEMA, index 5, bytes 8;
+        From, FromMut, FromMsg, SCHEMA, index 6, bytes 8;
     }
 
     impl From {
@@ -193,7 +223,7 @@ mod generated {
     }
 
     rt::message! {
-        Future, FutureMut, SCHEMA, index 6, bytes 8;
+        Future, FutureMut, FutureMsg, SCHEMA, index 7, bytes 8;
     }
 
     impl Future {
@@ -213,7 +243,7 @@ mod generated {
     }
 
     rt::message! {
-        None, NoneMut, SCHEMA, index 7, bytes 8;
+        None, NoneMut, NoneMsg, SCHEMA, index 8, bytes 8;
     }
 
     impl None {
@@ -233,7 +263,7 @@ mod generated {
     }
 
     rt::message! {
-        Sized, SizedMut, SCHEMA, index 8, bytes 8;
+        Sized, SizedMut, SizedMsg, SCHEMA, index 9, bytes 8;
     }
 
     impl Sized {

@@ -29,7 +29,7 @@ mod generated {
     }
 
     rt::message! {
-        Deepest, DeepestMut, SCHEMA, index 3, bytes 24;
+        Deepest, DeepestMut, DeepestMsg, SCHEMA, index 3, bytes 24;
         empty: 2, level: 1;
     }
 
@@ -87,6 +87,35 @@ mod generated {
         }
     }
 
+    impl DeepestMsg {
+        /// `Deepest.Level level = 1`
+        pub fn set_level(&mut self, value: deepest::Level) -> DeepestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_level(value);
+            edit
+        }
+
+        /// `Deepest.Empty empty = 2`: copied whole.
+        pub fn set_empty(&mut self, value: &deepest::Empty) -> DeepestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_empty(value);
+            edit
+        }
+
+        /// `Deepest.Empty empty = 2`: made if it is absent.
+        pub fn empty_mut(&mut self) -> deepest::EmptyMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.empty.edit(arena).into()
+        }
+
+        /// Makes `Deepest.Empty empty = 2` absent.
+        pub fn clear_empty(&mut self) -> DeepestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_empty();
+            edit
+        }
+    }
+
     /// Types within [`Deepest`].
     pub mod deepest {
         use super::{SCHEMA, rt};
@@ -98,7 +127,7 @@ mod generated {
         }
 
         rt::message! {
-            Empty, EmptyMut, SCHEMA, index 4, bytes 8;
+            Empty, EmptyMut, EmptyMsg, SCHEMA, index 4, bytes 8;
         }
 
         impl Empty {

@@ -27,7 +27,7 @@ mod generated {
     }
 
     rt::message! {
-        Async, AsyncMut, SCHEMA, index 1, bytes 32;
+        Async, AsyncMut, AsyncMsg, SCHEMA, index 1, bytes 32;
         choice: oneof { link 1 Inner, link 2 super::async_::Deepest };
     }
 
@@ -85,6 +85,41 @@ mod generated {
         }
     }
 
+    impl AsyncMsg {
+        /// Leaves no member of `oneof choice` present.
+        pub fn clear_choice(&mut self) -> AsyncMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_choice();
+            edit
+        }
+
+        /// `Inner inner = 1`, in `oneof choice`: copied whole.
+        pub fn set_inner(&mut self, value: &Inner) -> AsyncMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_inner(value);
+            edit
+        }
+
+        /// `Inner inner = 1`, in `oneof choice`: made if it is absent.
+        pub fn inner_mut(&mut self) -> InnerMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.choice.link_mut(1, arena).into()
+        }
+
+        /// `torture.type.async.Deepest deepest = 2`, in `oneof choice`: copied whole.
+        pub fn set_deepest(&mut self, value: &super::async_::Deepest) -> AsyncMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_deepest(value);
+            edit
+        }
+
+        /// `torture.type.async.Deepest deepest = 2`, in `oneof choice`: made if it is absent.
+        pub fn deepest_mut(&mut self) -> super::async_::DeepestMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.choice.link_mut(2, arena).into()
+        }
+    }
+
     /// `message torture.type.Inner`
     #[repr(C)]
     pub struct Inner {
@@ -94,7 +129,7 @@ mod generated {
     }
 
     rt::message! {
-        Inner, InnerMut, SCHEMA, index 2, bytes 32;
+        Inner, InnerMut, InnerMsg, SCHEMA, index 2, bytes 32;
         deepest: 1, deepests: 2;
     }
 
@@ -142,6 +177,34 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.deepest.clear(arena);
             self
+        }
+
+        /// `map<int32, torture.type.async.Deepest> deepests = 2`
+        pub fn deepests_mut(&mut self) -> rt::MapMut<'_, i32, super::async_::Deepest> {
+            let (message, arena) = self.0.parts();
+            message.deepests.edit(arena)
+        }
+    }
+
+    impl InnerMsg {
+        /// `torture.type.async.Deepest deepest = 1`: copied whole.
+        pub fn set_deepest(&mut self, value: &super::async_::Deepest) -> InnerMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_deepest(value);
+            edit
+        }
+
+        /// `torture.type.async.Deepest deepest = 1`: made if it is absent.
+        pub fn deepest_mut(&mut self) -> super::async_::DeepestMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.deepest.edit(arena).into()
+        }
+
+        /// Makes `torture.type.async.Deepest deepest = 1` absent.
+        pub fn clear_deepest(&mut self) -> InnerMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_deepest();
+            edit
         }
 
         /// `map<int32, torture.type.async.Deepest> deepests = 2`

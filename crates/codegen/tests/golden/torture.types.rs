@@ -10,7 +10,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x01\x11torture.traits.Eq\x0e\x02\x00\x04Copy\x02\x04none\x17\x15torture.fi\
+        b"\x01\x01\x11torture.traits.Eq\x0e\x02\x00\x04Copy\x02\x04none\x18\x15torture.fi\
         elds.Fields\x0e\x01\x05match\x1a\x01\x03new\x00\x00\t\x02\x04edit\x00\x00\t\x03\x04\
         self\x00\x00\t\x04\x04type\x00\x01\t\x05\x05async\x00\x01\x0b\x00\x06\x07unknown\x00\
         \x00\x05\x07\x08presence\x00\x00\x05\x08\x08reserved\x00\x00\x05\t\x01x\x00\x01\x0b\
@@ -19,20 +19,21 @@ mod generated {
         \x00\x05\x11\x03fmt\x00\x00\x05\x12\x07message\x00\x00\x05\x13\x05value\x00\x00\x05\
         \x14\x05arena\x00\x00\x05\x15\x06fooBar\x00\x00\x05\x16\x05parts\x00\x00\x05\x18\x02\
         _1\x00\x00\x05\x19\x08HTTPPort\x00\x00\x05\x1e\x04loop\x00\x05\x00\x05\x1f\x05sup\
-        er\x00\x05\x00\x0b\x00\x14torture.traits.Clone\x0e\x00\x00\x14torture.traits.Debu\
-        g\x0e\x00\x00\x16torture.traits.Default\x0e\x00\x02\x01\x04none\x00\x01\x0b\x07\x02\
-        \x02eq\x00\x00\x0e\x00\x14torture.traits.Deref\x0e\x00\x00\x13torture.traits.From\
-        \x0e\x00\x00\x15torture.traits.Future\x0e\x00\x00\x13torture.traits.None\x0e\x00\x00\
-        \x14torture.traits.Sized\x0e\x00\x00\x12torture.types.Core\r\x00\x01\x01\x03std\x00\
-        \x01\x0b\n\x16torture.types.Core.I32\r\x00\x01\x01\x03i32\x00\x00\x05\x11torture.\
-        types.I32\r\x00\x01\x01\x05inner\x00\x01\x0b\x0c\x17torture.types.I32.Inner\r\x00\
-        \x00\x11torture.types.Msg\r\x00\x00\x12torture.types.Note\r\x00\x00\x15torture.ty\
-        pes.NoteMut\r\x00\x00\x10torture.types.Rt\r\x00\x01\x01\x06schema\x00\x01\x0b\x11\
-        \x17torture.types.Rt.Schema\r\x00\x00\x12torture.types.Self\r\x00\x00\x17torture.\
-        types.SnakeCase\r\x00\x00\x12torture.types.Text\r\x00\x00\x10torture.types.rt\r\x00\
-        \x00\x18torture.types.snake_case\r\x00\x00\x02\x12torture.traits.Arc\x0e\x02\x05A\
-        sync\x06\x06\x00\x05Await\x06\x03\x01\x10torture.traits.T\x0e\x01\x03New\x06\x06\x02\
-        ",
+        er\x00\x05\x00\x0b\x00\x15torture.fields.Hidden\x0e\x00\x03\x01\x06borrow\x00\x01\
+        \x0b\x01\x02\x02as\x00\x03\x05\x03\x05deref\x00\x03\x05\x14torture.traits.Clone\x0e\
+        \x00\x00\x14torture.traits.Debug\x0e\x00\x00\x16torture.traits.Default\x0e\x00\x02\
+        \x01\x04none\x00\x01\x0b\x08\x02\x02eq\x00\x00\x0e\x00\x14torture.traits.Deref\x0e\
+        \x00\x00\x13torture.traits.From\x0e\x00\x00\x15torture.traits.Future\x0e\x00\x00\x13\
+        torture.traits.None\x0e\x00\x00\x14torture.traits.Sized\x0e\x00\x00\x12torture.ty\
+        pes.Core\r\x00\x01\x01\x03std\x00\x01\x0b\x0b\x16torture.types.Core.I32\r\x00\x01\
+        \x01\x03i32\x00\x00\x05\x11torture.types.I32\r\x00\x01\x01\x05inner\x00\x01\x0b\r\
+        \x17torture.types.I32.Inner\r\x00\x00\x11torture.types.Msg\r\x00\x00\x12torture.t\
+        ypes.Note\r\x00\x00\x15torture.types.NoteMut\r\x00\x00\x10torture.types.Rt\r\x00\x01\
+        \x01\x06schema\x00\x01\x0b\x12\x17torture.types.Rt.Schema\r\x00\x00\x12torture.ty\
+        pes.Self\r\x00\x00\x17torture.types.SnakeCase\r\x00\x00\x12torture.types.Text\r\x00\
+        \x00\x10torture.types.rt\r\x00\x00\x18torture.types.snake_case\r\x00\x00\x02\x12t\
+        orture.traits.Arc\x0e\x02\x05Async\x07\x07\x00\x05Await\x07\x04\x01\x10torture.tr\
+        aits.T\x0e\x01\x03New\x07\x07\x02",
     );
 
     /// `message torture.types.Core`
@@ -43,7 +44,7 @@ mod generated {
     }
 
     rt::message! {
-        Core, CoreMut, SCHEMA, index 9, bytes 16;
+        Core, CoreMut, CoreMsg, SCHEMA, index 10, bytes 16;
         std: 1;
     }
 
@@ -89,6 +90,28 @@ mod generated {
         }
     }
 
+    impl CoreMsg {
+        /// `Core.I32 std = 1`: copied whole.
+        pub fn set_std(&mut self, value: &core::I32) -> CoreMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_std(value);
+            edit
+        }
+
+        /// `Core.I32 std = 1`: made if it is absent.
+        pub fn std_mut(&mut self) -> core::I32Mut<'_> {
+            let (message, arena) = self.0.parts();
+            message.std.edit(arena).into()
+        }
+
+        /// Makes `Core.I32 std = 1` absent.
+        pub fn clear_std(&mut self) -> CoreMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_std();
+            edit
+        }
+    }
+
     /// `message torture.types.I32`
     #[repr(C)]
     pub struct I32 {
@@ -97,7 +120,7 @@ mod generated {
     }
 
     rt::message! {
-        I32, I32Mut, SCHEMA, index 11, bytes 16;
+        I32, I32Mut, I32Msg, SCHEMA, index 12, bytes 16;
         inner: 1;
     }
 
@@ -143,6 +166,28 @@ mod generated {
         }
     }
 
+    impl I32Msg {
+        /// `I32.Inner inner = 1`: copied whole.
+        pub fn set_inner(&mut self, value: &i32_::Inner) -> I32Mut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_inner(value);
+            edit
+        }
+
+        /// `I32.Inner inner = 1`: made if it is absent.
+        pub fn inner_mut(&mut self) -> i32_::InnerMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.inner.edit(arena).into()
+        }
+
+        /// Makes `I32.Inner inner = 1` absent.
+        pub fn clear_inner(&mut self) -> I32Mut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_inner();
+            edit
+        }
+    }
+
     /// `message torture.types.Msg`
     #[repr(C)]
     pub struct Msg {
@@ -150,7 +195,7 @@ mod generated {
     }
 
     rt::message! {
-        Msg, MsgMut, SCHEMA, index 13, bytes 8;
+        Msg, MsgMut, MsgMsg, SCHEMA, index 14, bytes 8;
     }
 
     impl Msg {
@@ -170,7 +215,7 @@ mod generated {
     }
 
     rt::message! {
-        Note, NoteMut_, SCHEMA, index 14, bytes 8;
+        Note, NoteMut_, NoteMsg, SCHEMA, index 15, bytes 8;
     }
 
     impl Note {
@@ -190,7 +235,7 @@ mod generated {
     }
 
     rt::message! {
-        NoteMut, NoteMutMut, SCHEMA, index 15, bytes 8;
+        NoteMut, NoteMutMut, NoteMutMsg, SCHEMA, index 16, bytes 8;
     }
 
     impl NoteMut {
@@ -211,7 +256,7 @@ mod generated {
     }
 
     rt::message! {
-        Rt, RtMut, SCHEMA, index 16, bytes 16;
+        Rt, RtMut, RtMsg, SCHEMA, index 17, bytes 16;
         schema: 1;
     }
 
@@ -257,6 +302,28 @@ mod generated {
         }
     }
 
+    impl RtMsg {
+        /// `Rt.Schema schema = 1`: copied whole.
+        pub fn set_schema(&mut self, value: &rt_::Schema) -> RtMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_schema(value);
+            edit
+        }
+
+        /// `Rt.Schema schema = 1`: made if it is absent.
+        pub fn schema_mut(&mut self) -> rt_::SchemaMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.schema.edit(arena).into()
+        }
+
+        /// Makes `Rt.Schema schema = 1` absent.
+        pub fn clear_schema(&mut self) -> RtMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_schema();
+            edit
+        }
+    }
+
     /// Types whose names clash with each other, or with what generated code says.
     #[repr(C)]
     pub struct Self_ {
@@ -264,7 +331,7 @@ mod generated {
     }
 
     rt::message! {
-        Self_, SelfMut_, SCHEMA, index 18, bytes 8;
+        Self_, SelfMut_, SelfMsg_, SCHEMA, index 19, bytes 8;
     }
 
     impl Self_ {
@@ -284,7 +351,7 @@ mod generated {
     }
 
     rt::message! {
-        SnakeCase, SnakeCaseMut, SCHEMA, index 19, bytes 8;
+        SnakeCase, SnakeCaseMut, SnakeCaseMsg, SCHEMA, index 20, bytes 8;
     }
 
     impl SnakeCase {
@@ -304,7 +371,7 @@ mod generated {
     }
 
     rt::message! {
-        Text, TextMut, SCHEMA, index 20, bytes 8;
+        Text, TextMut, TextMsg, SCHEMA, index 21, bytes 8;
     }
 
     impl Text {
@@ -324,7 +391,7 @@ mod generated {
     }
 
     rt::message! {
-        Rt_, RtMut_, SCHEMA, index 21, bytes 8;
+        Rt_, RtMut_, RtMsg_, SCHEMA, index 22, bytes 8;
     }
 
     impl Rt_ {
@@ -344,7 +411,7 @@ mod generated {
     }
 
     rt::message! {
-        SnakeCase_, SnakeCaseMut_, SCHEMA, index 22, bytes 8;
+        SnakeCase_, SnakeCaseMut_, SnakeCaseMsg_, SCHEMA, index 23, bytes 8;
     }
 
     impl SnakeCase_ {
@@ -370,7 +437,7 @@ mod generated {
         }
 
         rt::message! {
-            I32, I32Mut, SCHEMA, index 10, bytes 16;
+            I32, I32Mut, I32Msg, SCHEMA, index 11, bytes 16;
             i32: 1;
         }
 
@@ -397,6 +464,15 @@ mod generated {
                 self
             }
         }
+
+        impl I32Msg {
+            /// `int32 i32 = 1`
+            pub fn set_i32(&mut self, value: i32) -> I32Mut<'_> {
+                let mut edit = self.0.edit();
+                edit.set_i32(value);
+                edit
+            }
+        }
     }
 
     /// Types within [`I32`].
@@ -410,7 +486,7 @@ mod generated {
         }
 
         rt::message! {
-            Inner, InnerMut, SCHEMA, index 12, bytes 8;
+            Inner, InnerMut, InnerMsg, SCHEMA, index 13, bytes 8;
         }
 
         impl Inner {
@@ -435,7 +511,7 @@ mod generated {
         }
 
         rt::message! {
-            Schema, SchemaMut, SCHEMA, index 17, bytes 8;
+            Schema, SchemaMut, SchemaMsg, SCHEMA, index 18, bytes 8;
         }
 
         impl Schema {

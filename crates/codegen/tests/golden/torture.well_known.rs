@@ -35,7 +35,7 @@ mod generated {
     }
 
     rt::message! {
-        WellKnown, WellKnownMut, SCHEMA, index 6, bytes 72;
+        WellKnown, WellKnownMut, WellKnownMsg, SCHEMA, index 6, bytes 72;
         at: 1, details: 2, labels: 3;
         choice: oneof { word4 4, link 5 ::petasos_message::well_known::StringValue };
     }
@@ -136,6 +136,78 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.choice.set_link(5, arena, value);
             self
+        }
+
+        /// `google.protobuf.StringValue text = 5`, in `oneof choice`: made if it is absent.
+        pub fn text_mut(&mut self) -> ::petasos_message::well_known::StringValueMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.choice.link_mut(5, arena).into()
+        }
+    }
+
+    impl WellKnownMsg {
+        /// `google.protobuf.Timestamp at = 1`: copied whole.
+        pub fn set_at(
+            &mut self,
+            value: &::petasos_message::well_known::Timestamp,
+        ) -> WellKnownMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_at(value);
+            edit
+        }
+
+        /// `google.protobuf.Timestamp at = 1`: made if it is absent.
+        pub fn at_mut(&mut self) -> ::petasos_message::well_known::TimestampMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.at.edit(arena).into()
+        }
+
+        /// Makes `google.protobuf.Timestamp at = 1` absent.
+        pub fn clear_at(&mut self) -> WellKnownMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_at();
+            edit
+        }
+
+        /// `repeated google.protobuf.Any details = 2`
+        pub fn details_mut(&mut self) -> rt::ListMut<'_, ::petasos_message::well_known::Any> {
+            let (message, arena) = self.0.parts();
+            message.details.edit(arena)
+        }
+
+        /// `map<string, google.protobuf.Value> labels = 3`
+        pub fn labels_mut(
+            &mut self,
+        ) -> rt::MapMut<'_, rt::Text, ::petasos_message::well_known::Value> {
+            let (message, arena) = self.0.parts();
+            message.labels.edit(arena)
+        }
+
+        /// Leaves no member of `oneof choice` present.
+        pub fn clear_choice(&mut self) -> WellKnownMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_choice();
+            edit
+        }
+
+        /// `google.protobuf.NullValue null = 4`, in `oneof choice`
+        pub fn set_null(
+            &mut self,
+            value: ::petasos_message::well_known::NullValue,
+        ) -> WellKnownMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_null(value);
+            edit
+        }
+
+        /// `google.protobuf.StringValue text = 5`, in `oneof choice`: copied whole.
+        pub fn set_text(
+            &mut self,
+            value: &::petasos_message::well_known::StringValue,
+        ) -> WellKnownMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_text(value);
+            edit
         }
 
         /// `google.protobuf.StringValue text = 5`, in `oneof choice`: made if it is absent.

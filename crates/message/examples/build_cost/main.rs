@@ -92,7 +92,7 @@ fn main() {
         black_box(one_of_each(black_box(&built)));
     });
     time(&clock, "feature: clone and drop", || drop(black_box(built.clone())));
-    time(&clock, "feature: encode as protobuf", || drop(black_box(to_protobuf(&*built, 0))));
+    time(&clock, "feature: encode as protobuf", || drop(black_box(to_protobuf(&**built, 0))));
     let payload = [7; 32];
     time(&clock, "echo of 32 bytes: build and drop", || {
         drop(black_box(echo(black_box(&payload))));

@@ -24,7 +24,7 @@ mod generated {
     }
 
     rt::message! {
-        Echo, EchoMut, SCHEMA, index 0, bytes 24;
+        Echo, EchoMut, EchoMsg, SCHEMA, index 0, bytes 24;
         payload: 1;
     }
 
@@ -64,7 +64,7 @@ mod generated {
     }
 
     rt::message! {
-        Feature, FeatureMut, SCHEMA, index 1, bytes 80;
+        Feature, FeatureMut, FeatureMsg, SCHEMA, index 1, bytes 80;
         name: 1, location: 2, image: 3, tags: 4, path: 5;
     }
 
@@ -165,7 +165,7 @@ mod generated {
     }
 
     rt::message! {
-        Point, PointMut, SCHEMA, index 2, bytes 16;
+        Point, PointMut, PointMsg, SCHEMA, index 2, bytes 16;
         latitude: 1, longitude: 2;
     }
 

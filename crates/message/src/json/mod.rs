@@ -144,7 +144,7 @@ impl<T: Message> Msg<T> {
     /// # Errors
     /// If a well-known type has a value without a form in JSON.
     pub fn to_json(this: &Msg<T>, how: &ToJson) -> Result<String, ToJsonError> {
-        Reflect::of(&**this).to_json(how)
+        Reflect::of(Msg::get(this)).to_json(how)
     }
 
     /// Reads a message from JSON.

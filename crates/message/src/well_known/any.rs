@@ -23,7 +23,7 @@ mod generated {
     }
 
     rt::message! {
-        Any, AnyMut, SCHEMA, index 0, bytes 40;
+        Any, AnyMut, AnyMsg, SCHEMA, index 0, bytes 40;
         type_url: 1, value: 2;
     }
 
@@ -60,6 +60,22 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.value.set(arena, value.into());
             self
+        }
+    }
+
+    impl AnyMsg {
+        /// `string type_url = 1`
+        pub fn set_type_url(&mut self, value: impl AsRef<str>) -> AnyMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_type_url(value);
+            edit
+        }
+
+        /// `bytes value = 2`: long ones with an owner are not copied.
+        pub fn set_value<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> AnyMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
         }
     }
 }

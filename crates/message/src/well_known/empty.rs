@@ -19,7 +19,7 @@ mod generated {
     }
 
     rt::message! {
-        Empty, EmptyMut, SCHEMA, index 0, bytes 8;
+        Empty, EmptyMut, EmptyMsg, SCHEMA, index 0, bytes 8;
     }
 
     impl Empty {

@@ -22,7 +22,7 @@ mod generated {
     }
 
     rt::message! {
-        FieldMask, FieldMaskMut, SCHEMA, index 0, bytes 24;
+        FieldMask, FieldMaskMut, FieldMaskMsg, SCHEMA, index 0, bytes 24;
         paths: 1;
     }
 
@@ -42,6 +42,14 @@ mod generated {
     pub struct FieldMaskMut<'a>(rt::Edit<'a, FieldMask>);
 
     impl FieldMaskMut<'_> {
+        /// `repeated string paths = 1`
+        pub fn paths_mut(&mut self) -> rt::ListMut<'_, rt::Text> {
+            let (message, arena) = self.0.parts();
+            message.paths.edit(arena)
+        }
+    }
+
+    impl FieldMaskMsg {
         /// `repeated string paths = 1`
         pub fn paths_mut(&mut self) -> rt::ListMut<'_, rt::Text> {
             let (message, arena) = self.0.parts();

@@ -26,7 +26,7 @@ mod generated {
     }
 
     rt::message! {
-        ListValue, ListValueMut, SCHEMA, index 0, bytes 24;
+        ListValue, ListValueMut, ListValueMsg, SCHEMA, index 0, bytes 24;
         values: 1;
     }
 
@@ -53,6 +53,14 @@ mod generated {
         }
     }
 
+    impl ListValueMsg {
+        /// `repeated Value values = 1`
+        pub fn values_mut(&mut self) -> rt::ListMut<'_, Value> {
+            let (message, arena) = self.0.parts();
+            message.values.edit(arena)
+        }
+    }
+
     /// `message google.protobuf.Struct`
     #[repr(C)]
     pub struct Struct {
@@ -61,7 +69,7 @@ mod generated {
     }
 
     rt::message! {
-        Struct, StructMut, SCHEMA, index 1, bytes 24;
+        Struct, StructMut, StructMsg, SCHEMA, index 1, bytes 24;
         fields: 1;
     }
 
@@ -88,6 +96,14 @@ mod generated {
         }
     }
 
+    impl StructMsg {
+        /// `map<string, Value> fields = 1`
+        pub fn fields_mut(&mut self) -> rt::MapMut<'_, rt::Text, Value> {
+            let (message, arena) = self.0.parts();
+            message.fields.edit(arena)
+        }
+    }
+
     /// `message google.protobuf.Value`
     #[repr(C)]
     pub struct Value {
@@ -96,7 +112,7 @@ mod generated {
     }
 
     rt::message! {
-        Value, ValueMut, SCHEMA, index 2, bytes 32;
+        Value, ValueMut, ValueMsg, SCHEMA, index 2, bytes 32;
         kind: oneof { word4 1, word8 2, text 3, word1 4, link 5 Struct, link 6 ListValue };
     }
 
@@ -177,6 +193,69 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.kind.set_link(6, arena, value);
             self
+        }
+
+        /// `ListValue list_value = 6`, in `oneof kind`: made if it is absent.
+        pub fn list_value_mut(&mut self) -> ListValueMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.kind.link_mut(6, arena).into()
+        }
+    }
+
+    impl ValueMsg {
+        /// Leaves no member of `oneof kind` present.
+        pub fn clear_kind(&mut self) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_kind();
+            edit
+        }
+
+        /// `NullValue null_value = 1`, in `oneof kind`
+        pub fn set_null_value(&mut self, value: NullValue) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_null_value(value);
+            edit
+        }
+
+        /// `double number_value = 2`, in `oneof kind`
+        pub fn set_number_value(&mut self, value: f64) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_number_value(value);
+            edit
+        }
+
+        /// `string string_value = 3`, in `oneof kind`
+        pub fn set_string_value(&mut self, value: impl AsRef<str>) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_string_value(value);
+            edit
+        }
+
+        /// `bool bool_value = 4`, in `oneof kind`
+        pub fn set_bool_value(&mut self, value: bool) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bool_value(value);
+            edit
+        }
+
+        /// `Struct struct_value = 5`, in `oneof kind`: copied whole.
+        pub fn set_struct_value(&mut self, value: &Struct) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_struct_value(value);
+            edit
+        }
+
+        /// `Struct struct_value = 5`, in `oneof kind`: made if it is absent.
+        pub fn struct_value_mut(&mut self) -> StructMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.kind.link_mut(5, arena).into()
+        }
+
+        /// `ListValue list_value = 6`, in `oneof kind`: copied whole.
+        pub fn set_list_value(&mut self, value: &ListValue) -> ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_list_value(value);
+            edit
         }
 
         /// `ListValue list_value = 6`, in `oneof kind`: made if it is absent.

@@ -24,7 +24,7 @@ mod generated {
     }
 
     rt::message! {
-        Timestamp, TimestampMut, SCHEMA, index 0, bytes 24;
+        Timestamp, TimestampMut, TimestampMsg, SCHEMA, index 0, bytes 24;
         seconds: 1, nanos: 2;
     }
 
@@ -61,6 +61,22 @@ mod generated {
             let (message, _) = self.0.parts();
             message.nanos = value;
             self
+        }
+    }
+
+    impl TimestampMsg {
+        /// `int64 seconds = 1`
+        pub fn set_seconds(&mut self, value: i64) -> TimestampMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_seconds(value);
+            edit
+        }
+
+        /// `int32 nanos = 2`
+        pub fn set_nanos(&mut self, value: i32) -> TimestampMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_nanos(value);
+            edit
         }
     }
 }

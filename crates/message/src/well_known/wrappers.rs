@@ -29,7 +29,7 @@ mod generated {
     }
 
     rt::message! {
-        BoolValue, BoolValueMut, SCHEMA, index 0, bytes 16;
+        BoolValue, BoolValueMut, BoolValueMsg, SCHEMA, index 0, bytes 16;
         value: 1;
     }
 
@@ -57,6 +57,15 @@ mod generated {
         }
     }
 
+    impl BoolValueMsg {
+        /// `bool value = 1`
+        pub fn set_value(&mut self, value: bool) -> BoolValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.BytesValue`
     #[repr(C)]
     pub struct BytesValue {
@@ -65,7 +74,7 @@ mod generated {
     }
 
     rt::message! {
-        BytesValue, BytesValueMut, SCHEMA, index 1, bytes 24;
+        BytesValue, BytesValueMut, BytesValueMsg, SCHEMA, index 1, bytes 24;
         value: 1;
     }
 
@@ -93,6 +102,15 @@ mod generated {
         }
     }
 
+    impl BytesValueMsg {
+        /// `bytes value = 1`: long ones with an owner are not copied.
+        pub fn set_value<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> BytesValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.DoubleValue`
     #[repr(C)]
     pub struct DoubleValue {
@@ -101,7 +119,7 @@ mod generated {
     }
 
     rt::message! {
-        DoubleValue, DoubleValueMut, SCHEMA, index 2, bytes 16;
+        DoubleValue, DoubleValueMut, DoubleValueMsg, SCHEMA, index 2, bytes 16;
         value: 1;
     }
 
@@ -129,6 +147,15 @@ mod generated {
         }
     }
 
+    impl DoubleValueMsg {
+        /// `double value = 1`
+        pub fn set_value(&mut self, value: f64) -> DoubleValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.FloatValue`
     #[repr(C)]
     pub struct FloatValue {
@@ -138,7 +165,7 @@ mod generated {
     }
 
     rt::message! {
-        FloatValue, FloatValueMut, SCHEMA, index 3, bytes 16;
+        FloatValue, FloatValueMut, FloatValueMsg, SCHEMA, index 3, bytes 16;
         value: 1;
     }
 
@@ -166,6 +193,15 @@ mod generated {
         }
     }
 
+    impl FloatValueMsg {
+        /// `float value = 1`
+        pub fn set_value(&mut self, value: f32) -> FloatValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.Int32Value`
     #[repr(C)]
     pub struct Int32Value {
@@ -175,7 +211,7 @@ mod generated {
     }
 
     rt::message! {
-        Int32Value, Int32ValueMut, SCHEMA, index 4, bytes 16;
+        Int32Value, Int32ValueMut, Int32ValueMsg, SCHEMA, index 4, bytes 16;
         value: 1;
     }
 
@@ -203,6 +239,15 @@ mod generated {
         }
     }
 
+    impl Int32ValueMsg {
+        /// `int32 value = 1`
+        pub fn set_value(&mut self, value: i32) -> Int32ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.Int64Value`
     #[repr(C)]
     pub struct Int64Value {
@@ -211,7 +256,7 @@ mod generated {
     }
 
     rt::message! {
-        Int64Value, Int64ValueMut, SCHEMA, index 5, bytes 16;
+        Int64Value, Int64ValueMut, Int64ValueMsg, SCHEMA, index 5, bytes 16;
         value: 1;
     }
 
@@ -239,6 +284,15 @@ mod generated {
         }
     }
 
+    impl Int64ValueMsg {
+        /// `int64 value = 1`
+        pub fn set_value(&mut self, value: i64) -> Int64ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.StringValue`
     #[repr(C)]
     pub struct StringValue {
@@ -247,7 +301,7 @@ mod generated {
     }
 
     rt::message! {
-        StringValue, StringValueMut, SCHEMA, index 6, bytes 24;
+        StringValue, StringValueMut, StringValueMsg, SCHEMA, index 6, bytes 24;
         value: 1;
     }
 
@@ -275,6 +329,15 @@ mod generated {
         }
     }
 
+    impl StringValueMsg {
+        /// `string value = 1`
+        pub fn set_value(&mut self, value: impl AsRef<str>) -> StringValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.UInt32Value`
     #[repr(C)]
     pub struct UInt32Value {
@@ -284,7 +347,7 @@ mod generated {
     }
 
     rt::message! {
-        UInt32Value, UInt32ValueMut, SCHEMA, index 7, bytes 16;
+        UInt32Value, UInt32ValueMut, UInt32ValueMsg, SCHEMA, index 7, bytes 16;
         value: 1;
     }
 
@@ -312,6 +375,15 @@ mod generated {
         }
     }
 
+    impl UInt32ValueMsg {
+        /// `uint32 value = 1`
+        pub fn set_value(&mut self, value: u32) -> UInt32ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
+        }
+    }
+
     /// `message google.protobuf.UInt64Value`
     #[repr(C)]
     pub struct UInt64Value {
@@ -320,7 +392,7 @@ mod generated {
     }
 
     rt::message! {
-        UInt64Value, UInt64ValueMut, SCHEMA, index 8, bytes 16;
+        UInt64Value, UInt64ValueMut, UInt64ValueMsg, SCHEMA, index 8, bytes 16;
         value: 1;
     }
 
@@ -345,6 +417,15 @@ mod generated {
             let (message, _) = self.0.parts();
             message.value = value;
             self
+        }
+    }
+
+    impl UInt64ValueMsg {
+        /// `uint64 value = 1`
+        pub fn set_value(&mut self, value: u64) -> UInt64ValueMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_value(value);
+            edit
         }
     }
 }

@@ -32,7 +32,7 @@ mod generated {
     }
 
     rt::message! {
-        Feature, FeatureMut, SCHEMA, index 0, bytes 32;
+        Feature, FeatureMut, FeatureMsg, SCHEMA, index 0, bytes 32;
         name: 1, location: 2;
     }
 
@@ -90,6 +90,35 @@ mod generated {
         }
     }
 
+    impl FeatureMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> FeatureMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `Point location = 2`: copied whole.
+        pub fn set_location(&mut self, value: &Point) -> FeatureMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_location(value);
+            edit
+        }
+
+        /// `Point location = 2`: made if it is absent.
+        pub fn location_mut(&mut self) -> PointMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.location.edit(arena).into()
+        }
+
+        /// Makes `Point location = 2` absent.
+        pub fn clear_location(&mut self) -> FeatureMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_location();
+            edit
+        }
+    }
+
     /// In units of 1e-7 degrees.
     #[repr(C)]
     pub struct Point {
@@ -99,7 +128,7 @@ mod generated {
     }
 
     rt::message! {
-        Point, PointMut, SCHEMA, index 1, bytes 16;
+        Point, PointMut, PointMsg, SCHEMA, index 1, bytes 16;
         latitude: 1, longitude: 2;
     }
 
@@ -139,6 +168,22 @@ mod generated {
         }
     }
 
+    impl PointMsg {
+        /// `int32 latitude = 1`
+        pub fn set_latitude(&mut self, value: i32) -> PointMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_latitude(value);
+            edit
+        }
+
+        /// `int32 longitude = 2`
+        pub fn set_longitude(&mut self, value: i32) -> PointMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_longitude(value);
+            edit
+        }
+    }
+
     /// `message routeguide.Rectangle`
     #[repr(C)]
     pub struct Rectangle {
@@ -148,7 +193,7 @@ mod generated {
     }
 
     rt::message! {
-        Rectangle, RectangleMut, SCHEMA, index 2, bytes 24;
+        Rectangle, RectangleMut, RectangleMsg, SCHEMA, index 2, bytes 24;
         lo: 1, hi: 2;
     }
 
@@ -224,6 +269,48 @@ mod generated {
         }
     }
 
+    impl RectangleMsg {
+        /// `Point lo = 1`: copied whole.
+        pub fn set_lo(&mut self, value: &Point) -> RectangleMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_lo(value);
+            edit
+        }
+
+        /// `Point lo = 1`: made if it is absent.
+        pub fn lo_mut(&mut self) -> PointMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.lo.edit(arena).into()
+        }
+
+        /// Makes `Point lo = 1` absent.
+        pub fn clear_lo(&mut self) -> RectangleMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_lo();
+            edit
+        }
+
+        /// `Point hi = 2`: copied whole.
+        pub fn set_hi(&mut self, value: &Point) -> RectangleMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_hi(value);
+            edit
+        }
+
+        /// `Point hi = 2`: made if it is absent.
+        pub fn hi_mut(&mut self) -> PointMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.hi.edit(arena).into()
+        }
+
+        /// Makes `Point hi = 2` absent.
+        pub fn clear_hi(&mut self) -> RectangleMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_hi();
+            edit
+        }
+    }
+
     /// `message routeguide.RouteNote`
     #[repr(C)]
     pub struct RouteNote {
@@ -233,7 +320,7 @@ mod generated {
     }
 
     rt::message! {
-        RouteNote, RouteNoteMut, SCHEMA, index 3, bytes 32;
+        RouteNote, RouteNoteMut, RouteNoteMsg, SCHEMA, index 3, bytes 32;
         location: 1, message: 2;
     }
 
@@ -291,6 +378,35 @@ mod generated {
         }
     }
 
+    impl RouteNoteMsg {
+        /// `Point location = 1`: copied whole.
+        pub fn set_location(&mut self, value: &Point) -> RouteNoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_location(value);
+            edit
+        }
+
+        /// `Point location = 1`: made if it is absent.
+        pub fn location_mut(&mut self) -> PointMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.location.edit(arena).into()
+        }
+
+        /// Makes `Point location = 1` absent.
+        pub fn clear_location(&mut self) -> RouteNoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_location();
+            edit
+        }
+
+        /// `string message = 2`
+        pub fn set_message(&mut self, value: impl AsRef<str>) -> RouteNoteMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_message(value);
+            edit
+        }
+    }
+
     /// `message routeguide.RouteSummary`
     #[repr(C)]
     pub struct RouteSummary {
@@ -300,7 +416,7 @@ mod generated {
     }
 
     rt::message! {
-        RouteSummary, RouteSummaryMut, SCHEMA, index 4, bytes 16;
+        RouteSummary, RouteSummaryMut, RouteSummaryMsg, SCHEMA, index 4, bytes 16;
         point_count: 1, feature_count: 2;
     }
 
@@ -337,6 +453,22 @@ mod generated {
             let (message, _) = self.0.parts();
             message.feature_count = value;
             self
+        }
+    }
+
+    impl RouteSummaryMsg {
+        /// `int32 point_count = 1`
+        pub fn set_point_count(&mut self, value: i32) -> RouteSummaryMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_point_count(value);
+            edit
+        }
+
+        /// `int32 feature_count = 2`
+        pub fn set_feature_count(&mut self, value: i32) -> RouteSummaryMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_feature_count(value);
+            edit
         }
     }
 

@@ -31,7 +31,7 @@ mod generated {
     }
 
     rt::message! {
-        Chunk, ChunkMut, SCHEMA, index 0, bytes 48;
+        Chunk, ChunkMut, ChunkMsg, SCHEMA, index 0, bytes 48;
         text: 2, bytes: 3, number: 1;
     }
 
@@ -83,6 +83,29 @@ mod generated {
         }
     }
 
+    impl ChunkMsg {
+        /// `uint32 number = 1`
+        pub fn set_number(&mut self, value: u32) -> ChunkMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_number(value);
+            edit
+        }
+
+        /// `string text = 2`
+        pub fn set_text(&mut self, value: impl AsRef<str>) -> ChunkMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_text(value);
+            edit
+        }
+
+        /// `bytes bytes = 3`: long ones with an owner are not copied.
+        pub fn set_bytes<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> ChunkMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
+        }
+    }
+
     /// `message flow.Plan`
     #[repr(C)]
     pub struct Plan {
@@ -93,7 +116,7 @@ mod generated {
     }
 
     rt::message! {
-        Plan, PlanMut, SCHEMA, index 1, bytes 32;
+        Plan, PlanMut, PlanMsg, SCHEMA, index 1, bytes 32;
         how: 1, chunks: 2, bytes: 3;
     }
 
@@ -145,6 +168,29 @@ mod generated {
         }
     }
 
+    impl PlanMsg {
+        /// `string how = 1`
+        pub fn set_how(&mut self, value: impl AsRef<str>) -> PlanMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_how(value);
+            edit
+        }
+
+        /// `uint32 chunks = 2`
+        pub fn set_chunks(&mut self, value: u32) -> PlanMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_chunks(value);
+            edit
+        }
+
+        /// `uint32 bytes = 3`
+        pub fn set_bytes(&mut self, value: u32) -> PlanMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
+        }
+    }
+
     /// `message flow.Sum`
     #[repr(C)]
     pub struct Sum {
@@ -155,7 +201,7 @@ mod generated {
     }
 
     rt::message! {
-        Sum, SumMut, SCHEMA, index 2, bytes 24;
+        Sum, SumMut, SumMsg, SCHEMA, index 2, bytes 24;
         bytes: 2, chunks: 1;
     }
 
@@ -192,6 +238,22 @@ mod generated {
             let (message, _) = self.0.parts();
             message.bytes = value;
             self
+        }
+    }
+
+    impl SumMsg {
+        /// `uint32 chunks = 1`
+        pub fn set_chunks(&mut self, value: u32) -> SumMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_chunks(value);
+            edit
+        }
+
+        /// `uint64 bytes = 2`
+        pub fn set_bytes(&mut self, value: u64) -> SumMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
         }
     }
 

@@ -26,7 +26,7 @@ mod generated {
     }
 
     rt::message! {
-        Blob, BlobMut, SCHEMA, index 0, bytes 24;
+        Blob, BlobMut, BlobMsg, SCHEMA, index 0, bytes 24;
         bytes: 1;
     }
 
@@ -54,6 +54,15 @@ mod generated {
         }
     }
 
+    impl BlobMsg {
+        /// `bytes bytes = 1`: long ones with an owner are not copied.
+        pub fn set_bytes<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> BlobMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
+        }
+    }
+
     /// `message hello.Greeting`
     #[repr(C)]
     pub struct Greeting {
@@ -62,7 +71,7 @@ mod generated {
     }
 
     rt::message! {
-        Greeting, GreetingMut, SCHEMA, index 1, bytes 24;
+        Greeting, GreetingMut, GreetingMsg, SCHEMA, index 1, bytes 24;
         text: 1;
     }
 
@@ -90,6 +99,15 @@ mod generated {
         }
     }
 
+    impl GreetingMsg {
+        /// `string text = 1`
+        pub fn set_text(&mut self, value: impl AsRef<str>) -> GreetingMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_text(value);
+            edit
+        }
+    }
+
     /// `message hello.Name`
     #[repr(C)]
     pub struct Name {
@@ -98,7 +116,7 @@ mod generated {
     }
 
     rt::message! {
-        Name, NameMut, SCHEMA, index 2, bytes 24;
+        Name, NameMut, NameMsg, SCHEMA, index 2, bytes 24;
         name: 1;
     }
 
@@ -123,6 +141,15 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.name.set(arena, value.as_ref());
             self
+        }
+    }
+
+    impl NameMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> NameMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
         }
     }
 

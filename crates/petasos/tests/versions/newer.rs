@@ -27,7 +27,7 @@ mod generated {
     }
 
     rt::message! {
-        Blob, BlobMut, SCHEMA, index 0, bytes 24;
+        Blob, BlobMut, BlobMsg, SCHEMA, index 0, bytes 24;
         bytes: 1;
     }
 
@@ -55,6 +55,15 @@ mod generated {
         }
     }
 
+    impl BlobMsg {
+        /// `bytes bytes = 1`: long ones with an owner are not copied.
+        pub fn set_bytes<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> BlobMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
+        }
+    }
+
     /// `message hello.Greeting`
     #[repr(C)]
     pub struct Greeting {
@@ -65,7 +74,7 @@ mod generated {
     }
 
     rt::message! {
-        Greeting, GreetingMut, SCHEMA, index 1, bytes 32;
+        Greeting, GreetingMut, GreetingMsg, SCHEMA, index 1, bytes 32;
         text: 1, words: 2;
     }
 
@@ -105,6 +114,22 @@ mod generated {
         }
     }
 
+    impl GreetingMsg {
+        /// `string text = 1`
+        pub fn set_text(&mut self, value: impl AsRef<str>) -> GreetingMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_text(value);
+            edit
+        }
+
+        /// `uint32 words = 2`
+        pub fn set_words(&mut self, value: u32) -> GreetingMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_words(value);
+            edit
+        }
+    }
+
     /// `message hello.Name`
     #[repr(C)]
     pub struct Name {
@@ -114,7 +139,7 @@ mod generated {
     }
 
     rt::message! {
-        Name, NameMut, SCHEMA, index 2, bytes 40;
+        Name, NameMut, NameMsg, SCHEMA, index 2, bytes 40;
         name: 1, title: 2;
     }
 
@@ -151,6 +176,22 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.title.set(arena, value.as_ref());
             self
+        }
+    }
+
+    impl NameMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> NameMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string title = 2`
+        pub fn set_title(&mut self, value: impl AsRef<str>) -> NameMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_title(value);
+            edit
         }
     }
 

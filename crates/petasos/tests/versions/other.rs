@@ -25,7 +25,7 @@ mod generated {
     }
 
     rt::message! {
-        Greeting, GreetingMut, SCHEMA, index 0, bytes 24;
+        Greeting, GreetingMut, GreetingMsg, SCHEMA, index 0, bytes 24;
         text: 1;
     }
 
@@ -53,6 +53,15 @@ mod generated {
         }
     }
 
+    impl GreetingMsg {
+        /// `string text = 1`
+        pub fn set_text(&mut self, value: impl AsRef<str>) -> GreetingMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_text(value);
+            edit
+        }
+    }
+
     /// `message hello.Name`
     #[repr(C)]
     pub struct Name {
@@ -62,7 +71,7 @@ mod generated {
     }
 
     rt::message! {
-        Name, NameMut, SCHEMA, index 1, bytes 16;
+        Name, NameMut, NameMsg, SCHEMA, index 1, bytes 16;
         name: 1;
     }
 
@@ -87,6 +96,15 @@ mod generated {
             let (message, _) = self.0.parts();
             message.name = value;
             self
+        }
+    }
+
+    impl NameMsg {
+        /// `uint32 name = 1`
+        pub fn set_name(&mut self, value: u32) -> NameMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
         }
     }
 

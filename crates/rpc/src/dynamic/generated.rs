@@ -19,7 +19,7 @@ mod generated {
     }
 
     rt::message! {
-        Payload, PayloadMut, SCHEMA, index 0, bytes 8;
+        Payload, PayloadMut, PayloadMsg, SCHEMA, index 0, bytes 8;
     }
 
     impl Payload {

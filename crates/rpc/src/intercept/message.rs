@@ -17,7 +17,7 @@ trait Erased: Any {
 
 impl<T: Message> Erased for Msg<T> {
     fn reflect(&self) -> Reflect<'_> {
-        Reflect::of(&**self)
+        Reflect::of(self.as_ref())
     }
 
     fn append_protobuf(&self, out: &mut Vec<u8>) -> bool {
@@ -34,7 +34,7 @@ impl<'a> AnyMessage<'a> {
     /// The message, if it is of this type.
     pub fn downcast<T: Message>(self) -> Option<&'a T> {
         let message: &dyn Any = self.0;
-        message.downcast_ref::<Msg<T>>().map(|message| &**message)
+        message.downcast_ref::<Msg<T>>().map(AsRef::as_ref)
     }
 
     /// The message, field by field.

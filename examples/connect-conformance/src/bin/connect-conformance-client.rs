@@ -212,7 +212,7 @@ impl Call<'_> {
     /// The next response; false if there is none.
     async fn receive<P: Typed>(&mut self, from: &mut Streaming<P>) -> Result<bool, Status> {
         let Some(response) = from.message().await? else { return Ok(false) };
-        self.keep(&*response)?;
+        self.keep(&**response)?;
         let received = self.result.payloads.len();
         match self.timing() {
             Some(CancelTiming::AfterNumResponses(count)) if received == count as usize => {

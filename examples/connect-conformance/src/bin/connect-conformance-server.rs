@@ -75,7 +75,7 @@ impl ConformanceService for Conformance {
         let mut call = Call::new("ClientStreamRequest", requests.metadata(), requests.timeout());
         let mut definition = None;
         while let Some(request) = requests.message().await? {
-            let bytes = bytes(&*request)?;
+            let bytes = bytes(&**request)?;
             if call.info.requests.is_empty() {
                 definition = decode::<UnaryRequest>(&bytes)?.response_definition;
             }
@@ -106,7 +106,7 @@ impl ConformanceService for Conformance {
         let mut call = Call::new("BidiStreamRequest", requests.metadata(), requests.timeout());
         let mut first: Option<BidiStreamRequest> = None;
         while let Some(request) = requests.message().await? {
-            let bytes = bytes(&*request)?;
+            let bytes = bytes(&**request)?;
             if first.is_none() {
                 let request: BidiStreamRequest = decode(&bytes)?;
                 if let Some(definition) = &request.response_definition {

@@ -34,7 +34,7 @@ pub(super) async fn server_compressed_unary(target: &Target) -> Outcome<()> {
     let client = target.client().await?;
     for compressed in [true, false] {
         let mut request = large();
-        request.edit().response_compressed_mut().set_value(compressed);
+        request.response_compressed_mut().set_value(compressed);
         let response = client.unary_call(request).await.map_err(text)?;
         equal((response.was_compressed(), compressed), (compressed, compressed))?;
         equal(response.payload().map(|payload| payload.body().len()), Some(RESPONSE_BYTES))?;
@@ -93,20 +93,20 @@ async fn run_server_compressed_streaming(target: &Target, wanted: &[(usize, bool
 
 fn large() -> Msg<SimpleRequest> {
     let mut request = SimpleRequest::new();
-    request.edit().set_response_size(RESPONSE_BYTES as i32);
-    request.edit().set_payload(&payload(REQUEST_BYTES));
+    request.set_response_size(RESPONSE_BYTES as i32);
+    request.set_payload(&payload(REQUEST_BYTES));
     request
 }
 
 fn expecting(compressed: bool) -> Msg<SimpleRequest> {
     let mut request = large();
-    request.edit().expect_compressed_mut().set_value(compressed);
+    request.expect_compressed_mut().set_value(compressed);
     request
 }
 
 fn input(bytes: usize, expected: bool) -> Msg<StreamingInputCallRequest> {
     let mut request = StreamingInputCallRequest::new();
-    request.edit().expect_compressed_mut().set_value(expected);
-    request.edit().set_payload(&payload(bytes));
+    request.expect_compressed_mut().set_value(expected);
+    request.set_payload(&payload(bytes));
     request
 }

@@ -22,7 +22,7 @@ const OUT_OF_BAND: [Wanted; 2] = [(0.8210, 0.5847, None, 0.30499), (0.29309, 0.2
 
 pub(super) async fn orca_per_rpc(target: &Target) -> Outcome<()> {
     let mut request = SimpleRequest::new();
-    request.edit().set_orca_per_query_report(&wanted(PER_CALL));
+    request.set_orca_per_query_report(&wanted(PER_CALL));
     let response = target.client().await?.unary_call(request).await.map_err(text)?;
     let bytes = response.trailers().get_bin(LOAD_REPORT).ok_or("there is no load report")?;
     let limits = DecodeLimits::for_input(bytes.len());
@@ -35,15 +35,15 @@ pub(super) async fn orca_per_rpc(target: &Target) -> Outcome<()> {
 pub(super) async fn orca_oob(target: &Target) -> Outcome<()> {
     let channel = target.connect().await?;
     let mut asked = OrcaLoadReportRequest::new();
-    asked.edit().report_interval_mut().set_seconds(1);
+    asked.report_interval_mut().set_seconds(1);
     let reports = OpenRcaServiceClient::new(channel).stream_core_metrics(asked);
     let mut reports = reports.await.map_err(text)?;
     let (mut requests, mut responses) =
         target.client().await?.full_duplex_call().await.map_err(text)?;
     for values in OUT_OF_BAND {
         let mut request = StreamingOutputCallRequest::new();
-        request.edit().set_orca_oob_report(&wanted(values));
-        request.edit().response_parameters_mut().add().set_size(1);
+        request.set_orca_oob_report(&wanted(values));
+        request.response_parameters_mut().add().set_size(1);
         requests.send(request).await.map_err(text)?;
         let response = responses.message().await.map_err(text)?;
         equal(response.is_some(), true)?;

@@ -14,16 +14,16 @@ const RESPONSE_BYTES: i32 = 314_159;
 pub(super) async fn custom_metadata(target: &Target) -> Outcome<()> {
     let client = target.client().await?;
     let mut request = SimpleRequest::new();
-    request.edit().set_response_size(RESPONSE_BYTES);
-    request.edit().set_payload(&payload(REQUEST_BYTES));
+    request.set_response_size(RESPONSE_BYTES);
+    request.set_payload(&payload(REQUEST_BYTES));
     let response = client.unary_call(with_echo(Request::new(request))).await.map_err(text)?;
     check_echo(response.metadata(), Some(response.trailers()))?;
 
     let opening = client.full_duplex_call().with_all_metadata(echoed());
     let (mut requests, mut responses) = opening.await.map_err(text)?;
     let mut request = StreamingOutputCallRequest::new();
-    request.edit().response_parameters_mut().add().set_size(RESPONSE_BYTES);
-    request.edit().set_payload(&payload(REQUEST_BYTES));
+    request.response_parameters_mut().add().set_size(RESPONSE_BYTES);
+    request.set_payload(&payload(REQUEST_BYTES));
     requests.send(request).await.map_err(text)?;
     requests.close();
     while responses.message().await.map_err(text)?.is_some() {}
@@ -38,7 +38,7 @@ pub(super) async fn status_code_and_message(target: &Target) -> Outcome<()> {
 
     let (mut requests, mut responses) = client.full_duplex_call().await.map_err(text)?;
     let mut request = StreamingOutputCallRequest::new();
-    request.edit().response_status_mut().set_code(2).set_message(MESSAGE);
+    request.response_status_mut().set_code(2).set_message(MESSAGE);
     requests.send(request).await.map_err(text)?;
     requests.close();
     let status = failed(responses.message().await, Code::Unknown)?;
@@ -65,6 +65,6 @@ pub(super) async fn unimplemented_service(target: &Target) -> Outcome<()> {
 
 fn asking_for(message: &str) -> Msg<SimpleRequest> {
     let mut request = SimpleRequest::new();
-    request.edit().response_status_mut().set_code(2).set_message(message);
+    request.response_status_mut().set_code(2).set_message(message);
     request
 }

@@ -25,7 +25,7 @@ pub(super) async fn client_streaming(target: &Target) -> Outcome<()> {
 pub(super) async fn server_streaming(target: &Target) -> Outcome<()> {
     let mut request = StreamingOutputCallRequest::new();
     for bytes in RESPONSES {
-        request.edit().response_parameters_mut().add().set_size(bytes as i32);
+        request.response_parameters_mut().add().set_size(bytes as i32);
     }
     let client = target.client().await?;
     let mut responses = client.streaming_output_call(request).await.map_err(text)?;
@@ -101,7 +101,7 @@ async fn expect_end(responses: &mut Streaming<StreamingOutputCallResponse>) -> O
 
 fn input(bytes: usize) -> Msg<StreamingInputCallRequest> {
     let mut request = StreamingInputCallRequest::new();
-    request.edit().set_payload(&payload(bytes));
+    request.set_payload(&payload(bytes));
     request
 }
 
@@ -109,8 +109,8 @@ fn input(bytes: usize) -> Msg<StreamingInputCallRequest> {
 fn output(bytes: usize, response: usize) -> Msg<StreamingOutputCallRequest> {
     let mut request = StreamingOutputCallRequest::new();
     if response > 0 {
-        request.edit().response_parameters_mut().add().set_size(response as i32);
+        request.response_parameters_mut().add().set_size(response as i32);
     }
-    request.edit().set_payload(&payload(bytes));
+    request.set_payload(&payload(bytes));
     request
 }

@@ -54,7 +54,7 @@ async fn call_large(client: &TestServiceClient) -> Outcome<()> {
 
 fn large() -> Msg<SimpleRequest> {
     let mut request = SimpleRequest::new();
-    request.edit().set_response_size(RESPONSE_BYTES as i32);
-    request.edit().set_payload(&payload(REQUEST_BYTES));
+    request.set_response_size(RESPONSE_BYTES as i32);
+    request.set_payload(&payload(REQUEST_BYTES));
     request
 }
