@@ -41,7 +41,7 @@ fn judge<T: Message>(text: &str, options: u8) {
     let Ok(ours) = Msg::to_json(&message, &to) else { return };
     let wide = DecodeLimits::for_input(1 << 20);
     let again = Msg::<T>::from_json(&ours, &from, &wide).expect("ours is read");
-    assert_eq!(format!("{:?}", *again), format!("{:?}", *message), "{ours}");
+    assert_eq!(format!("{:?}", **again), format!("{:?}", **message), "{ours}");
 }
 
 /// A text of each type.

@@ -45,18 +45,18 @@ fn judge<T: Message>(image: &[u8], shift: usize) {
 
 /// Reads all of a message, and sends it on in each form.
 fn use_up<T: Message>(message: Msg<T>, viewed: Option<String>) {
-    let text = format!("{:?}", *message);
+    let text = format!("{:?}", **message);
     assert!(viewed.is_none_or(|viewed| viewed == text));
     let copy = message.clone();
     let _ = copy == message;
     let _ = Msg::to_json(&message, &ToJson::default());
-    if let Ok(encoded) = to_protobuf(&*message, 0) {
+    if let Ok(encoded) = to_protobuf(&**message, 0) {
         drop(encoded.into_buf());
     }
     let image = Msg::into_native(copy).expect("what was accepted is within the limits");
     let buf = image.into_buf();
     let again = Msg::<T>::from_native(buf.clone_bytes(), ROOM_BYTES..buf.len());
-    assert_eq!(format!("{:?}", *again.expect("an image of ours")), text);
+    assert_eq!(format!("{:?}", **again.expect("an image of ours")), text);
 }
 
 /// A copy of a buffer in one piece.

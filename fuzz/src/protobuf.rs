@@ -32,15 +32,15 @@ fn judge<T: Message>(encoded: &[u8], limits: &DecodeLimits) {
     let kept = Bytes::copy_from_slice(encoded);
     let owned = Msg::<T>::from_protobuf(Encoded::Owned(kept), &DecodeLimits::for_input(1 << 20));
     let Ok(message) = borrowed else { return };
-    let text = format!("{:?}", *message);
+    let text = format!("{:?}", **message);
     let owned = owned.expect("wider limits take what narrow ones take");
-    assert_eq!(format!("{:?}", *owned), text);
+    assert_eq!(format!("{:?}", **owned), text);
     let _ = Msg::to_json(&message, &ToJson::default());
     let mut ours = Vec::new();
     Msg::append_protobuf(&message, &mut ours).expect("what was decoded is within the limits");
     let wide = DecodeLimits::for_input(1 << 20);
     let again = Msg::<T>::from_protobuf(Encoded::Borrowed(&ours), &wide).expect("ours");
-    assert_eq!(format!("{:?}", *again), text);
+    assert_eq!(format!("{:?}", **again), text);
     let mut twice = Vec::new();
     Msg::append_protobuf(&again, &mut twice).expect("likewise");
     assert_eq!(twice, ours, "encoding is stable");
