@@ -28,7 +28,7 @@ impl BackendFactory for Loopback {
         SocketAddr::new(other, 9)
     }
 
-    /// libfabric's messages do not carry a source that the sender cannot choose.
+    /// The backend does not ask libfabric for sources (`FI_SOURCE`).
     fn tells_origins(&self) -> bool {
         false
     }
