@@ -2,45 +2,33 @@
 //!
 //! The first packet of a request tells its length, and that much memory is taken at once: messages
 //! lie in one piece. So an announcement costs a peer one packet and this endpoint megabytes. A
-//! peer's announcements may take as much of the pool as they leave free, so that with *n* greedy
-//! peers a part in *n* + 1 is left for others (dynamic thresholds: Choudhury and Hahne, 1998). If
-//! that is not enough for a request, sessions that have been silent in the middle of requests are
-//! made to give up theirs: rejected as overloaded, they have not run, and may be sent again (W22).
+//! peer's announcements ([`crate::source::Holder`]) may take as much of the pool as they leave
+//! free, so that with *n* greedy peers a part in *n* + 1 is left for others (dynamic thresholds:
+//! Choudhury and Hahne, 1998). If that is not enough for a request, sessions that have been silent
+//! in the middle of requests are made to give up theirs: rejected as overloaded, they have not run,
+//! and may be sent again (W22).
 //!
-//! Invariant: `by_source` has, for each source, the sum of its sessions' `assembling`.
+//! Invariant: what is announced for a holder is the sum of its sessions' `assembling`.
 
 use core::time::Duration;
-use std::collections::HashMap;
-use std::net::IpAddr;
 
 use petasos_base::Time;
 use petasos_proto::RequestAction;
 use petasos_wire::RejectCode;
 
 use crate::core::Core;
+use crate::quota::HolderId;
 use crate::receive::reject;
-use crate::source::source;
 
 /// A session from which nothing new has come for so long has stalled.
 const STALLED: Duration = Duration::from_secs(1);
 /// All sessions are looked through no more often than this.
 const SWEEP_GAP: Duration = Duration::from_millis(100);
 
-/// What is announced and not whole, by who announced it.
+/// When stalled sessions are looked for.
 #[derive(Default)]
 pub(crate) struct Assemblies {
-    by_source: HashMap<IpAddr, u64>,
     sweep_at: Time,
-}
-
-impl Assemblies {
-    fn change(&mut self, of: IpAddr, before: u64, now: u64) {
-        let bytes = self.by_source.entry(of).or_default();
-        *bytes = *bytes - before + now;
-        if *bytes == 0 {
-            self.by_source.remove(&of);
-        }
-    }
 }
 
 impl<S> Core<S> {
@@ -76,14 +64,12 @@ impl<S> Core<S> {
         let Some(entry) = self.servers.get_mut(index) else { return };
         let bytes = entry.session.receiving_bytes();
         let before = core::mem::replace(&mut entry.assembling, bytes);
-        self.assemblies.change(source(entry.from.address.ip()), before, bytes);
+        self.holders.announce(entry.from.holder, before, bytes);
     }
 
     /// A session is gone, with its assemblies.
-    pub(crate) fn forget_assemblies(&mut self, client: IpAddr, bytes: u64) {
-        if bytes > 0 {
-            self.assemblies.change(source(client), bytes, 0);
-        }
+    pub(crate) fn forget_assemblies(&mut self, of: HolderId, bytes: u64) {
+        self.holders.announce(of, bytes, 0);
     }
 
     /// Whether the request whose announcement was just counted may have its memory.
@@ -97,8 +83,7 @@ impl<S> Core<S> {
 
     fn fits_share(&self, index: u32) -> bool {
         let Some(entry) = self.servers.get(index) else { return false };
-        let of_source = self.assemblies.by_source.get(&source(entry.from.address.ip()));
-        of_source.is_none_or(|bytes| *bytes <= self.pool.lendable_bytes() as u64)
+        self.holders.announced(entry.from.holder) <= self.pool.lendable_bytes() as u64
     }
 
     /// Ends the assemblies of stalled sessions, but not of `spared`, from which something has just

@@ -25,7 +25,7 @@ pub struct EndpointConfig {
     pub session: SessionConfig,
     /// Client and server sessions each; more are refused.
     pub sessions_max: u32,
-    /// Server sessions of one peer: of one address (for IPv6, one /64) and, over TLS, of one name.
+    /// Server sessions of one peer: over TLS of one name, else of one address (for IPv6, one /64).
     /// More are refused, so that others find room.
     pub sessions_per_peer_max: u32,
     /// Requests of one peer whose handlers have not answered yet: the slots of all its sessions

@@ -20,8 +20,7 @@ use crate::handler::{Handler, RequestKey};
 use crate::hooks::Hooks;
 use crate::node::Outside;
 use crate::prefetch::{Hints, TIMERS_AHEAD};
-use crate::quota::SessionQuota;
-use crate::secure::identity;
+use crate::quota::Holders;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::share::Half;
 use crate::stats::LoopStats;
@@ -76,7 +75,7 @@ pub(crate) struct Core<S> {
     /// Which sessions share the room of the receive queue.
     pub(crate) share: CreditShare<Half>,
     pub(crate) assemblies: Assemblies,
-    pub(crate) session_quota: SessionQuota,
+    pub(crate) holders: Holders,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) chores: Vec<Chore>,
@@ -118,7 +117,7 @@ impl<S> Core<S> {
             due: Vec::with_capacity(LISTED_SESSIONS),
             share: CreditShare::default(),
             assemblies: Assemblies::default(),
-            session_quota: SessionQuota::default(),
+            holders: Holders::default(),
             request_bytes: 0,
             generation: 0,
             chores: Vec::new(),
@@ -214,9 +213,9 @@ impl<S> Core<S> {
     /// Forgets a server session. Handlers that have not answered will find their handle void.
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
-        self.forget_assemblies(entry.from.address.ip(), entry.assembling);
+        self.forget_assemblies(entry.from.holder, entry.assembling);
         let slots = entry.session.params().slots;
-        self.session_quota.give(entry.from.control_ip, identity(entry.secure.as_deref()), slots);
+        self.holders.give(entry.from.holder, slots);
         self.tx.forget_session(index, true);
         if self.hooks.on_abandoned.is_some() {
             let (session, generation) = (index, entry.generation);

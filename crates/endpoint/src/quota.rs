@@ -1,26 +1,19 @@
-//! How many of an endpoint's server sessions one peer holds, and how many slots in them: each slot
-//! can have a request whose handler has not answered yet.
+//! What each peer holds of an endpoint: server sessions, slots in them, and memory for what it has
+//! announced. Each slot can have a request whose handler has not answered yet.
 //!
-//! A peer is counted by the address of its control connection (for IPv6, its /64) and, over TLS, by
-//! its name as well: whichever is fuller decides. So neither many addresses with one certificate
-//! nor many certificates at one address take the sessions of all.
+//! Who counts as one peer, [`Holder`] tells. A session knows its holder by number, so that nothing
+//! is hashed when messages come.
 //!
-//! Invariant: what a session was counted for is given back exactly once, when it is dropped.
+//! Invariant: what a session was counted for is given back exactly once, when it is dropped. A
+//! holder has a number for as long as it has sessions.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
-use petasos_tls::Identity;
+use crate::source::Holder;
 
-use crate::source::source;
-
-/// For whom a session counts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Holder {
-    Address(IpAddr),
-    /// The first name of a certificate, or all of one without names.
-    Name(Vec<u8>),
-}
+/// Names a holder that has sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HolderId(u32);
 
 /// What one peer may hold.
 #[derive(Clone, Copy, Debug)]
@@ -30,117 +23,146 @@ pub(crate) struct PeerLimits {
     pub(crate) slots_max: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 struct Held {
+    holder: Holder,
     sessions: u32,
     slots: u32,
+    /// Bytes of messages that are announced and not whole.
+    announced: u64,
 }
 
-/// Server sessions and their slots, by their holders.
+/// Sessions, their slots and memory, by their holders.
 #[derive(Debug, Default)]
-pub(crate) struct SessionQuota {
-    held: HashMap<Holder, Held>,
+pub(crate) struct Holders {
+    ids: HashMap<Holder, HolderId>,
+    held: Vec<Option<Held>>,
+    free: Vec<HolderId>,
 }
 
-impl SessionQuota {
-    /// Counts a session with `slots` for the peer at `address`, unless it would hold more than
-    /// `limits`. Returns whether it was counted.
+impl Holders {
+    /// Counts a session with `slots` for `holder`, unless it would hold more than `limits`.
     pub(crate) fn take(
         &mut self,
-        address: IpAddr,
-        identity: Option<&Identity>,
+        holder: Holder,
         slots: u32,
         limits: PeerLimits,
-    ) -> bool {
-        let full = |holder| {
-            let held = self.held.get(&holder).copied().unwrap_or_default();
-            held.sessions >= limits.sessions_max || held.slots + slots > limits.slots_max
-        };
-        if holders(address, identity).any(full) {
-            return false;
+    ) -> Option<HolderId> {
+        let known = self.ids.get(&holder).copied();
+        let (sessions, slots_held) = known.map_or((0, 0), |id| {
+            let held = self.held_mut(id);
+            (held.sessions, held.slots)
+        });
+        if sessions >= limits.sessions_max || slots_held + slots > limits.slots_max {
+            return None;
         }
-        for holder in holders(address, identity) {
-            let held = self.held.entry(holder).or_default();
-            held.sessions += 1;
-            held.slots += slots;
-        }
-        true
+        let id = known.unwrap_or_else(|| self.add(holder));
+        let held = self.held_mut(id);
+        held.sessions += 1;
+        held.slots += slots;
+        Some(id)
     }
 
-    /// Gives back what [`SessionQuota::take`] counted.
-    pub(crate) fn give(&mut self, address: IpAddr, identity: Option<&Identity>, slots: u32) {
-        for holder in holders(address, identity) {
-            let held = self.held.get_mut(&holder).expect("a session is counted while it lives");
-            held.sessions -= 1;
-            held.slots -= slots;
-            if held.sessions == 0 {
-                self.held.remove(&holder);
-            }
+    /// Gives back what [`Holders::take`] counted.
+    pub(crate) fn give(&mut self, id: HolderId, slots: u32) {
+        let held = self.held_mut(id);
+        held.sessions -= 1;
+        held.slots -= slots;
+        if held.sessions == 0 {
+            debug_assert_eq!(held.announced, 0, "sessions give up their messages first");
+            let held = self.held[id.0 as usize].take().expect("it was just found");
+            self.ids.remove(&held.holder);
+            self.free.push(id);
         }
     }
-}
 
-fn holders(address: IpAddr, identity: Option<&Identity>) -> impl Iterator<Item = Holder> {
-    let name = identity.map(|identity| match identity.names.first() {
-        Some(name) => name.clone().into_bytes(),
-        None => identity.certificate.clone(),
-    });
-    [Some(Holder::Address(source(address))), name.map(Holder::Name)].into_iter().flatten()
+    /// One of the holder's sessions had announced `before`, and has `now`.
+    pub(crate) fn announce(&mut self, id: HolderId, before: u64, now: u64) {
+        let held = self.held_mut(id);
+        held.announced = held.announced - before + now;
+    }
+
+    /// What all of the holder's sessions have announced.
+    pub(crate) fn announced(&self, id: HolderId) -> u64 {
+        let held = self.held[id.0 as usize].as_ref();
+        held.expect("a session is counted while it lives").announced
+    }
+
+    fn add(&mut self, holder: Holder) -> HolderId {
+        let held = Held { holder: holder.clone(), sessions: 0, slots: 0, announced: 0 };
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            HolderId(self.held.len() as u32 - 1)
+        });
+        self.held[id.0 as usize] = Some(held);
+        self.ids.insert(holder, id);
+        id
+    }
+
+    fn held_mut(&mut self, id: HolderId) -> &mut Held {
+        let held = self.held[id.0 as usize].as_mut();
+        held.expect("a session is counted while it lives")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn named(name: &str) -> Identity {
-        Identity { names: vec![name.to_owned()], certificate: Vec::new() }
+    fn named(name: &str) -> Holder {
+        Holder::Name(name.as_bytes().to_vec())
     }
 
-    fn ip(text: &str) -> IpAddr {
-        text.parse().expect("it is an address")
+    fn at(host: u8) -> Holder {
+        Holder::Address([10, 0, 0, host].into())
     }
 
     const LIMITS: PeerLimits = PeerLimits { sessions_max: 3, slots_max: 20 };
 
     #[test]
-    fn an_address_holds_so_many_and_others_theirs() {
-        let mut quota = SessionQuota::default();
-        assert!((0..3).all(|_| quota.take(ip("10.0.0.1"), None, 1, LIMITS)));
-        assert!(!quota.take(ip("10.0.0.1"), None, 1, LIMITS));
-        assert!(quota.take(ip("10.0.0.2"), None, 1, LIMITS));
-        quota.give(ip("10.0.0.1"), None, 1);
-        assert!(quota.take(ip("10.0.0.1"), None, 1, LIMITS));
+    fn a_holder_has_so_many_and_others_theirs() {
+        for (one, other) in [(at(1), at(2)), (named("alice"), named("bob"))] {
+            let mut holders = Holders::default();
+            let ids = [1, 1, 1].map(|slots| holders.take(one.clone(), slots, LIMITS));
+            assert_eq!(holders.take(one.clone(), 1, LIMITS), None);
+            assert!(holders.take(other, 1, LIMITS).is_some());
+            holders.give(ids[0].expect("it was counted"), 1);
+            assert!(holders.take(one, 1, LIMITS).is_some());
+        }
     }
 
     #[test]
     fn slots_count_as_well() {
-        let mut quota = SessionQuota::default();
-        assert!(quota.take(ip("10.0.0.1"), None, 16, LIMITS));
-        assert!(!quota.take(ip("10.0.0.1"), None, 8, LIMITS));
-        assert!(quota.take(ip("10.0.0.1"), None, 4, LIMITS));
-        quota.give(ip("10.0.0.1"), None, 16);
-        assert!(quota.take(ip("10.0.0.1"), None, 8, LIMITS));
+        let mut holders = Holders::default();
+        let first = holders.take(at(1), 16, LIMITS).expect("there is room");
+        assert_eq!(holders.take(at(1), 8, LIMITS), None);
+        assert!(holders.take(at(1), 4, LIMITS).is_some());
+        holders.give(first, 16);
+        assert!(holders.take(at(1), 8, LIMITS).is_some());
     }
 
     #[test]
-    fn a_name_holds_so_many_at_all_addresses_together() {
-        let mut quota = SessionQuota::default();
-        let (alice, bob) = (named("alice"), named("bob"));
-        for host in 1..=3 {
-            assert!(quota.take(ip(&format!("10.0.0.{host}")), Some(&alice), 1, LIMITS));
-        }
-        assert!(!quota.take(ip("10.0.0.4"), Some(&alice), 1, LIMITS));
-        assert!(quota.take(ip("10.0.0.4"), Some(&bob), 1, LIMITS));
+    fn announcements_add_up_by_holder() {
+        let mut holders = Holders::default();
+        let [one, same, other] = [at(1), at(1), at(2)]
+            .map(|holder| holders.take(holder, 1, LIMITS).expect("there is room"));
+        holders.announce(one, 0, 100);
+        holders.announce(same, 0, 50);
+        holders.announce(other, 0, 7);
+        assert_eq!((holders.announced(one), holders.announced(other)), (150, 7));
+        holders.announce(one, 100, 20);
+        assert_eq!(holders.announced(same), 70);
     }
 
     #[test]
     fn nobody_is_remembered_without_sessions() {
-        let mut quota = SessionQuota::default();
+        let mut holders = Holders::default();
         for host in 0..100 {
-            let at = ip(&format!("2001:db8:{host}::1"));
-            assert!(quota.take(at, Some(&named("alice")), 8, LIMITS));
-            quota.give(at, Some(&named("alice")), 8);
+            let ids = [at(host), named("alice"), at(host)];
+            let ids = ids.map(|holder| holders.take(holder, 8, LIMITS).expect("there is room"));
+            ids.into_iter().for_each(|id| holders.give(id, 8));
         }
-        assert!(quota.held.is_empty());
+        assert!(holders.ids.is_empty());
+        assert_eq!((holders.held.len(), holders.free.len()), (2, 2), "numbers are used again");
     }
 }

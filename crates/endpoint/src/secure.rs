@@ -43,11 +43,6 @@ pub(crate) fn sealer(secure: &mut Option<Box<Secure>>) -> Option<&mut Sealer> {
     Some(&mut secure.as_mut()?.seal.as_mut()?.sealer)
 }
 
-/// Who the peer of a session is, if it was set up over TLS.
-pub(crate) fn identity(secure: Option<&Secure>) -> Option<&Identity> {
-    secure.map(|secure| &*secure.identity)
-}
-
 /// Whether a session's packets are sealed.
 #[inline]
 pub(crate) fn is_sealed(secure: Option<&Secure>) -> bool {

@@ -1,6 +1,6 @@
 //! The endpoint's tables of sessions.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use petasos_base::{Time, prefetch_head};
 use petasos_control::ConnectParams;
@@ -9,6 +9,7 @@ use petasos_proto::{ClientSession, ServerSession};
 
 use crate::call::CallContext;
 use crate::kept::Kept;
+use crate::quota::HolderId;
 use crate::secure::Secure;
 
 /// Names a client session of an endpoint. A closed session's name is never used again.
@@ -129,7 +130,7 @@ pub(crate) struct ServerEntry {
     pub(crate) peer: Option<PeerId>,
     /// Who the client is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,
-    /// Where the client is. Hardly ever looked at.
+    /// Who the client is. Hardly ever looked at.
     pub(crate) from: Box<ClientAddress>,
     /// The turn in which packets were last pulled, and how many in it.
     pub(crate) pulled_in: u64,
@@ -141,11 +142,11 @@ pub(crate) struct ServerEntry {
     pub(crate) assembled_at: Time,
 }
 
-/// Where a client is.
+/// Where a client is, and for whom it counts.
 pub(crate) struct ClientAddress {
     pub(crate) address: SocketAddr,
-    /// The other end of its control connection.
-    pub(crate) control_ip: IpAddr,
+    /// For whom the session counts.
+    pub(crate) holder: HolderId,
     /// Whether its packets come through shared memory.
     pub(crate) shared_memory: bool,
 }

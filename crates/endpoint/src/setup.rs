@@ -16,11 +16,12 @@ use crate::backend::{PathLimits, PeerAddress};
 use crate::call::CallError;
 use crate::congestion;
 use crate::endpoint::Endpoint;
-use crate::quota::PeerLimits;
+use crate::quota::{HolderId, PeerLimits};
 use crate::secure::SessionSecurity;
 use crate::sessions::{
     ClientAddress, ClientEntry, ClientState, PeerId, ServerEntry, SessionId, SessionOffer,
 };
+use crate::source::Holder;
 
 /// Set-up and tear-down of sessions: what the control protocol decides.
 impl<S> Endpoint<S> {
@@ -131,20 +132,21 @@ impl<S> Endpoint<S> {
         if self.cx.core.draining {
             return Err(RefuseCode::Draining);
         }
-        let identity = security.as_ref().map(|security| security.identity.clone());
+        let identity = security.as_ref().map(|security| &*security.identity);
+        let holder = Holder::of(client_ip, identity);
         let core = &mut self.cx.core;
         let slots = granted_slots(offer.slots, core.config.session.slots);
         let limits = PeerLimits {
             sessions_max: core.config.sessions_per_peer_max,
             slots_max: core.config.requests_per_peer_max,
         };
-        if !core.session_quota.take(client_ip, identity.as_deref(), slots, limits) {
+        let Some(holder) = core.holders.take(holder, slots, limits) else {
             core.stats.sessions_over_quota += 1;
             return Err(RefuseCode::QuotaUsedUp);
-        }
-        let granted = self.accept_counted(offer, client_ip, peer, security);
+        };
+        let granted = self.accept_counted(offer, client_ip, peer, security, holder);
         if granted.is_err() {
-            self.cx.core.session_quota.give(client_ip, identity.as_deref(), slots);
+            self.cx.core.holders.give(holder, slots);
         }
         granted
     }
@@ -156,6 +158,7 @@ impl<S> Endpoint<S> {
         client_ip: IpAddr,
         peer: Option<PeerId>,
         security: Option<SessionSecurity>,
+        holder: HolderId,
     ) -> Result<AcceptParams, RefuseCode> {
         let client = SocketAddr::new(offer.address.ip.unwrap_or(client_ip), offer.address.port);
         let local = offer.local.map(|offer| offer.name);
@@ -191,11 +194,7 @@ impl<S> Endpoint<S> {
             }
             let secure = security.map(|security| security.keep(End::Server, tag, life, sealed));
             let secure = secure.map(Box::new);
-            let from = Box::new(ClientAddress {
-                address: client,
-                control_ip: client_ip,
-                shared_memory: beside,
-            });
+            let from = Box::new(ClientAddress { address: client, holder, shared_memory: beside });
             let (dirty, pulled_in, pulled, pulled_to) = (false, 0, 0, (0, 0));
             Some(ServerEntry {
                 generation,

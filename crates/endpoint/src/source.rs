@@ -1,10 +1,37 @@
-//! Who is behind an address, for shares and quotas.
+//! Who is behind an address or a certificate, for shares and quotas.
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use petasos_tls::Identity;
+
+/// For whom something counts.
+///
+/// A peer that has proved a name over TLS counts as that name, wherever it calls from. So two names
+/// behind one address (a NAT, a host of many containers) do not use up each other's quota, and one
+/// name at many addresses has one. All others count as their address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    Address(IpAddr),
+    /// The first name of a certificate, or all of one without names.
+    Name(Vec<u8>),
+}
+
+impl Holder {
+    /// The peer whose control connection comes from `address`.
+    pub(crate) fn of(address: IpAddr, identity: Option<&Identity>) -> Holder {
+        match identity {
+            None => Holder::Address(source(address)),
+            Some(identity) => Holder::Name(match identity.names.first() {
+                Some(name) => name.clone().into_bytes(),
+                None => identity.certificate.clone(),
+            }),
+        }
+    }
+}
+
 /// Whose share an address uses: its own, for IPv6 that of its /64, since a host may choose any
 /// address in its network.
-pub(crate) fn source(ip: IpAddr) -> IpAddr {
+fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) => IpAddr::V4(ip),
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from(u128::from(ip) & !u128::from(u64::MAX))),
@@ -15,11 +42,32 @@ pub(crate) fn source(ip: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("it is an address")
+    }
+
     #[test]
     fn a_network_of_ipv6_is_one_source_and_mapped_addresses_are_ipv4() {
-        let ip = |text: &str| text.parse::<IpAddr>().expect("it is an address");
         assert_eq!(source(ip("2001:db8::1")), source(ip("2001:db8::ffff:1")));
         assert_ne!(source(ip("2001:db8::1")), source(ip("2001:db8:0:1::1")));
         assert_eq!(source(ip("::ffff:127.0.0.1")), ip("127.0.0.1"));
+    }
+
+    #[test]
+    fn a_name_is_one_holder_everywhere_and_a_certificate_without_names_is_one() {
+        let identity = |names: &[&str], certificate: u8| Identity {
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+            certificate: vec![certificate],
+        };
+        let (alice, renewed) = (identity(&["alice"], 1), identity(&["alice"], 2));
+        let here = Holder::of(ip("10.0.0.1"), Some(&alice));
+        assert_eq!(here, Holder::of(ip("10.0.0.2"), Some(&renewed)));
+        assert_ne!(here, Holder::of(ip("10.0.0.1"), Some(&identity(&["bob"], 1))));
+        assert_ne!(here, Holder::of(ip("10.0.0.1"), None));
+        let [one, other] = [1, 2].map(|bytes| identity(&[], bytes));
+        assert_ne!(
+            Holder::of(ip("10.0.0.1"), Some(&one)),
+            Holder::of(ip("10.0.0.1"), Some(&other))
+        );
     }
 }

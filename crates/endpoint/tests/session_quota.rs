@@ -69,6 +69,20 @@ fn issue_10_one_name_leaves_sessions_to_others_wherever_it_calls_from() {
     ask(&mut pair, "10.0.0.1", other).expect("another name has its own");
 }
 
+/// Behind one address (a NAT, a host of many containers) may be many that have nothing to do with
+/// each other.
+#[test]
+fn issue_10_names_behind_one_address_have_sessions_each() {
+    let mut pair = pair();
+    let greedy = || Some(security(1, "greedy.test"));
+    for _ in 0..PER_PEER_MAX {
+        ask(&mut pair, "10.0.0.7", greedy()).expect("the quota has room");
+    }
+    assert_eq!(ask(&mut pair, "10.0.0.7", greedy()), Err(RefuseCode::QuotaUsedUp));
+    let other = Some(security(1, "other.test"));
+    ask(&mut pair, "10.0.0.7", other).expect("another name has its own");
+}
+
 /// Slots are what handlers that never answer can hold.
 #[test]
 fn issue_10_one_address_leaves_handlers_to_others() {

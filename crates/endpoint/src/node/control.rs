@@ -5,10 +5,11 @@
 //! whose connection has not ended. However the thread ends, also by a panic, every endpoint is
 //! told (`Drop`).
 
+mod admission;
 mod outcomes;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use core::time::Duration;
@@ -22,11 +23,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
 use super::mail::{Command, Mail};
-use super::quota::{Handshakes, count};
+use super::quota::Handshakes;
 use super::{NodeConfig, SessionError, Shared};
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
-use crate::source::source;
 
 /// How long the listener rests after the system could not give a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -48,6 +48,7 @@ pub(super) struct Control {
     hello: Hello,
     connections_max: usize,
     connections_per_address_max: usize,
+    connections_per_name_max: usize,
     handshakes: Handshakes,
     clock: Clock,
     now: Time,
@@ -83,6 +84,7 @@ impl Control {
             hello,
             connections_max: settings.connections_max,
             connections_per_address_max: settings.connections_per_address_max,
+            connections_per_name_max: settings.connections_per_name_max,
             handshakes: Handshakes::new(settings.handshakes_per_second),
             now: clock.now(),
             clock,
@@ -143,57 +145,6 @@ impl Control {
             self.shared.commands.hush();
         }
         accepts
-    }
-
-    /// Takes new connections, but no more than a turn's.
-    fn accept(&mut self) {
-        for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                // Dropping the stream tells the peer; it may come again.
-                Ok((stream, peer)) => match self.admits(source(peer.ip())) {
-                    true => self.begin(stream, peer),
-                    false => drop(stream),
-                },
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.accept_at = self.now + ACCEPT_PAUSE;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let (config, hello) = (self.config, self.hello.clone());
-        let mut connection = Connection::new(config, Role::Acceptor, hello, self.now);
-        if self.draining {
-            connection.drain();
-        }
-        if let Ok(link) = Link::accepted(stream, peer, connection, &self.shared.guard) {
-            self.links.insert(self.next_link, link);
-            self.next_link += 1;
-        }
-    }
-
-    /// Whether there is room for one more connection from `from`, and it has not begun too many.
-    fn admits(&mut self, from: IpAddr) -> bool {
-        let accepted = self.links.values().filter(|link| link.server.is_none());
-        let (all, of_address) = accepted.fold((0, 0), |(all, of_address), link| {
-            (all + 1, of_address + usize::from(source(link.peer_ip) == from))
-        });
-        let refused = &self.shared.refused;
-        let full = match () {
-            () if of_address >= self.connections_per_address_max => {
-                Some(&refused.address_connections_refused)
-            }
-            () if all >= self.connections_max => Some(&refused.connections_refused),
-            () if !self.handshakes.take(from, self.now) => Some(&refused.handshakes_refused),
-            () => None,
-        };
-        full.inspect(|counter| count(counter)).is_none()
     }
 
     fn on_command(&mut self, command: Command) {
@@ -322,6 +273,11 @@ impl Control {
     fn turn_link(&mut self, number: PeerId) {
         let link = self.links.get_mut(&number).expect("a link's number was just read");
         link.take_input(self.now);
+        if !self.keeps(number) {
+            // Nothing hangs on it yet: its first words have not been looked at.
+            self.links.remove(&number);
+            return;
+        }
         self.take_events(number);
         self.send_waiting(number);
         let link = self.links.get_mut(&number).expect("links are removed by their turn only");

@@ -22,6 +22,7 @@ use super::guard::Guard;
 use super::tls::{Dialler, Tls};
 use super::without_rings::WithoutRings;
 use crate::secure::SessionSecurity;
+use crate::source::Holder;
 
 /// How long a link outlives its connection at most.
 const LINGER: Duration = Duration::from_millis(500);
@@ -42,6 +43,8 @@ pub(super) struct Link {
     pub(super) tls: Option<Box<Tls>>,
     /// The peer's IP address.
     pub(super) peer_ip: IpAddr,
+    /// For whom it counts: the peer's address until it has proved a name.
+    pub(super) holder: Holder,
     /// What this process dialled; `None` if the peer did.
     pub(super) server: Option<SocketAddr>,
     /// Connect ids that wait to be asked.
@@ -97,6 +100,7 @@ impl Link {
             stage,
             tls: None,
             peer_ip: peer_ip.to_canonical(),
+            holder: Holder::of(peer_ip, None),
             server,
             waiting: VecDeque::new(),
             orphans: Vec::new(),
@@ -146,6 +150,17 @@ impl Link {
         let tls = guard.tls().map(|tls| Tls::new(tls.dial(self.peer_ip)));
         self.tls = tls.map(Box::new);
         self.stage = Stage::Talking(Box::new(connection));
+    }
+
+    /// If the peer of an accepted connection has just proved a name, the link counts for that. For
+    /// whom it counted, and the new holder.
+    pub(super) fn take_name(&mut self) -> Option<(Holder, Holder)> {
+        if self.server.is_some() || matches!(self.holder, Holder::Name(_)) {
+            return None;
+        }
+        let identity = self.tls.as_mut()?.identity()?;
+        let name = Holder::of(self.peer_ip, Some(&identity));
+        Some((core::mem::replace(&mut self.holder, name.clone()), name))
     }
 
     /// Why TLS has failed, if it has.

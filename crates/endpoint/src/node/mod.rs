@@ -64,10 +64,12 @@ pub struct NodeConfig {
     /// Connections from other processes at one time; more are closed at once.
     pub connections_max: usize,
     /// Of these, from one address (for IPv6, one /64): a process has one connection to another. So
-    /// one host leaves room for others.
+    /// one host leaves room for others. Over TLS that holds until the peer has proved its name.
     pub connections_per_address_max: usize,
+    /// Over TLS, connections of one name (the first of the certificate), from wherever.
+    pub connections_per_name_max: usize,
     /// Connections that one address may begin per second, as many of them at once. Over TLS each
-    /// costs a handshake.
+    /// costs a handshake; those that end with a proof of a name count for that name instead.
     pub handshakes_per_second: u32,
     /// TLS on every control connection, and sealed packets: see [`TlsConfig`]. The peers' nodes
     /// must have it as well.
@@ -92,6 +94,7 @@ impl Default for NodeConfig {
             connect_timeout: control.connect_timeout,
             connections_max: 1024,
             connections_per_address_max: 256,
+            connections_per_name_max: 512,
             handshakes_per_second: 256,
             tls: None,
             plaintext: false,

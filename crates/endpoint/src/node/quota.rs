@@ -1,26 +1,27 @@
-//! What one address may take of the control thread, so that others find room.
+//! What one peer may take of the control thread, so that others find room.
 //!
-//! An address stands for whoever is behind it: for IPv6 the /64, since a host may choose any
-//! address in its own. TCP has shown that the peer can receive there, so nobody uses up another's
-//! quota from afar.
+//! A connection counts for its address first: TCP has shown that the peer can receive there, so
+//! nobody uses up another's quota from afar. Once it has proved a name over TLS, it counts for that
+//! name instead ([`Holder`]).
 //!
 //! Who may touch what: the control thread owns [`Handshakes`]; anybody may read [`NodeStats`].
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use petasos_base::Time;
 use petasos_base::sync::{AtomicU64, Ordering};
 
-/// Addresses that are remembered at one time.
-const ADDRESSES_MAX: usize = 4096;
+use crate::source::Holder;
+
+/// Peers that are remembered at one time.
+const HOLDERS_MAX: usize = 4096;
 const SECOND_NANOS: u64 = 1_000_000_000;
 
-/// A token bucket for each address: how often it may begin a handshake.
+/// A token bucket for each peer: how often it may begin a handshake.
 pub(super) struct Handshakes {
     /// Tokens that come in a second, and at most lie there.
     per_second: u32,
-    buckets: HashMap<IpAddr, Bucket>,
+    buckets: HashMap<Holder, Bucket>,
 }
 
 #[derive(Clone, Copy)]
@@ -34,13 +35,13 @@ impl Handshakes {
         Handshakes { per_second: per_second.max(1), buckets: HashMap::new() }
     }
 
-    /// Whether a peer at `source` may begin a handshake now; if so, it has.
-    pub(super) fn take(&mut self, source: IpAddr, now: Time) -> bool {
-        if self.buckets.len() >= ADDRESSES_MAX && !self.buckets.contains_key(&source) {
+    /// Whether `holder` may begin a handshake now; if so, it has.
+    pub(super) fn take(&mut self, holder: Holder, now: Time) -> bool {
+        if self.buckets.len() >= HOLDERS_MAX && !self.buckets.contains_key(&holder) {
             self.make_room(now);
         }
         let token = SECOND_NANOS / u64::from(self.per_second);
-        let bucket = self.buckets.entry(source).or_insert(Bucket { empty_at: Time::ZERO });
+        let bucket = self.buckets.entry(holder).or_insert(Bucket { empty_at: Time::ZERO });
         // A full bucket does not get fuller.
         let full_since = Time::from_nanos(now.as_nanos().saturating_sub(SECOND_NANOS));
         let empty_at = bucket.empty_at.max(full_since).plus_nanos(token);
@@ -51,12 +52,20 @@ impl Handshakes {
         true
     }
 
-    /// Forgets the addresses whose buckets are full; if there are none, all: the room for addresses
-    /// must not be something that many can take from others.
+    /// Gives back what [`Handshakes::take`] has taken: it was another's.
+    pub(super) fn give_back(&mut self, holder: &Holder) {
+        if let Some(bucket) = self.buckets.get_mut(holder) {
+            let token = SECOND_NANOS / u64::from(self.per_second);
+            bucket.empty_at = Time::from_nanos(bucket.empty_at.as_nanos().saturating_sub(token));
+        }
+    }
+
+    /// Forgets the peers whose buckets are full; if there are none, all: the room for buckets must
+    /// not be something that many can take from others.
     #[cold]
     fn make_room(&mut self, now: Time) {
         self.buckets.retain(|_, bucket| now.nanos_since(bucket.empty_at) < SECOND_NANOS);
-        if self.buckets.len() >= ADDRESSES_MAX {
+        if self.buckets.len() >= HOLDERS_MAX {
             self.buckets.clear();
         }
     }
@@ -72,7 +81,10 @@ pub struct NodeStats {
     /// Connections closed at once because their address had
     /// [`connections_per_address_max`](crate::NodeConfig::connections_per_address_max).
     pub address_connections_refused: u64,
-    /// Connections closed at once because their address began more handshakes than
+    /// Connections closed after the handshake because their name had
+    /// [`connections_per_name_max`](crate::NodeConfig::connections_per_name_max).
+    pub name_connections_refused: u64,
+    /// Connections closed because their address, or their name, began more handshakes than
     /// [`handshakes_per_second`](crate::NodeConfig::handshakes_per_second).
     pub handshakes_refused: u64,
 }
@@ -82,6 +94,7 @@ pub struct NodeStats {
 pub(crate) struct Counters {
     pub(super) connections_refused: AtomicU64,
     pub(super) address_connections_refused: AtomicU64,
+    pub(super) name_connections_refused: AtomicU64,
     pub(super) handshakes_refused: AtomicU64,
 }
 
@@ -91,6 +104,7 @@ impl Counters {
         NodeStats {
             connections_refused: read(&self.connections_refused),
             address_connections_refused: read(&self.address_connections_refused),
+            name_connections_refused: read(&self.name_connections_refused),
             handshakes_refused: read(&self.handshakes_refused),
         }
     }
@@ -109,15 +123,15 @@ mod tests {
         Time::from_nanos(10 * SECOND_NANOS + ms * 1_000_000)
     }
 
-    fn v4(last: u8) -> IpAddr {
-        IpAddr::from([127, 0, 0, last])
+    fn v4(last: u8) -> Holder {
+        Holder::Address([127, 0, 0, last].into())
     }
 
     #[test]
     fn an_address_has_a_seconds_worth_at_once_and_then_its_rate() {
         let mut handshakes = Handshakes::new(10);
-        let taken = |handshakes: &mut Handshakes, ip, ms| {
-            (0..100).filter(|_| handshakes.take(ip, at(ms))).count()
+        let taken = |handshakes: &mut Handshakes, holder: Holder, ms| {
+            (0..100).filter(|_| handshakes.take(holder.clone(), at(ms))).count()
         };
         assert_eq!(taken(&mut handshakes, v4(1), 0), 10);
         assert_eq!(taken(&mut handshakes, v4(2), 0), 10, "another address has its own");
@@ -127,11 +141,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_name_takes_its_address_has_again() {
+        let mut handshakes = Handshakes::new(3);
+        let name = || Holder::Name(b"alice".to_vec());
+        for _ in 0..3 {
+            assert!(handshakes.take(v4(1), at(0)) && handshakes.take(name(), at(0)));
+            handshakes.give_back(&v4(1));
+        }
+        assert!(!handshakes.take(name(), at(0)), "the name has used up its own");
+        assert!((0..3).all(|_| handshakes.take(v4(1), at(0))));
+        assert!(!handshakes.take(v4(1), at(0)), "giving back makes no more of it");
+    }
+
+    #[test]
     fn addresses_are_forgotten_before_there_are_too_many() {
         let mut handshakes = Handshakes::new(1);
-        for number in 0..3 * ADDRESSES_MAX as u32 {
-            assert!(handshakes.take(IpAddr::from(number.to_be_bytes()), at(0)));
-            assert!(handshakes.buckets.len() <= ADDRESSES_MAX);
+        for number in 0..3 * HOLDERS_MAX as u32 {
+            assert!(handshakes.take(Holder::Address(number.to_be_bytes().into()), at(0)));
+            assert!(handshakes.buckets.len() <= HOLDERS_MAX);
         }
     }
 }

@@ -121,7 +121,8 @@ impl Tls {
         Some(SessionSecurity { identity, secret: SessionSecret::new(cipher, exported.ok()?) })
     }
 
-    fn identity(&mut self) -> Option<Arc<Identity>> {
+    /// Who the peer has proved to be.
+    pub(super) fn identity(&mut self) -> Option<Arc<Identity>> {
         if self.identity.is_none() && !self.connection.is_handshaking() {
             let certificate = self.connection.peer_certificates()?.first()?;
             self.identity = Some(Arc::new(Identity::of(certificate)));

@@ -1,4 +1,5 @@
 //! Authorities and certificates made for a test.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
