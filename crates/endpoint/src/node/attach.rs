@@ -8,7 +8,7 @@ use petasos_control::{SessionRef, SessionRole};
 
 use super::mail::{Command, Mail};
 use super::outside::Attachment;
-use super::{AttachError, ConnectError, Member, Node, SessionError};
+use super::{AttachError, ConnectAndWaitError, ConnectError, Member, Node, SessionError};
 use crate::call::CallError;
 use crate::endpoint::Endpoint;
 use crate::sessions::{SessionId, SessionState};
@@ -147,24 +147,3 @@ impl<S> Endpoint<S> {
         self.cx.core.outside.give_up(&own);
     }
 }
-
-/// Why [`Endpoint::connect_and_wait`] brought no session.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConnectAndWaitError {
-    /// It was not even begun.
-    NotBegun(ConnectError),
-    /// It failed, or took too long ([`SessionError::Timeout`]).
-    Failed(SessionError),
-}
-
-impl core::fmt::Display for ConnectAndWaitError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            ConnectAndWaitError::NotBegun(error) => error.fmt(f),
-            ConnectAndWaitError::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ConnectAndWaitError {}

@@ -227,3 +227,24 @@ impl fmt::Display for SessionError {
 }
 
 impl std::error::Error for SessionError {}
+
+/// Why [`crate::Endpoint::connect_and_wait`] brought no session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectAndWaitError {
+    /// It was not even begun.
+    NotBegun(ConnectError),
+    /// It failed, or took too long ([`SessionError::Timeout`]).
+    Failed(SessionError),
+}
+
+impl fmt::Display for ConnectAndWaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectAndWaitError::NotBegun(error) => error.fmt(f),
+            ConnectAndWaitError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConnectAndWaitError {}

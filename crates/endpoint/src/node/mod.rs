@@ -36,9 +36,8 @@ use petasos_base::Clock;
 use petasos_control::{Capabilities, Config, Hello, SUPPORTED, Text};
 
 use crate::mailbox::Mailbox;
-pub use attach::ConnectAndWaitError;
 use control::Control;
-pub use error::{AttachError, ConnectError, NodeError, SessionError};
+pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
 use guard::Guard;
 pub use guard::{Credentials, TlsConfig};
 use mail::{Command, Mail};
