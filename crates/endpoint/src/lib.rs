@@ -40,7 +40,6 @@ mod faults;
 mod handler;
 mod hooks;
 mod kept;
-mod local;
 mod mailbox;
 mod node;
 mod parameters;
@@ -70,7 +69,6 @@ pub use context::Context;
 pub use endpoint::Endpoint;
 pub use handler::{AbandonedHook, Handler, Payload, Request, RequestHandle, RequestKey, TurnHook};
 pub use hooks::Notifier;
-pub use local::{LocalConfig, LocalIo, LocalPolicy};
 pub use node::{
     AttachError, ConnectAndWaitError, ConnectError, Credentials, Node, NodeConfig, NodeError,
     NodeStats, SessionError, TlsConfig,
@@ -78,6 +76,7 @@ pub use node::{
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
+pub use petasos_netio_local::{LocalConfig, LocalIo, LocalPolicy};
 pub use petasos_netio_shm::{RingShape, ShmConfig};
 pub use petasos_netio_udp::UdpConfig;
 pub use petasos_proto::{
