@@ -1,18 +1,20 @@
-//! Memory for requests that have been announced and are not whole.
+//! Memory for messages that have been announced and are not whole.
 //!
-//! The first packet of a request tells its length, and that much memory is taken at once: messages
+//! The first packet of a message tells its length, and that much memory is taken at once: messages
 //! lie in one piece. So an announcement costs a peer one packet and this endpoint megabytes. A
 //! peer's announcements ([`crate::source::Holder`]) may take as much of the pool as they leave
 //! free, so that with *n* greedy peers a part in *n* + 1 is left for others (dynamic thresholds:
 //! Choudhury and Hahne, 1998). If that is not enough for a request, sessions that have been silent
 //! in the middle of requests are made to give up theirs: rejected as overloaded, they have not run,
-//! and may be sent again (W22).
+//! and may be sent again (W22). Responses end with their calls, and these with their timeouts.
 //!
-//! Invariant: what is announced for a holder is the sum of its sessions' `assembling`.
+//! Invariant: what is announced for a holder is the sum of its server sessions' `assembling` and of
+//! the responses that its client sessions have buffers for.
 
 use core::time::Duration;
 
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
 use petasos_proto::RequestAction;
 use petasos_wire::RejectCode;
 
@@ -70,6 +72,25 @@ impl<S> Core<S> {
     /// A session is gone, with its assemblies.
     pub(crate) fn forget_assemblies(&mut self, of: HolderId, bytes: u64) {
         self.holders.announce(of, bytes, 0);
+    }
+
+    /// A buffer for the response of `bytes` that a server has announced, if it may have that.
+    pub(crate) fn take_for_response(&mut self, index: u32, bytes: u32) -> Option<MsgBuf> {
+        let of = self.clients.get(index)?.holder;
+        let bytes = u64::from(bytes);
+        if self.holders.announced(of) + bytes > self.pool.lendable_bytes() as u64 {
+            self.stats.responses_refused += 1;
+            return None;
+        }
+        let buf = self.take_buffer(bytes as usize)?;
+        self.holders.announce(of, 0, bytes);
+        Some(buf)
+    }
+
+    /// A response is whole, or given up.
+    pub(crate) fn forget_response(&mut self, index: u32, response: &MsgBuf) {
+        let entry = self.clients.get(index).expect("a session outlives its calls");
+        self.holders.announce(entry.holder, response.len() as u64, 0);
     }
 
     /// Whether the request whose announcement was just counted may have its memory.

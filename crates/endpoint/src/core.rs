@@ -18,7 +18,7 @@ use crate::config::EndpointConfig;
 use crate::faults::Faults;
 use crate::handler::{Handler, RequestKey};
 use crate::hooks::Hooks;
-use crate::outside::Outside;
+use crate::node::Outside;
 use crate::prefetch::{Hints, TIMERS_AHEAD};
 use crate::quota::Holders;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
@@ -190,7 +190,9 @@ impl<S> Core<S> {
     ) {
         self.request_bytes -= counted_bytes(context.request.len());
         if let Some(response) = context.response.take() {
-            self.pool.give(self.response_boxes.take(response));
+            let response = self.response_boxes.take(response);
+            self.forget_response(session.index, &response);
+            self.pool.give(response);
         }
         self.finished.push(Finished { session, context, error });
     }

@@ -1,5 +1,6 @@
-//! What each peer holds of an endpoint: server sessions, slots in them, and memory for what it has
-//! announced. Each slot can have a request whose handler has not answered yet.
+//! What each peer holds of an endpoint: sessions, slots in them, and memory for what it has
+//! announced. Each slot can have a request whose handler has not answered yet. Client sessions are
+//! counted without limits: it is this process that opens them.
 //!
 //! Who counts as one peer, [`Holder`] tells. A session knows its holder by number, so that nothing
 //! is hashed when messages come.
@@ -21,6 +22,10 @@ pub(crate) struct PeerLimits {
     pub(crate) sessions_max: u32,
     /// Of all its sessions together: so many of its requests can wait for their handlers.
     pub(crate) slots_max: u32,
+}
+
+impl PeerLimits {
+    pub(crate) const NONE: PeerLimits = PeerLimits { sessions_max: u32::MAX, slots_max: u32::MAX };
 }
 
 #[derive(Debug)]

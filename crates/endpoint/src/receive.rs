@@ -465,7 +465,7 @@ fn session_of<S>(
 }
 
 fn begin_response<S>(core: &mut Core<S>, id: SessionId, slot: u32, bytes: u32, packet: Packet<'_>) {
-    let Some(mut buf) = core.take_buffer(bytes as usize) else {
+    let Some(mut buf) = core.take_for_response(id.index, bytes) else {
         let session = session_of(core, id);
         let number = session.call_in(slot);
         let ended = session.cancel(number).expect("the call has just begun its response");
@@ -486,6 +486,7 @@ fn finish_response<S>(state: &mut S, cx: &mut Context<S>, id: SessionId, slot: u
     core.push_to_peer(id, done);
     let response = context.response.take().expect("a pulled response has a buffer");
     let response = core.response_boxes.take(response);
+    core.forget_response(id.index, &response);
     complete(state, cx, id, context, Payload::Buffer(response));
 }
 

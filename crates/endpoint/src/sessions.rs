@@ -63,6 +63,8 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) timer_at: Time,
     pub(crate) state: ClientState<S>,
     pub(crate) peer: Option<PeerId>,
+    /// For whom the session counts.
+    pub(crate) holder: HolderId,
     /// Who the server is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,
 }

@@ -67,12 +67,15 @@ impl<S> Endpoint<S> {
             LocalOffer { name, credits, payload_bytes_max }
         });
         let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.tags.take());
+        let holder = self.cx.core.holders.take(Holder::Server(server), 0, PeerLimits::NONE);
+        let holder = holder.expect("there is no limit");
         let index = self.cx.core.clients.insert_with(|_| {
             Some(ClientEntry {
                 generation,
                 tag,
                 state: ClientState::Connecting,
                 peer,
+                holder,
                 secure: None,
                 dirty: false,
                 parked: false,
@@ -81,7 +84,10 @@ impl<S> Endpoint<S> {
                 rearm_before: Time::NEVER,
             })
         });
-        let Some(index) = index else { return Ok(None) };
+        let Some(index) = index else {
+            self.cx.core.holders.give(holder, 0);
+            return Ok(None);
+        };
         let config = &self.cx.core.config.session;
         let params = ConnectParams {
             target: Target::Any,
@@ -298,8 +304,9 @@ impl<S> Endpoint<S> {
     pub fn close_session(&mut self, session: SessionId) {
         self.forget_remote(session);
         self.cx.core.fail_client(session, CallError::SessionClosed);
-        if self.cx.core.client_mut(session).is_some() {
+        if let Some(holder) = self.cx.core.client_mut(session).map(|entry| entry.holder) {
             self.cx.core.clients.remove(session.index);
+            self.cx.core.holders.give(holder, 0);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Who is behind an address or a certificate, for shares and quotas.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use petasos_tls::Identity;
 
@@ -14,6 +14,9 @@ pub(crate) enum Holder {
     Address(IpAddr),
     /// The first name of a certificate, or all of one without names.
     Name(Vec<u8>),
+    /// What this process has dialled. It chooses its servers, so each address counts by itself, and
+    /// those of one service, which may share a name, do not use up each other's quota.
+    Server(SocketAddr),
 }
 
 impl Holder {

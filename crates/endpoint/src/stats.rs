@@ -62,6 +62,9 @@ petasos_base::counters! {
         assemblies_refused,
         /// Requests given up since nothing more came of them and others wanted the memory.
         assemblies_given_up,
+        /// Responses refused before they were whole: their server's announcements leave no room for
+        /// those of others.
+        responses_refused,
         /// Messages for which no buffer could be had.
         out_of_memory,
         /// Sessions whose granted rings could not be reached, so that they were asked for again

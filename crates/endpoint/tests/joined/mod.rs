@@ -142,10 +142,7 @@ impl Joined {
         client(&mut client_config);
         server(&mut server_config);
         let mut server = Endpoint::new(server_config, hub.port(), clock.clone(), Server::default());
-        server.register(ECHO, echo);
-        server.register(HOLD, hold);
-        server.register(PANIC, panic);
-        server.register(LONG, long);
+        register(&mut server);
         let mut client = Endpoint::new(client_config, hub.port(), clock, Client::default());
         let session = match ends {
             None => connect(&mut client, &mut server),
@@ -220,6 +217,14 @@ impl Joined {
     pub fn is_over(&self, tag: u64) -> bool {
         self.client.state().outcomes.iter().any(|(of, _)| *of == tag)
     }
+}
+
+/// Gives one more server its handlers.
+pub fn register(server: &mut Endpoint<Server>) {
+    server.register(ECHO, echo);
+    server.register(HOLD, hold);
+    server.register(PANIC, panic);
+    server.register(LONG, long);
 }
 
 /// Sets up one more session.
