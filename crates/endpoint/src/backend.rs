@@ -13,11 +13,10 @@ use petasos_netio::{IoStats, Origin, PacketIo, Route, RouteError, RxBatch, TxPac
 use petasos_netio_dpdk::DpdkIo;
 #[cfg(feature = "fabric")]
 use petasos_netio_fabric::FabricIo;
+use petasos_netio_local::LocalIo;
 use petasos_netio_shm::ShmIo;
 use petasos_netio_udp::UdpIo;
 use petasos_netio_xdp::XdpIo;
-
-use crate::local::LocalIo;
 
 /// One of the backends.
 #[expect(clippy::large_enum_variant, reason = "there is one per endpoint")]
@@ -156,12 +155,8 @@ impl Backend {
     /// The name at which processes of this host reach this endpoint, and what they can have.
     pub(crate) fn local_name(&self) -> Option<(SocketAddr, PathLimits)> {
         match self {
-            Backend::Local(io) => io.name(),
-            Backend::Shm(io) => {
-                let datagram_bytes_max = io.config().datagram_bytes_max;
-                let room_bytes = io.receive_buffer_bytes();
-                Some((io.local_address(), PathLimits { datagram_bytes_max, room_bytes }))
-            }
+            Backend::Local(io) => io.rings().map(name_of),
+            Backend::Shm(io) => Some(name_of(io)),
             Backend::Memory(io) => {
                 let (name, room_bytes) = (io.ring_name()?, io.receive_buffer_bytes());
                 let datagram_bytes_max = io.datagram_bytes_max(Route(0));
@@ -230,6 +225,13 @@ impl Backend {
             _ => {}
         }
     }
+}
+
+/// The name of rings, and what a session can have in them.
+fn name_of(io: &ShmIo) -> (SocketAddr, PathLimits) {
+    let datagram_bytes_max = io.config().datagram_bytes_max;
+    let room_bytes = io.receive_buffer_bytes();
+    (io.local_address(), PathLimits { datagram_bytes_max, room_bytes })
 }
 
 /// One end has no shared memory, or does not want it.

@@ -9,54 +9,18 @@
 //! loop keeps the buffers until that is safe. If the endpoint is dropped, its calls end with
 //! [`ClientError::EndpointGone`].
 
-pub(crate) mod local;
-pub(crate) mod promise;
-pub(crate) mod remote;
-
-use core::fmt;
+mod local;
+mod remote;
 
 use petasos_buf::MsgBuf;
 
-use crate::call::{CallError, EnqueueError};
+use crate::call::{ClientError, Completion};
 use crate::context::Context;
-use crate::{CallId, Completion, Payload};
+use crate::handler::Payload;
+use crate::mail::RemoteCall;
+use crate::outside::AsyncCall;
 pub use local::LocalClient;
-use promise::Promise;
-use remote::RemoteCall;
 pub use remote::{CallFuture, Client, SessionFuture};
-
-/// Why an async call has no response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// It was not started; a retry is safe.
-    NotStarted(EnqueueError),
-    /// It failed; see [`CallError::retry_is_safe`].
-    Failed(CallError),
-    /// The endpoint was dropped first. The handler may have run.
-    EndpointGone,
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::NotStarted(error) => error.fmt(f),
-            ClientError::Failed(error) => error.fmt(f),
-            ClientError::EndpointGone => f.write_str("the endpoint is gone"),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
-/// The outcome of an async call.
-pub(crate) type Response = Result<MsgBuf, ClientError>;
-
-/// An async call in progress, as the endpoint keeps it.
-pub(crate) struct AsyncCall {
-    call: CallId,
-    promise: Promise<Response>,
-}
 
 impl<S> Context<S> {
     /// Starts an async call; its outcome goes to the promise.

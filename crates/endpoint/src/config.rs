@@ -1,10 +1,10 @@
 //! What an endpoint can be told.
 
+use core::time::Duration;
+
 use petasos_buf::PoolConfig;
 use petasos_proto::{CongestionConfig, Recovery, TimerConfig};
 use petasos_seal::KeyLife;
-
-use crate::polling::Polling;
 
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
@@ -73,6 +73,29 @@ impl Default for EndpointConfig {
             believe_data_addresses: false,
             seed: None,
         }
+    }
+}
+
+/// How [`crate::Endpoint::run`] waits when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polling {
+    /// It does not: lowest latency, one whole core.
+    Spin,
+    /// It spins for a bounded time after the last thing that happened, then sleeps until packets,
+    /// mail or a timer come. An idle process uses no processor time.
+    Adaptive {
+        /// How long to spin.
+        spin: Duration,
+    },
+    /// The application drives the loop from an event loop of its own: see
+    /// [`crate::Endpoint::descriptor`] and [`crate::Endpoint::run_ready`]. `run` then sleeps at
+    /// once.
+    External,
+}
+
+impl Default for Polling {
+    fn default() -> Polling {
+        Polling::Adaptive { spin: Duration::from_micros(50) }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::config::EndpointConfig;
 use crate::faults::Faults;
 use crate::handler::{Handler, RequestKey};
 use crate::hooks::Hooks;
-use crate::node::Outside;
+use crate::outside::Outside;
 use crate::prefetch::{Hints, TIMERS_AHEAD};
 use crate::quota::Holders;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};

@@ -11,8 +11,8 @@ use petasos_base::Time;
 
 use crate::endpoint::Endpoint;
 use crate::handler::{AbandonedHook, TurnHook};
+use crate::mail::Mail;
 use crate::mailbox::Mailbox;
-use crate::node::mail::Mail;
 
 pub(crate) struct Hooks<S> {
     pub(crate) on_turn: Option<TurnHook<S>>,

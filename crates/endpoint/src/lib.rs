@@ -27,6 +27,7 @@
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
 mod assemblies;
+mod attach;
 mod backend;
 mod call;
 mod chores;
@@ -36,16 +37,20 @@ mod congestion;
 mod context;
 mod core;
 mod endpoint;
+mod error;
 mod faults;
 mod handler;
 mod hooks;
+mod incoming;
 mod kept;
-mod local;
+mod mail;
 mod mailbox;
 mod node;
+mod outside;
 mod parameters;
 mod polling;
 mod prefetch;
+mod promise;
 mod protected;
 mod quota;
 mod receive;
@@ -58,26 +63,28 @@ mod source;
 mod stats;
 mod tags;
 mod timers;
+mod timespec;
 mod transmit;
 mod tx_queue;
+mod worker_pool;
 mod workers;
 
 pub use backend::Backend;
-pub use call::{CallError, CallId, CallSettings, Completion, Continuation, EnqueueError, Refused};
-pub use client::{CallFuture, Client, ClientError, LocalClient, SessionFuture};
-pub use config::{EndpointConfig, FaultConfig, Optimisations, SessionConfig};
+pub use call::{
+    CallError, CallId, CallSettings, ClientError, Completion, Continuation, EnqueueError, Refused,
+};
+pub use client::{CallFuture, Client, LocalClient, SessionFuture};
+pub use config::{EndpointConfig, FaultConfig, Optimisations, Polling, SessionConfig};
 pub use context::Context;
 pub use endpoint::Endpoint;
+pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
 pub use handler::{AbandonedHook, Handler, Payload, Request, RequestHandle, RequestKey, TurnHook};
 pub use hooks::Notifier;
-pub use local::{LocalConfig, LocalIo, LocalPolicy};
-pub use node::{
-    AttachError, ConnectAndWaitError, ConnectError, Credentials, Node, NodeConfig, NodeError,
-    NodeStats, SessionError, TlsConfig,
-};
+pub use node::{Credentials, Node, NodeConfig, NodeStats, TlsConfig};
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
+pub use petasos_netio_local::{LocalConfig, LocalIo, LocalPolicy};
 pub use petasos_netio_shm::{RingShape, ShmConfig};
 pub use petasos_netio_udp::UdpConfig;
 pub use petasos_proto::{
@@ -87,9 +94,8 @@ pub use petasos_proto::{
 pub use petasos_seal::{Cipher, KeyLife, SessionSecret};
 pub use petasos_tls::{CertificateFlaw, HandshakeFailure, Identity, Pem, PemFiles};
 pub use petasos_wire::{Encoding, RejectCode};
-pub use polling::Polling;
 pub use secure::{ServedPeer, SessionSecurity};
 pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use shut_down::Unfinished;
 pub use stats::{EndpointStats, MemoryStats};
-pub use workers::{WorkerHandler, WorkerPool, WorkerRequest};
+pub use worker_pool::{WorkerHandler, WorkerPool, WorkerRequest};

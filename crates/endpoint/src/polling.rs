@@ -17,32 +17,12 @@ use core::time::Duration;
 
 use petasos_base::{Clock, Time};
 use petasos_netio::PacketIo;
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{PollFd, PollFlags, epoll, poll};
 
+use crate::config::Polling;
 use crate::context::Context;
 use crate::endpoint::Endpoint;
-
-/// How [`Endpoint::run`] waits when there is nothing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Polling {
-    /// It does not: lowest latency, one whole core.
-    Spin,
-    /// It spins for a bounded time after the last thing that happened, then sleeps until packets,
-    /// mail or a timer come. An idle process uses no processor time.
-    Adaptive {
-        /// How long to spin.
-        spin: Duration,
-    },
-    /// The application drives the loop from an event loop of its own: see
-    /// [`Endpoint::descriptor`] and [`Endpoint::run_ready`]. `run` then sleeps at once.
-    External,
-}
-
-impl Default for Polling {
-    fn default() -> Polling {
-        Polling::Adaptive { spin: Duration::from_micros(50) }
-    }
-}
+use crate::timespec::timespec_of;
 
 impl<S> Endpoint<S> {
     /// Turns the loop, waiting as [`crate::EndpointConfig::polling`] says, until `until` returns
@@ -206,9 +186,4 @@ fn add(joint: &OwnedFd, fd: BorrowedFd<'_>) -> io::Result<()> {
     let data = epoll::EventData::new_u64(0);
     epoll::add(joint, fd, data, epoll::EventFlags::IN)?;
     Ok(())
-}
-
-pub(crate) fn timespec_of(nanos: u64) -> Timespec {
-    const SECOND_NS: u64 = 1_000_000_000;
-    Timespec { tv_sec: (nanos / SECOND_NS) as i64, tv_nsec: (nanos % SECOND_NS) as _ }
 }

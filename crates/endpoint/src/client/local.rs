@@ -14,8 +14,8 @@ use petasos_buf::MsgBuf;
 use super::remote::{CallFuture, prepare};
 use crate::call::CallSettings;
 use crate::endpoint::Endpoint;
+use crate::mail::Mail;
 use crate::mailbox::Mailbox;
-use crate::node::mail::Mail;
 use crate::sessions::SessionId;
 
 /// An endpoint together with futures on its own thread. Not `Send`. Clones are the same endpoint.

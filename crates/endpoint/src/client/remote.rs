@@ -9,13 +9,12 @@ use std::task::{Context, Poll};
 
 use petasos_buf::MsgBuf;
 
-use super::promise::{Awaited, Promise, promise};
-use super::{ClientError, Response};
-use crate::call::{CallSettings, EnqueueError};
+use crate::call::{CallSettings, ClientError, EnqueueError, Response};
 use crate::endpoint::Endpoint;
+use crate::error::{ConnectAndWaitError, ConnectError};
+use crate::mail::{Mail, RemoteCall};
 use crate::mailbox::{Mailbox, PostError};
-use crate::node::mail::Mail;
-use crate::node::{ConnectAndWaitError, ConnectError};
+use crate::promise::{Awaited, promise};
 use crate::sessions::SessionId;
 
 /// Letters that may wait for an endpoint before its clients are told to slow down.
@@ -29,16 +28,6 @@ const WAITING_MAX: usize = 65_536;
 #[derive(Clone)]
 pub struct Client {
     mailbox: Arc<Mailbox<Mail>>,
-}
-
-/// A call on its way to the endpoint.
-pub(crate) struct RemoteCall {
-    pub(crate) id: u64,
-    pub(crate) session: SessionId,
-    pub(crate) method: u16,
-    pub(crate) request: MsgBuf,
-    pub(crate) settings: CallSettings,
-    pub(crate) promise: Promise<Response>,
 }
 
 impl<S> Endpoint<S> {

@@ -22,9 +22,10 @@ use petasos_control::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
-use super::mail::{Command, Mail};
 use super::quota::Handshakes;
-use super::{NodeConfig, SessionError, Shared};
+use super::{NodeConfig, Shared};
+use crate::error::SessionError;
+use crate::mail::{Command, Mail};
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
 
@@ -410,5 +411,5 @@ impl Drop for Control {
 /// The timeout of a poll until `wake_at`, `wait_ns` from now.
 fn timespec(wake_at: Time, wait_ns: u64) -> Option<Timespec> {
     let finite = wake_at != Time::NEVER || wait_ns == 0;
-    finite.then(|| crate::polling::timespec_of(wait_ns))
+    finite.then(|| crate::timespec::timespec_of(wait_ns))
 }

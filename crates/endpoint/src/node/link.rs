@@ -17,10 +17,10 @@ use petasos_tls::HandshakeFailure;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::SessionError;
 use super::guard::Guard;
 use super::tls::{Dialler, Tls};
 use super::without_rings::WithoutRings;
+use crate::error::SessionError;
 use crate::secure::SessionSecurity;
 use crate::source::Holder;
 

@@ -11,17 +11,14 @@
 //! How it ends: dropping the last clone of the node stops the thread, which says goodbye on every
 //! connection, waits a moment for that to arrive, and tells every endpoint that the node is gone.
 //! An endpoint does not keep its node alive.
+//!
+//! Nothing here names an endpoint: its end of all this is `attach`, `incoming` and `outside`.
 
-mod attach;
 mod control;
-mod error;
 mod guard;
 mod host;
 mod link;
-pub(crate) mod mail;
-mod outside;
 mod quota;
-mod sessions;
 mod tls;
 mod without_rings;
 
@@ -35,13 +32,12 @@ use core::time::Duration;
 use petasos_base::Clock;
 use petasos_control::{Capabilities, Config, Hello, SUPPORTED, Text};
 
+use crate::error::{AttachError, NodeError};
+use crate::mail::{Command, Mail};
 use crate::mailbox::Mailbox;
 use control::Control;
-pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
 use guard::Guard;
 pub use guard::{Credentials, TlsConfig};
-use mail::{Command, Mail};
-pub(crate) use outside::Outside;
 pub use quota::NodeStats;
 
 /// Endpoints that one node can have: as many as its hello promises room for.
@@ -134,9 +130,9 @@ pub(crate) struct Members {
 
 /// One attached endpoint.
 pub(crate) struct Member {
-    mailbox: Arc<Mailbox<Mail>>,
+    pub(crate) mailbox: Arc<Mailbox<Mail>>,
     /// Whether it has handlers, so that sessions can be opened to it.
-    serves: bool,
+    pub(crate) serves: bool,
 }
 
 impl Node {
@@ -227,7 +223,7 @@ impl Shared {
 
 impl Members {
     /// Adds a member at the lowest free index.
-    fn join(&mut self, member: Member) -> Result<u16, AttachError> {
+    pub(crate) fn join(&mut self, member: Member) -> Result<u16, AttachError> {
         if self.closed {
             return Err(AttachError::NodeEnded);
         }
@@ -242,8 +238,15 @@ impl Members {
         Ok(free as u16)
     }
 
-    fn leave(&mut self, index: u16) {
+    pub(crate) fn leave(&mut self, index: u16) {
         self.list[usize::from(index)] = None;
+    }
+
+    /// The member has handlers from now on.
+    pub(crate) fn serve(&mut self, index: u16) {
+        if let Some(Some(member)) = self.list.get_mut(usize::from(index)) {
+            member.serves = true;
+        }
     }
 
     fn get(&self, index: u16) -> Option<&Member> {

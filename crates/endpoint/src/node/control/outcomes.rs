@@ -5,9 +5,9 @@ use petasos_control::{
 };
 
 use super::{Attempt, Control};
+use crate::error::SessionError;
+use crate::mail::{Granted, Mail};
 use crate::mailbox::PostError;
-use crate::node::SessionError;
-use crate::node::mail::{Granted, Mail};
 use crate::node::tls::Dialler;
 use crate::sessions::PeerId;
 

@@ -1,19 +1,20 @@
-//! What the control thread and the endpoints tell each other.
+//! What an endpoint and other threads tell each other: the control thread, workers and clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use petasos_buf::MsgBuf;
 use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
 use petasos_netio::Route;
+use petasos_wire::RejectCode;
 
-use super::ConnectAndWaitError;
-use super::SessionError;
-use crate::client::promise::Promise;
-use crate::client::remote::RemoteCall;
+use crate::call::{CallSettings, Response};
+use crate::error::{ConnectAndWaitError, SessionError};
+use crate::handler::RequestHandle;
 use crate::mailbox::Mailbox;
+use crate::promise::Promise;
 use crate::secure::SessionSecurity;
 use crate::sessions::{PeerId, SessionId, SessionOffer};
-use crate::workers::WorkerAnswer;
 
 /// From any thread to an endpoint.
 pub(crate) enum Mail {
@@ -49,6 +50,23 @@ pub(crate) enum Mail {
     Open { server: SocketAddr, promise: Promise<Result<SessionId, ConnectAndWaitError>> },
     /// A client on another thread is done with a session.
     Close { session: SessionId },
+}
+
+/// A call on its way to the endpoint.
+pub(crate) struct RemoteCall {
+    pub(crate) id: u64,
+    pub(crate) session: SessionId,
+    pub(crate) method: u16,
+    pub(crate) request: MsgBuf,
+    pub(crate) settings: CallSettings,
+    pub(crate) promise: Promise<Response>,
+}
+
+/// What a worker sends back.
+pub(crate) struct WorkerAnswer {
+    pub(crate) handle: RequestHandle,
+    pub(crate) request: MsgBuf,
+    pub(crate) result: Result<MsgBuf, RejectCode>,
 }
 
 /// What a server granted, and over which connection.

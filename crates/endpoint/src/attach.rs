@@ -6,11 +6,12 @@ use core::time::Duration;
 
 use petasos_control::{SessionRef, SessionRole};
 
-use super::mail::{Command, Mail};
-use super::outside::Attachment;
-use super::{AttachError, ConnectAndWaitError, ConnectError, Member, Node, SessionError};
 use crate::call::CallError;
 use crate::endpoint::Endpoint;
+use crate::error::{AttachError, ConnectAndWaitError, ConnectError, SessionError};
+use crate::mail::{Command, Mail};
+use crate::node::{Member, Node};
+use crate::outside::Attachment;
 use crate::sessions::{SessionId, SessionState};
 
 impl<S> Endpoint<S> {
@@ -130,7 +131,7 @@ impl<S> Endpoint<S> {
     }
 
     /// The client session that `session` names.
-    pub(super) fn client_of(&self, session: SessionRef) -> Option<SessionId> {
+    pub(crate) fn client_of(&self, session: SessionRef) -> Option<SessionId> {
         let entry = self.cx.core.clients.get(session.session);
         let entry = entry.filter(|entry| entry.tag == session.tag)?;
         Some(SessionId { index: session.session, generation: entry.generation })

@@ -2,6 +2,7 @@ use petasos_netio_conformance::{BackendFactory, conformance_tests};
 use std::net::Ipv6Addr;
 
 use super::*;
+use crate::turns::UDP_PATIENCE;
 
 fn open() -> LocalIo {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -47,7 +48,7 @@ impl PacketIo for Named {
     }
 
     fn local_address(&self) -> SocketAddr {
-        self.0.name().expect("this host has shared memory").0
+        self.0.rings().expect("this host has shared memory").local_address()
     }
 
     fn datagram_bytes_max(&self, route: Route) -> usize {
@@ -103,7 +104,7 @@ mod by_rings {
 /// in every turn; and how often the socket was asked.
 fn turns_to_udp(ring_bytes: usize) -> (u32, u64) {
     let (mut near, mut far) = (open(), open());
-    let name = near.name().expect("this host has shared memory").0;
+    let name = near.rings().expect("this host has shared memory").local_address();
     let ring = far.local_route(name).expect("it listens");
     let udp = far.route(near.local_address()).expect("loopback leads there");
     let full = vec![1; ring_bytes];
@@ -143,7 +144,7 @@ fn without_rings_it_is_a_socket() {
     let config = LocalConfig { local: LocalPolicy::Never, ..LocalConfig::default() };
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut io = LocalIo::bind(any, &config).expect("loopback has ports");
-    assert!(!io.has_rings() && io.name().is_none());
+    assert!(!io.has_rings() && io.rings().is_none());
     assert!(matches!(io.local_route(any), Err(RouteError::Unreachable(_))));
     let route = io.route(io.local_address()).expect("loopback leads there");
     assert_eq!(io.transmit(&[TxPacket { route, head: b"x", body: b"y" }]), 1);

@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef, SessionRole};
 use petasos_netio::Route;
 
-use super::mail::{Command, Granted, Mail};
-use super::outside::{Opening, Remote};
-use super::{ConnectAndWaitError, SessionError};
 use crate::call::CallError;
 use crate::context::Context;
 use crate::endpoint::Endpoint;
+use crate::error::{ConnectAndWaitError, SessionError};
+use crate::mail::{Command, Granted, Mail};
+use crate::outside::{Opening, Remote};
 use crate::secure::SessionSecurity;
 use crate::sessions::{ClientState, PeerId, SessionId, SessionOffer};
 

@@ -1,13 +1,4 @@
-//! One packet I/O made of two: UDP to other hosts, shared-memory rings to processes of this one.
-//!
-//! Which of the two a session takes is agreed when it is set up (`docs/spec/control.md`, C17);
-//! from then on its route says it. What holds:
-//!
-//! - **A busy ring costs UDP nothing but a bounded delay, and UDP costs a busy ring no system call
-//!   per turn.** See [`UDP_PATIENCE`]. While the rings bring nothing, UDP is asked in every turn.
-//! - **The rings may be missing.** Policy may forbid them, and so may the system: then everything
-//!   goes over UDP.
-//! - A full ring holds back packets to its peer only, a full socket those over UDP.
+//! The two as one: routes, batches and sleep.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,48 +8,11 @@ use petasos_netio::{
     IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
 };
 use petasos_netio_shm::{ShmConfig, ShmIo, ShmStats};
-use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_netio_udp::UdpIo;
 use rustix::event::epoll;
 
-use crate::backend::PathLimits;
-
-/// When packets to processes of the same host go through shared memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LocalPolicy {
-    /// Whenever both ends can: same host, same user, same network, mount and user namespace.
-    #[default]
-    Auto,
-    /// Never.
-    Never,
-}
-
-/// Settings of a [`LocalIo`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LocalConfig {
-    /// Of the socket.
-    pub udp: UdpConfig,
-    /// Of the rings.
-    pub shm: ShmConfig,
-    /// When to use the rings.
-    pub local: LocalPolicy,
-}
-
-/// How long UDP may have to wait while the rings are busy: one for each turn, and one more for
-/// each [`PATIENCE_BYTES`] that a turn brings.
-///
-/// A turn that receives from a ring takes 25 ns to 0.3 µs with small packets, and 5 µs with the
-/// 32 KiB that a ring gives at most, which count as 17: so UDP is asked every 3 to 40 µs. That is
-/// no more than its own round trip adds, and far less than a receive buffer of 4 MiB takes to
-/// overflow (600 µs at the 58 Gbit/s that loopback reaches). An empty look at the socket costs
-/// 0.2 µs, a hundredth to a twentieth of that time.
-const UDP_PATIENCE: u32 = 128;
-
-/// See [`UDP_PATIENCE`].
-const PATIENCE_BYTES: usize = 2048;
-
-/// Turns in a row in which the rings bring nothing after which they no longer count as busy: some
-/// 10 µs, longer than a round trip through them.
-const BUSY_TURNS: u32 = 512;
+use crate::config::{LocalConfig, LocalPolicy};
+use crate::turns::Turns;
 
 /// Marks routes that lead over UDP. The rings' routes go through as they are, since there a turn
 /// is short.
@@ -104,22 +58,20 @@ impl LocalIo {
     }
 
     /// Understands the marks of congested switches: see [`UdpIo::set_ecn_capable`].
-    pub(crate) fn set_ecn_capable(&mut self) -> Result<(), SetupError> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set_ecn_capable(&mut self) -> Result<(), SetupError> {
         self.udp.set_ecn_capable()
     }
 
-    /// The rings' name, and what a session can have in them.
-    pub(crate) fn name(&self) -> Option<(SocketAddr, PathLimits)> {
-        let shm = self.shm.as_ref()?;
-        let datagram_bytes_max = shm.config().datagram_bytes_max;
-        Some((
-            shm.local_address(),
-            PathLimits { datagram_bytes_max, room_bytes: shm.receive_buffer_bytes() },
-        ))
+    /// The rings, if there are any.
+    pub fn rings(&self) -> Option<&ShmIo> {
+        self.shm.as_ref()
     }
 
     /// Bytes that can wait where packets of peers on `route` arrive.
-    pub(crate) fn room_bytes(&self, route: Route) -> usize {
+    pub fn room_bytes(&self, route: Route) -> usize {
         match &self.shm {
             Some(shm) if !is_udp(route) => shm.receive_buffer_bytes(),
             _ => self.udp.receive_buffer_bytes(),
@@ -127,19 +79,25 @@ impl LocalIo {
     }
 
     /// Has `tell` called with routes through the rings that are lost: see [`ShmIo::on_lost`].
-    pub(crate) fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
+    pub fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
         if let Some(shm) = &mut self.shm {
             shm.on_lost(tell);
         }
     }
 
     /// A route through the rings to the process with this name.
-    pub(crate) fn local_route(&mut self, name: SocketAddr) -> Result<Route, RouteError> {
+    ///
+    /// # Errors
+    /// See [`RouteError`]; `Unsupported` without rings.
+    pub fn local_route(&mut self, name: SocketAddr) -> Result<Route, RouteError> {
         self.with_rings(|shm| shm.route(name))
     }
 
     /// A route through the rings to the process with this name, which has met this one there.
-    pub(crate) fn local_route_met(&mut self, name: SocketAddr) -> Result<Route, RouteError> {
+    ///
+    /// # Errors
+    /// See [`RouteError`]; `Unsupported` without rings.
+    pub fn local_route_met(&mut self, name: SocketAddr) -> Result<Route, RouteError> {
         self.with_rings(|shm| shm.route_to_connected(name))
     }
 
@@ -151,52 +109,6 @@ impl LocalIo {
         let route = find(self.shm.as_mut().ok_or_else(unsupported)?)?;
         assert!(!is_udp(route), "2^31 routes do not fit any memory");
         Ok(route)
-    }
-}
-
-/// Whose turn it is to be asked for packets.
-#[derive(Default)]
-struct Turns {
-    /// What is left of UDP's patience while the rings are busy.
-    patience: u32,
-    /// What UDP's next patience will be: halved by packets, doubled by their absence.
-    interval: u32,
-    /// Turns until the rings no longer count as busy.
-    busy: u32,
-    /// The rings are asked first: UDP brought something the last time.
-    rings_first: bool,
-}
-
-impl Turns {
-    /// Begins a turn. Returns whether UDP is asked at all.
-    #[inline]
-    fn next(&mut self) -> bool {
-        if self.busy == 0 {
-            return true;
-        }
-        self.busy -= 1;
-        self.patience = self.patience.saturating_sub(1);
-        self.patience == 0
-    }
-
-    #[inline]
-    fn note_rings(&mut self, batch: &RxBatch<'_>) {
-        self.rings_first = false;
-        if !batch.chunks.is_empty() {
-            let bytes: usize = batch.chunks.iter().map(|chunk| chunk.len as usize).sum();
-            self.patience = self.patience.saturating_sub((bytes / PATIENCE_BYTES) as u32);
-            self.busy = BUSY_TURNS;
-        }
-    }
-
-    #[inline]
-    fn note_udp(&mut self, batch: &RxBatch<'_>) {
-        self.rings_first = !batch.chunks.is_empty();
-        self.interval = match self.rings_first {
-            true => self.interval / 2,
-            false => (2 * self.interval).clamp(1, UDP_PATIENCE),
-        };
-        self.patience = self.interval;
     }
 }
 

@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use petasos_control::{RefuseCode, SessionRef};
 
-use super::mail::{Command, Mail};
-use super::{ConnectAndWaitError, SessionError, Shared};
-use crate::client::AsyncCall;
-use crate::client::promise::Promise;
+use crate::call::{CallId, Response};
+use crate::error::{ConnectAndWaitError, SessionError};
+use crate::mail::{Command, Mail};
 use crate::mailbox::Mailbox;
+use crate::node::Shared;
+use crate::promise::Promise;
 use crate::sessions::{PeerId, SessionId};
-use crate::workers::WorkerMethod;
+use crate::worker_pool::WorkerMethod;
 
 /// The far end of a session, and the way there.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +27,15 @@ pub(crate) struct Remote {
     pub(crate) far: SessionRef,
 }
 
-pub(super) struct Attachment {
-    pub(super) shared: Arc<Shared>,
-    pub(super) index: u16,
+pub(crate) struct Attachment {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) index: u16,
+}
+
+/// An async call in progress, as the endpoint keeps it.
+pub(crate) struct AsyncCall {
+    pub(crate) call: CallId,
+    pub(crate) promise: Promise<Response>,
 }
 
 #[derive(Default)]
@@ -37,15 +44,15 @@ pub(crate) struct Outside {
     mailbox: Option<Arc<Mailbox<Mail>>>,
     /// Whether the loop is driven by its descriptor: then it counts as asleep at all times.
     pub(crate) external: bool,
-    pub(super) attachment: Option<Attachment>,
+    pub(crate) attachment: Option<Attachment>,
     /// An empty queue to exchange for a full one.
-    pub(super) spare: VecDeque<Mail>,
+    pub(crate) spare: VecDeque<Mail>,
     /// Why sessions failed, until they are closed.
-    pub(super) errors: HashMap<SessionId, SessionError>,
+    pub(crate) errors: HashMap<SessionId, SessionError>,
     /// The far ends by this endpoint's own.
-    pub(super) remotes: HashMap<SessionRef, Remote>,
+    pub(crate) remotes: HashMap<SessionRef, Remote>,
     /// Who waits for a session to be set up.
-    pub(super) openings: HashMap<SessionId, Opening>,
+    pub(crate) openings: HashMap<SessionId, Opening>,
     /// Calls of async clients by their ids.
     pub(crate) calls: HashMap<u64, AsyncCall>,
     /// Methods that run on worker threads.
@@ -53,7 +60,7 @@ pub(crate) struct Outside {
 }
 
 /// The promise of a session.
-pub(super) type Opening = Promise<Result<SessionId, ConnectAndWaitError>>;
+pub(crate) type Opening = Promise<Result<SessionId, ConnectAndWaitError>>;
 
 impl Outside {
     /// Whether there is mail. The loop's once-per-turn look.
@@ -85,21 +92,19 @@ impl Outside {
     }
 
     /// Whether packets must not go to `ip`: in the clear, off this host, and nobody wants that.
-    pub(super) fn forbids(&self, ip: IpAddr) -> bool {
+    pub(crate) fn forbids(&self, ip: IpAddr) -> bool {
         self.attachment.as_ref().is_some_and(|attachment| attachment.shared.guard.forbids(ip))
     }
 
     /// Tells the node that the endpoint has handlers.
     pub(crate) fn serves(&self) {
-        if let Some(Attachment { shared, index }) = &self.attachment
-            && let Some(Some(member)) = shared.members().list.get_mut(usize::from(*index))
-        {
-            member.serves = true;
+        if let Some(Attachment { shared, index }) = &self.attachment {
+            shared.members().serve(*index);
         }
     }
 
     /// Sends `command` to the control thread, if there is one.
-    pub(super) fn command(&self, command: Command) -> bool {
+    pub(crate) fn command(&self, command: Command) -> bool {
         let shared = self.attachment.as_ref().map(|attachment| &attachment.shared);
         shared.is_some_and(|shared| shared.commands.post(command).is_ok())
     }
@@ -112,7 +117,7 @@ impl Outside {
     }
 
     /// Leaves the node; every far end is told.
-    pub(super) fn detach(&mut self) {
+    pub(crate) fn detach(&mut self) {
         let remotes = core::mem::take(&mut self.remotes);
         for Remote { link, far } in remotes.into_values() {
             self.command(Command::Disconnect { link, session: far });
