@@ -23,6 +23,7 @@
 mod action;
 pub mod all_to_all;
 pub mod cluster;
+pub mod command_line;
 mod event;
 mod fabric;
 mod faults;
