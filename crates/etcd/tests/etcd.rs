@@ -13,7 +13,7 @@ use cluster::{Etcd, free_address};
 use greeter::generated::GreeterClient;
 use greeter::{Service, name};
 use petasos::{Balance, Channel, Code, ConnectError, Request, TargetError, block_on};
-use petasos_etcd::{RegisterError, Registration};
+use petasos_etcd::{RegisterError, Registration, api};
 use servers::{PATIENCE, start, until};
 
 const LIFE: Duration = Duration::from_secs(3);
@@ -46,6 +46,15 @@ fn reach(client: &GreeterClient, services: &[&Service]) {
     });
 }
 
+/// Writes a key as a foreign program would.
+fn put(etcd: &Etcd, key: &str, value: &str) {
+    let channel = block_on(Channel::connect(&format!("grpc://{}", etcd.address)));
+    let keys = api::KVClient::new(channel.expect("etcd is up"));
+    let mut put = api::PutRequest::new();
+    put.set_key(key.as_bytes()).set_value(value.as_bytes());
+    block_on(keys.put(put)).expect("etcd takes it");
+}
+
 #[test]
 fn servers_come_and_go() {
     let Some(mut etcd) = Etcd::start("come") else { return };
@@ -60,8 +69,8 @@ fn servers_come_and_go() {
     let _second = register(&etcd, "test/guide", addresses[1]);
     reach(&client, &[&services[0], &services[1]]);
     // What is beside the prefix, or no address, is passed over.
-    etcd.put("test/guide2/x", &addresses[2].to_string());
-    etcd.put("test/guide/broken", "nowhere");
+    put(&etcd, "test/guide2/x", &addresses[2].to_string());
+    put(&etcd, "test/guide/broken", "nowhere");
     block_on(first.end());
     let mut rest = 0;
     until(|| {
@@ -90,7 +99,7 @@ fn plain_values_and_names_are_addresses() {
         let channel = block_on(Channel::connect(&format!("grpc://{}", etcd.address)));
         channel.is_ok()
     });
-    etcd.put("plain/a", &format!("localhost:{port}"));
+    put(&etcd, "plain/a", &format!("localhost:{port}"));
     reach(&client(&etcd, "plain"), &[&service]);
 }
 

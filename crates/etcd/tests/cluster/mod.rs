@@ -1,13 +1,10 @@
 //! An etcd on ports of loopback that were free, with a folder of its own; it ends with the test.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
-
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use petasos::{Channel, Pem, block_on};
-use petasos_etcd::api;
+use petasos::Pem;
 
 use crate::servers::until;
 
@@ -91,14 +88,6 @@ impl Etcd {
     pub fn target(&self, prefix: &str) -> String {
         let scheme = if self.tls.is_some() { "etcds" } else { "etcd" };
         format!("{scheme}://{}/{prefix}", self.address)
-    }
-
-    pub fn put(&self, key: &str, value: &str) {
-        let channel = block_on(Channel::connect(&format!("grpc://{}", self.address)));
-        let keys = api::KVClient::new(channel.expect("etcd is up"));
-        let mut put = api::PutRequest::new();
-        put.edit().set_key(key.as_bytes()).set_value(value.as_bytes());
-        block_on(keys.put(put)).expect("etcd takes it");
     }
 }
 
