@@ -11,6 +11,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 
 use super::Runtime;
+use super::turn::has_work;
 
 /// Turns before other tasks of the runtime get their chance.
 const TURNS_MAX: u32 = 64;
@@ -40,7 +41,7 @@ async fn turn_forever(runtime: &Rc<Runtime>, descriptor: &AsyncFd<OwnedFd>) -> i
             let at = endpoint.run_ready(TURNS_MAX);
             endpoint.until(at)
         });
-        if runtime.local.channels.borrow().needs_endpoint() || runtime.has_work() {
+        if runtime.local.channels.borrow().needs_endpoint() || has_work(runtime.local) {
             tokio::task::yield_now().await;
             continue;
         }
@@ -65,15 +66,6 @@ impl Drop for Driver<'_> {
     }
 }
 
-impl Runtime {
-    /// Whether something has been asked for since the last turn.
-    fn has_work(&self) -> bool {
-        let is_quiet =
-            self.local.calls.borrow().is_quiet() && !self.local.channels.borrow().has_work();
-        !is_quiet || !self.local.ready.borrow().is_empty() || self.local.streams.borrow().has_news()
-    }
-}
-
 /// Waits until the descriptor is readable, the time has come, or futures ask for a turn.
 struct Rest<'a> {
     runtime: &'a Runtime,
@@ -88,7 +80,7 @@ impl Future for Rest<'_> {
         let waker = cx.waker().clone();
         let earlier = self.runtime.local.driver.borrow_mut().replace(waker);
         drop(earlier);
-        if self.runtime.has_work() {
+        if has_work(self.runtime.local) {
             return Poll::Ready(Ok(()));
         }
         if let Some(sleep) = self.sleep.as_mut().as_pin_mut()
