@@ -39,6 +39,13 @@ pub struct Handling {
     pub beside: CallParts,
 }
 
+/// Whether a handler may begin with a message: a long one is counted where it lies already, and
+/// then waits with its handler.
+#[inline]
+pub fn has_room(message: &[u8]) -> bool {
+    message.len() < LONG_BYTES_MIN || memory::admits(0)
+}
+
 /// A method in a loop: the one virtual call of a request.
 pub trait LocalMethod {
     /// Runs the handler of a request as far as it goes.
@@ -211,15 +218,12 @@ impl DispatcherParts {
         self.waiting.len() >= WAITING_MAX as usize
     }
 
-    /// Why no handler may begin for a request, or a stream with these bytes: nothing of it has been
-    /// decompressed or decoded yet.
-    pub fn refusal(&self, cx: &Context<Dispatcher>, payload: &[u8]) -> Option<RejectCode> {
-        let is_long = payload.len() >= LONG_BYTES_MIN;
+    /// Why no handler may begin for a request whose message has room (see [`has_room`]), or not:
+    /// nothing of it has been decompressed or decoded yet.
+    pub fn refusal(&self, cx: &Context<Dispatcher>, has_room: bool) -> Option<RejectCode> {
         match () {
             () if cx.is_draining() => Some(RejectCode::Draining),
-            () if self.is_full() => Some(RejectCode::Overloaded),
-            // A long request is counted where it lies, already.
-            () if is_long && !memory::admits(0) => Some(RejectCode::Overloaded),
+            () if self.is_full() || !has_room => Some(RejectCode::Overloaded),
             () => None,
         }
     }

@@ -20,8 +20,7 @@ use petasos_rpc::intercept::Hooks;
 use petasos_rpc::intercept::around_handler;
 use petasos_rpc::request::{Request, RequestParts as _, Response};
 use petasos_runtime::buffers::{free, kept};
-use petasos_runtime::dispatcher::LocalMethod;
-use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, LocalMethod, has_room};
 use petasos_runtime::local::TaskWaker;
 use petasos_runtime::shared::Shared;
 use petasos_runtime::task::Task;
@@ -245,7 +244,7 @@ where
                 return free(cx, payload);
             }
         };
-        if let Some(code) = parts.refusal(cx, &payload) {
+        if let Some(code) = parts.refusal(cx, has_room(&payload)) {
             cx.reject(handle, code);
             return free(cx, payload);
         }

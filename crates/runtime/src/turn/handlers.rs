@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use petasos_buf::memory::{self, LONG_BYTES_MIN};
 use petasos_call::stream::{
     Arrival, CallerSegment, Open, SegmentError, ServerEvent, ServerSegment, ServerStream,
 };
@@ -11,7 +10,7 @@ use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, Req
 use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
 use crate::buffers::respond_in;
-use crate::dispatcher::{Dispatcher, DispatcherParts, Handling, WAITING_MAX};
+use crate::dispatcher::{Dispatcher, DispatcherParts, Handling, WAITING_MAX, has_room};
 use crate::due::Due;
 use crate::stream_handle::StreamHandle;
 use crate::streams::{EncodedMessage, Form, Half, Keeper, Key, Server, Side, Streams, extent};
@@ -45,7 +44,7 @@ fn arrive(
 ) -> Option<u32> {
     let local = parts.local;
     let session = handle.key().session();
-    let has_room = payload.len() < LONG_BYTES_MIN || memory::admits(0);
+    let has_room = has_room(&payload);
     let parsed = parsed(cx, payload);
     let streams = &mut *local.streams.borrow_mut();
     let known = streams.served(session, || slots_of(cx, session))?;
@@ -61,7 +60,8 @@ fn arrive(
             return None;
         }
         Arrival::New => {
-            if let Some(code) = refusal(parts, cx, streams, has_room) {
+            let too_many = (streams.handlers >= WAITING_MAX).then_some(RejectCode::Overloaded);
+            if let Some(code) = parts.refusal(cx, has_room).or(too_many) {
                 cx.reject(handle, code);
                 return None;
             }
@@ -103,21 +103,6 @@ fn parsed(
 /// How many calls a session that is served carries.
 fn slots_of(cx: &Context<Dispatcher>, session: (u32, u32)) -> Option<u32> {
     cx.served_params(session).map(|params| params.slots)
-}
-
-/// Why no stream may begin.
-fn refusal(
-    parts: &DispatcherParts,
-    cx: &Context<Dispatcher>,
-    streams: &Streams,
-    has_room: bool,
-) -> Option<RejectCode> {
-    match () {
-        () if cx.is_draining() => Some(RejectCode::Draining),
-        () if parts.is_full() || streams.handlers >= WAITING_MAX => Some(RejectCode::Overloaded),
-        () if !has_room => Some(RejectCode::Overloaded),
-        () => None,
-    }
 }
 
 fn add(
