@@ -13,6 +13,9 @@ use flate2::write::GzEncoder;
 /// What is spoken.
 pub const SPOKEN: CodecSet = CodecSet::IDENTITY.with(Codec::GZIP).with(Codec::LZ4);
 
+/// Decompression that reads and writes no more than so many bytes is over in a moment.
+pub const SHORT_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes before an LZ4 block: the length that comes out.
 const LZ4_HEAD_BYTES: usize = 4;
 
@@ -82,6 +85,36 @@ pub fn decompress(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, De
     }
 }
 
+/// What comes out of `body`, as from [`decompress`], if that takes a moment. `None` if it may take
+/// longer, as far as the body tells, or has done so: then it is work for a thread that serves
+/// nobody else.
+///
+/// # Errors
+/// See [`DecompressError`].
+pub fn decompress_short(
+    codec: Codec,
+    body: &[u8],
+    limit: usize,
+) -> Result<Option<Vec<u8>>, DecompressError> {
+    if body.len().max(claimed_bytes(codec, body)) > SHORT_BYTES_MAX {
+        return Ok(None);
+    }
+    match decompress(codec, body, limit.min(SHORT_BYTES_MAX)) {
+        Err(DecompressError::TooLong) if limit > SHORT_BYTES_MAX => Ok(None),
+        out => out.map(Some),
+    }
+}
+
+/// How long `body` says that it becomes. It may lie.
+fn claimed_bytes(codec: Codec, body: &[u8]) -> usize {
+    let bytes = match codec {
+        Codec::GZIP => body.last_chunk(),
+        Codec::LZ4 => body.first_chunk(),
+        _ => None,
+    };
+    bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize)
+}
+
 fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
     let mut out = Vec::new();
     let mut decoder = MultiGzDecoder::new(body).take((limit as u64).saturating_add(1));
@@ -129,6 +162,26 @@ mod tests {
             assert_eq!(refused, DecompressError::TooLong);
             assert_eq!(Status::from(refused).code(), Code::ResourceExhausted);
         }
+    }
+
+    #[test]
+    fn what_is_short_comes_out_at_once_and_what_is_long_does_not() {
+        for codec in CODECS {
+            for (bytes, is_short) in [(SHORT_BYTES_MAX, true), (SHORT_BYTES_MAX + 1, false)] {
+                let packed = compress(codec, &vec![7; bytes], Vec::new());
+                let out = decompress_short(codec, &packed, usize::MAX);
+                assert_eq!(out, Ok(is_short.then(|| vec![7; bytes])), "{codec:?}");
+            }
+            let packed = compress(codec, &[7; 1000], Vec::new());
+            assert_eq!(decompress_short(codec, &packed, 999), Err(DecompressError::TooLong));
+        }
+        // One that lies about what comes out is found out when that has become long.
+        let mut liar = compress(Codec::GZIP, &vec![7; 1 << 20], Vec::new());
+        liar.extend(compress(Codec::GZIP, &[], Vec::new()));
+        assert_eq!(decompress_short(Codec::GZIP, &liar, usize::MAX), Ok(None));
+        // So is one of which nothing comes out.
+        let nothing = compress(Codec::GZIP, &[], Vec::new()).repeat(5000);
+        assert_eq!(decompress_short(Codec::GZIP, &nothing, usize::MAX), Ok(None));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 use petasos_buf::memory::{self, Counted, LONG_BYTES_MIN};
-use petasos_call::compress::{DecompressError, decompress};
+use petasos_call::compress::{DecompressError, decompress, decompress_short};
 use petasos_call::{Code, Codec, Status};
 
 use crate::compress::Compression;
@@ -51,6 +51,31 @@ impl From<FrameError> for Status {
             FrameError::CutOff => (Code::Internal, "the stream ended within a message".into()),
         };
         Status::new(code, text)
+    }
+}
+
+/// A message that has arrived.
+#[derive(Debug)]
+pub(crate) enum Framed {
+    /// It can be read.
+    Plain(Bytes),
+    /// It has to be decompressed first, which takes a while.
+    Packed(Packed),
+}
+
+/// A compressed message, for a thread that may be kept busy.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    message: Bytes,
+    limit: usize,
+    /// Counts what it may become, for as long as it has not.
+    _reserved: Counted,
+}
+
+impl Packed {
+    pub(crate) fn unpack(self) -> Result<Bytes, FrameError> {
+        let unpacked = decompress(Codec::GZIP, &self.message, self.limit);
+        unpacked.map(|message| counted(message.into())).map_err(|error| refused(error, self.limit))
     }
 }
 
@@ -101,8 +126,8 @@ impl Deframer {
         self.chunk = chunk;
     }
 
-    /// The next message, decompressed, if it has arrived whole.
-    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
+    /// The next message, if it has arrived whole.
+    pub(crate) fn next(&mut self) -> Result<Option<Framed>, FrameError> {
         if !self.read_prefix()? {
             return Ok(None);
         }
@@ -111,11 +136,10 @@ impl Deframer {
         self.compressed = flag == 1;
         let Some(message) = self.read_body(length)? else { return Ok(None) };
         self.prefix_bytes = 0;
-        let message = match flag {
-            0 => message,
-            _ => self.decompress(&message)?,
-        };
-        Ok(Some(counted(message)))
+        match flag {
+            0 => Ok(Some(Framed::Plain(counted(message)))),
+            _ => self.unpack(message).map(Some),
+        }
     }
 
     /// To be called when the stream has ended.
@@ -168,15 +192,28 @@ impl Deframer {
         Ok(Some(self.partial.split().freeze()))
     }
 
-    fn decompress(&self, message: &[u8]) -> Result<Bytes, FrameError> {
-        if !memory::admits(self.limit.min(message.len().saturating_mul(GZIP_FACTOR_MAX))) {
+    fn unpack(&self, message: Bytes) -> Result<Framed, FrameError> {
+        let limit = self.limit;
+        let bytes_max = limit.min(message.len().saturating_mul(GZIP_FACTOR_MAX));
+        if !memory::admits(bytes_max) {
             return Err(FrameError::NoRoom);
         }
-        match decompress(Codec::GZIP, message, self.limit) {
-            Ok(message) => Ok(message.into()),
-            Err(DecompressError::TooLong) => Err(FrameError::TooLong { limit: self.limit }),
-            Err(_) => Err(FrameError::Corrupt),
-        }
+        let unpacked = decompress_short(Codec::GZIP, &message, limit);
+        Ok(match unpacked.map_err(|error| refused(error, limit))? {
+            Some(message) => Framed::Plain(counted(message.into())),
+            None => {
+                let mut reserved = Counted::default();
+                reserved.set(bytes_max);
+                Framed::Packed(Packed { message, limit, _reserved: reserved })
+            }
+        })
+    }
+}
+
+fn refused(error: DecompressError, limit: usize) -> FrameError {
+    match error {
+        DecompressError::TooLong => FrameError::TooLong { limit },
+        _ => FrameError::Corrupt,
     }
 }
 

@@ -40,6 +40,7 @@ mod server;
 mod timeout;
 #[cfg(feature = "tls")]
 mod tls;
+mod unpacking;
 mod writer;
 
 use std::pin::Pin;

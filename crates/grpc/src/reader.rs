@@ -9,13 +9,15 @@ use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Response, StatusCode};
 use petasos_call::{Code, Metadata, Retry, Status};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 
 use crate::compress::Compression;
-use crate::deframe::Deframer;
+use crate::deframe::{Deframer, FrameError, Framed, Packed};
 use crate::failure;
 use crate::headers::{self, Content};
 use crate::send_half::SendHalf;
+use crate::unpacking::Unpacking;
 
 /// Receives a call's messages.
 ///
@@ -23,6 +25,8 @@ use crate::send_half::SendHalf;
 pub struct FrameReader {
     source: Source,
     deframer: Deframer,
+    /// A message that is being decompressed elsewhere.
+    unpacking: Option<Unpacking>,
     head: Metadata,
     trailers: Metadata,
     client: Option<Client>,
@@ -39,6 +43,8 @@ enum Source {
 struct Client {
     send_half: Arc<SendHalf>,
     deadline: Option<Pin<Box<Sleep>>>,
+    /// Where its connection is.
+    runtime: Option<Handle>,
     /// What the response's headers say of a status: it counts if nothing follows them.
     early: Option<Status>,
     /// What failed below says of the request.
@@ -51,7 +57,8 @@ impl FrameReader {
     pub(crate) fn server(body: RecvStream, compression: Compression, bytes_max: usize) -> Self {
         let deframer = Deframer::new(compression, bytes_max);
         let (head, trailers) = (Metadata::new(), Metadata::new());
-        FrameReader { source: Source::Body(body), deframer, head, trailers, client: None }
+        let (source, unpacking) = (Source::Body(body), None);
+        FrameReader { source, deframer, unpacking, head, trailers, client: None }
     }
 
     pub(crate) fn client(
@@ -63,10 +70,13 @@ impl FrameReader {
     ) -> Self {
         let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
         let (early, below) = (None, None);
-        let client = Client { send_half, deadline, early, below, _running: running };
+        // Whoever polls the reader may have none.
+        let runtime = Handle::try_current().ok();
+        let client = Client { send_half, deadline, runtime, early, below, _running: running };
         FrameReader {
             source: Source::Response(response),
             deframer: Deframer::new(Compression::Identity, bytes_max),
+            unpacking: None,
             head: Metadata::new(),
             trailers: Metadata::new(),
             client: Some(client),
@@ -153,7 +163,7 @@ impl FrameReader {
             return Poll::Ready(Err(status));
         }
         loop {
-            match self.deframer.next() {
+            match ready!(self.poll_message(cx)) {
                 Ok(None) => {}
                 Ok(message) => return Poll::Ready(Ok(message)),
                 Err(error) => return Poll::Ready(Err(self.fail(error.into()))),
@@ -164,6 +174,38 @@ impl FrameReader {
                 Err(status) => return Poll::Ready(Err(status)),
             }
         }
+    }
+
+    /// The next message of what has arrived.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, FrameError>> {
+        if self.unpacking.is_none() {
+            match self.deframer.next() {
+                Ok(Some(Framed::Packed(packed))) => match self.leave(packed) {
+                    Ok(()) => {}
+                    Err(packed) => return Poll::Ready(packed.unpack().map(Some)),
+                },
+                Ok(Some(Framed::Plain(message))) => return Poll::Ready(Ok(Some(message))),
+                Ok(None) => return Poll::Ready(Ok(None)),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let unpacking = self.unpacking.as_mut().expect("a message is being decompressed");
+        let unpacked = ready!(unpacking.poll(cx));
+        self.unpacking = None;
+        Poll::Ready(unpacked.map(Some))
+    }
+
+    /// Has a message decompressed on another thread: others use this one. Gives it back if there is
+    /// none: then this thread is nobody else's.
+    #[cold]
+    fn leave(&mut self, packed: Packed) -> Result<(), Packed> {
+        let runtime = match &self.client {
+            Some(client) => client.runtime.clone(),
+            None => Handle::try_current().ok(),
+        };
+        let Some(runtime) = runtime else { return Err(packed) };
+        self.unpacking = Some(Unpacking::start(&runtime, packed));
+        Ok(())
     }
 
     /// [`FrameReader::head`], for who polls by hand.

@@ -12,6 +12,15 @@ fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The next message, decompressed.
+fn next(deframer: &mut Deframer) -> Result<Option<Bytes>, FrameError> {
+    Ok(match deframer.next()? {
+        None => None,
+        Some(Framed::Plain(message)) => Some(message),
+        Some(Framed::Packed(packed)) => Some(packed.unpack()?),
+    })
+}
+
 /// All messages of a stream that arrives in these pieces.
 fn messages<'a>(
     deframer: &mut Deframer,
@@ -20,7 +29,7 @@ fn messages<'a>(
     let mut found = Vec::new();
     for piece in pieces {
         deframer.push(Bytes::copy_from_slice(piece));
-        while let Some(message) = deframer.next()? {
+        while let Some(message) = next(deframer)? {
             found.push(message);
         }
     }
@@ -45,7 +54,7 @@ fn a_message_in_one_piece_is_not_copied() {
     let stream = Bytes::from(framed(0, &[1; 100]));
     let mut deframer = Deframer::new(Compression::Identity, 100);
     deframer.push(stream.clone());
-    let message = deframer.next().expect("right").expect("whole");
+    let message = next(&mut deframer).expect("right").expect("whole");
     assert_eq!(message.as_ptr(), stream[PREFIX_BYTES..].as_ptr());
 }
 
@@ -56,11 +65,11 @@ fn a_length_is_judged_before_the_message_arrives() {
     for (length, expected) in cases {
         let mut deframer = Deframer::new(Compression::Identity, limit);
         deframer.push(Bytes::copy_from_slice(&framed(0, &vec![0; length])[..PREFIX_BYTES]));
-        assert_eq!(deframer.next(), expected);
+        assert_eq!(next(&mut deframer), expected);
     }
     let mut deframer = Deframer::new(Compression::Identity, usize::MAX);
     deframer.push(Bytes::from_static(&[0, 0xff, 0xff, 0xff, 0xff, 1]));
-    assert_eq!(deframer.next(), Ok(None));
+    assert_eq!(next(&mut deframer), Ok(None));
     assert!(deframer.partial.capacity() < 1 << 10, "memory follows what arrives");
 }
 
@@ -70,6 +79,19 @@ fn what_comes_out_of_a_compressed_message_is_limited() {
     let mut deframer = Deframer::new(Compression::Gzip, 1000);
     let found = messages(&mut deframer, [&stream[..]]);
     assert_eq!(found, Err(FrameError::TooLong { limit: 1000 }));
+}
+
+#[test]
+fn what_takes_long_to_decompress_is_left_to_others() {
+    for (bytes, is_left) in [(64 << 10, false), (1 << 20, true)] {
+        let stream = framed(1, &compress(Codec::GZIP, &vec![0; bytes], Vec::new()));
+        let mut deframer = Deframer::new(Compression::Gzip, bytes);
+        deframer.push(stream.into());
+        let found = deframer.next().expect("right").expect("whole");
+        assert_eq!(matches!(found, Framed::Packed(_)), is_left, "{bytes}");
+        let Framed::Packed(packed) = found else { continue };
+        assert_eq!(packed.unpack().map(|message| message.len()), Ok(bytes));
+    }
 }
 
 #[test]
