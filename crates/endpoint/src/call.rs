@@ -1,4 +1,4 @@
-//! Calls as the application sees them: continuations, completions, errors.
+//! Calls as the application sees them: settings, completions, errors.
 
 use core::fmt;
 use core::time::Duration;
@@ -8,12 +8,8 @@ use petasos_buf::MsgBuf;
 use petasos_proto::CallOptions;
 use petasos_wire::{Encoding, RejectCode};
 
-use crate::context::Context;
 use crate::handler::Payload;
 use crate::sessions::SessionId;
-
-/// What runs when a call is over. It gets the application's state and may start further calls.
-pub type Continuation<S> = fn(&mut S, &mut Context<S>, Completion<'_>);
 
 /// A call that is over.
 #[derive(Debug)]
@@ -22,10 +18,11 @@ pub struct Completion<'a> {
     pub tag: u64,
     /// The session of the call.
     pub session: SessionId,
-    /// The request's buffer, back from the call. Give it to [`Context::free`] or use it again.
+    /// The request's buffer, back from the call. Give it to [`crate::Context::free`] or use it
+    /// again.
     pub request: MsgBuf,
     /// The response, or why there is none. A response of several packets comes in a buffer of the
-    /// endpoint's pool: give that to [`Context::free`].
+    /// endpoint's pool: give that to [`crate::Context::free`].
     pub result: Result<Payload<'a>, CallError>,
 }
 
@@ -278,14 +275,4 @@ impl ResponseBoxes {
         }
         buf
     }
-}
-
-/// What the endpoint keeps with a call.
-pub(crate) struct CallContext<S> {
-    pub(crate) request: MsgBuf,
-    /// The response, once it is known to take several packets. Boxed because most do not, and the
-    /// context is moved for every call; the boxes are used again ([`ResponseBoxes`]).
-    pub(crate) response: Option<ResponseBox>,
-    pub(crate) continuation: Continuation<S>,
-    pub(crate) tag: u64,
 }

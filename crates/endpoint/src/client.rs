@@ -15,7 +15,7 @@ mod remote;
 use petasos_buf::MsgBuf;
 
 use crate::call::{ClientError, Completion};
-use crate::context::Context;
+use crate::core::Context;
 use crate::handler::Payload;
 use crate::mail::RemoteCall;
 use crate::outside::AsyncCall;

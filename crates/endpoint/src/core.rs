@@ -6,27 +6,44 @@
 //!   entries of sessions that are gone are void;
 //! - `request_bytes` is the sum of [`counted_bytes`] of the requests of all calls that have not
 //!   ended.
+//!
+//! Handlers are given the context, which has the core, which has the handlers: these types stand
+//! together here. The modules in this folder divide what the core does.
+
+mod assemblies;
+mod chores;
+mod context;
+mod due;
+mod enqueue;
+mod hooks;
+mod prefetch;
+mod sealed;
+mod share;
+mod transmit;
 
 use petasos_base::{Rng, Time, Wheel, random_seed};
 use petasos_buf::{MsgBuf, Pool};
-use petasos_proto::{ClientSession, ClientStats, CongestionConfig, CreditShare, ServerStats};
+use petasos_proto::{ClientStats, CongestionConfig, CreditShare, ServerStats};
+use petasos_wire::{Header, RejectCode};
 
-use crate::assemblies::Assemblies;
-use crate::call::{CallContext, CallError, ResponseBoxes};
-use crate::chores::Chore;
+use crate::call::{CallError, Completion, ResponseBox, ResponseBoxes};
 use crate::config::EndpointConfig;
 use crate::faults::Faults;
-use crate::handler::{Handler, RequestKey};
-use crate::hooks::Hooks;
+use crate::handler::{Request, RequestKey};
 use crate::outside::Outside;
-use crate::prefetch::{Hints, TIMERS_AHEAD};
 use crate::quota::Holders;
+use crate::secure::sealer;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
-use crate::share::Half;
 use crate::stats::LoopStats;
 use crate::tags::Tags;
 use crate::timers::{TimerEntry, TimerWheel};
 use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
+use assemblies::Assemblies;
+pub(crate) use chores::Chore;
+use hooks::Hooks;
+use prefetch::Hints;
+pub(crate) use prefetch::Prefetcher;
+pub(crate) use share::Half;
 
 /// Sessions that can be due or dirty in one turn before a list has to grow.
 const LISTED_SESSIONS: usize = 64;
@@ -46,6 +63,37 @@ pub(crate) fn counted_bytes(bytes: usize) -> usize {
     if bytes > SHORT_REQUEST_BYTES_MAX { bytes } else { 0 }
 }
 
+/// What runs for each request of a method, in the event loop ("dispatch"). It should take no
+/// longer than a few hundred nanoseconds; it may answer at once, or keep the handle and answer
+/// later.
+pub type Handler<S> = fn(&mut S, &mut Context<S>, Request<'_>);
+
+/// What runs when a call is over. It gets the application's state and may start further calls.
+pub type Continuation<S> = fn(&mut S, &mut Context<S>, Completion<'_>);
+
+/// What runs when a request whose handle is still out is not wanted any more: the client has
+/// cancelled it or sent a newer one in its slot, or its session is gone. An answer would be
+/// dropped.
+pub type AbandonedHook<S> = fn(&mut S, &mut Context<S>, RequestKey);
+
+/// What runs once a turn; it says when it needs a turn next even if nothing comes.
+pub type TurnHook<S> = fn(&mut S, &mut Context<S>) -> Time;
+
+/// The endpoint as handlers, continuations and the application see it.
+pub struct Context<S> {
+    pub(crate) core: Core<S>,
+}
+
+/// What the endpoint keeps with a call.
+pub(crate) struct CallContext<S> {
+    pub(crate) request: MsgBuf,
+    /// The response, once it is known to take several packets. Boxed because most do not, and the
+    /// context is moved for every call; the boxes are used again ([`ResponseBoxes`]).
+    pub(crate) response: Option<ResponseBox>,
+    pub(crate) continuation: Continuation<S>,
+    pub(crate) tag: u64,
+}
+
 /// A call that is over without a response, whose continuation is still to be run.
 pub(crate) struct Finished<S> {
     pub(crate) session: SessionId,
@@ -57,9 +105,9 @@ pub(crate) struct Core<S> {
     pub(crate) now: Time,
     pub(crate) config: EndpointConfig,
     pub(crate) pool: Pool,
-    pub(crate) clients: Table<ClientEntry<S>>,
+    pub(crate) clients: Table<ClientEntry<CallContext<S>>>,
     pub(crate) servers: Table<ServerEntry>,
-    /// By method; gaps are [`crate::receive::refuse`].
+    /// By method; gaps are `receive::refuse`.
     pub(crate) handlers: Vec<Handler<S>>,
     pub(crate) tx: TxQueue,
     pub(crate) dirty_clients: Vec<u32>,
@@ -149,7 +197,7 @@ impl<S> Core<S> {
 
     /// The session that `id` names, if it exists.
     #[inline]
-    pub(crate) fn client_mut(&mut self, id: SessionId) -> Option<&mut ClientEntry<S>> {
+    pub(crate) fn client_mut(&mut self, id: SessionId) -> Option<&mut ClientEntry<CallContext<S>>> {
         self.clients.get_mut(id.index).filter(|entry| entry.generation == id.generation)
     }
 
@@ -234,120 +282,21 @@ impl<S> Core<S> {
         }
     }
 
-    /// Gives every session on the dirty lists its chance to send.
-    #[inline]
-    pub(crate) fn pump(&mut self) {
-        while let Some(index) = self.dirty_clients.pop() {
-            self.pump_client(index);
-        }
-        while let Some(index) = self.dirty_servers.pop() {
-            self.pump_server(index);
-        }
-    }
-
-    /// Goes through the sessions whose timers are due, or whose pace lets them send again.
-    pub(crate) fn run_timers(&mut self) {
-        if self.paced.is_due(self.now) {
-            self.unpark();
-        }
-        if !self.timers.is_due(self.now) {
-            return;
-        }
-        // Once a tick is often enough.
-        if self.share.is_due(self.now) {
-            self.end_share_epoch();
-        }
-        if self.trust_at <= self.now {
-            self.trust_paths();
-        }
-        let mut due = core::mem::take(&mut self.due);
-        self.timers.fire(self.now, &mut due);
-        for (at, entry) in due.iter().enumerate() {
-            if let Some(ahead) = due.get(at + TIMERS_AHEAD) {
-                self.clients.prefetch(ahead.index as usize, ClientEntry::<S>::REST_BYTES);
-            }
-            self.on_timer(SessionId { index: entry.index, generation: entry.generation });
-        }
-        due.clear();
-        self.due = due;
-    }
-
-    /// Gives sessions whose pace allows it their chance to send in this turn.
+    /// Rejects `request` of a server session, unless it is answered or gone.
     #[cold]
-    fn unpark(&mut self) {
-        let mut due = core::mem::take(&mut self.due);
-        self.paced.advance(self.now, |entry| due.push(entry));
-        for TimerEntry { index, generation } in due.drain(..) {
-            if let Some(entry) = self.client_mut(SessionId { index, generation }) {
-                entry.parked = false;
-                self.touch_client(index);
-            }
-        }
-        self.due = due;
-    }
-
-    /// Lets the session wait until `at`, when its pace lets it send.
-    #[cold]
-    pub(crate) fn park(&mut self, index: u32, at: Time) {
-        let Some(entry) = self.clients.get_mut(index) else { return };
-        if !entry.parked {
-            entry.parked = true;
-            let waiting = TimerEntry { index, generation: entry.generation };
-            self.paced.insert(self.now, at, waiting);
-            self.stats.sessions_parked += 1;
+    pub(crate) fn reject(&mut self, index: u32, request: u64, code: RejectCode) {
+        let Some(entry) = self.servers.get_mut(index) else { return };
+        if let Some(transmit) = entry.session.reject(request, code) {
+            self.tx.push_bare(entry.route, transmit.header, &[], sealer(&mut entry.secure));
         }
     }
 
-    /// When timers or paced sessions need a turn next; [`Time::NEVER`] if nothing waits.
-    pub(crate) fn next_timer_at(&self) -> Time {
-        self.timers.next_at().min(self.paced.next_due())
-    }
-
-    fn on_timer(&mut self, id: SessionId) {
-        let now = self.now;
-        let Some(entry) = self.client_mut(id) else { return };
-        if entry.timer_at > now {
-            return;
+    /// Queues a bare header to a client session's peer.
+    pub(crate) fn push_to_peer(&mut self, session: SessionId, header: Header) {
+        if let Some(entry) = self.clients.get_mut(session.index)
+            && let ClientState::Ready { route, .. } = &entry.state
+        {
+            self.tx.push_bare(*route, header, &[], sealer(&mut entry.secure));
         }
-        entry.set_timer(Time::NEVER);
-        let ClientState::Ready { session, route } = &mut entry.state else { return };
-        let route = *route;
-        if session.is_at_rest() {
-            // With thousands of sessions, most timers find nothing to do.
-            return;
-        }
-        session.handle_timeout(now);
-        let expired: Vec<_> = core::iter::from_fn(|| session.poll_expired(now)).collect();
-        let next = session.next_timeout();
-        if session.long_packets_vanish() {
-            self.doubt_path(route);
-        }
-        for expired in expired {
-            if let Some(cancel) = expired.cancel {
-                self.push_to_peer(id, cancel);
-            }
-            self.finish_later(id, expired.context, CallError::Timeout);
-        }
-        self.touch_client(id.index);
-        self.arm(id, next);
-    }
-
-    /// Makes the session's timer fire no later than `at`.
-    #[inline]
-    pub(crate) fn arm(&mut self, id: SessionId, at: Time) {
-        let Some(entry) = self.clients.get_mut(id.index) else { return };
-        if at < entry.timer_at {
-            let timer = TimerEntry { index: id.index, generation: id.generation };
-            entry.set_timer(self.timers.arm(at, timer));
-        }
-    }
-}
-
-/// The established session in `entry`.
-#[inline]
-pub(crate) fn ready<S>(entry: &mut ClientEntry<S>) -> Option<&mut ClientSession<CallContext<S>>> {
-    match &mut entry.state {
-        ClientState::Ready { session, .. } => Some(session),
-        _ => None,
     }
 }

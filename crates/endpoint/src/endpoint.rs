@@ -10,9 +10,7 @@ use petasos_proto::CongestionConfig;
 use crate::backend::Backend;
 use crate::config::EndpointConfig;
 use crate::congestion;
-use crate::context::Context;
-use crate::core::Core;
-use crate::handler::Handler;
+use crate::core::{Chore, Context, Core, Handler};
 use crate::receive::{HandleWith, answer_panic, handle_frames, is_marked, refuse, run_finished};
 use crate::sessions::ClientState;
 use crate::stats::{EndpointStats, MemoryStats};
@@ -162,6 +160,18 @@ impl<S> Endpoint<S> {
         let (state, cx) = (&mut self.state, &mut self.cx);
         while catch_unwind(AssertUnwindSafe(|| run_finished(state, cx))).is_err() {
             cx.core.stats.panics += 1;
+        }
+    }
+
+    /// What the protocol has for the packet I/O to do beside packets.
+    #[cold]
+    fn do_chores(&mut self) {
+        for chore in self.cx.core.chores.drain(..) {
+            match chore {
+                Chore::Release(route) => self.io.release_route(route),
+                Chore::DoubtPath(route) => self.io.doubt_path(route),
+                Chore::TrustPaths => self.io.trust_paths(),
+            }
         }
     }
 

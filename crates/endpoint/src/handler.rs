@@ -1,14 +1,6 @@
 //! Requests as handlers see them.
 
-use petasos_base::Time;
 use petasos_buf::MsgBuf;
-
-use crate::context::Context;
-
-/// What runs for each request of a method, in the event loop ("dispatch"). It should take no
-/// longer than a few hundred nanoseconds; it may answer at once, or keep the handle and answer
-/// later.
-pub type Handler<S> = fn(&mut S, &mut Context<S>, Request<'_>);
 
 /// One request.
 #[derive(Debug)]
@@ -21,8 +13,8 @@ pub struct Request<'a> {
     pub payload: Payload<'a>,
 }
 
-/// The right, and duty, to answer one request: with [`Context::respond`] or [`Context::reject`],
-/// now or later.
+/// The right, and duty, to answer one request: with [`crate::Context::respond`] or
+/// [`crate::Context::reject`], now or later.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a request whose handle is dropped is never answered"]
 pub struct RequestHandle {
@@ -72,14 +64,6 @@ impl RequestKey {
         self.request
     }
 }
-
-/// What runs when a request whose handle is still out is not wanted any more: the client has
-/// cancelled it or sent a newer one in its slot, or its session is gone. An answer would be
-/// dropped.
-pub type AbandonedHook<S> = fn(&mut S, &mut Context<S>, RequestKey);
-
-/// What runs once a turn; it says when it needs a turn next even if nothing comes.
-pub type TurnHook<S> = fn(&mut S, &mut Context<S>) -> Time;
 
 /// Bytes of a message: where they were received, or assembled in a buffer.
 #[derive(Debug)]

@@ -7,37 +7,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use petasos_base::Time;
-
+use crate::core::{AbandonedHook, TurnHook};
 use crate::endpoint::Endpoint;
-use crate::handler::{AbandonedHook, TurnHook};
 use crate::mail::Mail;
 use crate::mailbox::Mailbox;
-
-pub(crate) struct Hooks<S> {
-    pub(crate) on_turn: Option<TurnHook<S>>,
-    pub(crate) on_abandoned: Option<AbandonedHook<S>>,
-    /// When the work of turns needs one, as it said last.
-    pub(crate) turn_at: Time,
-    /// Whether draining leaves requests to their handlers.
-    pub(crate) handlers_drain: bool,
-    any: bool,
-}
-
-impl<S> Default for Hooks<S> {
-    fn default() -> Hooks<S> {
-        let turn_at = Time::NEVER;
-        Hooks { on_turn: None, on_abandoned: None, turn_at, handlers_drain: false, any: false }
-    }
-}
-
-impl<S> Hooks<S> {
-    /// Whether a turn has any of them to run.
-    #[inline(always)]
-    pub(crate) fn is_any(&self) -> bool {
-        self.any
-    }
-}
 
 /// Makes a loop turn, from any thread: for what its work of a turn looks at beside the endpoint.
 #[derive(Clone)]
@@ -70,8 +43,8 @@ impl<S> Endpoint<S> {
     }
 
     /// Has `work` run once a turn, between receiving and sending, in place of earlier work. It
-    /// says when it needs a turn even if nothing comes ([`Time::NEVER`] if it does not), which
-    /// [`Endpoint::run`], [`Endpoint::run_ready`] and [`Endpoint::next_turn_at`] heed.
+    /// says when it needs a turn even if nothing comes ([`crate::Time::NEVER`] if it does not),
+    /// which [`Endpoint::run`], [`Endpoint::run_ready`] and [`Endpoint::next_turn_at`] heed.
     ///
     /// A panic in it is counted, and the work runs again in the next turn.
     pub fn on_turn(&mut self, work: TurnHook<S>) {

@@ -6,7 +6,7 @@ use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef, Sessi
 use petasos_netio::Route;
 
 use crate::call::CallError;
-use crate::context::Context;
+use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectAndWaitError, SessionError};
 use crate::mail::{Command, Granted, Mail};
@@ -125,7 +125,7 @@ impl<S> Endpoint<S> {
     /// peer's end. The sessions on them end, since nothing moves them elsewhere; their server ends
     /// are given up with them.
     fn on_route_lost(&mut self, route: Route) {
-        let on_route = |state: &ClientState<S>| match state {
+        let on_route = |state: &ClientState<_>| match state {
             ClientState::Ready { route: taken, .. } => *taken == route,
             _ => false,
         };

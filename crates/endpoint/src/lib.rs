@@ -26,15 +26,12 @@
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
-mod assemblies;
 mod attach;
 mod backend;
 mod call;
-mod chores;
 mod client;
 mod config;
 mod congestion;
-mod context;
 mod core;
 mod endpoint;
 mod error;
@@ -48,39 +45,35 @@ mod mailbox;
 mod node;
 mod outside;
 mod parameters;
+mod peers;
 mod polling;
-mod prefetch;
 mod promise;
-mod protected;
 mod quota;
 mod receive;
 mod secure;
 mod sessions;
 mod setup;
-mod share;
 mod shut_down;
 mod source;
 mod stats;
 mod tags;
 mod timers;
 mod timespec;
-mod transmit;
 mod tx_queue;
 mod worker_pool;
 mod workers;
 
+pub use crate::core::{AbandonedHook, Context, Continuation, Handler, TurnHook};
 pub use backend::Backend;
-pub use call::{
-    CallError, CallId, CallSettings, ClientError, Completion, Continuation, EnqueueError, Refused,
-};
+pub use call::{CallError, CallId, CallSettings, ClientError, Completion, EnqueueError, Refused};
 pub use client::{CallFuture, Client, LocalClient, SessionFuture};
 pub use config::{EndpointConfig, FaultConfig, Optimisations, Polling, SessionConfig};
-pub use context::Context;
 pub use endpoint::Endpoint;
 pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
-pub use handler::{AbandonedHook, Handler, Payload, Request, RequestHandle, RequestKey, TurnHook};
+pub use handler::{Payload, Request, RequestHandle, RequestKey};
 pub use hooks::Notifier;
 pub use node::{Credentials, Node, NodeConfig, NodeStats, TlsConfig};
+pub use peers::ServedPeer;
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
@@ -94,7 +87,7 @@ pub use petasos_proto::{
 pub use petasos_seal::{Cipher, KeyLife, SessionSecret};
 pub use petasos_tls::{CertificateFlaw, HandshakeFailure, Identity, Pem, PemFiles};
 pub use petasos_wire::{Encoding, RejectCode};
-pub use secure::{ServedPeer, SessionSecurity};
+pub use secure::SessionSecurity;
 pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use shut_down::Unfinished;
 pub use stats::{EndpointStats, MemoryStats};

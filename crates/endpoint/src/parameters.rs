@@ -2,7 +2,7 @@
 
 use petasos_proto::SessionParams;
 
-use crate::context::Context;
+use crate::core::Context;
 use crate::sessions::{ClientState, SessionId};
 
 impl<S> Context<S> {

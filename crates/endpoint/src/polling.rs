@@ -20,7 +20,7 @@ use petasos_netio::PacketIo;
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 
 use crate::config::Polling;
-use crate::context::Context;
+use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::timespec::timespec_of;
 

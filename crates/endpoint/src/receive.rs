@@ -1,19 +1,20 @@
 //! From received frames to handlers and continuations.
 
+mod protected;
+
 use petasos_base::Clock;
 use petasos_netio::{Ecn, Frame, Frames, Origin};
 use petasos_proto::{RequestAction, ResponseAction};
 use petasos_wire::{Malformed, Packet, RawPacket, RejectCode};
 
-use crate::call::{CallContext, CallError, Completion};
-use crate::context::Context;
-use crate::core::{Core, SHORT_REQUEST_BYTES_MAX, counted_bytes, ready};
+use crate::call::{CallError, Completion};
+use crate::core::{
+    CallContext, Context, Core, Half, Prefetcher, SHORT_REQUEST_BYTES_MAX, counted_bytes,
+};
 use crate::handler::{Payload, Request, RequestHandle, RequestKey};
-use crate::prefetch::Prefetcher;
-use crate::protected::handle_protected;
 use crate::secure::sealer;
-use crate::sessions::{ClientState, SessionId};
-use crate::share::Half;
+use crate::sessions::{ClientState, SessionId, ready};
+use protected::handle_protected;
 
 /// What is special about a batch of frames.
 pub(crate) struct HandleWith<'a> {
@@ -290,11 +291,11 @@ fn on_request_action<S>(
             core.share_with(Half::Server(index));
             if !core.admits_assembly(index) {
                 core.stats.assemblies_refused += 1;
-                reject(core, index, packet.request(), RejectCode::Overloaded);
+                core.reject(index, packet.request(), RejectCode::Overloaded);
                 return core.count_assemblies(index);
             }
             let Some(buf) = core.take_buffer(bytes as usize) else {
-                return reject(core, index, packet.request(), RejectCode::Overloaded);
+                return core.reject(index, packet.request(), RejectCode::Overloaded);
             };
             let entry = core.servers.get_mut(index).expect("the session was just found");
             if let Some(old) = entry.session.kept_mut(slot).put(buf) {
@@ -352,7 +353,7 @@ pub(crate) fn answer_panic<S>(core: &mut Core<S>, frame: &[u8]) {
     if let Ok(packet) = Packet::parse(frame)
         && !packet.from_server()
     {
-        reject(core, packet.session(), packet.request(), RejectCode::HandlerFailed);
+        core.reject(packet.session(), packet.request(), RejectCode::HandlerFailed);
     }
 }
 
@@ -366,7 +367,7 @@ fn run_on_copy<S>(
     payload: &[u8],
 ) {
     let Some(mut buf) = cx.core.take_buffer(payload.len()) else {
-        return reject(&mut cx.core, handle.session, handle.request, RejectCode::Overloaded);
+        return cx.core.reject(handle.session, handle.request, RejectCode::Overloaded);
     };
     buf.copy_from(payload);
     run_handler(state, cx, handle, method, Payload::Buffer(buf));
@@ -384,15 +385,7 @@ pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
         core.stats.unknown_methods += 1;
         RejectCode::UnknownMethod
     };
-    reject(core, handle.session, handle.request, code);
-}
-
-#[cold]
-pub(crate) fn reject<S>(core: &mut Core<S>, index: u32, request: u64, code: RejectCode) {
-    let Some(entry) = core.servers.get_mut(index) else { return };
-    if let Some(transmit) = entry.session.reject(request, code) {
-        core.tx.push_bare(entry.route, transmit.header, &[], sealer(&mut entry.secure));
-    }
+    core.reject(handle.session, handle.request, code);
 }
 
 /// A packet for a client session of ours.

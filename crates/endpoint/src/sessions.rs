@@ -7,7 +7,6 @@ use petasos_control::ConnectParams;
 use petasos_netio::{Origin, Route};
 use petasos_proto::{ClientSession, ServerSession};
 
-use crate::call::CallContext;
 use crate::kept::Kept;
 use crate::quota::HolderId;
 use crate::secure::Secure;
@@ -45,8 +44,9 @@ pub enum SessionState {
 /// Which control connection a session hangs on: it fails when that does.
 pub(crate) type PeerId = u64;
 
+/// A session of ours. `C` is what is kept with each call.
 #[repr(C, align(64))]
-pub(crate) struct ClientEntry<S> {
+pub(crate) struct ClientEntry<C> {
     pub(crate) generation: u32,
     /// The tag that packets to this session carry.
     pub(crate) tag: u32,
@@ -61,7 +61,7 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) rearm_before: Time,
     /// When the session's live timer entry fires.
     pub(crate) timer_at: Time,
-    pub(crate) state: ClientState<S>,
+    pub(crate) state: ClientState<C>,
     pub(crate) peer: Option<PeerId>,
     /// For whom the session counts.
     pub(crate) holder: HolderId,
@@ -69,16 +69,14 @@ pub(crate) struct ClientEntry<S> {
     pub(crate) secure: Option<Box<Secure>>,
 }
 
-impl<S> ClientEntry<S> {
+impl<C> ClientEntry<C> {
     /// Where the session of an established one begins, in bytes, or a little behind it: the state's
     /// tag and the route stand before it. What is fetched is a hint, so nothing depends on it.
-    const SESSION_AT: usize = core::mem::offset_of!(ClientEntry<S>, state) + 16;
+    const SESSION_AT: usize = core::mem::offset_of!(ClientEntry<C>, state) + 16;
     /// Bytes from the start that nearly every call touches.
-    pub(crate) const HOT_BYTES: usize =
-        Self::SESSION_AT + ClientSession::<CallContext<S>>::HOT_BYTES;
+    pub(crate) const HOT_BYTES: usize = Self::SESSION_AT + ClientSession::<C>::HOT_BYTES;
     /// Bytes from the start that a timer touches that finds nothing to do.
-    pub(crate) const REST_BYTES: usize =
-        Self::SESSION_AT + ClientSession::<CallContext<S>>::REST_BYTES;
+    pub(crate) const REST_BYTES: usize = Self::SESSION_AT + ClientSession::<C>::REST_BYTES;
 
     /// Whether the timer has to be set anew for a packet that leaves now.
     #[inline(always)]
@@ -104,19 +102,28 @@ impl<S> ClientEntry<S> {
     reason = "nearly every session is ready, and a box would cost each packet a cache miss"
 )]
 #[repr(C)]
-pub(crate) enum ClientState<S> {
+pub(crate) enum ClientState<C> {
     Connecting,
-    Ready { route: Route, session: ClientSession<CallContext<S>> },
+    Ready { route: Route, session: ClientSession<C> },
     Failed,
 }
 
-impl<S> ClientState<S> {
+impl<C> ClientState<C> {
     /// The established session and its route.
-    pub(crate) fn ready(&mut self) -> Option<(&mut ClientSession<CallContext<S>>, Route)> {
+    pub(crate) fn ready(&mut self) -> Option<(&mut ClientSession<C>, Route)> {
         match self {
             ClientState::Ready { session, route } => Some((session, *route)),
             _ => None,
         }
+    }
+}
+
+/// The established session in `entry`.
+#[inline]
+pub(crate) fn ready<C>(entry: &mut ClientEntry<C>) -> Option<&mut ClientSession<C>> {
+    match &mut entry.state {
+        ClientState::Ready { session, .. } => Some(session),
+        _ => None,
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use petasos_wire::RejectCode;
 
-use crate::context::Context;
+use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::handler::{Payload, Request};
 use crate::mail::WorkerAnswer;

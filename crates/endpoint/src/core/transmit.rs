@@ -6,7 +6,7 @@ use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
 use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES};
 
-use crate::core::{Core, SHORT_REQUEST_BYTES_MAX};
+use super::{Core, SHORT_REQUEST_BYTES_MAX};
 use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
 use crate::tx_queue::{Kind, STAGED_PAYLOAD_BYTES_MAX, TxItem, cut_shares};

@@ -7,11 +7,10 @@
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_netio::{PacketIo, Route};
+use petasos_netio::Route;
 use petasos_wire::PAYLOAD_BYTES_MIN;
 
-use crate::core::Core;
-use crate::endpoint::Endpoint;
+use super::Core;
 
 /// How long packets are cut before they go whole again: long enough that finding out anew costs
 /// little, short enough that nobody gains by causing it.
@@ -20,11 +19,11 @@ const DOUBT: Duration = Duration::from_secs(10);
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
-    /// See [`PacketIo::release_route`].
+    /// See [`petasos_netio::PacketIo::release_route`].
     Release(Route),
-    /// See [`PacketIo::doubt_path`].
+    /// See [`petasos_netio::PacketIo::doubt_path`].
     DoubtPath(Route),
-    /// See [`PacketIo::trust_paths`].
+    /// See [`petasos_netio::PacketIo::trust_paths`].
     TrustPaths,
 }
 
@@ -65,19 +64,6 @@ impl<S> Core<S> {
         let route = entry.route;
         if long {
             self.doubt_path(route);
-        }
-    }
-}
-
-impl<S> Endpoint<S> {
-    #[cold]
-    pub(crate) fn do_chores(&mut self) {
-        for chore in self.cx.core.chores.drain(..) {
-            match chore {
-                Chore::Release(route) => self.io.release_route(route),
-                Chore::DoubtPath(route) => self.io.doubt_path(route),
-                Chore::TrustPaths => self.io.trust_paths(),
-            }
         }
     }
 }

@@ -1,15 +1,11 @@
 //! Packets that have to be verified first: by their checksum (W12) or their tag (W27).
 
-use petasos_base::Time;
-use petasos_seal::OpenError;
+use petasos_seal::{OpenError, Seal};
 use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, Verified};
 
-use crate::call::{CallContext, CallId, CallSettings};
-use crate::context::Context;
-use crate::core::Core;
+use super::{complete_short, count_malformed, handle_packet, run_handler};
+use crate::core::{Context, Core};
 use crate::handler::{Payload, RequestHandle};
-use crate::receive::{complete_short, count_malformed, handle_packet, run_handler};
-use crate::secure::sealer;
 use crate::sessions::{ClientState, SessionId};
 
 /// What the buffer for opened packets is made for: the longest datagram.
@@ -42,6 +38,24 @@ pub(crate) fn handle_protected<S>(
     }
 }
 
+impl<S> Core<S> {
+    /// The keys of the session that `packet` names with the right tag, if that is sealed. What has
+    /// another tag is not worth opening.
+    fn seal_of(&mut self, packet: &Packet<'_>) -> Option<&mut Seal> {
+        let secure = match packet.from_server() {
+            true => {
+                let entry = self.clients.get_mut(packet.session())?;
+                entry.secure.as_mut().filter(|_| entry.tag == packet.tag())
+            }
+            false => {
+                let entry = self.servers.get_mut(packet.session())?;
+                entry.secure.as_mut().filter(|_| entry.tag == packet.tag())
+            }
+        };
+        secure?.seal.as_mut()
+    }
+}
+
 /// An opened packet: most are their message's only one and take a short cut, as in plaintext.
 fn handle_opened<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, marked: bool) {
     let core = &mut cx.core;
@@ -69,59 +83,6 @@ fn handle_opened<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, mark
     }
     handle_packet(state, cx, packet, marked);
 }
-
-impl<S> Core<S> {
-    /// Starts a short call on a sealed session in one step.
-    ///
-    /// # Errors
-    /// Gives the context back if it is no such call.
-    #[inline(never)]
-    pub(crate) fn start_sealed(
-        &mut self,
-        session: SessionId,
-        method: u16,
-        context: CallContext<S>,
-        settings: Option<&CallSettings>,
-    ) -> Result<CallId, CallContext<S>> {
-        let (now, bytes) = (self.now, context.request.len());
-        let entry = self.clients.get_mut(session.index);
-        let Some(entry) = entry.filter(|entry| entry.generation == session.generation) else {
-            return Err(context);
-        };
-        let (Some(sealer), ClientState::Ready { session: client, route }) =
-            (sealer(&mut entry.secure), &mut entry.state)
-        else {
-            return Err(context);
-        };
-        let options = CallSettings::of_call(settings, method, bytes, now);
-        let sent = client.send_protected(options, context, now)?;
-        let number = sent.call;
-        self.tx.push_part(*route, sent.header, &sent.context.request, WHOLE, Some(sealer));
-        if entry.needs_timer(now) || options.timeout_at != Time::NEVER {
-            self.arm_call(session, options.timeout_at);
-        }
-        Ok(CallId { session, number })
-    }
-
-    /// Answers a request of a sealed session with a copy of `bytes`, few enough for the slot to
-    /// keep them without a buffer. False if it is no such request.
-    pub(crate) fn respond_sealed(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
-        let preallocated = self.config.optimisations.preallocated_responses;
-        let Some(entry) = self.servers.get_mut(handle.session) else { return false };
-        let Some(sealer) = sealer(&mut entry.secure) else { return false };
-        if entry.generation != handle.generation || !preallocated {
-            return false;
-        }
-        let answered = entry.session.respond_protected(handle.request, bytes.len() as u32);
-        let Some((header, kept)) = answered else { return false };
-        kept.short_mut(bytes.len()).copy_from_slice(bytes);
-        self.tx.push_part(entry.route, header, bytes, WHOLE, Some(sealer));
-        true
-    }
-}
-
-/// The part of a message that is all of it.
-const WHOLE: (u32, usize) = (0, usize::MAX);
 
 /// Checks the CRC32C at the end of `bytes` and cuts it off the packet's payload (W12).
 fn verified<'a>(bytes: &'a [u8], packet: Packet<'a>) -> Result<Packet<'a>, Malformed> {

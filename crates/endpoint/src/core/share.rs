@@ -2,8 +2,8 @@
 
 use petasos_proto::{Sharer, Sharers};
 
-use crate::core::{Core, ready};
-use crate::sessions::{ClientEntry, ServerEntry, Table};
+use super::{CallContext, Core};
+use crate::sessions::{ClientEntry, ServerEntry, Table, ready};
 
 /// Names the half of a session that is here. An index may have become another session's: that does
 /// no harm, since it holds no share unless it joins by itself.
@@ -14,7 +14,7 @@ pub(crate) enum Half {
 }
 
 struct Halves<'a, S> {
-    clients: &'a mut Table<ClientEntry<S>>,
+    clients: &'a mut Table<ClientEntry<CallContext<S>>>,
     servers: &'a mut Table<ServerEntry>,
 }
 

@@ -11,8 +11,7 @@
 use petasos_netio::{Frame, Frames};
 use petasos_wire::RawPacket;
 
-use crate::context::Context;
-use crate::core::Core;
+use super::{CallContext, Context, Core};
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId};
 
 /// With no more sessions than this, looking ahead costs more than it brings: they stay in the
@@ -57,7 +56,7 @@ impl<'a> Prefetcher<'a> {
     fn fetch_session<S>(&mut self, core: &Core<S>) {
         let Some(raw) = next(&mut self.sessions) else { return };
         if raw.from_server() {
-            core.clients.prefetch(raw.session(), ClientEntry::<S>::HOT_BYTES);
+            core.clients.prefetch(raw.session(), ClientEntry::<CallContext<S>>::HOT_BYTES);
         } else {
             core.servers.prefetch(raw.session(), ServerEntry::HOT_BYTES);
         }
@@ -102,7 +101,7 @@ impl<S> Context<S> {
     #[inline]
     pub fn will_call(&mut self, session: SessionId) {
         let core = &mut self.core;
-        core.clients.prefetch(session.index as usize, ClientEntry::<S>::HOT_BYTES);
+        core.clients.prefetch(session.index as usize, ClientEntry::<CallContext<S>>::HOT_BYTES);
         let at = core.hints.next % HINTS;
         core.hints.next = at + 1;
         let earlier = core::mem::replace(&mut core.hints.latest[at], session.index);

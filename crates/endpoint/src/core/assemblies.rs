@@ -18,9 +18,8 @@ use petasos_buf::MsgBuf;
 use petasos_proto::RequestAction;
 use petasos_wire::RejectCode;
 
-use crate::core::Core;
+use super::Core;
 use crate::quota::HolderId;
-use crate::receive::reject;
 
 /// A session from which nothing new has come for so long has stalled.
 const STALLED: Duration = Duration::from_secs(1);
@@ -136,7 +135,7 @@ impl<S> Core<S> {
                 self.pool.give(buf);
             }
             self.stats.assemblies_given_up += 1;
-            reject(self, index, request, RejectCode::Overloaded);
+            self.reject(index, request, RejectCode::Overloaded);
         }
         self.count_assemblies(index);
     }

@@ -1,0 +1,31 @@
+//! What the application has the loop run beside handlers and continuations.
+
+use petasos_base::Time;
+
+use super::{AbandonedHook, TurnHook};
+
+pub(crate) struct Hooks<S> {
+    pub(crate) on_turn: Option<TurnHook<S>>,
+    pub(crate) on_abandoned: Option<AbandonedHook<S>>,
+    /// When the work of turns needs one, as it said last.
+    pub(crate) turn_at: Time,
+    /// Whether draining leaves requests to their handlers.
+    pub(crate) handlers_drain: bool,
+    /// Whether a turn has any of them to run.
+    pub(crate) any: bool,
+}
+
+impl<S> Default for Hooks<S> {
+    fn default() -> Hooks<S> {
+        let turn_at = Time::NEVER;
+        Hooks { on_turn: None, on_abandoned: None, turn_at, handlers_drain: false, any: false }
+    }
+}
+
+impl<S> Hooks<S> {
+    /// Whether a turn has any of them to run.
+    #[inline(always)]
+    pub(crate) fn is_any(&self) -> bool {
+        self.any
+    }
+}

@@ -1,0 +1,58 @@
+//! Who the peers of sessions are, and how they are reached.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use petasos_tls::Identity;
+
+use crate::core::Context;
+use crate::handler::RequestHandle;
+use crate::secure::is_sealed;
+use crate::sessions::{ClientAddress, SessionId};
+
+/// Who has a session that requests come in.
+#[derive(Clone, Debug)]
+pub struct ServedPeer {
+    /// Its address for packets, as it said when it opened the session.
+    pub address: SocketAddr,
+    /// Whether packets come through shared memory.
+    pub shared_memory: bool,
+    /// What it has proved with its certificate; `None` over plaintext.
+    pub identity: Option<Arc<Identity>>,
+}
+
+impl<S> Context<S> {
+    /// Who has a session, named as in [`RequestKey::session`](crate::RequestKey::session); `None`
+    /// once it is gone.
+    pub fn served_peer(&self, (index, generation): (u32, u32)) -> Option<ServedPeer> {
+        let entry = self.core.servers.get(index)?;
+        let entry = Some(entry).filter(|entry| entry.generation == generation)?;
+        let ClientAddress { address, shared_memory, .. } = *entry.from;
+        let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
+        Some(ServedPeer { address, shared_memory, identity })
+    }
+
+    /// Who sent the request that `handle` names: what the client has proved with its certificate.
+    /// `None` over plaintext, or if the session is gone.
+    pub fn peer(&self, handle: &RequestHandle) -> Option<&Arc<Identity>> {
+        let entry = self.core.servers.get(handle.session)?;
+        let entry = Some(entry).filter(|entry| entry.generation == handle.generation)?;
+        entry.secure.as_ref().map(|secure| &secure.identity)
+    }
+
+    /// Who serves `session`: what the server has proved with its certificate. `None` over
+    /// plaintext, until the session is ready, or if it is gone.
+    pub fn session_peer(&self, session: SessionId) -> Option<&Arc<Identity>> {
+        let entry = self.core.clients.get(session.index)?;
+        let entry = Some(entry).filter(|entry| entry.generation == session.generation)?;
+        entry.secure.as_ref().map(|secure| &secure.identity)
+    }
+
+    /// Whether packets of `session` are encrypted: it was set up over TLS, and does not go through
+    /// shared memory.
+    pub fn is_sealed(&self, session: SessionId) -> bool {
+        let entry = self.core.clients.get(session.index);
+        let entry = entry.filter(|entry| entry.generation == session.generation);
+        is_sealed(entry.and_then(|entry| entry.secure.as_deref()))
+    }
+}
