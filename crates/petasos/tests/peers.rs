@@ -3,7 +3,6 @@
 #![cfg(all(feature = "grpc", feature = "tls"))]
 
 #[path = "../../endpoint/tests/certificates/mod.rs"]
-#[allow(dead_code, reason = "the test uses its part")]
 mod certificates;
 mod flow;
 

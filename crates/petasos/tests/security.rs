@@ -1,7 +1,6 @@
 //! Servers and channels over TLS, and plaintext by consent.
 
 #[path = "../../endpoint/tests/certificates/mod.rs"]
-#[allow(dead_code, reason = "the test uses its part")]
 mod certificates;
 mod greeter;
 
