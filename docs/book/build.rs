@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    petasos_codegen::configure().compile(&["protos/guide.proto"])?;
+    petasos_codegen::configure().owned(true).compile(&["protos/guide.proto"])?;
     petasos_codegen::configure().compile(&["../../examples/hello/protos/hello.proto"])?;
     let newer = Path::new(&std::env::var("OUT_DIR")?).join("newer");
     std::fs::create_dir_all(&newer)?;

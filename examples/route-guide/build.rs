@@ -1,6 +1,6 @@
 //! Compiles the service; no `protoc` is needed.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    petasos_codegen::configure().compile(&["protos/route_guide.proto"])?;
+    petasos_codegen::configure().owned(true).compile(&["protos/route_guide.proto"])?;
     Ok(())
 }

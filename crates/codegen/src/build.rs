@@ -48,6 +48,7 @@ pub struct Builder {
     runtime: String,
     calls: String,
     services: bool,
+    owned: bool,
     externs: Externs,
     well_known: bool,
 }
@@ -62,6 +63,7 @@ pub fn configure() -> Builder {
         runtime: "::petasos::message".to_owned(),
         calls: "::petasos::rt".to_owned(),
         services: true,
+        owned: false,
         externs: Externs::default(),
         well_known: true,
     }
@@ -104,6 +106,14 @@ impl Builder {
     /// Whether to generate code for services, too, as is done without this.
     pub fn services(mut self, wanted: bool) -> Builder {
         self.services = wanted;
+        self
+    }
+
+    /// Whether to generate, for each message `Note`, a plain struct `OwnedNote` with conversions
+    /// both ways, for state that lives long. A crate named by [`Builder::extern_path`] has to have
+    /// them, too. Not done without this.
+    pub fn owned(mut self, wanted: bool) -> Builder {
+        self.owned = wanted;
         self
     }
 
@@ -166,7 +176,7 @@ impl Builder {
     fn files(&self, schema: &Schema) -> BTreeMap<PathBuf, String> {
         let externs = self.externs();
         let layouts = Layouts::of(schema);
-        let scopes = Scopes::new(schema, &externs, self.services);
+        let scopes = Scopes::new(schema, &externs, self.services, self.owned);
         let mut files = BTreeMap::new();
         for (name, root) in &scopes.packages {
             let package = Package {

@@ -22,6 +22,10 @@
 //!   `Msg` has, is left to the cursor;
 //! - a module `note` with what is nested in it: messages, enums, and an enum per oneof.
 //!
+//! With [`Builder::owned`] there is also `OwnedNote`, a plain struct of `String`, `Vec`, `BTreeMap`
+//! and `Option` for state that lives long, with `note::OwnedOrigin` for its `oneof origin`.
+//! `OwnedNote::from(&note)` and `owned.to_message()` lead there and back.
+//!
 //! A `service Guide` becomes the trait `Guide` that handlers implement, `GuideServer` that serves
 //! it, and `GuideClient` (`docs/adr/0011-typed-calls.md`).
 //!
@@ -45,6 +49,7 @@ mod member;
 mod message;
 mod names;
 mod oneof;
+mod owned;
 mod owner;
 mod package;
 mod scope;

@@ -96,6 +96,11 @@ impl<'a> Subject<'a> {
         self.package.owner(self.id, self.scope)
     }
 
+    /// Its plain struct.
+    pub(crate) fn owned(&self) -> String {
+        self.package.owned(self.id, self.scope)
+    }
+
     /// The module of what is within a message that has oneofs.
     pub(crate) fn module(&self) -> &'a Scope {
         self.module.expect("a message with oneofs has a module for their enums")

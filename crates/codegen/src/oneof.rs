@@ -52,7 +52,10 @@ pub(crate) fn write_enum(subject: &Subject<'_>, oneof: usize, outer: &str, text:
 }
 
 /// The members with their variants.
-fn variants<'s, 'a>(subject: &'s Subject<'a>, oneof: usize) -> Vec<(&'s Member<'a>, String)> {
+pub(crate) fn variants<'s, 'a>(
+    subject: &'s Subject<'a>,
+    oneof: usize,
+) -> Vec<(&'s Member<'a>, String)> {
     let mut names = Allocator::default();
     let members = subject.oneof_members(oneof);
     members.map(|member| (member, names.take(variant(member.field.name())))).collect()
@@ -66,7 +69,7 @@ fn borrows(subject: &Subject<'_>, oneof: usize) -> bool {
 }
 
 /// The enum as the message's own module names it.
-fn path(subject: &Subject<'_>, oneof: usize) -> String {
+pub(crate) fn path(subject: &Subject<'_>, oneof: usize) -> String {
     let module = subject.module();
     format!("{}::{}", module.path[module.path.len() - 1], module.oneofs[oneof])
 }

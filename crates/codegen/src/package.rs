@@ -7,7 +7,7 @@ use petasos_schema::{EnumId, Layouts, MessageId, Schema};
 use crate::names::{link, snake};
 use crate::scope::{PRIVATE, Scope, Scopes};
 use crate::text::Text;
-use crate::{cursor, enumeration, member::Subject, message, oneof, owner, service};
+use crate::{cursor, enumeration, member::Subject, message, oneof, owned, owner, service};
 
 /// What all code of a package is made from.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ impl Package<'_> {
     /// The path of the type that a message's `Msg` dereferences to.
     pub(crate) fn owner(&self, id: MessageId, from: &Scope) -> String {
         self.scopes.message(id).owner_path(&self.modules, from)
+    }
+
+    /// The path of a message's plain struct.
+    pub(crate) fn owned(&self, id: MessageId, from: &Scope) -> String {
+        self.scopes.message(id).owned_path(&self.modules, from)
     }
 
     /// The path of an enum.
@@ -83,6 +88,10 @@ impl Package<'_> {
             text.blank();
             cursor::write(&subject, text);
             owner::write(&subject, text);
+            if self.scopes.owned {
+                text.blank();
+                owned::write(&subject, text);
+            }
         }
         for id in &scope.enums {
             text.blank();
@@ -116,6 +125,10 @@ impl Package<'_> {
             for at in 0..scope.oneofs.len() {
                 text.blank();
                 oneof::write_enum(&subject, at, &subject.name(), text);
+                if self.scopes.owned {
+                    text.blank();
+                    owned::write_enum(&subject, at, text);
+                }
             }
         }
         self.write_scope(scope, text);

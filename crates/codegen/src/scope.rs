@@ -19,6 +19,8 @@ pub(crate) const PRIVATE: &str = "generated";
 pub(crate) struct Scopes {
     /// By package.
     pub(crate) packages: BTreeMap<String, Scope>,
+    /// Whether messages become plain structs, too.
+    pub(crate) owned: bool,
     messages: Vec<Item>,
     enums: Vec<Item>,
 }
@@ -35,6 +37,8 @@ pub(crate) struct Scope {
     pub(crate) services: BTreeMap<ServiceId, ServiceNames>,
     /// The names of the enums for the owner's oneofs, in their order.
     pub(crate) oneofs: Vec<String>,
+    /// The names of those of its plain struct.
+    pub(crate) owned_oneofs: Vec<String>,
     /// By the message's name in its .proto file.
     pub(crate) children: BTreeMap<String, Scope>,
     pub(crate) names: Allocator,
@@ -66,13 +70,15 @@ pub(crate) enum Item {
         cursor: String,
         /// What a message's `Msg` dereferences to.
         owner: String,
+        /// A message's plain struct.
+        owned: String,
     },
     /// In a crate that has it already: the whole path.
     Extern(String),
 }
 
 impl Scopes {
-    pub(crate) fn new(schema: &Schema, externs: &Externs, services: bool) -> Scopes {
+    pub(crate) fn new(schema: &Schema, externs: &Externs, services: bool, owned: bool) -> Scopes {
         let mut packages = trees(schema, externs, services);
         let below: Vec<String> = packages.keys().cloned().collect();
         for (package, scope) in &mut packages {
@@ -85,6 +91,7 @@ impl Scopes {
         }
         let missing = Item::Extern(String::new());
         let mut scopes = Scopes {
+            owned,
             messages: vec![missing.clone(); schema.messages().len()],
             enums: vec![missing; schema.enums().len()],
             packages: BTreeMap::new(),
@@ -144,6 +151,9 @@ impl Scopes {
                 *owner = names.take(around("", name, "Msg"));
             }
         }
+        if self.owned {
+            self.name_owned(scope, &mut names);
+        }
         for (name, child) in &mut scope.children {
             child.path = scope.path.clone();
             child.path.push(names.take(snake(name)));
@@ -157,6 +167,17 @@ impl Scopes {
             *service = ServiceNames { name, server, client, info };
         }
         scope.names = names;
+    }
+
+    /// Names what plain structs add, after all else, so that they change no other name.
+    fn name_owned(&mut self, scope: &mut Scope, names: &mut Allocator) {
+        let owned_name = |name: &str| around("Owned", name, "");
+        scope.owned_oneofs = scope.oneofs.iter().map(|name| names.take(owned_name(name))).collect();
+        for id in &scope.messages {
+            if let Item::Local { name, owned, .. } = &mut self.messages[id.index()] {
+                *owned = names.take(owned_name(name));
+            }
+        }
     }
 }
 
@@ -175,6 +196,7 @@ impl Scope {
             enums: Vec::new(),
             services: BTreeMap::new(),
             oneofs: Vec::new(),
+            owned_oneofs: Vec::new(),
             children: BTreeMap::new(),
             names: Allocator::without(RESERVED),
         }
@@ -228,6 +250,17 @@ impl Item {
         self.in_scope(package, from, |item| match item {
             Item::Local { owner, .. } => owner.clone(),
             Item::Extern(path) => around("", path, "Msg"),
+        })
+    }
+
+    /// How it names a message's plain struct.
+    pub(crate) fn owned_path(&self, package: &[String], from: &Scope) -> String {
+        self.in_scope(package, from, |item| match item {
+            Item::Local { owned, .. } => owned.clone(),
+            Item::Extern(path) => match path.rsplit_once("::") {
+                Some((modules, name)) => format!("{modules}::{}", around("Owned", name, "")),
+                None => around("Owned", path, ""),
+            },
         })
     }
 
@@ -300,7 +333,8 @@ fn last(local_name: &str) -> &str {
 
 fn local(package: &[String], path: &[String], name: String) -> Item {
     let (package, path) = (package.to_vec(), path.to_vec());
-    Item::Local { package, path, name, cursor: String::new(), owner: String::new() }
+    let later = String::new;
+    Item::Local { package, path, name, cursor: later(), owner: later(), owned: later() }
 }
 
 /// Names that generated code uses itself; a module of a primitive's name would hide that.

@@ -73,6 +73,12 @@ fn every_kind_in_every_place() {
     check(&protos(), &files.map(|file| format!("torture/{file}.proto")));
 }
 
+/// Golden files have plain structs beside messages where the messages are of all kinds.
+#[test]
+fn plain_structs() {
+    compare(&protos().owned(true), &["torture/owned.proto"]);
+}
+
 #[test]
 fn names_that_rust_has_other_uses_for() {
     let files = ["fields", "types", "traits"];
@@ -106,7 +112,8 @@ fn types_that_the_runtime_has() {
 fn the_well_known_types() {
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../message/src/well_known");
     for name in ["any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers"] {
-        let builder = configure().include(DIRECTORY).runtime("crate").compile_well_known_types();
+        let builder = configure().include(DIRECTORY).runtime("crate").owned(true);
+        let builder = builder.compile_well_known_types();
         let generated = builder.generate(&[format!("google/protobuf/{name}.proto")]);
         let mut files = generated.expect("protobuf's own files are valid").into_values();
         let text = files.next().expect("each file declares something");

@@ -26,6 +26,7 @@ mod message;
 mod module;
 mod msg;
 mod object;
+mod owned;
 mod owner;
 mod part;
 mod payload;
@@ -52,6 +53,7 @@ pub use map_mut::MapMut;
 pub use message::Message;
 pub use module::Module;
 pub use msg::Msg;
+pub use owned::Owned;
 pub use part::{Blob, Element, Key, Link, List, Map, OneOf, Plain, Presence, Scalar, Text};
 pub use part::{Unknown, ValueShape};
 pub use payload::Payload;
@@ -66,6 +68,7 @@ pub use {
     equal::equal,
     image::{Flat, is_flat},
     message::{BoundPlan, validate_by_plan},
+    owned::{AsKey, AsValue, plain},
     owner::Owner,
     part::{InPlace, Member, MessageType, Relocate, Shape, Slot, shape_of, slots},
     petasos_schema::Part,

@@ -69,7 +69,7 @@ impl<'a, T: Element> ListMut<'a, T> {
     }
 
     #[inline(always)]
-    fn push_with(&mut self, value: T::Value<'_>) {
+    pub(crate) fn push_with(&mut self, value: T::Value<'_>) {
         let (span, arena) = self.parts();
         // SAFETY: as for `reserve`; the new element is zeroed.
         unsafe { T::put(array::push(span, arena), value, arena) }

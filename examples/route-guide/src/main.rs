@@ -12,8 +12,8 @@ use petasos::{Channel, Msg, Request, Response, Sender, Server, Status, Streaming
 use petasos_reflection::Reflection;
 
 use routeguide::{
-    Feature, Point, Rectangle, RouteGuide, RouteGuideClient, RouteGuideServer, RouteNote,
-    RouteSummary,
+    Feature, OwnedRouteNote, Point, Rectangle, RouteGuide, RouteGuideClient, RouteGuideServer,
+    RouteNote, RouteSummary,
 };
 
 #[allow(missing_docs, reason = "the .proto file has them")]
@@ -26,8 +26,9 @@ type Place = (i32, i32);
 
 struct Guide {
     features: Vec<Msg<Feature>>,
-    /// What was left at each place.
-    notes: Mutex<HashMap<Place, Vec<Msg<RouteNote>>>>,
+    /// What was left at each place, for as long as the server lives: plain values, since a message
+    /// that was received keeps the buffer that it came in.
+    notes: Mutex<HashMap<Place, Vec<OwnedRouteNote>>>,
 }
 
 fn place(point: Option<&Point>) -> Place {
@@ -58,11 +59,11 @@ impl Guide {
     }
 
     /// Leaves a note, and gives those that were there before.
-    fn leave(&self, note: Msg<RouteNote>) -> Vec<Msg<RouteNote>> {
+    fn leave(&self, note: &RouteNote) -> Vec<OwnedRouteNote> {
         let mut notes = self.notes.lock().expect("nothing panics under the lock");
         let there = notes.entry(place(note.location())).or_default();
         let before = there.clone();
-        there.push(note);
+        there.push(note.into());
         before
     }
 }
@@ -108,8 +109,8 @@ impl RouteGuide for Guide {
         mut out: Sender<RouteNote>,
     ) -> Result<(), Status> {
         while let Some(note) = notes.message().await? {
-            for before in self.leave(note) {
-                out.send(before).await?;
+            for before in self.leave(&note) {
+                out.send(before.to_message()).await?;
             }
         }
         Ok(())

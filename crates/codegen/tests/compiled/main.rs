@@ -8,6 +8,7 @@ mod kinds;
 mod literals;
 mod names;
 mod notes;
+mod owned;
 mod protos;
 mod services;
 mod setters;

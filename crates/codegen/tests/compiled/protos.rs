@@ -38,6 +38,10 @@ pub mod torture {
     pub mod oneofs {
         include!("../golden/torture.oneofs.rs");
     }
+    /// Plain structs.
+    pub mod owned {
+        include!("../golden/torture.owned.rs");
+    }
     /// Fields with presence.
     pub mod optional {
         include!("../golden/torture.optional.rs");

@@ -78,4 +78,32 @@ mod generated {
             edit
         }
     }
+
+    /// The fields of a [`Any`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedAny {
+        /// `string type_url = 1`
+        pub type_url: String,
+        /// `bytes value = 2`
+        pub value: Vec<u8>,
+    }
+
+    rt::owned! { OwnedAny, Any }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedAny {
+        type Message = Any;
+
+        fn from_message(message: &Any) -> OwnedAny {
+            OwnedAny {
+                type_url: rt::plain::text(message.type_url()),
+                value: rt::plain::bytes(message.value()),
+            }
+        }
+
+        fn write(&self, mut to: AnyMut<'_>) {
+            to.set_type_url(&self.type_url);
+            to.set_value(self.value.as_slice());
+        }
+    }
 }

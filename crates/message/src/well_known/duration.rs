@@ -79,4 +79,32 @@ mod generated {
             edit
         }
     }
+
+    /// The fields of a [`Duration`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedDuration {
+        /// `int64 seconds = 1`
+        pub seconds: i64,
+        /// `int32 nanos = 2`
+        pub nanos: i32,
+    }
+
+    rt::owned! { OwnedDuration, Duration }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedDuration {
+        type Message = Duration;
+
+        fn from_message(message: &Duration) -> OwnedDuration {
+            OwnedDuration {
+                seconds: message.seconds(),
+                nanos: message.nanos(),
+            }
+        }
+
+        fn write(&self, mut to: DurationMut<'_>) {
+            to.set_seconds(self.seconds);
+            to.set_nanos(self.nanos);
+        }
+    }
 }

@@ -31,4 +31,22 @@ mod generated {
 
     /// Writes an [`Empty`]; reads as one.
     pub struct EmptyMut<'a>(rt::Edit<'a, Empty>);
+
+    /// The fields of a [`Empty`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedEmpty {}
+
+    rt::owned! { OwnedEmpty, Empty }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedEmpty {
+        type Message = Empty;
+
+        fn from_message(_: &Empty) -> OwnedEmpty {
+            OwnedEmpty {}
+        }
+
+        fn write(&self, _: EmptyMut<'_>) {
+        }
+    }
 }

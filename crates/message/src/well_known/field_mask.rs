@@ -56,4 +56,28 @@ mod generated {
             message.paths.edit(arena)
         }
     }
+
+    /// The fields of a [`FieldMask`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedFieldMask {
+        /// `repeated string paths = 1`
+        pub paths: Vec<String>,
+    }
+
+    rt::owned! { OwnedFieldMask, FieldMask }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedFieldMask {
+        type Message = FieldMask;
+
+        fn from_message(message: &FieldMask) -> OwnedFieldMask {
+            OwnedFieldMask {
+                paths: rt::plain::list(message.paths(), |value| rt::plain::text(value)),
+            }
+        }
+
+        fn write(&self, mut to: FieldMaskMut<'_>) {
+            rt::plain::put_list(to.paths_mut(), &self.paths);
+        }
+    }
 }

@@ -61,6 +61,30 @@ mod generated {
         }
     }
 
+    /// The fields of a [`ListValue`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedListValue {
+        /// `repeated Value values = 1`
+        pub values: Vec<OwnedValue>,
+    }
+
+    rt::owned! { OwnedListValue, ListValue }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedListValue {
+        type Message = ListValue;
+
+        fn from_message(message: &ListValue) -> OwnedListValue {
+            OwnedListValue {
+                values: rt::plain::list(message.values(), |value| rt::Owned::from_message(value)),
+            }
+        }
+
+        fn write(&self, mut to: ListValueMut<'_>) {
+            rt::plain::put_messages(to.values_mut(), &self.values);
+        }
+    }
+
     /// `message google.protobuf.Struct`
     #[repr(C)]
     pub struct Struct {
@@ -101,6 +125,30 @@ mod generated {
         pub fn fields_mut(&mut self) -> rt::MapMut<'_, rt::Text, Value> {
             let (message, arena) = self.0.parts();
             message.fields.edit(arena)
+        }
+    }
+
+    /// The fields of a [`Struct`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedStruct {
+        /// `map<string, Value> fields = 1`
+        pub fields: ::std::collections::BTreeMap<String, OwnedValue>,
+    }
+
+    rt::owned! { OwnedStruct, Struct }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedStruct {
+        type Message = Struct;
+
+        fn from_message(message: &Struct) -> OwnedStruct {
+            OwnedStruct {
+                fields: rt::plain::map(message.fields(), |value| rt::Owned::from_message(value)),
+            }
+        }
+
+        fn write(&self, mut to: StructMut<'_>) {
+            rt::plain::put_message_map(to.fields_mut(), &self.fields);
         }
     }
 
@@ -265,6 +313,57 @@ mod generated {
         }
     }
 
+    /// The fields of a [`Value`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedValue {
+        /// `oneof kind`
+        pub kind: Option<value::OwnedKind>,
+    }
+
+    rt::owned! { OwnedValue, Value }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedValue {
+        type Message = Value;
+
+        fn from_message(message: &Value) -> OwnedValue {
+            OwnedValue {
+                kind: message.kind().map(|value| match value {
+                    value::Kind::NullValue(value) => value::OwnedKind::NullValue(value),
+                    value::Kind::NumberValue(value) => value::OwnedKind::NumberValue(value),
+                    value::Kind::StringValue(value) => value::OwnedKind::StringValue(rt::plain::text(value)),
+                    value::Kind::BoolValue(value) => value::OwnedKind::BoolValue(value),
+                    value::Kind::StructValue(value) => value::OwnedKind::StructValue(rt::Owned::from_message(value)),
+                    value::Kind::ListValue(value) => value::OwnedKind::ListValue(rt::Owned::from_message(value)),
+                }),
+            }
+        }
+
+        fn write(&self, mut to: ValueMut<'_>) {
+            match &self.kind {
+                Some(value::OwnedKind::NullValue(value)) => {
+                    to.set_null_value(*value);
+                }
+                Some(value::OwnedKind::NumberValue(value)) => {
+                    to.set_number_value(*value);
+                }
+                Some(value::OwnedKind::StringValue(value)) => {
+                    to.set_string_value(value);
+                }
+                Some(value::OwnedKind::BoolValue(value)) => {
+                    to.set_bool_value(*value);
+                }
+                Some(value::OwnedKind::StructValue(value)) => {
+                    rt::Owned::write(value, to.struct_value_mut());
+                }
+                Some(value::OwnedKind::ListValue(value)) => {
+                    rt::Owned::write(value, to.list_value_mut());
+                }
+                None => {}
+            }
+        }
+    }
+
     /// `enum NullValue`: open, so numbers without a name are values, too.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
     #[repr(transparent)]
@@ -296,6 +395,23 @@ mod generated {
             StructValue(&'a super::Struct),
             /// `ListValue list_value = 6`
             ListValue(&'a super::ListValue),
+        }
+
+        /// `oneof kind`, with ordinary values.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum OwnedKind {
+            /// `NullValue null_value = 1`
+            NullValue(super::NullValue),
+            /// `double number_value = 2`
+            NumberValue(f64),
+            /// `string string_value = 3`
+            StringValue(String),
+            /// `bool bool_value = 4`
+            BoolValue(bool),
+            /// `Struct struct_value = 5`
+            StructValue(super::OwnedStruct),
+            /// `ListValue list_value = 6`
+            ListValue(super::OwnedListValue),
         }
     }
 }

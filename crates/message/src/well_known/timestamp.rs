@@ -79,4 +79,32 @@ mod generated {
             edit
         }
     }
+
+    /// The fields of a [`Timestamp`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedTimestamp {
+        /// `int64 seconds = 1`
+        pub seconds: i64,
+        /// `int32 nanos = 2`
+        pub nanos: i32,
+    }
+
+    rt::owned! { OwnedTimestamp, Timestamp }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedTimestamp {
+        type Message = Timestamp;
+
+        fn from_message(message: &Timestamp) -> OwnedTimestamp {
+            OwnedTimestamp {
+                seconds: message.seconds(),
+                nanos: message.nanos(),
+            }
+        }
+
+        fn write(&self, mut to: TimestampMut<'_>) {
+            to.set_seconds(self.seconds);
+            to.set_nanos(self.nanos);
+        }
+    }
 }

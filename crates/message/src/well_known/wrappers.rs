@@ -66,6 +66,30 @@ mod generated {
         }
     }
 
+    /// The fields of a [`BoolValue`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedBoolValue {
+        /// `bool value = 1`
+        pub value: bool,
+    }
+
+    rt::owned! { OwnedBoolValue, BoolValue }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedBoolValue {
+        type Message = BoolValue;
+
+        fn from_message(message: &BoolValue) -> OwnedBoolValue {
+            OwnedBoolValue {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: BoolValueMut<'_>) {
+            to.set_value(self.value);
+        }
+    }
+
     /// `message google.protobuf.BytesValue`
     #[repr(C)]
     pub struct BytesValue {
@@ -111,6 +135,30 @@ mod generated {
         }
     }
 
+    /// The fields of a [`BytesValue`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedBytesValue {
+        /// `bytes value = 1`
+        pub value: Vec<u8>,
+    }
+
+    rt::owned! { OwnedBytesValue, BytesValue }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedBytesValue {
+        type Message = BytesValue;
+
+        fn from_message(message: &BytesValue) -> OwnedBytesValue {
+            OwnedBytesValue {
+                value: rt::plain::bytes(message.value()),
+            }
+        }
+
+        fn write(&self, mut to: BytesValueMut<'_>) {
+            to.set_value(self.value.as_slice());
+        }
+    }
+
     /// `message google.protobuf.DoubleValue`
     #[repr(C)]
     pub struct DoubleValue {
@@ -153,6 +201,30 @@ mod generated {
             let mut edit = self.0.edit();
             edit.set_value(value);
             edit
+        }
+    }
+
+    /// The fields of a [`DoubleValue`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedDoubleValue {
+        /// `double value = 1`
+        pub value: f64,
+    }
+
+    rt::owned! { OwnedDoubleValue, DoubleValue }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedDoubleValue {
+        type Message = DoubleValue;
+
+        fn from_message(message: &DoubleValue) -> OwnedDoubleValue {
+            OwnedDoubleValue {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: DoubleValueMut<'_>) {
+            to.set_value(self.value);
         }
     }
 
@@ -202,6 +274,30 @@ mod generated {
         }
     }
 
+    /// The fields of a [`FloatValue`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedFloatValue {
+        /// `float value = 1`
+        pub value: f32,
+    }
+
+    rt::owned! { OwnedFloatValue, FloatValue }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedFloatValue {
+        type Message = FloatValue;
+
+        fn from_message(message: &FloatValue) -> OwnedFloatValue {
+            OwnedFloatValue {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: FloatValueMut<'_>) {
+            to.set_value(self.value);
+        }
+    }
+
     /// `message google.protobuf.Int32Value`
     #[repr(C)]
     pub struct Int32Value {
@@ -245,6 +341,30 @@ mod generated {
             let mut edit = self.0.edit();
             edit.set_value(value);
             edit
+        }
+    }
+
+    /// The fields of a [`Int32Value`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedInt32Value {
+        /// `int32 value = 1`
+        pub value: i32,
+    }
+
+    rt::owned! { OwnedInt32Value, Int32Value }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedInt32Value {
+        type Message = Int32Value;
+
+        fn from_message(message: &Int32Value) -> OwnedInt32Value {
+            OwnedInt32Value {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: Int32ValueMut<'_>) {
+            to.set_value(self.value);
         }
     }
 
@@ -293,6 +413,30 @@ mod generated {
         }
     }
 
+    /// The fields of a [`Int64Value`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedInt64Value {
+        /// `int64 value = 1`
+        pub value: i64,
+    }
+
+    rt::owned! { OwnedInt64Value, Int64Value }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedInt64Value {
+        type Message = Int64Value;
+
+        fn from_message(message: &Int64Value) -> OwnedInt64Value {
+            OwnedInt64Value {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: Int64ValueMut<'_>) {
+            to.set_value(self.value);
+        }
+    }
+
     /// `message google.protobuf.StringValue`
     #[repr(C)]
     pub struct StringValue {
@@ -335,6 +479,30 @@ mod generated {
             let mut edit = self.0.edit();
             edit.set_value(value);
             edit
+        }
+    }
+
+    /// The fields of a [`StringValue`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedStringValue {
+        /// `string value = 1`
+        pub value: String,
+    }
+
+    rt::owned! { OwnedStringValue, StringValue }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedStringValue {
+        type Message = StringValue;
+
+        fn from_message(message: &StringValue) -> OwnedStringValue {
+            OwnedStringValue {
+                value: rt::plain::text(message.value()),
+            }
+        }
+
+        fn write(&self, mut to: StringValueMut<'_>) {
+            to.set_value(&self.value);
         }
     }
 
@@ -384,6 +552,30 @@ mod generated {
         }
     }
 
+    /// The fields of a [`UInt32Value`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedUInt32Value {
+        /// `uint32 value = 1`
+        pub value: u32,
+    }
+
+    rt::owned! { OwnedUInt32Value, UInt32Value }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedUInt32Value {
+        type Message = UInt32Value;
+
+        fn from_message(message: &UInt32Value) -> OwnedUInt32Value {
+            OwnedUInt32Value {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: UInt32ValueMut<'_>) {
+            to.set_value(self.value);
+        }
+    }
+
     /// `message google.protobuf.UInt64Value`
     #[repr(C)]
     pub struct UInt64Value {
@@ -426,6 +618,30 @@ mod generated {
             let mut edit = self.0.edit();
             edit.set_value(value);
             edit
+        }
+    }
+
+    /// The fields of a [`UInt64Value`] as ordinary values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OwnedUInt64Value {
+        /// `uint64 value = 1`
+        pub value: u64,
+    }
+
+    rt::owned! { OwnedUInt64Value, UInt64Value }
+
+    #[rustfmt::skip]
+    impl rt::Owned for OwnedUInt64Value {
+        type Message = UInt64Value;
+
+        fn from_message(message: &UInt64Value) -> OwnedUInt64Value {
+            OwnedUInt64Value {
+                value: message.value(),
+            }
+        }
+
+        fn write(&self, mut to: UInt64ValueMut<'_>) {
+            to.set_value(self.value);
         }
     }
 }
