@@ -11,6 +11,7 @@
 //! | `routes` | peers and their places in the address vector |
 //! | `sys` | libfabric's objects, and the memory that packets are in; all `unsafe` |
 //! | `probe` | what this host supports, and why not |
+//! | `provider` | what is known of a provider before anything is opened |
 //!
 //! # Providers
 //!
@@ -45,6 +46,7 @@ mod error;
 #[cfg(feature = "fabric")]
 mod io;
 mod probe;
+mod provider;
 #[cfg(feature = "fabric")]
 mod routes;
 mod stats;
@@ -57,5 +59,6 @@ pub use config::FabricConfig;
 pub use error::FabricError;
 #[cfg(feature = "fabric")]
 pub use io::FabricIo;
-pub use probe::{Probe, ProviderProbe, probe};
+pub use probe::{Probe, probe};
+pub use provider::ProviderProbe;
 pub use stats::FabricStats;

@@ -1,6 +1,7 @@
 //! What this host supports, and why not.
 
 use crate::FabricError;
+use crate::provider::ProviderProbe;
 
 /// What a host supports.
 #[derive(Debug)]
@@ -11,28 +12,6 @@ pub struct Probe {
     /// The datagram endpoints that can be opened, in libfabric's order of preference, or why they
     /// cannot be listed. It may be empty.
     pub providers: Result<Vec<ProviderProbe>, FabricError>,
-}
-
-/// One provider at one address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProviderProbe {
-    /// The provider's name.
-    pub provider: String,
-    /// The domain: a NIC's or network interface's name.
-    pub domain: String,
-    /// The network that it is in.
-    pub fabric: String,
-    /// The largest datagram payload, in bytes.
-    pub datagram_bytes_max: usize,
-    /// Bytes in front of each packet that belong to the provider.
-    pub prefix_bytes: usize,
-    /// Packets to this length can be copied into the work request.
-    pub inject_bytes_max: usize,
-    /// Whether packets must lie in registered memory.
-    pub registered: bool,
-    /// Whether this is software over kernel sockets.
-    pub software: bool,
 }
 
 impl Probe {

@@ -12,8 +12,8 @@ use super::info::Info;
 use super::memory::Memory;
 use super::object::{Object, check};
 use super::open::{
-    at, bind, encode, local_address, open_addresses, open_endpoint, open_queue, open_rx_queue,
-    register, shape, system,
+    Forced, at, bind, encode, local_address, open_addresses, open_endpoint, open_queue,
+    open_rx_queue, register, shape, system,
 };
 use super::{POLL_MAX, ffi, open};
 use crate::{FabricConfig, FabricError};
@@ -21,17 +21,6 @@ use crate::{FabricConfig, FabricError};
 /// A peer's place in the address vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer(pub(crate) u64);
-
-/// What tests impose on software providers, as hardware would.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Forced {
-    /// Bytes of prefix at least. A provider that has no use for them sends them along.
-    pub(crate) prefix_bytes: usize,
-    /// Register the memory.
-    pub(crate) registered: bool,
-    /// Take completions as unordered.
-    pub(crate) unordered: bool,
-}
 
 /// What became of a packet handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ mod memory;
 mod object;
 mod open;
 
-pub(crate) use endpoint::{Endpoint, Forced, Outcome, Peer, Polled, Queue};
+pub(crate) use endpoint::{Endpoint, Outcome, Peer, Polled, Queue};
 pub(crate) use info::{library_version, list};
-pub(crate) use open::check_specific;
+pub(crate) use open::{Forced, check_specific};
 
 /// Received or completed packets that one read of a queue brings, at most.
 pub(crate) const POLL_MAX: usize = 64;

@@ -4,12 +4,22 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::RawFd;
 
-use super::endpoint::Forced;
 use super::ffi;
 use super::info::{Info, is_no_data};
 use super::memory::{Memory, Shape};
 use super::object::{Object, check};
 use crate::{FabricConfig, FabricError};
+
+/// What tests impose on software providers, as hardware would.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Forced {
+    /// Bytes of prefix at least. A provider that has no use for them sends them along.
+    pub(crate) prefix_bytes: usize,
+    /// Register the memory.
+    pub(crate) registered: bool,
+    /// Take completions as unordered.
+    pub(crate) unordered: bool,
+}
 
 /// The offer to use at `address`.
 pub(super) fn find(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricError> {
