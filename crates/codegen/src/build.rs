@@ -10,7 +10,8 @@ use petasos_schema::{
 
 use crate::error::{Error, FIELDS_MAX};
 use crate::externs::Externs;
-use crate::package::{Package, file_name};
+use crate::files::{file_name, tree};
+use crate::package::Package;
 use crate::scope::{self, Scopes};
 
 /// The well-known types that `petasos-message` has in its module `well_known`.
@@ -191,7 +192,7 @@ impl Builder {
         }
         if let Some(name) = &self.include_file {
             let packages = scopes.packages.keys().map(String::as_str);
-            files.insert(name.clone(), crate::package::tree(packages));
+            files.insert(name.clone(), tree(packages));
         }
         files
     }

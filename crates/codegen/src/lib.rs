@@ -45,6 +45,7 @@ mod docs;
 mod enumeration;
 mod error;
 mod externs;
+mod files;
 mod member;
 mod message;
 mod names;
