@@ -8,8 +8,8 @@ use petasos_report::ExperimentResult;
 use petasos_report::{Histogram, Machine, Measured, Pairs, Progress, Quantity};
 
 use super::args::{BenchArgs, Experiment, TURN, Transport};
-use super::peer::{Pair, PetasosTurn};
-use super::result::{Totals, publish};
+use super::peer::Pair;
+use super::result::{PetasosTurn, Totals, publish};
 use super::turns::{ServerTurn, pin};
 use crate::error::BenchError;
 

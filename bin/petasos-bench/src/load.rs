@@ -6,7 +6,7 @@ use petasos_base::{Clock, Rng, Time};
 use petasos_endpoint::{Completion, Context, Endpoint, MsgBuf, Payload, SessionId};
 use petasos_report::Histogram;
 
-use super::contention::Timeline;
+use super::timeline::Timeline;
 use crate::error::BenchError;
 use petasos_cli::service::SIZED;
 

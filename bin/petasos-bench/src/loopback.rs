@@ -10,8 +10,7 @@ use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Prog
 
 use super::args::{BenchArgs, Experiment, TURN};
 use super::load::{self, Load, LoadTurn};
-use super::peer::PetasosTurn;
-use super::result::{Totals, publish};
+use super::result::{PetasosTurn, Totals, publish};
 use super::turns::{ServerReport, Traffic, pin, thread_cpu_s};
 use crate::error::BenchError;
 use petasos_cli::service::{SIZED, sized};

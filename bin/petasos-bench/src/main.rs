@@ -28,6 +28,7 @@ mod resources;
 mod result;
 mod rpc;
 mod server;
+mod timeline;
 mod turns;
 
 use std::process::ExitCode;

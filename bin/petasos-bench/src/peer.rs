@@ -9,9 +9,10 @@ use petasos_endpoint::{Endpoint, Node};
 
 use super::args::{BenchArgs, TURN, Transport};
 use super::floor::FloorClient;
-use super::load::{self, Load, LoadTurn};
+use super::load::{self, Load};
 use super::network;
 use super::remote::open_client;
+use super::result::PetasosTurn;
 use super::turns::{ServerReport, ServerTurn, Traffic};
 use crate::error::BenchError;
 
@@ -23,15 +24,6 @@ pub struct Pair {
     pub client: Endpoint<Load>,
     pub floor: FloorClient,
     _node: Node,
-}
-
-/// One Petasos turn, both sides.
-#[derive(Clone, Debug)]
-pub struct PetasosTurn {
-    pub load: LoadTurn,
-    pub server: ServerReport,
-    /// What the client sent and received.
-    pub traffic: Traffic,
 }
 
 impl Pair {

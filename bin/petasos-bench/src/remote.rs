@@ -13,8 +13,7 @@ use petasos_report::{ExperimentResult, Histogram, Machine, Measured, Pairs, Prog
 
 use super::args::{BenchArgs, Experiment, PollingArg, TURN};
 use super::load::{self, Load};
-use super::peer::PetasosTurn;
-use super::result::{Totals, publish};
+use super::result::{PetasosTurn, Totals, publish};
 use super::turns::{ServerReport, Traffic};
 use crate::error::BenchError;
 

@@ -6,9 +6,18 @@ use petasos_report::{
 };
 
 use super::args::BenchArgs;
-use super::peer::PetasosTurn;
-use super::turns::Traffic;
+use super::load::LoadTurn;
+use super::turns::{ServerReport, Traffic};
 use crate::error::BenchError;
+
+/// One Petasos turn, both sides.
+#[derive(Clone, Debug)]
+pub struct PetasosTurn {
+    pub load: LoadTurn,
+    pub server: ServerReport,
+    /// What the client sent and received.
+    pub traffic: Traffic,
+}
 
 /// Sums over all Petasos turns.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,9 +13,6 @@
 mod competitors;
 mod outcome;
 mod recovery;
-mod timeline;
-
-pub use timeline::Timeline;
 
 use std::time::Duration;
 

@@ -6,9 +6,9 @@ use petasos_base::{Clock, Time};
 
 use super::ContentionArgs;
 use super::competitors::Competitors;
-use super::timeline::Timeline;
 use crate::error::BenchError;
 use crate::peer::Pair;
+use crate::timeline::Timeline;
 
 /// A turn without contention right before, to compare with.
 const BEFORE: Duration = Duration::from_millis(300);

@@ -11,8 +11,8 @@ use super::args::RpcArgs;
 use super::ends::Server;
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
-use super::tonic::{CONNECTION_WINDOW_BYTES, MESSAGE_BYTES_MAX, STREAM_WINDOW_BYTES};
-use super::tonic::{run, runtime};
+use super::tonic::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, run, runtime};
+use super::tonic_answers::MESSAGE_BYTES_MAX;
 use super::typed::service;
 use crate::error::BenchError;
 

@@ -25,9 +25,11 @@ mod rounds;
 mod stage;
 mod stop;
 mod tonic;
+mod tonic_answers;
 mod tonic_codec;
 mod tonic_streams;
 mod typed;
+mod typed_messages;
 mod typed_streams;
 
 pub use args::RpcArgs;

@@ -1,39 +1,27 @@
 //! The peer: tonic's client and server over one TCP connection, each on a current-thread Tokio
 //! runtime, which is its fastest way with one thread.
 //!
-//! The service is written as tonic's own generator writes it, without that generator. Payloads are
-//! `Bytes`, so that neither side copies them before they are encoded.
+//! Payloads are `Bytes`, so that neither side copies them before they are encoded.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
-use tonic::body::Body;
-pub use tonic::client::Grpc as GrpcClient;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::codegen::http::{Request as HttpRequest, Response as HttpResponse};
-use tonic::codegen::{BoxFuture, Service};
-use tonic::server::{Grpc as GrpcServer, UnaryService};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server as Transport};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::args::RpcArgs;
 use super::ends::{Client, Server};
 use super::pace::{Count, Meter, Pace};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
+use super::tonic_answers::{Answers, CALL, MESSAGE_BYTES_MAX};
 use super::tonic_codec::{Fitting, Payload};
-use super::tonic_streams::{FLOW, flood, ping};
+use super::tonic_streams::{Caller, GrpcClient, flood, ping};
 use crate::error::BenchError;
-
-const CALL: &str = "/petasos.bench.Bench/Call";
-
-/// tonic's default of 4 MiB would refuse what is measured.
-pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// HTTP/2's windows, of a stream and of the connection: with its default of 64 KiB large messages
 /// would wait for updates.
@@ -64,57 +52,6 @@ pub fn run<F: Future>(runtime: &Runtime, awake: bool, future: F) -> F::Output {
         spinning.abort();
     }
     output
-}
-
-/// Answers with bytes of its own.
-#[derive(Clone)]
-pub struct Answers {
-    bytes: Bytes,
-    codec: Fitting,
-}
-
-impl Answers {
-    /// As many bytes as the request asks for.
-    pub fn answer(&self, request: &Payload) -> Result<Payload, Status> {
-        let wanted = request.wanted_bytes as usize;
-        if wanted > self.bytes.len() {
-            return Err(Status::invalid_argument("more bytes than the measurement announced"));
-        }
-        Ok(Payload { wanted_bytes: 0, data: self.bytes.slice(..wanted) })
-    }
-}
-
-impl UnaryService<Payload> for Answers {
-    type Response = Payload;
-    type Future = BoxFuture<Response<Payload>, Status>;
-
-    fn call(&mut self, request: Request<Payload>) -> Self::Future {
-        let answers = self.clone();
-        Box::pin(async move { Ok(Response::new(answers.answer(request.get_ref())?)) })
-    }
-}
-
-impl Service<HttpRequest<Body>> for Answers {
-    type Response = HttpResponse<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: HttpRequest<Body>) -> Self::Future {
-        let method = self.clone();
-        Box::pin(async move {
-            let mut grpc =
-                GrpcServer::new(method.codec).max_decoding_message_size(MESSAGE_BYTES_MAX);
-            match request.uri().path() {
-                CALL => Ok(grpc.unary(method, request).await),
-                FLOW => Ok(grpc.streaming(method, request).await),
-                _ => Ok(Status::unimplemented("no such method is served").into_http()),
-            }
-        })
-    }
 }
 
 /// The server's side.
@@ -155,13 +92,6 @@ impl Server for TonicServer {
         run(&self.runtime, self.awake && phase == Phase::Spinning, stop.raised());
         Ok(Turn::default())
     }
-}
-
-/// What one caller calls with.
-pub struct Caller {
-    pub client: GrpcClient<Channel>,
-    pub codec: Fitting,
-    pub sent: Payload,
 }
 
 /// The client's side.

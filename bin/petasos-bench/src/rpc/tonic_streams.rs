@@ -4,33 +4,22 @@
 use std::iter;
 
 use tokio::sync::mpsc::unbounded_channel;
+pub use tonic::client::Grpc as GrpcClient;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::codegen::tokio_stream::{self, Stream, StreamExt};
-use tonic::codegen::{BoxFuture, BoxStream};
-use tonic::server::StreamingService;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::codegen::tokio_stream::{self, Stream};
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
 
 use super::pace::{Count, Meter};
-use super::tonic::{Answers, Caller};
-use super::tonic_codec::Payload;
+use super::tonic_answers::FLOW;
+use super::tonic_codec::{Fitting, Payload};
 
-/// The path of the method.
-pub const FLOW: &str = "/petasos.bench.Bench/Flow";
-
-impl StreamingService<Payload> for Answers {
-    type Response = Payload;
-    type ResponseStream = BoxStream<Payload>;
-    type Future = BoxFuture<Response<BoxStream<Payload>>, Status>;
-
-    fn call(&mut self, requests: Request<Streaming<Payload>>) -> Self::Future {
-        let answers = self.clone();
-        Box::pin(async move {
-            let responses = requests.into_inner();
-            let responses = responses.map(move |request| answers.answer(&request?));
-            Ok(Response::new(Box::pin(responses) as BoxStream<Payload>))
-        })
-    }
+/// What one caller calls with.
+pub struct Caller {
+    pub client: GrpcClient<Channel>,
+    pub codec: Fitting,
+    pub sent: Payload,
 }
 
 async fn open(

@@ -14,17 +14,10 @@ use super::ends::{Client, Server};
 use super::pace::{Count, Meter, Pace};
 use super::phase::{Phase, Turn};
 use super::stop::Stop;
+use super::typed_messages::generated::{Bench, BenchClient, BenchServer, Payload};
+use super::typed_messages::payload;
 use super::typed_streams::{Shape, flood, ping};
 use crate::error::BenchError;
-
-pub mod generated {
-    include!(concat!(env!("OUT_DIR"), "/petasos.bench.rs"));
-}
-
-use generated::{Bench, BenchClient, BenchServer, Payload};
-
-/// Bytes that are copied into messages without asking whose they are.
-const SHORT_BYTES: usize = 4096;
 
 /// How loops wait: not at all, or asleep from the first moment on.
 pub fn polling(sleeping: bool) -> Polling {
@@ -47,20 +40,6 @@ fn config(
         config.security = Security::Tls(certificates.datagrams());
     }
     Ok(config)
-}
-
-/// A message with the first `len` of these bytes; long ones are shared, not copied.
-#[inline]
-pub fn payload(wanted_bytes: u32, bytes: &Bytes, len: usize) -> Msg<Payload> {
-    let mut payload = Payload::new();
-    let mut edit = payload.edit();
-    edit.set_wanted_bytes(wanted_bytes);
-    if len < SHORT_BYTES {
-        edit.set_data(&bytes[..len]);
-    } else {
-        edit.set_data(bytes.slice(..len));
-    }
-    payload
 }
 
 /// Answers with bytes of its own.

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use petasos::{Loop, Sender, Status, Streaming};
 
 use super::pace::{Count, Meter, Pace};
-use super::typed::generated::{BenchClient, Payload};
-use super::typed::payload;
+use super::typed_messages::generated::{BenchClient, Payload};
+use super::typed_messages::payload;
 use crate::error::BenchError;
 
 /// What is sent, and asked for.

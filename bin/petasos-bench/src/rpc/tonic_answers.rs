@@ -1,0 +1,88 @@
+//! The service that tonic serves, written as tonic's own generator writes it, without that
+//! generator.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tonic::body::Body;
+use tonic::codegen::http::{Request as HttpRequest, Response as HttpResponse};
+use tonic::codegen::tokio_stream::StreamExt;
+use tonic::codegen::{BoxFuture, BoxStream, Service};
+use tonic::server::{Grpc as GrpcServer, StreamingService, UnaryService};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::tonic_codec::{Fitting, Payload};
+
+/// The paths of the methods: of one call, and of a stream each way.
+pub const CALL: &str = "/petasos.bench.Bench/Call";
+pub const FLOW: &str = "/petasos.bench.Bench/Flow";
+
+/// tonic's default of 4 MiB would refuse what is measured.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// Answers with bytes of its own.
+#[derive(Clone)]
+pub struct Answers {
+    pub bytes: Bytes,
+    pub codec: Fitting,
+}
+
+impl Answers {
+    /// As many bytes as the request asks for.
+    fn answer(&self, request: &Payload) -> Result<Payload, Status> {
+        let wanted = request.wanted_bytes as usize;
+        if wanted > self.bytes.len() {
+            return Err(Status::invalid_argument("more bytes than the measurement announced"));
+        }
+        Ok(Payload { wanted_bytes: 0, data: self.bytes.slice(..wanted) })
+    }
+}
+
+impl UnaryService<Payload> for Answers {
+    type Response = Payload;
+    type Future = BoxFuture<Response<Payload>, Status>;
+
+    fn call(&mut self, request: Request<Payload>) -> Self::Future {
+        let answers = self.clone();
+        Box::pin(async move { Ok(Response::new(answers.answer(request.get_ref())?)) })
+    }
+}
+
+impl StreamingService<Payload> for Answers {
+    type Response = Payload;
+    type ResponseStream = BoxStream<Payload>;
+    type Future = BoxFuture<Response<BoxStream<Payload>>, Status>;
+
+    fn call(&mut self, requests: Request<Streaming<Payload>>) -> Self::Future {
+        let answers = self.clone();
+        Box::pin(async move {
+            let responses = requests.into_inner();
+            let responses = responses.map(move |request| answers.answer(&request?));
+            Ok(Response::new(Box::pin(responses) as BoxStream<Payload>))
+        })
+    }
+}
+
+impl Service<HttpRequest<Body>> for Answers {
+    type Response = HttpResponse<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequest<Body>) -> Self::Future {
+        let method = self.clone();
+        Box::pin(async move {
+            let mut grpc =
+                GrpcServer::new(method.codec).max_decoding_message_size(MESSAGE_BYTES_MAX);
+            match request.uri().path() {
+                CALL => Ok(grpc.unary(method, request).await),
+                FLOW => Ok(grpc.streaming(method, request).await),
+                _ => Ok(Status::unimplemented("no such method is served").into_http()),
+            }
+        })
+    }
+}
