@@ -41,6 +41,7 @@ mod timeout;
 #[cfg(feature = "tls")]
 mod tls;
 mod unpacking;
+mod wakers;
 mod writer;
 
 use std::pin::Pin;
@@ -54,6 +55,7 @@ pub use reader::FrameReader;
 pub use server::{Peer, Routes, ServerCall, serve};
 #[cfg(feature = "tls")]
 pub use tls::{ClientTls, CredentialError, Pem, PemFiles, ServerTls, TlsError};
+pub use wakers::Wakers;
 pub use writer::{CallEnd, FrameWriter};
 
 /// A future that owns what it needs and may move between threads.

@@ -7,7 +7,7 @@
 //! Invariant: once the half is `Over` it stays so, with the code that ended it first.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake as _, Waker};
 
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
@@ -18,6 +18,7 @@ use crate::compress::Compression;
 use crate::failure;
 use crate::headers::{self, put_status};
 use crate::payload::Payload;
+use crate::wakers::Wakers;
 
 pub(crate) struct SendHalf {
     half: Mutex<Half>,
@@ -47,16 +48,6 @@ enum State {
 pub(crate) enum Waiter {
     Writer = 0,
     Task = 1,
-}
-
-#[derive(Default)]
-struct Wakers(Mutex<[Option<Waker>; 2]>);
-
-impl Wake for Wakers {
-    fn wake(self: Arc<Self>) {
-        let wakers = std::mem::take(&mut *lock(&self.0));
-        wakers.into_iter().flatten().for_each(Waker::wake);
-    }
 }
 
 /// Nothing panics while it holds one of these locks, `h2`'s own bugs apart.
@@ -200,13 +191,7 @@ impl SendHalf {
 
     /// Notes who waits, and gives what `h2` is to wake.
     fn waker(&self, waiter: Waiter, cx: &Context<'_>) -> Waker {
-        let wakers = self.wakers.get_or_init(Arc::default);
-        let slot = &mut lock(&wakers.0)[waiter as usize];
-        match slot {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => *slot = Some(cx.waker().clone()),
-        }
-        Waker::from(wakers.clone())
+        self.wakers.get_or_init(Arc::default).wait(waiter as usize, cx)
     }
 
     /// Wakes all who wait.

@@ -128,6 +128,12 @@ impl ServiceClient {
         &self.transport
     }
 
+    /// What applies to its methods.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn defaults(&self) -> Option<&Arc<ServiceDefaults>> {
+        self.defaults.as_ref()
+    }
+
     /// The service's place in its channel.
     pub(crate) fn service(&self) -> u32 {
         self.service

@@ -11,6 +11,7 @@
 
 mod attempts;
 mod driver;
+mod retries;
 mod runtime;
 mod unary;
 
@@ -39,6 +40,7 @@ use petasos_rpc::compression::ChosenCodec;
 use petasos_rpc::extensions::Extensions;
 use petasos_rpc::settings::Defaults;
 use petasos_rpc::timer::{Timekeeper, Timer};
+pub(crate) use retries::{Progress, Retrying, SPARE_BYTES_MAX, copy};
 pub use runtime::own as background_runtime;
 pub(crate) use unary::GrpcUnary;
 
@@ -405,8 +407,13 @@ impl Lease {
         Lease { inner: inner.clone(), session, since: inner.now(), report: None }
     }
 
-    fn session(&self) -> SessionIndex {
+    pub(crate) fn session(&self) -> SessionIndex {
         self.session
+    }
+
+    /// A stream has ended well.
+    pub(crate) fn credit(&self) {
+        self.inner.lock().budget.on_success();
     }
 
     /// The call was answered.

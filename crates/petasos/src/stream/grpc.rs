@@ -1,6 +1,9 @@
 //! Streams over gRPC.
 
+mod replay;
+
 use core::future::Future;
+use core::mem::replace;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::sync::{Arc, OnceLock};
@@ -10,11 +13,13 @@ use petasos_grpc::{Compression, FrameReader, FrameWriter};
 use petasos_message::{Message, Msg};
 use petasos_rpc::codec::{First, Incoming, decode_protobuf, unencodable};
 use petasos_rpc::request::CallParts;
+use petasos_rpc::settings::stream_policy_of;
 use tokio::runtime::Handle;
 
+use self::replay::{Replay, Settled};
 use super::{Ends, Sink, Source};
 use crate::caller::ServiceClient;
-use crate::grpc_channel::{Begun, GrpcChannel, Lease};
+use crate::grpc_channel::{Begun, GrpcChannel, Lease, Retrying};
 
 /// A call on its way to a server.
 pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> + Send>>;
@@ -30,16 +35,25 @@ pub(crate) fn open(
     let (path, head) = service.grpc_call(method, head)?;
     let first = first.map(|encode| encode(false, HEAD_BYTES)).transpose()?;
     let first = first.map(|encoded| encoded.buf);
+    let of = (service.defaults().cloned(), method);
+    let call = Retrying::new(channel, path, head.clone(), of, stream_policy_of);
     let runtime = channel.runtime().clone();
-    let begun = channel.clone().begin(path.clone(), head, first);
-    let opening = async move {
-        let Begun { reader, writer, lease } = InRuntime(runtime.clone(), Box::pin(begun)).await?;
+    if first.as_ref().is_some_and(|first| first.len() > Replay::bytes_max(&call)) {
+        let begun = channel.clone().begin(path.clone(), head, first);
+        return Ok(Box::pin(async move {
+            let Begun { reader, lease, .. } = InRuntime(runtime, Box::pin(begun)).await?;
+            let source = Source::Grpc(Box::new(GrpcSource::answered(reader, lease)));
+            Ok(Ends::new(Sink::Grpc(GrpcSink::closed()), source))
+        }));
+    }
+    Ok(Box::pin(async move {
+        let mut progress = call.progress();
+        let begun = InRuntime(runtime.clone(), Box::pin(call.begin(&mut progress))).await?;
+        let replay = Replay::new(call, progress, begun, first);
         let refusal = Arc::default();
-        let sink = Sink::Grpc(GrpcSink::of_call(writer, runtime, &refusal));
-        let source = Source::Grpc(Box::new(GrpcSource::of_call(reader, lease, refusal)));
-        Ok(Ends::new(sink, source))
-    };
-    Ok(Box::pin(opening))
+        let sink = Sink::Grpc(GrpcSink::of_call(replay.clone(), runtime, &refusal));
+        Ok(Ends::new(sink, Source::Grpc(Box::new(GrpcSource::of_call(replay, refusal)))))
+    }))
 }
 
 /// Polls a future as a task of a runtime would, for its timers.
@@ -60,22 +74,44 @@ type Refusal = Arc<OnceLock<Status>>;
 
 /// Receives.
 pub(crate) struct GrpcSource {
-    reader: FrameReader,
+    reader: Reader,
     /// A client's whose response has not begun.
     awaits_head: bool,
     refusal: Option<Refusal>,
-    /// A client's, for as long as the call counts.
-    _lease: Option<Lease>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "sources lie in boxes")]
+enum Reader {
+    /// A client's that may begin anew.
+    Tentative(Tentative),
+    /// With a client's share of its connection, for as long as the call counts.
+    Own(FrameReader, Option<Lease>),
+    /// It failed before there was anything to read.
+    Over,
+}
+
+/// Gives up a call that may begin anew.
+struct Tentative(Arc<Replay>);
+
+impl Drop for Tentative {
+    fn drop(&mut self) {
+        self.0.give_up(Status::cancelled("the call was given up"));
+    }
 }
 
 impl GrpcSource {
     pub(crate) fn of_handler(reader: FrameReader) -> GrpcSource {
-        GrpcSource { reader, awaits_head: false, refusal: None, _lease: None }
+        GrpcSource { reader: Reader::Own(reader, None), awaits_head: false, refusal: None }
     }
 
-    fn of_call(reader: FrameReader, lease: Lease, refusal: Refusal) -> GrpcSource {
-        let (refusal, _lease) = (Some(refusal), Some(lease));
-        GrpcSource { reader, awaits_head: true, refusal, _lease }
+    fn of_call(replay: Arc<Replay>, refusal: Refusal) -> GrpcSource {
+        let reader = Reader::Tentative(Tentative(replay));
+        GrpcSource { reader, awaits_head: true, refusal: Some(refusal) }
+    }
+
+    /// A client's whose only message is too long to be kept.
+    fn answered(reader: FrameReader, lease: Lease) -> GrpcSource {
+        GrpcSource { reader: Reader::Own(reader, Some(lease)), awaits_head: true, refusal: None }
     }
 
     /// What comes next; see [`Source::poll_next`](super::Source::poll_next).
@@ -93,95 +129,156 @@ impl GrpcSource {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Incoming<T>, Status>> {
-        if self.awaits_head {
-            ready!(self.reader.poll_head(cx))?;
-            self.awaits_head = false;
-            return Poll::Ready(Ok(Incoming::Head(self.reader.take_head())));
+        if let Reader::Tentative(Tentative(replay)) = &self.reader {
+            ready!(replay.clone().poll_settled(cx)).map(|settled| self.settle(settled))??;
         }
-        let incoming = match ready!(self.reader.poll_next(cx))? {
+        let Reader::Own(reader, lease) = &mut self.reader else {
+            return Poll::Ready(Err(Status::internal("nothing is asked behind the end")));
+        };
+        if self.awaits_head {
+            ready!(reader.poll_head(cx))?;
+            self.awaits_head = false;
+            return Poll::Ready(Ok(Incoming::Head(reader.take_head())));
+        }
+        let incoming = match ready!(reader.poll_next(cx))? {
             Some(message) => decode_protobuf(message).map(Incoming::Message),
-            None => Ok(Incoming::End(self.reader.trailers())),
+            None => {
+                lease.iter().for_each(Lease::credit);
+                Ok(Incoming::End(reader.trailers()))
+            }
         };
         // What cannot be read ends the call, for a client's server as well.
-        Poll::Ready(incoming.inspect_err(|_| self.reader.cancel()))
+        Poll::Ready(incoming.inspect_err(|_| reader.cancel()))
+    }
+
+    /// The call does not begin anew any more.
+    fn settle(
+        &mut self,
+        Settled { answer: (reader, lease), failure }: Settled,
+    ) -> Result<(), Status> {
+        self.reader = Reader::Own(reader, Some(lease));
+        failure.map_or(Ok(()), Err)
     }
 
     /// Whether the latest message came compressed.
     pub(crate) fn was_compressed(&self) -> bool {
-        self.reader.compression() != Compression::Identity
+        match &self.reader {
+            Reader::Own(reader, _) => reader.compression() != Compression::Identity,
+            _ => false,
+        }
     }
 
     /// A client's: gives the call up.
     pub(crate) fn give_up(&mut self) {
-        self.reader.cancel();
+        match &mut self.reader {
+            Reader::Own(reader, _) => reader.cancel(),
+            Reader::Tentative(_) => self.reader = Reader::Over,
+            Reader::Over => {}
+        }
     }
 }
 
 /// Sends.
 pub(crate) struct GrpcSink {
-    /// Until the sender is gone.
-    writer: Option<FrameWriter>,
+    writer: Writer,
     /// A client's, whose deadline is a timer there.
     runtime: Option<Handle>,
     refusal: Option<Refusal>,
 }
 
+enum Writer {
+    /// A client's that may begin anew.
+    Tentative(Arc<Replay>),
+    Own(FrameWriter),
+    /// The sender is gone.
+    Closed,
+}
+
 impl GrpcSink {
     pub(crate) fn of_handler(writer: FrameWriter) -> GrpcSink {
-        GrpcSink { writer: Some(writer), runtime: None, refusal: None }
+        GrpcSink { writer: Writer::Own(writer), runtime: None, refusal: None }
     }
 
-    fn of_call(writer: Option<FrameWriter>, runtime: Handle, refusal: &Refusal) -> GrpcSink {
-        GrpcSink { writer, runtime: Some(runtime), refusal: Some(refusal.clone()) }
+    fn of_call(replay: Arc<Replay>, runtime: Handle, refusal: &Refusal) -> GrpcSink {
+        let (writer, refusal) = (Writer::Tentative(replay), Some(refusal.clone()));
+        GrpcSink { writer, runtime: Some(runtime), refusal }
+    }
+
+    /// A client's that has sent all.
+    fn closed() -> GrpcSink {
+        GrpcSink { writer: Writer::Closed, runtime: None, refusal: None }
     }
 
     /// A client's: ends the call with `status`.
     pub(crate) fn refuse(&mut self, status: &Status) {
-        let (Some(writer), Some(refusal)) = (self.writer.take(), &self.refusal) else { return };
-        // Only the first counts.
-        let _ = refusal.set(status.clone());
-        writer.give_up();
+        let Some(refusal) = &self.refusal else { return };
+        let writer = replace(&mut self.writer, Writer::Closed);
+        if !matches!(writer, Writer::Closed) {
+            // Only the first counts.
+            let _ = refusal.set(status.clone());
+        }
+        match writer {
+            Writer::Tentative(replay) => replay.refuse(status),
+            Writer::Own(writer) => writer.give_up(),
+            Writer::Closed => {}
+        }
     }
 
     /// Waits until a message may be sent.
     pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let _context = self.runtime.as_ref().map(Handle::enter);
+        if let Writer::Tentative(replay) = &self.writer {
+            match ready!(replay.poll_room(cx))? {
+                None => return Poll::Ready(Ok(())),
+                Some(writer) => self.writer = Writer::Own(writer),
+            }
+        }
         match &mut self.writer {
-            Some(writer) => writer.poll_ready(cx),
-            None => Poll::Ready(Err(self.closed())),
+            Writer::Own(writer) => writer.poll_ready(cx),
+            _ => Poll::Ready(Err(self.refused())),
         }
     }
 
     /// Sends a message, for which there was room.
     pub(crate) fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
-        let Some(writer) = &mut self.writer else { return Err(self.closed()) };
-        let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?;
-        writer.send_now(image.into_buf())
+        if matches!(self.writer, Writer::Closed) {
+            return Err(self.refused());
+        }
+        let image = Msg::to_protobuf(&message, HEAD_BYTES).map_err(unencodable)?.into_buf();
+        match &mut self.writer {
+            Writer::Own(writer) => writer.send_now(image),
+            Writer::Tentative(replay) => replay.send(image),
+            Writer::Closed => unreachable!("it was just looked at"),
+        }
     }
 
     /// Whether messages are compressed from now on.
     pub(crate) fn compress(&mut self, compress: bool) {
-        if let Some(writer) = &mut self.writer {
-            writer.compress(compress);
+        match &mut self.writer {
+            Writer::Own(writer) => writer.compress(compress),
+            Writer::Tentative(replay) => replay.compress(compress),
+            Writer::Closed => {}
         }
     }
 
     /// A server's: sends the initial metadata.
     pub(crate) fn head(&mut self, metadata: Metadata) {
-        if let Some(writer) = &mut self.writer {
+        if let Writer::Own(writer) = &mut self.writer {
             writer.head(metadata);
         }
     }
 
     /// The sender is gone.
     pub(crate) fn finish(&mut self, trailers: Metadata) {
-        if let Some(mut writer) = self.writer.take() {
-            writer.keep_trailers(trailers);
+        match replace(&mut self.writer, Writer::Closed) {
+            Writer::Own(mut writer) => writer.keep_trailers(trailers),
+            Writer::Tentative(replay) => replay.close(),
+            Writer::Closed => {}
         }
     }
 
     #[cold]
-    fn closed(&self) -> Status {
+    fn refused(&self) -> Status {
         let refusal = self.refusal.as_ref().and_then(|refusal| refusal.get());
         let otherwise = || Status::internal("nothing can be sent behind the end");
         refusal.cloned().unwrap_or_else(otherwise)

@@ -124,15 +124,22 @@ impl ServiceDefaults {
     }
 }
 
+static PLAIN: MethodPolicy = MethodPolicy {
+    timeout: None,
+    wait_for_ready: false,
+    request_bytes_max: None,
+    response_bytes_max: None,
+    attempts: Attempts::Once,
+};
+
+/// How the attempts of a method with streams follow each other: those are not hedged.
+pub fn stream_policy_of(defaults: Option<&ServiceDefaults>, method: u16) -> &MethodPolicy {
+    let policy = policy_of(defaults, method);
+    if matches!(policy.attempts, Attempts::Hedge(_)) { &PLAIN } else { policy }
+}
+
 /// The policy of a method.
 pub fn policy_of(defaults: Option<&ServiceDefaults>, method: u16) -> &MethodPolicy {
-    static PLAIN: MethodPolicy = MethodPolicy {
-        timeout: None,
-        wait_for_ready: false,
-        request_bytes_max: None,
-        response_bytes_max: None,
-        attempts: Attempts::Once,
-    };
     defaults.map_or(&PLAIN, |defaults| &defaults.method(method).policy)
 }
 

@@ -15,7 +15,9 @@ use petasos_schema::LAYOUT_VERSION;
 
 use crate::descriptors::ServiceInfo;
 use crate::dynamic::is_untyped;
-pub use defaults::{CallSettings, Defaults, RetryMode, ServiceDefaults, policy_of};
+pub use defaults::{
+    CallSettings, Defaults, RetryMode, ServiceDefaults, policy_of, stream_policy_of,
+};
 pub use resolver::{FoundServers, Resolver};
 pub use target::Servers;
 pub use target::TargetError;

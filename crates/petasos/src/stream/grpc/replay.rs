@@ -1,0 +1,336 @@
+//! Streams over gRPC that may yet begin anew (gRFC A6).
+//!
+//! Until a response begins, both halves of a call lie here, with copies of the messages that were
+//! sent. Whichever half is polled looks at the response. If the attempt fails, and its failure or
+//! the policy allows another, a task of the channel's runtime waits until that is due, begins it,
+//! and gives it the messages.
+//!
+//! A call is *settled* once that is over: the response has begun, a failure is the outcome, or more
+//! was sent than is kept. Each half then takes its own, and nothing is kept or locked any more.
+//!
+//! Invariants: the sender's messages go to every attempt in their order; no code of others runs
+//! under the lock, wakers apart; a call that its receiver gives up has no task.
+
+use core::mem::{replace, take};
+use core::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Wake as _;
+
+use petasos_buf::MsgBuf;
+use petasos_call::Status;
+use petasos_call::policy::{Attempts, Fate, Verdict};
+use petasos_grpc::{FrameReader, FrameWriter, Wakers};
+use tokio::sync::oneshot;
+
+use crate::grpc_channel::{Begun, Lease, Progress, Retrying, SPARE_BYTES_MAX, copy};
+
+/// What is kept of a stream whose policy retries it, in bytes: gRPC's usual limit.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
+/// Which half waits.
+#[derive(Clone, Copy)]
+enum Half {
+    Reader = 0,
+    Writer = 1,
+}
+
+/// A stream until it is settled.
+pub(super) struct Replay {
+    call: Retrying,
+    bytes_max: usize,
+    wakers: Arc<Wakers>,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: Phase,
+    attempt: Attempt,
+    kept: Vec<Kept>,
+    kept_bytes: usize,
+    /// No more messages follow.
+    is_closed: bool,
+}
+
+enum Phase {
+    /// An attempt has not been answered.
+    Tentative(Progress),
+    /// A task begins another, unless this is dropped.
+    Pausing {
+        _task: oneshot::Sender<()>,
+    },
+    Settled,
+    /// No attempt is there to tell this.
+    Failed(Status),
+}
+
+/// What an attempt, or a call that is settled, has that nobody took.
+#[derive(Default)]
+struct Attempt {
+    answer: Option<(FrameReader, Lease)>,
+    writer: Option<FrameWriter>,
+    failure: Option<Status>,
+}
+
+/// What a sender has done.
+enum Kept {
+    Message(MsgBuf),
+    Compress(bool),
+}
+
+/// What a settled call's receiver has.
+pub(super) struct Settled {
+    pub(super) answer: (FrameReader, Lease),
+    /// How it has failed, if it has.
+    pub(super) failure: Option<Status>,
+}
+
+impl Replay {
+    /// What is kept of a call at most, in bytes.
+    pub(super) fn bytes_max(call: &Retrying) -> usize {
+        match &call.policy().attempts {
+            Attempts::Retry(_) => KEPT_BYTES_MAX,
+            _ => SPARE_BYTES_MAX,
+        }
+    }
+
+    /// A call whose first attempt has begun, and its only message, if there is but one.
+    pub(super) fn new(
+        call: Retrying,
+        progress: Progress,
+        begun: Begun,
+        only: Option<MsgBuf>,
+    ) -> Arc<Replay> {
+        let (bytes_max, wakers) = (Replay::bytes_max(&call), Arc::default());
+        let is_closed = only.is_some();
+        let kept_bytes = only.as_ref().map_or(0, |only| only.len());
+        let mut state = State {
+            phase: Phase::Tentative(progress),
+            attempt: Attempt::default(),
+            kept: only.into_iter().map(Kept::Message).collect(),
+            kept_bytes,
+            is_closed,
+        };
+        state.begin(begun);
+        Arc::new(Replay { call, bytes_max, wakers, state: Mutex::new(state) })
+    }
+
+    /// Waits for the call to be settled.
+    pub(super) fn poll_settled(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Settled, Status>> {
+        self.look(Half::Reader, cx);
+        let state = &mut *self.lock();
+        match &state.phase {
+            Phase::Tentative(_) | Phase::Pausing { .. } => Poll::Pending,
+            Phase::Failed(status) => Poll::Ready(Err(status.clone())),
+            Phase::Settled => {
+                let answer = state.attempt.answer.take().expect("it is taken once");
+                let failure = state.attempt.failure.take();
+                Poll::Ready(Ok(Settled { answer, failure }))
+            }
+        }
+    }
+
+    /// Waits until a message may be sent, here or, if the call is settled, by what this gives.
+    pub(super) fn poll_room(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<FrameWriter>, Status>> {
+        let waker = self.look(Half::Writer, cx);
+        let state = &mut *self.lock();
+        match &state.phase {
+            Phase::Pausing { .. } => Poll::Pending,
+            Phase::Failed(status) => Poll::Ready(Err(over(status))),
+            Phase::Settled => Poll::Ready(Ok(state.attempt.writer.take())),
+            Phase::Tentative(_) => {
+                let Some(writer) = &mut state.attempt.writer else { return Poll::Ready(Ok(None)) };
+                ready!(writer.poll_ready(&mut Context::from_waker(&waker)))?;
+                Poll::Ready(Ok(None))
+            }
+        }
+    }
+
+    /// Sends a message, and keeps a copy of it.
+    pub(super) fn send(&self, message: MsgBuf) -> Result<(), Status> {
+        let state = &mut *self.lock();
+        match &state.phase {
+            Phase::Failed(status) => return Err(over(status)),
+            Phase::Settled => {}
+            Phase::Tentative(_) if state.kept_bytes + message.len() > self.bytes_max => {
+                state.settle(None);
+                self.wakers.clone().wake();
+            }
+            Phase::Tentative(_) => state.keep(copy(&message)),
+            Phase::Pausing { .. } => {
+                state.keep(message);
+                return Ok(());
+            }
+        }
+        let writer = state.attempt.writer.as_mut();
+        writer.map_or(Ok(()), |writer| writer.send_now(message))
+    }
+
+    /// Whether messages are compressed from now on.
+    pub(super) fn compress(&self, compress: bool) {
+        let state = &mut *self.lock();
+        if matches!(state.phase, Phase::Tentative(_) | Phase::Pausing { .. }) {
+            state.kept.push(Kept::Compress(compress));
+        }
+        if let Some(writer) = &mut state.attempt.writer {
+            writer.compress(compress);
+        }
+    }
+
+    /// No more messages follow.
+    pub(super) fn close(&self) {
+        let state = &mut *self.lock();
+        state.is_closed = true;
+        state.attempt.writer = None;
+    }
+
+    /// The call is given up, unless its receiver has it.
+    pub(super) fn give_up(&self, status: Status) {
+        let mut state = self.lock();
+        let answer = state.attempt.answer.take();
+        let mut writer = None;
+        if !matches!(state.phase, Phase::Settled) {
+            state.phase = Phase::Failed(status);
+            writer = state.attempt.writer.take();
+        }
+        state.kept.clear();
+        drop(state);
+        // In this order: what is given up does not seem to have been closed.
+        drop(answer);
+        drop(writer);
+        self.wakers.clone().wake();
+    }
+
+    /// The sender ends the call.
+    pub(super) fn refuse(&self, status: &Status) {
+        let mut state = self.lock();
+        let writer = matches!(state.phase, Phase::Settled).then(|| state.attempt.writer.take());
+        drop(state);
+        match writer {
+            Some(writer) => writer.into_iter().for_each(FrameWriter::give_up),
+            None => self.give_up(status.clone()),
+        }
+    }
+
+    /// Looks whether the attempt has been answered. Gives what is to be woken when it is.
+    fn look(self: &Arc<Self>, half: Half, cx: &Context<'_>) -> core::task::Waker {
+        let waker = self.wakers.wait(half as usize, cx);
+        let mut state = self.lock();
+        let State { phase: Phase::Tentative(progress), attempt, .. } = &mut *state else {
+            return waker;
+        };
+        let (reader, lease) = attempt.answer.as_mut().expect("attempts have receivers");
+        let Poll::Ready(outcome) = reader.poll_head(&mut Context::from_waker(&waker)) else {
+            return waker;
+        };
+        let Err(status) = outcome else {
+            state.settle(None);
+            self.wakers.clone().wake();
+            return waker;
+        };
+        let fate = reader.failed_below().map_or(Fate::Answered, Fate::from);
+        let ended = (Err(&status), fate, Some(lease.session()));
+        if self.call.verdict(progress, ended) == Verdict::Deliver {
+            state.settle(Some(status));
+            self.wakers.clone().wake();
+            return waker;
+        }
+        let (task, given_up) = oneshot::channel();
+        let phase = replace(&mut state.phase, Phase::Pausing { _task: task });
+        let failed = take(&mut state.attempt);
+        drop(state);
+        drop(failed);
+        if let Phase::Tentative(progress) = phase {
+            self.begin_anew(progress, given_up);
+        }
+        waker
+    }
+
+    fn begin_anew(self: &Arc<Self>, mut progress: Progress, given_up: oneshot::Receiver<()>) {
+        let task = Task { replay: self.clone(), is_done: false };
+        self.call.runtime().spawn(async move {
+            let begun = tokio::select! {
+                begun = task.replay.call.begin(&mut progress) => begun,
+                _ = given_up => return,
+            };
+            task.resume(begun, progress);
+        });
+    }
+
+    /// Nothing panics under the lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn keep(&mut self, message: MsgBuf) {
+        self.kept_bytes += message.len();
+        self.kept.push(Kept::Message(message));
+    }
+
+    /// Nothing is tried any more.
+    fn settle(&mut self, failure: Option<Status>) {
+        self.phase = Phase::Settled;
+        self.attempt.failure = failure;
+        (self.kept, self.kept_bytes) = (Vec::new(), 0);
+    }
+
+    /// Gives an attempt what was sent so far. It waits for nothing: what the server does not take
+    /// yet is bounded.
+    fn begin(&mut self, Begun { reader, writer, lease }: Begun) {
+        let mut writer = writer.expect("it began without its last message");
+        for kept in &self.kept {
+            match kept {
+                // One that fails says so to whoever looks at the response.
+                Kept::Message(message) => drop(writer.send_now(copy(message))),
+                Kept::Compress(compress) => writer.compress(*compress),
+            }
+        }
+        let writer = (!self.is_closed).then_some(writer);
+        self.attempt = Attempt { answer: Some((reader, lease)), writer, failure: None };
+    }
+}
+
+/// What begins a call anew. A runtime that ends drops it, and the call with it.
+struct Task {
+    replay: Arc<Replay>,
+    is_done: bool,
+}
+
+impl Task {
+    fn resume(mut self, begun: Result<Begun, Status>, progress: Progress) {
+        self.is_done = true;
+        let mut state = self.replay.lock();
+        if !matches!(state.phase, Phase::Pausing { .. }) {
+            return;
+        }
+        match begun {
+            Ok(begun) => {
+                state.phase = Phase::Tentative(progress);
+                state.begin(begun);
+            }
+            Err(status) => state.phase = Phase::Failed(status),
+        }
+        drop(state);
+        self.replay.wakers.clone().wake();
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.replay.give_up(Status::unavailable("the channel's runtime has ended"));
+        }
+    }
+}
+
+/// What a sender is told.
+fn over(status: &Status) -> Status {
+    Status::new(status.code(), "the call is over")
+}
