@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use petasos_base::Clock;
 use petasos_cli::security::SecurityArgs;
 use petasos_endpoint::{
-    Backend, EndpointConfig, FaultConfig, LocalConfig, LocalIo, Optimisations, Polling,
-    SessionConfig,
+    Backend, Endpoint, EndpointConfig, LocalConfig, LocalIo, Polling, SessionConfig, Switches,
 };
 use petasos_netio_shm::{ShmConfig, ShmIo};
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -257,15 +257,21 @@ impl BenchArgs {
         !self.without.contains(&factor)
     }
 
-    /// The endpoint's settings: the defaults, less what is switched off.
-    pub fn endpoint(&self) -> EndpointConfig {
-        let mut config = EndpointConfig::default();
-        config.pool.reuse = self.is_on(Factor::Pool);
-        config.optimisations = Optimisations {
+    /// An endpoint with the default settings, less what is switched off.
+    pub fn endpoint<S>(&self, io: impl Into<Backend>, state: S) -> Endpoint<S> {
+        let mut endpoint = Endpoint::new(self.endpoint_config(), io, Clock::system(), state);
+        endpoint.set_switches(Switches {
             batched_clock: self.is_on(Factor::Clock),
             preallocated_responses: self.is_on(Factor::Preallocated),
             zero_copy_requests: self.is_on(Factor::ZeroCopy),
-        };
+            loss: self.loss,
+        });
+        endpoint
+    }
+
+    fn endpoint_config(&self) -> EndpointConfig {
+        let mut config = EndpointConfig::default();
+        config.pool.reuse = self.is_on(Factor::Pool);
         config.session = SessionConfig {
             recovery: if self.go_back_n {
                 petasos_endpoint::Recovery::GoBackN
@@ -279,7 +285,6 @@ impl BenchArgs {
             PollingArg::Spin => Polling::Spin,
             PollingArg::Adaptive => Polling::default(),
         };
-        config.faults = (self.loss > 0.0).then_some(FaultConfig { loss: self.loss });
         config
     }
 

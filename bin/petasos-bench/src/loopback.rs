@@ -68,11 +68,11 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
 fn join(args: &BenchArgs) -> Result<(Endpoint<Load>, Endpoint<()>), BenchError> {
     let config = MemoryConfig { datagram_bytes_max: args.datagram(), ..MemoryConfig::default() };
     let hub = Hub::direct(config);
-    let mut server = Endpoint::new(args.endpoint(), hub.port(), Clock::system(), ());
+    let mut server = args.endpoint(hub.port(), ());
     server.register(SIZED, sized);
     let exact = args.experiment == Experiment::Latency;
     let load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
-    let mut client = Endpoint::new(args.endpoint(), hub.port(), Clock::system(), load);
+    let mut client = args.endpoint(hub.port(), load);
     for _ in 0..args.sessions() {
         let address = server.local_address();
         let offer = client.open_session(address, None)?.ok_or("no room for the sessions")?;

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use petasos_base::Clock;
 use petasos_cli::connect;
 use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
@@ -34,7 +33,7 @@ pub fn open_client(
     let exact = args.experiment == Experiment::Latency;
     let mut load = Load::new(args.request_bytes(), args.response_bytes(), args.batch(), exact);
     load.adaptive = args.polling == PollingArg::Adaptive;
-    let mut client = Endpoint::new(args.endpoint(), io, Clock::system(), load);
+    let mut client = args.endpoint(io, load);
     client.attach(&node)?;
     for _ in 0..args.sessions() {
         let session = client.connect_and_wait(server, Duration::from_secs(5));

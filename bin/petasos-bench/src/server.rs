@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{Endpoint, Node, NodeConfig};
 
@@ -32,7 +31,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         Node::start(NodeConfig { listen: Some(any), plaintext: true, ..NodeConfig::default() })?;
     pin(CORE);
     let io = args.open(any)?;
-    let mut endpoint = Endpoint::new(args.endpoint(), io, Clock::system(), ());
+    let mut endpoint = args.endpoint(io, ());
     endpoint.register(SIZED, sized);
     endpoint.attach(&node)?;
     let mut floor = FloorServer::open(args, any)?;

@@ -36,10 +36,6 @@ pub struct EndpointConfig {
     /// Bytes of requests in progress, queued ones included; more are refused. Requests of up to 488
     /// bytes do not count: their number is bounded by slots and `backlog_max`.
     pub request_bytes_in_flight_max: usize,
-    /// Common-case optimisations, each of which can be switched off to measure what it brings.
-    pub optimisations: Optimisations,
-    /// Faults injected into received packets, for tests and measurements.
-    pub faults: Option<FaultConfig>,
     /// How the loop waits when there is nothing to do.
     pub polling: Polling,
     /// How long a key of a sealed session lasts. The peers must have the same; there is no reason
@@ -49,7 +45,8 @@ pub struct EndpointConfig {
     /// connection's (C20): for hosts whose data network is another than that of control. Whoever
     /// may open sessions can then aim packets at any host.
     pub believe_data_addresses: bool,
-    /// For simulations and tests that replay: the seed of session tags and injected faults. Tags
+    /// For simulations and tests that replay: the seed of session tags and injected
+    /// faults. Tags
     /// can be guessed then. `None` takes each tag from the system's cryptographic generator.
     pub seed: Option<u64>,
 }
@@ -66,8 +63,6 @@ impl Default for EndpointConfig {
             requests_per_peer_max: 8 * 32_768,
             backlog_max: 65_536,
             request_bytes_in_flight_max: 1 << 30,
-            optimisations: Optimisations::default(),
-            faults: None,
             polling: Polling::default(),
             key_life: KeyLife::default(),
             believe_data_addresses: false,
@@ -129,32 +124,4 @@ impl Default for SessionConfig {
             checksum: false,
         }
     }
-}
-
-/// Common-case optimisations (eRPC, table 3). All are on unless a measurement says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Optimisations {
-    /// Read the clock once per turn instead of once per packet.
-    pub batched_clock: bool,
-    /// Let a short response reuse the buffer of the slot's previous one.
-    pub preallocated_responses: bool,
-    /// Show a single-packet request to its handler where it was received.
-    pub zero_copy_requests: bool,
-}
-
-impl Default for Optimisations {
-    fn default() -> Optimisations {
-        Optimisations {
-            batched_clock: true,
-            preallocated_responses: true,
-            zero_copy_requests: true,
-        }
-    }
-}
-
-/// Faults injected into received packets.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FaultConfig {
-    /// Probability with which each received packet is dropped, after GRO has been split.
-    pub loss: f64,
 }

@@ -28,13 +28,13 @@ use petasos_wire::{Header, RejectCode};
 
 use crate::call::{CallError, Completion, ResponseBox, ResponseBoxes};
 use crate::config::EndpointConfig;
-use crate::faults::Faults;
 use crate::handler::{Request, RequestKey};
 use crate::outside::Outside;
 use crate::quota::Holders;
 use crate::secure::sealer;
 use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId, Table};
 use crate::stats::LoopStats;
+use crate::switches::{Faults, Switches};
 use crate::tags::Tags;
 use crate::timers::{TimerEntry, TimerWheel};
 use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
@@ -135,6 +135,7 @@ pub(crate) struct Core<S> {
     /// Requests whose sessions are gone, for the hook to be told.
     pub(crate) abandoned: Vec<RequestKey>,
     pub(crate) tags: Tags,
+    pub(crate) switches: Switches,
     pub(crate) faults: Option<Faults>,
     pub(crate) stats: LoopStats,
     pub(crate) closed_clients: ClientStats,
@@ -173,7 +174,8 @@ impl<S> Core<S> {
             draining: false,
             hooks: Hooks::default(),
             abandoned: Vec::new(),
-            faults: config.faults.map(|faults| Faults::new(faults, rng.next_u64())),
+            switches: Switches::default(),
+            faults: None,
             tags: Tags::new(config.seed.map(|_| rng.next_u64())),
             stats: LoopStats::default(),
             closed_clients: ClientStats::default(),

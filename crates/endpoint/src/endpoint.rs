@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use petasos_base::{Clock, Time};
+use petasos_base::{Clock, Time, random_seed};
 use petasos_netio::PacketIo;
 use petasos_proto::CongestionConfig;
 
@@ -14,6 +14,7 @@ use crate::core::{Chore, Context, Core, Handler};
 use crate::receive::{HandleWith, answer_panic, handle_frames, is_marked, refuse, run_finished};
 use crate::sessions::ClientState;
 use crate::stats::{EndpointStats, MemoryStats};
+use crate::switches::{Faults, Switches};
 
 /// One thread's RPC machine. See the crate's documentation.
 pub struct Endpoint<S> {
@@ -33,6 +34,14 @@ impl<S> Endpoint<S> {
         let congestion = congestion::choose(config.congestion, &mut io);
         let core = Core::new(config, congestion, clock.now());
         Endpoint { cx: Context { core }, io, clock, state }
+    }
+
+    /// Turns optimisations off, or injects faults, to measure what they cost. To be done before
+    /// there are sessions.
+    pub fn set_switches(&mut self, switches: Switches) {
+        let core = &mut self.cx.core;
+        core.switches = switches;
+        core.faults = Faults::new(&switches, core.config.seed.unwrap_or_else(random_seed));
     }
 
     /// Congestion control of the sessions that this endpoint opens.
@@ -139,7 +148,7 @@ impl<S> Endpoint<S> {
         // Marks are rare, and nothing of the common way asks for them packet by packet.
         let marked = batch.chunks.iter().any(|chunk| is_marked(chunk.ecn));
         let mut frames = batch.frames();
-        let per_packet = !self.cx.core.config.optimisations.batched_clock;
+        let per_packet = !self.cx.core.switches.batched_clock;
         let with = HandleWith { clock: per_packet.then_some(&self.clock), marked };
         let (state, cx) = (&mut self.state, &mut self.cx);
         loop {

@@ -31,7 +31,7 @@ pub(crate) fn handle_frames<S>(
     frames: &mut Frames<'_>,
     with: &HandleWith<'_>,
 ) {
-    let plain = cx.core.faults.is_none() && cx.core.config.optimisations.zero_copy_requests;
+    let plain = cx.core.faults.is_none() && cx.core.switches.zero_copy_requests;
     if with.clock.is_some() || with.marked || !plain {
         return handle_frames_singly(state, cx, frames, with.clock);
     }
@@ -82,7 +82,7 @@ fn handle_frames_singly<S>(
             core.stats.injected_losses += 1;
         } else if is_marked(ecn) {
             handle_any(state, cx, bytes, true, origin);
-        } else if core.config.optimisations.zero_copy_requests {
+        } else if core.switches.zero_copy_requests {
             handle_frame::<S, true, true>(state, cx, bytes, origin);
         } else {
             handle_frame::<S, false, true>(state, cx, bytes, origin);
@@ -252,7 +252,7 @@ fn on_action<S>(
             let (generation, request) = (entry.generation, packet.request());
             let handle = RequestHandle { session: index, generation, request };
             let (method, payload) = (packet.method(), packet.payload());
-            if core.config.optimisations.zero_copy_requests {
+            if core.switches.zero_copy_requests {
                 run_handler(state, cx, handle, method, Payload::Frame(payload));
             } else {
                 run_on_copy(state, cx, handle, method, payload);

@@ -183,7 +183,7 @@ impl<S> Endpoint<S> {
         let limits = self.limits_on(path, trailer_bytes(sealed, offer.checksum));
         let (generation, tag) = (self.cx.core.next_generation(), self.cx.core.tags.take());
         let (address, endpoint) = (self.data_address(), self.cx.core.outside.index());
-        let preallocated = self.cx.core.config.optimisations.preallocated_responses;
+        let preallocated = self.cx.core.switches.preallocated_responses;
         let mut granted = Err(RefuseCode::SessionsFull);
         let inserted = self.cx.core.servers.insert_with(|index| {
             let role = SessionRole::Server;

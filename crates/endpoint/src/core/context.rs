@@ -163,7 +163,7 @@ impl<S> Context<S> {
         handle: &RequestHandle,
         len: usize,
     ) -> Result<MsgBuf, PoolError> {
-        if self.core.config.optimisations.preallocated_responses
+        if self.core.switches.preallocated_responses
             && let Some(entry) = self.core.servers.get_mut(handle.session)
             && entry.generation == handle.generation
             && entry.session.is_running(handle.request)

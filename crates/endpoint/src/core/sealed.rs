@@ -44,7 +44,7 @@ impl<S> Core<S> {
     /// Answers a request of a sealed session with a copy of `bytes`, few enough for the slot to
     /// keep them without a buffer. False if it is no such request.
     pub(crate) fn respond_sealed(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
-        let preallocated = self.config.optimisations.preallocated_responses;
+        let preallocated = self.switches.preallocated_responses;
         let Some(entry) = self.servers.get_mut(handle.session) else { return false };
         let Some(sealer) = sealer(&mut entry.secure) else { return false };
         if entry.generation != handle.generation || !preallocated {

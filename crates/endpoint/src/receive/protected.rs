@@ -72,7 +72,7 @@ fn handle_opened<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, mark
             }
             return complete_short(state, cx, id, context, payload);
         }
-    } else if core.config.optimisations.zero_copy_requests
+    } else if core.switches.zero_copy_requests
         && let Some(entry) = core.servers.get_mut(index)
         && let Some(packet) = entry.session.take_short(&Verified(packet), marked)
     {

@@ -1,7 +1,7 @@
 //! A whole endpoint as a host of the simulated network.
 
 use petasos_base::Time;
-use petasos_endpoint::{Clock, Endpoint, EndpointConfig, PoolConfig};
+use petasos_endpoint::{Clock, Endpoint, EndpointConfig, PoolConfig, Switches};
 
 use super::app::{self, App, METHOD, METHODS_TINY};
 use super::check::{HostAtRest, Life, Violation};
@@ -16,10 +16,16 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(seat: HostSeat, config: &EndpointConfig, app: App) -> Node {
+    pub(super) fn new(
+        seat: HostSeat,
+        config: &EndpointConfig,
+        switches: Switches,
+        app: App,
+    ) -> Node {
         let config = EndpointConfig { seed: Some(seat.seed), ..config.clone() };
         let pool = config.pool;
         let mut endpoint = Endpoint::new(config, seat.port, Clock::Virtual(seat.clock), app);
+        endpoint.set_switches(switches);
         for method in METHODS_TINY.chain([METHOD]) {
             endpoint.register(method, app::handle);
         }

@@ -115,11 +115,12 @@ impl<'a> Run<'a> {
         let trusting = scenario.is_trusting();
         let judge = Judge::new(trusting, scenario.lateness_nanos_max);
         let shared = Shared::new(judge, scenario.workload.clone(), trusting);
-        let (config, of_app) = (scenario.endpoint(seed), Rc::clone(&shared));
+        let (config, switches) = (scenario.endpoint(seed), scenario.switches);
+        let of_app = Rc::clone(&shared);
         let seat = move |seat: HostSeat| {
             let life = Life { host: seat.number, restarts: seat.restarts };
             let app = App::new(life, seat.seed, Rc::clone(&of_app));
-            Node::new(seat, &config, app)
+            Node::new(seat, &config, switches, app)
         };
         let world = World::new(scenario.world(seed), scenario.topology(), seat);
         let pairs = scenario.pairs(world.topology().hosts());

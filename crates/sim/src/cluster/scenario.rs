@@ -1,7 +1,7 @@
 //! What a run is made of.
 
 use petasos_base::{Rng, Time};
-use petasos_endpoint::{CongestionConfig, EndpointConfig};
+use petasos_endpoint::{CongestionConfig, EndpointConfig, Switches};
 use petasos_netio::memory::RingConfig;
 
 use super::plan::Workload;
@@ -67,6 +67,8 @@ pub struct Scenario {
     pub rings: Option<RingConfig>,
     /// Every endpoint's settings. Unless these name a congestion control, each run picks one.
     pub endpoint: EndpointConfig,
+    /// Which of the endpoints' optimisations are off.
+    pub switches: Switches,
     /// What is asked of the hosts.
     pub workload: Workload,
     /// What goes wrong on all links until [`Scenario::calm_at`].

@@ -2,7 +2,7 @@
 
 use petasos_base::{Rng, Time};
 use petasos_endpoint::{
-    CongestionConfig, EndpointConfig, KeyLife, PoolConfig, Recovery, SessionConfig,
+    CongestionConfig, EndpointConfig, KeyLife, PoolConfig, Recovery, SessionConfig, Switches,
 };
 
 use petasos_netio::memory::RingConfig;
@@ -62,6 +62,7 @@ fn star(_: &mut Rng) -> Scenario {
         sealed: false,
         rings: None,
         endpoint: endpoint(|_| {}),
+        switches: Switches::default(),
         workload: Workload::default(),
         faults: FaultProfile::clean(),
         script: Vec::new(),
@@ -301,16 +302,19 @@ fn copies(rng: &mut Rng) -> Scenario {
 /// A little of everything.
 fn random(rng: &mut Rng) -> Scenario {
     let hosts = 2 + rng.below(6) as u32;
-    let mut endpoint = endpoint(|session| {
+    let endpoint = endpoint(|session| {
         session.slots = 1 << rng.below(7);
         session.credits = 1 << rng.below(9);
         let selective = rng.chance(0.7);
         session.recovery = if selective { Recovery::Selective } else { Recovery::GoBackN };
         session.datagram_bytes_max = 1100 + rng.below(400) as u32;
     });
-    endpoint.optimisations.zero_copy_requests = rng.chance(0.7);
-    endpoint.optimisations.preallocated_responses = rng.chance(0.7);
-    endpoint.optimisations.batched_clock = rng.chance(0.7);
+    let switches = Switches {
+        zero_copy_requests: rng.chance(0.7),
+        preallocated_responses: rng.chance(0.7),
+        batched_clock: rng.chance(0.7),
+        loss: 0.0,
+    };
     let mut probability = |max: f64| rng.below(1000) as f64 / 1000.0 * max;
     let workload = Workload {
         deferred: probability(0.5),
@@ -333,7 +337,16 @@ fn random(rng: &mut Rng) -> Scenario {
     let shape = if base.script.is_empty() { Shape::Mesh(hosts) } else { base.shape };
     let faults = FaultProfile::random(rng);
     let calm_at = millis(400);
-    Scenario { shape, endpoint, workload, faults, calm_at, amplification_max: 20.0, ..base }
+    Scenario {
+        shape,
+        endpoint,
+        switches,
+        workload,
+        faults,
+        calm_at,
+        amplification_max: 20.0,
+        ..base
+    }
 }
 
 fn endpoint(change: impl FnOnce(&mut SessionConfig)) -> EndpointConfig {
