@@ -4,16 +4,34 @@
 //! entries, members, and which message types; and the same for all types that can be reached, since
 //! a reference to one may come from a message of another.
 
+use std::sync::OnceLock;
+
 use petasos_schema::{Cardinality, Field, Kind, Message, OBJECT_ALIGN};
 
 use crate::part::{Member, MessageType, Shape, Slot, ValueShape};
 use crate::plan::Plan;
 
+/// Where `message!` keeps a type's plan.
+#[doc(hidden)]
+pub struct BoundPlan(OnceLock<Plan<'static>>);
+
+impl BoundPlan {
+    #[expect(clippy::new_without_default, reason = "made by a macro, in a static")]
+    pub const fn new() -> BoundPlan {
+        BoundPlan(OnceLock::new())
+    }
+
+    #[inline]
+    pub fn get(&'static self, of: &'static MessageType) -> Plan<'static> {
+        *self.0.get_or_init(|| bind(of))
+    }
+}
+
 /// The plan of a type, once all types in it agree with their schemas.
 ///
 /// # Panics
 /// If one does not.
-pub(crate) fn bind(of: &'static MessageType) -> Plan<'static> {
+fn bind(of: &'static MessageType) -> Plan<'static> {
     let mut seen: Vec<&'static MessageType> = Vec::new();
     let mut next = vec![of];
     while let Some(ty) = next.pop() {

@@ -16,6 +16,7 @@
 //! [`Arena::allocated_bytes`], writes no cell, since several threads may ask it at once.
 
 mod chunk;
+mod object;
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -26,8 +27,8 @@ use bytes::Bytes;
 use petasos_buf::MsgBuf;
 
 use self::chunk::Chunks;
+pub(crate) use self::object::Object;
 use crate::heap::{self, Heap};
-use crate::object::Object;
 
 /// Room before an image that belongs to the layer that carries it (M20).
 pub const ROOM_BYTES: usize = 16;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::message::Message;
+use crate::part::Message;
 use crate::reflect::{ListRef, MapRef, Reflect, Value};
 
 /// Formats a message of a generated type.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use petasos_buf::MsgBuf;
 
+use crate::arena::Object;
 use crate::arena::{Arena, ROOM_BYTES};
 use crate::heap::{self, Heap};
 use crate::image::{CompactError, HEADER_BYTES, Image, Private, compact, header};
-use crate::message::Message;
 use crate::msg::Msg;
-use crate::object::Object;
+use crate::part::Message;
 use crate::plan::{Plan, Step};
 use crate::protobuf::{DecodeLimits, Input, append, decode, encode};
 use crate::{ADOPT_BYTES_MIN, DEPTH_MAX, DecodeError, EncodeError, MESSAGE_BYTES_MAX, is_aligned};

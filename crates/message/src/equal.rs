@@ -5,8 +5,8 @@
 
 use std::ptr::NonNull;
 
-use crate::message::Message;
-use crate::object::Object;
+use crate::arena::Object;
+use crate::part::Message;
 use crate::plan::{EntryPlan, Op, Plan, Shape, ValueKind};
 
 /// Whether two messages of one type are equal.

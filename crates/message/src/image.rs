@@ -21,7 +21,7 @@ use petasos_buf::MsgBuf;
 use petasos_schema::{Hash, LAYOUT_VERSION};
 
 pub use compact::compact;
-pub use flat::{Flat, is_flat};
+pub use flat::{Flat, is_flat, validate_by_plan};
 pub use segment::{SEGMENTS_MAX, Segment};
 pub(crate) use source::Private;
 pub use source::{CompactError, Outside, Source};

@@ -9,8 +9,6 @@ compile_error!("the native encoding lies in memory as it travels: little-endian 
 
 mod agree;
 mod arena;
-mod array;
-mod copy;
 mod debug;
 mod edit;
 mod encodings;
@@ -19,13 +17,9 @@ mod error;
 mod heap;
 mod image;
 mod json;
-mod list_mut;
 mod macros;
-mod map_mut;
-mod message;
 mod module;
 mod msg;
-mod object;
 mod owned;
 mod owner;
 mod part;
@@ -33,6 +27,7 @@ mod payload;
 mod plan;
 mod protobuf;
 mod reflect;
+mod utf8;
 pub mod well_known;
 
 pub use arena::{Arena, ROOM_BYTES};
@@ -48,14 +43,11 @@ pub use json::{
     FromJson, FromJsonError, LocatedError, ToJson, ToJsonError, json_template, json_to_protobuf,
     protobuf_to_json,
 };
-pub use list_mut::ListMut;
-pub use map_mut::MapMut;
-pub use message::Message;
 pub use module::Module;
 pub use msg::Msg;
 pub use owned::Owned;
-pub use part::{Blob, Element, Key, Link, List, Map, OneOf, Plain, Presence, Scalar, Text};
-pub use part::{Unknown, ValueShape};
+pub use part::{Blob, Element, Key, Link, List, ListMut, Map, MapMut, Message, OneOf, Plain};
+pub use part::{Presence, Scalar, Text, Unknown, ValueShape};
 pub use payload::Payload;
 pub use plan::{FIELDS_MAX, Plan, Plans, Slots, TooManyFields};
 pub use protobuf::{DecodeLimits, DynamicMsg, Input};
@@ -64,10 +56,10 @@ pub use reflect::{ListRef, MapRef, Reflect, Value};
 // What `message!` and `open_enum!` refer to.
 #[doc(hidden)]
 pub use {
+    agree::BoundPlan,
     debug::debug,
     equal::equal,
-    image::{Flat, is_flat},
-    message::{BoundPlan, validate_by_plan},
+    image::{Flat, is_flat, validate_by_plan},
     owned::{AsKey, AsValue, plain},
     owner::Owner,
     part::{InPlace, Member, MessageType, Relocate, Shape, Slot, shape_of, slots},

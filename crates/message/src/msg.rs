@@ -13,7 +13,7 @@ use crate::arena::{Arena, OwnedArena};
 use crate::edit::Edit;
 use crate::heap::{self, Heap};
 use crate::image::HEADER_BYTES;
-use crate::message::Message;
+use crate::part::Message;
 
 /// Owns a message, as `Box<str>` owns a string: the arena that it was built in, or the buffer that
 /// it was received in. Reads as `&T`. Setters write, as `message.set_name("…")`, and
@@ -254,7 +254,7 @@ impl<T: Message> From<&T> for Msg<T> {
         let copy = Msg::new();
         let arena = Msg::arena(&copy).expect("just built");
         // SAFETY: the root of a new message, which nothing else reaches.
-        unsafe { crate::copy::assign(copy.root, message, arena) };
+        unsafe { crate::part::assign(copy.root, message, arena) };
         copy
     }
 }
@@ -274,7 +274,7 @@ impl<T: Message> Clone for Msg<T> {
         let arena = Msg::arena(&copy).expect("just built");
         let owner = |bytes: &[u8]| Msg::owner(self, bytes);
         // SAFETY: the root of a new message, which nothing else reaches.
-        unsafe { crate::copy::assign_sharing(copy.root, Msg::get(self), arena, &owner) };
+        unsafe { crate::part::assign_sharing(copy.root, Msg::get(self), arena, &owner) };
         copy
     }
 }

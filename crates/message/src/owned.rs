@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::list_mut::ListMut;
-use crate::map_mut::MapMut;
-use crate::message::Message;
 use crate::msg::Msg;
+use crate::part::ListMut;
+use crate::part::MapMut;
+use crate::part::Message;
 use crate::part::{Blob, Element, Key, Map, Scalar, Text};
 
 /// A struct of ordinary Rust values with the fields of a message, for state that lives long and

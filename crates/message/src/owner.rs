@@ -1,8 +1,8 @@
 //! What generated setters of `Msg` are made of.
 
 use crate::arena::Arena;
-use crate::message::Message;
 use crate::msg::Msg;
+use crate::part::Message;
 
 /// A `Msg<T>` as generated code sees it, which wraps it in a type of its own: only there can
 /// setters be methods. To swap two of them is to swap the owners, and does no harm.

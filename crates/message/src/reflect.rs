@@ -8,8 +8,8 @@ use std::ptr::NonNull;
 
 use petasos_schema::{EnumId, Field, Kind, MessageId, Schema};
 
-use crate::message::Message;
-use crate::object::Object;
+use crate::arena::Object;
+use crate::part::Message;
 use crate::plan::{EntryPlan, Op, Plan, Plans, Shape};
 
 /// A message, read by number or name.

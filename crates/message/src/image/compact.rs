@@ -14,7 +14,7 @@ use super::sink::{Piece, Sink};
 use super::source::{CompactError, Source};
 use super::{HEADER_BYTES, Image};
 use crate::plan::{EntryPlan, Plan, Step, ValueKind};
-use crate::protobuf::utf8;
+use crate::utf8;
 use crate::{ADOPT_BYTES_MIN, DEPTH_MAX, MESSAGE_BYTES_MAX};
 
 /// Makes an image of the message whose struct lies at the address `root` of `source`. Long leaves

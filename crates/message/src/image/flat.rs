@@ -8,9 +8,18 @@ use std::marker::PhantomData;
 use petasos_schema::{LAYOUT_VERSION, Part};
 
 use super::HEADER_BYTES;
+use super::validate::validate;
 use crate::part::{InPlace, Shape, Slot, ValueShape};
-use crate::protobuf::utf8;
-use crate::{MESSAGE_BYTES_MAX, Message};
+use crate::utf8;
+use crate::{DecodeError, MESSAGE_BYTES_MAX, Message};
+
+/// What [`Message::validate`] comes to when the short way does not accept: most often an error.
+#[doc(hidden)]
+#[cold]
+#[inline(never)]
+pub fn validate_by_plan<T: Message>(image: &[u8]) -> Result<(), DecodeError> {
+    validate(T::plan(), image)
+}
 
 /// More strings and `bytes` than this are left to the plan, which is less code.
 const LEAVES_MAX: u32 = 4;

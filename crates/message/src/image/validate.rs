@@ -9,7 +9,7 @@ use petasos_schema::LAYOUT_VERSION;
 use super::HEADER_BYTES;
 use super::check::{self, Bad, Key, load};
 use crate::plan::{EntryPlan, Plan, Step, ValueKind};
-use crate::protobuf::utf8;
+use crate::utf8;
 use crate::{DEPTH_MAX, DecodeError, MESSAGE_BYTES_MAX};
 
 /// Judges an image of the plan's message. Bytes behind it are not looked at (M20).

@@ -25,8 +25,8 @@ use thiserror::Error;
 
 use crate::arena::Arena;
 use crate::heap::Heap;
-use crate::message::Message;
 use crate::msg::Msg;
+use crate::part::Message;
 use crate::plan::Plans;
 use crate::protobuf::{decode, encode};
 use crate::reflect::Reflect;

@@ -6,8 +6,8 @@ use petasos_schema::{Cardinality, Field, Kind, MessageId};
 
 use super::text::{self, Json};
 use super::{FromJson, FromJsonError, Path, Types, base64, parse_known};
+use crate::arena::Object;
 use crate::arena::{Arena, rounded};
-use crate::object::Object;
 use crate::plan::{Op, Plan, Shape};
 use crate::{DEPTH_MAX, DecodeLimits};
 

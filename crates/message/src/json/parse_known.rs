@@ -12,8 +12,8 @@ use super::print_known::NULL_VALUE;
 use super::text::Json;
 use super::{FromJsonError, time};
 use crate::arena::Arena;
+use crate::arena::Object;
 use crate::heap::Heap;
-use crate::object::Object;
 use crate::protobuf::encode;
 
 /// Whether `null` is a value of a kind.

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use super::{Blob, OneOf, Pointer, Shape, Slot, Text, ValueShape};
 use crate::arena::Arena;
-use crate::message::Message;
+use crate::part::Message;
 use crate::payload::Payload;
 
 /// What can be moved within an arena: elements, and the entries of maps.
@@ -215,7 +215,7 @@ unsafe impl<T: Message> Element for T {
 
     unsafe fn put(at: NonNull<T>, value: &T, arena: &Arena) {
         // SAFETY: the element is the caller's to write, and a message of this type.
-        unsafe { crate::copy::assign(at, value, arena) }
+        unsafe { super::copy::assign(at, value, arena) }
     }
 }
 

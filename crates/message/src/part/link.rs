@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::{Blob, Pointer};
 use crate::arena::Arena;
 use crate::edit::Edit;
-use crate::message::Message;
+use crate::part::Message;
 
 /// A message, or none. Generated code's; programs see an `Option<&T>`.
 #[repr(transparent)]
@@ -41,7 +41,7 @@ impl<T: Message> Link<T> {
     pub fn set(&mut self, arena: &Arena, value: &T) {
         let mut edit = self.edit(arena);
         // SAFETY: the struct is the cursor's to write, and no part of `value`, which is borrowed.
-        unsafe { crate::copy::assign(edit.at(), value, arena) }
+        unsafe { super::copy::assign(edit.at(), value, arena) }
     }
 
     #[doc(hidden)]

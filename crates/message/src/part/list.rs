@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use super::{Element, Span};
 use crate::arena::Arena;
-use crate::list_mut::ListMut;
+use crate::part::ListMut;
 
 /// Elements that lie next to each other: read them as a `&[T]`.
 #[repr(transparent)]

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::{Element, Key, Relocate, Span};
 use crate::arena::Arena;
-use crate::map_mut::MapMut;
+use crate::part::MapMut;
 
 /// Entries sorted by key (M8).
 ///

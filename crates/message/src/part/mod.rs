@@ -13,11 +13,16 @@
 //! A further invariant keeps edits apart (M14): in an arena, no two parts point to one object. What
 //! copies a part's bytes ends the life of the original at once.
 
+mod array;
 mod blob;
+mod copy;
 mod element;
 mod link;
 mod list;
+mod list_mut;
 mod map;
+mod map_mut;
+mod message;
 mod oneof;
 mod pointer;
 mod presence;
@@ -28,11 +33,15 @@ pub use blob::Blob;
 pub use element::{Element, Key, Plain, Relocate, Scalar};
 pub use link::{Link, Unknown};
 pub use list::List;
+pub use list_mut::ListMut;
 pub use map::Map;
+pub use map_mut::MapMut;
+pub use message::Message;
 pub use oneof::OneOf;
 pub use presence::Presence;
 pub use shape::{InPlace, Member, MessageType, Shape, Slot, ValueShape, shape_of, slots};
 pub use text::Text;
 
+pub(crate) use copy::{assign, assign_sharing};
 pub(crate) use map::Entry;
 pub(crate) use pointer::{Pointer, Span};

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use super::{Blob, Member, Pointer, Scalar, Text};
 use crate::arena::Arena;
 use crate::edit::Edit;
-use crate::message::Message;
+use crate::part::Message;
 use crate::payload::Payload;
 
 /// At most one of several values: the number of the member present, 0 for none, and its part.
@@ -84,7 +84,7 @@ impl OneOf {
     pub fn set_link<T: Message>(&mut self, number: u32, arena: &Arena, value: &T) {
         let mut edit = self.link_mut::<T>(number, arena);
         // SAFETY: the struct is the cursor's to write, and no part of `value`, which is borrowed.
-        unsafe { crate::copy::assign(edit.at(), value, arena) }
+        unsafe { super::copy::assign(edit.at(), value, arena) }
     }
 
     /// A cursor on the message, which replaces another member if it is not the one present.

@@ -2,8 +2,8 @@
 
 use std::ptr::{self, NonNull};
 
+use crate::arena::Object;
 use crate::arena::{Arena, copy, rounded};
-use crate::object::Object;
 
 /// Self-relative: the target's address minus the pointer's own; 0 is no target (M3).
 #[repr(transparent)]

@@ -3,8 +3,8 @@
 use petasos_schema::Part;
 
 use super::{Blob, Element, Key, Link, List, Map, Scalar, Text};
-use crate::message::Message;
 use crate::module::Module;
+use crate::part::Message;
 use crate::plan::Slots;
 
 /// A generated type.

@@ -4,9 +4,9 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use super::{DecodeLimits, Input, append, decode, encode};
+use crate::arena::Object;
 use crate::arena::{Arena, OwnedArena};
 use crate::heap::Heap;
-use crate::object::Object;
 use crate::plan::Plan;
 use crate::{DecodeError, EncodeError, Image};
 

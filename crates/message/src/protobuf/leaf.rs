@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use crate::object::Object;
+use crate::arena::Object;
 
 /// The elements that the part at `offset` points to, of `element_bytes` each, as bytes.
 ///

@@ -12,7 +12,6 @@ mod leaf;
 mod limits;
 mod stack;
 mod struct_at;
-pub(crate) mod utf8;
 mod varint;
 mod words;
 mod writer;

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 
 use crate::arena::Arena;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::Plan;
 
 /// Where a struct has its `Unknown` part (M5).

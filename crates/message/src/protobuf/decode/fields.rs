@@ -7,12 +7,12 @@ use super::list::run;
 use super::record::Record;
 use super::value::{bool, word4, zigzag4, zigzag8};
 use crate::DecodeError;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{Op, OpCode, OpPlace, Plan, Shape, ValueKind};
 use crate::protobuf::cursor::{Cursor, WireType};
 use crate::protobuf::struct_at::StructAt;
-use crate::protobuf::utf8;
 use crate::protobuf::words::Words;
+use crate::utf8;
 
 /// Where the loop is.
 #[derive(Clone, Copy)]

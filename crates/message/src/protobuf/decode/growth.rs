@@ -4,7 +4,7 @@ use std::slice;
 
 use super::Decoder;
 use crate::DecodeError;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{EntryPlan, Plan, Relocation};
 
 /// What an array is made of: how large, and which pointers have to follow when it moves.

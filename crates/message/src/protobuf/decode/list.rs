@@ -4,11 +4,11 @@ use super::Decoder;
 use super::growth::Element;
 use super::record::Record;
 use crate::DecodeError;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{Op, Plan, ValueKind};
 use crate::protobuf::cursor::{Cursor, WireType};
 use crate::protobuf::struct_at::StructAt;
-use crate::protobuf::utf8;
+use crate::utf8;
 
 /// How the numbers of one kind lie on the wire and in memory.
 #[derive(Clone, Copy)]

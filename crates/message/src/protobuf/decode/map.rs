@@ -7,7 +7,7 @@ use super::growth::{Element, UNSORTED, permute};
 use super::list::run;
 use super::record::Record;
 use crate::DecodeError;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{EntryPlan, Op, Plan, ValueKind};
 use crate::protobuf::leaf;
 

@@ -28,7 +28,7 @@ use super::cursor::Cursor;
 use super::stack::Stack;
 use super::words::Words;
 use crate::arena::Arena;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::Plan;
 use crate::{DecodeError, DecodeLimits, Input, MESSAGE_BYTES_MAX};
 

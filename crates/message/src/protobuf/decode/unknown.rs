@@ -3,7 +3,7 @@
 use super::Decoder;
 use super::growth::Element;
 use crate::DecodeError;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::protobuf::struct_at::StructAt;
 
 /// Where a struct has its `Unknown` part (M5).

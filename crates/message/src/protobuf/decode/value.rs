@@ -1,7 +1,7 @@
 //! One value of a field: numbers, strings and bytes.
 
 use super::Decoder;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::ValueKind;
 use crate::protobuf::cursor::Cursor;
 use crate::protobuf::struct_at::StructAt;

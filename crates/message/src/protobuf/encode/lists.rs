@@ -2,7 +2,7 @@
 
 use super::read::{int32, int64, sint32, sint64, uint32};
 use super::walk::Walk;
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{Op, Plan, ValueKind};
 use crate::protobuf::leaf;
 use crate::protobuf::struct_at::StructAt;

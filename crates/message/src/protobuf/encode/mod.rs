@@ -15,8 +15,8 @@ use bytes::Bytes;
 use petasos_buf::copy_short;
 
 use self::walk::{Late, Walk};
+use crate::arena::Object;
 use crate::heap;
-use crate::object::Object;
 use crate::plan::Plan;
 use crate::protobuf::stack::Stack;
 use crate::protobuf::writer::{At, Scratch};

@@ -1,6 +1,6 @@
 //! Values as they lie in a message.
 
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{Op, ValueKind};
 use crate::protobuf::varint::zigzag;
 

@@ -4,7 +4,7 @@
 //! is rare is in `rare`, and recursion is left to messages in maps and in oneofs.
 
 use super::read::{Number, bool, int32, int64, is_selected, number, sint32, sint64, uint32};
-use crate::object::Object;
+use crate::arena::Object;
 use crate::plan::{Op, OpCode, OpPlace, Plan, ValueKind};
 use crate::protobuf::leaf;
 use crate::protobuf::stack::Stack;

@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use crate::arena::Arena;
+use super::Arena;
 
 /// An object in an arena.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ impl<'a> Object<'a> {
         let to = self.place(offset, bytes.len());
         // SAFETY: within the object, which lives and which no reference covers, so that `bytes`
         // cannot overlap with it.
-        unsafe { crate::arena::copy(bytes, to) }
+        unsafe { super::copy(bytes, to) }
     }
 
     /// Copies all bytes of an object of the same size.

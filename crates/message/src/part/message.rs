@@ -2,12 +2,11 @@
 
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::sync::OnceLock;
 
+use super::MessageType;
+use crate::DecodeError;
 use crate::edit::Edit;
-use crate::part::MessageType;
 use crate::plan::Plan;
-use crate::{DecodeError, validate};
 
 /// A generated message type; implemented by [`message!`](crate::message!).
 ///
@@ -32,34 +31,10 @@ pub unsafe trait Message: Sized + Send + Sync + PartialEq + Debug + 'static {
     /// from pieces that do not belong together.
     fn plan() -> Plan<'static>;
 
-    /// Judges an image of the message as [`validate`] does (M26), sooner if it can.
+    /// Judges an image of the message as [`crate::validate`] does (M26), sooner if it can.
     ///
     /// # Errors
     /// If any rule of M26 is broken. The sender's fault, always.
     #[doc(hidden)]
     fn validate(image: &[u8]) -> Result<(), DecodeError>;
-}
-
-/// What [`Message::validate`] comes to when the short way does not accept: most often an error.
-#[doc(hidden)]
-#[cold]
-#[inline(never)]
-pub fn validate_by_plan<T: Message>(image: &[u8]) -> Result<(), DecodeError> {
-    validate(T::plan(), image)
-}
-
-/// Where `message!` keeps a type's plan.
-#[doc(hidden)]
-pub struct BoundPlan(OnceLock<Plan<'static>>);
-
-impl BoundPlan {
-    #[expect(clippy::new_without_default, reason = "made by a macro, in a static")]
-    pub const fn new() -> BoundPlan {
-        BoundPlan(OnceLock::new())
-    }
-
-    #[inline]
-    pub fn get(&'static self, of: &'static MessageType) -> Plan<'static> {
-        *self.0.get_or_init(|| crate::agree::bind(of))
-    }
 }

@@ -3,10 +3,10 @@
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+use super::array;
 use crate::arena::Arena;
-use crate::array;
 use crate::edit::Edit;
-use crate::message::Message;
+use crate::part::Message;
 use crate::part::{Element, Entry, Key, Map, Span};
 
 /// Writes a map; reads as one.

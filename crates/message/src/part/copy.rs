@@ -9,9 +9,9 @@ use std::ptr::NonNull;
 
 use bytes::Bytes;
 
+use crate::arena::Object;
 use crate::arena::{Arena, rounded};
-use crate::message::Message;
-use crate::object::Object;
+use crate::part::Message;
 use crate::plan::{Plan, Step};
 
 /// Who owns bytes of the original, if they can be shared (M16).
