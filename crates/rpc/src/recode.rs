@@ -101,7 +101,18 @@ pub fn compressed_response(mut head: ResponseHead, codec: Codec, message: &[u8])
     assemble(head.to_bytes(), head.codec, body, after)
 }
 
-/// The body of a request that came compressed; at most `limit` bytes.
+/// The body of a message that came compressed, if that takes a moment: see
+/// [`decompress_short`](petasos_call::compress::decompress_short).
+///
+/// # Errors
+/// The sender's fault.
+#[cold]
+pub fn unpacked_short(codec: Codec, body: &[u8], limit: usize) -> Result<Option<Vec<u8>>, Status> {
+    codec.check(SPOKEN)?;
+    Ok(petasos_call::compress::decompress_short(codec, body, limit)?)
+}
+
+/// The body of a message that came compressed; at most `limit` bytes.
 ///
 /// # Errors
 /// The sender's fault.
@@ -118,12 +129,29 @@ pub fn unpacked(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, Stat
 /// The sender's fault.
 #[cold]
 pub fn unpacked_response(response: &[u8], limit: usize) -> Result<MsgBuf, Status> {
+    let unpack = |codec, body: &[u8]| unpacked(codec, body, limit).map(Some);
+    unpacked_response_by(response, unpack).map(|unpacked| unpacked.expect("it is never left"))
+}
+
+/// [`unpacked_response`], if that takes a moment.
+///
+/// # Errors
+/// The sender's fault.
+#[cold]
+pub fn unpacked_short_response(response: &[u8], limit: usize) -> Result<Option<MsgBuf>, Status> {
+    unpacked_response_by(response, |codec, body| unpacked_short(codec, body, limit))
+}
+
+fn unpacked_response_by(
+    response: &[u8],
+    unpack: impl FnOnce(Codec, &[u8]) -> Result<Option<Vec<u8>>, Status>,
+) -> Result<Option<MsgBuf>, Status> {
     let head = response.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;
     let (body, _) = split(response, head.has_tail)?;
     let after = &response[body.end..];
-    let body = unpacked(head.codec, &response[body], limit)?;
-    Ok(assemble(head.to_bytes(), Codec::IDENTITY, &body, after))
+    let body = unpack(head.codec, &response[body])?;
+    Ok(body.map(|body| assemble(head.to_bytes(), Codec::IDENTITY, &body, after)))
 }
 
 /// Head, body in `codec`, and what is behind it.

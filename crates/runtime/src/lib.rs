@@ -45,6 +45,7 @@ pub mod task;
 pub mod thread;
 mod timed;
 mod turn;
+pub mod unpacking;
 pub mod workers;
 
 pub use by_hand::Held;

@@ -4,9 +4,11 @@ use core::task::{Context, Poll, ready};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{Codec, Metadata, Status};
+use petasos_call::stream::Message as Coded;
+use petasos_call::{Codec, Encoding, Metadata, Status};
 use petasos_message::{Message, Msg, ROOM_BYTES};
-use petasos_rpc::codec::{Encoded, First, Incoming};
+use petasos_rpc::codec::{Encoded, First, Incoming, decode};
+use petasos_rpc::recode::{unpacked, unpacked_short};
 use petasos_rpc::request::CallParts;
 use petasos_rpc::settings::CallSettings;
 
@@ -15,8 +17,9 @@ use super::local::{Local, current_with};
 use super::registry;
 use super::shared::Command;
 use super::streams::{
-    Call, Event, Form, Key, Queued, RemoteStream, Side, Target, decoded, outgoing,
+    Call, EncodedMessage, Event, Form, Key, Queued, RemoteStream, Side, Target, decoded, outgoing,
 };
+use super::unpacking::{self, Unpacking};
 
 /// The head of a segment, and that of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
@@ -38,6 +41,14 @@ pub struct StreamHandle {
     form: Form,
     /// How the latest message came, and what the next are sent with at most.
     codecs: Codecs,
+    /// A reader's: a message that is being decompressed elsewhere.
+    unpacking: Option<Box<Packed>>,
+}
+
+/// A message that is being decompressed.
+struct Packed {
+    encoding: Encoding,
+    body: Unpacking<Result<Vec<u8>, Status>>,
 }
 
 /// What applications say of compression, and are told.
@@ -68,6 +79,7 @@ impl StreamHandle {
             side,
             form,
             codecs: Codecs::default(),
+            unpacking: None,
         }
     }
 
@@ -91,8 +103,11 @@ impl StreamHandle {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Incoming<T>, Status>> {
-        let event = match self.access() {
-            Access::Remote(remote) => ready!(remote.poll_event(cx)),
+        if self.unpacking.is_some() {
+            return self.poll_unpacking(cx);
+        }
+        let (event, is_in_loop) = match self.access() {
+            Access::Remote(remote) => (ready!(remote.poll_event(cx)), false),
             Access::Local(local, key) => {
                 let event = local.streams.borrow_mut().next(key);
                 let Some(event) = event else {
@@ -100,7 +115,7 @@ impl StreamHandle {
                     return Poll::Pending;
                 };
                 local.kick();
-                event
+                (event, true)
             }
         };
         Poll::Ready(match event {
@@ -108,10 +123,55 @@ impl StreamHandle {
             Event::End(end) => end.map(Incoming::End),
             Event::Message(message) => {
                 self.codecs.was_used = message.codec != Codec::IDENTITY;
+                if is_in_loop && self.codecs.was_used {
+                    return self.unpack(message, cx);
+                }
                 let decoded = decoded(message, self.form.unpacked_bytes_max);
                 decoded.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
             }
         })
+    }
+
+    /// Decompresses a message, elsewhere if that takes a while.
+    #[cold]
+    fn unpack<T: Message>(
+        &mut self,
+        Coded { encoding, codec, body }: Coded<EncodedMessage>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming<T>, Status>> {
+        let bytes_max = self.form.unpacked_bytes_max;
+        let plain = match unpacked_short(codec, body.as_slice(), bytes_max).transpose() {
+            Some(plain) => plain,
+            None => match unpacking::start(move || unpacked(codec, body.as_slice(), bytes_max)) {
+                Ok(body) => {
+                    self.unpacking = Some(Box::new(Packed { encoding, body }));
+                    return self.poll_unpacking(cx);
+                }
+                Err(busy) => Err(busy.into()),
+            },
+        };
+        Poll::Ready(self.decoded(encoding, plain))
+    }
+
+    #[cold]
+    fn poll_unpacking<T: Message>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming<T>, Status>> {
+        let unpacking = self.unpacking.as_mut().expect("a message is being decompressed");
+        let plain = ready!(unpacking.body.as_mut().poll(cx));
+        let encoding = unpacking.encoding;
+        self.unpacking = None;
+        Poll::Ready(self.decoded(encoding, plain))
+    }
+
+    fn decoded<T: Message>(
+        &mut self,
+        encoding: Encoding,
+        plain: Result<Vec<u8>, Status>,
+    ) -> Result<Incoming<T>, Status> {
+        let message = plain.and_then(|plain| decode(encoding, &plain));
+        message.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
     }
 
     /// A message could not be read (R13), or a client's is not sent: the stream ends.
@@ -258,6 +318,7 @@ impl Opened {
             side,
             form: Form::default(),
             codecs: Codecs::default(),
+            unpacking: None,
         };
         let [reader, writer] = at;
         let ports = [(reader, Side::Reader), (writer, Side::Writer)].map(port);

@@ -12,7 +12,7 @@ use petasos_rpc::codec::{decode, framed, framed_native, unencodable};
 use petasos_rpc::compression::CameCompressed;
 use petasos_rpc::extensions::Extensions;
 use petasos_rpc::origin::Origin;
-use petasos_rpc::recode::{compressed_response, unpacked};
+use petasos_rpc::recode::compressed_response;
 use petasos_rpc::request::{
     CallParts, More, Request, RequestParts as _, Response, ResponseParts as _, TAIL_BYTES_LIMIT,
     tail_of, with_trace,
@@ -27,20 +27,16 @@ const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
 /// How most answers may be.
 pub(super) const PLAIN: Answer = Answer { native: true, codec: Codec::IDENTITY };
 
-/// The request in `bytes`, behind its head. One that is compressed may become as long as `limit`.
+/// The request in `bytes`, behind its head, which is not compressed.
 #[inline]
 pub(super) fn read_request<Q: Message>(
     bytes: &[u8],
     head: &RequestHead,
     origin: Origin,
-    limit: impl FnOnce() -> usize,
 ) -> Result<Request<Q>, Status> {
     let (body, tail) = split(bytes, head.has_tail)?;
     let beside = beside(head, tail, origin)?;
-    let message = match head.codec {
-        Codec::IDENTITY => decode(head.encoding, &bytes[body])?,
-        codec => decode(head.encoding, &unpacked(codec, &bytes[body], limit())?)?,
-    };
+    let message = decode(head.encoding, &bytes[body])?;
     Ok(Request::with(message, beside))
 }
 

@@ -1,7 +1,7 @@
 //! Long requests, which are read where they were put together.
 
 use petasos_buf::MsgBuf;
-use petasos_call::{Codec, Encoding, RequestHead, Status, split};
+use petasos_call::{Encoding, RequestHead, Status, split};
 use petasos_message::{Message, recycle};
 use petasos_rpc::codec::decode_in;
 use petasos_rpc::origin::Origin;
@@ -9,7 +9,7 @@ use petasos_rpc::request::{Request, RequestParts as _};
 
 use super::exchange;
 
-/// The request in a buffer that is its own. One that is compressed may become as long as `limit`.
+/// The request in a buffer that is its own, which is not compressed.
 ///
 /// # Errors
 /// R13: the sender's fault.
@@ -18,10 +18,9 @@ pub(super) fn read_request<Q: Message>(
     buf: MsgBuf,
     head: &RequestHead,
     origin: Origin,
-    limit: impl FnOnce() -> usize,
 ) -> Result<Request<Q>, Status> {
-    if head.codec != Codec::IDENTITY || head.encoding == Encoding::None {
-        let request = exchange::read_request(&buf, head, origin, limit);
+    if head.encoding == Encoding::None {
+        let request = exchange::read_request(&buf, head, origin);
         recycle(buf);
         return request;
     }

@@ -6,6 +6,7 @@ mod exchange;
 pub(crate) mod grpc;
 mod long;
 mod on_workers;
+mod reading;
 mod streams;
 mod streams_in_loop;
 mod unary;

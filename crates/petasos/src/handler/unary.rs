@@ -1,33 +1,37 @@
 //! Unary methods: a request's handler is a future in a slot, polled in the turn that received the
 //! request.
 //!
-//! Invariants: a slot's future is `Some` exactly while its `waiting` is, polls apart; a slot is on
-//! the free list exactly if it has neither. The slab only grows.
+//! A request that takes long to decompress has a slot meanwhile, and its handler begins there.
+//!
+//! Invariants: a slot's future or its `unpacking` is `Some` exactly while its `waiting` is, polls
+//! apart; a slot is on the free list exactly if it has none of them. The slab only grows.
 
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context as TaskContext, Poll, Waker};
+use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::{Answer, Code, Failure, Malformed, RequestHead, Status};
+use petasos_call::{Answer, Failure, Malformed, RequestHead, Status};
 use petasos_endpoint::{Context, Payload, RejectCode, Request as Arrived, RequestHandle};
 use petasos_message::{Message, Msg};
 #[cfg(feature = "grpc")]
 use petasos_rpc::intercept::Hooks;
 use petasos_rpc::intercept::around_handler;
 use petasos_rpc::request::{Request, RequestParts as _, Response};
-use petasos_runtime::buffers::{free, kept};
+use petasos_runtime::buffers::free;
 use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, LocalMethod, has_room};
 use petasos_runtime::local::TaskWaker;
 use petasos_runtime::shared::Shared;
 use petasos_runtime::task::Task;
 
-use super::exchange::{PLAIN, read_request, respond};
+use super::exchange::{PLAIN, respond};
 use super::on_workers::{finish, run_unary};
-use super::{AnyMethod, Serving, long};
+use super::reading::{self, Read, Unread};
+use super::{AnyMethod, Serving};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
 
@@ -106,14 +110,16 @@ struct InLoop<T, Q, P, F, C> {
     call: C,
     shared: Arc<Shared>,
     kind: u32,
-    slots: Vec<Slot<F>>,
+    slots: Vec<Slot<Q, F>>,
     free: Vec<u32>,
     types: PhantomData<fn(Q) -> P>,
 }
 
-struct Slot<F> {
+struct Slot<Q, F> {
     future: Pin<Box<Option<F>>>,
     waiting: Option<Waiting>,
+    /// The request, while it is decompressed elsewhere.
+    unpacking: Option<Unread<Q>>,
     how: How,
     generation: u32,
     task_waker: Arc<TaskWaker>,
@@ -187,6 +193,7 @@ impl<T, Q, P, F, C> InLoop<T, Q, P, F, C> {
         let future = &mut slot.future;
         // A future whose drop panics is gone all the same.
         let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
+        slot.unpacking = None;
         self.free.push(index);
     }
 }
@@ -219,6 +226,7 @@ where
         self.slots.push(Slot {
             future: Box::pin(None),
             waiting: None,
+            unpacking: None,
             how: How { answer: PLAIN, deadline: Time::NEVER },
             generation: 0,
             task_waker,
@@ -248,29 +256,66 @@ where
             cx.reject(handle, code);
             return free(cx, payload);
         }
-        let limit = |cx: &Context<Dispatcher>| {
-            let params = cx.served_params(handle.key().session());
-            params.map_or(0, |params| params.request_bytes_max as usize)
-        };
         let origin = parts.origin(cx, handle.key().session());
-        let request = match kept(cx, payload) {
-            Ok(buf) => long::read_request::<Q>(buf, &head, origin, || limit(cx)),
-            Err(payload) => {
-                let request = read_request::<Q>(&payload, &head, origin, || limit(cx));
-                free(cx, payload);
-                request
-            }
-        };
-        let request = match request {
-            Ok(request) => request,
-            Err(status) => {
-                parts.note_malformed(u64::from(status.code() == Code::Internal));
-                return parts.refuse(cx, handle, &status);
-            }
-        };
-        let deadline = request.timeout().map_or(Time::NEVER, |left| cx.now() + left);
+        let request = reading::read(cx, payload, head, origin, handle.key().session());
+        let left = Duration::from_micros(head.time_left_us.into());
+        let deadline = if left.is_zero() { Time::NEVER } else { cx.now() + left };
         let how = How { answer: head.answer, deadline };
-        self.begin(parts, cx, handle, request, how);
+        match request {
+            Ok(Read::Request(request)) => self.begin(parts, cx, handle, request, how),
+            Ok(Read::Elsewhere(request)) => self.wait(parts, cx, handle, request, how),
+            Ok(Read::Nowhere) => cx.reject(handle, RejectCode::Overloaded),
+            Err(status) => reading::refuse(parts, cx, handle, &status),
+        }
+    }
+
+    /// Waits in a slot for a request that is decompressed elsewhere.
+    #[cold]
+    fn wait(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        handle: RequestHandle,
+        request: Unread<Q>,
+        how: How,
+    ) {
+        let (index, key, now) = (self.take_slot(), handle.key(), cx.now());
+        let slot = &mut self.slots[index as usize];
+        (slot.how, slot.unpacking) = (how, Some(request));
+        slot.waiting = Some(Waiting { handle, since: now });
+        let generation = slot.generation;
+        parts.wait(now, key, self.task(index), generation, how.deadline);
+        self.poll_slot(parts, cx, index);
+    }
+
+    /// Begins the handler in a slot whose request has been decompressed. False if there is none
+    /// (yet).
+    #[cold]
+    fn go_on(
+        &mut self,
+        parts: &mut DispatcherParts,
+        cx: &mut Context<Dispatcher>,
+        index: u32,
+    ) -> bool {
+        let Slot { unpacking, waker, .. } = &mut self.slots[index as usize];
+        let Some(read) = unpacking.as_mut() else { return true };
+        let mut context = TaskContext::from_waker(waker);
+        let Poll::Ready(request) = read.as_mut().poll(&mut context) else { return false };
+        *unpacking = None;
+        match request {
+            Ok(request) => {
+                let service = self.spare.take().unwrap_or_else(|| self.service.clone());
+                let future = (self.call)(service, request);
+                self.slots[index as usize].future.set(Some(future));
+                true
+            }
+            Err(status) => {
+                if let Some(handle) = self.end(parts, cx.now(), index) {
+                    reading::refuse(parts, cx, handle, &status);
+                }
+                false
+            }
+        }
     }
 
     /// Puts a request's handler into a slot, and polls it.
@@ -341,6 +386,22 @@ where
         None
     }
 
+    /// Goes on in a slot.
+    #[inline(always)]
+    fn poll_slot(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot as usize) else { return };
+        entry.task_waker.polled();
+        if entry.unpacking.is_some() && !self.go_on(parts, cx, slot) {
+            return;
+        }
+        let entry = &mut self.slots[slot as usize];
+        let Some(Waiting { handle, since }) = entry.waiting.take() else { return };
+        let how = entry.how;
+        if let Some(handle) = self.run(parts, cx, (slot, how), handle, Some(since)) {
+            self.slots[slot as usize].waiting = Some(Waiting { handle, since });
+        }
+    }
+
     /// Ends the handler that waits in a slot, and gives what it would have answered.
     fn end(&mut self, parts: &mut DispatcherParts, now: Time, index: u32) -> Option<RequestHandle> {
         let Waiting { handle, since } = self.slots[index as usize].waiting.take()?;
@@ -383,13 +444,7 @@ where
     }
 
     fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else { return };
-        entry.task_waker.polled();
-        let Some(Waiting { handle, since }) = entry.waiting.take() else { return };
-        let how = entry.how;
-        if let Some(handle) = self.run(parts, cx, (slot, how), handle, Some(since)) {
-            self.slots[slot as usize].waiting = Some(Waiting { handle, since });
-        }
+        self.poll_slot(parts, cx, slot);
     }
 
     fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>> {

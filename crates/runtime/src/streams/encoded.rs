@@ -24,7 +24,7 @@ pub(crate) enum EncodedMessage {
 
 impl EncodedMessage {
     /// The bytes of one that was received.
-    fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             EncodedMessage::Own(buf, start) => &buf[*start..],
             EncodedMessage::Shared(buf, range) => &buf[range.clone()],

@@ -8,7 +8,7 @@ use petasos_call::{BoundMethod, Failure, ResponseHead, Status};
 use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
 };
-use petasos_rpc::recode::unpacked_response;
+use petasos_rpc::recode::{unpacked_response, unpacked_short_response};
 use petasos_rpc::settings::RetryMode;
 
 use super::attempts;
@@ -18,7 +18,9 @@ use crate::channels::{NextStep, Slot, Who};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 use crate::head::CallHead;
+use crate::remote::Outcome;
 use crate::retries::Ended;
+use crate::unpacking::{self, Unpacking};
 
 /// R6, R7: where heads have what is put in, or looked at, here.
 const TIME_LEFT_AT: usize = 4;
@@ -294,9 +296,20 @@ fn on_answered(
         channels.ended(channel, number, session, cx.now(), report);
         let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
             let limit = cx.session_params(session).map(|it| it.response_bytes_max);
-            let unpacked = unpacked_response(&payload, limit.unwrap_or(0) as usize);
+            let limit = limit.unwrap_or(0) as usize;
+            let unpacked = match request {
+                None => unpack(&payload, limit),
+                // To retry, the loop has to know the outcome.
+                Some(_) => Unpacked::Done(unpacked_response(&payload, limit)),
+            };
             free(cx, payload);
-            unpacked
+            match unpacked {
+                Unpacked::Done(outcome) => outcome,
+                Unpacked::Later(unpacking) => {
+                    let finish = async move { local.finish(place, unpacking.await) };
+                    return local.spawn(Box::pin(finish));
+                }
+            }
         } else {
             Ok(kept(cx, payload).unwrap_or_else(|payload| {
                 let mut buf = calls.buffer(payload.len());
@@ -311,6 +324,26 @@ fn on_answered(
         None => local.finish(place, outcome),
         Some(request) => {
             attempts::on_answered(&mut dispatcher.parts, cx, (place, session), request, outcome);
+        }
+    }
+}
+
+/// What comes of a compressed response.
+enum Unpacked {
+    Done(Outcome),
+    Later(Unpacking<Outcome>),
+}
+
+#[cold]
+fn unpack(response: &[u8], limit: usize) -> Unpacked {
+    match unpacked_short_response(response, limit).transpose() {
+        Some(outcome) => Unpacked::Done(outcome),
+        None => {
+            let response = MsgBuf::from_slice(response);
+            match unpacking::start(move || unpacked_response(&response, limit)) {
+                Ok(unpacking) => Unpacked::Later(unpacking),
+                Err(busy) => Unpacked::Done(Err(busy.into())),
+            }
         }
     }
 }

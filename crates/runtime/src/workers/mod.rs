@@ -68,12 +68,17 @@ impl Drop for Workers {
 impl Workers {
     /// Jobs on the runtime of this thread, if it has one, otherwise on `threads` new threads.
     pub fn start(threads: usize, jobs_max: usize) -> io::Result<Workers> {
-        let jobs = Arc::default();
         #[cfg(feature = "tokio")]
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let jobs = Arc::default();
             return Ok(Workers { place: Place::Runtime(runtime), jobs, jobs_max });
         }
-        let shared = Arc::<Threads>::default();
+        Workers::on_threads(threads, jobs_max)
+    }
+
+    /// Jobs on new threads.
+    pub(crate) fn on_threads(threads: usize, jobs_max: usize) -> io::Result<Workers> {
+        let (shared, jobs) = (Arc::<Threads>::default(), Arc::default());
         // Threads that were started end with this if a later one cannot be.
         let workers = Workers { place: Place::Threads(shared.clone()), jobs, jobs_max };
         for number in 0..threads.max(1) {

@@ -1,0 +1,110 @@
+//! Unary requests are read. What takes a while to decompress is read elsewhere: the loop's thread
+//! serves others.
+
+use petasos_buf::MsgBuf;
+use petasos_call::{Code, Codec, RequestHead, Status, split};
+use petasos_endpoint::{Context, Payload, RequestHandle};
+use petasos_message::Message;
+use petasos_rpc::codec::decode;
+use petasos_rpc::origin::Origin;
+use petasos_rpc::recode::{unpacked, unpacked_short};
+use petasos_rpc::request::{Request, RequestParts as _};
+use petasos_runtime::buffers::{free, kept};
+use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
+use petasos_runtime::unpacking::{self, Busy, Unpacking};
+
+use super::{exchange, long};
+
+/// A request that is read elsewhere.
+pub(super) type Unread<Q> = Unpacking<Result<Request<Q>, Status>>;
+
+/// What becomes of a request.
+pub(super) enum Read<Q> {
+    Request(Request<Q>),
+    /// Its decompression takes a while.
+    Elsewhere(Unread<Q>),
+    /// It does, and too many wait for theirs.
+    Nowhere,
+}
+
+/// The request of a session.
+///
+/// # Errors
+/// R13: the sender's fault.
+pub(super) fn read<Q: Message>(
+    cx: &mut Context<Dispatcher>,
+    payload: Payload<'_>,
+    head: RequestHead,
+    origin: Origin,
+    session: (u32, u32),
+) -> Result<Read<Q>, Status> {
+    if head.codec != Codec::IDENTITY {
+        let params = cx.served_params(session);
+        let limit = params.map_or(0, |params| params.request_bytes_max as usize);
+        return unpack(cx, payload, head, origin, limit);
+    }
+    let request = match kept(cx, payload) {
+        Ok(buf) => long::read_request(buf, &head, origin),
+        Err(payload) => {
+            let request = exchange::read_request(&payload, &head, origin);
+            free(cx, payload);
+            request
+        }
+    };
+    request.map(Read::Request)
+}
+
+/// Reads a compressed request, which becomes no longer than `limit`.
+#[cold]
+fn unpack<Q: Message>(
+    cx: &mut Context<Dispatcher>,
+    payload: Payload<'_>,
+    head: RequestHead,
+    origin: Origin,
+    limit: usize,
+) -> Result<Read<Q>, Status> {
+    let by = |body: &[u8]| unpacked_short(head.codec, body, limit);
+    if let Some(read) = read_by(&payload, &head, origin.clone(), by).transpose() {
+        free(cx, payload);
+        return read.map(Read::Request);
+    }
+    let bytes = kept(cx, payload).unwrap_or_else(|payload| {
+        let bytes = MsgBuf::from_slice(&payload);
+        free(cx, payload);
+        bytes
+    });
+    let started = unpacking::start(move || {
+        let by = |body: &[u8]| unpacked(head.codec, body, limit).map(Some);
+        read_by(&bytes, &head, origin, by).map(|request| request.expect("it was decompressed"))
+    });
+    Ok(match started {
+        Ok(request) => Read::Elsewhere(request),
+        Err(Busy) => Read::Nowhere,
+    })
+}
+
+/// The request in `bytes`, behind its head, if `unpack` makes a body of it.
+fn read_by<Q: Message>(
+    bytes: &[u8],
+    head: &RequestHead,
+    origin: Origin,
+    unpack: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, Status>,
+) -> Result<Option<Request<Q>>, Status> {
+    let (body, tail) = split(bytes, head.has_tail)?;
+    let beside = exchange::beside(head, tail, origin)?;
+    let Some(plain) = unpack(&bytes[body])? else { return Ok(None) };
+    let message = decode(head.encoding, &plain)?;
+    Ok(Some(Request::with(message, beside)))
+}
+
+/// A request cannot be read.
+#[cold]
+pub(super) fn refuse(
+    parts: &mut DispatcherParts,
+    cx: &mut Context<Dispatcher>,
+    handle: RequestHandle,
+    status: &Status,
+) {
+    parts.note_malformed(u64::from(status.code() == Code::Internal));
+    parts.refuse(cx, handle, status);
+}
