@@ -13,13 +13,14 @@ use crate::tools;
 /// macros out of it.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The crates with `unsafe` that are tested: shared memory, messages, buffers, packet I/O, and the
-/// C library.
-const PACKAGES: [&str; 7] = [
+/// The crates with `unsafe`, or on them, that are tested: shared memory, messages, buffers, packet
+/// I/O, and the C library.
+const PACKAGES: [&str; 8] = [
     "petasos-buf",
     "petasos-shm",
     "petasos-netio-shm",
     "petasos-netio-udp",
+    "petasos-netio-local",
     "petasos-message",
     "petasos-endpoint",
     "petasos-capi",

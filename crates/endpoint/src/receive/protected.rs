@@ -3,7 +3,9 @@
 use petasos_seal::{OpenError, Seal};
 use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, Verified};
 
-use super::{complete_short, count_malformed, handle_packet, run_handler};
+use super::packet::{count_malformed, handle_packet};
+use super::requests::run_handler;
+use super::responses::complete_short;
 use crate::core::{Context, Core};
 use crate::handler::{Payload, RequestHandle};
 use crate::sessions::{ClientState, SessionId};
@@ -12,7 +14,7 @@ use crate::sessions::{ClientState, SessionId};
 const OPENED_BYTES: usize = 1 << 16;
 
 /// A packet that ends with a checksum or a tag: its session says which.
-pub(crate) fn handle_protected<S>(
+pub(super) fn handle_protected<S>(
     state: &mut S,
     cx: &mut Context<S>,
     bytes: &[u8],
