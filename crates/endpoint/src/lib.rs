@@ -24,6 +24,15 @@
 //! call that has completed, failed or been cancelled leaves nothing queued that could touch its
 //! buffer (eRPC, section 4.2.2 and appendix B).
 //!
+//! The modules, from below:
+//! - requests, calls, sessions and their secrets as data; `backend`; queues and timers;
+//! - what threads tell each other (`mail`, `mailbox`, `promise`), the process among others
+//!   (`node`), threads of workers, and what ties an endpoint to all of these (`outside`);
+//! - `core`: [`Context`], and everything of an endpoint but its packet I/O; `receive`: from frames
+//!   to handlers and continuations;
+//! - `endpoint`: the loop; and what stands on it: `setup`, `attach` and `incoming` (sessions),
+//!   `polling`, `hooks`, `client`, `workers`, `shut_down`.
+//!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
 mod attach;
