@@ -144,6 +144,12 @@ impl Pool {
         }
     }
 
+    /// What a buffer of length `len` counts while it is lent.
+    #[inline]
+    pub fn lent_for(len: usize) -> usize {
+        len.max(1 << CLASS_BITS_MIN).checked_next_power_of_two().unwrap_or(usize::MAX)
+    }
+
     /// Bytes that may still be lent.
     #[inline]
     pub fn lendable_bytes(&self) -> usize {
@@ -172,6 +178,7 @@ mod tests {
         for len in [0, 1, 127, 128, 129, 256, 257, 1 << 20, (1 << 20) + 1, 1 << 28] {
             let capacity = 1usize << (class_of(len) as u32 + CLASS_BITS_MIN);
             assert!(capacity >= len && (capacity == 128 || capacity / 2 < len), "{len}");
+            assert_eq!(Pool::lent_for(len), capacity);
         }
     }
 

@@ -146,7 +146,8 @@ pub(crate) struct ServerEntry {
     pub(crate) pulled: u32,
     /// The request whose response was last pulled, and how far.
     pub(crate) pulled_to: (u64, u32),
-    /// Bytes of requests that are announced and not whole, and when something last came of one.
+    /// Bytes that are taken for requests that are announced and not whole, and when something last
+    /// came of one.
     pub(crate) assembling: u64,
     pub(crate) assembled_at: Time,
 }

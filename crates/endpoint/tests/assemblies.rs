@@ -147,6 +147,15 @@ fn issue_10_announcements_leave_memory_to_others() {
     assert_eq!(world.outcome(1), Ok(ANSWER_BYTES as usize));
 }
 
+/// Buffers are larger than what is announced, up to twice as large: they are what counts.
+#[test]
+fn issue_10_announcements_count_the_memory_that_they_take() {
+    let mut world = World::new();
+    world.announce(64, (1 << 20) + 1);
+    let lent = world.lent_bytes();
+    assert!(lent <= POOL_BYTES / 2 + (2 << 20), "{lent} bytes for one packet each");
+}
+
 /// Issue 10: servers have no timers, so what nobody finished was never given back.
 #[test]
 fn issue_10_stalled_announcements_are_given_up_when_others_need_the_memory() {

@@ -14,7 +14,7 @@
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_buf::MsgBuf;
+use petasos_buf::{MsgBuf, Pool};
 use petasos_proto::RequestAction;
 use petasos_wire::RejectCode;
 
@@ -63,7 +63,7 @@ impl<S> Core<S> {
     /// A session's assemblies have begun or ended: counts them anew.
     pub(crate) fn count_assemblies(&mut self, index: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
-        let bytes = entry.session.receiving_bytes();
+        let bytes = entry.session.receiving().map(|bytes| taken(bytes as usize)).sum();
         let before = core::mem::replace(&mut entry.assembling, bytes);
         self.holders.announce(entry.from.holder, before, bytes);
     }
@@ -76,20 +76,20 @@ impl<S> Core<S> {
     /// A buffer for the response of `bytes` that a server has announced, if it may have that.
     pub(crate) fn take_for_response(&mut self, index: u32, bytes: u32) -> Option<MsgBuf> {
         let of = self.clients.get(index)?.holder;
-        let bytes = u64::from(bytes);
-        if self.holders.announced(of) + bytes > self.pool.lendable_bytes() as u64 {
+        let taken = taken(bytes as usize);
+        if self.holders.announced(of) + taken > self.pool.lendable_bytes() as u64 {
             self.stats.responses_refused += 1;
             return None;
         }
         let buf = self.take_buffer(bytes as usize)?;
-        self.holders.announce(of, 0, bytes);
+        self.holders.announce(of, 0, taken);
         Some(buf)
     }
 
     /// A response is whole, or given up.
     pub(crate) fn forget_response(&mut self, index: u32, response: &MsgBuf) {
         let entry = self.clients.get(index).expect("a session outlives its calls");
-        self.holders.announce(entry.holder, response.len() as u64, 0);
+        self.holders.announce(entry.holder, taken(response.len()), 0);
     }
 
     /// Whether the request whose announcement was just counted may have its memory.
@@ -139,4 +139,9 @@ impl<S> Core<S> {
         }
         self.count_assemblies(index);
     }
+}
+
+/// What a message of `bytes` takes of the pool: buffers are up to twice as long.
+fn taken(bytes: usize) -> u64 {
+    Pool::lent_for(bytes) as u64
 }

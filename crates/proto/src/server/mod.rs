@@ -249,10 +249,10 @@ impl<B> ServerSession<B> {
         self.slots[slot as usize].phase == Phase::Receiving
     }
 
-    /// Bytes of all requests that have been announced and are not whole.
-    pub fn receiving_bytes(&self) -> u64 {
+    /// The lengths of all requests that have been announced and are not whole.
+    pub fn receiving(&self) -> impl Iterator<Item = u32> {
         let receiving = self.slots.iter().filter(|slot| slot.phase == Phase::Receiving);
-        receiving.map(|slot| u64::from(slot.bytes)).sum()
+        receiving.map(|slot| slot.bytes)
     }
 
     /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
