@@ -138,7 +138,7 @@ fn read_answer<'r>(what: &What, response: &'r [u8]) -> Result<&'r [u8], Failure>
         Some((Status::Done, value)) => Ok(value),
         Some((Status::NotFound, _)) => Err(Failure::with_advice(
             format_args!("the server has no value under key {key}"),
-            format_args!("store one with `petasos call ADDR put {key} VALUE`"),
+            format_args!("store one with `petasos raw ADDR put {key} VALUE`"),
         )),
         Some((Status::Full, _)) => Err(Failure::with_advice(
             "the server has no room for the value; nothing was changed",

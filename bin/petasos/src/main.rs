@@ -17,7 +17,6 @@ mod serve;
 mod size;
 mod typed;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -53,7 +52,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse_from(with_raw(std::env::args_os().collect())).command {
+    let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Call(args) => return typed::call(&args),
         Command::List(args) => return typed::list(&args),
@@ -71,17 +70,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// `petasos call ADDR echo …` and the like are raw calls, too: none is a method's name, which has a
-/// slash.
-fn with_raw(mut args: Vec<OsString>) -> Vec<OsString> {
-    let is = |at: usize, words: &[&str]| {
-        let arg = args.get(at).and_then(|arg| arg.to_str());
-        arg.is_some_and(|arg| words.contains(&arg))
-    };
-    if is(1, &["call"]) && is(3, &["echo", "put", "get", "stats", "method"]) {
-        args[1] = "raw".into();
-    }
-    args
 }

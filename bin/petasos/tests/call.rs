@@ -14,7 +14,7 @@ use support::{Finished, Petasos, Server, petasos};
 const SLOW: [&str; 3] = ["method", "5", "zzzzlate"];
 
 fn call_to(address: &str, args: &[&str]) -> Finished {
-    petasos(&[&["call", address], args].concat())
+    petasos(&[&["raw", address], args].concat())
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn an_answer_as_json_is_one_object() {
 fn a_value_of_many_packets_goes_both_ways() {
     let server = Server::start(&["--polling", "spin"]);
     let value: String = (0..700_000).map(|number| format!("{number} ")).collect();
-    let mut put = Petasos::start(&["call", &server.address, "put", "1", "-"]);
+    let mut put = Petasos::start(&["raw", &server.address, "put", "1", "-"]);
     put.feed(value.as_bytes());
     assert_eq!(put.finish().success(), "stored\n");
     let got = server.call(&["get", "1"]);
@@ -90,6 +90,13 @@ fn a_wrong_command_line_is_another_exit_status() {
 }
 
 #[test]
+fn who_gives_call_what_raw_takes_is_told_so() {
+    let finished = petasos(&["call", "127.0.0.1:1", "echo", "x"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("`petasos raw`"), "{finished:?}");
+}
+
+#[test]
 fn a_call_that_is_not_answered_in_time_says_so() {
     let server = Server::start(&[]);
     let finished = server.call(&[&SLOW[..], &["--timeout", "100"]].concat());
@@ -100,7 +107,7 @@ fn a_call_that_is_not_answered_in_time_says_so() {
 #[test]
 fn a_server_that_is_killed_during_a_call_is_noticed() {
     let server = Server::start(&[]);
-    let args = [&["call", &server.address], &SLOW[..], &["--timeout", "600000"]].concat();
+    let args = [&["raw", &server.address], &SLOW[..], &["--timeout", "600000"]].concat();
     let waiting = Petasos::start(&args);
     server.await_figure("requests.running", |running| running == 1);
     server.process.send(Signal::KILL);

@@ -44,7 +44,7 @@ fn without_dpdk_the_program_says_how_to_get_it() {
 #[cfg(not(feature = "fabric"))]
 #[test]
 fn without_libfabric_the_program_says_how_to_get_it() {
-    let line = refusal(&["call", "127.0.0.1:9", "echo", "x"], &["--transport", "fabric"]);
+    let line = refusal(&["raw", "127.0.0.1:9", "echo", "x"], &["--transport", "fabric"]);
     assert!(line.contains("built without") && line.contains("--features fabric"), "{line}");
     assert!(doctor_says("fabric", "no"));
 }
@@ -68,7 +68,7 @@ mod fabric {
         let server = Server::start(&UDP);
         assert_eq!(call(&server, &["echo", "over a fabric"]).success(), "over a fabric\n");
         let value: String = (0..200_000).map(|number| format!("{number} ")).collect();
-        let args = ["call", &server.address, "put", "1", "-"];
+        let args = ["raw", &server.address, "put", "1", "-"];
         let mut put = Petasos::start(&[&args[..], &UDP].concat());
         put.feed(value.as_bytes());
         assert_eq!(put.finish().success(), "stored\n");
@@ -112,7 +112,7 @@ mod fabric {
         let server = Server::start(&UDP);
         let start = || {
             // Method 5 takes its first four bytes for a delay.
-            let args = ["call", &server.address, "method", "5", "zzzz", "--timeout", "100000"];
+            let args = ["raw", &server.address, "method", "5", "zzzz", "--timeout", "100000"];
             let waiting = Petasos::start(&[&args[..], &UDP].concat());
             server.await_figure("requests.running", |running| running == 1);
             waiting
@@ -191,7 +191,7 @@ mod dpdk {
     /// Stores a value of many packets through `client`, and gets it back.
     fn exchange(server: &Server, client: &[&str]) {
         let value = "many packets ".repeat(5000);
-        let args = ["call", &server.address, "put", "1", "-"];
+        let args = ["raw", &server.address, "put", "1", "-"];
         let mut put = Petasos::start(&[&args[..], client, &PATIENCE].concat());
         put.feed(value.as_bytes());
         assert_eq!(put.finish().success(), "stored\n");
@@ -268,7 +268,7 @@ mod dpdk {
         // The memory's server is away for a moment: clients ask again.
         let away = folder.path("away");
         std::fs::rename(&path, &away).expect("the server made it");
-        let args = ["call", &server.address, "echo", "patient"];
+        let args = ["raw", &server.address, "echo", "patient"];
         let mut waiting = Petasos::start(&[&args[..], &client, &PATIENCE].concat());
         waiting.hear("memif_connect_client");
         std::fs::rename(&away, &path).expect("it is there still");
@@ -286,7 +286,7 @@ mod dpdk {
         let other = port("net_af_packet1,iface=v1", "10.9.9.3/24");
         let start = || {
             // Method 5 takes its first four bytes for a delay.
-            let args = ["call", &server.address, "method", "5", "zzzz", "--timeout", "100000"];
+            let args = ["raw", &server.address, "method", "5", "zzzz", "--timeout", "100000"];
             let waiting = Petasos::start(&[&args[..], &port(V1, "10.9.9.2/24")].concat());
             server.await_figure_over("requests.running", &other, |running| running == 1);
             waiting

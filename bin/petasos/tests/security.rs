@@ -113,7 +113,7 @@ fn plaintext_beyond_this_host_takes_consent() {
     let line = finished.failure();
     assert!(line.contains("there is no TLS; give --tls-cert") && line.contains("--plaintext"));
     // An address for documentation, to which nothing is sent.
-    let finished = petasos(&["call", "192.0.2.1:7411", "echo", "x"]);
+    let finished = petasos(&["raw", "192.0.2.1:7411", "echo", "x"]);
     let line = finished.failure();
     assert!(line.contains("is not on this host") && line.contains("--plaintext"), "{line}");
     for target in ["192.0.2.1:7411", "grpc://192.0.2.1:7411"] {

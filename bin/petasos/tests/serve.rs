@@ -38,7 +38,7 @@ fn signals_and_the_end_of_input_end_it_in_order() {
 #[test]
 fn a_request_at_hand_is_answered_before_the_end() {
     let server = Server::start(&[]);
-    let args = ["call", &server.address, "method", "5", "zzzzat last", "--timeout", "600000"];
+    let args = ["raw", &server.address, "method", "5", "zzzzat last", "--timeout", "600000"];
     let waiting = Petasos::start(&args);
     server.await_figure("requests.running", |running| running == 1);
     server.process.send(Signal::TERM);

@@ -117,7 +117,7 @@ fn a_server_killed_over_rings_is_noticed() {
     for transport in ["auto", "shm"] {
         let server = Server::start(&["--transport", transport]);
         // Method 5 takes its first four bytes for a delay.
-        let args = ["call", &server.address, "method", "5", "zzzz", "--timeout", "100000"];
+        let args = ["raw", &server.address, "method", "5", "zzzz", "--timeout", "100000"];
         let waiting = Petasos::start(&[&args[..], &["--transport", transport]].concat());
         server.await_figure("requests.running", |running| running == 1);
         server.process.send(Signal::KILL);
@@ -130,7 +130,7 @@ fn a_server_killed_over_rings_is_noticed() {
 #[test]
 fn a_client_killed_over_rings_harms_nobody() {
     let server = Server::start(&["--transport", "auto"]);
-    let args = ["call", &server.address, "method", "5", "zzzz", "--timeout", "60000"];
+    let args = ["raw", &server.address, "method", "5", "zzzz", "--timeout", "60000"];
     let client = Petasos::start(&args);
     server.await_figure("requests.running", |running| running == 1);
     client.send(Signal::KILL);

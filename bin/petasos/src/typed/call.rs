@@ -46,12 +46,14 @@ pub struct CallArgs {
 }
 
 fn path(text: &str) -> Result<(String, String), String> {
-    let (service, method) = text.rsplit_once('/').ok_or("give it as package.Service/Method")?;
-    let is_path = !service.is_empty() && !method.is_empty() && !service.contains('/');
-    match is_path {
-        true => Ok((service.to_owned(), method.to_owned())),
-        false => Err("give it as package.Service/Method".to_owned()),
-    }
+    let parts = text.rsplit_once('/').filter(|(service, method)| {
+        !service.is_empty() && !method.is_empty() && !service.contains('/')
+    });
+    let (service, method) = parts.ok_or(
+        "give it as package.Service/Method; echo, put and get of `petasos serve` are called with \
+         `petasos raw`",
+    )?;
+    Ok((service.to_owned(), method.to_owned()))
 }
 
 /// Makes the call and prints what comes of it.

@@ -182,7 +182,7 @@ impl Server {
     }
 
     pub fn call(&self, args: &[&str]) -> Finished {
-        petasos(&[&["call", &self.address], args].concat())
+        petasos(&[&["raw", &self.address], args].concat())
     }
 
     /// One of the server's figures.
