@@ -59,6 +59,9 @@ pub enum ProtocolError {
     /// It left more requests unanswered than it may (C8).
     #[error("it has too many requests outstanding")]
     TooManyOutstanding,
+    /// It sent a ticket, a resume or the answer to one where there must be none (C21).
+    #[error("it sent a message of resumption out of place")]
+    ResumptionMisplaced,
     /// It does not read the answers that it provokes (C15).
     #[error("it does not read the answers to what it sends")]
     NotReading,

@@ -16,7 +16,7 @@ pub const FRAME_BYTES_MAX: usize = 4096;
 pub const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - FRAME_HEADER_BYTES;
 
 /// Set if a receiver that does not know the kind may skip the frame (C2).
-const FLAG_SKIPPABLE: u8 = 1;
+pub(crate) const FLAG_SKIPPABLE: u8 = 1;
 
 const _: () = assert!(BODY_BYTES_MAX <= u16::MAX as usize, "the length field holds any length");
 
@@ -100,9 +100,14 @@ fn checked_header(header: [u8; FRAME_HEADER_BYTES]) -> Result<(usize, u8, bool),
 ///
 /// # Panics
 /// If the body exceeds [`BODY_BYTES_MAX`]: every message's fields keep it far below.
-pub(crate) fn write_frame(out: &mut Vec<u8>, kind: u8, write_body: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn write_frame(
+    out: &mut Vec<u8>,
+    kind: u8,
+    flags: u8,
+    write_body: impl FnOnce(&mut Vec<u8>),
+) {
     let start = out.len();
-    out.extend_from_slice(&[0, 0, kind, 0]);
+    out.extend_from_slice(&[0, 0, kind, flags]);
     write_body(out);
     let body_bytes = out.len() - start - FRAME_HEADER_BYTES;
     assert!(body_bytes <= BODY_BYTES_MAX, "no message exceeds a frame");

@@ -28,6 +28,7 @@ mod params;
 mod requests;
 mod session;
 mod text;
+mod ticket;
 mod version;
 
 #[cfg(test)]
@@ -48,6 +49,8 @@ pub use params::{
     AcceptParams, ConnectParams, DataAddress, LocalOffer, PAYLOAD_BYTES_MAX, Recovery,
     ServerLimits, Target,
 };
+pub use requests::Unanswered;
 pub use session::{SessionRef, SessionRole};
 pub use text::{DETAIL_BYTES_MAX, Text};
+pub use ticket::{RESUMES_MAX, Ticket};
 pub use version::{SUPPORTED, Version, VersionRange};

@@ -2,9 +2,9 @@
 
 use crate::codes::{ByeReason, ErrorCode, RefuseCode};
 use crate::fields::{Reader, Write};
-use crate::frame::write_frame;
+use crate::frame::{FLAG_SKIPPABLE, write_frame};
 use crate::text::{DETAIL_BYTES_MAX, Text};
-use crate::{AcceptParams, ConnectParams, Hello, Malformed, SessionRef};
+use crate::{AcceptParams, ConnectParams, Hello, Malformed, SessionRef, Ticket};
 
 /// Bytes of the longest connect reply: identifier, result, grant with two IPv6 addresses.
 pub(crate) const CONNECT_REPLY_BODY_BYTES_MAX: usize = 8 + 1 + 23 + 2 * (3 + 16);
@@ -58,6 +58,15 @@ pub enum Message {
         /// Why, for people.
         detail: Text<DETAIL_BYTES_MAX>,
     },
+    /// The acceptor's: with it, the dialler may put another connection in this one's place.
+    Ticket(Ticket),
+    /// The dialler's: this connection is to take the place of the one that the ticket is of.
+    Resume(Ticket),
+    /// The acceptor's answer to a resume.
+    Resumed {
+        /// Whether the sessions of the earlier connection live on.
+        accepted: bool,
+    },
 }
 
 /// The kind of a [`Message::Hello`].
@@ -71,6 +80,9 @@ const KIND_PONG: u8 = 7;
 const KIND_DRAIN: u8 = 8;
 const KIND_BYE: u8 = 9;
 const KIND_ERROR: u8 = 10;
+const KIND_TICKET: u8 = 11;
+const KIND_RESUME: u8 = 12;
+const KIND_RESUMED: u8 = 13;
 
 /// What stands for "accepted" where a refuse code would be.
 const ACCEPTED: u8 = 0;
@@ -91,13 +103,18 @@ impl Message {
             Message::Drain => KIND_DRAIN,
             Message::Bye { .. } => KIND_BYE,
             Message::Error { .. } => KIND_ERROR,
+            Message::Ticket(_) => KIND_TICKET,
+            Message::Resume(_) => KIND_RESUME,
+            Message::Resumed { .. } => KIND_RESUMED,
         }
     }
 
     /// Appends the message's frame to `out`. What the fields' documentation excludes is encoded
     /// as it stands; a receiver refuses it.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        write_frame(out, self.kind(), |body| self.write_body(body));
+        // Kinds since 1.1 are such as may be skipped (C2).
+        let flags = if self.kind() >= KIND_TICKET { FLAG_SKIPPABLE } else { 0 };
+        write_frame(out, self.kind(), flags, |body| self.write_body(body));
     }
 
     /// The message of `kind` that `body` is.
@@ -140,6 +157,8 @@ impl Message {
                 body.put_u16(code.to_bits());
                 body.put_text(detail);
             }
+            Message::Ticket(ticket) | Message::Resume(ticket) => ticket.write(body),
+            Message::Resumed { accepted } => body.put_u8(u8::from(!accepted)),
         }
     }
 
@@ -165,6 +184,15 @@ impl Message {
             KIND_ERROR => Message::Error {
                 code: ErrorCode::from_bits(reader.u16()?),
                 detail: reader.text("detail")?,
+            },
+            KIND_TICKET => Message::Ticket(Ticket::read(reader)?),
+            KIND_RESUME => Message::Resume(Ticket::read(reader)?),
+            KIND_RESUMED => Message::Resumed {
+                accepted: match reader.u8()? {
+                    0 => true,
+                    1 => false,
+                    _ => return Err(Malformed::Value("result")),
+                },
             },
             unknown => return Err(Malformed::UnknownKind(unknown)),
         })

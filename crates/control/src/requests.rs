@@ -4,7 +4,7 @@
 //! peer still owes it, and a session that it grants has to be given back. Invariants: `deadlines`
 //! holds exactly the attempts that are waited for; no more than [`OUTSTANDING_MAX`] entries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use petasos_base::Time;
 
@@ -28,6 +28,15 @@ pub(crate) enum Begin {
     IdInUse,
     /// There is no room.
     Full,
+}
+
+/// What a process had asked for on a connection that ended, and does not know the outcome of.
+#[derive(Debug, Default)]
+pub struct Unanswered {
+    /// Connects with their ids.
+    pub connects: Vec<(u64, ConnectParams)>,
+    /// Sessions that were given up: the peer's ends.
+    pub disconnects: VecDeque<SessionRef>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -102,10 +111,17 @@ impl Requests {
         self.disconnects.remove(session)
     }
 
-    /// Forgets everything; the attempts that were waited for, in the order of their ids.
+    /// Waits for nothing any more; the attempts that were waited for, in the order of their ids.
+    /// What was asked is kept, for [`Requests::into_unanswered`].
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = u64> + use<> {
-        let all = core::mem::take(self);
-        let waited_for = |(id, attempt): (u64, Attempt)| attempt.deadline.map(|_| id);
-        all.connects.into_iter().filter_map(waited_for)
+        self.deadlines.clear();
+        let waited_for = |(id, attempt): (&u64, &mut Attempt)| attempt.deadline.take().map(|_| *id);
+        self.connects.iter_mut().filter_map(waited_for).collect::<Vec<_>>().into_iter()
+    }
+
+    pub(crate) fn into_unanswered(self) -> Unanswered {
+        let connects = self.connects.into_iter().map(|(id, attempt)| (id, attempt.params));
+        let disconnects = self.disconnects.into_iter().collect();
+        Unanswered { connects: connects.collect(), disconnects }
     }
 }

@@ -2,10 +2,13 @@
 
 mod command;
 mod receive;
+mod resume;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use petasos_base::{Time, counters};
+
+use resume::Resumption;
 
 use crate::answers::Answers;
 use crate::codes::{ByeReason, RefuseCode};
@@ -17,7 +20,7 @@ use crate::message::Message;
 use crate::output::Output;
 use crate::requests::Requests;
 use crate::version::Version;
-use crate::{AcceptParams, ConnectParams, Hello, SessionRef, Text};
+use crate::{AcceptParams, ConnectParams, Hello, SessionRef, Text, Ticket};
 
 /// Which process opened the TCP connection. Everything but the order of the hellos is symmetric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,16 @@ pub enum Event {
     },
     /// The peer is shutting down: it takes no new sessions, and no requests should be sent to it.
     PeerDraining,
+    /// The acceptor's ticket for this connection (C21); only a dialler hears of one.
+    Ticket(Ticket),
+    /// The dialler wants this connection to take the place of an earlier one: answer with
+    /// [`Connection::answer_resume`], and before that call [`Connection::inherit_answers`].
+    ResumeRequested(Ticket),
+    /// The answer to [`Connection::resume`].
+    ResumeAnswered {
+        /// Whether the earlier connection's sessions live on.
+        accepted: bool,
+    },
     /// The peer, or the connection to it, has failed.
     PeerFailed(FailureReason),
     /// One of the processes ended the connection on purpose.
@@ -138,6 +151,7 @@ pub struct Connection {
     /// [`crate::OUTSTANDING_MAX`].
     pending: BTreeMap<u64, ConnectParams>,
     answers: Answers,
+    resumption: Resumption,
     counters: Counters,
 }
 
@@ -166,6 +180,7 @@ impl Connection {
             requests: Requests::default(),
             pending: BTreeMap::new(),
             answers: Answers::default(),
+            resumption: Resumption::default(),
             counters: Counters::default(),
         };
         if role == Role::Dialler {

@@ -142,6 +142,9 @@ impl Connection {
                 self.output.clear();
                 self.end(ConnectFailure::Closed, Event::Closed { reason, by_peer: true });
             }
+            Message::Ticket(ticket) => self.on_ticket(ticket)?,
+            Message::Resume(ticket) => self.on_resume(ticket)?,
+            Message::Resumed { accepted } => self.on_resumed(accepted)?,
             Message::Error { code, detail } => {
                 self.fail_silently(FailureReason::Reported { code, detail });
             }
@@ -150,6 +153,7 @@ impl Connection {
     }
 
     fn on_connect(&mut self, id: u64, params: ConnectParams) -> Result<(), ProtocolError> {
+        self.resumption.heard_connect();
         // Whoever runs elsewhere names nothing that could be reached from here.
         let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         if let Some(result) = self.answers.get(id) {

@@ -12,6 +12,7 @@ mod leaving;
 mod limits;
 mod local;
 mod pair;
+mod resume;
 mod sequences;
 mod strategies;
 

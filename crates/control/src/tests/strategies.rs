@@ -131,5 +131,8 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
         any::<u8>().prop_map(|bits| Message::Bye { reason: ByeReason::from_bits(bits) }),
         error
             .prop_map(|(bits, detail)| Message::Error { code: ErrorCode::from_bits(bits), detail }),
+        any::<[u8; 16]>().prop_map(|bytes| Message::Ticket(Ticket::new(bytes))),
+        any::<[u8; 16]>().prop_map(|bytes| Message::Resume(Ticket::new(bytes))),
+        any::<bool>().prop_map(|accepted| Message::Resumed { accepted }),
     ]
 }

@@ -1,0 +1,45 @@
+//! What lets a connection take the place of one that broke (C21).
+
+use core::fmt;
+
+use crate::Malformed;
+use crate::fields::Reader;
+
+/// Resumes that a dialler may send on one connection.
+pub const RESUMES_MAX: usize = 4;
+
+/// A secret number of one connection: whoever shows it may put another connection in its place.
+/// It comes from a generator whose numbers nobody can guess, and is good once.
+#[derive(Clone, Copy)]
+pub struct Ticket([u8; 16]);
+
+impl Ticket {
+    /// A ticket of these bytes.
+    pub const fn new(bytes: [u8; 16]) -> Ticket {
+        Ticket(bytes)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Ticket, Malformed> {
+        Ok(Ticket(reader.array()?))
+    }
+}
+
+/// Takes as long wherever two tickets differ.
+impl PartialEq for Ticket {
+    fn eq(&self, other: &Ticket) -> bool {
+        u128::from_le_bytes(self.0) ^ u128::from_le_bytes(other.0) == 0
+    }
+}
+
+impl Eq for Ticket {}
+
+/// A secret stays out of logs.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ticket(..)")
+    }
+}
