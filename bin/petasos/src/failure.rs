@@ -77,6 +77,7 @@ impl Failure {
         let attempt = match error {
             SessionError::PeerFailed(_)
             | SessionError::PeerEnded
+            | SessionError::ConnectionLost
             | SessionError::ClosedByPeer
             | SessionError::RingsLost => "lost the server at",
             _ => "cannot connect to",

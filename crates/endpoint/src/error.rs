@@ -133,6 +133,9 @@ pub enum SessionError {
     /// The server's process failed: it died, fell silent or broke the control protocol. A retry
     /// succeeds once it is back.
     PeerFailed(FailureReason),
+    /// The control connection broke, and no other one took its place in time (see
+    /// [`crate::NodeConfig::resume_grace`]). Nobody's fault; a retry may succeed.
+    ConnectionLost,
     /// The server's process ended on purpose. Retry once it is back, or elsewhere.
     PeerEnded,
     /// The server gave up the session. A new one may be had.
@@ -213,6 +216,9 @@ impl fmt::Display for SessionError {
             ),
             SessionError::RefusedBy(code) => write!(f, "the server refused: {code:?}"),
             SessionError::PeerFailed(reason) => write!(f, "the server failed: {reason}"),
+            SessionError::ConnectionLost => {
+                f.write_str("the control connection broke and was not restored in time")
+            }
             SessionError::PeerEnded => f.write_str("the server's process has ended"),
             SessionError::ClosedByPeer => f.write_str("the server gave up the session"),
             SessionError::NoRoute => f.write_str("the server's data address cannot be reached"),

@@ -1,12 +1,13 @@
 //! The control thread: sockets, connections, and who asked for what.
 //!
 //! Invariants: an attempt is in `attempts` from its command until its outcome is posted, and then
-//! waits on exactly one link; `by_address` names exactly the links that this process dialled and
-//! whose connection has not ended. However the thread ends, also by a panic, every endpoint is
-//! told (`Drop`).
+//! waits on exactly one link, or lost one; `by_address` names exactly those that this process
+//! dialled and whose sessions have not ended. However the thread ends, also by a panic, every
+//! endpoint is told (`Drop`).
 
 mod admission;
 mod outcomes;
+mod resumption;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
@@ -22,6 +23,7 @@ use petasos_control::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
+use super::lost::Lost;
 use super::quota::Handshakes;
 use super::{NodeConfig, Shared};
 use crate::error::SessionError;
@@ -40,6 +42,8 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(600);
 struct Attempt {
     offer: Box<SessionOffer>,
     from: Arc<Mailbox<Mail>>,
+    /// Whether it was asked for on a connection that broke before the answer.
+    is_repeated: bool,
 }
 
 pub(super) struct Control {
@@ -55,6 +59,10 @@ pub(super) struct Control {
     now: Time,
     links: BTreeMap<PeerId, Link>,
     by_address: HashMap<SocketAddr, PeerId>,
+    /// Links without a connection, by the numbers that they had and may have again.
+    lost: BTreeMap<PeerId, Lost>,
+    /// How long they stay.
+    grace: Duration,
     attempts: HashMap<u64, Attempt>,
     /// Counts from a random start, so that an endpoint that moves from one node to another does
     /// not take a late letter of the first for one of the second.
@@ -91,6 +99,8 @@ impl Control {
             clock,
             links: BTreeMap::new(),
             by_address: HashMap::new(),
+            lost: BTreeMap::new(),
+            grace: settings.resume_grace,
             attempts: HashMap::new(),
             next_link: petasos_base::random_seed() >> 1,
             next_connect: 1,
@@ -107,6 +117,7 @@ impl Control {
             self.now = self.clock.now();
             self.shared.commands.take(&mut commands);
             commands.drain(..).for_each(|command| self.on_command(command));
+            self.turn_lost();
             self.turn_links();
             let overdue = self.stop_at.is_some_and(|at| at <= self.now);
             if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
@@ -122,7 +133,9 @@ impl Control {
 
     /// Sleeps until something happens. Returns whether the listener is ready.
     fn wait(&mut self) -> bool {
-        let wake_at = self.links.values().map(Link::next_timeout).min().unwrap_or(Time::NEVER);
+        let timeouts = self.links.values().map(Link::next_timeout);
+        let timeouts = timeouts.chain(self.lost.values().map(Lost::next_timeout));
+        let wake_at = timeouts.min().unwrap_or(Time::NEVER);
         let listens = self.listener.is_some() && self.stop_at.is_none();
         let paused = self.accept_at > self.now;
         let pause_end = if listens && paused { self.accept_at } else { Time::NEVER };
@@ -153,13 +166,17 @@ impl Control {
             Command::Connect { server, offer, from } => self.connect(server, offer, from),
             Command::Reply { link, id, result, from } => self.reply(link, id, *result, &from),
             Command::Disconnect { link, session } => {
-                if let Some(link) = self.links.get_mut(&link) {
-                    link.disconnects.push_back(session);
+                if let Some(at) = self.links.get_mut(&link) {
+                    at.disconnects.push_back(session);
+                } else if let Some(lost) = self.lost.get_mut(&link) {
+                    lost.disconnects.push_back(session);
                 }
             }
             Command::AvoidRings { link, endpoint } => {
-                if let Some(link) = self.links.get_mut(&link) {
-                    link.without_rings.note(endpoint, self.now);
+                if let Some(at) = self.links.get_mut(&link) {
+                    at.without_rings.note(endpoint, self.now);
+                } else if let Some(lost) = self.lost.get_mut(&link) {
+                    lost.without_rings.note(endpoint, self.now);
                 }
             }
             Command::Drain => self.drain(),
@@ -170,7 +187,7 @@ impl Control {
     fn connect(&mut self, server: SocketAddr, offer: Box<SessionOffer>, from: Arc<Mailbox<Mail>>) {
         let id = self.next_connect;
         self.next_connect += 1;
-        self.attempts.insert(id, Attempt { offer, from });
+        self.attempts.insert(id, Attempt { offer, from, is_repeated: false });
         if self.stop_at.is_some() {
             return self.fail_attempt(id, SessionError::NodeEnded);
         }
@@ -190,8 +207,11 @@ impl Control {
                 Err(error) => return self.fail_attempt(id, error),
             },
         };
-        let link = self.links.get_mut(&number).expect("addresses name links");
-        link.waiting.push_back(id);
+        let waiting = match self.links.get_mut(&number) {
+            Some(link) => &mut link.waiting,
+            None => &mut self.lost.get_mut(&number).expect("addresses name links").waiting,
+        };
+        waiting.push_back(id);
     }
 
     fn reply(
@@ -221,6 +241,9 @@ impl Control {
     fn stop(&mut self) {
         self.stop_at = Some(self.now + STOP_TIMEOUT);
         self.listener = None;
+        while let Some(&number) = self.lost.keys().next() {
+            self.end_lost(number, &SessionError::NodeEnded);
+        }
         let numbers: Vec<_> = self.links.keys().copied().collect();
         for number in numbers {
             let link = self.links.get_mut(&number).expect("the numbers were just read");
@@ -239,7 +262,8 @@ impl Control {
     fn turn_links(&mut self) {
         let numbers: Vec<_> = self.links.keys().copied().collect();
         for number in numbers {
-            if self.turn_dialling(number) {
+            // One may have taken another's place.
+            if self.links.contains_key(&number) && self.turn_dialling(number) {
                 self.turn_link(number);
             }
         }
@@ -279,27 +303,30 @@ impl Control {
             self.links.remove(&number);
             return;
         }
-        self.take_events(number);
+        let Some(number) = self.take_events(number) else { return };
         self.send_waiting(number);
         let link = self.links.get_mut(&number).expect("links are removed by their turn only");
         link.give_output(self.now);
         // A failed write is an event as well.
-        self.take_events(number);
+        let Some(number) = self.take_events(number) else { return };
         if self.links[&number].is_over(self.now) {
             self.links.remove(&number);
         }
     }
 
-    fn take_events(&mut self, number: PeerId) {
-        let link = self.links.get_mut(&number).expect("links are removed by their turn only");
-        let Some(connection) = link.connection() else { return };
-        let events: Vec<_> = core::iter::from_fn(|| connection.poll_event()).collect();
-        for event in events {
-            self.on_event(number, event);
+    /// Deals with what has happened on a link, one by one: an event may put the link in another
+    /// one's place. Returns the number that it has then; `None` if the link is gone.
+    fn take_events(&mut self, mut number: PeerId) -> Option<PeerId> {
+        loop {
+            let link = self.links.get_mut(&number)?;
+            let event = link.connection().and_then(Connection::poll_event);
+            let Some(event) = event else { return Some(number) };
+            number = self.on_event(number, event);
         }
     }
 
-    fn on_event(&mut self, number: PeerId, event: Event) {
+    /// Returns the link's number from now on.
+    fn on_event(&mut self, number: PeerId, event: Event) -> PeerId {
         match event {
             Event::ConnectRequested { id, params } => self.on_asked(number, id, params),
             Event::ConnectAnswered { id, result } => self.on_answered(number, id, result),
@@ -307,17 +334,22 @@ impl Control {
                 let mail = Mail::Disconnected { link: number, session };
                 self.post_to(session.endpoint, mail);
             }
-            Event::PeerFailed(reason) => {
-                let error = self.failure(number, reason);
-                self.end_link(number, error);
+            Event::PeerHello { .. } => self.on_hello(number),
+            Event::Ticket(ticket) => {
+                let link = self.links.get_mut(&number).expect("an event's link exists");
+                link.ticket = Some(ticket);
             }
+            Event::ResumeRequested(ticket) => return self.on_resume_requested(number, ticket),
+            Event::ResumeAnswered { accepted } => return self.on_resume_answered(number, accepted),
+            Event::PeerFailed(reason) => self.on_failed(number, reason),
             Event::Closed { by_peer, .. } => {
                 let error = if by_peer { SessionError::PeerEnded } else { SessionError::NodeEnded };
                 self.end_link(number, error);
             }
             // What these change is read off the connection in `send_waiting`.
-            Event::PeerHello { .. } | Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
+            Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
         }
+        number
     }
 
     /// Asks and tells what has waited for the connection to take it.
@@ -336,6 +368,14 @@ impl Control {
                 _ => link.disconnects.pop_front(),
             };
         }
+        while let Some(&(id, params)) = link.repeats.front() {
+            match connection.connect(id, params, now) {
+                Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => break,
+                Ok(()) => {}
+                Err(_) => failed.push((id, RefuseCode::Draining)),
+            }
+            link.repeats.pop_front();
+        }
         while let Some(&id) = link.waiting.front() {
             let attempt = self.attempts.get(&id).expect("a waiting id has an attempt");
             let params = link.without_rings.apply(attempt.offer.params, now);
@@ -353,7 +393,7 @@ impl Control {
     }
 
     fn fail_attempt(&mut self, id: u64, error: SessionError) {
-        if let Some(Attempt { offer, from }) = self.attempts.remove(&id) {
+        if let Some(Attempt { offer, from, .. }) = self.attempts.remove(&id) {
             // If the endpoint is gone, so is the session.
             let _ = from.post(Mail::Connected { offer, outcome: Err(error) });
         }
@@ -363,20 +403,33 @@ impl Control {
     fn end_link(&mut self, number: PeerId, error: SessionError) {
         let link = self.links.get_mut(&number).expect("a link that ends exists");
         link.ended = true;
-        let ids = link.waiting.drain(..).chain(link.orphans.drain(..)).collect::<Vec<_>>();
+        if let Some(old) = link.resumes.take() {
+            let ticket = link.ticket.filter(|_| link.has_shown);
+            return self.retry(old, ticket, error);
+        }
+        let repeats = link.repeats.drain(..).map(|(id, _)| id);
+        let ids = link.waiting.drain(..).chain(repeats).chain(link.orphans.drain(..));
+        let ids = ids.collect::<Vec<_>>();
         if let Some(server) = link.server {
             self.by_address.remove(&server);
         }
+        let asked = link.server.is_none().then(|| core::mem::take(&mut link.asked));
         for id in ids {
             self.fail_attempt(id, error.clone());
         }
-        // Strangers that come and go wake no endpoint.
-        let link = &self.links[&number];
+        self.tell_lost(number, asked.as_deref(), &error);
+    }
+
+    /// Tells endpoints that the sessions of a connection end: those that were asked for sessions,
+    /// or all, where this process dialled. Strangers that come and go wake no endpoint.
+    fn tell_lost(&self, number: PeerId, asked: Option<&[u16]>, error: &SessionError) {
         let members = self.shared.members();
-        let concerned = (0..).zip(&members.list).filter(|(index, _)| link.concerns(*index));
-        for member in concerned.filter_map(|(_, member)| member.as_ref()) {
-            // An endpoint that is gone need not be told.
-            let _ = member.mailbox.post(Mail::PeerLost { link: number, error: error.clone() });
+        for (index, member) in (0..).zip(&members.list) {
+            let concerned = asked.is_none_or(|asked| asked.contains(&index));
+            if let Some(member) = member.as_ref().filter(|_| concerned) {
+                // An endpoint that is gone need not be told.
+                let _ = member.mailbox.post(Mail::PeerLost { link: number, error: error.clone() });
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_control::{ConnectParams, Connection, SessionRef};
+use petasos_control::{ConnectParams, Connection, SessionRef, Ticket};
 use petasos_tls::HandshakeFailure;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -22,6 +22,7 @@ use super::tls::{Dialler, Tls};
 use super::without_rings::WithoutRings;
 use crate::error::SessionError;
 use crate::secure::SessionSecurity;
+use crate::sessions::PeerId;
 use crate::source::Holder;
 
 /// How long a link outlives its connection at most.
@@ -38,6 +39,14 @@ pub(super) enum Stage {
 
 pub(super) struct Link {
     stream: TcpStream,
+    /// The lost connection whose place this one is to take, until that is decided (C21).
+    pub(super) resumes: Option<PeerId>,
+    /// For this connection: the peer's if this process dialled, otherwise the one that was given.
+    pub(super) ticket: Option<Ticket>,
+    /// Tickets of the lost connection that have not been shown here.
+    pub(super) untried: Vec<Ticket>,
+    /// Whether one has been shown.
+    pub(super) has_shown: bool,
     pub(super) stage: Stage,
     /// Between the stream and the connection; made with the latter.
     pub(super) tls: Option<Box<Tls>>,
@@ -49,12 +58,14 @@ pub(super) struct Link {
     pub(super) server: Option<SocketAddr>,
     /// Connect ids that wait to be asked.
     pub(super) waiting: VecDeque<u64>,
+    /// What was asked on a lost connection and has to be asked again here (C12).
+    pub(super) repeats: VecDeque<(u64, ConnectParams)>,
     /// Connect ids whose answer will not come, until the connection says why.
     pub(super) orphans: Vec<u64>,
     /// Disconnects that wait to be sent.
     pub(super) disconnects: VecDeque<SessionRef>,
     /// Endpoints that the peer has asked for sessions.
-    asked: Vec<u16>,
+    pub(super) asked: Vec<u16>,
     /// Which endpoints ask for nothing local.
     pub(super) without_rings: WithoutRings,
     /// Whether the end of the connection has been dealt with.
@@ -97,12 +108,17 @@ impl Link {
     fn new(stream: TcpStream, stage: Stage, peer_ip: IpAddr, server: Option<SocketAddr>) -> Link {
         Link {
             stream,
+            resumes: None,
+            ticket: None,
+            untried: Vec::new(),
+            has_shown: false,
             stage,
             tls: None,
             peer_ip: peer_ip.to_canonical(),
             holder: Holder::of(peer_ip, None),
             server,
             waiting: VecDeque::new(),
+            repeats: VecDeque::new(),
             orphans: Vec::new(),
             disconnects: VecDeque::new(),
             asked: Vec::new(),
@@ -119,12 +135,6 @@ impl Link {
         if !self.asked.contains(&endpoint) {
             self.asked.push(endpoint);
         }
-    }
-
-    /// Whether `endpoint` may have sessions that end with the link. Where this process dialled, all
-    /// may.
-    pub(super) fn concerns(&self, endpoint: u16) -> bool {
-        self.server.is_some() || self.asked.contains(&endpoint)
     }
 
     /// Small messages should leave at once. Best effort: the protocol works without it.

@@ -6,7 +6,8 @@
 //! messages through mailboxes and share nothing else but the list of members.
 //!
 //! Who may touch what: the control thread owns sockets, connections and attempts; an endpoint's
-//! thread owns its sessions. A session hangs on one control connection and fails with it.
+//! thread owns its sessions. A session hangs on one control connection, and fails with it unless
+//! another connection takes its place in time (`lost`).
 //!
 //! How it ends: dropping the last clone of the node stops the thread, which says goodbye on every
 //! connection, waits a moment for that to arrive, and tells every endpoint that the node is gone.
@@ -18,6 +19,7 @@ mod control;
 mod guard;
 mod host;
 mod link;
+mod lost;
 mod quota;
 mod tls;
 mod without_rings;
@@ -66,6 +68,10 @@ pub struct NodeConfig {
     /// Connections that one address may begin per second, as many of them at once. Over TLS each
     /// costs a handshake; those that end with a proof of a name count for that name instead.
     pub handshakes_per_second: u32,
+    /// How long sessions outlive a control connection that broke, for another one to take its
+    /// place; calls go on meanwhile. 0: they end with it. A connection whose peer is silent, or
+    /// where nothing listens any more, has failed at once.
+    pub resume_grace: Duration,
     /// TLS on every control connection, and sealed packets: see [`TlsConfig`]. The peers' nodes
     /// must have it as well.
     pub tls: Option<TlsConfig>,
@@ -91,6 +97,7 @@ impl Default for NodeConfig {
             connections_per_address_max: 256,
             connections_per_name_max: 512,
             handshakes_per_second: 256,
+            resume_grace: Duration::from_secs(1),
             tls: None,
             plaintext: false,
             name: String::new(),

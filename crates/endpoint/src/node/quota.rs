@@ -71,7 +71,7 @@ impl Handshakes {
     }
 }
 
-/// What a node has refused.
+/// What a node has refused, and what it has let in again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStats {
@@ -87,6 +87,10 @@ pub struct NodeStats {
     /// Connections closed because their address, or their name, began more handshakes than
     /// [`handshakes_per_second`](crate::NodeConfig::handshakes_per_second).
     pub handshakes_refused: u64,
+    /// Connections that took the place of one that broke.
+    pub connections_resumed: u64,
+    /// Tickets that were shown by another process, address or name, after their time, or twice.
+    pub resumptions_refused: u64,
 }
 
 /// [`NodeStats`] as the control thread counts them. Relaxed: numbers for people.
@@ -96,6 +100,8 @@ pub(crate) struct Counters {
     pub(super) address_connections_refused: AtomicU64,
     pub(super) name_connections_refused: AtomicU64,
     pub(super) handshakes_refused: AtomicU64,
+    pub(super) connections_resumed: AtomicU64,
+    pub(super) resumptions_refused: AtomicU64,
 }
 
 impl Counters {
@@ -106,6 +112,8 @@ impl Counters {
             address_connections_refused: read(&self.address_connections_refused),
             name_connections_refused: read(&self.name_connections_refused),
             handshakes_refused: read(&self.handshakes_refused),
+            connections_resumed: read(&self.connections_resumed),
+            resumptions_refused: read(&self.resumptions_refused),
         }
     }
 }

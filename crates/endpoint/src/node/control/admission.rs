@@ -78,11 +78,15 @@ impl Control {
         full.inspect(|counter| count(counter)).is_none()
     }
 
-    fn accepted(&self) -> impl Iterator<Item = &Link> {
-        self.links.values().filter(|link| link.server.is_none())
+    /// For whom the connections count that peers have made. Lost ones count on: losing some must
+    /// not make room for more.
+    fn accepted(&self) -> impl Iterator<Item = &Holder> {
+        let links = self.links.values().filter(|link| link.server.is_none());
+        let lost = self.lost.values().filter(|lost| lost.server.is_none());
+        links.map(|link| &link.holder).chain(lost.map(|lost| &lost.peer.holder))
     }
 
     fn accepted_of(&self, holder: &Holder) -> usize {
-        self.accepted().filter(|link| link.holder == *holder).count()
+        self.accepted().filter(|other| *other == holder).count()
     }
 }

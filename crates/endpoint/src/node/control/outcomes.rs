@@ -79,9 +79,28 @@ impl Control {
         self.fail_attempt(id, error);
     }
 
-    fn on_granted(&mut self, number: PeerId, id: u64, params: AcceptParams) {
-        let Some(Attempt { offer, from }) = self.attempts.remove(&id) else { return };
+    /// Over TLS, the keys of a session come from the connection that it was asked on (C19): what
+    /// was granted on another one is given back, and asked for anew.
+    fn ask_anew(&mut self, number: PeerId, attempt: Attempt) {
+        let id = self.next_connect;
+        self.next_connect += 1;
+        self.attempts.insert(id, Attempt { is_repeated: false, ..attempt });
         let link = self.links.get_mut(&number).expect("an event's link exists");
+        link.waiting.push_back(id);
+    }
+
+    fn on_granted(&mut self, number: PeerId, id: u64, params: AcceptParams) {
+        let attempt = self.attempts.remove(&id);
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let is_outdated = |attempt: &Attempt| attempt.is_repeated && link.tls.is_some();
+        if attempt.as_ref().is_none_or(is_outdated) {
+            link.disconnects.push_back(params.server_ref());
+        }
+        let Some(attempt) = attempt else { return };
+        if is_outdated(&attempt) {
+            return self.ask_anew(number, attempt);
+        }
+        let Attempt { offer, from, .. } = attempt;
         let server = link.server.expect("sessions are asked for where this process dialled");
         let Ok(security) = link.security(id, &offer.params, Dialler::Client) else {
             link.disconnects.push_back(params.server_ref());

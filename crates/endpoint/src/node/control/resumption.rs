@@ -1,0 +1,236 @@
+//! Connections that take the place of lost ones (C6, C21).
+
+use petasos_base::secret_u64;
+use petasos_control::{FailureReason, Ticket};
+use petasos_tls::HandshakeFailure;
+
+use super::Control;
+use crate::error::SessionError;
+use crate::node::link::Link;
+use crate::node::lost::{Lost, Peer};
+use crate::node::quota::count;
+use crate::sessions::PeerId;
+
+/// The end of connections.
+impl Control {
+    /// A connection has failed. Its sessions end with it, unless another one may take its place.
+    pub(super) fn on_failed(&mut self, number: PeerId, reason: FailureReason) {
+        if !self.may_lose(number, &reason) {
+            let error = self.failure(number, reason);
+            return self.end_link(number, error);
+        }
+        let link = self.links.remove(&number).expect("an event's link exists");
+        let until = self.now + self.grace;
+        let lost = Lost::of(link, reason, self.now, until).expect("it has a ticket and a peer");
+        self.lost.insert(number, lost);
+    }
+
+    /// A silent peer has failed (C11), and one that broke the protocol will do so again. Only a
+    /// connection that broke is worth waiting for, and only if something hangs on it.
+    fn may_lose(&self, number: PeerId, reason: &FailureReason) -> bool {
+        let link = &self.links[&number];
+        matches!(reason, FailureReason::Eof | FailureReason::Reset)
+            && link.ticket.is_some()
+            && link.resumes.is_none()
+            && link.tls_failure().is_none()
+            && (link.server.is_some() || !link.asked.is_empty())
+            && !self.grace.is_zero()
+            && self.stop_at.is_none()
+    }
+
+    /// Dials again where that is due, and ends what has waited for long enough.
+    pub(super) fn turn_lost(&mut self) {
+        let numbers: Vec<_> = self.lost.keys().copied().collect();
+        for number in numbers {
+            let lost = &self.lost[&number];
+            if lost.until <= self.now {
+                self.end_lost(number, &SessionError::ConnectionLost);
+            } else if lost.dials(self.now) {
+                self.redial(number);
+            }
+        }
+    }
+
+    fn redial(&mut self, old: PeerId) {
+        let lost = self.lost.get_mut(&old).expect("its number was just read");
+        let server = lost.server.expect("only a dialler dials again");
+        let until = lost.until.min(self.now + self.config.connect_timeout);
+        match Link::dial(server, until) {
+            Ok(mut link) => {
+                link.resumes = Some(old);
+                lost.attempt = Some(self.next_link);
+                self.links.insert(self.next_link, link);
+                self.next_link += 1;
+            }
+            Err(error) => self.retry(old, None, error),
+        }
+    }
+
+    /// The link that was to take the place of `old` has ended. Where nothing listens, the process
+    /// is gone; a connection that broke again may stand next time.
+    pub(super) fn retry(&mut self, old: PeerId, ticket: Option<Ticket>, error: SessionError) {
+        let Some(lost) = self.lost.get_mut(&old) else { return };
+        lost.retry(ticket, self.now);
+        let error = match error {
+            SessionError::Timeout
+            | SessionError::Unreachable(_)
+            | SessionError::Tls(HandshakeFailure::Ended)
+            | SessionError::PeerFailed(
+                FailureReason::Eof | FailureReason::Reset | FailureReason::Timeout,
+            ) => return,
+            SessionError::Refused => SessionError::PeerFailed(lost.reason.clone()),
+            error => error,
+        };
+        self.end_lost(old, &error);
+    }
+
+    /// Nothing takes the place of `number` any more: what hangs on it fails.
+    pub(super) fn end_lost(&mut self, number: PeerId, error: &SessionError) {
+        let Some(lost) = self.lost.remove(&number) else { return };
+        if let Some(attempt) = lost.attempt {
+            self.links.remove(&attempt);
+        }
+        if let Some(server) = lost.server
+            && self.by_address.get(&server) == Some(&number)
+        {
+            self.by_address.remove(&server);
+        }
+        let repeats = lost.repeats.into_iter().map(|(id, _)| id);
+        for id in lost.waiting.into_iter().chain(repeats) {
+            self.fail_attempt(id, error.clone());
+        }
+        let asked = lost.server.is_none().then_some(&lost.asked[..]);
+        self.tell_lost(number, asked, error);
+    }
+}
+
+/// What peers say of resumption.
+impl Control {
+    /// An acceptor gives a ticket. A dialler that seeks what was lost shows its own, once it knows
+    /// that it has found the same process.
+    pub(super) fn on_hello(&mut self, number: PeerId) {
+        let gives = !self.grace.is_zero();
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let Some(old) = link.resumes else {
+            let ticket = new_ticket();
+            let connection = link.connection().filter(|_| gives);
+            if connection.is_some_and(|connection| connection.give_ticket(ticket)) {
+                link.ticket = Some(ticket);
+            }
+            return;
+        };
+        let Some(lost) = self.lost.get(&old) else { return };
+        if Peer::of(link).is_some_and(|peer| lost.peer.is(&peer)) {
+            link.untried.clone_from(&lost.tickets);
+            self.show_ticket(number);
+        } else {
+            let error = SessionError::PeerFailed(lost.reason.clone());
+            self.begin_anew(number, old, &error);
+        }
+    }
+
+    fn show_ticket(&mut self, number: PeerId) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        let Some(old) = link.resumes else { return };
+        if let Some(ticket) = link.untried.pop()
+            && link.connection().is_some_and(|connection| connection.resume(ticket))
+        {
+            link.has_shown = true;
+            return;
+        }
+        self.begin_anew(number, old, &SessionError::ConnectionLost);
+    }
+
+    /// The peer does not know what was lost. New sessions can be had on this link.
+    fn begin_anew(&mut self, number: PeerId, old: PeerId, error: &SessionError) {
+        let lost = self.lost.get_mut(&old).expect("the link seeks it");
+        lost.attempt = None;
+        let waiting = core::mem::take(&mut lost.waiting);
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        (link.resumes, link.waiting) = (None, waiting);
+        if let Some(server) = link.server {
+            self.by_address.insert(server, number);
+        }
+        self.end_lost(old, error);
+    }
+
+    /// The peer's answer to a ticket. Returns the link's number from now on.
+    pub(super) fn on_resume_answered(&mut self, number: PeerId, accepted: bool) -> PeerId {
+        let Some(old) = self.links.get(&number).and_then(|link| link.resumes) else {
+            return number;
+        };
+        if !accepted {
+            self.show_ticket(number);
+            return number;
+        }
+        self.put_in_place(number, old)
+    }
+
+    /// A peer shows a ticket. Returns the link's number from now on.
+    pub(super) fn on_resume_requested(&mut self, number: PeerId, ticket: Ticket) -> PeerId {
+        let found = self.holder_of(number, ticket).filter(|&old| self.may_resume(number, old));
+        if let Some(old) = found {
+            // One that broke at the peer's end only still stands here.
+            if let Some(link) = self.links.remove(&old)
+                && let Some(lost) = Lost::of(link, FailureReason::Reset, self.now, self.now)
+            {
+                self.lost.insert(old, lost);
+            }
+            count(&self.shared.refused.connections_resumed);
+            let number = self.put_in_place(number, old);
+            self.answer_resume(number, true);
+            return number;
+        }
+        count(&self.shared.refused.resumptions_refused);
+        self.answer_resume(number, false);
+        number
+    }
+
+    fn answer_resume(&mut self, number: PeerId, accepted: bool) {
+        let connection = self.links.get_mut(&number).and_then(Link::connection);
+        if let Some(connection) = connection {
+            connection.answer_resume(accepted);
+        }
+    }
+
+    /// The connection that this process gave `ticket` for, unless it is the one that shows it.
+    fn holder_of(&self, number: PeerId, ticket: Ticket) -> Option<PeerId> {
+        let stands = |(&at, link): (&PeerId, &Link)| {
+            let own = link.server.is_none() && link.ticket == Some(ticket) && !link.ended;
+            (own && at != number).then_some(at)
+        };
+        let is_lost = |(&at, lost): (&PeerId, &Lost)| {
+            (lost.server.is_none() && lost.tickets.contains(&ticket)).then_some(at)
+        };
+        self.lost.iter().find_map(is_lost).or_else(|| self.links.iter().find_map(stands))
+    }
+
+    /// Whether the peer that shows the right ticket is also the right peer.
+    fn may_resume(&mut self, number: PeerId, old: PeerId) -> bool {
+        let Some(peer) = self.links.get_mut(&number).and_then(Peer::of) else { return false };
+        match self.lost.get(&old) {
+            Some(lost) => lost.peer.is(&peer),
+            None => self.links.get_mut(&old).and_then(Peer::of).is_some_and(|old| old.is(&peer)),
+        }
+    }
+
+    /// The link goes on under the number of what was lost, to which sessions are tied.
+    fn put_in_place(&mut self, number: PeerId, old: PeerId) -> PeerId {
+        let lost = self.lost.remove(&old).expect("the link takes its place");
+        let mut link = self.links.remove(&number).expect("an event's link exists");
+        for (id, _) in &lost.repeats {
+            if let Some(attempt) = self.attempts.get_mut(id) {
+                attempt.is_repeated = true;
+            }
+        }
+        lost.hand_over(&mut link);
+        self.links.insert(old, link);
+        old
+    }
+}
+
+/// A number that nobody can guess.
+fn new_ticket() -> Ticket {
+    let number = u128::from(secret_u64()) << 64 | u128::from(secret_u64());
+    Ticket::new(number.to_le_bytes())
+}

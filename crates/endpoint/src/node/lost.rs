@@ -1,0 +1,155 @@
+//! A control connection that broke, while its sessions wait for another one (C6, C21).
+//!
+//! Data packets do not travel on control connections, so calls go on meanwhile. A lost connection
+//! keeps the number of its link: to endpoints nothing has happened unless the grace runs out.
+//!
+//! Threat model: a resumption is a second way into sessions. It takes the ticket, which only the
+//! process that had the connection has heard; the same process, address, holder and, over TLS,
+//! proven names; and a connection that was lost and not ended. What is lost goes on counting for
+//! its holder, so that losing connections makes no room for more.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_control::{Answers, ConnectParams, FailureReason, Hello, SessionRef, Ticket};
+use petasos_tls::Identity;
+
+use super::link::{Link, Stage};
+use super::without_rings::WithoutRings;
+use crate::sessions::PeerId;
+use crate::source::Holder;
+
+/// Tickets that a dialler remembers: the one it had, and those of attempts whose outcome it has
+/// not heard.
+const TICKETS_MAX: usize = petasos_control::RESUMES_MAX;
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+const BACKOFF_MAX: Duration = Duration::from_millis(200);
+
+/// Who is at the other end of a link.
+pub(super) struct Peer {
+    pub(super) holder: Holder,
+    ip: IpAddr,
+    identity: Option<Arc<Identity>>,
+    hello: Hello,
+}
+
+impl Peer {
+    /// `None` before its hello.
+    pub(super) fn of(link: &mut Link) -> Option<Peer> {
+        let identity = link.tls.as_mut().and_then(|tls| tls.identity());
+        let hello = link.connection()?.peer()?.clone();
+        Some(Peer { holder: link.holder.clone(), ip: link.peer_ip, identity, hello })
+    }
+
+    /// Whether both are one process, as far as it can prove that: a certificate may have been
+    /// renewed meanwhile, but not for other names.
+    pub(super) fn is(&self, other: &Peer) -> bool {
+        let is_same = match (self.identity.as_deref(), other.identity.as_deref()) {
+            (Some(one), Some(other)) if !one.names.is_empty() => one.names == other.names,
+            (one, other) => one == other,
+        };
+        is_same
+            && self.ip == other.ip
+            && self.holder == other.holder
+            && !self.hello.ends_sessions_of(&other.hello)
+    }
+}
+
+pub(super) struct Lost {
+    /// What this process had dialled; `None` if the peer had, and then the peer comes again.
+    pub(super) server: Option<SocketAddr>,
+    pub(super) peer: Peer,
+    /// The last one is the likeliest.
+    pub(super) tickets: Vec<Ticket>,
+    answers: Answers,
+    /// As in [`Link`].
+    pub(super) waiting: VecDeque<u64>,
+    pub(super) repeats: VecDeque<(u64, ConnectParams)>,
+    pub(super) disconnects: VecDeque<SessionRef>,
+    pub(super) asked: Vec<u16>,
+    pub(super) without_rings: WithoutRings,
+    /// How the connection was lost.
+    pub(super) reason: FailureReason,
+    /// When its sessions end.
+    pub(super) until: Time,
+    /// The link that may take its place.
+    pub(super) attempt: Option<PeerId>,
+    retry_at: Time,
+    backoff: Duration,
+}
+
+impl Lost {
+    /// What is left of a link; `None` if nothing could take its place.
+    pub(super) fn of(
+        mut link: Link,
+        reason: FailureReason,
+        now: Time,
+        until: Time,
+    ) -> Option<Lost> {
+        let peer = Peer::of(&mut link)?;
+        let Stage::Talking(mut connection) = link.stage else { return None };
+        let unanswered = connection.take_unanswered();
+        let mut disconnects = unanswered.disconnects;
+        disconnects.extend(link.disconnects);
+        let mut repeats = link.repeats;
+        repeats.extend(unanswered.connects);
+        Some(Lost {
+            server: link.server,
+            peer,
+            tickets: vec![link.ticket?],
+            answers: connection.take_answers(),
+            waiting: link.waiting,
+            repeats,
+            disconnects,
+            asked: link.asked,
+            without_rings: link.without_rings,
+            reason,
+            until,
+            attempt: None,
+            retry_at: now,
+            backoff: BACKOFF_MIN,
+        })
+    }
+
+    /// Lets `link` go on in place of what was lost. Answers to connects move along: the peer may
+    /// not have heard them.
+    pub(super) fn hand_over(self, link: &mut Link) {
+        link.server = self.server;
+        link.waiting = self.waiting;
+        link.repeats = self.repeats;
+        link.disconnects = self.disconnects;
+        link.asked = self.asked;
+        link.without_rings = self.without_rings;
+        link.resumes = None;
+        if let Some(connection) = link.connection() {
+            connection.inherit_answers(self.answers);
+        }
+    }
+
+    /// Whether it is time to dial again.
+    pub(super) fn dials(&self, now: Time) -> bool {
+        self.server.is_some() && self.attempt.is_none() && self.retry_at <= now
+    }
+
+    /// An attempt has ended without an outcome. If the peer may have let it, its ticket counts.
+    pub(super) fn retry(&mut self, ticket: Option<Ticket>, now: Time) {
+        self.attempt = None;
+        self.retry_at = now + self.backoff;
+        self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+        if let Some(ticket) = ticket {
+            if self.tickets.len() == TICKETS_MAX {
+                self.tickets.remove(0);
+            }
+            self.tickets.push(ticket);
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Time {
+        let dials = self.server.is_some() && self.attempt.is_none();
+        if dials { self.until.min(self.retry_at) } else { self.until }
+    }
+}
