@@ -26,6 +26,11 @@ impl Payload {
         Payload { memory: Memory::Packed(Bytes::new()), at: 0 }
     }
 
+    /// Bytes that have their prefixes.
+    pub(crate) fn frames(bytes: Bytes) -> Payload {
+        Payload { memory: Memory::Packed(bytes), at: 0 }
+    }
+
     /// A message behind [`HEAD_BYTES`] bytes of room, of which the prefix takes the last.
     ///
     /// # Panics

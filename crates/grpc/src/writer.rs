@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use h2::Reason;
 use petasos_buf::MsgBuf;
 use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
@@ -110,6 +111,15 @@ impl FrameWriter {
     pub fn send_now(&mut self, message: MsgBuf) -> Result<(), Status> {
         let payload = self.payload(message);
         self.send_half.send(payload)
+    }
+
+    /// Sends bytes that are messages with their prefixes already, none of them compressed, once
+    /// [`FrameWriter::poll_ready`] was ready. They may be cut anywhere. They are not copied.
+    ///
+    /// # Errors
+    /// As [`FrameWriter::send`].
+    pub fn send_frames_now(&mut self, frames: Bytes) -> Result<(), Status> {
+        self.send_half.send(Payload::frames(frames))
     }
 
     fn payload(&self, message: MsgBuf) -> Payload {

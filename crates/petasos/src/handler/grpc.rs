@@ -28,6 +28,8 @@ use crate::stream::{Sender, Sink, Source, Streaming};
 /// The methods of a port, by path.
 pub(crate) struct Router {
     methods: HashMap<String, Route>,
+    /// Other services, by name.
+    others: HashMap<String, Arc<dyn Routes>>,
 }
 
 struct Route {
@@ -49,7 +51,18 @@ impl Router {
                 methods.insert(format!("/{}/{}", info.name, of.name), route);
             }
         }
-        Router { methods }
+        Router { methods, others: HashMap::new() }
+    }
+
+    /// Also all paths of a service whose messages are bytes.
+    pub(crate) fn add(&mut self, name: String, routes: Arc<dyn Routes>) {
+        self.others.insert(name, routes);
+    }
+
+    /// Who has the service that a path names.
+    fn other(&self, path: &str) -> Option<&Arc<dyn Routes>> {
+        let (name, _) = path.strip_prefix('/')?.split_once('/')?;
+        self.others.get(name)
     }
 }
 
@@ -62,6 +75,9 @@ pub(crate) struct Caller {
 impl Routes for Router {
     fn serve(&self, path: &str, call: ServerCall) -> BoxFuture<'static, ()> {
         let Some(Route { method, workers, hooks }) = self.methods.get(path) else {
+            if let Some(other) = self.other(path) {
+                return other.serve(path, call);
+            }
             let status = Status::unimplemented("no such method is served here");
             call.responses.end(status, Metadata::new());
             return Box::pin(core::future::ready(()));

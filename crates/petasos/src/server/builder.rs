@@ -13,6 +13,8 @@ use petasos_runtime::{LoopConfig, LoopError, Security, ServeError};
 use super::Server;
 use super::ended::{Ending, ThreadGuard};
 use super::error::{StartError, find};
+#[cfg(feature = "grpc")]
+use super::grpc::GrpcService;
 use crate::event_loop::Loop;
 use crate::handler::{Placed, Prepared, Service};
 
@@ -52,6 +54,8 @@ pub struct ServerBuilder {
     grpc: Option<super::grpc::Asked>,
     #[cfg(feature = "grpc")]
     grpc_threads: usize,
+    #[cfg(feature = "grpc")]
+    grpc_services: Vec<GrpcService>,
     /// The first thing that was wrong.
     error: Option<ServeError>,
 }
@@ -72,6 +76,8 @@ impl Default for ServerBuilder {
             grpc: None,
             #[cfg(feature = "grpc")]
             grpc_threads: 1,
+            #[cfg(feature = "grpc")]
+            grpc_services: Vec::new(),
             error: None,
         }
     }
@@ -115,6 +121,23 @@ impl ServerBuilder {
     #[cfg(feature = "grpc")]
     pub fn grpc_threads(mut self, threads: usize) -> ServerBuilder {
         self.grpc_threads = threads;
+        self
+    }
+
+    /// Serves a service on the gRPC port only, as HTTP/2 brings its calls: messages are bytes. The
+    /// service is named as `package.Service`, and `routes` is given all paths below that.
+    ///
+    /// This is for services that other libraries generate (`petasos-tonic`). Interceptors see
+    /// messages and methods that are known, which these are not: a server that has both does not
+    /// start.
+    #[cfg(feature = "grpc")]
+    pub fn grpc_service(
+        mut self,
+        name: impl Into<String>,
+        routes: impl petasos_grpc::Routes,
+    ) -> ServerBuilder {
+        let service = GrpcService { name: name.into(), routes: Arc::new(routes) };
+        self.grpc_services.push(service);
         self
     }
 
@@ -180,6 +203,8 @@ impl ServerBuilder {
             return Err(error.into());
         }
         self.check_placed()?;
+        #[cfg(feature = "grpc")]
+        self.check_grpc_services()?;
         let listen = self.listen.as_deref().map(find).transpose()?;
         let config = LoopConfig { listen, ..self.config };
         #[cfg(feature = "grpc")]
@@ -217,9 +242,29 @@ impl ServerBuilder {
         #[cfg(feature = "grpc")]
         let server = match port {
             None => server,
-            Some(port) => server.with_grpc(port, &setup)?,
+            Some(port) => server.with_grpc(port, &setup, self.grpc_services)?,
         };
         Ok(server)
+    }
+
+    /// Services of the gRPC port only can be reached, are not hidden by others, and are not taken
+    /// for ones that interceptors guard.
+    #[cfg(feature = "grpc")]
+    fn check_grpc_services(&self) -> Result<(), StartError> {
+        for (at, GrpcService { name, .. }) in self.grpc_services.iter().enumerate() {
+            let earlier = self.grpc_services[..at].iter().map(|service| &*service.name);
+            let mut others = self.services.iter().map(|service| service.info.name).chain(earlier);
+            if others.any(|other| other == name) {
+                return Err(StartError::GrpcServiceTwice(name.clone()));
+            }
+            if self.grpc.is_none() {
+                return Err(StartError::NoGrpcPort(name.clone()));
+            }
+            if !self.chain.list().is_empty() {
+                return Err(StartError::NotIntercepted(name.clone()));
+            }
+        }
+        Ok(())
     }
 
     fn check_placed(&self) -> Result<(), StartError> {
@@ -251,8 +296,12 @@ impl Server {
         mut self,
         port: super::grpc::BoundPort,
         setup: &Setup,
+        others: Vec<GrpcService>,
     ) -> Result<Server, StartError> {
-        let router = crate::handler::grpc::Router::new(&setup.services, &setup.placed);
+        let mut router = crate::handler::grpc::Router::new(&setup.services, &setup.placed);
+        for GrpcService { name, routes } in others {
+            router.add(name, routes);
+        }
         self.grpc = Some(port.serve(router, &self.ending)?);
         Ok(self)
     }

@@ -28,6 +28,21 @@ pub enum StartError {
          consent with `Security::Plaintext` or `GrpcConfig::plaintext`"
     )]
     GrpcPlaintext(SocketAddr),
+    /// A service of the gRPC port only has the name of another. The program's fault.
+    #[cfg(feature = "grpc")]
+    #[error("two services are named `{0}`")]
+    GrpcServiceTwice(String),
+    /// A service of the gRPC port only, and the server has no such port. The program's fault.
+    #[cfg(feature = "grpc")]
+    #[error("`{0}` is served over gRPC only, and the server has no gRPC port")]
+    NoGrpcPort(String),
+    /// The server has interceptors, which would not see the calls of this service of the gRPC port
+    /// only. They may be what keeps others out.
+    #[cfg(feature = "grpc")]
+    #[error(
+        "the server's interceptors do not see calls of `{0}`: serve it by a server without any"
+    )]
+    NotIntercepted(String),
     /// The node could not be started.
     #[error(transparent)]
     Node(#[from] NodeError),

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use petasos_grpc::{Drain, GrpcConfig};
+use petasos_grpc::{Drain, GrpcConfig, Routes};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::ended::{Ending, ThreadGuard};
@@ -19,6 +19,13 @@ use crate::handler::grpc::Router;
 pub(super) struct Asked {
     pub(super) address: String,
     pub(super) config: GrpcConfig,
+}
+
+/// A service of the port only, whose calls are bytes.
+pub(super) struct GrpcService {
+    /// As `package.Service`.
+    pub(super) name: String,
+    pub(super) routes: Arc<dyn Routes>,
 }
 
 /// A port that is bound and does not serve yet.
