@@ -19,10 +19,11 @@ use unsteady::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Transport {
+    Datagrams,
     Grpc,
 }
 
-const BOTH: [Transport; 1] = [Transport::Grpc];
+const BOTH: [Transport; 2] = [Transport::Datagrams, Transport::Grpc];
 
 struct World {
     service: Unsteady,
@@ -43,11 +44,19 @@ impl World {
     }
 
     async fn client(&self, config: &str) -> FlowClient {
-        let target = match self.transport {
-            Transport::Grpc => format!("grpc://{}", self.grpc_address()),
-        };
-        connect(&target, config).await
+        connect(&target(&[self]), config).await
     }
+}
+
+fn target(worlds: &[&World]) -> String {
+    let (scheme, address): (_, fn(&World) -> SocketAddr) = match worlds[0].transport {
+        Transport::Datagrams => {
+            ("petasos", |world| world.server.local_address().expect("it listens"))
+        }
+        Transport::Grpc => ("grpc", World::grpc_address),
+    };
+    let addresses: Vec<String> = worlds.iter().map(|world| address(world).to_string()).collect();
+    format!("{scheme}://{}", addresses.join(","))
 }
 
 async fn connect(target: &str, config: &str) -> FlowClient {
@@ -217,6 +226,45 @@ fn r20_streams_that_are_given_up_or_late_are_not_tried_again() {
         let (_out, mut back) = opening.await.expect("it begins");
         let status = back.message().await.expect_err("the next attempt would be too late");
         assert_eq!((status.code(), world.service.count()), (Code::Unavailable, 2));
+    });
+}
+
+#[test]
+fn r20_what_is_sent_and_closed_while_a_stream_waits_goes_with_it() {
+    each(|transport| async move {
+        let world = World::new(transport, [Act { read: 1, ..fail(Code::Unavailable) }]);
+        let client = world.client(&retries(3, "0.1", "")).await;
+        let (mut out, mut back) = client.chat().await.expect("it begins");
+        out.send(chunk(0, 1000)).await.expect("the first attempt takes it");
+        let waits = tokio::time::timeout(Duration::from_millis(30), back.message()).await;
+        assert!(waits.is_err(), "it waits for its next attempt");
+        for number in 1..4 {
+            out.send(chunk(number, 1000)).await.expect("it is kept, or waits");
+        }
+        out.close();
+        assert_eq!(flow::drain(&mut back, 1000).await.expect("it goes well"), 4);
+        assert_eq!(world.service.state().previous, attempts(&["1"]));
+    });
+}
+
+#[test]
+fn r20_streams_whose_server_is_gone_are_tried_again_elsewhere() {
+    each(|transport| async move {
+        let [goes, stays] = [World::new(transport, []), World::new(transport, [])];
+        goes.service.state().always = Some(Act { read: FOREVER, ..fail(Code::Internal) });
+        let client = connect(&target(&[&goes, &stays]), &retries(5, SHORT, "")).await;
+        let mut chats = Vec::new();
+        while goes.service.count() == 0 || stays.service.count() == 0 {
+            let (mut out, back) = client.chat().await.expect("it begins");
+            out.send(chunk(0, 100)).await.expect("it has room");
+            chats.push((out, back));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(goes);
+        for (out, mut back) in chats {
+            out.close();
+            assert_eq!(flow::drain(&mut back, 100).await.expect("the other takes it"), 1);
+        }
     });
 }
 

@@ -12,7 +12,7 @@ use petasos_call::channel::{Avoid, SessionIndex};
 use petasos_call::policy::{CallPlan, Fate, MethodPolicy, Pushback, RetryBudget, Step};
 use petasos_call::{Code, Failure, Malformed, ResponseHead, read_tail, split};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
-use petasos_rpc::settings::{ChannelInfo, ServiceDefaults, policy_of};
+use petasos_rpc::settings::{ChannelInfo, PolicyOf, ServiceDefaults, policy_of};
 
 use super::head::CallHead;
 use super::remote::{CallKey, Outcome};
@@ -51,6 +51,7 @@ pub(crate) struct RetryState {
     pub(crate) plan: CallPlan,
     defaults: Option<Arc<ServiceDefaults>>,
     method: u16,
+    policy_of: PolicyOf,
     /// Where the attempts were that have ended.
     pub(crate) avoid: Avoid,
     /// A server has rejected it as overloaded before.
@@ -62,12 +63,22 @@ pub(crate) struct RetryState {
 impl RetryState {
     /// The retry state of a call whose first attempt was sent.
     pub(crate) fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> RetryState {
-        let (defaults, method) = (info.service_defaults(head.service), head.method);
+        let method = (info.service_defaults(head.service), head.method);
+        RetryState::of(method, policy_of, head.deadline, now)
+    }
+
+    /// Likewise, of a method with this policy.
+    pub(crate) fn of(
+        (defaults, method): (Option<Arc<ServiceDefaults>>, u16),
+        policy_of: PolicyOf,
+        deadline: Time,
+        now: Time,
+    ) -> RetryState {
         let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
         let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
-        let plan = CallPlan::new(is_idempotent, head.deadline, now);
+        let plan = CallPlan::new(is_idempotent, deadline, now);
         let (avoid, overloaded, hedge) = Default::default();
-        RetryState { plan, defaults, method, avoid, overloaded, hedge }
+        RetryState { plan, defaults, method, policy_of, avoid, overloaded, hedge }
     }
 
     pub(crate) fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
@@ -76,7 +87,7 @@ impl RetryState {
     }
 
     pub(crate) fn plan(&mut self) -> (&mut CallPlan, &MethodPolicy) {
-        (&mut self.plan, policy_of(self.defaults.as_deref(), self.method))
+        (&mut self.plan, (self.policy_of)(self.defaults.as_deref(), self.method))
     }
 
     /// R12: what an attempt's end says about the request.

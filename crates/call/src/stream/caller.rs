@@ -36,6 +36,8 @@ pub struct CallerStream<B> {
     inbox: Inbox<B>,
     /// There was a head or a message.
     begun: bool,
+    /// What is queued outlives an end before that, after which the call may begin anew.
+    keeps_queue: bool,
     /// There was an exchange beside segment 0, which may have arrived.
     went_on: bool,
     head: Option<Metadata>,
@@ -105,6 +107,7 @@ impl<B: Body> CallerStream<B> {
             close: Close::No,
             inbox: Inbox::new(),
             begun: false,
+            keeps_queue: false,
             went_on: false,
             head: None,
             end: None,
@@ -207,6 +210,32 @@ impl<B: Body> CallerStream<B> {
         taken
     }
 
+    /// Whether there was a head or a message, which the application has or will have.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether what is queued outlives an end before a head or a message: the driver may then have
+    /// the call begin anew.
+    pub fn keep_queue(&mut self, keeps: bool) {
+        self.keeps_queue = keeps;
+        if !keeps && self.phase != Phase::Running {
+            self.outbox.clear();
+        }
+    }
+
+    /// R20: forgets an attempt that has ended or failed with nothing delivered. What is queued
+    /// waits for [`CallerStream::restart`].
+    ///
+    /// # Panics
+    /// If something was delivered.
+    pub fn rewind(&mut self) {
+        assert!(!self.begun, "what was delivered is not taken back");
+        (self.phase, self.end) = (Phase::Running, None);
+        (self.next, self.under_way, self.parked) = (0, UnderWay::default(), None);
+        self.send = true;
+    }
+
     /// Whether segment 0 has not been answered, and so no answer has been handled.
     pub fn is_unanswered(&self) -> bool {
         self.phase == Phase::Running && self.next == self.under_way.len
@@ -230,7 +259,7 @@ impl<B: Body> CallerStream<B> {
         queued.into_messages().for_each(|message| self.outbox.push(message));
         (self.number, self.next, self.open) = (number, 0, Some(open));
         (self.under_way, self.parked) = (UnderWay::default(), None);
-        self.went_on = false;
+        (self.went_on, self.send) = (false, true);
     }
 
     /// R20: an exchange failed, so the stream does, with this status. The driver cancels the other
@@ -335,7 +364,9 @@ impl<B: Body> CallerStream<B> {
             let lost = || Status::unavailable("the server does not know the stream any more");
             self.end = Some(segment.end.unwrap_or_else(lost));
             self.phase = Phase::Ended;
-            self.outbox.clear();
+            if self.begun || !self.keeps_queue {
+                self.outbox.clear();
+            }
         }
         Ok(())
     }

@@ -10,16 +10,13 @@ use petasos_call::channel::{Avoid, CallOptions, SessionIndex};
 use petasos_call::policy::{AttemptEnd, CallPlan, Fate, MethodPolicy, Pushback, Step, Verdict};
 use petasos_call::{Code, Failure, PREVIOUS_ATTEMPTS, Status};
 use petasos_grpc::{Connection, MethodPath};
-use petasos_rpc::settings::ServiceDefaults;
+use petasos_rpc::settings::{PolicyOf, ServiceDefaults};
 use tokio::runtime::Handle;
 
 use super::{Begun, GrpcChannel, GrpcHead, Lease, State};
 
 /// What is longer is kept only for methods with a policy, in bytes.
 pub(crate) const SPARE_BYTES_MAX: usize = 16 << 10;
-
-/// The policy that applies to a method, by its index.
-type PolicyOf = for<'a> fn(Option<&'a ServiceDefaults>, u16) -> &'a MethodPolicy;
 
 /// What all attempts of a call begin with.
 pub(crate) struct Retrying {

@@ -9,10 +9,12 @@ use petasos::{Code, Metadata, Request, Response, Sender, Status, Streaming};
 use crate::flow::Service;
 use crate::flow::generated::{Chunk, Flow, Plan, Sum};
 
+pub const FOREVER: u32 = u32::MAX;
+
 /// How a handler fails.
 #[derive(Clone, Debug)]
 pub struct Act {
-    /// After so many requests were read.
+    /// After so many requests were read, or all; never if that is [`FOREVER`].
     pub read: u32,
     /// Behind initial metadata.
     pub has_head: bool,
@@ -73,6 +75,7 @@ impl Act {
         for number in 0..self.read {
             match chunks.message().await {
                 Ok(Some(chunk)) => assert_eq!(chunk.number(), number, "in order"),
+                Ok(None) if self.read == FOREVER => std::future::pending().await,
                 Ok(None) => break,
                 Err(status) => return status,
             }

@@ -124,6 +124,9 @@ impl ServiceDefaults {
     }
 }
 
+/// The policy that applies to a method, by its index.
+pub type PolicyOf = for<'a> fn(Option<&'a ServiceDefaults>, u16) -> &'a MethodPolicy;
+
 static PLAIN: MethodPolicy = MethodPolicy {
     timeout: None,
     wait_for_ready: false,

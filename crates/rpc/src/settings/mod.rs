@@ -16,7 +16,7 @@ use petasos_schema::LAYOUT_VERSION;
 use crate::descriptors::ServiceInfo;
 use crate::dynamic::is_untyped;
 pub use defaults::{
-    CallSettings, Defaults, RetryMode, ServiceDefaults, policy_of, stream_policy_of,
+    CallSettings, Defaults, PolicyOf, RetryMode, ServiceDefaults, policy_of, stream_policy_of,
 };
 pub use resolver::{FoundServers, Resolver};
 pub use target::Servers;

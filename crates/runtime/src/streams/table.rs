@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
-use petasos_call::channel::Avoid;
 use petasos_call::stream::{
     CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
 };
@@ -15,6 +14,7 @@ use petasos_endpoint::{CallId, RequestHandle, SessionId};
 use super::encoded::EncodedMessage;
 use super::parts::{Event, Form, Key, Side, Target, gone};
 use super::remote::RemoteStream;
+use super::retry::{Restart, StreamRetry};
 use super::slots::StreamSlots;
 use crate::calls::Waiter;
 use crate::lease::Lease;
@@ -74,18 +74,10 @@ pub(crate) struct Caller {
     pub(crate) restarts: (u8, bool),
     /// While it is.
     pub(crate) restart: Option<Box<Restart>>,
+    /// If its policy tries it again.
+    pub(crate) retry: Option<Box<StreamRetry>>,
     /// The second request, if it was answered before the first.
     pub(crate) overtaking: Option<MsgBuf>,
-}
-
-/// A call that has certainly not run, and is about to begin anew in another session (R20).
-pub(crate) struct Restart {
-    /// Its requests, as they came back.
-    pub(crate) sent: Vec<MsgBuf>,
-    /// Where it was.
-    pub(crate) avoid: Avoid,
-    /// What it has asked its channel for, and under which tag, once all requests are back.
-    pub(crate) ask: Option<(u32, u32)>,
 }
 
 /// A handler's half.

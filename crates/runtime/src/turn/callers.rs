@@ -56,6 +56,7 @@ pub(super) fn begin(
         deadline,
         restarts: (0, false),
         restart: None,
+        retry: None,
         overtaking: None,
     }
 }
@@ -76,6 +77,9 @@ pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
                 buf
             }
         };
+        if caller.retry.as_mut().is_some_and(|retry| !retry.on_sent(buf.len())) {
+            caller.stream.keep_queue(false);
+        }
         let index = usize::from(caller.calls[0].is_some());
         let (session, tag) = (caller.session, caller.tag(place, index));
         match cx.enqueue_request(session, caller.method, buf, on_answer, tag) {
@@ -127,9 +131,13 @@ fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Co
             match index {
                 // The first may yet be refused, and both go elsewhere then.
                 1 if caller.stream.is_unanswered() => caller.overtaking = Some(request),
-                _ => recycle(request),
+                _ => caller.is_answered(request),
             }
-            caller.overtaking.take_if(|_| index == 0).into_iter().for_each(recycle);
+            if index == 0
+                && let Some(request) = caller.overtaking.take()
+            {
+                caller.is_answered(request);
+            }
             take(parts, streams, place, answer);
         }
         Err(error) => {
@@ -159,7 +167,12 @@ fn failed_with(
     if failure == Failure::Draining {
         restarts::avoid_from_now_on(local, streams, place);
     }
-    if let Err(request) = restarts::begin(local, streams, place, request, failure, session_lives) {
+    let begun = restarts::begin(local, streams, place, request, failure, session_lives);
+    let begun = begun.or_else(|request| match session_lives {
+        true => Err(request),
+        false => restarts::on_lost(local, streams, place, request, failure),
+    });
+    if let Err(request) = begun {
         recycle(request);
         fail(local, streams, place, failure, session_lives);
     }
@@ -189,6 +202,10 @@ fn take(
     match answer {
         Ok(segment) => {
             let taken = caller.stream.handle_answer(segment);
+            if taken.is_ok() && caller.retry.is_some() {
+                restarts::on_answered(parts.local, streams, place);
+            }
+            let caller = streams.caller(place).expect("the exchange was a call's");
             caller.code = caller.code.or(caller.stream.end().map(Status::code));
             if taken.is_err() {
                 parts.note_malformed(1);
@@ -228,6 +245,9 @@ fn status_of(failure: Failure, may_have_run: bool) -> Status {
 pub(super) fn expire(local: &Local, key: Key) {
     let streams = &mut *local.streams.borrow_mut();
     let Some(entry) = streams.get(key) else { return };
+    if matches!(&entry.half, Half::Caller(caller) if local.now() < caller.deadline) {
+        return restarts::is_due(local, streams, key.place);
+    }
     let is_open = match &entry.half {
         Half::Queued(_) => true,
         Half::Caller(caller) => caller.code.is_none(),
@@ -244,6 +264,14 @@ pub(super) fn expire(local: &Local, key: Key) {
 }
 
 impl Caller {
+    /// A request was answered: it is kept for as long as the call may be tried again.
+    fn is_answered(&mut self, request: MsgBuf) {
+        match &mut self.retry {
+            Some(retry) => retry.keep(request),
+            None => recycle(request),
+        }
+    }
+
     /// Names an exchange.
     fn tag(&self, place: u32, index: usize) -> u64 {
         (index as u64) << 63 | u64::from(self.epoch) << 32 | u64::from(place)

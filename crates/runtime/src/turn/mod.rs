@@ -10,7 +10,7 @@
 //! | `attempts`, `hedges` | calls that are sent more than once |
 //! | `channels`, `binds` | sessions are opened and closed, and services bound |
 //! | `streams`, `callers`, `handlers` | streams: those called from here, and those served |
-//! | `restarts` | streams that have not begun begin anew elsewhere |
+//! | `restarts` | streams of which nothing was delivered begin anew |
 //! | `due` | what is over at some time |
 
 mod attempts;

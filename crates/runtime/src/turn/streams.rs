@@ -1,15 +1,16 @@
 //! The streams' part of a turn: halves that have something to send, and sessions for calls.
 
+use petasos_base::Time;
 use petasos_call::Status;
 use petasos_endpoint::Context;
 
 use super::{callers, handlers, restarts};
-use crate::channels::Granted;
+use crate::channels::{Channels, Granted};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 use crate::lease::Lease;
 use crate::local::Local;
-use crate::streams::{Caller, Half, Queued, Streams};
+use crate::streams::{Caller, Half, Queued, StreamRetry, Streams, Target};
 
 /// Sends what halves have to say, and finds sessions for calls.
 pub(super) fn run(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
@@ -58,15 +59,19 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
             Half::Queued(queued) => *queued,
             half => {
                 streams.at(place).half = half;
-                let unneeded = restarts::go_on(streams, cx, place, granted);
+                let unneeded = restarts::go_on(streams, channels, cx, place, granted);
                 unneeded.into_iter().for_each(|lease| channels.give_back(lease, cx.now()));
                 streams.mark(place);
                 streams.wake_later(place);
                 continue;
             }
         };
+        let retry = retry_of(channels, &queued, cx.now());
         let half = match granted.map(|granted| seated(streams, cx, queued, granted)) {
-            Ok(Ok(caller)) => Half::Caller(Box::new(caller)),
+            Ok(Ok(mut caller)) => {
+                caller.stream.keep_queue(retry.is_some());
+                Half::Caller(Box::new(Caller { retry, ..caller }))
+            }
             Ok(Err(lease)) => {
                 channels.give_back(lease, cx.now());
                 Half::Failed(Status::unavailable("the session takes no more streams"))
@@ -77,6 +82,13 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
         streams.mark(place);
         streams.wake_later(place);
     }
+}
+
+/// What tries a call again, if its policy says so.
+fn retry_of(channels: &mut Channels, queued: &Queued, now: Time) -> Option<Box<StreamRetry>> {
+    let Target { channel, method, .. } = queued.target;
+    let entry = channels.entry(channel)?;
+    StreamRetry::new(&entry.info, method, queued.deadline, &entry.budget, now)
 }
 
 fn seated(

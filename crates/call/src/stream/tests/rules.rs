@@ -470,6 +470,22 @@ fn r20_only_a_stream_with_one_exchange_has_certainly_not_run() {
 }
 
 #[test]
+fn r20_a_stream_that_ended_with_nothing_delivered_may_begin_anew() {
+    let mut caller = caller();
+    caller.keep_queue(true);
+    caller.send(message(0, 8));
+    let first = caller.poll_exchange().expect("it opens");
+    caller.send(message(1, 8));
+    caller.handle_answer(ServerSegment::refusal(0, Status::unavailable("not now"))).unwrap();
+    assert!(!caller.has_begun() && !caller.is_open() && caller.end().is_some());
+    caller.rewind();
+    assert!(caller.is_open() && caller.end().is_none() && caller.poll_event().is_none());
+    caller.restart(2, Open::default(), vec![first]);
+    let anew = caller.poll_exchange().expect("it opens");
+    assert_eq!((anew.stream, said(&anew.messages)), (2, vec![0, 1]), "the queue was kept");
+}
+
+#[test]
 fn r20_a_stream_that_was_closed_begins_anew_closed() {
     let mut caller = caller();
     caller.close();
