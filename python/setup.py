@@ -24,13 +24,14 @@ def library() -> Path:
     root = HERE.parent
     if not (root / "crates" / "capi" / "Cargo.toml").is_file():
         raise SystemExit("petasos is installed from a checkout: `pip install ./python`")
-    command = ["cargo", "build", "--release", "--locked", "--package", "petasos-capi", "--lib"]
+    command = ["cargo", "build", "--profile", "production", "--locked"]
+    command += ["--package", "petasos-capi", "--lib"]
     try:
         subprocess.run(command, cwd=root, check=True)
     except FileNotFoundError:
         raise SystemExit("petasos needs cargo, see https://rustup.rs") from None
     target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
-    return root / target / "release" / "libpetasos_capi.so"
+    return root / target / "production" / "libpetasos_capi.so"
 
 
 class BuildWithLibrary(build_py):

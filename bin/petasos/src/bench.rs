@@ -12,6 +12,8 @@ use crate::output;
 use petasos_cli::failure::Failure;
 
 const PROGRAM: &str = "petasos-bench";
+/// The profile that measurements are made with, not that of everyday builds.
+const PROFILE: &str = "production";
 /// Where the package is in a checkout.
 const MANIFEST: &str = "bin/petasos-bench/Cargo.toml";
 
@@ -40,12 +42,13 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 }
 
 /// The program in the same folder. In a checkout, one that is older than this program may be of an
-/// older state of the source: cargo knows.
+/// older state of the source: cargo knows. One of an everyday build is not what is measured.
 fn beside(own: &Path) -> Option<PathBuf> {
     let program = own.with_file_name(PROGRAM);
     let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-    let is_fresh = changed(&program)? >= changed(own)? || root_above(own).is_none();
-    is_fresh.then_some(program)
+    let is_fresh = changed(&program)? >= changed(own)?;
+    let is_everyday = own.parent().is_some_and(|folder| folder.ends_with("release"));
+    (root_above(own).is_none() || (is_fresh && !is_everyday)).then_some(program)
 }
 
 fn root_above(path: &Path) -> Option<&Path> {
@@ -58,8 +61,8 @@ fn checkout(own: &Path) -> Result<PathBuf, Failure> {
     root.map(Path::to_owned).ok_or_else(|| {
         Failure::with_advice(
             format_args!("the benchmark is a program of its own, {PROGRAM}, which is not here"),
-            "in a checkout of Petasos it is built when it is needed, and `cargo install --path \
-             bin/petasos-bench` installs it beside this one",
+            "in a checkout of Petasos it is built when it is needed, and `cargo install --profile \
+             production --path bin/petasos-bench` installs it beside this one",
         )
     })
 }
@@ -67,10 +70,10 @@ fn checkout(own: &Path) -> Result<PathBuf, Failure> {
 /// Builds the program for measurements, and says where it is.
 fn build(root: &Path) -> Result<PathBuf, Failure> {
     let target = root.join("target");
-    let program = target.join("release").join(PROGRAM);
+    let program = target.join(PROFILE).join(PROGRAM);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--release", "--package", PROGRAM, "--target-dir"]).arg(target);
+    command.args(["build", "--profile", PROFILE, "--package", PROGRAM, "--target-dir"]).arg(target);
     // Cargo's own lines are the progress; most often there is nothing to do.
     if program.is_file() {
         command.arg("--quiet");

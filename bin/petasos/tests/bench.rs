@@ -54,5 +54,5 @@ fn without_the_program_one_is_told_how_to_get_it() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("petasos-bench, which is not here; "), "{said}");
-    assert!(said.contains("cargo install --path bin/petasos-bench"), "{said}");
+    assert!(said.contains("cargo install --profile production --path bin/petasos-bench"), "{said}");
 }

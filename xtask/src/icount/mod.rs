@@ -135,11 +135,12 @@ impl Built {
         let folder = target_folder(root, "icount");
         let baseline = if cfg!(target_arch = "x86_64") { "x86-64" } else { "generic" };
         let mut command = tools::cargo();
-        command.args(["build", "--release", "--package", package, "--example", example]);
+        command.args(["build", "--profile", "production"]);
+        command.args(["--package", package, "--example", example]);
         command.env("RUSTFLAGS", format!("-Ctarget-cpu={baseline}"));
         command.env("CARGO_TARGET_DIR", &folder).current_dir(root);
         tools::run(&mut command)?;
-        let path = folder.join("release/examples").join(example);
+        let path = folder.join("production/examples").join(example);
         Ok(Built { example, path, folder })
     }
 
