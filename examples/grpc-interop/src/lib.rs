@@ -15,12 +15,6 @@ pub mod service {
     include!(concat!(env!("OUT_DIR"), "/grpc.testing.rs"));
 }
 
-/// The service of load reports, as generated.
-#[allow(missing_docs, reason = "xDS's declarations")]
-pub mod orca {
-    include!(concat!(env!("OUT_DIR"), "/xds.service.orca.v3.rs"));
-}
-
 pub use load::Load;
 pub use server::Interop;
 

@@ -1,11 +1,11 @@
 //! A server's load, as ORCA has it: beside a call's response, and out of band.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use petasos::{Msg, Request, Sender, Status};
+use petasos::Msg;
+use petasos_orca::{LoadReporter, LoadService, OpenRcaServiceServer, OrcaLoadReport, service_with};
 
-use crate::orca::{OpenRcaService, OrcaLoadReport, OrcaLoadReportRequest};
 use crate::service::TestOrcaReport;
 
 /// Reports are no closer together.
@@ -14,44 +14,27 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// The load that a server reports to whoever asks, which clients of the tests choose. Clones share
 /// it.
 #[derive(Clone, Debug, Default)]
-pub struct Load(Arc<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    report: Mutex<Msg<OrcaLoadReport>>,
+pub struct Load {
+    reporter: LoadReporter,
     /// Held by who chooses the load.
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Load {
+    /// With the service that tells it out of band.
+    pub fn new() -> (Load, OpenRcaServiceServer<LoadService>) {
+        let (reporter, service) = service_with(INTERVAL_MIN);
+        (Load { reporter, ..Load::default() }, service)
+    }
+
     /// Waits until nobody else chooses the load: two tests at a time would see each other's.
     pub async fn turn(&self) -> impl Drop + use<'_> {
-        self.0.turn.lock().await
+        self.turn.lock().await
     }
 
     /// Reports this from now on.
     pub fn set(&self, report: Msg<OrcaLoadReport>) {
-        *self.0.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
-    }
-
-    fn get(&self) -> Msg<OrcaLoadReport> {
-        self.0.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl OpenRcaService for Load {
-    async fn stream_core_metrics(
-        &self,
-        request: Request<OrcaLoadReportRequest>,
-        mut reports: Sender<OrcaLoadReport>,
-    ) -> Result<(), Status> {
-        let interval = request.report_interval().and_then(|interval| interval.to_std().ok());
-        let interval = interval.unwrap_or_default().max(INTERVAL_MIN);
-        // Until the client has enough.
-        loop {
-            reports.send(self.get()).await?;
-            tokio::time::sleep(interval).await;
-        }
+        self.reporter.set(report);
     }
 }
 

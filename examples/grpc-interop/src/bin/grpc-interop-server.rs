@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use grpc_interop::orca::OpenRcaServiceServer;
 use grpc_interop::service::TestServiceServer;
-use grpc_interop::{Interop, arguments};
+use grpc_interop::{Interop, Load, arguments};
 use petasos::Server;
 use petasos::grpc::{GrpcConfig, PemFiles, ServerTls};
 
@@ -38,9 +37,8 @@ async fn serve() -> Result<(), Failure> {
         }
         _ => return Err("--tls-cert and --tls-key go together".into()),
     }
-    let interop = Interop::default();
-    let reports = OpenRcaServiceServer::new(interop.load.clone());
-    let server = Server::builder().add(TestServiceServer::new(interop)).add(reports);
+    let (load, reports) = Load::new();
+    let server = Server::builder().add(TestServiceServer::new(Interop { load })).add(reports);
     let server = server.grpc(format!("{host}:{port}"), config).start()?;
     let address = server.grpc_address().expect("it was asked for");
     println!("listening on {address}");

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use petasos::message::{DecodeLimits, Input};
 use petasos::{Msg, Streaming};
+use petasos_orca::{OpenRcaServiceClient, OrcaLoadReport, OrcaLoadReportRequest};
 
 use super::{Outcome, Target, check, equal, text};
-use crate::orca::{OpenRcaServiceClient, OrcaLoadReport, OrcaLoadReportRequest};
 use crate::service::{SimpleRequest, StreamingOutputCallRequest, TestOrcaReport};
 use crate::{LOAD_REPORT, load};
 
