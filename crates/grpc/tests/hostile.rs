@@ -14,6 +14,7 @@ use petasos_grpc::{ClientConfig, ClientHead, GrpcConfig, Keepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+const FLOW_CONTROL_ERROR: u8 = 3;
 const ENHANCE_YOUR_CALM: u8 = 11;
 
 const END_HEADERS: u8 = 4;
@@ -100,7 +101,12 @@ fn floods_of_empty_and_of_tiny_frames_end_the_connection() {
             stream.write_all(&headers(1)).await.unwrap();
             let many = frame(DATA, 0, 1, payload).repeat(1000);
             let reason = flood(stream, move |_| many.clone()).await;
-            assert_eq!(reason, Some(ENHANCE_YOUR_CALM), "{} bytes", payload.len());
+            // Bytes that nobody has read in time overrun the window, which ends it as well.
+            let bounds = match payload {
+                [] => &[ENHANCE_YOUR_CALM][..],
+                _ => &[ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR],
+            };
+            assert!(reason.is_some_and(|reason| bounds.contains(&reason)), "{reason:?}");
             check(&server).await;
         }
     });
