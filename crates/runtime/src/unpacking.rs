@@ -2,7 +2,7 @@
 //!
 //! A loop serves others meanwhile. The threads are the process's: as many as half of the processors
 //! have, whatever peers send, begun with the first message that needs one. Messages beyond
-//! [`WAITING_MAX`] are refused.
+//! `WAITING_MAX` are refused.
 
 use core::future::Future;
 use core::pin::Pin;
