@@ -46,13 +46,15 @@ fn reach(client: &GreeterClient, services: &[&Service]) {
     });
 }
 
-/// Writes a key as a foreign program would.
+/// Writes a key as a foreign program would. An etcd that has just started resets connections.
 fn put(etcd: &Etcd, key: &str, value: &str) {
-    let channel = block_on(Channel::connect(&format!("grpc://{}", etcd.address)));
-    let keys = api::KVClient::new(channel.expect("etcd is up"));
-    let mut put = api::PutRequest::new();
-    put.set_key(key.as_bytes()).set_value(value.as_bytes());
-    block_on(keys.put(put)).expect("etcd takes it");
+    let target = format!("grpc://{}", etcd.address);
+    until(|| {
+        let Ok(channel) = block_on(Channel::connect(&target)) else { return false };
+        let mut put = api::PutRequest::new();
+        put.set_key(key.as_bytes()).set_value(value.as_bytes());
+        block_on(api::KVClient::new(channel).put(put)).is_ok()
+    });
 }
 
 #[test]
