@@ -30,11 +30,15 @@ struct Rig {
 impl Rig {
     fn new(config: &ImpairConfig) -> Rig {
         let pair = Pair::new();
-        let port = pair.left.run(|| Impair::new("v0", config)).expect("the kernel is recent");
         let bind = |number| UdpSocket::bind(rig::any_port(rig::v4(number))).expect("it is free");
         let (sender, receiver) = (pair.left.run(|| bind(1)), pair.right.run(|| bind(2)));
         sender.connect(receiver.local_addr().expect("bound")).expect("it has a route");
         receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("not zero");
+        // The first packet waits until ARP knows the neighbour, so the port would not have decided
+        // about it when it is sent.
+        sender.send(&[7]).expect("it is queued");
+        receiver.recv(&mut [0; 1]).expect("the neighbour is known");
+        let port = pair.left.run(|| Impair::new("v0", config)).expect("the kernel is recent");
         Rig { pair, port, sender, receiver }
     }
 
