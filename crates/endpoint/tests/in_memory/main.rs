@@ -1,0 +1,19 @@
+//! Endpoints in memory, on clocks of their own.
+//!
+//! One program, since linking it costs more than running it. Tests that need a process for
+//! themselves (allocations are counted by process) are programs beside it.
+
+mod announced_responses;
+mod assemblies;
+mod calls;
+mod footprint;
+mod hooks;
+#[path = "../joined/mod.rs"]
+mod joined;
+mod many_sessions;
+mod pacing;
+mod pulls;
+mod sealed;
+mod session_quota;
+mod tails;
+mod timers;

@@ -1,0 +1,21 @@
+//! Endpoints over real sockets and rings, set up by nodes.
+//!
+//! One program, as `in_memory` is. Tests that need a process for themselves (network namespaces,
+//! limits, users, counted allocations) are programs beside it.
+
+mod beside;
+#[path = "../certificates/mod.rs"]
+mod certificates;
+mod clients;
+#[path = "../common/mod.rs"]
+mod common;
+mod connection_quota;
+mod control_peers;
+mod external;
+mod node;
+mod origin;
+mod resume;
+mod secured;
+mod stalled_ring;
+mod without_rings;
+mod workers;

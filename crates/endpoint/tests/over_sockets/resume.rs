@@ -1,0 +1,241 @@
+//! Control connections that break, and others that take their place (C6, C12, C21).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use petasos_control::Ticket;
+use petasos_endpoint::{
+    CallError, Clock, Credentials, EndpointConfig, Node, NodeConfig, Pem, SessionError,
+    SessionState, TlsConfig,
+};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+
+use crate::certificates::Authority;
+use crate::common::*;
+use crate::control_peers::{Mode, Proxy, Raw};
+
+/// Never answers.
+const SILENT: u16 = 2;
+const HOST: [u8; 4] = [127, 0, 0, 1];
+
+fn tls(pem: Pem) -> TlsConfig {
+    TlsConfig { credentials: Credentials::Pem(pem), allow: None }
+}
+
+fn server_node(change: impl FnOnce(&mut NodeConfig)) -> Node {
+    let listen = Some(SocketAddr::new(localhost(), 0));
+    let mut config = NodeConfig { listen, ..NodeConfig::default() };
+    change(&mut config);
+    Node::start(config).expect("loopback has ports")
+}
+
+fn address(node: &Node) -> SocketAddr {
+    node.local_address().expect("it listens")
+}
+
+fn serve(node: &Node, sessions_per_peer_max: u32) -> Server {
+    let config = EndpointConfig { sessions_per_peer_max, ..EndpointConfig::default() };
+    let udp = || {
+        let io = UdpIo::bind(SocketAddr::new(localhost(), 0), UdpConfig::default());
+        io.expect("loopback has ports").into()
+    };
+    Server::start_over(node, udp, config, |endpoint| endpoint.register(SILENT, |_, _, _| {}))
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Issue 10: sessions failed with their control connection, and so did the calls on them.
+fn cut_and_restored(pem: Option<(Pem, Pem)>) {
+    let (server_pem, client_pem) = pem.unzip();
+    let node = server_node(|config| config.tls = server_pem.map(tls));
+    let _server = serve(&node, 100);
+    let proxy = Proxy::to(address(&node));
+    let client_tls = client_pem.map(tls);
+    let client_node = Node::start(NodeConfig { tls: client_tls, ..NodeConfig::default() });
+    let client_node = client_node.expect("threads are to be had");
+    let mut client = client(&client_node, localhost());
+    let session = client.connect_and_wait(proxy.address, PATIENCE).expect("the server is up");
+    let clock = Clock::system();
+    for cut in 1..=5 {
+        proxy.set(Mode::Closed);
+        proxy.cut();
+        // Packets do not travel through the proxy.
+        let end = clock.now() + Duration::from_millis(50);
+        while clock.now() < end {
+            echoes(&mut client, session);
+        }
+        proxy.set(Mode::Open);
+        until(|| node.stats().connections_resumed == cut);
+        echoes(&mut client, session);
+        assert_eq!(client.context().session_error(session), None);
+    }
+    // The connection is as good as any: it opens sessions and closes them.
+    let another = client.connect_and_wait(proxy.address, PATIENCE).expect("the server is up");
+    echoes(&mut client, another);
+    assert_eq!(node.stats().resumptions_refused, 0);
+}
+
+#[test]
+fn issue_10_c21_a_connection_that_is_cut_and_restored_fails_no_call() {
+    let _watchdog = watchdog("cut and restored");
+    cut_and_restored(None);
+}
+
+#[test]
+fn issue_10_c21_over_tls_too() {
+    let _watchdog = watchdog("cut and restored over TLS");
+    let authority = Authority::new("one");
+    cut_and_restored(Some((authority.pem("server.test"), authority.pem("client.test"))));
+}
+
+#[test]
+fn issue_10_c21_one_that_is_restored_late_fails_its_calls_and_says_so() {
+    let _watchdog = watchdog("restored late");
+    let grace = Duration::from_millis(100);
+    let node = server_node(|config| config.resume_grace = grace);
+    let _server = serve(&node, 100);
+    let proxy = Proxy::to(address(&node));
+    let config = NodeConfig { resume_grace: grace, ..NodeConfig::default() };
+    let client_node = Node::start(config).expect("threads are to be had");
+    let mut client = client(&client_node, localhost());
+    let session = client.connect_and_wait(proxy.address, PATIENCE).expect("the server is up");
+    proxy.set(Mode::Closed);
+    proxy.cut();
+    assert_eq!(call(&mut client, session, SILENT), Err(CallError::PeerFailed));
+    assert_eq!(client.context().session_state(session), SessionState::Failed);
+    let error = client.context().session_error(session).expect("the node knows why");
+    assert_eq!(error, SessionError::ConnectionLost);
+    assert!(error.retry_may_succeed());
+    proxy.set(Mode::Open);
+    let session = client.connect_and_wait(proxy.address, PATIENCE).expect("the way is back");
+    echoes(&mut client, session);
+    assert_eq!(node.stats().connections_resumed, 0);
+}
+
+/// The server's answer to a connect is lost with the connection. It has room for one session only.
+fn answer_lost(pem: Option<(Pem, Pem)>) {
+    let (server_pem, client_pem) = pem.unzip();
+    let node = server_node(|config| config.tls = server_pem.map(tls));
+    let _server = serve(&node, 2);
+    let proxy = Proxy::to(address(&node));
+    let config = NodeConfig { tls: client_pem.map(tls), ..NodeConfig::default() };
+    let client_node = Node::start(config).expect("threads are to be had");
+    let mut client = client(&client_node, localhost());
+    let first = client.connect_and_wait(proxy.address, PATIENCE).expect("the server is up");
+    proxy.set(Mode::Mute);
+    let second = client.connect(proxy.address).expect("there is room");
+    client.run_for(Duration::from_millis(100), |_, _| false);
+    proxy.set(Mode::Open);
+    proxy.cut();
+    client.run_for(PATIENCE, |_, cx| cx.session_state(second) != SessionState::Connecting);
+    assert_eq!(client.context().session_error(second), None);
+    echoes(&mut client, first);
+    echoes(&mut client, second);
+    assert_eq!(node.stats().connections_resumed, 1);
+}
+
+#[test]
+fn c12_a_connect_whose_answer_is_lost_grants_one_session() {
+    let _watchdog = watchdog("lost answer");
+    answer_lost(None);
+}
+
+#[test]
+fn c12_c19_over_tls_it_is_given_back_and_asked_for_anew() {
+    let _watchdog = watchdog("lost answer over TLS");
+    let authority = Authority::new("one");
+    answer_lost(Some((authority.pem("server.test"), authority.pem("client.test"))));
+}
+
+/// A client that has a session, and its ticket.
+fn with_session(node: &Node, incarnation: u64, pem: Option<&Pem>) -> (Raw, Ticket) {
+    let mut raw = Raw::dial(HOST, address(node), incarnation, pem).expect("there is room");
+    raw.ask(1).expect("there is room");
+    let ticket = raw.ticket.expect("it was given");
+    (raw, ticket)
+}
+
+#[test]
+fn c21_only_the_same_peer_resumes_and_once() {
+    let _watchdog = watchdog("tickets");
+    let node = server_node(|config| config.resume_grace = PATIENCE);
+    let _server = serve(&node, 100);
+    let dial = |from, incarnation| {
+        Raw::dial(from, address(&node), incarnation, None).expect("there is room")
+    };
+    let (raw, ticket) = with_session(&node, 7, None);
+    drop(raw);
+    let mut guesser = dial(HOST, 7);
+    assert!(!guesser.resume(Ticket::new([0; 16])), "a guess");
+    assert!(!guesser.resume(guesser.ticket.expect("it was given")), "its own");
+    assert!(!dial(HOST, 8).resume(ticket), "another process");
+    assert!(!dial([127, 0, 0, 2], 7).resume(ticket), "another address");
+    assert_eq!((node.stats().resumptions_refused, node.stats().connections_resumed), (4, 0));
+    let mut right = dial(HOST, 7);
+    let next = right.ticket.expect("it was given");
+    assert!(right.resume(ticket), "those have taken nothing from the right one");
+    assert!(!dial(HOST, 7).resume(ticket), "a ticket is good once");
+    // The answer to a resume may be lost: the ticket of that connection is good then. And one that
+    // still stands at the server may have broken elsewhere.
+    assert!(dial(HOST, 7).resume(next));
+    assert_eq!((node.stats().resumptions_refused, node.stats().connections_resumed), (5, 2));
+}
+
+#[test]
+fn c21_over_tls_only_the_same_names_resume() {
+    let _watchdog = watchdog("tickets and names");
+    let authority = Authority::new("one");
+    let node = server_node(|config| {
+        config.tls = Some(tls(authority.pem("server.test")));
+        config.resume_grace = PATIENCE;
+    });
+    let _server = serve(&node, 100);
+    let (raw, ticket) = with_session(&node, 7, Some(&authority.pem("alice")));
+    drop(raw);
+    let dial = |pem: &Pem| Raw::dial(HOST, address(&node), 7, Some(pem)).expect("there is room");
+    assert!(!dial(&authority.pem("mallory")).resume(ticket));
+    assert_eq!(node.stats().resumptions_refused, 1);
+    assert!(dial(&authority.pem("alice")).resume(ticket), "with a renewed certificate");
+}
+
+#[test]
+fn c21_what_has_ended_is_not_resumed() {
+    let _watchdog = watchdog("ended");
+    let node = server_node(|config| config.resume_grace = Duration::from_millis(50));
+    let _server = serve(&node, 100);
+    let (raw, left) = with_session(&node, 7, None);
+    raw.leave();
+    let (raw, lost) = with_session(&node, 7, None);
+    drop(raw);
+    std::thread::sleep(Duration::from_millis(300));
+    let mut late = Raw::dial(HOST, address(&node), 7, None).expect("there is room");
+    assert!(!late.resume(lost), "after the grace");
+    assert!(!late.resume(left), "after a goodbye");
+    late.ask(2).expect("new sessions can be had");
+}
+
+#[test]
+fn c21_lost_connections_count_for_their_holder() {
+    let _watchdog = watchdog("lost connections");
+    let grace = Duration::from_millis(500);
+    let node = server_node(|config| {
+        (config.resume_grace, config.connections_per_address_max) = (grace, 2);
+    });
+    let _server = serve(&node, 2);
+    for _ in 0..2 {
+        drop(with_session(&node, 7, None));
+    }
+    let (clock, begin) = (Clock::system(), Clock::system().now());
+    while Raw::dial(HOST, address(&node), 7, None).is_none() {}
+    assert!(clock.now() > begin + grace / 2, "losing connections makes no room for more");
+    assert!(node.stats().address_connections_refused > 0);
+    // And sessions in grace for the peer's quota of them; in the end they are given back.
+    until(|| {
+        let raw = Raw::dial(HOST, address(&node), 7, None);
+        raw.is_some_and(|mut raw| raw.ask(1).is_ok())
+    });
+}
