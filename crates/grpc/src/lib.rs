@@ -30,7 +30,6 @@ mod deframe;
 mod drain;
 mod failure;
 mod headers;
-mod identity;
 mod keepalive;
 mod payload;
 mod percent;
@@ -50,7 +49,7 @@ pub use client::{ClientHead, Connection, MethodPath};
 pub use compress::Compression;
 pub use config::{ClientConfig, GrpcConfig, Keepalive, PingLimit};
 pub use drain::Drain;
-pub use identity::Identity;
+pub use petasos_tls::Identity;
 pub use reader::FrameReader;
 pub use server::{Peer, Routes, ServerCall, serve};
 #[cfg(feature = "tls")]

@@ -6,15 +6,13 @@
 use std::io;
 use std::sync::Arc;
 
-use petasos_tls::{Reloading, client_config, server_config};
+use petasos_tls::{Identity, Reloading, client_config, server_config};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 pub use petasos_tls::{CredentialError, Pem, PemFiles};
-
-use crate::Identity;
 
 const ALPN: &[u8] = b"h2";
 
@@ -93,7 +91,7 @@ impl ServerTls {
             return Err(TlsError::NoHttp2);
         }
         let certificate = session.peer_certificates().and_then(<[_]>::first);
-        let identity = certificate.map(|proved| Identity::from(petasos_tls::Identity::of(proved)));
+        let identity = certificate.map(Identity::of);
         if let Some(allowed) = &self.allowed {
             check_allowed(allowed, identity.as_ref())?;
         }
@@ -159,16 +157,10 @@ impl std::fmt::Debug for ClientTls {
     }
 }
 
-impl From<petasos_tls::Identity> for Identity {
-    fn from(proved: petasos_tls::Identity) -> Identity {
-        Identity { names: proved.names, certificate: proved.certificate }
-    }
-}
-
 fn check_allowed(allowed: &[String], identity: Option<&Identity>) -> Result<(), TlsError> {
-    let names = identity.map_or(&[][..], |identity| &identity.names);
-    match names.iter().any(|name| allowed.contains(name)) {
-        true => Ok(()),
-        false => Err(TlsError::NotAllowed(names.to_vec())),
+    match identity {
+        Some(identity) if identity.is_on(allowed) => Ok(()),
+        Some(identity) => Err(TlsError::NotAllowed(identity.names.clone())),
+        None => Err(TlsError::NotAllowed(Vec::new())),
     }
 }

@@ -15,7 +15,8 @@ use petasos_endpoint::Identity;
 pub struct Peer {
     address: SocketAddr,
     transport: PeerTransport,
-    proof: Option<Proof>,
+    /// What it has proved with its certificate.
+    identity: Option<Arc<Identity>>,
 }
 
 /// What a call came over.
@@ -30,14 +31,6 @@ pub enum PeerTransport {
     Grpc,
 }
 
-/// What a peer has proved with its certificate.
-#[derive(Clone)]
-enum Proof {
-    Session(Arc<Identity>),
-    #[cfg(feature = "grpc")]
-    Grpc(Arc<petasos_grpc::Identity>),
-}
-
 impl Peer {
     #[doc(hidden)]
     pub fn of_session(client: petasos_endpoint::ServedPeer) -> Peer {
@@ -45,15 +38,14 @@ impl Peer {
             true => PeerTransport::SharedMemory,
             false => PeerTransport::Datagrams,
         };
-        let proof = client.identity.map(Proof::Session);
-        Peer { address: client.address, transport, proof }
+        Peer { address: client.address, transport, identity: client.identity }
     }
 
     #[doc(hidden)]
     #[cfg(feature = "grpc")]
     pub fn of_grpc(peer: &petasos_grpc::Peer) -> Peer {
-        let proof = peer.identity.clone().map(Proof::Grpc);
-        Peer { address: peer.address, transport: PeerTransport::Grpc, proof }
+        let identity = peer.identity.clone();
+        Peer { address: peer.address, transport: PeerTransport::Grpc, identity }
     }
 
     /// Where it is: its address for datagrams, or where its connection comes from.
@@ -69,21 +61,12 @@ impl Peer {
     /// The names that an authority vouches for in its certificate: those of DNS, and URIs such as
     /// SPIFFE ids. Empty if it has shown none.
     pub fn names(&self) -> &[String] {
-        match &self.proof {
-            None => &[],
-            Some(Proof::Session(identity)) => &identity.names,
-            #[cfg(feature = "grpc")]
-            Some(Proof::Grpc(identity)) => &identity.names,
-        }
+        self.identity.as_ref().map_or(&[], |identity| &identity.names)
     }
 
     /// Its certificate, in DER, which has been verified. `None` if it has shown none.
     pub fn certificate(&self) -> Option<&[u8]> {
-        match self.proof.as_ref()? {
-            Proof::Session(identity) => Some(&identity.certificate),
-            #[cfg(feature = "grpc")]
-            Proof::Grpc(identity) => Some(&identity.certificate),
-        }
+        self.identity.as_ref().map(|identity| &*identity.certificate)
     }
 }
 

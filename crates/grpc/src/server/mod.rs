@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos_call::Metadata;
+use petasos_tls::Identity;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until};
 
-use crate::identity::Identity;
 use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
 
 /// Whoever handles calls.
