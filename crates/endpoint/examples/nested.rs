@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use petasos_endpoint::{
-    Clock, Completion, Context, Endpoint, EndpointConfig, LocalClient, MsgBuf, Node, NodeConfig,
+    CallError, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node, NodeConfig,
     RejectCode, Request, RequestHandle, SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -62,6 +62,13 @@ fn on_square(front: &mut Front, cx: &mut Context<Front>, done: Completion<'_>) {
     }
 }
 
+/// The client's state: what its call has brought.
+type Answer = Option<Result<Option<u64>, CallError>>;
+
+fn on_answer(answer: &mut Answer, _: &mut Context<Answer>, done: Completion<'_>) {
+    *answer = Some(done.result.map(|payload| read_number(&payload)));
+}
+
 fn read_number(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
@@ -102,10 +109,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
 
     let node = Node::start(NodeConfig::default())?;
-    let client = LocalClient::new(open(&node, ())?)?;
-    let session = client.endpoint().connect_and_wait(front, TIMEOUT)?;
-    let call = client.call(session, SQUARE_PLUS_ONE, 7u64.to_le_bytes().as_slice());
-    let answer = read_number(&client.block_on(call)?).ok_or("the answer is no number")?;
+    let mut client = open(&node, None)?;
+    let session = client.connect_and_wait(front, TIMEOUT)?;
+    let seven = MsgBuf::from_slice(&7u64.to_le_bytes());
+    let call = client.context().enqueue_request(session, SQUARE_PLUS_ONE, seven, on_answer, 0);
+    call.map_err(|refused| refused.error)?;
+    client.run(|answer, _| answer.is_some());
+    let answer = client.state_mut().take().ok_or("the call ends")??;
+    let answer = answer.ok_or("the answer is no number")?;
     println!("7 * 7 + 1 = {answer}");
     assert_eq!(answer, 50);
     Ok(())

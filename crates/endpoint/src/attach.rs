@@ -140,8 +140,6 @@ impl<S> Endpoint<S> {
     /// Tells the server that a client session is being closed.
     pub(crate) fn forget_remote(&mut self, session: SessionId) {
         self.cx.core.outside.errors.remove(&session);
-        // Whoever waits for the session finds the promise broken.
-        self.cx.core.outside.openings.remove(&session);
         let Some(tag) = self.cx.core.client_mut(session).map(|entry| entry.tag) else { return };
         let (role, endpoint) = (SessionRole::Client, self.cx.core.outside.index());
         let own = SessionRef { role, endpoint, session: session.index, tag };

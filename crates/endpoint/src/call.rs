@@ -213,33 +213,6 @@ impl fmt::Display for EnqueueError {
 
 impl std::error::Error for EnqueueError {}
 
-/// Why an async call has no response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// It was not started; a retry is safe.
-    NotStarted(EnqueueError),
-    /// It failed; see [`CallError::retry_is_safe`].
-    Failed(CallError),
-    /// The endpoint was dropped first. The handler may have run.
-    EndpointGone,
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::NotStarted(error) => error.fmt(f),
-            ClientError::Failed(error) => error.fmt(f),
-            ClientError::EndpointGone => f.write_str("the endpoint is gone"),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
-/// The outcome of an async call.
-pub(crate) type Response = Result<MsgBuf, ClientError>;
-
 /// A call that was not started, with the request's buffer.
 #[derive(Debug)]
 pub struct Refused {

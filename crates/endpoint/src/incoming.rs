@@ -8,9 +8,9 @@ use petasos_netio::Route;
 use crate::call::CallError;
 use crate::core::Context;
 use crate::endpoint::Endpoint;
-use crate::error::{ConnectAndWaitError, SessionError};
+use crate::error::SessionError;
 use crate::mail::{Command, Granted, Mail};
-use crate::outside::{Opening, Remote};
+use crate::outside::Remote;
 use crate::secure::SessionSecurity;
 use crate::sessions::{ClientState, PeerId, SessionId, SessionOffer};
 
@@ -58,10 +58,6 @@ impl<S> Endpoint<S> {
             Mail::Drain => self.drain(),
             Mail::NodeEnded => self.on_node_ended(),
             Mail::Answer(answer) => self.on_answer(*answer),
-            Mail::Call(call) => self.context().start_async(*call),
-            Mail::Cancel { call } => self.context().cancel_async(call),
-            Mail::Open { server, promise } => self.on_open(server, promise),
-            Mail::Close { session } => self.close_session(session),
         }
     }
 
@@ -86,9 +82,6 @@ impl<S> Endpoint<S> {
                 entry.expect("the session was just established").peer = Some(link);
                 let remote = Remote { link, far };
                 self.cx.core.outside.remotes.insert(offer.params.client_ref(), remote);
-                if let Some(opening) = self.cx.core.outside.openings.remove(&session) {
-                    opening.keep(Ok(session));
-                }
                 return;
             }
             Ok(false) => {}
@@ -142,15 +135,6 @@ impl<S> Endpoint<S> {
             self.cx.core.stats.rings_lost += 1;
             let session = SessionId { index, generation };
             self.fail_with(session, CallError::PeerFailed, SessionError::RingsLost);
-        }
-    }
-
-    fn on_open(&mut self, server: SocketAddr, opening: Opening) {
-        match self.connect(server) {
-            Ok(session) => {
-                self.cx.core.outside.openings.insert(session, opening);
-            }
-            Err(error) => opening.keep(Err(ConnectAndWaitError::NotBegun(error))),
         }
     }
 
@@ -236,10 +220,7 @@ impl<S> Endpoint<S> {
     }
 
     fn fail_with(&mut self, session: SessionId, call: CallError, error: SessionError) {
-        if let Some(opening) = self.cx.core.outside.openings.remove(&session) {
-            opening.keep(Err(ConnectAndWaitError::Failed(error)));
-            self.close_session(session);
-        } else if self.cx.core.client_mut(session).is_some() {
+        if self.cx.core.client_mut(session).is_some() {
             self.cx.core.outside.errors.insert(session, error);
             self.fail_session(session, call);
         }

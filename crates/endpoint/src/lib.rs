@@ -16,8 +16,10 @@
 //! 6. hand the transmit queue to the packet I/O as batches.
 //!
 //! Other threads reach an endpoint through its mailbox only: the process's [`Node`], which sets
-//! sessions up and notices failed peers; worker threads ([`WorkerPool`]); and [`Client`]s. How the
-//! loop waits when there is nothing to do is [`Polling`].
+//! sessions up and notices failed peers; worker threads ([`WorkerPool`]); and whoever has a
+//! [`Notifier`]. How the loop waits when there is nothing to do is [`Polling`].
+//!
+//! Calls end in continuations. Futures for them are the business of the layer above (`petasos`).
 //!
 //! The transmit queue holds *references* (session, slot, request number, packet index), never
 //! pointers. A reference is resolved when it is sent and dropped if the slot has moved on, so a
@@ -26,19 +28,18 @@
 //!
 //! The modules, from below:
 //! - requests, calls, sessions and their secrets as data; `backend`; queues and timers;
-//! - what threads tell each other (`mail`, `mailbox`, `promise`), the process among others
-//!   (`node`), threads of workers, and what ties an endpoint to all of these (`outside`);
+//! - what threads tell each other (`mail`, `mailbox`), the process among others (`node`),
+//!   threads of workers, and what ties an endpoint to all of these (`outside`);
 //! - `core`: [`Context`], and everything of an endpoint but its packet I/O; `receive`: from frames
 //!   to handlers and continuations;
 //! - `endpoint`: the loop; and what stands on it: `setup`, `attach` and `incoming` (sessions),
-//!   `polling`, `hooks`, `client`, `workers`, `shut_down`.
+//!   `polling`, `hooks`, `workers`, `shut_down`.
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
 mod attach;
 mod backend;
 mod call;
-mod client;
 mod config;
 mod congestion;
 mod core;
@@ -55,7 +56,6 @@ mod outside;
 mod parameters;
 mod peers;
 mod polling;
-mod promise;
 mod quota;
 mod receive;
 mod secure;
@@ -74,8 +74,7 @@ mod workers;
 
 pub use crate::core::{AbandonedHook, Context, Continuation, Handler, TurnHook};
 pub use backend::Backend;
-pub use call::{CallError, CallId, CallSettings, ClientError, Completion, EnqueueError, Refused};
-pub use client::{CallFuture, Client, LocalClient, SessionFuture};
+pub use call::{CallError, CallId, CallSettings, Completion, EnqueueError, Refused};
 pub use config::{EndpointConfig, Polling, SessionConfig};
 pub use endpoint::Endpoint;
 pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};

@@ -1,4 +1,4 @@
-//! What an endpoint and other threads tell each other: the control thread, workers and clients.
+//! What an endpoint and other threads tell each other: the control thread and workers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,13 +8,11 @@ use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
 use petasos_netio::Route;
 use petasos_wire::RejectCode;
 
-use crate::call::{CallSettings, Response};
-use crate::error::{ConnectAndWaitError, SessionError};
+use crate::error::SessionError;
 use crate::handler::RequestHandle;
 use crate::mailbox::Mailbox;
-use crate::promise::Promise;
 use crate::secure::SessionSecurity;
-use crate::sessions::{PeerId, SessionId, SessionOffer};
+use crate::sessions::{PeerId, SessionOffer};
 
 /// From any thread to an endpoint.
 pub(crate) enum Mail {
@@ -42,24 +40,6 @@ pub(crate) enum Mail {
     NodeEnded,
     /// A worker has finished.
     Answer(Box<WorkerAnswer>),
-    /// A call from a client on another thread.
-    Call(Box<RemoteCall>),
-    /// The future of a call has been dropped.
-    Cancel { call: u64 },
-    /// A client on another thread wants a session.
-    Open { server: SocketAddr, promise: Promise<Result<SessionId, ConnectAndWaitError>> },
-    /// A client on another thread is done with a session.
-    Close { session: SessionId },
-}
-
-/// A call on its way to the endpoint.
-pub(crate) struct RemoteCall {
-    pub(crate) id: u64,
-    pub(crate) session: SessionId,
-    pub(crate) method: u16,
-    pub(crate) request: MsgBuf,
-    pub(crate) settings: CallSettings,
-    pub(crate) promise: Promise<Response>,
 }
 
 /// What a worker sends back.

@@ -15,25 +15,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard};
 
 use petasos_base::Doorbell;
-use petasos_base::sync::{AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
-
-/// Why a message was not posted; it comes back.
-#[derive(Debug)]
-pub(crate) enum PostError<T> {
-    /// The loop is gone.
-    Closed(T),
-    /// As many messages wait as may.
-    Full(T),
-}
 
 pub(crate) struct Mailbox<T> {
     /// `None` once closed.
     queue: Mutex<Option<VecDeque<T>>>,
     doorbell: Doorbell,
     eventfd: OwnedFd,
-    /// The next of the numbers that name what letters are about.
-    number: AtomicU64,
 }
 
 impl<T> Mailbox<T> {
@@ -43,20 +31,13 @@ impl<T> Mailbox<T> {
             queue: Mutex::new(Some(VecDeque::new())),
             doorbell: Doorbell::default(),
             eventfd,
-            number: AtomicU64::new(0),
         })
     }
 
-    /// Posts a message and wakes the loop if it sleeps.
-    pub(crate) fn post(&self, message: T) -> Result<(), PostError<T>> {
-        self.post_bounded(message, usize::MAX)
-    }
-
-    /// [`Mailbox::post`], unless `waiting_max` messages wait already.
-    pub(crate) fn post_bounded(&self, message: T, waiting_max: usize) -> Result<(), PostError<T>> {
+    /// Posts a message and wakes the loop if it sleeps. If the loop is gone, the message returns.
+    pub(crate) fn post(&self, message: T) -> Result<(), T> {
         match &mut *self.lock() {
-            None => return Err(PostError::Closed(message)),
-            Some(queue) if queue.len() >= waiting_max => return Err(PostError::Full(message)),
+            None => return Err(message),
             Some(queue) => queue.push_back(message),
         }
         self.wake();
@@ -68,12 +49,6 @@ impl<T> Mailbox<T> {
         if self.doorbell.ring() {
             self.write();
         }
-    }
-
-    /// A number that this mailbox has not given before.
-    pub(crate) fn number(&self) -> u64 {
-        // Relaxed: only uniqueness matters, and that needs no order with other memory.
-        self.number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether the doorbell has rung since the last [`Mailbox::take`].
@@ -175,8 +150,7 @@ mod tests {
     fn closing_returns_what_waits_and_refuses_the_rest() {
         let mailbox = Mailbox::new().expect("the system has descriptors");
         mailbox.post(1).expect("it is open");
-        assert!(matches!(mailbox.post_bounded(2, 1), Err(PostError::Full(2))));
         assert_eq!(mailbox.close(), [1]);
-        assert!(matches!(mailbox.post(3), Err(PostError::Closed(3))));
+        assert_eq!(mailbox.post(3), Err(3));
     }
 }

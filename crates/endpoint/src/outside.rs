@@ -11,12 +11,10 @@ use std::sync::Arc;
 
 use petasos_control::{RefuseCode, SessionRef};
 
-use crate::call::{CallId, Response};
-use crate::error::{ConnectAndWaitError, SessionError};
+use crate::error::SessionError;
 use crate::mail::{Command, Mail};
 use crate::mailbox::Mailbox;
 use crate::node::Shared;
-use crate::promise::Promise;
 use crate::sessions::{PeerId, SessionId};
 use crate::worker_pool::WorkerMethod;
 
@@ -32,12 +30,6 @@ pub(crate) struct Attachment {
     pub(crate) index: u16,
 }
 
-/// An async call in progress, as the endpoint keeps it.
-pub(crate) struct AsyncCall {
-    pub(crate) call: CallId,
-    pub(crate) promise: Promise<Response>,
-}
-
 #[derive(Default)]
 pub(crate) struct Outside {
     /// Made when something first needs it.
@@ -51,16 +43,9 @@ pub(crate) struct Outside {
     pub(crate) errors: HashMap<SessionId, SessionError>,
     /// The far ends by this endpoint's own.
     pub(crate) remotes: HashMap<SessionRef, Remote>,
-    /// Who waits for a session to be set up.
-    pub(crate) openings: HashMap<SessionId, Opening>,
-    /// Calls of async clients by their ids.
-    pub(crate) calls: HashMap<u64, AsyncCall>,
     /// Methods that run on worker threads.
     pub(crate) workers: HashMap<u16, WorkerMethod>,
 }
-
-/// The promise of a session.
-pub(crate) type Opening = Promise<Result<SessionId, ConnectAndWaitError>>;
 
 impl Outside {
     /// Whether there is mail. The loop's once-per-turn look.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{
-    Backend, Client, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node,
-    NodeConfig, Request, SessionId,
+    Backend, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Node, NodeConfig,
+    Notifier, Request, SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 
@@ -107,7 +107,7 @@ pub fn echo<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
 /// A server endpoint on a thread of its own.
 pub struct Server {
     stop: std::sync::Arc<AtomicBool>,
-    handle: Client,
+    notifier: Notifier,
     thread: Option<JoinHandle<usize>>,
 }
 
@@ -148,17 +148,17 @@ impl Server {
             prepare(&mut endpoint);
             endpoint.attach(&node).expect("the node runs");
             drop(node);
-            ready.send(endpoint.client().expect("descriptors")).expect("the test waits");
+            ready.send(endpoint.notifier().expect("descriptors")).expect("the test waits");
             endpoint.run(|_, _| stopped.load(Ordering::Acquire));
             *endpoint.state()
         });
-        let handle = is_ready.recv().expect("the server starts");
-        Server { stop, handle, thread: Some(thread) }
+        let notifier = is_ready.recv().expect("the server starts");
+        Server { stop, notifier, thread: Some(thread) }
     }
 
     fn tell(&self) {
         self.stop.store(true, Ordering::Release);
-        self.handle.wake();
+        self.notifier.notify();
     }
 
     /// Ends the thread: how many echoes it served.

@@ -1,24 +1,27 @@
 //! An endpoint driven by a Tokio runtime, through its descriptor.
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Duration;
 
 use petasos_endpoint::{
-    CallError, CallSettings, ClientError, EndpointConfig, LocalClient, Polling,
+    CallError, CallSettings, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Polling,
 };
 use tokio::io::unix::AsyncFd;
 
+use crate::callers::{Asker, Caller, connect};
 use crate::common::*;
 
 const STUCK: u16 = 2;
 
 /// The task that turns the loop: when the descriptor is readable, or a timer is due.
-async fn drive(local: LocalClient<Outcomes>, descriptor: AsyncFd<OwnedFd>) {
+async fn drive(endpoint: Rc<RefCell<Endpoint<Caller>>>, descriptor: AsyncFd<OwnedFd>) {
     loop {
         let next = {
-            let mut endpoint = local.endpoint();
+            let mut endpoint = endpoint.borrow_mut();
             let at = endpoint.run_ready(64);
             endpoint.until(at)
         };
@@ -65,11 +68,10 @@ fn running_the_loop_between_does_not_deafen_its_descriptor() {
     }
     endpoint.run_ready(64);
     assert!(!is_readable(&descriptor), "nothing is left to do");
-    let client = endpoint.client().expect("it has a mailbox");
-    let waiting = client.connect(address);
-    assert!(is_readable(&descriptor), "there is mail");
+    endpoint.notifier().expect("it has a mailbox").notify();
+    assert!(is_readable(&descriptor), "it has been notified");
     endpoint.run_ready(64);
-    drop(waiting);
+    assert!(!is_readable(&descriptor), "nothing is left to do");
 }
 
 /// Each would have every endpoint look through all of its sessions.
@@ -102,41 +104,48 @@ fn a_tokio_runtime_drives_an_endpoint() {
     });
     let address = server_node.local_address().expect("it listens");
     let client_node = node(None);
-    let config = EndpointConfig { polling: Polling::External, ..EndpointConfig::default() };
-    let mut endpoint = endpoint_at(localhost(), config, Outcomes::default());
-    endpoint.attach(&client_node).expect("the node runs");
-    let remote = endpoint.client().expect("descriptors");
+    let (mut endpoint, asker) = Caller::endpoint(&client_node, Polling::External);
+    connect(&mut endpoint, address);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime starts");
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, async {
-        let descriptor = endpoint.descriptor().expect("descriptors");
-        let local = LocalClient::new(endpoint).expect("descriptors");
-        let driver = register(descriptor);
-        tokio::task::spawn_local(drive(local.clone(), driver));
-        // Mail wakes the driver (the session, and each call), then packets do.
-        let session = remote.connect(address).await.expect("the server is up");
+        let descriptor = register(endpoint.descriptor().expect("descriptors"));
+        let endpoint = Rc::new(RefCell::new(endpoint));
+        tokio::task::spawn_local(drive(endpoint.clone(), descriptor));
+        // The notifier wakes the driver for each call, then packets do.
         for n in 0..200u32 {
-            let response = remote.call(session, ECHO, &n.to_le_bytes()[..]).await;
-            assert_eq!(&response.expect("the server is up")[..], n.to_le_bytes());
+            let answer = asker.ask(&n.to_le_bytes()).await.expect("the loop runs");
+            assert_eq!(answer, Ok(n.to_le_bytes().to_vec()));
         }
-        let other_thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let runtime = runtime.expect("a runtime starts");
-            (0..50u8).all(|n| {
-                let response = runtime.block_on(remote.call(session, ECHO, &[n; 3000][..]));
-                response.is_ok_and(|response| response[..] == [n; 3000])
-            })
+        let other = asker.clone();
+        let other_thread = tokio::task::spawn_blocking(move || {
+            (0..50u8).all(|n| other.ask(&[n; 3000]).blocking_recv() == Ok(Ok(vec![n; 3000])))
         });
-        while !other_thread.is_finished() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        assert!(other_thread.join().expect("it does not panic"));
-        // Timers come by the deadline alone.
-        let timeout = Some(Duration::from_millis(30));
-        let settings = CallSettings { timeout, ..CallSettings::default() };
-        let call = local.call_with(session, STUCK, &b"x"[..], settings);
-        let outcome = call.await.map(|_| ());
-        assert_eq!(outcome, Err(ClientError::Failed(CallError::Timeout)));
+        assert!(other_thread.await.expect("it does not panic"));
+        time_out(&endpoint, &asker).await;
     });
+}
+
+/// Timers come by the deadline alone.
+async fn time_out(endpoint: &RefCell<Endpoint<Caller>>, asker: &Asker) {
+    let timeout = Some(Duration::from_millis(30));
+    let settings = CallSettings { timeout, ..CallSettings::default() };
+    {
+        let mut endpoint = endpoint.borrow_mut();
+        let session = endpoint.state().session.expect("it is connected");
+        let (cx, request) = (endpoint.context(), MsgBuf::from_slice(b"x"));
+        let call = cx.enqueue_with(session, STUCK, request, on_end, 0, &settings);
+        call.expect("there is room");
+    }
+    // The driver sleeps, and has seen neither the call nor its timer.
+    asker.notifier.notify();
+    while endpoint.borrow().state().ended.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(endpoint.borrow().state().ended, [Err(CallError::Timeout)]);
+}
+
+fn on_end(caller: &mut Caller, _: &mut Context<Caller>, done: Completion<'_>) {
+    caller.ended.push(done.result.map(drop));
 }

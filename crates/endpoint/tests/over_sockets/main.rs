@@ -4,15 +4,16 @@
 //! limits, users, counted allocations) are programs beside it.
 
 mod beside;
+mod callers;
 #[path = "../certificates/mod.rs"]
 mod certificates;
-mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod connection_quota;
 mod control_peers;
 mod external;
 mod node;
+mod notified;
 mod origin;
 mod resume;
 mod secured;

@@ -7,7 +7,6 @@ use petasos_control::{
 use super::{Attempt, Control};
 use crate::error::SessionError;
 use crate::mail::{Granted, Mail};
-use crate::mailbox::PostError;
 use crate::node::tls::Dialler;
 use crate::sessions::PeerId;
 
@@ -111,7 +110,7 @@ impl Control {
         let server_ip = link.peer_ip;
         let granted = Granted { link: number, server, server_ip, params, security };
         let mail = Mail::Connected { offer, outcome: Ok(Box::new(granted)) };
-        if let Err(PostError::Closed(_) | PostError::Full(_)) = from.post(mail) {
+        if from.post(mail).is_err() {
             link.disconnects.push_back(params.server_ref());
         }
     }
