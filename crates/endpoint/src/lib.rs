@@ -69,7 +69,9 @@ mod tags;
 mod timers;
 mod timespec;
 mod tx_queue;
+mod worker_method;
 mod worker_pool;
+mod worker_threads;
 mod workers;
 
 pub use crate::core::{AbandonedHook, Context, Continuation, Handler, TurnHook};
@@ -100,4 +102,5 @@ pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use shut_down::Unfinished;
 pub use stats::{EndpointStats, MemoryStats};
 pub use switches::Switches;
-pub use worker_pool::{WorkerHandler, WorkerPool, WorkerRequest};
+pub use worker_method::{WorkerHandler, WorkerRequest};
+pub use worker_pool::WorkerPool;

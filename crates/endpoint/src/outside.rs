@@ -16,7 +16,7 @@ use crate::mail::{Command, Mail};
 use crate::mailbox::Mailbox;
 use crate::node::Shared;
 use crate::sessions::{PeerId, SessionId};
-use crate::worker_pool::WorkerMethod;
+use crate::worker_method::WorkerMethod;
 
 /// The far end of a session, and the way there.
 #[derive(Clone, Copy, Debug)]

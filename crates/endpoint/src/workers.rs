@@ -17,7 +17,8 @@ use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::handler::{Payload, Request};
 use crate::mail::WorkerAnswer;
-use crate::worker_pool::{COPIED_BYTES_MAX, Job, WorkerHandler, WorkerMethod, WorkerPool};
+use crate::worker_method::{COPIED_BYTES_MAX, WorkerCall, WorkerHandler, WorkerMethod};
+use crate::worker_pool::WorkerPool;
 
 impl<S> Endpoint<S> {
     /// Makes `handler`, run by the threads of `pool`, answer `method`, in place of an earlier one.
@@ -70,9 +71,8 @@ fn pass_on<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
         },
     };
     let entry = cx.core.outside.workers.get(&method).expect("a worker method has an entry");
-    let (handler, answer_to) = (entry.handler.clone(), entry.answer_to.clone());
-    if let Err(job) = entry.pool.submit(Job { handle, method, request, handler, answer_to }) {
-        cx.free(job.request);
-        cx.reject(job.handle, RejectCode::Overloaded);
+    if let Err(call) = entry.submit(WorkerCall { handle, method, request }) {
+        cx.free(call.request);
+        cx.reject(call.handle, RejectCode::Overloaded);
     }
 }

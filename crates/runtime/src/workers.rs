@@ -7,8 +7,6 @@
 //! Invariants: jobs that are not over are at most as many as configured; no code of the
 //! application's runs under a lock, wakers included.
 
-mod threads;
-
 use core::future::{Future, poll_fn};
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
@@ -20,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_base::{Clock, Time};
 use petasos_call::Status;
+use petasos_endpoint::WorkerPool;
 
 use petasos_rpc::current;
 use petasos_rpc::intercept::CallSpan;
-use threads::Threads;
 
 /// Polls a handler whose call has so much time left, outside of loops and workers.
 pub async fn with_time_left<F: Future + Unpin>(timeout: Duration, mut handler: F) {
@@ -52,17 +50,7 @@ pub struct Workers {
 enum Place {
     #[cfg(feature = "tokio")]
     Runtime(tokio::runtime::Handle),
-    Threads(Arc<Threads>),
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        match &self.place {
-            #[cfg(feature = "tokio")]
-            Place::Runtime(_) => {}
-            Place::Threads(threads) => threads.close(),
-        }
-    }
+    Threads(WorkerPool),
 }
 
 impl Workers {
@@ -78,15 +66,8 @@ impl Workers {
 
     /// Jobs on new threads.
     pub(crate) fn on_threads(threads: usize, jobs_max: usize) -> io::Result<Workers> {
-        let (shared, jobs) = (Arc::<Threads>::default(), Arc::default());
-        // Threads that were started end with this if a later one cannot be.
-        let workers = Workers { place: Place::Threads(shared.clone()), jobs, jobs_max };
-        for number in 0..threads.max(1) {
-            let shared = shared.clone();
-            let thread = std::thread::Builder::new().name(format!("petasos-worker-{number}"));
-            thread.spawn(move || shared.work())?;
-        }
-        Ok(workers)
+        let place = Place::Threads(WorkerPool::new(threads, jobs_max)?);
+        Ok(Workers { place, jobs: Arc::default(), jobs_max })
     }
 
     /// Runs the future that `make` gives, which is called only if there is room for another; what
@@ -118,7 +99,7 @@ impl Workers {
         match &self.place {
             #[cfg(feature = "tokio")]
             Place::Runtime(runtime) => drop(runtime.spawn(job)),
-            Place::Threads(threads) => threads.spawn(Box::pin(job)),
+            Place::Threads(threads) => threads.spawn(job),
         }
         Ok(Running { shared })
     }

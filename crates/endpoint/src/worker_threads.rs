@@ -13,11 +13,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Wake;
 
-pub(super) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What the threads share.
 #[derive(Default)]
-pub(super) struct Threads {
+pub(crate) struct Threads {
     state: Mutex<State>,
     more: Condvar,
 }
@@ -54,7 +54,7 @@ impl Threads {
     }
 
     /// Adds a job.
-    pub(super) fn spawn(self: &Arc<Self>, job: Job) {
+    pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
         let stage = Mutex::new(Stage::Queued(job));
         let task = Arc::new(Task { threads: self.clone(), stage });
         self.state().tasks += 1;
@@ -67,13 +67,13 @@ impl Threads {
     }
 
     /// No more jobs come: the threads end with the last.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.more.notify_all();
     }
 
     /// A thread's life.
-    pub(super) fn work(&self) {
+    pub(crate) fn work(&self) {
         while let Some(task) = self.next() {
             if task.run() {
                 let mut state = self.state();
