@@ -151,8 +151,9 @@ impl Calls {
 
     /// Whether nothing was asked for since the last turn.
     pub(crate) fn is_quiet(&self) -> bool {
-        let Calls { outbox, cancels, abandoned, .. } = self;
-        outbox.is_empty() && cancels.is_empty() && abandoned.is_empty() && !self.is_any_over()
+        let Calls { outbox, cancels, abandoned, retries, .. } = self;
+        let is_empty = outbox.is_empty() && cancels.is_empty() && abandoned.is_empty();
+        is_empty && retries.answers.is_empty() && !self.is_any_over()
     }
 
     /// Whether calls are to be ended.
@@ -459,7 +460,7 @@ impl Calls {
     pub(crate) fn forget(&mut self, place: u32) {
         self.retries.attempts.remove(&place);
         let hedge = self.retries.list.remove(&place).and_then(|retry_state| retry_state.hedge);
-        let Some(Hedge { request, attempts, held }) = hedge else { return };
+        let Some(Hedge { request, attempts, held, .. }) = hedge else { return };
         self.give_buffer(request);
         if let Some(Ok(response)) = held {
             self.give_buffer(response);

@@ -11,6 +11,7 @@ use petasos_buf::MsgBuf;
 use petasos_call::channel::{Avoid, SessionIndex};
 use petasos_call::policy::{CallPlan, Fate, MethodPolicy, Pushback, RetryBudget, Step};
 use petasos_call::{Code, Failure, Malformed, ResponseHead, read_tail, split};
+use petasos_endpoint::SessionId;
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use petasos_rpc::settings::{ChannelInfo, PolicyOf, ServiceDefaults, policy_of};
 
@@ -110,6 +111,35 @@ pub(crate) struct RetryStates {
     pub(crate) list: HashMap<u32, Box<RetryState>>,
     /// Whose attempt is in a place.
     pub(crate) attempts: HashMap<u32, u32>,
+    /// Answers that have been decompressed beside the loop.
+    pub(crate) answers: Vec<Answer>,
+}
+
+/// The answer to an attempt of a call that may be retried. Its place is taken until it is looked
+/// at, whoever may have given the call up.
+pub(crate) struct Answer {
+    pub(crate) place: u32,
+    pub(crate) session: SessionId,
+    pub(crate) request: MsgBuf,
+    pub(crate) outcome: Outcome,
+}
+
+impl RetryStates {
+    fn hedge_of(&mut self, attempt: u32) -> Option<&mut Hedge> {
+        let call = self.attempts.get(&attempt)?;
+        self.list.get_mut(call)?.hedge.as_mut()
+    }
+
+    /// The answer to the attempt in `place` is being decompressed beside the loop.
+    #[cold]
+    pub(crate) fn unpacks(&mut self, place: u32) {
+        self.hedge_of(place).into_iter().for_each(|hedge| hedge.unpacking += 1);
+    }
+
+    /// It has been.
+    pub(crate) fn has_unpacked(&mut self, place: u32) {
+        self.hedge_of(place).into_iter().for_each(|hedge| hedge.unpacking -= 1);
+    }
 }
 
 /// What a hedged call has beside its plan.
@@ -117,6 +147,8 @@ pub(crate) struct Hedge {
     pub(crate) request: MsgBuf,
     /// Those under way, in the order in which they began.
     pub(crate) attempts: Vec<CallKey>,
+    /// Those whose answers are being decompressed. Meanwhile no other begins.
+    pub(crate) unpacking: u32,
     /// What the last attempt that failed has brought.
     pub(crate) held: Option<Outcome>,
 }

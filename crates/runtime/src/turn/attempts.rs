@@ -26,8 +26,8 @@ use petasos_rpc::settings::RetryMode;
 use super::work::{Work, failure_of, with_work};
 use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::due::Due;
-use crate::remote::{CallKey, Outcome};
-use crate::retries::{Ended, RetryState};
+use crate::remote::CallKey;
+use crate::retries::{Answer, Ended, RetryState};
 
 /// An attempt failed below the application.
 #[cold]
@@ -42,22 +42,6 @@ pub(super) fn on_failed(
         let session = work.session_of(place, id);
         work.call_failed(cx, place, id, error);
         work.on_attempt_end(cx, place, Ended::below(failure_of(error), Some(request), session));
-    });
-}
-
-/// An attempt of a call that may be retried was answered.
-#[cold]
-pub(super) fn on_answered(
-    parts: &mut DispatcherParts,
-    cx: &Context<Dispatcher>,
-    (place, id): (u32, SessionId),
-    request: MsgBuf,
-    outcome: Outcome,
-) {
-    with_work(parts, |work| {
-        let session = work.session_of(place, id);
-        let ended = Ended { outcome, failure: None, request: Some(request), session };
-        work.on_attempt_end(cx, place, ended);
     });
 }
 
@@ -78,6 +62,24 @@ impl Work<'_> {
     fn session_of(&mut self, place: u32, id: SessionId) -> Option<SessionIndex> {
         let (channel, number) = self.calls.session_of(place);
         self.channels.entry(channel)?.index_of(number, id)
+    }
+
+    /// An attempt of a call that may be retried was answered.
+    #[cold]
+    pub(super) fn on_answer(&mut self, cx: &Context<Dispatcher>, answer: Answer) {
+        let Answer { place, session, request, outcome } = answer;
+        let session = self.session_of(place, session);
+        let ended = Ended { outcome, failure: None, request: Some(request), session };
+        self.on_attempt_end(cx, place, ended);
+    }
+
+    /// Answers that have been decompressed beside the loop.
+    #[cold]
+    pub(super) fn on_late_answers(&mut self, cx: &Context<Dispatcher>) {
+        for answer in core::mem::take(&mut self.calls.retries.answers) {
+            self.calls.retries.has_unpacked(answer.place);
+            self.on_answer(cx, answer);
+        }
     }
 
     /// Calls that could not be sent: to the retry policy this is an answer, since a channel that

@@ -12,14 +12,15 @@ use petasos_rpc::recode::{unpacked_response, unpacked_short_response};
 use petasos_rpc::settings::RetryMode;
 
 use super::attempts;
-use super::work::Work;
+use super::work::{Work, with_work};
 use crate::buffers::{free, kept};
 use crate::channels::{NextStep, Slot, Who};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 use crate::head::CallHead;
+use crate::local::Local;
 use crate::remote::Outcome;
-use crate::retries::Ended;
+use crate::retries::{Answer, Ended};
 use crate::unpacking::{self, Unpacking};
 
 /// R6, R7: where heads have what is put in, or looked at, here.
@@ -297,17 +298,13 @@ fn on_answered(
         let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
             let limit = cx.session_params(session).map(|it| it.response_bytes_max);
             let limit = limit.unwrap_or(0) as usize;
-            let unpacked = match request {
-                None => unpack(&payload, limit),
-                // To retry, the loop has to know the outcome.
-                Some(_) => Unpacked::Done(unpacked_response(&payload, limit)),
-            };
+            let unpacked = unpack(&payload, limit);
             free(cx, payload);
             match unpacked {
                 Unpacked::Done(outcome) => outcome,
                 Unpacked::Later(unpacking) => {
-                    let finish = async move { local.finish(place, unpacking.await) };
-                    return local.spawn(Box::pin(finish));
+                    calls.retries.unpacks(place);
+                    return finish_later(local, (place, session), request, unpacking);
                 }
             }
         } else {
@@ -323,9 +320,30 @@ fn on_answered(
     match request {
         None => local.finish(place, outcome),
         Some(request) => {
-            attempts::on_answered(&mut dispatcher.parts, cx, (place, session), request, outcome);
+            let answer = Answer { place, session, request, outcome };
+            with_work(&mut dispatcher.parts, |work| work.on_answer(cx, answer));
         }
     }
+}
+
+/// A response is being decompressed. Of a call that may be retried, the turn decides what follows.
+#[cold]
+fn finish_later(
+    local: &'static Local,
+    (place, session): (u32, SessionId),
+    request: Option<MsgBuf>,
+    unpacking: Unpacking<Outcome>,
+) {
+    local.spawn(Box::pin(async move {
+        let outcome = unpacking.await;
+        match request {
+            None => local.finish(place, outcome),
+            Some(request) => {
+                let answer = Answer { place, session, request, outcome };
+                local.calls.borrow_mut().retries.answers.push(answer);
+            }
+        }
+    }));
 }
 
 /// What comes of a compressed response.

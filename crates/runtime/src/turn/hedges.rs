@@ -31,7 +31,7 @@ impl Work<'_> {
         };
         let mut retry_state = RetryState::new(&entry.info, head, cx.now());
         let request = self.calls.hedge(place);
-        retry_state.hedge = Some(Hedge { request, attempts: Vec::new(), held: None });
+        retry_state.hedge = Some(Hedge { request, attempts: Vec::new(), unpacking: 0, held: None });
         self.calls.retries.list.insert(place, Box::new(retry_state));
         self.go_on_hedged(cx, place);
     }
@@ -42,6 +42,10 @@ impl Work<'_> {
         loop {
             let Calls { retries, .. } = &mut *self.calls;
             let Some(retry_state) = retries.list.get_mut(&place) else { return };
+            if retry_state.hedge.as_ref().is_some_and(|hedge| hedge.unpacking > 0) {
+                // There is an answer, which decides. Whoever looks at it comes back.
+                return;
+            }
             let Some((budget, _)) = self.channels.budget(head.channel) else { return };
             match retry_state.poll(budget, now) {
                 Step::Send => self.send_attempt(place, &head),

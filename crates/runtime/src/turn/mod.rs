@@ -143,6 +143,9 @@ fn poll_each(
 fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let local = dispatcher.parts.local;
     let is_any_over = with_work(&mut dispatcher.parts, |work| {
+        if !work.calls.retries.answers.is_empty() {
+            work.on_late_answers(cx);
+        }
         loop {
             work.send_all(cx);
             if work.channels.has_work() {
