@@ -9,6 +9,7 @@ use crate::core::Context;
 use crate::handler::RequestHandle;
 use crate::secure::is_sealed;
 use crate::sessions::{ClientAddress, SessionId};
+use crate::source::PeerKey;
 
 /// Who has a session that requests come in.
 #[derive(Clone, Debug)]
@@ -30,6 +31,22 @@ impl<S> Context<S> {
         let ClientAddress { address, shared_memory, .. } = *entry.from;
         let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
         Some(ServedPeer { address, shared_memory, identity })
+    }
+
+    /// For whose share a session counts that requests come in, named as in
+    /// [`RequestKey::session`](crate::RequestKey::session); nobody's once it is gone.
+    pub fn served_peer_key(&self, (index, generation): (u32, u32)) -> PeerKey {
+        let entry = self.core.servers.get(index);
+        let entry = entry.filter(|entry| entry.generation == generation);
+        entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.from.holder))
+    }
+
+    /// For whose share `session` counts: each address that was dialled is a peer. Nobody's once
+    /// the session is gone.
+    pub fn session_peer_key(&self, session: SessionId) -> PeerKey {
+        let entry = self.core.clients.get(session.index);
+        let entry = entry.filter(|entry| entry.generation == session.generation);
+        entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.holder))
     }
 
     /// Who sent the request that `handle` names: what the client has proved with its certificate.

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use crate::source::Holder;
+use crate::source::{Holder, PeerKey};
 
 /// Names a holder that has sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ impl PeerLimits {
 #[derive(Debug)]
 struct Held {
     holder: Holder,
+    key: PeerKey,
     sessions: u32,
     slots: u32,
     /// Bytes of messages that are announced and not whole.
@@ -93,8 +94,14 @@ impl Holders {
         held.expect("a session is counted while it lives").announced
     }
 
+    /// Who the holder is to the rest of the process.
+    pub(crate) fn key(&self, id: HolderId) -> PeerKey {
+        self.held[id.0 as usize].as_ref().expect("a session is counted while it lives").key
+    }
+
     fn add(&mut self, holder: Holder) -> HolderId {
-        let held = Held { holder: holder.clone(), sessions: 0, slots: 0, announced: 0 };
+        let key = PeerKey::of(&holder);
+        let held = Held { holder: holder.clone(), key, sessions: 0, slots: 0, announced: 0 };
         let id = self.free.pop().unwrap_or_else(|| {
             self.held.push(None);
             HolderId(self.held.len() as u32 - 1)

@@ -1,6 +1,9 @@
 //! Who is behind an address or a certificate, for shares and quotas.
 
+use core::hash::BuildHasher;
+use std::hash::RandomState;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::OnceLock;
 
 use petasos_tls::Identity;
 
@@ -29,6 +32,25 @@ impl Holder {
                 None => identity.certificate.clone(),
             }),
         }
+    }
+}
+
+/// Names a peer to all of a process: who counts as one peer for an endpoint's quotas (over TLS one
+/// name, otherwise one address) has the same key at each endpoint. The default is nobody's.
+///
+/// A hash with a secret of the process: no peer can choose to have another's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PeerKey(u64);
+
+impl PeerKey {
+    /// The key of who has proved no name, and is at this address.
+    pub fn of_address(ip: IpAddr) -> PeerKey {
+        PeerKey::of(&Holder::of(ip, None))
+    }
+
+    pub(crate) fn of(holder: &Holder) -> PeerKey {
+        static SECRET: OnceLock<RandomState> = OnceLock::new();
+        PeerKey(SECRET.get_or_init(RandomState::new).hash_one(holder))
     }
 }
 

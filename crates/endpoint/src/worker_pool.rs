@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use petasos_base::sync::{AtomicUsize, Ordering};
 
+use crate::source::PeerKey;
 use crate::worker_threads::Threads;
 
 /// Threads that run jobs, for one endpoint or several. Clones are the same pool.
@@ -51,7 +52,13 @@ impl WorkerPool {
     /// Runs a job, however many wait. One thread at a time polls it, and none has it while it
     /// waits. A panic ends the job and nothing else.
     pub fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
-        self.inner.threads.spawn(Box::pin(job));
+        self.spawn_for(PeerKey::default(), job);
+    }
+
+    /// [`WorkerPool::spawn`], for a peer: peers take turns, so that however many jobs of one wait,
+    /// each of another waits for one of them at a time.
+    pub fn spawn_for(&self, peer: PeerKey, job: impl Future<Output = ()> + Send + 'static) {
+        self.inner.threads.spawn(peer, Box::pin(job));
     }
 
     /// Runs the job that `make` makes of `request`, or gives it back if too many wait.

@@ -8,10 +8,12 @@
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Wake;
+
+use crate::fair_queue::FairQueue;
+use crate::source::PeerKey;
 
 pub(crate) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -25,7 +27,7 @@ pub(crate) struct Threads {
 #[derive(Default)]
 struct State {
     /// Tasks that wait for a thread.
-    queue: VecDeque<Arc<Task>>,
+    queue: FairQueue<PeerKey, Arc<Task>>,
     /// Tasks that are not over.
     tasks: usize,
     /// No more come.
@@ -33,6 +35,7 @@ struct State {
 }
 
 struct Task {
+    peer: PeerKey,
     threads: Arc<Threads>,
     stage: Mutex<Stage>,
 }
@@ -53,16 +56,16 @@ impl Threads {
         self.state.lock().expect("nothing panics under the lock")
     }
 
-    /// Adds a job.
-    pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
+    /// Adds a job of `peer`.
+    pub(crate) fn spawn(self: &Arc<Self>, peer: PeerKey, job: Job) {
         let stage = Mutex::new(Stage::Queued(job));
-        let task = Arc::new(Task { threads: self.clone(), stage });
+        let task = Arc::new(Task { peer, threads: self.clone(), stage });
         self.state().tasks += 1;
         self.push(task);
     }
 
     fn push(&self, task: Arc<Task>) {
-        self.state().queue.push_back(task);
+        self.state().queue.push(task.peer, task);
         self.more.notify_one();
     }
 
@@ -88,7 +91,7 @@ impl Threads {
     fn next(&self) -> Option<Arc<Task>> {
         let mut state = self.state();
         loop {
-            if let Some(task) = state.queue.pop_front() {
+            if let Some(task) = state.queue.pop() {
                 return Some(task);
             }
             if state.is_closed && state.tasks == 0 {
@@ -190,7 +193,7 @@ mod tests {
             let (wakers, held) = mpsc::channel();
             let (end, ended) = mpsc::channel();
             for _ in 0..10 {
-                threads.spawn(waiting(1, wakers.clone(), end.clone()));
+                threads.spawn(PeerKey::default(), waiting(1, wakers.clone(), end.clone()));
             }
             let held: Vec<Waker> = held.iter().take(10).collect();
             assert!(ended.try_recv().is_err(), "all wait on one thread");
@@ -204,7 +207,7 @@ mod tests {
         with_threads(3, |threads| {
             let (wakers, held) = mpsc::channel();
             let (end, ended) = mpsc::channel();
-            threads.spawn(waiting(2000, wakers, end));
+            threads.spawn(PeerKey::default(), waiting(2000, wakers, end));
             // Woken while it is polled as often as not.
             for waker in held {
                 waker.wake_by_ref();
@@ -218,8 +221,11 @@ mod tests {
     fn a_job_that_panics_harms_no_other() {
         with_threads(1, |threads| {
             let (end, ended) = mpsc::channel();
-            threads.spawn(Box::pin(async { panic!("a job that fails on purpose") }));
-            threads.spawn(waiting(0, mpsc::channel().0, end));
+            threads.spawn(
+                PeerKey::default(),
+                Box::pin(async { panic!("a job that fails on purpose") }),
+            );
+            threads.spawn(PeerKey::default(), waiting(0, mpsc::channel().0, end));
             ended.recv().expect("the thread lives");
         });
     }

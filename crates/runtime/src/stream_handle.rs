@@ -139,10 +139,11 @@ impl StreamHandle {
         Coded { encoding, codec, body }: Coded<EncodedMessage>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Incoming<T>, Status>> {
-        let bytes_max = self.form.unpacked_bytes_max;
+        let Form { unpacked_bytes_max: bytes_max, peer, .. } = self.form;
+        let later = move |body: EncodedMessage| unpacked(codec, body.as_slice(), bytes_max);
         let plain = match unpacked_short(codec, body.as_slice(), bytes_max).transpose() {
             Some(plain) => plain,
-            None => match unpacking::start(move || unpacked(codec, body.as_slice(), bytes_max)) {
+            None => match unpacking::start(peer, move || later(body)) {
                 Ok(body) => {
                     self.unpacking = Some(Box::new(Packed { encoding, body }));
                     return self.poll_unpacking(cx);

@@ -18,8 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_base::{Clock, Time};
 use petasos_call::Status;
-use petasos_endpoint::WorkerPool;
-
+use petasos_endpoint::{PeerKey, WorkerPool};
 use petasos_rpc::current;
 use petasos_rpc::intercept::CallSpan;
 
@@ -81,6 +80,21 @@ impl Workers {
     where
         F: Future<Output: Send> + Send + 'static,
     {
+        self.run_for(PeerKey::default(), timeout, span, make)
+    }
+
+    /// [`Workers::run`], for a peer: on threads, the jobs of one wait for no more than one job of
+    /// each other peer at a time.
+    pub(crate) fn run_for<F>(
+        &self,
+        peer: PeerKey,
+        timeout: Option<Duration>,
+        span: CallSpan,
+        make: impl FnOnce() -> F,
+    ) -> Result<Running<F>, Full>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
         // Relaxed: a count that guards nothing else.
         if self.jobs.fetch_add(1, Ordering::Relaxed) >= self.jobs_max {
             self.jobs.fetch_sub(1, Ordering::Relaxed);
@@ -99,7 +113,7 @@ impl Workers {
         match &self.place {
             #[cfg(feature = "tokio")]
             Place::Runtime(runtime) => drop(runtime.spawn(job)),
-            Place::Threads(threads) => threads.spawn(job),
+            Place::Threads(threads) => threads.spawn_for(peer, job),
         }
         Ok(Running { shared })
     }

@@ -3,7 +3,7 @@
 
 use petasos_buf::MsgBuf;
 use petasos_call::{Code, Codec, RequestHead, Status, split};
-use petasos_endpoint::{Context, Payload, RequestHandle};
+use petasos_endpoint::{Context, Payload, PeerKey, RequestHandle};
 use petasos_message::Message;
 use petasos_rpc::codec::decode;
 use petasos_rpc::origin::Origin;
@@ -41,7 +41,8 @@ pub(super) fn read<Q: Message>(
     if head.codec != Codec::IDENTITY {
         let params = cx.served_params(session);
         let limit = params.map_or(0, |params| params.request_bytes_max as usize);
-        return unpack(cx, payload, head, origin, limit);
+        let client = cx.served_peer_key(session);
+        return unpack(cx, payload, head, origin, (limit, client));
     }
     let request = match kept(cx, payload) {
         Ok(buf) => long::read_request(buf, &head, origin),
@@ -54,14 +55,14 @@ pub(super) fn read<Q: Message>(
     request.map(Read::Request)
 }
 
-/// Reads a compressed request, which becomes no longer than `limit`.
+/// Reads a compressed request of `client`, which becomes no longer than `limit`.
 #[cold]
 fn unpack<Q: Message>(
     cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
     head: RequestHead,
     origin: Origin,
-    limit: usize,
+    (limit, client): (usize, PeerKey),
 ) -> Result<Read<Q>, Status> {
     let by = |body: &[u8]| unpacked_short(head.codec, body, limit);
     if let Some(read) = read_by(&payload, &head, origin.clone(), by).transpose() {
@@ -73,7 +74,7 @@ fn unpack<Q: Message>(
         free(cx, payload);
         bytes
     });
-    let started = unpacking::start(move || {
+    let started = unpacking::start(client, move || {
         let by = |body: &[u8]| unpacked(head.codec, body, limit).map(Some);
         read_by(&bytes, &head, origin, by).map(|request| request.expect("it was decompressed"))
     });

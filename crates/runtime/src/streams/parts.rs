@@ -2,6 +2,7 @@
 
 use petasos_call::stream::{Body, Message as Coded};
 use petasos_call::{Codec, Metadata, Status};
+use petasos_endpoint::PeerKey;
 
 use super::encoded::EncodedMessage;
 
@@ -44,6 +45,8 @@ pub(crate) struct Form {
     pub(crate) bytes_max: usize,
     /// What a received message may become when it is unpacked.
     pub(crate) unpacked_bytes_max: usize,
+    /// Who sends what is received: it is decompressed within its sender's share.
+    pub(crate) peer: PeerKey,
 }
 
 /// What an application is told.

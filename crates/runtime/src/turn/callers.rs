@@ -42,6 +42,7 @@ pub(super) fn begin(
         codec: if method.codecs.contains(codec) { codec } else { Codec::IDENTITY },
         bytes_max: params.request_bytes_max as usize,
         unpacked_bytes_max: params.response_bytes_max as usize,
+        peer: cx.session_peer_key(session),
     };
     Caller {
         stream: CallerStream::new(number, open, form.bytes_max),

@@ -6,7 +6,8 @@ use petasos_call::balance::Report;
 use petasos_call::channel::{Avoid, CallOptions};
 use petasos_call::{BoundMethod, Failure, ResponseHead, Status};
 use petasos_endpoint::{
-    CallError, CallSettings, Completion, Context, EnqueueError, Payload, Refused, SessionId,
+    CallError, CallSettings, Completion, Context, EnqueueError, Payload, PeerKey, Refused,
+    SessionId,
 };
 use petasos_rpc::recode::{unpacked_response, unpacked_short_response};
 use petasos_rpc::settings::RetryMode;
@@ -298,7 +299,7 @@ fn on_answered(
         let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
             let limit = cx.session_params(session).map(|it| it.response_bytes_max);
             let limit = limit.unwrap_or(0) as usize;
-            let unpacked = unpack(&payload, limit);
+            let unpacked = unpack(&payload, limit, cx.session_peer_key(session));
             free(cx, payload);
             match unpacked {
                 Unpacked::Done(outcome) => outcome,
@@ -353,12 +354,12 @@ enum Unpacked {
 }
 
 #[cold]
-fn unpack(response: &[u8], limit: usize) -> Unpacked {
+fn unpack(response: &[u8], limit: usize, server: PeerKey) -> Unpacked {
     match unpacked_short_response(response, limit).transpose() {
         Some(outcome) => Unpacked::Done(outcome),
         None => {
             let response = MsgBuf::from_slice(response);
-            match unpacking::start(move || unpacked_response(&response, limit)) {
+            match unpacking::start(server, move || unpacked_response(&response, limit)) {
                 Ok(unpacking) => Unpacked::Later(unpacking),
                 Err(busy) => Unpacked::Done(Err(busy.into())),
             }

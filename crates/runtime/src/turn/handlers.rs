@@ -119,6 +119,7 @@ fn add(
         codec: Codec::IDENTITY,
         bytes_max: params.map_or(0, |params| params.response_bytes_max as usize),
         unpacked_bytes_max: params.map_or(0, |params| params.request_bytes_max as usize),
+        peer: cx.served_peer_key(session),
     };
     let half = Half::Server(Box::new(Server {
         stream: ServerStream::new(form.bytes_max),
