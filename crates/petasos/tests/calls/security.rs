@@ -1,14 +1,10 @@
 //! Servers and channels over TLS, and plaintext by consent.
 
-#[path = "../../endpoint/tests/certificates/mod.rs"]
-mod certificates;
-mod greeter;
-
 use std::time::Duration;
 
-use certificates::Authority;
-use greeter::generated::{Blob, Greeting, Name};
-use greeter::generated::{Greeter, GreeterClient, GreeterServer};
+use crate::certificates::Authority;
+use crate::greeter::generated::{Blob, Greeting, Name};
+use crate::greeter::generated::{Greeter, GreeterClient, GreeterServer};
 use petasos::{
     Channel, Code, ConnectError, Credentials, Pem, Request, Response, Security, Server, StartError,
     Status, TlsConfig, block_on,

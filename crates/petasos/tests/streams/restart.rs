@@ -1,13 +1,11 @@
 //! Streams that servers refuse begin elsewhere (R20).
 
-mod flow;
-
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use flow::generated::{FlowClient, FlowServer};
-use flow::*;
+use crate::flow::generated::{FlowClient, FlowServer};
+use crate::flow::*;
 use petasos::{Channel, Loop, LoopConfig, Server, Status, block_on};
 
 fn serve(service: &Service) -> Server {

@@ -1,11 +1,9 @@
 //! Streams, both ends in one loop.
 
-mod flow;
-
 use std::time::Duration;
 
-use flow::generated::FlowServer;
-use flow::*;
+use crate::flow::generated::FlowServer;
+use crate::flow::*;
 use petasos::{Code, Request};
 use petasos_buf::PoolConfig;
 

@@ -1,14 +1,13 @@
 //! Compression by call and by message, over datagrams and gRPC alike.
 #![cfg(feature = "grpc")]
 
-mod flow;
-mod greeter;
+use crate::flow;
 
 use std::time::Duration;
 
-use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
-use greeter::blob;
-use greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
+use crate::flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
+use crate::greeter::blob;
+use crate::greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
 use petasos::grpc::{ClientConfig, Compression, GrpcConfig};
 use petasos::{
     Channel, ChannelBuilder, Codec, Request, Response, Sender, Server, Status, Streaming,

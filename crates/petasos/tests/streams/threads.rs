@@ -1,15 +1,13 @@
 //! Streams between threads and processes.
 
-mod flow;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flow::generated::{FlowClient, FlowServer};
-use flow::*;
-use flow::{PATIENCE, in_time};
+use crate::flow::generated::{FlowClient, FlowServer};
+use crate::flow::*;
+use crate::flow::{PATIENCE, in_time};
 use petasos::{Channel, Code, Loop, LoopConfig, Security, Server, block_on};
 
 /// Where the client of a test finds its server.
@@ -196,7 +194,7 @@ fn server_process() {
 #[test]
 fn r20_streams_end_with_the_process_of_their_server() {
     let mut child = Command::new(std::env::current_exe().expect("this is a program"))
-        .args(["--exact", "server_process", "--nocapture"])
+        .args(["--exact", "threads::server_process", "--nocapture"])
         .env(IS_SERVER, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -246,7 +244,7 @@ fn r11_handlers_end_with_the_process_of_their_client() {
     let server = serve(&service);
     let address = server.local_address().expect("it listens").to_string();
     let mut child = Command::new(std::env::current_exe().expect("this is a program"))
-        .args(["--exact", "client_process", "--nocapture"])
+        .args(["--exact", "threads::client_process", "--nocapture"])
         .env(SERVER, address)
         .stdout(Stdio::null())
         .spawn()

@@ -1,16 +1,13 @@
 //! Channels over several servers, and over servers that come and go.
 
-mod greeter;
-mod servers;
-
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use greeter::generated::GreeterClient;
-use greeter::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::*;
+use crate::servers::*;
 use petasos::{Balance, Channel, Code, ConnectError, Server, block_on};
-use servers::*;
 
 /// An address where nobody listens.
 fn free_address() -> std::net::SocketAddr {
@@ -168,7 +165,7 @@ impl Process {
     fn start(address: std::net::SocketAddr) -> Process {
         let program = std::env::current_exe().expect("a test knows itself");
         let mut command = Command::new(program);
-        command.args(["--exact", "child_process"]).env(CHILD, address.to_string());
+        command.args(["--exact", "channels::child_process"]).env(CHILD, address.to_string());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Process(child.expect("the program can be started"))
     }

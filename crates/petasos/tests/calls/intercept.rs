@@ -1,11 +1,10 @@
 //! Interceptors around unary calls, both ends in one loop.
 
-mod greeter;
-mod hooks;
+use crate::greeter;
 
-use greeter::generated::{GreeterClient, GreeterServer};
-use greeter::*;
-use hooks::*;
+use crate::greeter::generated::{GreeterClient, GreeterServer};
+use crate::greeter::*;
+use crate::hooks::*;
 use petasos::intercept::{CallInfo, Direction, Interceptor, Outcome, Side, Step};
 use petasos::{Code, Loop, Request, Status};
 use petasos_base::sync::{AtomicBool, Ordering};

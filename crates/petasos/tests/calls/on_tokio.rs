@@ -1,13 +1,11 @@
 //! A loop as a task of a current-thread Tokio runtime, over sockets.
 #![cfg(feature = "tokio")]
 
-mod greeter;
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use greeter::generated::{GreeterClient, GreeterServer};
-use greeter::*;
+use crate::greeter::generated::{GreeterClient, GreeterServer};
+use crate::greeter::*;
 use petasos::{Code, Loop, LoopConfig, Request};
 
 const PATIENCE: Duration = Duration::from_secs(50);

@@ -1,16 +1,12 @@
 //! Calls of idempotent methods that are sent again while there is no answer.
 
-mod flaky;
-mod greeter;
-mod servers;
-
 use std::time::Duration;
 
-use flaky::*;
-use greeter::generated::GreeterClient;
-use greeter::{blob, name};
+use crate::flaky::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::{blob, name};
+use crate::servers::{PATIENCE, target, until};
 use petasos::{Balance, Channel, Code, Loop, LoopConfig, Request, Server, block_on};
-use servers::{PATIENCE, target, until};
 
 /// Longer than any test, in seconds.
 const LONG: &str = "1000";

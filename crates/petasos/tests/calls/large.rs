@@ -1,16 +1,15 @@
 //! Long messages: read where they were put together, sent from where they lie, several at once.
 
-mod flow;
-mod greeter;
-mod servers;
+use crate::flow;
+use crate::greeter;
 
 use std::time::Duration;
 
-use flow::generated::{Chunk, FlowClient, FlowServer};
-use greeter::generated::Blob;
+use crate::flow::generated::{Chunk, FlowClient, FlowServer};
+use crate::greeter::generated::Blob;
+use crate::servers::{PATIENCE, client, start};
 use petasos::{Code, Loop, LoopConfig, Msg, Request, block_on};
 use petasos_endpoint::LocalPolicy;
-use servers::{PATIENCE, client, start};
 
 /// About the lengths at which something changes: where buffers are handed over, where pieces are
 /// sent from where they lie, what one packet holds.

@@ -1,14 +1,12 @@
 //! Handlers of streams on workers, over datagrams and gRPC.
 #![cfg(feature = "grpc")]
 
-mod flow;
-
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
-use flow::*;
-use flow::{PATIENCE, in_time};
+use crate::flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
+use crate::flow::*;
+use crate::flow::{PATIENCE, in_time};
 use petasos::grpc::GrpcConfig;
 use petasos::{
     Channel, Code, Metrics, Placement, Request, Response, Sender, Server, ServerBuilder, Status,

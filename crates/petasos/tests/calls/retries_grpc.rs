@@ -1,20 +1,16 @@
 //! Calls over gRPC that are tried again, as those over datagrams are.
 #![cfg(feature = "grpc")]
 
-mod flaky;
-mod greeter;
-mod refuser;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use flaky::*;
-use greeter::generated::GreeterClient;
-use greeter::{blob, name};
+use crate::flaky::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::{blob, name};
+use crate::refuser::{Refusal, refuser};
 use petasos::grpc::GrpcConfig;
 use petasos::{Balance, Channel, Code, Request, Server};
 use petasos_base::sync::Ordering;
-use refuser::{Refusal, refuser};
 
 const UNAVAILABLE: &str = r#""UNAVAILABLE""#;
 const SHORT: &str = "0.002";

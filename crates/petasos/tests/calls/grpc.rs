@@ -1,12 +1,10 @@
 //! The same service over HTTP/2: a server's gRPC port, and channels to it.
 #![cfg(feature = "grpc")]
 
-mod greeter;
-
 use std::time::Duration;
 
-use greeter::generated::{GreeterClient, GreeterServer};
-use greeter::*;
+use crate::greeter::generated::{GreeterClient, GreeterServer};
+use crate::greeter::*;
 use petasos::grpc::GrpcConfig;
 use petasos::{Channel, Code, Request, Server};
 

@@ -1,18 +1,16 @@
 //! Servers: loops, workers, panics, and how they end.
 
-mod greeter;
-mod servers;
-
+use crate::servers;
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
-use greeter::*;
+use crate::greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
+use crate::greeter::*;
+use crate::servers::*;
 use petasos::{Channel, Code, Placement, Request, Response, Server, StartError, Status, block_on};
-use servers::*;
 
 /// A service that blocks: `echo` until the test says so, and notes its thread.
 struct Blocking {

@@ -2,16 +2,13 @@
 //! and gRPC, plain and with certificates.
 #![cfg(all(feature = "grpc", feature = "tls"))]
 
-#[path = "../../endpoint/tests/certificates/mod.rs"]
-mod certificates;
-mod flow;
-
+use crate::flow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use certificates::Authority;
-use flow::chunk;
-use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
+use crate::certificates::Authority;
+use crate::flow::chunk;
+use crate::flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
 use petasos::grpc::{ClientConfig, ClientTls, GrpcConfig, ServerTls};
 use petasos::{
     Channel, Credentials, PeerTransport, Pem, Request, Response, Security, Sender, Server, Status,

@@ -1,17 +1,14 @@
 //! A control connection that breaks under typed calls, and is restored.
 
-mod greeter;
-mod servers;
-
 use std::io::copy;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use greeter::generated::GreeterClient;
-use greeter::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::*;
+use crate::servers::*;
 use petasos::block_on;
-use servers::*;
 
 /// The connections that a proxy carries, both halves.
 type Carried = Arc<Mutex<Vec<TcpStream>>>;

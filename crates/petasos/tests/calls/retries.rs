@@ -1,20 +1,16 @@
 //! Calls that are tried again: by policy, within budgets, and because they have not run.
 
-mod flaky;
-mod greeter;
-mod servers;
-
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use flaky::*;
-use greeter::generated::GreeterClient;
-use greeter::{blob, name};
+use crate::flaky::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::{blob, name};
+use crate::servers::{PATIENCE, target, until};
 use petasos::config::{EndpointConfig, LocalConfig, LocalPolicy, SessionConfig};
 use petasos::{Channel, Code, Loop, LoopConfig, Request, Status, block_on};
-use servers::{PATIENCE, target, until};
 
 const UNAVAILABLE: &str = r#""UNAVAILABLE""#;
 /// So short that no test waits, in seconds.
@@ -209,7 +205,7 @@ impl Process {
     fn start(address: SocketAddr) -> Process {
         let program = std::env::current_exe().expect("a test knows itself");
         let mut command = Command::new(program);
-        command.args(["--exact", "child_process", "--nocapture"]);
+        command.args(["--exact", "retries::child_process", "--nocapture"]);
         command.env(CHILD, address.to_string()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the program can be started");
         let told = BufReader::new(child.stdout.take().expect("it is a pipe"));

@@ -1,19 +1,14 @@
 //! Messages in other forms than the native one: between versions of a schema, and compressed.
 
-#[path = "greeter/generated.rs"]
-#[allow(missing_docs, dead_code, reason = "the test uses its part")]
-#[rustfmt::skip]
-mod older;
-mod flow;
-mod versions;
-
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use flow::generated::{FlowClient, FlowServer};
+use crate::flow;
+use crate::flow::generated::{FlowClient, FlowServer};
+use crate::greeter::generated as older;
+use crate::versions::{newer, other};
 use petasos::rt::Service;
 use petasos::{Channel, Code, Codec, Loop, LoopConfig, Msg, Request, Response, Status};
-use versions::{newer, other};
 
 /// The service in both versions that understand each other.
 struct Friendly;

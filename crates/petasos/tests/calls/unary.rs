@@ -1,13 +1,12 @@
 //! Unary calls, both ends in one loop.
 
-mod greeter;
-
+use crate::greeter;
 use std::future::Future;
 use std::task::Waker;
 use std::time::Duration;
 
-use greeter::generated::GreeterClient;
-use greeter::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::*;
 use petasos::rt::{Request, Response, ServiceInfo, Status};
 use petasos::{Code, Loop, Msg, ServeError};
 

@@ -1,16 +1,15 @@
 //! Policies that limit messages' lengths, for calls of all kinds, over both transports.
 #![cfg(feature = "grpc")]
 
-mod flow;
-mod hooks;
+use crate::flow;
 
 use std::fmt::Debug;
 use std::task::Poll;
 use std::time::Duration;
 
-use flow::generated::{FlowClient, FlowServer};
-use flow::{Service, check, chunk, plan};
-use hooks::Journal;
+use crate::flow::generated::{FlowClient, FlowServer};
+use crate::flow::{Service, check, chunk, plan};
+use crate::hooks::Journal;
 use petasos::grpc::GrpcConfig;
 use petasos::{Channel, Code, Loop, LoopConfig, Server, Status};
 

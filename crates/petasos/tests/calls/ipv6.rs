@@ -1,14 +1,13 @@
 //! Servers of IPv6, alone and among servers of IPv4.
 
-mod greeter;
-mod servers;
+use crate::greeter;
 
 use std::net::UdpSocket;
 
-use greeter::generated::GreeterClient;
-use greeter::{Service, blob, name};
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::{Service, blob, name};
+use crate::servers::{builder, connect, start, until};
 use petasos::{Balance, Channel, Security, Server, block_on};
-use servers::{builder, connect, start, until};
 
 /// A server at `::1`; none, with a message, if the host has no IPv6.
 fn start_ipv6(service: &Service) -> Option<Server> {

@@ -1,21 +1,19 @@
 //! Streams that a policy tries again while nothing was delivered, over both transports.
 #![cfg(feature = "grpc")]
 
-mod flow;
-mod refuser;
-mod unsteady;
+use crate::flow;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use flow::generated::{FlowClient, FlowServer};
-use flow::{check, chunk, plan};
+use crate::flow::generated::{FlowClient, FlowServer};
+use crate::flow::{check, chunk, plan};
+use crate::refuser::{Refusal, refuser};
+use crate::unsteady::*;
 use petasos::grpc::GrpcConfig;
 use petasos::{Balance, Channel, Code, Server, Status};
 use petasos_base::sync::Ordering;
-use refuser::{Refusal, refuser};
-use unsteady::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Transport {

@@ -1,15 +1,14 @@
 //! Handlers that ask whether somebody waits for them.
 #![cfg(feature = "grpc")]
 
-mod flow;
-
+use crate::flow;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
-use flow::in_time;
-use flow::{World, asking, chunk, plan};
+use crate::flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
+use crate::flow::in_time;
+use crate::flow::{World, asking, chunk, plan};
 use petasos::grpc::GrpcConfig;
 use petasos::{
     Cancelled, Channel, Placement, Request, Response, Sender, Server, Status, Streaming,

@@ -1,21 +1,16 @@
 //! Interceptors around all kinds of calls, at both ends, over datagrams and gRPC.
 #![cfg(feature = "grpc")]
 
-mod flow;
-mod hooks;
-#[path = "servers/until.rs"]
-mod until;
-
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
-use flow::{asking, chunk, plan};
-use hooks::*;
+use crate::flow::generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
+use crate::flow::{asking, chunk, plan};
+use crate::hooks::*;
+use crate::servers::until;
 use petasos::grpc::GrpcConfig;
 use petasos::intercept::{Direction, Extensions, Side};
 use petasos::{Channel, Code, Request, Response, Sender, Server, Status, Streaming};
-use until::until;
 
 /// Answers all kinds of calls with what it was asked, and notes that it ran.
 struct Plain(Journal);

@@ -1,17 +1,14 @@
 //! Calls from every kind of thread, to a server on threads of its own.
 
-mod greeter;
-mod servers;
-
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use greeter::generated::GreeterClient;
-use greeter::*;
+use crate::greeter::generated::GreeterClient;
+use crate::greeter::*;
+use crate::servers::*;
 use petasos::{Channel, Code, Loop, LoopConfig, Request, block_on};
-use servers::*;
 
 async fn greet(client: &GreeterClient, whom: &str) -> String {
     let greeting = client.greet(name(whom)).await.expect("the handler answers");

@@ -1,0 +1,15 @@
+//! Streams of all kinds, in one program.
+
+#[path = "../flow/mod.rs"]
+mod flow;
+#[path = "../refuser/mod.rs"]
+mod refuser;
+#[path = "../unsteady/mod.rs"]
+mod unsteady;
+
+mod generated;
+mod kinds;
+mod restart;
+mod retries;
+mod threads;
+mod workers;
