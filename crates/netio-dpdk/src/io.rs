@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use petasos_base::Clock;
 use petasos_netio::{
-    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket,
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket, check_peer,
 };
 use petasos_netio_frame::{
     Flaw, Mac, Neighbour, NeighbourFrame, RouteTable, Template, UDP_BYTES, V4_BYTES, V6_BYTES,
@@ -272,15 +272,8 @@ impl PacketIo for DpdkIo {
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
-        let same_family = match (self.local.1, peer.ip()) {
-            (SocketAddr::V4(_), IpAddr::V4(_)) => true,
-            (SocketAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
-            _ => false,
-        };
-        if !same_family {
-            return Err(RouteError::WrongFamily(peer));
-        }
-        if peer.port() == 0 || peer.ip() == self.local.1.ip() {
+        check_peer(self.local.1, peer)?;
+        if peer.ip() == self.local.1.ip() {
             return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
         }
         if let Some(route) = self.routes.hold(peer) {

@@ -1,12 +1,13 @@
 //! The backend: an endpoint, its routes, and the counters.
 
 use std::fs;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use arrayvec::ArrayVec;
-use petasos_netio::{Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket};
+use petasos_netio::{
+    Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket, check_peer,
+};
 
 use crate::routes::RouteTable;
 use crate::sys::{Endpoint, Forced, Outcome, POLL_MAX, Peer, Polled, Queue, check_specific};
@@ -246,17 +247,7 @@ impl PacketIo for FabricIo {
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
-        let same_family = match (self.endpoint.local_address(), peer.ip()) {
-            (SocketAddr::V4(_), IpAddr::V4(_)) => true,
-            (SocketAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
-            _ => false,
-        };
-        if !same_family {
-            return Err(RouteError::WrongFamily(peer));
-        }
-        if peer.port() == 0 {
-            return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
-        }
+        check_peer(self.endpoint.local_address(), peer)?;
         if let Some(route) = self.routes.hold(peer) {
             return Ok(route);
         }

@@ -1,7 +1,7 @@
 //! Addresses as names of abstract Unix sockets.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use petasos_base::{Rng, random_seed};
@@ -26,15 +26,6 @@ pub(crate) fn unix_address(address: SocketAddr) -> SocketAddrUnix {
     // Without an IPv6 address's scope and flow, which name no one.
     let name = format!("petasos-shm/{}", SocketAddr::new(address.ip(), address.port()));
     SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("an address makes a short name")
-}
-
-/// Whether a backend at `local` can name `peer`: both are of one family, as with sockets.
-pub(crate) fn is_of_family(local: SocketAddr, peer: SocketAddr) -> bool {
-    match (local.ip(), peer.ip()) {
-        (IpAddr::V4(_), IpAddr::V4(_)) => true,
-        (IpAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
-        _ => false,
-    }
 }
 
 /// Listens at `address`; port 0 stands for any that is free. Returns the address with its port.

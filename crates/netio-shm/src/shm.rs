@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use petasos_base::SystemClock;
-use petasos_netio::{IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket};
+use petasos_netio::{
+    IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket, check_peer,
+};
 use rustix::event::epoll;
 
 use crate::link::Unsent;
@@ -330,9 +332,7 @@ impl PacketIo for ShmIo {
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
-        if !name::is_of_family(self.local_address(), peer) {
-            return Err(RouteError::WrongFamily(peer));
-        }
+        check_peer(self.local_address(), peer)?;
         let peer = SocketAddr::new(peer.ip(), peer.port());
         if let Some(route) = self.routes.find(peer) {
             self.renew(route)?;

@@ -1,12 +1,13 @@
 //! The backend: a socket, its routes, and the two halves.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
 use petasos_netio::{
     Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TX_BATCH_MAX, TxPacket,
+    check_peer,
 };
 
 use crate::receive::{BUFFER_BYTES, Receiver};
@@ -142,13 +143,18 @@ impl UdpIo {
         self.socket.gro()
     }
 
-    /// Whether this socket can name the address at all.
-    fn has_family_of(&self, peer: SocketAddr) -> bool {
-        match (self.socket.local_address(), peer.ip()) {
-            (SocketAddr::V4(_), IpAddr::V4(_)) => true,
-            (SocketAddr::V6(_), IpAddr::V6(ip)) => self.dual_stack || ip.to_ipv4_mapped().is_none(),
-            _ => false,
+    /// What the socket calls `peer`. One of both families has IPv4's addresses within IPv6's.
+    fn name_of(&self, peer: SocketAddr) -> Result<SocketAddr, RouteError> {
+        if !self.dual_stack {
+            return check_peer(self.socket.local_address(), peer).map(|()| peer);
         }
+        if peer.port() == 0 {
+            return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
+        }
+        Ok(match peer {
+            SocketAddr::V4(v4) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+            peer => peer,
+        })
     }
 }
 
@@ -180,18 +186,7 @@ impl PacketIo for UdpIo {
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
-        let peer = match peer {
-            SocketAddr::V4(v4) if self.dual_stack => {
-                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
-            }
-            peer => peer,
-        };
-        if !self.has_family_of(peer) {
-            return Err(RouteError::WrongFamily(peer));
-        }
-        if peer.port() == 0 {
-            return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
-        }
+        let peer = self.name_of(peer)?;
         let path_bytes_max = self.socket.path_bytes_max(peer).map_err(RouteError::Unreachable)?;
         let datagram_bytes_max = path_bytes_max.min(self.datagram_bytes_max);
         match self.routes.hold(peer, datagram_bytes_max) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use petasos_netio::{
-    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket,
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket, check_peer,
 };
 
 use crate::error::{XdpError, system};
@@ -357,17 +357,7 @@ impl PacketIo for XdpIo {
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
-        let same_family = match (self.local.1, peer.ip()) {
-            (SocketAddr::V4(_), IpAddr::V4(_)) => true,
-            (SocketAddr::V6(_), IpAddr::V6(ip)) => ip.to_ipv4_mapped().is_none(),
-            _ => false,
-        };
-        if !same_family {
-            return Err(RouteError::WrongFamily(peer));
-        }
-        if peer.port() == 0 {
-            return Err(RouteError::Unreachable(io::ErrorKind::InvalidInput.into()));
-        }
+        check_peer(self.local.1, peer)?;
         if let Some(route) = self.routes.hold(peer) {
             return Ok(route);
         }

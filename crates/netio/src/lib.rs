@@ -14,10 +14,11 @@
 //!
 //! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
 
+mod error;
 pub mod memory;
 mod types;
 
+pub use error::{RouteError, SetupError, check_peer};
 pub use types::{
-    Ecn, Frame, Frames, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, SetupError,
-    TX_BATCH_MAX, TxPacket,
+    Ecn, Frame, Frames, IoStats, Origin, PacketIo, Route, RxBatch, RxChunk, TX_BATCH_MAX, TxPacket,
 };

@@ -1,9 +1,9 @@
-//! Types that every backend and the endpoint share.
+//! The contract, and the types in it.
 
-use core::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+
+use crate::error::RouteError;
 
 /// The most packets that the endpoint hands to [`PacketIo::transmit`] at once.
 pub const TX_BATCH_MAX: usize = 64;
@@ -225,64 +225,6 @@ petasos_base::counters! {
         tx_full,
     }
 }
-
-/// Why a peer's address could not become a [`Route`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RouteError {
-    /// The backend cannot reach addresses of this family (an IPv6 peer from an IPv4 socket).
-    /// The caller's fault; a retry fails again.
-    WrongFamily(SocketAddr),
-    /// The operating system knows no way there. A retry may succeed once the network is up.
-    Unreachable(io::Error),
-    /// The route table is full. Closing sessions makes room.
-    TableFull,
-}
-
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RouteError::WrongFamily(address) => {
-                write!(f, "{address} is of another address family than the local socket")
-            }
-            RouteError::Unreachable(error) => write!(f, "no route to the peer: {error}"),
-            RouteError::TableFull => write!(f, "the route table is full"),
-        }
-    }
-}
-
-impl std::error::Error for RouteError {}
-
-/// Why a backend could not be opened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// The address is in use by another socket. Choose another port.
-    AddressInUse(SocketAddr),
-    /// The address is not one of this host's.
-    AddressNotLocal(SocketAddr),
-    /// The operating system refused for another reason.
-    System {
-        /// What was attempted.
-        attempt: &'static str,
-        /// What the system said.
-        error: io::Error,
-    },
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SetupError::AddressInUse(address) => write!(f, "{address} is already in use"),
-            SetupError::AddressNotLocal(address) => {
-                write!(f, "{address} is not an address of this host")
-            }
-            SetupError::System { attempt, error } => write!(f, "cannot {attempt}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {}
 
 /// A backend that moves datagrams. One thread uses it; see the crate's documentation.
 pub trait PacketIo {
