@@ -11,6 +11,7 @@ mod doorbell;
 #[allow(unsafe_code, reason = "the one seam: see the module")]
 mod prefetch;
 mod rng;
+mod slot_lists;
 pub mod sync;
 mod time;
 mod wheel;
@@ -19,5 +20,6 @@ pub use clock::{Clock, SystemClock, VirtualClock};
 pub use doorbell::Doorbell;
 pub use prefetch::{prefetch, prefetch_head};
 pub use rng::{Rng, random_seed, secret_u64};
+pub use slot_lists::{SLOTS_MAX, SlotLists};
 pub use time::Time;
-pub use wheel::{SLOTS_MAX, Wheel};
+pub use wheel::Wheel;

@@ -3,8 +3,9 @@ use std::collections::BinaryHeap;
 
 use proptest::prelude::*;
 
-use super::{SLOTS_MAX, Wheel};
+use super::Wheel;
 use crate::Time;
+use crate::slot_lists::SLOTS_MAX;
 
 fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
@@ -67,20 +68,6 @@ fn the_wheel_turns_on_while_it_holds_something_far_ahead() {
     assert_eq!(drained(&mut wheel, 10_000), [1, 2]);
 }
 
-#[test]
-fn nodes_are_reused() {
-    let mut wheel = Wheel::new(64, 10_000);
-    for round in 0..1_000u64 {
-        for item in 0..10 {
-            wheel.insert(at(round * 100), at(round * 100 + u64::from(item) * 7), item);
-        }
-        let mut items = drained(&mut wheel, round * 100 + 99);
-        items.extend(drained(&mut wheel, round * 100 + 200));
-        assert_eq!(items.len(), 10);
-    }
-    assert_eq!(wheel.nodes.len(), 10, "no more than were in it at a time");
-}
-
 /// What to do next: let time pass, enter an item so far ahead, or advance.
 #[derive(Clone, Debug)]
 enum Step {
@@ -137,7 +124,7 @@ proptest! {
             prop_assert_eq!(wheel.next_due(), next);
             prop_assert_eq!(wheel.is_due(at(now_ns)), next <= at(now_ns));
             prop_assert_eq!(wheel.len(), heap.len());
-            prop_assert!(wheel.slots.len() as u64 <= SLOTS_MAX);
+            prop_assert!(wheel.lists.slots() <= SLOTS_MAX);
         }
     }
 }

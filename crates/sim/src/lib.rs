@@ -38,7 +38,6 @@ mod switch;
 mod timers;
 mod topology;
 mod trace;
-mod wheel;
 mod world;
 
 pub use action::{Action, Links};
