@@ -2,6 +2,8 @@
 //!
 //! `BLESS=1 cargo test -p petasos-codegen` stores what is generated now; review it as a change.
 
+mod stored;
+
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,17 +35,7 @@ fn compare(builder: &Builder, files: &[impl Display]) -> Vec<PathBuf> {
 }
 
 fn compare_file(path: PathBuf, text: &str) -> PathBuf {
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).expect("golden files can be stored");
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    let first = golden.lines().zip(text.lines()).position(|(old, new)| old != new);
-    assert!(
-        golden == text,
-        "{} differs, first in line {:?}: run with BLESS=1, and review the change",
-        path.display(),
-        first.map(|at| at + 1),
-    );
+    stored::compare(&path, text);
     path
 }
 

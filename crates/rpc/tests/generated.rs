@@ -1,26 +1,13 @@
 //! The checked-in code is what codegen writes. `BLESS=1` stores it anew.
 
-use std::path::{Path, PathBuf};
+#[path = "../../codegen/tests/stored/mod.rs"]
+mod stored;
 
-use petasos_codegen::{Builder, configure};
-
-/// The path of a file of this crate.
-fn here(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-fn check(builder: Builder, proto: &str, stored: &str) {
-    let files = builder.generate(&[here(proto)]).expect("the file compiles");
-    let text = files.values().next().expect("there is one package");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(here(stored), text).expect("the checkout can be written");
-    }
-    let stored_text = std::fs::read_to_string(here(stored)).unwrap_or_default();
-    assert!(*text == stored_text, "{stored} is not what codegen writes: BLESS=1 stores it");
-}
+use petasos_codegen::configure;
+use stored::{check, here};
 
 #[test]
 fn the_code_of_untyped_messages_is_up_to_date() {
     let builder = configure().include(here("proto")).runtime("crate::message");
-    check(builder, "proto/petasos/untyped.proto", "src/dynamic/generated.rs");
+    check(&builder, "proto/petasos/untyped.proto", "src/dynamic/generated.rs");
 }

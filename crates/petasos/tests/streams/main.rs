@@ -7,7 +7,6 @@ mod refuser;
 #[path = "../unsteady/mod.rs"]
 mod unsteady;
 
-mod generated;
 mod kinds;
 mod restart;
 mod retries;
