@@ -98,14 +98,8 @@ impl Client {
         servers: &[SocketAddr],
         timeout: Duration,
     ) -> Result<Client, Failure> {
-        let mut last = Failure::new("there is no address to connect to");
-        for server in servers {
-            match Client::connect_to(transport, security, *server, timeout) {
-                Ok(client) => return Ok(client),
-                Err(failure) => last = failure,
-            }
-        }
-        Err(last)
+        let connect = |server| Client::connect_to(transport, security, server, timeout);
+        connect::first_that_answers(servers, connect)
     }
 
     fn connect_to(

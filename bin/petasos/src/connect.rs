@@ -7,6 +7,24 @@ use petasos_endpoint::{ConnectAndWaitError, RefuseCode, SessionError};
 use crate::failure::Failure;
 use crate::transport::{Transport, TransportArgs};
 
+/// What `connect` makes of the first of `servers` that answers.
+///
+/// # Errors
+/// Why the last of them did not.
+pub fn first_that_answers<T>(
+    servers: &[SocketAddr],
+    connect: impl Fn(SocketAddr) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut last = Failure::new("there is no address to connect to");
+    for server in servers {
+        match connect(*server) {
+            Ok(connected) => return Ok(connected),
+            Err(failure) => last = failure,
+        }
+    }
+    Err(last)
+}
+
 /// A session to `server` could not be set up.
 pub fn failure(
     server: SocketAddr,

@@ -54,14 +54,8 @@ impl<'t> Driver<'t> {
         servers: &[SocketAddr],
         text: &'t [u8],
     ) -> Result<Driver<'t>, Failure> {
-        let mut last = Failure::new("there is no address to connect to");
-        for server in servers {
-            match Driver::connect_to(transport, security, *server, text) {
-                Ok(driver) => return Ok(driver),
-                Err(failure) => last = failure,
-            }
-        }
-        Err(last)
+        let connect = |server| Driver::connect_to(transport, security, server, text);
+        connect::first_that_answers(servers, connect)
     }
 
     fn connect_to(
