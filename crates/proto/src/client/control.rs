@@ -107,7 +107,8 @@ impl<C> ClientSession<C> {
     }
 
     /// Whether the session is paced now: a congested one, unless the pacing bypass is off.
-    pub fn is_paced(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_paced(&self) -> bool {
         self.window_unpaced == 0
     }
 

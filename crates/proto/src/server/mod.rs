@@ -226,8 +226,8 @@ impl<B> ServerSession<B> {
     }
 
     /// The method of the latest request in `slot`.
-    #[inline]
-    pub fn method_in(&self, slot: u32) -> u16 {
+    #[cfg(test)]
+    pub(crate) fn method_in(&self, slot: u32) -> u16 {
         self.slots[slot as usize].method
     }
 

@@ -120,15 +120,6 @@ impl Producer {
         asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Whether the consumer has consumed all that was published, as far as it says.
-    ///
-    /// # Errors
-    /// [`Broken`] if it says what cannot be.
-    pub fn is_drained(&mut self) -> Result<bool, Broken> {
-        self.refresh()?;
-        Ok(self.consumed == self.published)
-    }
-
     /// The longest record that fits, in bytes.
     pub fn record_bytes_max(&self) -> usize {
         self.shape.record_bytes_max as usize
@@ -156,7 +147,7 @@ impl Producer {
     }
 
     /// Takes over what the consumer says that it has consumed, if that is possible.
-    fn refresh(&mut self) -> Result<(), Broken> {
+    pub(super) fn refresh(&mut self) -> Result<(), Broken> {
         // Acquire: pairs with `Consumer::release`; its copies are done.
         let consumed = self.memory.word(CONSUMED_AT).load(Ordering::Acquire);
         self.broken |= !(self.consumed..=self.published).contains(&consumed);

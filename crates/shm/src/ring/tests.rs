@@ -127,7 +127,7 @@ proptest! {
             if ours.consumer.doze() {
                 ours.consumer.rise();
             }
-            let _ = ours.producer.is_drained();
+            let _ = ours.producer.refresh();
         }
     }
 }
@@ -210,9 +210,9 @@ fn impossible_counts_and_lengths_break_a_ring_for_good() {
     let hostile = Memory::new(region, 0, SHAPE.region_bytes());
     let write = |at, value| hostile.word(at).store(value, petasos_base::sync::Ordering::Relaxed);
     write(0, 1);
-    assert_eq!(ours.producer.is_drained(), Err(Broken), "nothing was published");
+    assert_eq!(ours.producer.refresh(), Err(Broken), "nothing was published");
     write(0, 0);
-    assert_eq!(ours.producer.is_drained(), Err(Broken));
+    assert_eq!(ours.producer.refresh(), Err(Broken));
     let first = SHAPE.ring_bytes() + 256;
     for record in [0, 1, 1 << 24, (3 << 24) | 2, (1 << 24) | 2001] {
         write(first, (1 << 48) | record);
