@@ -100,21 +100,7 @@ fn on_request_action<S>(
             }
         }
         RequestAction::Begin { slot, bytes, offset } => {
-            core.touch_server(index);
-            core.share_with(Half::Server(index));
-            if !core.admits_assembly(index) {
-                core.stats.assemblies_refused += 1;
-                core.reject(index, packet.request(), RejectCode::Overloaded);
-                return core.count_assemblies(index);
-            }
-            let Some(buf) = core.take_buffer(bytes as usize) else {
-                return core.reject(index, packet.request(), RejectCode::Overloaded);
-            };
-            let entry = core.servers.get_mut(index).expect("the session was just found");
-            if let Some(old) = entry.session.kept_mut(slot).put(buf) {
-                core.pool.give(old);
-            }
-            store_request(core, index, slot, offset, packet.payload());
+            begin_request(core, index, packet, (slot, bytes, offset));
         }
         RequestAction::Repeat { slot } => {
             core.note_repeated(index, slot);
@@ -133,6 +119,30 @@ fn on_request_action<S>(
         }
         RequestAction::None | RequestAction::Deliver => {}
     }
+}
+
+/// The first packet that has come of a request: makes room for the whole.
+fn begin_request<S>(
+    core: &mut Core<S>,
+    index: u32,
+    packet: Packet<'_>,
+    (slot, bytes, offset): (u32, u32, u32),
+) {
+    core.touch_server(index);
+    core.share_with(Half::Server(index));
+    if !core.admits_assembly(index) {
+        core.stats.assemblies_refused += 1;
+        core.reject(index, packet.request(), RejectCode::Overloaded);
+        return core.count_assemblies(index);
+    }
+    let Some(buf) = core.take_buffer(bytes as usize) else {
+        return core.reject(index, packet.request(), RejectCode::Overloaded);
+    };
+    let entry = core.servers.get_mut(index).expect("the session was just found");
+    if let Some(old) = entry.session.kept_mut(slot).put(buf) {
+        core.pool.give(old);
+    }
+    store_request(core, index, slot, offset, packet.payload());
 }
 
 fn store_request<S>(core: &mut Core<S>, index: u32, slot: u32, offset: u32, payload: &[u8]) {
