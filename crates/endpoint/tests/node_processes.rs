@@ -2,9 +2,7 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::*;
@@ -23,52 +21,19 @@ fn child_server() {
     let config = NodeConfig { listen: Some(listen), ..NodeConfig::default() };
     let node = Node::start(config).expect("the port is free");
     let _server = Server::start(&node, listen.ip());
-    let mut out = std::io::stdout();
-    let address = node.local_address().expect("it listens");
-    writeln!(out, "\nlistens at {address}").expect("the parent reads");
-    out.flush().expect("the parent reads");
-    // Ends with the parent, if it is not killed before.
-    let _ = std::io::stdin().read_line(&mut String::new());
+    tell_parent(&node);
 }
 
-struct ChildServer {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl ChildServer {
-    fn start(listen: SocketAddr) -> ChildServer {
-        let mut child = Command::new(std::env::current_exe().expect("a test has a file"))
-            .args(["child_server", "--exact", "--nocapture"])
-            .env(LISTEN, listen.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the test can run itself");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let mut lines = lines.map(|line| line.expect("the child writes text"));
-        let address = lines.find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
-        ChildServer { child, address: address.expect("the child tells its address") }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it has been killed");
-    }
-}
-
-impl Drop for ChildServer {
-    fn drop(&mut self) {
-        // It may have been killed already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn server_at(listen: SocketAddr) -> ServerProcess {
+    let mut command = this_program("child_server");
+    command.env(LISTEN, listen.to_string());
+    ServerProcess::start(command).expect("the test can run itself")
 }
 
 #[test]
 fn a_killed_server_fails_its_sessions_at_once_and_can_come_back() {
     let _watchdog = watchdog("killed server");
-    let mut server = ChildServer::start(SocketAddr::new(localhost(), 0));
+    let mut server = server_at(SocketAddr::new(localhost(), 0));
     let node = node(None);
     let mut client = client(&node, localhost());
     let session = client.connect_and_wait(server.address, PATIENCE).expect("the server is up");
@@ -94,7 +59,7 @@ fn a_killed_server_fails_its_sessions_at_once_and_can_come_back() {
     assert!(error.retry_may_succeed());
     client.close_session(session);
     assert_eq!(client.memory().pool.lent_bytes, 0, "every buffer has come back");
-    let again = ChildServer::start(server.address);
+    let again = server_at(server.address);
     let session = client.connect_and_wait(again.address, PATIENCE).expect("it is back");
     echoes(&mut client, session);
 }
@@ -102,7 +67,7 @@ fn a_killed_server_fails_its_sessions_at_once_and_can_come_back() {
 #[test]
 fn a_stopped_server_is_noticed_by_its_silence() {
     let _watchdog = watchdog("stopped server");
-    let server = ChildServer::start(SocketAddr::new(localhost(), 0));
+    let server = server_at(SocketAddr::new(localhost(), 0));
     let config = NodeConfig {
         heartbeat: Duration::from_millis(50),
         failure_timeout: Duration::from_millis(300),
@@ -135,7 +100,7 @@ fn processor_time_ns() -> u64 {
 #[ignore = "measures the whole process"]
 fn an_idle_client_uses_next_to_no_processor_time() {
     let _watchdog = watchdog("idle client");
-    let server = ChildServer::start(SocketAddr::new(localhost(), 0));
+    let server = server_at(SocketAddr::new(localhost(), 0));
     let node = node(None);
     let mut client = client(&node, localhost());
     let session = client.connect_and_wait(server.address, PATIENCE).expect("the server is up");

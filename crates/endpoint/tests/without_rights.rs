@@ -2,10 +2,9 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use common::*;
 use petasos_endpoint::{
@@ -43,8 +42,8 @@ fn connect(client: &mut Endpoint<Outcomes>, server: SocketAddr) -> SessionId {
 
 /// Runs `part` of this file in a process of its own.
 fn in_a_child(part: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
-    command.args([part, "--exact", "--nocapture"]).env(PART, part);
+    let mut command = this_program(part);
+    command.env(PART, part);
     command
 }
 
@@ -62,56 +61,35 @@ fn child_of_another_user() {
     let node = Node::start(NodeConfig { listen, ..NodeConfig::default() }).expect("a free port");
     let open = || local(ShmConfig { other_users: true, ..ShmConfig::default() }).into();
     let _server = Server::start_over(&node, open, EndpointConfig::default(), |_| {});
-    let mut out = std::io::stdout();
-    let address = node.local_address().expect("it listens");
-    writeln!(out, "\nlistens at {address}").expect("the parent reads");
-    out.flush().expect("the parent reads");
-    // Ends with the parent, if it is not killed before.
-    let _ = std::io::stdin().read_line(&mut String::new());
+    tell_parent(&node);
 }
 
-struct ChildServer(Child);
-
-impl Drop for ChildServer {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A server that runs as [`NOBODY`], and its address; `None` where that cannot be had.
-fn server_of_another_user() -> Option<(ChildServer, SocketAddr)> {
+/// A server that runs as [`NOBODY`]; `None` where that cannot be had.
+fn server_of_another_user() -> Option<ServerProcess> {
     let mut command = in_a_child("child_of_another_user");
-    command.uid(NOBODY).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut server = match command.spawn() {
-        Ok(child) => ChildServer(child),
-        Err(error) => {
-            petasos_skips::skip("root", format!("cannot run as another user: {error}"));
-            return None;
-        }
-    };
-    let lines = BufReader::new(server.0.stdout.take().expect("it is piped")).lines();
-    let mut lines = lines.map(|line| line.expect("the child writes text"));
-    let address = lines.find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
-    Some((server, address.expect("the child tells its address")))
+    command.uid(NOBODY).current_dir("/");
+    ServerProcess::start(command)
+        .map_err(|error| {
+            petasos_skips::skip("root", format!("cannot run as another user: {error}"))
+        })
+        .ok()
 }
 
 #[test]
 fn rings_of_another_user_are_replaced_by_the_network() {
     let _watchdog = watchdog("another user");
-    let Some((_server, address)) = server_of_another_user() else { return };
+    let Some(server) = server_of_another_user() else { return };
     let node = node(None);
     let mut strict = client_over(&node, local(ShmConfig::default()));
     for _ in 0..3 {
-        let session = connect(&mut strict, address);
+        let session = connect(&mut strict, server.address);
         echoes(&mut strict, session);
     }
     assert_eq!(links_and_fallbacks(&strict), (0, 1));
     // It was for the client to allow: the same node has another endpoint that does.
     let mut open =
         client_over(&node, local(ShmConfig { other_users: true, ..ShmConfig::default() }));
-    let session = connect(&mut open, address);
+    let session = connect(&mut open, server.address);
     echoes(&mut open, session);
     assert_eq!(links_and_fallbacks(&open), (1, 0));
 }

@@ -1,10 +1,12 @@
 //! A peer process that is killed in the middle of traffic.
 
+mod common;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command};
 
-use petasos_netio::{PacketIo, Route, TxPacket};
-use petasos_netio_conformance::turns;
+use common::{receive_until, send};
+use petasos_netio::PacketIo;
 use petasos_netio_shm::{ShmConfig, ShmIo};
 
 /// Names the address that a child process is to flood.
@@ -13,25 +15,6 @@ const FLOOD: &str = "PETASOS_SHM_TEST_FLOOD";
 fn bind() -> ShmIo {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     ShmIo::bind(address, ShmConfig::default()).expect("a name is free")
-}
-
-fn send(io: &mut ShmIo, route: Route, bytes: &[u8]) -> usize {
-    io.transmit(&[TxPacket { route, head: bytes, body: &[] }])
-}
-
-/// Receives until `done` says so.
-fn receive_until(io: &mut ShmIo, mut done: impl FnMut(&ShmIo, u64) -> bool) {
-    let mut frames = 0;
-    for turn in turns() {
-        frames += io.receive().frames().count() as u64;
-        if done(io, frames) {
-            return;
-        }
-        if turn.is_multiple_of(64) {
-            std::thread::yield_now();
-        }
-    }
-    panic!("it never came to that, with {frames} frames received");
 }
 
 /// Not a test of its own: what a child process does.

@@ -2,10 +2,12 @@
 //!
 //! Nothing here may start a process: until its `exec`, a child keeps the sockets of all tests open.
 
+mod common;
+
 use std::net::{Ipv4Addr, SocketAddr};
 
+use common::{receive_until, send};
 use petasos_netio::{PacketIo, Route, RouteError, TxPacket};
-use petasos_netio_conformance::turns;
 use petasos_netio_shm::rendezvous::Listener;
 use petasos_netio_shm::{LOOK_INTERVAL_TURNS, STALL_TURNS_MAX, ShmConfig, ShmIo};
 use petasos_shm::RingShape;
@@ -26,25 +28,6 @@ fn bind_at(address: SocketAddr) -> ShmIo {
 
 fn route(from: &mut ShmIo, to: &ShmIo) -> Route {
     from.route(to.local_address()).expect("it listens")
-}
-
-fn send(io: &mut ShmIo, route: Route, bytes: &[u8]) -> usize {
-    io.transmit(&[TxPacket { route, head: bytes, body: &[] }])
-}
-
-/// Receives until `done` says so.
-fn receive_until(io: &mut ShmIo, mut done: impl FnMut(&ShmIo, u64) -> bool) {
-    let mut frames = 0;
-    for turn in turns() {
-        frames += io.receive().frames().count() as u64;
-        if done(io, frames) {
-            return;
-        }
-        if turn.is_multiple_of(64) {
-            std::thread::yield_now();
-        }
-    }
-    panic!("it never came to that, with {frames} frames received");
 }
 
 fn readable(io: &ShmIo) -> bool {

@@ -1,7 +1,9 @@
 //! What the tests with real sockets share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -176,4 +178,70 @@ impl Drop for Server {
             let _ = thread.join();
         }
     }
+}
+
+/// A server, a client of it, and the session between them.
+pub struct Connected {
+    pub client: Endpoint<Outcomes>,
+    pub session: SessionId,
+    _server: Server,
+    _nodes: [Node; 2],
+}
+
+/// With a server of the echo and of what `prepare` registers.
+pub fn connected(prepare: impl FnOnce(&mut Endpoint<usize>) + Send + 'static) -> Connected {
+    let server_node = node(Some(localhost()));
+    let server = Server::start_with(&server_node, localhost(), prepare);
+    let client_node = node(None);
+    let mut client = client(&client_node, localhost());
+    let address = server_node.local_address().expect("it listens");
+    let session = client.connect_and_wait(address, PATIENCE).expect("the server is up");
+    Connected { client, session, _server: server, _nodes: [server_node, client_node] }
+}
+
+/// Another run of this program, of one of its tests alone.
+pub fn this_program(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
+    command.args([test, "--exact", "--nocapture"]);
+    command
+}
+
+/// A server in a process of its own.
+pub struct ServerProcess {
+    pub child: Child,
+    pub address: SocketAddr,
+}
+
+impl ServerProcess {
+    /// Runs `command`, in which [`tell_parent`] is called.
+    pub fn start(mut command: Command) -> io::Result<ServerProcess> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let mut lines = lines.map(|line| line.expect("the child writes text"));
+        let address = lines.find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
+        Ok(ServerProcess { child, address: address.expect("the child tells its address") })
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it has been killed");
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Says where `node` listens, to whoever has started this process, and waits for its end.
+pub fn tell_parent(node: &Node) {
+    let address = node.local_address().expect("it listens");
+    let mut out = io::stdout();
+    writeln!(out, "\nlistens at {address}").expect("the parent reads");
+    out.flush().expect("the parent reads");
+    // Ends with the parent, if it is not killed before.
+    let _ = io::stdin().read_line(&mut String::new());
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
-use petasos_endpoint::{CallError, CallSettings, MsgBuf, Node, Polling};
+use petasos_endpoint::{CallError, CallSettings, Endpoint, MsgBuf, Polling};
 
 use crate::callers::{Asker, Caller, connect};
 use crate::common::*;
@@ -13,14 +13,14 @@ use crate::common::*;
 /// Keeps its requests for ever.
 const STUCK: u16 = 2;
 
-fn server(node: &Node) -> Server {
-    Server::start_with(node, localhost(), |endpoint| endpoint.register(STUCK, |_, _, _| {}))
+fn never_answers(server: &mut Endpoint<usize>) {
+    server.register(STUCK, |_, _, _| {});
 }
 
 /// Runs a loop on a thread of its own while `test` asks it.
 fn with_caller(test: impl FnOnce(&Asker)) {
     let server_node = node(Some(localhost()));
-    let _server = server(&server_node);
+    let _server = Server::start(&server_node, localhost());
     let address = server_node.local_address().expect("it listens");
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -66,16 +66,12 @@ fn a_sleeping_loop_calls_for_any_thread() {
 #[test]
 fn calls_that_end_early_free_their_slots() {
     let _watchdog = watchdog("cancellation");
-    let server_node = node(Some(localhost()));
-    let _server = server(&server_node);
-    let client_node = node(None);
-    let mut client = client(&client_node, localhost());
-    let address = server_node.local_address().expect("it listens");
-    let session = client.connect_and_wait(address, PATIENCE).expect("the server is up");
+    let mut pair = connected(never_answers);
+    let (client, session) = (&mut pair.client, pair.session);
     let (cx, request) = (client.context(), || MsgBuf::from_slice(b"x"));
     let stuck = (0..20).map(|tag| cx.enqueue_request(session, STUCK, request(), collect, tag));
     let stuck: Vec<_> = stuck.map(|call| call.expect("there is room")).collect();
-    start(&mut client, session, ECHO, 20);
+    start(client, session, ECHO, 20);
     client.run_for(Duration::from_millis(5), |_, _| false);
     assert_eq!(client.unfinished().1, 21, "every slot is taken");
     for call in stuck {
@@ -90,12 +86,8 @@ fn calls_that_end_early_free_their_slots() {
 #[test]
 fn a_call_can_time_out_behind_a_live_peer() {
     let _watchdog = watchdog("call timeout");
-    let server_node = node(Some(localhost()));
-    let _server = server(&server_node);
-    let client_node = node(None);
-    let mut client = client(&client_node, localhost());
-    let address = server_node.local_address().expect("it listens");
-    let session = client.connect_and_wait(address, PATIENCE).expect("the server is up");
+    let mut pair = connected(never_answers);
+    let (client, session) = (&mut pair.client, pair.session);
     let timeout = Some(Duration::from_millis(30));
     let settings = CallSettings { timeout, ..CallSettings::default() };
     let request = MsgBuf::from_slice(b"x");
@@ -108,13 +100,9 @@ fn a_call_can_time_out_behind_a_live_peer() {
 #[test]
 fn shutting_down_ends_calls_that_nobody_answers() {
     let _watchdog = watchdog("shut down");
-    let server_node = node(Some(localhost()));
-    let _server = server(&server_node);
-    let client_node = node(None);
-    let mut client = client(&client_node, localhost());
-    let address = server_node.local_address().expect("it listens");
-    let session = client.connect_and_wait(address, PATIENCE).expect("the server is up");
-    start(&mut client, session, STUCK, 1);
+    let mut pair = connected(never_answers);
+    let (client, session) = (&mut pair.client, pair.session);
+    start(client, session, STUCK, 1);
     let cut_off = client.shut_down(Duration::from_millis(50));
     assert_eq!((cut_off.requests, cut_off.calls), (0, 1));
     assert_eq!(client.state().list, [(1, Err(CallError::SessionClosed))]);

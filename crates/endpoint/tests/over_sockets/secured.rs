@@ -1,9 +1,8 @@
 //! Nodes with TLS over real sockets: who is let in, what the others are told, and what is sealed
 //! (C16, C18, C19).
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use petasos_endpoint::{
@@ -331,11 +330,7 @@ fn child_server() {
     let files = Credentials::Files(Folder::files(folder.as_ref()));
     let node = start(true, files, None).expect("the parent has written the files");
     let _server = Server::start(&node, localhost());
-    let mut out = std::io::stdout();
-    writeln!(out, "\nlistens at {}", address(&node)).expect("the parent reads");
-    out.flush().expect("the parent reads");
-    // Ends with the parent, if it is not killed before.
-    let _ = std::io::stdin().read_line(&mut String::new());
+    tell_parent(&node);
 }
 
 #[test]
@@ -344,25 +339,16 @@ fn a_killed_server_fails_its_sealed_sessions() {
     let authority = Authority::new("one");
     let folder = Folder::new("killed");
     folder.write(&authority.pem(SERVER));
-    let mut child = Command::new(std::env::current_exe().expect("a test has a file"))
-        .args(["secured::child_server", "--exact", "--nocapture"])
-        .env(FOLDER, folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the test can run itself");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let mut lines = lines.map(|line| line.expect("the child writes text"));
-    let server = lines.find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
-    let server: SocketAddr = server.expect("the child tells its address");
+    let mut command = this_program("secured::child_server");
+    command.env(FOLDER, folder.path());
+    let mut server = ServerProcess::start(command).expect("the test can run itself");
     let node = secured_node(false, authority.pem(CLIENT), None);
     let mut client = client(&node, localhost());
-    let session = client.connect_and_wait(server, PATIENCE).expect("it is let in");
+    let session = client.connect_and_wait(server.address, PATIENCE).expect("it is let in");
     echoes(&mut client, session);
     enqueue_long(&mut client, session);
     client.run_for(Duration::from_millis(2), |_, _| false);
-    child.kill().expect("it runs");
-    child.wait().expect("it has been killed");
+    server.kill();
     assert!(client.run_for(PATIENCE, |state, _| state.list.len() == 4), "every call ends");
     for (_, outcome) in client.state_mut().list.drain(..) {
         assert!(outcome.is_ok() || outcome == Err(CallError::PeerFailed), "whole or failed");

@@ -30,34 +30,13 @@ fn register(endpoint: &mut Endpoint<usize>, pool: &WorkerPool, gate: mpsc::Recei
     endpoint.register_worker(WAIT, pool, Arc::new(wait)).expect("descriptors");
 }
 
-struct Setup {
-    client: Endpoint<Outcomes>,
-    session: petasos_endpoint::SessionId,
-    open_gate: mpsc::Sender<()>,
-    _server: Server,
-    _server_node: petasos_endpoint::Node,
-    _client_node: petasos_endpoint::Node,
-}
-
-fn setup(threads: usize, queue_max: usize) -> Setup {
+fn setup(threads: usize, queue_max: usize) -> (Connected, mpsc::Sender<()>) {
     let (open_gate, gate) = mpsc::channel();
-    let server_node = node(Some(localhost()));
-    let server = Server::start_with(&server_node, localhost(), move |endpoint| {
+    let pair = connected(move |endpoint| {
         let pool = WorkerPool::new(threads, queue_max).expect("threads");
         register(endpoint, &pool, gate);
     });
-    let client_node = node(None);
-    let mut client = client(&client_node, localhost());
-    let address = server_node.local_address().expect("it listens");
-    let session = client.connect_and_wait(address, PATIENCE).expect("the server is up");
-    Setup {
-        client,
-        session,
-        open_gate,
-        _server: server,
-        _server_node: server_node,
-        _client_node: client_node,
-    }
+    (pair, open_gate)
 }
 
 fn wait_for(client: &mut Endpoint<Outcomes>, count: usize) -> Vec<(u64, Outcome)> {
@@ -68,8 +47,8 @@ fn wait_for(client: &mut Endpoint<Outcomes>, count: usize) -> Vec<(u64, Outcome)
 #[test]
 fn workers_answer_short_and_long_requests() {
     let _watchdog = watchdog("workers");
-    let mut setup = setup(2, 64);
-    let (client, session) = (&mut setup.client, setup.session);
+    let (mut pair, _open_gate) = setup(2, 64);
+    let (client, session) = (&mut pair.client, pair.session);
     for len in [0usize, 1, 100, 4096, 4097, 5000, 100_000, 1 << 20, 3_000_001] {
         let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
         let request = MsgBuf::from_slice(&bytes);
@@ -84,8 +63,8 @@ fn workers_answer_short_and_long_requests() {
 #[test]
 fn a_panic_and_a_refusal_are_answered_and_kill_no_worker() {
     let _watchdog = watchdog("worker panics");
-    let mut setup = setup(1, 64);
-    let (client, session) = (&mut setup.client, setup.session);
+    let (mut pair, _open_gate) = setup(1, 64);
+    let (client, session) = (&mut pair.client, pair.session);
     for _ in 0..3 {
         assert_eq!(call(client, session, PANIC), Err(CallError::HandlerFailed));
         assert_eq!(call(client, session, DECLINE), Err(CallError::Declined));
@@ -97,8 +76,8 @@ fn a_panic_and_a_refusal_are_answered_and_kill_no_worker() {
 #[test]
 fn a_full_queue_rejects_as_overloaded_and_loses_nothing_else() {
     let _watchdog = watchdog("worker overload");
-    let mut setup = setup(1, 2);
-    let (client, session) = (&mut setup.client, setup.session);
+    let (mut pair, open_gate) = setup(1, 2);
+    let (client, session) = (&mut pair.client, pair.session);
     // Eight slots: one runs or two wait, depending on when the worker takes the first.
     for tag in 0..8 {
         start(client, session, WAIT, tag);
@@ -106,7 +85,7 @@ fn a_full_queue_rejects_as_overloaded_and_loses_nothing_else() {
     let rejected = wait_for(client, 5);
     assert!(rejected.iter().all(|(_, outcome)| *outcome == Err(CallError::Overloaded)));
     echoes(client, session);
-    drop(setup.open_gate);
+    drop(open_gate);
     let rest = wait_for(client, 8 - rejected.len());
     assert!(rest.iter().all(|(_, outcome)| *outcome == Err(CallError::Declined)), "{rest:?}");
 }
