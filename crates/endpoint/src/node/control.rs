@@ -335,10 +335,7 @@ impl Control {
                 self.post_to(session.endpoint, mail);
             }
             Event::PeerHello { .. } => self.on_hello(number),
-            Event::Ticket(ticket) => {
-                let link = self.links.get_mut(&number).expect("an event's link exists");
-                link.ticket = Some(ticket);
-            }
+            Event::Ticket(ticket) => self.on_ticket(number, ticket),
             Event::ResumeRequested(ticket) => return self.on_resume_requested(number, ticket),
             Event::ResumeAnswered { accepted } => return self.on_resume_answered(number, accepted),
             Event::PeerFailed(reason) => self.on_failed(number, reason),

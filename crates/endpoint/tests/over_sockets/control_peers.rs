@@ -1,4 +1,4 @@
-//! A proxy that cuts control connections, and a client of which only the control protocol is there.
+//! A proxy that cuts control connections, and peers of which only the control protocol is there.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -86,7 +86,7 @@ fn carry(
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// A client's end of a control connection, driven by hand.
+/// One end of a control connection, driven by hand.
 pub struct Raw {
     stream: Box<dyn Stream>,
     connection: Connection,
@@ -117,17 +117,7 @@ impl Raw {
                 Box::new(rustls::StreamOwned::new(tls.dial(server.ip()), socket))
             }
         };
-        let clock = Clock::system();
-        let hello = Hello {
-            versions: SUPPORTED,
-            incarnation,
-            endpoints: 1,
-            capabilities: Capabilities::CLIENT,
-            name: Text::new("raw"),
-            place: None,
-        };
-        let connection = Connection::new(Config::default(), Role::Dialler, hello, clock.now());
-        let mut raw = Raw { stream, connection, clock, ticket: None };
+        let mut raw = Raw::over(stream, Role::Dialler, incarnation);
         raw.ticket = Some(raw.hear(|event| match event {
             Event::Ticket(ticket) => Some(ticket),
             _ => None,
@@ -135,29 +125,80 @@ impl Raw {
         Some(raw)
     }
 
+    /// The server's end of the next connection, once the client has said hello.
+    pub fn accept(listener: &TcpListener, incarnation: u64) -> Raw {
+        let (socket, _) = listener.accept().expect("it listens");
+        let timeout = Some(Duration::from_millis(5));
+        socket.set_read_timeout(timeout).expect("it is more than nothing");
+        let mut raw = Raw::over(Box::new(socket), Role::Acceptor, incarnation);
+        let hello = raw.hear(|event| matches!(event, Event::PeerHello { .. }).then_some(()));
+        hello.expect("a client says hello");
+        raw
+    }
+
+    fn over(stream: Box<dyn Stream>, role: Role, incarnation: u64) -> Raw {
+        let clock = Clock::system();
+        let hello = Hello {
+            versions: SUPPORTED,
+            incarnation,
+            endpoints: 1,
+            capabilities: Capabilities::CLIENT.with(Capabilities::SERVER),
+            name: Text::new("raw"),
+            place: None,
+        };
+        let connection = Connection::new(Config::default(), role, hello, clock.now());
+        Raw { stream, connection, clock, ticket: None }
+    }
+
     /// Waits for an event; `None` if the connection ends first.
     fn hear<T>(&mut self, mut wanted: impl FnMut(Event) -> Option<T>) -> Option<T> {
-        let mut buffer = [0; 4096];
         loop {
-            while let Some(output) = self.connection.poll_output() {
-                // The end of the connection shows when it is read.
-                let count = self.stream.write(output).unwrap_or(output.len());
-                self.connection.advance_output(count);
-            }
-            let now = self.clock.now();
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return None,
-                Ok(count) => self.connection.handle_bytes(&buffer[..count], now),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return None,
-            }
-            self.connection.handle_timeout(now);
+            self.turn()?;
             while let Some(event) = self.connection.poll_event() {
                 if let Some(found) = wanted(event) {
                     return Some(found);
                 }
             }
         }
+    }
+
+    /// Sends and receives; `None` if the connection has ended.
+    fn turn(&mut self) -> Option<()> {
+        let mut buffer = [0; 4096];
+        while let Some(output) = self.connection.poll_output() {
+            // The end of the connection shows when it is read.
+            let count = self.stream.write(output).unwrap_or(output.len());
+            self.connection.advance_output(count);
+        }
+        let now = self.clock.now();
+        match self.stream.read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(count) => self.connection.handle_bytes(&buffer[..count], now),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+        self.connection.handle_timeout(now);
+        Some(())
+    }
+
+    /// A server's: gives this connection's ticket.
+    pub fn give_ticket(&mut self, ticket: Ticket) {
+        assert!(self.connection.give_ticket(ticket), "it is the first");
+        self.turn().expect("the client is there");
+    }
+
+    /// A server's: the ticket that the client shows within this time.
+    pub fn shown_within(&mut self, time: Duration) -> Option<Ticket> {
+        let until = self.clock.now() + time;
+        while self.clock.now() < until {
+            self.turn()?;
+            while let Some(event) = self.connection.poll_event() {
+                if let Event::ResumeRequested(ticket) = event {
+                    return Some(ticket);
+                }
+            }
+        }
+        None
     }
 
     /// Asks for a session: whether it is granted.

@@ -1,6 +1,6 @@
 //! Control connections that break, and others that take their place (C6, C12, C21).
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use petasos_control::Ticket;
@@ -216,6 +216,33 @@ fn c21_what_has_ended_is_not_resumed() {
     assert!(!late.resume(lost), "after the grace");
     assert!(!late.resume(left), "after a goodbye");
     late.ask(2).expect("new sessions can be had");
+}
+
+/// Found by the simulator: if an answer is lost and the new ticket with it, the old one is not good
+/// any more, and the dialler has no other.
+#[test]
+fn c21_a_ticket_is_shown_once_the_new_one_is_heard() {
+    let _watchdog = watchdog("the new ticket");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+    let server = listener.local_addr().expect("it is bound");
+    let client_node = Node::start(NodeConfig { resume_grace: PATIENCE, ..NodeConfig::default() });
+    let client_node = client_node.expect("threads are to be had");
+    let mut client = client(&client_node, localhost());
+    client.connect(server).expect("there is room");
+    let (ticket, next) = (Ticket::new([1; 16]), Ticket::new([2; 16]));
+    let mut first = Raw::accept(&listener, 7);
+    first.give_ticket(ticket);
+    assert_eq!(first.shown_within(Duration::from_millis(50)), None, "nothing was lost");
+    drop(first);
+    let mut second = Raw::accept(&listener, 7);
+    assert_eq!(second.shown_within(Duration::from_millis(200)), None, "it has heard no other");
+    second.give_ticket(next);
+    assert_eq!(second.shown_within(PATIENCE), Some(ticket));
+    // The answer is lost.
+    drop(second);
+    let mut third = Raw::accept(&listener, 7);
+    third.give_ticket(Ticket::new([3; 16]));
+    assert_eq!(third.shown_within(PATIENCE), Some(next), "the newer one first");
 }
 
 #[test]

@@ -106,8 +106,8 @@ impl Control {
 
 /// What peers say of resumption.
 impl Control {
-    /// An acceptor gives a ticket. A dialler that seeks what was lost shows its own, once it knows
-    /// that it has found the same process.
+    /// An acceptor gives a ticket. A dialler that seeks what was lost looks whether it has found
+    /// the same process.
     pub(super) fn on_hello(&mut self, number: PeerId) {
         let gives = !self.grace.is_zero();
         let link = self.links.get_mut(&number).expect("an event's link exists");
@@ -122,10 +122,19 @@ impl Control {
         let Some(lost) = self.lost.get(&old) else { return };
         if Peer::of(link).is_some_and(|peer| lost.peer.is(&peer)) {
             link.untried.clone_from(&lost.tickets);
-            self.show_ticket(number);
         } else {
             let error = SessionError::PeerFailed(lost.reason.clone());
             self.begin_anew(number, old, &error);
+        }
+    }
+
+    /// The acceptor's ticket. From now on the dialler may show its own: if the answer is lost, this
+    /// is the one that is good.
+    pub(super) fn on_ticket(&mut self, number: PeerId, ticket: Ticket) {
+        let link = self.links.get_mut(&number).expect("an event's link exists");
+        link.ticket = Some(ticket);
+        if !link.untried.is_empty() {
+            self.show_ticket(number);
         }
     }
 
