@@ -73,6 +73,7 @@ fn scenarios_do_what_they_are_for() {
     let control = one("control");
     let tally = control.control.expect("the scenario has control connections");
     assert!(tally.silent > 0 && tally.replaced > 0 && tally.asked_again > 0, "{tally:?}");
+    assert!(tally.resumed > 0 && tally.expired > 0, "{tally:?}");
     assert!(control.calls.answered > 1000 && control.calls.peer_failed > 10);
     let star = one("star");
     assert!(star.calls.answered > 800 && star.calls.timeouts > 0 && star.calls.cancelled > 0);

@@ -2,25 +2,30 @@
 //!
 //! A stream keeps order and loses nothing while both its ends live, like TCP. A host that dies
 //! falls silent; one that has started anew may answer the old stream with a reset. Streams break
-//! on command as well: then sessions live on, and connects are repeated on the next stream.
+//! on command as well: then sessions live on if another connection takes the old one's place within
+//! the grace (C21), and end at each host whose grace runs out first.
 
 mod ends;
+mod links;
+mod resumption;
 mod streams;
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use petasos_base::{Rng, Time};
-use petasos_control::{Answers, Config, Connection, Role};
-use petasos_endpoint::SessionOffer;
+use petasos_control::{Config, Connection, Role};
 
 use super::check::{Life, Violation};
 use super::node::{Node, peer_id};
 use crate::World;
+use links::Peer;
 use streams::{End, Stream};
 
 /// Virtual time between two looks at the streams.
 pub(super) const TICK_NANOS: u64 = 100_000;
+/// How long sessions outlive their connection.
+const GRACE: Duration = Duration::from_millis(4);
 
 /// All control connections of a cluster.
 pub(super) struct ControlPlane {
@@ -35,6 +40,13 @@ pub(super) struct ControlPlane {
     sessions: u32,
     /// Connects that were granted a session: by server, client and number.
     granted: BTreeSet<(Life, Life, u64)>,
+    /// Numbers of ends so far: the endpoints know connections by them.
+    numbers: u64,
+    /// Connections on which sessions may hang, and that have not ended for a reason that counts:
+    /// their numbers at both ends.
+    standing: BTreeSet<u64>,
+    /// Pairs of hosts that cannot reach each other, lower first, and until when.
+    cuts: BTreeMap<(u32, u32), Time>,
     pub(super) tally: ControlTally,
     verdict: Result<(), Violation>,
 }
@@ -52,19 +64,13 @@ petasos_base::counters! {
         silent,
         /// Peers given up because another incarnation spoke in their place.
         replaced,
+        /// Connections that took another one's place.
+        resumed,
+        /// Tickets that were shown in vain: the other end's grace had run out.
+        refused,
+        /// Connections given up because nothing took their place in time.
+        expired,
     }
-}
-
-/// What a life knows of a host.
-#[derive(Default)]
-struct Peer {
-    /// The life that its sessions lead to.
-    life: Option<Life>,
-    /// Connects of that life that it has answered on earlier streams.
-    answers: Answers,
-    /// Connects to it without an answer.
-    attempts: BTreeMap<u64, SessionOffer>,
-    next_id: u64,
 }
 
 impl ControlPlane {
@@ -83,6 +89,9 @@ impl ControlPlane {
             pairs,
             sessions,
             granted: BTreeSet::new(),
+            numbers: 0,
+            standing: BTreeSet::new(),
+            cuts: BTreeMap::new(),
             tally: ControlTally::default(),
             verdict: Ok(()),
         }
@@ -90,6 +99,7 @@ impl ControlPlane {
 
     /// Moves bytes, runs timers and does what the connections say.
     pub(super) fn tick(&mut self, world: &mut World<Node>) -> Result<(), Violation> {
+        self.expire(world);
         self.dial(world);
         for mut stream in core::mem::take(&mut self.streams) {
             self.turn(world, &mut stream, 0);
@@ -108,16 +118,21 @@ impl ControlPlane {
             if !world.is_alive(from) || !world.is_alive(to) || self.rng.chance(0.7) {
                 continue;
             }
+            if self.cuts.get(&(from, to)).is_some_and(|until| *until > world.now()) {
+                continue;
+            }
             let (from, to) = (world.host(from).app().life, world.host(to).app().life);
             let ours = |end: &End| end.life == from && end.peer.host == to.host && !end.done;
             if self.streams.iter().any(|stream| ours(&stream.ends[0])) {
                 continue;
             }
-            let end = |role, life, peer| {
+            let end = |role, (life, number), (peer, far)| {
                 let connection = Connection::new(self.config, role, hello(life), world.now());
-                End::new(life, peer, connection)
+                End::new((life, number), (peer, far), role, connection)
             };
-            let ends = [end(Role::Dialler, from, to), end(Role::Acceptor, to, from)];
+            let (one, other) = ((from, self.numbers + 1), (to, self.numbers + 2));
+            self.numbers += 2;
+            let ends = [end(Role::Dialler, one, other), end(Role::Acceptor, other, one)];
             self.streams.push(Stream { ends });
             self.tally.streams += 1;
         }
@@ -129,6 +144,18 @@ impl ControlPlane {
             let hosts = (end.life.host, end.peer.host);
             end.broken |= hosts == (one, other) || hosts == (other, one);
         }
+    }
+
+    /// Breaks the streams between two hosts, and lets none take their place until then.
+    pub(super) fn cut_between(&mut self, one: u32, other: u32, until: Time) {
+        self.break_between(one, other);
+        let cut = self.cuts.entry((one.min(other), one.max(other))).or_insert(until);
+        *cut = until.max(*cut);
+    }
+
+    /// The names under which endpoints know connections.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        1..=self.numbers
     }
 
     /// A host has started anew: some streams to its earlier life hear of it.

@@ -140,7 +140,8 @@ impl<'a> Run<'a> {
         self.play()?;
         self.await_completion()?;
         self.come_to_rest(false)?;
-        sessions::close_all(&mut self.world);
+        let numbers = self.control.iter().flat_map(ControlPlane::numbers).collect::<Vec<_>>();
+        sessions::close_all(&mut self.world, &numbers);
         self.come_to_rest(true)?;
         self.shared.borrow().judge.finish()?;
         Ok(self.summary())
@@ -171,6 +172,10 @@ impl<'a> Run<'a> {
             }
             Step::Break(one, other) => {
                 self.control.iter_mut().for_each(|control| control.break_between(*one, *other));
+            }
+            Step::CutControl(one, other, until) => {
+                let controls = self.control.iter_mut();
+                controls.for_each(|control| control.cut_between(*one, *other, *until));
             }
             Step::Revive(host) if self.control.is_some() => {
                 self.world.apply(Action::Restart { host: *host });

@@ -44,6 +44,8 @@ pub enum Step {
     Revive(u32),
     /// Control connections between two hosts break; both live. No effect without control.
     Break(u32, u32),
+    /// They break, and no others take their place until then.
+    CutControl(u32, u32, Time),
 }
 
 /// A cluster, its workload, and what goes wrong.

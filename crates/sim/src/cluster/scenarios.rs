@@ -218,6 +218,10 @@ fn control(rng: &mut Rng) -> Scenario {
         let (one, other) = (rng.below(5) as u32, rng.below(5) as u32);
         let at = nanos(rng.below(100_000_000));
         base.script.push((at, Step::Break(one, other)));
+        let (one, other) = (rng.below(5) as u32, rng.below(5) as u32);
+        let begin = rng.below(100_000_000);
+        let until = nanos(begin + (1 << (14 + rng.below(10))));
+        base.script.push((nanos(begin), Step::CutControl(one, other, until)));
     }
     let workload = Workload { think_nanos: 200_000, ..Workload::default() };
     Scenario { control: true, sessions: 4, workload, ..base }

@@ -80,8 +80,8 @@ pub(super) fn fail_at(world: &mut World<Node>, number: u32, dead: Life) {
     });
 }
 
-/// Closes every session at both ends.
-pub(super) fn close_all(world: &mut World<Node>) {
+/// Closes every session at both ends, also those that hang on these connections.
+pub(super) fn close_all(world: &mut World<Node>, connections: &[u64]) {
     let lives: Vec<Life> = world.hosts().map(|node| node.app().life).collect();
     for number in 0..world.topology().hosts() {
         if !world.is_alive(number) {
@@ -92,6 +92,7 @@ pub(super) fn close_all(world: &mut World<Node>) {
             let sessions = peers.into_values().flat_map(|(_, sessions)| sessions);
             sessions.for_each(|session| node.endpoint.close_session(session));
             lives.iter().for_each(|life| node.endpoint.fail_peer(peer_id(*life)));
+            connections.iter().for_each(|number| node.endpoint.fail_peer(*number));
         });
     }
 }

@@ -8,8 +8,8 @@ use petasos_netio::memory::MemoryIo;
 use super::streams::End;
 use super::{ControlPlane, incarnation};
 use crate::World;
-use crate::cluster::check::{Life, Violation};
-use crate::cluster::node::{Node, peer_id};
+use crate::cluster::check::Violation;
+use crate::cluster::node::Node;
 use crate::cluster::sessions;
 
 impl ControlPlane {
@@ -19,9 +19,16 @@ impl ControlPlane {
                 assert_eq!(hello.incarnation, incarnation(end.peer), "streams join these lives");
                 self.on_hello(world, end);
             }
-            Event::ConnectRequested { id, params } => self.grant(world, end, id, &params),
+            Event::ConnectRequested { id, params } => {
+                if !end.settled {
+                    self.stand(end);
+                    self.ask(world, end);
+                }
+                self.grant(world, end, id, &params);
+            }
             Event::ConnectAnswered { id, result } => self.on_answer(world, end, id, result),
             Event::PeerFailed(reason) => self.on_failure(world, end, &reason),
+            event if self.on_resumption(world, end, &event) => {}
             event => self.accuse(Violation::new(
                 "control connections do what they are asked",
                 format_args!("{:?} of {:?}: {event:?}", end.peer, end.life),
@@ -35,25 +42,26 @@ impl ControlPlane {
             end.done = true;
             return;
         }
-        let earlier = self.peer(end).life.replace(end.peer);
-        if let Some(dead) = earlier.filter(|life| *life != end.peer) {
+        if self.peer(end).life.is_some_and(|life| life != end.peer) {
             self.tally.replaced += 1;
-            self.give_up(world, end, dead);
+            self.give_up_all(world, end.life, end.peer.host);
         }
-        let answers = core::mem::take(&mut self.peer(end).answers);
-        end.connection.inherit_answers(answers);
-        self.ask(world, end);
+        self.peer(end).life = Some(end.peer);
+        self.on_peer(world, end);
     }
 
     /// Asks for the sessions that are missing; again under the same number if they have been
     /// asked for on an earlier stream.
-    fn ask(&mut self, world: &mut World<Node>, end: &mut End) {
+    pub(super) fn ask(&mut self, world: &mut World<Node>, end: &mut End) {
         let (client, server) = (end.life.host, end.peer.host);
-        if !self.pairs.contains(&(client, server)) {
+        let is_other = self.peer(end).asked_on.is_some_and(|number| number != end.number);
+        if is_other || end.seeks.is_some() || !self.pairs.contains(&(client, server)) {
             return;
         }
+        self.peer(end).asked_on = Some(end.number);
         let wanted = self.sessions as usize;
-        let asked: Vec<u64> = self.peer(end).attempts.keys().copied().collect();
+        let attempts = self.link(end).map(|link| link.attempts.keys().copied().collect());
+        let asked: Vec<u64> = attempts.unwrap_or_default();
         self.tally.asked_again += asked.len() as u64;
         let there = world.host(client).app().peers.get(&server);
         let there = there.map_or(0, |(_, sessions)| sessions.len());
@@ -63,7 +71,8 @@ impl ControlPlane {
     }
 
     fn ask_for(&mut self, world: &World<Node>, end: &mut End, id: u64) {
-        let params = self.peer(end).attempts[&id].params;
+        let link = self.link(end).expect("sessions are asked for on a connection that stands");
+        let params = link.attempts[&id].params;
         match end.connection.connect(id, params, world.now()) {
             // A connection that ends in the same moment leaves it to the next one.
             Ok(()) | Err(ConnectError::NotOpen) => {}
@@ -78,14 +87,16 @@ impl ControlPlane {
     fn attempt(&mut self, world: &mut World<Node>, end: &End) -> u64 {
         let offer = world.with_host(end.life.host, |node, _| {
             let to = MemoryIo::address(end.peer.host);
-            let offer = node.endpoint.open_session(to, Some(peer_id(end.peer)));
+            let offer = node.endpoint.open_session(to, Some(end.number));
             let offer = offer.expect("the hub reaches every port");
             offer.expect("the scenario has room for its sessions")
         });
         let peer = self.peer(end);
         peer.next_id += 1;
-        peer.attempts.insert(peer.next_id, offer);
-        peer.next_id
+        let id = peer.next_id;
+        let link = self.link(end).expect("sessions are asked for on a connection that stands");
+        link.attempts.insert(id, offer);
+        id
     }
 
     fn grant(&mut self, world: &mut World<Node>, end: &mut End, id: u64, params: &ConnectParams) {
@@ -96,7 +107,7 @@ impl ControlPlane {
         self.tally.granted += 1;
         let granted = world.with_host(end.life.host, |node, _| {
             let ip = MemoryIo::address(end.peer.host).ip();
-            let granted = node.endpoint.accept_session(params, ip, Some(peer_id(end.peer)));
+            let granted = node.endpoint.accept_session(params, ip, Some(end.number));
             let granted = granted.expect("the scenario has room for its sessions");
             node.retained_bytes_max += sessions::retained_bytes_max(&granted);
             granted
@@ -111,8 +122,8 @@ impl ControlPlane {
         id: u64,
         result: Result<AcceptParams, ConnectFailure>,
     ) {
-        if self.peer(end).life != Some(end.peer) {
-            // The stream's other end has been given up, and its attempts with it.
+        if self.link(end).is_none() {
+            // The connection has been given up, and its attempts with it.
             return;
         }
         match result {
@@ -131,7 +142,7 @@ impl ControlPlane {
     }
 
     fn establish(&mut self, world: &mut World<Node>, end: &End, id: u64, granted: &AcceptParams) {
-        let offer = self.peer(end).attempts.remove(&id);
+        let offer = self.link(end).and_then(|link| link.attempts.remove(&id));
         let offer = offer.expect("every answered attempt has been asked");
         let server = end.peer;
         world.with_host(end.life.host, |node, _| {
@@ -145,33 +156,24 @@ impl ControlPlane {
 
     fn on_failure(&mut self, world: &mut World<Node>, end: &mut End, reason: &FailureReason) {
         end.done = true;
-        let answers = end.connection.take_answers();
-        let peer = self.peer(end);
-        if peer.life != Some(end.peer) {
+        if self.peer(end).life != Some(end.peer) {
             return;
         }
         match reason {
-            FailureReason::Timeout => {
-                peer.life = None;
+            FailureReason::Timeout if self.link(end).is_some() => {
                 self.tally.silent += 1;
-                self.give_up(world, end, end.peer);
+                self.standing.remove(&end.number);
+                self.give_up(world, end.life, end.peer.host, end.number);
+                let peer = self.peer(end);
+                peer.life = peer.life.filter(|_| !peer.links.is_empty());
             }
-            // One that broke before the peer's hello has inherited none.
-            FailureReason::Reset if answers.incarnation().is_some() => peer.answers = answers,
-            FailureReason::Reset => {}
+            // An attempt to take another one's place, or nothing hung on it yet.
+            FailureReason::Timeout => {}
+            FailureReason::Reset => self.on_broken(world, end),
             reason => self.accuse(Violation::new(
                 "control connections do not fail without a cause",
                 format_args!("{:?} of {:?}: {reason}", end.peer, end.life),
             )),
         }
-    }
-
-    /// Fails everything that leads to a dead life.
-    fn give_up(&mut self, world: &mut World<Node>, end: &End, dead: Life) {
-        sessions::fail_at(world, end.life.host, dead);
-        let attempts = core::mem::take(&mut self.peer(end).attempts);
-        world.with_host(end.life.host, |node, _| {
-            attempts.values().for_each(|offer| node.endpoint.close_session(offer.session));
-        });
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use petasos_base::Time;
-use petasos_control::Connection;
+use petasos_control::{Connection, Role, Ticket};
 
 use super::{ControlPlane, arrival, is_current};
 use crate::World;
@@ -17,7 +17,20 @@ pub(super) struct Stream {
 pub(super) struct End {
     pub(super) life: Life,
     pub(super) peer: Life,
+    pub(super) role: Role,
     pub(super) connection: Connection,
+    /// Names this end.
+    pub(super) own: u64,
+    /// Names the connection: this end, or the one whose place it has taken.
+    pub(super) number: u64,
+    /// What the other end is called.
+    pub(super) far: u64,
+    /// This connection's ticket, once it is given or heard.
+    pub(super) ticket: Option<Ticket>,
+    /// A dialler's: the connection whose place it is to take, and the tickets left to show.
+    pub(super) seeks: Option<(u64, Vec<Ticket>)>,
+    /// Whether sessions hang on it, or may.
+    pub(super) settled: bool,
     /// Pieces under way to this end, in the order of arrival.
     incoming: VecDeque<(Time, Vec<u8>)>,
     /// Whether the end hears of a reset as soon as it looks.
@@ -27,9 +40,27 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn new(life: Life, peer: Life, connection: Connection) -> End {
-        let incoming = VecDeque::new();
-        End { life, peer, connection, incoming, broken: false, done: false }
+    pub(super) fn new(
+        (life, number): (Life, u64),
+        (peer, far): (Life, u64),
+        role: Role,
+        connection: Connection,
+    ) -> End {
+        End {
+            life,
+            peer,
+            role,
+            connection,
+            own: number,
+            number,
+            far,
+            ticket: None,
+            seeks: None,
+            settled: false,
+            incoming: VecDeque::new(),
+            broken: false,
+            done: false,
+        }
     }
 
     /// Gives the connection its next input: bytes, a reset, or the time. False if there is none.
@@ -63,6 +94,7 @@ impl ControlPlane {
                 self.on_event(world, end, event);
             }
         }
+        self.go_on(world, end);
         while let Some(bytes) = end.connection.poll_output() {
             // The socket takes what it likes.
             let count = 1 + self.rng.below(bytes.len() as u64) as usize;

@@ -1,0 +1,116 @@
+//! What hosts know of each other: connections, and what hangs on them.
+
+use std::collections::BTreeMap;
+
+use petasos_base::Time;
+use petasos_control::{Answers, Ticket};
+use petasos_endpoint::SessionOffer;
+
+use super::ControlPlane;
+use super::streams::End;
+use crate::World;
+use crate::cluster::check::{Event, Life};
+use crate::cluster::node::Node;
+
+/// What a life knows of a host.
+#[derive(Default)]
+pub(super) struct Peer {
+    /// The life that its connections lead to.
+    pub(super) life: Option<Life>,
+    /// Connections on which sessions hang, by number. More than one if the peer has begun anew
+    /// while this host still waits for it to go on with the other one.
+    pub(super) links: BTreeMap<u64, Link>,
+    /// The connection on which sessions to the host have been asked for.
+    pub(super) asked_on: Option<u64>,
+    pub(super) next_id: u64,
+}
+
+/// A connection, from its first session on until its sessions end.
+pub(super) struct Link {
+    /// What the peer calls it.
+    pub(super) far: u64,
+    /// The end that stands for it, or has stood.
+    pub(super) end: u64,
+    /// The last one is the likeliest.
+    pub(super) tickets: Vec<Ticket>,
+    /// Connects without an answer.
+    pub(super) attempts: BTreeMap<u64, SessionOffer>,
+    pub(super) lost: Option<Lost>,
+}
+
+/// A connection that broke.
+pub(super) struct Lost {
+    /// When its sessions end.
+    pub(super) until: Time,
+    pub(super) answers: Answers,
+}
+
+impl ControlPlane {
+    /// The connection that `end` stands for.
+    pub(super) fn link(&mut self, end: &End) -> Option<&mut Link> {
+        let number = end.number;
+        let link = self.peer(end).links.get_mut(&number);
+        link.filter(|link| link.end == end.own)
+    }
+
+    /// Sessions are asked for and granted on this connection.
+    pub(super) fn begin(&mut self, world: &mut World<Node>, end: &mut End) {
+        end.seeks = None;
+        self.stand(end);
+        self.ask(world, end);
+    }
+
+    /// Sessions may hang on this connection, also if it still seeks another one's place.
+    pub(super) fn stand(&mut self, end: &mut End) {
+        end.settled = true;
+        self.standing.insert(end.number);
+        let (tickets, attempts) = (Vec::from_iter(end.ticket), BTreeMap::new());
+        let link = Link { far: end.far, end: end.own, tickets, attempts, lost: None };
+        self.peer(end).links.insert(end.number, link);
+    }
+
+    /// Goes on with a connection that waited for another one's end.
+    pub(super) fn go_on(&mut self, world: &mut World<Node>, end: &mut End) {
+        let peer = self.peer(end);
+        if end.done || peer.life != Some(end.peer) || !end.connection.is_open() {
+            return;
+        }
+        if end.settled && peer.asked_on.is_none() {
+            self.ask(world, end);
+        } else if !end.settled && end.seeks.is_none() && peer.links.is_empty() {
+            self.begin(world, end);
+        }
+    }
+
+    /// Ends what hangs on all connections of a life with a host.
+    pub(super) fn give_up_all(&mut self, world: &mut World<Node>, at: Life, host: u32) {
+        let peer = self.peers.entry((at, host)).or_default();
+        let numbers: Vec<u64> = peer.links.keys().copied().collect();
+        for number in numbers {
+            self.standing.remove(&number);
+            self.give_up(world, at, host, number);
+        }
+    }
+
+    /// Ends what hangs on a connection.
+    pub(super) fn give_up(&mut self, world: &mut World<Node>, at: Life, host: u32, number: u64) {
+        let peer = self.peers.entry((at, host)).or_default();
+        let Some(link) = peer.links.remove(&number) else { return };
+        let is_asked_on = peer.asked_on == Some(number);
+        if is_asked_on {
+            peer.asked_on = None;
+        }
+        let life = peer.life.expect("connections lead to a life");
+        world.with_host(at.host, |node, now| {
+            let app = node.endpoint.state_mut();
+            let lost = is_asked_on.then(|| app.peers.remove(&host)).flatten();
+            // What the server ends first is a cause at the client, too.
+            app.note(now, Event::PeerFailed { client: at, server: life });
+            app.note(now, Event::PeerFailed { client: life, server: at });
+            node.endpoint.fail_peer(number);
+            let sessions = lost.into_iter().flat_map(|(_, sessions)| sessions);
+            let offers = link.attempts.values().map(|offer| offer.session);
+            sessions.chain(offers).for_each(|session| node.endpoint.close_session(session));
+        });
+    }
+}
