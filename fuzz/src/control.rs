@@ -1,15 +1,16 @@
 //! Messages of a control connection after the hello, from a peer that may say anything, between
-//! commands of the process (C6 to C17).
+//! commands of the process (C6 to C17, C21).
 //!
-//! Every connect is answered once, nothing follows the last event, and the output stays bounded.
+//! Every connect is answered once, tickets and resumes come in their order, nothing follows the
+//! last event, and the output stays bounded.
 
 use std::collections::BTreeSet;
 
 use petasos_base::Time;
 use petasos_control::{
     AcceptParams, ByeReason, Capabilities, Config, ConnectParams, Connection, DataAddress, Event,
-    Hello, LocalOffer, Message, OWED_BYTES_MAX, Recovery, RefuseCode, Role, ServerLimits,
-    SessionRef, SessionRole, Target,
+    Hello, LocalOffer, Message, OWED_BYTES_MAX, RESUMES_MAX, Recovery, RefuseCode, Role,
+    ServerLimits, SessionRef, SessionRole, Target, Ticket,
 };
 
 use crate::hello::{encoded, ours};
@@ -37,6 +38,13 @@ struct Scene {
     /// The peer's connects that were not answered.
     requested: Vec<(u64, ConnectParams)>,
     ended: bool,
+    role: Role,
+    /// Whether the peer has sent its ticket.
+    has_ticket: bool,
+    /// Whether the process has asked to take another connection's place, and heard nothing.
+    resumes: bool,
+    /// How often the peer has, whether that waits for an answer, and whether one was yes.
+    asked: (usize, bool, bool),
     /// Whether the peer reads what we send.
     reads: bool,
 }
@@ -50,7 +58,18 @@ impl Scene {
         let hello = Hello { incarnation: 22, capabilities, ..ours() };
         connection.handle_bytes(&encoded(&Message::Hello(hello)), now);
         let (waiting, requested) = (BTreeSet::new(), Vec::new());
-        Scene { connection, now, waiting, requested, ended: false, reads: true }
+        Scene {
+            connection,
+            now,
+            waiting,
+            requested,
+            ended: false,
+            role,
+            has_ticket: false,
+            resumes: false,
+            asked: (0, false, false),
+            reads: true,
+        }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
@@ -82,6 +101,7 @@ impl Scene {
                 1 => self.connection.close(ByeReason::Shutdown),
                 2 => self.connection.handle_eof(self.now),
                 3 => self.connection.handle_reset(self.now),
+                4..=6 => self.resume(input),
                 _ => {
                     let answers = self.connection.take_answers();
                     self.connection.inherit_answers(answers);
@@ -101,6 +121,46 @@ impl Scene {
         }
     }
 
+    /// What the process does about tickets, wherever it stands.
+    fn resume(&mut self, input: &mut Input<'_>) {
+        let ticket = Ticket::new([input.u8(); 16]);
+        match self.role {
+            Role::Acceptor if input.bool() => {
+                let gives = self.connection.give_ticket(ticket);
+                assert!(!gives || !core::mem::replace(&mut self.has_ticket, true), "one ticket");
+            }
+            Role::Acceptor => {
+                let accepted = input.bool();
+                self.connection.answer_resume(accepted);
+                self.asked.2 |= core::mem::take(&mut self.asked.1) && accepted;
+            }
+            Role::Dialler => {
+                let asks = self.connection.resume(ticket);
+                assert!(!asks || !core::mem::replace(&mut self.resumes, true), "one at a time");
+            }
+        }
+    }
+
+    /// What the peer says of tickets comes in its order, whatever it sends.
+    fn check_resumption(&mut self, event: &Event) {
+        match event {
+            Event::Ticket(_) => {
+                assert!(self.role == Role::Dialler, "acceptors give tickets");
+                assert!(!core::mem::replace(&mut self.has_ticket, true), "one ticket");
+            }
+            Event::ResumeRequested(_) => {
+                let (count, waits, accepted) = &mut self.asked;
+                *count += 1;
+                assert!(self.role == Role::Acceptor && *count <= RESUMES_MAX);
+                assert!(!*accepted && !core::mem::replace(waits, true), "one at a time");
+            }
+            Event::ResumeAnswered { .. } => {
+                assert!(core::mem::take(&mut self.resumes), "only what was asked is answered");
+            }
+            _ => {}
+        }
+    }
+
     fn reply(&mut self, input: &mut Input<'_>) {
         let (grants, index) = (input.bool(), usize::from(input.u8()));
         if self.requested.is_empty() {
@@ -116,6 +176,7 @@ impl Scene {
     fn check(&mut self) {
         while let Some(event) = self.connection.poll_event() {
             assert!(!self.ended, "{event:?} after the last event");
+            self.check_resumption(&event);
             match event {
                 Event::ConnectAnswered { id, .. } => assert!(self.waiting.remove(&id)),
                 Event::ConnectRequested { id, params } => self.requested.push((id, params)),
@@ -201,7 +262,22 @@ pub fn seeds() -> Vec<Seed> {
     let wish = [&[ask, 5, 0, 1, 0x34, 0x12, 3, 1, 2, 3, 0, 8, 32, 0, 0xa8, 5][..], &[0, 0, 1, 0]];
     let refused = said(&Message::ConnectReply { connect_id: 5, result: Err(RefuseCode::Draining) });
     let whole = |parts: &[&[u8]]| [&[0, 1][..], &parts.concat()].concat();
+    let ticket = Ticket::new([7; 16]);
+    let resume = said(&Message::Resume(ticket));
+    let resumed = |accepted| said(&Message::Resumed { accepted });
+    let (given, yes, no) = ([10, 4, 7, 1], [10, 4, 0, 0, 1], [10, 4, 0, 0, 0]);
+    let dialled = |parts: &[&[u8]]| [&[1, 1][..], &parts.concat()].concat();
+    let (heard, shown) = (said(&Message::Ticket(ticket)), [10, 4, 7]);
     vec![
+        ("ticket-given", whole(&[&given, &given, &connect(params), &reply])),
+        ("resume", whole(&[&given, &resume, &yes, &connect(params), &reply])),
+        ("resume-refused", whole(&[&given, &resume, &no, &resume, &yes, &resume])),
+        ("resume-after-connect", whole(&[&given, &connect(params), &reply, &resume])),
+        ("resume-flood", whole(&[&[resume.clone(), no.to_vec()].concat().repeat(6)])),
+        ("ticket-heard", dialled(&[&heard, &wish.concat(), &refused])),
+        ("resumed", dialled(&[&heard, &shown, &resumed(true), &wish.concat(), &refused])),
+        ("resumed-not", dialled(&[&heard, &shown, &resumed(false), &shown, &resumed(true)])),
+        ("resumed-unasked", dialled(&[&heard, &resumed(true), &heard])),
         ("connect", whole(&[&connect(params), &reply])),
         ("connect-beside", whole(&[&connect(beside), &reply, &[0xff; 8]])),
         ("repeated", whole(&[&connect(params), &reply, &connect(params)])),
