@@ -4,7 +4,7 @@ use core::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// Why a peer's address could not become a [`Route`].
+/// Why a peer's address could not become a [`Route`](crate::Route).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RouteError {
