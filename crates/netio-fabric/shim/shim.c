@@ -75,6 +75,11 @@ ssize_t pf_cq_read(struct fid_cq *cq, struct fi_cq_msg_entry *entries, size_t co
     return fi_cq_read(cq, entries, count);
 }
 
+ssize_t pf_cq_readfrom(struct fid_cq *cq, struct fi_cq_msg_entry *entries, size_t count,
+                       fi_addr_t *sources) {
+    return fi_cq_readfrom(cq, entries, count, sources);
+}
+
 ssize_t pf_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry) {
     return fi_cq_readerr(cq, entry, 0);
 }

@@ -29,6 +29,8 @@ ssize_t pf_send(struct fid_ep *ep, const void *memory, size_t length, void *desc
                 void *context, uint64_t flags);
 ssize_t pf_inject(struct fid_ep *ep, const void *memory, size_t length, fi_addr_t peer);
 ssize_t pf_cq_read(struct fid_cq *cq, struct fi_cq_msg_entry *entries, size_t count);
+ssize_t pf_cq_readfrom(struct fid_cq *cq, struct fi_cq_msg_entry *entries, size_t count,
+                       fi_addr_t *sources);
 ssize_t pf_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry);
 int pf_cq_descriptor(struct fid_cq *cq, int *fd);
 int pf_trywait(struct fid_fabric *fabric, struct fid_cq *cq);

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use arrayvec::ArrayVec;
 use petasos_netio::{
-    Ecn, IoStats, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket, check_peer,
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket, check_peer,
 };
 
 use crate::routes::RouteTable;
@@ -29,6 +29,8 @@ pub struct FabricIo {
     /// A packet to be injected, behind the provider's prefix.
     scratch: Box<[u8]>,
     chunks: ArrayVec<RxChunk, POLL_MAX>,
+    /// Where the chunks come from, if the provider says so.
+    origins: ArrayVec<Origin, POLL_MAX>,
     /// Receive slots that are ours: lent with the latest batch, or refused by the provider.
     ours: Vec<usize>,
     inject_bytes_max: usize,
@@ -62,6 +64,7 @@ impl FabricIo {
             tx: TxRing::new(endpoint.tx_slots() as u32, config.signal_interval, endpoint.ordered()),
             scratch: scratch.into_boxed_slice(),
             chunks: ArrayVec::new(),
+            origins: ArrayVec::new(),
             ours: (0..rx_slots).rev().collect(),
             inject_bytes_max: config.inject_bytes_max.min(endpoint.inject_bytes_max()),
             receive_buffer_bytes: if endpoint.software() {
@@ -126,6 +129,9 @@ impl FabricIo {
                 let offset = (slot * self.endpoint.stride() + prefix) as u32;
                 let (len, ecn) = (len as u32, Ecn::NotCapable);
                 self.chunks.push(RxChunk { offset, len, segment_bytes: len, ecn });
+                if self.endpoint.has_sources() {
+                    self.origins.push(self.routes.origin(self.endpoint.source(at)));
+                }
                 self.stats.rx_bytes += u64::from(len);
             }
         }
@@ -216,6 +222,7 @@ impl PacketIo for FabricIo {
     fn receive(&mut self) -> RxBatch<'_> {
         self.post();
         self.chunks.clear();
+        self.origins.clear();
         let mut looked = 0;
         // Software providers bring one packet per look.
         while looked < POLL_MAX {
@@ -232,7 +239,8 @@ impl PacketIo for FabricIo {
             }
         }
         self.stats.rx_frames += self.chunks.len() as u64;
-        RxBatch { memory: self.endpoint.rx_memory(), chunks: &self.chunks, origins: &[] }
+        let (memory, origins) = (self.endpoint.rx_memory(), &self.origins);
+        RxBatch { memory, chunks: &self.chunks, origins }
     }
 
     #[inline]
@@ -261,6 +269,13 @@ impl PacketIo for FabricIo {
     fn release_route(&mut self, route: Route) {
         if let Some(place) = self.routes.release(route) {
             self.endpoint.remove(place);
+        }
+    }
+
+    fn origin(&self, route: Route) -> Origin {
+        match self.endpoint.has_sources() {
+            true => self.routes.origin(self.routes.get(route)),
+            false => Origin::UNTOLD,
         }
     }
 

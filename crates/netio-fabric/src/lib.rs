@@ -38,6 +38,7 @@
 //!   A slot is either the provider's or ours.
 //! - Per packet there is no heap allocation and no lock of ours.
 //! - Nothing waits: full queues and vanished peers are counted.
+//! - Where the provider says whom a packet is from (`FI_SOURCE`), so do frames (W32). `udp` does.
 //!
 //! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
 

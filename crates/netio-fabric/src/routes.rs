@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use petasos_netio::{Route, RouteError};
+use petasos_netio::{Origin, Route, RouteError};
 
 use crate::sys::Peer;
 
@@ -14,10 +14,11 @@ struct RouteEntry {
     holds: u32,
 }
 
-/// Routes by index and by address. An address has at most one route.
+/// Routes by index, address and place. An address has at most one route, and so has a place.
 pub(crate) struct RouteTable {
     entries: Vec<RouteEntry>,
     by_address: BTreeMap<SocketAddr, u32>,
+    by_place: BTreeMap<u64, u32>,
     free: Vec<u32>,
     routes_max: usize,
 }
@@ -27,6 +28,7 @@ impl RouteTable {
         RouteTable {
             entries: Vec::new(),
             by_address: BTreeMap::new(),
+            by_place: BTreeMap::new(),
             free: Vec::new(),
             routes_max: routes_max.min(u32::MAX as usize),
         }
@@ -62,6 +64,7 @@ impl RouteTable {
         };
         let previous = self.by_address.insert(peer, index);
         assert!(previous.is_none(), "a peer has at most one route");
+        self.by_place.insert(place.0, index);
         Ok(Route(index))
     }
 
@@ -78,7 +81,16 @@ impl RouteTable {
         }
         self.by_address.remove(&entry.peer);
         self.free.push(route.0);
-        entry.place.take()
+        let place = entry.place.take();
+        place.map(|place| self.by_place.remove(&place.0));
+        place
+    }
+
+    /// What frames of the peer in this place come with: its route's number.
+    #[inline]
+    pub(crate) fn origin(&self, place: Option<Peer>) -> Origin {
+        let route = place.and_then(|place| self.by_place.get(&place.0));
+        route.map_or(Origin::STRANGER, |route| Origin(*route))
     }
 
     /// The place of a route that somebody holds.
@@ -103,7 +115,10 @@ mod tests {
         assert_eq!(table.hold(peer(1)), Some(route));
         assert_eq!(table.release(route), None);
         assert_eq!(table.get(route), Some(Peer(7)));
+        assert_eq!(table.origin(Some(Peer(7))), Origin(route.0));
         assert_eq!(table.release(route), Some(Peer(7)));
+        assert_eq!(table.origin(Some(Peer(7))), Origin::STRANGER);
+        assert_eq!(table.origin(None), Origin::STRANGER);
         assert_eq!((table.hold(peer(1)), table.get(route)), (None, None));
     }
 

@@ -27,11 +27,6 @@ impl BackendFactory for Loopback {
         };
         SocketAddr::new(other, 9)
     }
-
-    /// The backend does not ask libfabric for sources (`FI_SOURCE`).
-    fn tells_origins(&self) -> bool {
-        false
-    }
 }
 
 /// An address that no other port of this process gets, where there is more than one: the port

@@ -24,11 +24,6 @@ impl BackendFactory for Loopback {
     fn foreign_address(&self) -> SocketAddr {
         SocketAddr::from((Ipv6Addr::LOCALHOST, 9))
     }
-
-    /// The backend does not ask libfabric for sources (`FI_SOURCE`).
-    fn tells_origins(&self) -> bool {
-        false
-    }
 }
 
 fn config(provider: &str) -> FabricConfig {

@@ -70,6 +70,8 @@ pub(crate) struct Endpoint {
     memory: Memory,
     info: Info,
     completions: [ffi::fi_cq_msg_entry; POLL_MAX],
+    /// Where the packets in `completions` come from, if the provider says so.
+    sources: Option<Box<[u64; POLL_MAX]>>,
     descriptor: Option<RawFd>,
     local: SocketAddr,
     /// Packets complete in the order in which they were handed over.
@@ -116,6 +118,7 @@ impl Endpoint {
         // SAFETY: numbers and pointers that are all zero are valid, and overwritten before use.
         let completions = unsafe { core::mem::zeroed() };
         let ordered = offer.ordered() && !forced.unordered;
+        let sources = offer.has_sources().then(|| Box::new([u64::MAX; POLL_MAX]));
         Ok(Endpoint {
             endpoint,
             rx_queue,
@@ -127,6 +130,7 @@ impl Endpoint {
             memory,
             info,
             completions,
+            sources,
             descriptor,
             local,
             ordered,
@@ -235,12 +239,18 @@ impl Endpoint {
     pub(crate) fn poll(&mut self, queue: Queue, count_max: usize) -> Polled {
         let pointer = self.queue(queue);
         let (place, count) = (self.completions.as_mut_ptr(), count_max.min(POLL_MAX));
+        let sources = self.sources.as_mut().filter(|_| queue == Queue::Receive);
         // SAFETY: there is room for that many, in the format that the queue was opened with.
-        let code = unsafe { ffi::pf_cq_read(pointer, place, count) } as i64;
-        match code {
-            0.. => Polled::Completions(code as usize),
-            _ if code == -i64::from(ffi::FI_EAGAIN) => Polled::Completions(0),
-            _ if code == -i64::from(ffi::FI_EAVAIL) => self.failure(queue),
+        let code = unsafe {
+            match sources {
+                Some(sources) => ffi::pf_cq_readfrom(pointer, place, count, sources.as_mut_ptr()),
+                None => ffi::pf_cq_read(pointer, place, count),
+            }
+        };
+        match code as i64 {
+            count @ 0.. => Polled::Completions(count as usize),
+            code if code == -i64::from(ffi::FI_EAGAIN) => Polled::Completions(0),
+            code if code == -i64::from(ffi::FI_EAVAIL) => self.failure(queue),
             _ => Polled::Broken,
         }
     }
@@ -250,6 +260,20 @@ impl Endpoint {
     pub(crate) fn completion(&self, queue: Queue, at: usize) -> (usize, usize) {
         let entry = &self.completions[at];
         (self.slot_in(queue, entry.op_context), entry.len)
+    }
+
+    /// Where the packet of a reception comes from, which the latest `poll` brought: `None` if that
+    /// is nobody in the address vector.
+    #[inline]
+    pub(crate) fn source(&self, at: usize) -> Option<Peer> {
+        let source = self.sources.as_ref()?[at];
+        (source != u64::MAX).then_some(Peer(source))
+    }
+
+    /// Whether the provider says where packets come from.
+    #[inline]
+    pub(crate) fn has_sources(&self) -> bool {
+        self.sources.is_some()
     }
 
     #[cold]

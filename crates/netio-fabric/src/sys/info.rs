@@ -16,6 +16,14 @@ pub(super) struct Info {
 }
 
 impl Info {
+    /// [`Info::hints`], and that it says where packets come from.
+    pub(super) fn hints_with_sources(config: &FabricConfig) -> Result<Info, FabricError> {
+        let hints = Info::hints(config)?;
+        // SAFETY: nobody else knows the hints.
+        unsafe { (*hints.list.as_ptr()).caps |= ffi::FI_SOURCE };
+        Ok(hints)
+    }
+
     /// What we need of a provider, and what it may ask of us.
     pub(super) fn hints(config: &FabricConfig) -> Result<Info, FabricError> {
         // SAFETY: it allocates an `fi_info` with all its parts, owned by the caller.
@@ -153,6 +161,11 @@ impl<'a> Offer<'a> {
     /// Whether addresses are those of the Internet protocol.
     pub(super) fn ip_addresses(self) -> bool {
         matches!(self.0.addr_format, ffi::FI_SOCKADDR | ffi::FI_SOCKADDR_IN | ffi::FI_SOCKADDR_IN6)
+    }
+
+    /// Whether it says where packets come from.
+    pub(super) fn has_sources(self) -> bool {
+        self.0.caps & ffi::FI_SOURCE == ffi::FI_SOURCE
     }
 
     /// Whether this is software over kernel sockets.

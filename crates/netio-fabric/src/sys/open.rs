@@ -21,8 +21,17 @@ pub(crate) struct Forced {
     pub(crate) unordered: bool,
 }
 
-/// The offer to use at `address`.
+/// The offer to use at `address`: the first, and if its provider can say where packets come from,
+/// an offer of it that does.
 pub(super) fn find(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricError> {
+    let first = find_any(address, config)?;
+    let same = first.same_provider()?;
+    let with_sources = Info::ask(Some(address), true, &Info::hints_with_sources(&same)?);
+    let with_sources = with_sources.ok().and_then(|info| info.of_domain(same.domain.as_deref()));
+    Ok(with_sources.unwrap_or(first))
+}
+
+fn find_any(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricError> {
     let missing = || FabricError::ProviderMissing {
         address,
         provider: config.provider.clone(),
