@@ -13,6 +13,7 @@
 //!
 //! Boundary rule: sees `wire` (for its limits) and `base` only; never packets or sockets.
 
+mod address;
 mod answers;
 mod codes;
 mod config;
@@ -34,6 +35,7 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+pub use address::DataAddress;
 pub use answers::Answers;
 pub use codes::{ByeReason, ErrorCode, Fault, RefuseCode};
 pub use config::{Config, ConfigError, OUTSTANDING_MAX, OWED_BYTES_MAX};
@@ -46,8 +48,7 @@ pub use frame::{BODY_BYTES_MAX, Deframer, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, F
 pub use hello::{Capabilities, Hello, MAGIC, NAME_BYTES_MAX, Place};
 pub use message::Message;
 pub use params::{
-    AcceptParams, ConnectParams, DataAddress, LocalOffer, PAYLOAD_BYTES_MAX, Recovery,
-    ServerLimits, Target,
+    AcceptParams, ConnectParams, LocalOffer, PAYLOAD_BYTES_MAX, Recovery, ServerLimits, Target,
 };
 pub use requests::Unanswered;
 pub use session::{SessionRef, SessionRole};

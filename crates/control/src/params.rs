@@ -1,10 +1,12 @@
 //! What the two ends of a session agree on (C7, C9).
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+mod bytes;
+
+use core::net::SocketAddr;
 
 use petasos_wire::{CREDITS_MAX, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MIN, SLOTS_MAX};
 
-use crate::fields::{Reader, Write};
+use crate::address::DataAddress;
 use crate::session::check_session;
 use crate::{Malformed, RefuseCode, SessionRef, SessionRole};
 
@@ -12,10 +14,8 @@ use crate::{Malformed, RefuseCode, SessionRef, SessionRole};
 /// checksum and the outer headers it still fits the 65,535 bytes of an IP packet.
 pub const PAYLOAD_BYTES_MAX: u32 = 65_000;
 
+/// [`Target::Any`] on the wire; no endpoint has this index.
 const TARGET_ANY: u16 = u16::MAX;
-const FLAG_GO_BACK_N: u8 = 1;
-const FLAG_CHECKSUM: u8 = 2;
-const FLAG_LOCAL: u8 = 4;
 
 /// Which endpoint of the server process a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,6 @@ pub enum Target {
     Any,
     /// This one; below `u16::MAX`.
     Index(u16),
-}
-
-/// Where an endpoint receives packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataAddress {
-    /// The UDP port; not 0.
-    pub port: u16,
-    /// The IP address; `None` is the address at the other end of the TCP connection.
-    pub ip: Option<IpAddr>,
 }
 
 /// How lost packets are sent again.
@@ -188,64 +179,6 @@ impl ConnectParams {
         }
         check_messages(self.request_bytes_max, self.response_bytes_max)
     }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.put_u16(match self.target {
-            Target::Any => TARGET_ANY,
-            Target::Index(index) => index,
-        });
-        out.put_u16(self.endpoint);
-        out.put_u32(self.session);
-        out.put_u32(self.tag);
-        out.put_u32(self.request_bytes_max);
-        out.put_u32(self.response_bytes_max);
-        out.put_u16(self.credits);
-        out.put_u16(self.payload_bytes_max);
-        out.put_u8(self.slots);
-        let recovery = if self.recovery == Recovery::GoBackN { FLAG_GO_BACK_N } else { 0 };
-        let checksum = if self.checksum { FLAG_CHECKSUM } else { 0 };
-        out.put_u8(recovery | checksum | if self.local.is_some() { FLAG_LOCAL } else { 0 });
-        self.address.write(out);
-        if let Some(offer) = self.local {
-            out.put_u16(offer.credits);
-            out.put_u16(offer.payload_bytes_max);
-            DataAddress::of_name(offer.name).write(out);
-        }
-    }
-
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<ConnectParams, Malformed> {
-        let target = match reader.u16()? {
-            TARGET_ANY => Target::Any,
-            index => Target::Index(index),
-        };
-        let (endpoint, session, tag) = (reader.u16()?, reader.u32()?, reader.u32()?);
-        let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
-        let (credits, payload_bytes_max) = (reader.u16()?, reader.u16()?);
-        let (slots, flags) = (reader.u8()?, reader.u8()?);
-        if flags & !(FLAG_GO_BACK_N | FLAG_CHECKSUM | FLAG_LOCAL) != 0 {
-            return Err(Malformed::Value("flags"));
-        }
-        let go_back_n = flags & FLAG_GO_BACK_N != 0;
-        let address = DataAddress::read(reader)?;
-        let local = (flags & FLAG_LOCAL != 0).then(|| LocalOffer::read(reader)).transpose()?;
-        let params = ConnectParams {
-            target,
-            address,
-            endpoint,
-            session,
-            tag,
-            slots,
-            credits,
-            payload_bytes_max,
-            request_bytes_max,
-            response_bytes_max,
-            recovery: if go_back_n { Recovery::GoBackN } else { Recovery::Selective },
-            checksum: flags & FLAG_CHECKSUM != 0,
-            local,
-        };
-        params.validate()?;
-        Ok(params)
-    }
 }
 
 impl AcceptParams {
@@ -278,97 +211,6 @@ impl AcceptParams {
         check_session(self.session, self.tag)?;
         check_window(self.slots, self.credits, self.payload_bytes)?;
         check_messages(self.request_bytes_max, self.response_bytes_max)
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.put_u16(self.endpoint);
-        out.put_u32(self.session);
-        out.put_u32(self.tag);
-        out.put_u32(self.request_bytes_max);
-        out.put_u32(self.response_bytes_max);
-        out.put_u16(self.credits);
-        out.put_u16(self.payload_bytes);
-        out.put_u8(self.slots);
-        self.address.write(out);
-        if let Some(name) = self.local {
-            DataAddress::of_name(name).write(out);
-        }
-    }
-
-    pub(crate) fn read(reader: &mut Reader<'_>, beside: bool) -> Result<AcceptParams, Malformed> {
-        let (endpoint, session, tag) = (reader.u16()?, reader.u32()?, reader.u32()?);
-        let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
-        let (credits, payload_bytes, slots) = (reader.u16()?, reader.u16()?, reader.u8()?);
-        let address = DataAddress::read(reader)?;
-        let local = beside.then(|| read_name(reader)).transpose()?;
-        let params = AcceptParams {
-            address,
-            endpoint,
-            session,
-            tag,
-            slots,
-            credits,
-            payload_bytes,
-            request_bytes_max,
-            response_bytes_max,
-            local,
-        };
-        params.validate()?;
-        Ok(params)
-    }
-}
-
-impl LocalOffer {
-    fn read(reader: &mut Reader<'_>) -> Result<LocalOffer, Malformed> {
-        let (credits, payload_bytes_max) = (reader.u16()?, reader.u16()?);
-        Ok(LocalOffer { name: read_name(reader)?, credits, payload_bytes_max })
-    }
-}
-
-/// A local name: a data address that has an IP address.
-fn read_name(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
-    let DataAddress { port, ip } = DataAddress::read(reader)?;
-    ip.map(|ip| SocketAddr::new(ip, port)).ok_or(Malformed::Value("local"))
-}
-
-impl DataAddress {
-    /// A local name as it stands on the wire.
-    fn of_name(name: SocketAddr) -> DataAddress {
-        DataAddress { port: name.port(), ip: Some(name.ip()) }
-    }
-
-    fn validate(&self) -> Result<(), Malformed> {
-        let unusable = |ip: IpAddr| ip.is_unspecified() || ip.is_multicast();
-        if self.port == 0 || self.ip.is_some_and(unusable) {
-            return Err(Malformed::Value("address"));
-        }
-        Ok(())
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.put_u16(self.port);
-        match self.ip {
-            None => out.put_u8(0),
-            Some(IpAddr::V4(ip)) => {
-                out.put_u8(4);
-                out.extend_from_slice(&ip.octets());
-            }
-            Some(IpAddr::V6(ip)) => {
-                out.put_u8(6);
-                out.extend_from_slice(&ip.octets());
-            }
-        }
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<DataAddress, Malformed> {
-        let port = reader.u16()?;
-        let ip = match reader.u8()? {
-            0 => None,
-            4 => Some(Ipv4Addr::from(reader.array::<4>()?).into()),
-            6 => Some(Ipv6Addr::from(reader.array::<16>()?).into()),
-            _ => return Err(Malformed::Value("address")),
-        };
-        Ok(DataAddress { port, ip })
     }
 }
 

@@ -1,0 +1,56 @@
+//! Where packets go.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::Malformed;
+use crate::fields::{Reader, Write};
+
+/// Where an endpoint receives packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAddress {
+    /// The UDP port; not 0.
+    pub port: u16,
+    /// The IP address; `None` is the address at the other end of the TCP connection.
+    pub ip: Option<IpAddr>,
+}
+
+impl DataAddress {
+    /// A local name as it stands on the wire.
+    pub(crate) fn of_name(name: SocketAddr) -> DataAddress {
+        DataAddress { port: name.port(), ip: Some(name.ip()) }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Malformed> {
+        let unusable = |ip: IpAddr| ip.is_unspecified() || ip.is_multicast();
+        if self.port == 0 || self.ip.is_some_and(unusable) {
+            return Err(Malformed::Value("address"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.port);
+        match self.ip {
+            None => out.put_u8(0),
+            Some(IpAddr::V4(ip)) => {
+                out.put_u8(4);
+                out.extend_from_slice(&ip.octets());
+            }
+            Some(IpAddr::V6(ip)) => {
+                out.put_u8(6);
+                out.extend_from_slice(&ip.octets());
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<DataAddress, Malformed> {
+        let port = reader.u16()?;
+        let ip = match reader.u8()? {
+            0 => None,
+            4 => Some(Ipv4Addr::from(reader.array::<4>()?).into()),
+            6 => Some(Ipv6Addr::from(reader.array::<16>()?).into()),
+            _ => return Err(Malformed::Value("address")),
+        };
+        Ok(DataAddress { port, ip })
+    }
+}
