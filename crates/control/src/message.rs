@@ -112,7 +112,7 @@ impl Message {
     /// Appends the message's frame to `out`. What the fields' documentation excludes is encoded
     /// as it stands; a receiver refuses it.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        // Kinds since 1.1 are such as may be skipped (C2).
+        // Kinds 11 and up may be skipped (C2).
         let flags = if self.kind() >= KIND_TICKET { FLAG_SKIPPABLE } else { 0 };
         write_frame(out, self.kind(), flags, |body| self.write_body(body));
     }

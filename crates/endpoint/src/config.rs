@@ -45,8 +45,7 @@ pub struct EndpointConfig {
     /// connection's (C20): for hosts whose data network is another than that of control. Whoever
     /// may open sessions can then aim packets at any host.
     pub believe_data_addresses: bool,
-    /// For simulations and tests that replay: the seed of session tags and injected
-    /// faults. Tags
+    /// For simulations and tests that replay: the seed of session tags and injected faults. Tags
     /// can be guessed then. `None` takes each tag from the system's cryptographic generator.
     pub seed: Option<u64>,
 }

@@ -28,11 +28,25 @@ impl Connection {
         params: ConnectParams,
         now: Time,
     ) -> Result<(), ConnectError> {
+        if self.peer_draining && self.phase == Phase::Open {
+            return Err(ConnectError::PeerDraining);
+        }
+        self.connect_again(id, params, now)
+    }
+
+    /// [`Connection::connect`], for an attempt that may have been answered on an earlier
+    /// connection. A peer that drains repeats what it answered then, and refuses what is new to it.
+    ///
+    /// # Errors
+    /// As there, but for [`ConnectError::PeerDraining`].
+    pub fn connect_again(
+        &mut self,
+        id: u64,
+        params: ConnectParams,
+        now: Time,
+    ) -> Result<(), ConnectError> {
         if self.phase != Phase::Open {
             return Err(ConnectError::NotOpen);
-        }
-        if self.peer_draining {
-            return Err(ConnectError::PeerDraining);
         }
         let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         params.validate().map_err(|error| ConnectError::InvalidField(field_of(error)))?;
@@ -123,8 +137,8 @@ impl Connection {
 
     /// Takes over the answers given on an `earlier` connection to the same process, so that
     /// connects repeated because that connection broke are answered alike. Call it on
-    /// [`Event::PeerHello`], before taking the next event; connects that have come with the hello
-    /// are answered then.
+    /// [`Event::ResumeRequested`], before taking the next event; connects that have come with the
+    /// resume are answered then.
     ///
     /// Returns false, and forgets them, if `earlier` belongs to another incarnation.
     pub fn inherit_answers(&mut self, earlier: Answers) -> bool {

@@ -113,6 +113,7 @@ impl Control {
 
     pub(super) fn run(mut self) {
         let mut commands = VecDeque::new();
+        let mut accepts = false;
         loop {
             self.now = self.clock.now();
             self.shared.commands.take(&mut commands);
@@ -123,11 +124,11 @@ impl Control {
             if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
                 return;
             }
-            if self.wait() {
-                // After the wait: by the time before it, a new peer's handshake could be overdue.
-                self.now = self.clock.now();
+            // After the links, which may have broken: their peers come again.
+            if accepts {
                 self.accept();
             }
+            accepts = self.wait();
         }
     }
 
@@ -366,23 +367,16 @@ impl Control {
             };
         }
         while let Some(&(id, params)) = link.repeats.front() {
-            match connection.connect(id, params, now) {
-                Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => break,
-                Ok(()) => {}
-                Err(_) => failed.push((id, RefuseCode::Draining)),
-            }
+            let Some(sent) = sent(connection.connect_again(id, params, now)) else { break };
             link.repeats.pop_front();
+            failed.extend(sent.err().map(|code| (id, code)));
         }
         while let Some(&id) = link.waiting.front() {
             let attempt = self.attempts.get(&id).expect("a waiting id has an attempt");
             let params = link.without_rings.apply(attempt.offer.params, now);
-            match connection.connect(id, params, now) {
-                Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => break,
-                Ok(()) => {}
-                Err(ConnectError::PeerDraining) => failed.push((id, RefuseCode::Draining)),
-                Err(_) => failed.push((id, RefuseCode::IncompatibleParameters)),
-            }
+            let Some(sent) = sent(connection.connect(id, params, now)) else { break };
             link.waiting.pop_front();
+            failed.extend(sent.err().map(|code| (id, code)));
         }
         for (id, code) in failed {
             self.fail_attempt(id, SessionError::RefusedBy(code));
@@ -455,6 +449,16 @@ impl Drop for Control {
         for member in members.list.iter().flatten() {
             let _ = member.mailbox.post(Mail::NodeEnded);
         }
+    }
+}
+
+/// Whether a connection has sent a connect, or why it never will; `None` if it may later.
+fn sent(result: Result<(), ConnectError>) -> Option<Result<(), RefuseCode>> {
+    match result {
+        Ok(()) => Some(Ok(())),
+        Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => None,
+        Err(ConnectError::PeerDraining) => Some(Err(RefuseCode::Draining)),
+        Err(_) => Some(Err(RefuseCode::IncompatibleParameters)),
     }
 }
 

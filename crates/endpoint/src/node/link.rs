@@ -47,6 +47,8 @@ pub(super) struct Link {
     pub(super) untried: Vec<Ticket>,
     /// Whether one has been shown.
     pub(super) has_shown: bool,
+    /// Until when it must have taken a lost connection's place, if there is room for it only then.
+    pub(super) resume_by: Time,
     pub(super) stage: Stage,
     /// Between the stream and the connection; made with the latter.
     pub(super) tls: Option<Box<Tls>>,
@@ -112,6 +114,7 @@ impl Link {
             ticket: None,
             untried: Vec::new(),
             has_shown: false,
+            resume_by: Time::NEVER,
             stage,
             tls: None,
             peer_ip: peer_ip.to_canonical(),
@@ -199,6 +202,11 @@ impl Link {
         }
     }
 
+    /// Whether hellos have been exchanged, and nothing has ended the connection.
+    pub(super) fn is_open(&mut self) -> bool {
+        self.connection().is_some_and(|connection| connection.is_open())
+    }
+
     /// What to poll the socket for.
     pub(super) fn interest(&self) -> PollFlags {
         let Stage::Talking(connection) = &self.stage else { return PollFlags::OUT };
@@ -217,7 +225,8 @@ impl Link {
         match &self.stage {
             Stage::Dialling { until } => *until,
             Stage::Talking(connection) => {
-                connection.poll_timeout().unwrap_or(Time::NEVER).min(self.close_at)
+                let timeout = connection.poll_timeout().unwrap_or(Time::NEVER);
+                timeout.min(self.close_at).min(self.resume_by)
             }
         }
     }
@@ -346,7 +355,7 @@ fn say_over(tls: &mut Tls, socket: &mut impl Write, connection: &mut Connection)
 
 fn dial_error(error: &io::Error) -> SessionError {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => SessionError::Refused,
+        io::ErrorKind::ConnectionRefused => SessionError::Refused,
         io::ErrorKind::TimedOut => SessionError::Timeout,
         kind => SessionError::Unreachable(kind),
     }

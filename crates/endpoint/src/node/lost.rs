@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use petasos_base::Time;
+use petasos_base::{Time, secret_u64};
 use petasos_control::{Answers, ConnectParams, FailureReason, Hello, SessionRef, Ticket};
 use petasos_tls::Identity;
 
@@ -110,7 +110,7 @@ impl Lost {
             reason,
             until,
             attempt: None,
-            retry_at: now,
+            retry_at: now + jittered(BACKOFF_MIN),
             backoff: BACKOFF_MIN,
         })
     }
@@ -138,11 +138,12 @@ impl Lost {
     /// An attempt has ended without an outcome. If the peer may have let it, its ticket counts.
     pub(super) fn retry(&mut self, ticket: Option<Ticket>, now: Time) {
         self.attempt = None;
-        self.retry_at = now + self.backoff;
+        self.retry_at = now + jittered(self.backoff);
         self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
         if let Some(ticket) = ticket {
             if self.tickets.len() == TICKETS_MAX {
-                self.tickets.remove(0);
+                // Not the first: if no attempt was heard of, it is the good one.
+                self.tickets.remove(1);
             }
             self.tickets.push(ticket);
         }
@@ -152,4 +153,11 @@ impl Lost {
         let dials = self.server.is_some() && self.attempt.is_none();
         if dials { self.until.min(self.retry_at) } else { self.until }
     }
+}
+
+/// Half of `backoff` at least, the rest at random: what cut one process off cut off others, which
+/// should not all come back at one moment.
+fn jittered(backoff: Duration) -> Duration {
+    let half_nanos = backoff.as_nanos() as u64 / 2;
+    Duration::from_nanos(half_nanos + secret_u64() % half_nanos.max(1))
 }

@@ -66,11 +66,13 @@ pub struct NodeConfig {
     /// Over TLS, connections of one name (the first of the certificate), from wherever.
     pub connections_per_name_max: usize,
     /// Connections that one address may begin per second, as many of them at once. Over TLS each
-    /// costs a handshake; those that end with a proof of a name count for that name instead.
+    /// costs a handshake; those that end with a proof of a name count for that name instead, as
+    /// long as that has some left.
     pub handshakes_per_second: u32,
     /// How long sessions outlive a control connection that broke, for another one to take its
-    /// place; calls go on meanwhile. 0: they end with it. A connection whose peer is silent, or
-    /// where nothing listens any more, has failed at once.
+    /// place; calls go on meanwhile, and new sessions with the same peer wait for it. 0: they end
+    /// with it. A connection whose peer is silent, or where nothing listens any more, has failed at
+    /// once.
     pub resume_grace: Duration,
     /// TLS on every control connection, and sealed packets: see [`TlsConfig`]. The peers' nodes
     /// must have it as well.
@@ -187,7 +189,7 @@ impl Node {
         self.inner.local
     }
 
-    /// What the node has refused so far.
+    /// What the node has refused so far, and what it has let in again.
     pub fn stats(&self) -> NodeStats {
         self.inner.shared.refused.read()
     }

@@ -89,7 +89,8 @@ pub struct NodeStats {
     pub handshakes_refused: u64,
     /// Connections that took the place of one that broke.
     pub connections_resumed: u64,
-    /// Tickets that were shown by another process, address or name, after their time, or twice.
+    /// Tickets that were shown by another process, address or name, after their time, twice, or for
+    /// a connection on which no session was asked for.
     pub resumptions_refused: u64,
 }
 

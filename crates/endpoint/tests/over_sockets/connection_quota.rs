@@ -89,6 +89,24 @@ fn issue_10_one_name_leaves_connections_to_others_wherever_it_calls_from() {
     drop(held);
 }
 
+/// A name that has all its connections took handshakes of its address for each further one.
+#[test]
+fn a_full_name_leaves_handshakes_to_others_behind_its_address() {
+    let _watchdog = watchdog("handshakes beside a full name");
+    let (node, _server, authority) = server(|config| {
+        (config.handshakes_per_second, config.connections_per_name_max) = (8, 1);
+    });
+    let names = [GREEDY, "spiffe://test/too"].map(|name| authority.pem(name));
+    let held = names.each_ref().map(|pem| proven(LOCALHOST, pem, address(&node)));
+    for pem in &names {
+        (0..6).for_each(|_| is_closed(proven(LOCALHOST, pem, address(&node))));
+    }
+    assert_eq!(node.stats().name_connections_refused, 12);
+    is_served(authority.pem(OTHER), address(&node));
+    assert_eq!(node.stats().handshakes_refused, 0);
+    drop(held);
+}
+
 /// Issue 10: the handshakes of all names behind an address counted together.
 #[test]
 fn issue_10_names_behind_one_address_begin_handshakes_each() {

@@ -21,6 +21,8 @@ pub enum Mode {
     Closed,
     /// It carries what clients say, and keeps what servers say to itself.
     Mute,
+    /// It ends them with the first word of the server.
+    Brief,
 }
 
 /// Between clients and the server at one address.
@@ -75,8 +77,12 @@ fn carry(
 ) {
     let mut buffer = [0; 4096];
     while let Ok(count) = from.read(&mut buffer) {
-        let mute = state.lock().expect("nothing panics under it").0 == Mode::Mute;
-        if count == 0 || (!(mute && is_servers) && to.write_all(&buffer[..count]).is_err()) {
+        let mode = state.lock().expect("nothing panics under it").0;
+        let mute = mode == Mode::Mute && is_servers;
+        if count == 0 || (!mute && to.write_all(&buffer[..count]).is_err()) {
+            break;
+        }
+        if mode == Mode::Brief && is_servers {
             break;
         }
     }
@@ -243,6 +249,11 @@ impl Raw {
         self.stream.write_all(&output).expect("the server reads");
         self.stream.flush().expect("the server reads");
         self.connection.advance_output(output.len());
+    }
+
+    /// Waits for the other end to leave, and says whether it did so without a word.
+    pub fn is_left(&mut self) -> bool {
+        self.hear(|event| matches!(event, Event::Closed { .. }).then_some(())).is_none()
     }
 
     /// Leaves with a word.

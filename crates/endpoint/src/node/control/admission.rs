@@ -1,7 +1,12 @@
 //! Which connections are taken, and which of them stay once the peer has proved who it is.
+//!
+//! Lost connections go on counting, so that losing some makes no room for more. The one that takes
+//! a lost one's place must get in all the same: beyond a limit there is room for as many as are
+//! lost, on condition that they resume one within the grace and ask for nothing before.
 
 use std::net::{SocketAddr, TcpStream};
 
+use petasos_base::Time;
 use petasos_control::{Connection, Role};
 
 use super::{ACCEPT_PAUSE, ACCEPTS_MAX, Control};
@@ -18,8 +23,8 @@ impl Control {
             match listener.accept() {
                 // Dropping the stream tells the peer; it may come again.
                 Ok((stream, peer)) => match self.admits(Holder::of(peer.ip(), None)) {
-                    true => self.begin(stream, peer),
-                    false => drop(stream),
+                    Some(resume_by) => self.begin(stream, peer, resume_by),
+                    None => drop(stream),
                 },
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
@@ -32,61 +37,73 @@ impl Control {
         }
     }
 
-    fn begin(&mut self, stream: TcpStream, peer: SocketAddr) {
+    fn begin(&mut self, stream: TcpStream, peer: SocketAddr, resume_by: Time) {
         let (config, hello) = (self.config, self.hello.clone());
         let mut connection = Connection::new(config, Role::Acceptor, hello, self.now);
         if self.draining {
             connection.drain();
         }
-        if let Ok(link) = Link::accepted(stream, peer, connection, &self.shared.guard) {
+        if let Ok(mut link) = Link::accepted(stream, peer, connection, &self.shared.guard) {
+            link.resume_by = resume_by;
             self.links.insert(self.next_link, link);
             self.next_link += 1;
         }
     }
 
-    /// Whether there is room for one more connection from an address, and it has not begun too
-    /// many.
-    fn admits(&mut self, address: Holder) -> bool {
+    /// Until when a new connection from an address must have taken a lost one's place: for ever if
+    /// there is room for it anyway. `None` if there is none, or the address has begun too many.
+    fn admits(&mut self, address: Holder) -> Option<Time> {
         let refused = &self.shared.refused;
-        let full = match () {
-            () if self.accepted_of(&address) >= self.connections_per_address_max => {
-                Some(&refused.address_connections_refused)
-            }
-            () if self.accepted().count() >= self.connections_max => {
-                Some(&refused.connections_refused)
-            }
-            () if !self.handshakes.take(address, self.now) => Some(&refused.handshakes_refused),
-            () => None,
+        let of_address = self.room(self.connections_per_address_max, |holder| *holder == address);
+        let of_all = self.room(self.connections_max, |_| true);
+        let full = match (of_address, of_all) {
+            (None, _) => &refused.address_connections_refused,
+            (_, None) => &refused.connections_refused,
+            _ if !self.handshakes.take(address, self.now) => &refused.handshakes_refused,
+            (Some(one), Some(other)) => return Some(one.min(other)),
         };
-        full.inspect(|counter| count(counter)).is_none()
+        count(full);
+        None
     }
 
     /// Whether a connection may stay. When its peer has proved a name, it counts for that, and for
     /// its address no more: others may be behind the same.
     pub(super) fn keeps(&mut self, number: PeerId) -> bool {
         let link = self.links.get_mut(&number).expect("a link's number was just read");
+        if link.resume_by <= self.now {
+            count(&self.shared.refused.connections_refused);
+            return false;
+        }
         let Some((address, name)) = link.take_name() else { return true };
         let refused = &self.shared.refused;
-        let full = if self.accepted_of(&name) > self.connections_per_name_max {
-            Some(&refused.name_connections_refused)
-        } else if self.handshakes.take(name, self.now) {
-            self.handshakes.give_back(&address);
-            None
-        } else {
-            Some(&refused.handshakes_refused)
+        if !self.handshakes.take(name.clone(), self.now) {
+            count(&refused.handshakes_refused);
+            return false;
+        }
+        self.handshakes.give_back(&address);
+        // The connection itself is among those that stand.
+        let Some(resume_by) =
+            self.room(self.connections_per_name_max + 1, |holder| *holder == name)
+        else {
+            count(&refused.name_connections_refused);
+            return false;
         };
-        full.inspect(|counter| count(counter)).is_none()
+        let link = self.links.get_mut(&number).expect("a link's number was just read");
+        link.resume_by = link.resume_by.min(resume_by);
+        true
     }
 
-    /// For whom the connections count that peers have made. Lost ones count on: losing some must
-    /// not make room for more.
-    fn accepted(&self) -> impl Iterator<Item = &Holder> {
+    /// Until when one more connection must have taken a lost one's place, if peers may make
+    /// `connections_max` that count for some holders. `None` if so many stand.
+    fn room(&self, connections_max: usize, counts: impl Fn(&Holder) -> bool) -> Option<Time> {
         let links = self.links.values().filter(|link| link.server.is_none());
         let lost = self.lost.values().filter(|lost| lost.server.is_none());
-        links.map(|link| &link.holder).chain(lost.map(|lost| &lost.peer.holder))
-    }
-
-    fn accepted_of(&self, holder: &Holder) -> usize {
-        self.accepted().filter(|other| *other == holder).count()
+        let stand = links.filter(|link| counts(&link.holder)).count();
+        let lost = lost.filter(|lost| counts(&lost.peer.holder)).count();
+        match stand {
+            stand if stand + lost < connections_max => Some(Time::NEVER),
+            stand if stand < connections_max => Some(self.now + self.grace),
+            _ => None,
+        }
     }
 }

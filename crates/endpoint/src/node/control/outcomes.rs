@@ -1,5 +1,6 @@
 //! Sessions that peers ask for, and what became of those that this process asked for.
 
+use petasos_base::Time;
 use petasos_control::{
     AcceptParams, ConnectFailure, ConnectParams, FailureReason, RefuseCode, Target,
 };
@@ -24,6 +25,10 @@ impl Control {
     /// A peer wants a session: pass it on to an endpoint.
     pub(super) fn on_asked(&mut self, number: PeerId, id: u64, params: ConnectParams) {
         let link = self.links.get_mut(&number).expect("an event's link exists");
+        if link.resume_by != Time::NEVER {
+            // It was let in to take a lost connection's place.
+            return self.refuse(number, id, RefuseCode::SessionsFull);
+        }
         let client_ip = link.peer_ip;
         let dialler = if link.server.is_none() { Dialler::Client } else { Dialler::Server };
         let Ok(security) = link.security(id, &params, dialler) else {

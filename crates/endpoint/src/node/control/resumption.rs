@@ -1,6 +1,6 @@
 //! Connections that take the place of lost ones (C6, C21).
 
-use petasos_base::secret_u64;
+use petasos_base::{Time, secret_u64};
 use petasos_control::{FailureReason, Ticket};
 use petasos_tls::HandshakeFailure;
 
@@ -141,6 +141,10 @@ impl Control {
     fn show_ticket(&mut self, number: PeerId) {
         let link = self.links.get_mut(&number).expect("an event's link exists");
         let Some(old) = link.resumes else { return };
+        if !link.is_open() {
+            // The attempt has broken as well; its last event has another one made.
+            return;
+        }
         if let Some(ticket) = link.untried.pop()
             && link.connection().is_some_and(|connection| connection.resume(ticket))
         {
@@ -168,15 +172,24 @@ impl Control {
         let Some(old) = self.links.get(&number).and_then(|link| link.resumes) else {
             return number;
         };
-        if !accepted {
-            self.show_ticket(number);
-            return number;
+        if accepted {
+            return self.put_in_place(number, old);
         }
-        self.put_in_place(number, old)
+        if let (Some(lost), Some(link)) = (self.lost.get_mut(&old), self.links.get(&number)) {
+            // Those that have been refused will be refused again.
+            lost.tickets.clone_from(&link.untried);
+        }
+        self.show_ticket(number);
+        number
     }
 
     /// A peer shows a ticket. Returns the link's number from now on.
     pub(super) fn on_resume_requested(&mut self, number: PeerId, ticket: Ticket) -> PeerId {
+        if !self.links.get_mut(&number).is_some_and(Link::is_open) {
+            // It has broken meanwhile, and could not take over what was answered (C12). The peer,
+            // which hears no answer, shows the same ticket again.
+            return number;
+        }
         let found = self.holder_of(number, ticket).filter(|&old| self.may_resume(number, old));
         if let Some(old) = found {
             // One that broke at the peer's end only still stands here.
@@ -233,6 +246,7 @@ impl Control {
             }
         }
         lost.hand_over(&mut link);
+        link.resume_by = Time::NEVER;
         self.links.insert(old, link);
         old
     }
