@@ -11,6 +11,7 @@
 //! Boundary rule: knows sizes and bytes, nothing of packets' meaning or of sockets.
 
 mod copy;
+mod huge;
 mod layout;
 pub mod memory;
 mod msgbuf;
@@ -19,6 +20,7 @@ mod spare;
 mod tail;
 
 pub use copy::{copy_short, copy_short_twice};
+pub use huge::HugePages;
 pub use layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN, SPARE_BYTES_MIN};
 pub use msgbuf::MsgBuf;
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};
