@@ -18,7 +18,7 @@ mod wheel;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
 pub use doorbell::Doorbell;
-pub use prefetch::{prefetch, prefetch_head};
+pub use prefetch::{LINE_BYTES, prefetch, prefetch_head};
 pub use rng::{Rng, random_seed, secret_u64};
 pub use slot_lists::{SLOTS_MAX, SlotLists};
 pub use time::Time;

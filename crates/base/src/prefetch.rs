@@ -5,7 +5,7 @@
 //! here, and the misses overlap with each other and with the work in between.
 
 /// Bytes that the processor moves at once.
-const LINE_BYTES: usize = 64;
+pub const LINE_BYTES: usize = 64;
 
 /// Asks the processor to bring `value` into its caches, without waiting for it. It never changes
 /// what a program computes. Without effect where the processor has no such instruction that Rust

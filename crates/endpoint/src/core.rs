@@ -270,12 +270,10 @@ impl<S> Core<S> {
         self.holders.give(entry.from.holder, slots);
         self.tx.forget_session(index, true);
         if self.hooks.on_abandoned.is_some() {
-            let (session, generation) = (index, entry.generation);
-            let name = |request| RequestKey { session, generation, request };
             let slots = 0..entry.session.params().slots;
             let latest = slots.map(|slot| entry.session.request_in(slot));
             let running = latest.filter(|request| entry.session.is_running(*request));
-            self.abandoned.extend(running.map(name));
+            self.abandoned.extend(running.map(|request| entry.id.key(request)));
         }
         self.closed_servers.add(entry.session.stats());
         self.chores.push(Chore::Release(entry.route));

@@ -13,13 +13,39 @@ pub struct Request<'a> {
     pub payload: Payload<'a>,
 }
 
+/// Names a server session: its index and its generation, in one word.
+///
+/// A handle is written when a packet comes and read by its handler at once. Read in the pieces in
+/// which it was written, it does not have to wait until all that was written before has reached the
+/// cache, which takes long where sessions lie in memory only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ServerSessionId(u64);
+
+impl ServerSessionId {
+    /// Names none: there are not so many.
+    const NONE: ServerSessionId = ServerSessionId(u64::MAX);
+
+    pub(crate) fn new(index: u32, generation: u32) -> ServerSessionId {
+        ServerSessionId(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    #[inline(always)]
+    pub(crate) fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Names one of the session's requests.
+    pub(crate) fn key(self, request: u64) -> RequestKey {
+        RequestKey { session: self.index(), generation: (self.0 >> 32) as u32, request }
+    }
+}
+
 /// The right, and duty, to answer one request: with [`crate::Context::respond`] or
 /// [`crate::Context::reject`], now or later.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a request whose handle is dropped is never answered"]
 pub struct RequestHandle {
-    pub(crate) session: u32,
-    pub(crate) generation: u32,
+    pub(crate) session: ServerSessionId,
     pub(crate) request: u64,
 }
 
@@ -27,17 +53,17 @@ impl RequestHandle {
     /// Names the request, for as long as there is none newer in its place.
     #[inline]
     pub fn key(&self) -> RequestKey {
-        let RequestHandle { session, generation, request } = *self;
-        RequestKey { session, generation, request }
+        let RequestHandle { session, request } = *self;
+        session.key(request)
     }
 
     /// Takes the handle out of a request that is only borrowed. What is left names no request:
     /// answers to it go nowhere.
     #[inline(always)]
     pub fn take(&mut self) -> RequestHandle {
-        let RequestHandle { session, generation, request } = *self;
-        self.session = u32::MAX;
-        RequestHandle { session, generation, request }
+        let RequestHandle { session, request } = *self;
+        self.session = ServerSessionId::NONE;
+        RequestHandle { session, request }
     }
 }
 

@@ -14,11 +14,15 @@ const IN_BUFFER: u8 = u8::MAX;
 
 /// Invariant: `len` is at most [`SHORT_BYTES_MAX`] or [`IN_BUFFER`]; the latter only while there is
 /// a buffer.
+///
+/// The buffer comes last: the beginning of a short response shares a line of the cache with the
+/// rest of its slot.
+#[repr(C)]
 pub(crate) struct Kept {
-    /// The message, or one of earlier whose memory the next may reuse.
-    buffer: Option<MsgBuf>,
     len: u8,
     short: [u8; SHORT_BYTES_MAX],
+    /// The message, or one of earlier whose memory the next may reuse.
+    buffer: Option<MsgBuf>,
 }
 
 impl Default for Kept {

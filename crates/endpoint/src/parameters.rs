@@ -3,6 +3,7 @@
 use petasos_proto::SessionParams;
 
 use crate::core::Context;
+use crate::handler::ServerSessionId;
 use crate::sessions::{ClientState, SessionId};
 
 impl<S> Context<S> {
@@ -19,6 +20,7 @@ impl<S> Context<S> {
     /// [`RequestKey::session`](crate::RequestKey::session); `None` once it is gone.
     pub fn served_params(&self, (index, generation): (u32, u32)) -> Option<SessionParams> {
         let entry = self.core.servers.get(index);
-        entry.filter(|entry| entry.generation == generation).map(|entry| *entry.session.params())
+        let id = ServerSessionId::new(index, generation);
+        entry.filter(|entry| entry.id == id).map(|entry| *entry.session.params())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use petasos_tls::Identity;
 
 use crate::core::Context;
-use crate::handler::RequestHandle;
+use crate::handler::{RequestHandle, ServerSessionId};
 use crate::secure::is_sealed;
 use crate::sessions::{ClientAddress, SessionId};
 use crate::source::PeerKey;
@@ -27,7 +27,8 @@ impl<S> Context<S> {
     /// once it is gone.
     pub fn served_peer(&self, (index, generation): (u32, u32)) -> Option<ServedPeer> {
         let entry = self.core.servers.get(index)?;
-        let entry = Some(entry).filter(|entry| entry.generation == generation)?;
+        let entry =
+            Some(entry).filter(|entry| entry.id == ServerSessionId::new(index, generation))?;
         let ClientAddress { address, shared_memory, .. } = *entry.from;
         let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
         Some(ServedPeer { address, shared_memory, identity })
@@ -37,7 +38,7 @@ impl<S> Context<S> {
     /// [`RequestKey::session`](crate::RequestKey::session); nobody's once it is gone.
     pub fn served_peer_key(&self, (index, generation): (u32, u32)) -> PeerKey {
         let entry = self.core.servers.get(index);
-        let entry = entry.filter(|entry| entry.generation == generation);
+        let entry = entry.filter(|entry| entry.id == ServerSessionId::new(index, generation));
         entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.from.holder))
     }
 
@@ -52,8 +53,8 @@ impl<S> Context<S> {
     /// Who sent the request that `handle` names: what the client has proved with its certificate.
     /// `None` over plaintext, or if the session is gone.
     pub fn peer(&self, handle: &RequestHandle) -> Option<&Arc<Identity>> {
-        let entry = self.core.servers.get(handle.session)?;
-        let entry = Some(entry).filter(|entry| entry.generation == handle.generation)?;
+        let entry = self.core.servers.get(handle.session.index())?;
+        let entry = Some(entry).filter(|entry| entry.id == handle.session)?;
         entry.secure.as_ref().map(|secure| &secure.identity)
     }
 

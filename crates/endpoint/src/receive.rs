@@ -128,8 +128,7 @@ fn handle_frame<S, const ZERO_COPY: bool, const TOLD: bool>(
         && fits(entry.origin)
         && let Some(packet) = entry.session.take_short(&raw, false)
     {
-        let (generation, request) = (entry.generation, packet.request());
-        let handle = RequestHandle { session: at as u32, generation, request };
+        let handle = RequestHandle { session: entry.id, request: packet.request() };
         let (method, payload) = (packet.method(), packet.payload());
         return match ZERO_COPY {
             true => run_handler(state, cx, handle, method, Payload::Frame(payload)),

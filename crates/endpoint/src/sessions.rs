@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
-use petasos_base::{Time, prefetch_head};
+use petasos_base::{Time, prefetch, prefetch_head};
+use petasos_buf::HugePages;
 use petasos_control::ConnectParams;
 use petasos_netio::{Origin, Route};
 use petasos_proto::{ClientSession, ServerSession};
 
+use crate::handler::ServerSessionId;
 use crate::kept::Kept;
 use crate::quota::HolderId;
 use crate::secure::Secure;
@@ -45,6 +47,9 @@ pub enum SessionState {
 pub(crate) type PeerId = u64;
 
 /// A session of ours. `C` is what is kept with each call.
+///
+/// The first line of the cache has what a timer looks at that finds the session at rest, the first
+/// [`ClientEntry::HOT_BYTES`] what a call of one packet touches.
 #[repr(C, align(64))]
 pub(crate) struct ClientEntry<C> {
     pub(crate) generation: u32,
@@ -70,9 +75,9 @@ pub(crate) struct ClientEntry<C> {
 }
 
 impl<C> ClientEntry<C> {
-    /// Where the session of an established one begins, in bytes, or a little behind it: the state's
-    /// tag and the route stand before it. What is fetched is a hint, so nothing depends on it.
-    const SESSION_AT: usize = core::mem::offset_of!(ClientEntry<C>, state) + 16;
+    /// Where the session of an established one begins, in bytes: the state's tag and the route
+    /// stand before it. What is fetched is a hint, so nothing depends on it.
+    const SESSION_AT: usize = core::mem::offset_of!(ClientEntry<C>, state) + 8;
     /// Bytes from the start that nearly every call touches.
     pub(crate) const HOT_BYTES: usize = Self::SESSION_AT + ClientSession::<C>::HOT_BYTES;
     /// Bytes from the start that a timer touches that finds nothing to do.
@@ -90,7 +95,7 @@ impl<C> ClientEntry<C> {
         self.rearm_before = match at {
             Time::NEVER => Time::NEVER,
             at => {
-                let rto_ns = self.state.ready().map_or(0, |(session, _)| session.rtt().rto_ns(0));
+                let rto_ns = self.state.ready().map_or(0, |(session, _)| session.timer_ns());
                 Time::from_nanos(at.as_nanos().saturating_sub(rto_ns))
             }
         };
@@ -101,7 +106,7 @@ impl<C> ClientEntry<C> {
     clippy::large_enum_variant,
     reason = "nearly every session is ready, and a box would cost each packet a cache miss"
 )]
-#[repr(C)]
+#[repr(u32)]
 pub(crate) enum ClientState<C> {
     Connecting,
     Ready { route: Route, session: ClientSession<C> },
@@ -127,15 +132,17 @@ pub(crate) fn ready<C>(entry: &mut ClientEntry<C>) -> Option<&mut ClientSession<
     }
 }
 
+/// A session of a client's.
 #[repr(C, align(64))]
 pub(crate) struct ServerEntry {
-    pub(crate) generation: u32,
-    pub(crate) tag: u32,
+    pub(crate) id: ServerSessionId,
     pub(crate) route: Route,
     /// Where its packets come from.
     pub(crate) origin: Origin,
     pub(crate) session: ServerSession<Kept>,
     pub(crate) dirty: bool,
+    /// The tag that packets to this session carry.
+    pub(crate) tag: u32,
     pub(crate) peer: Option<PeerId>,
     /// Who the client is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,
@@ -167,6 +174,10 @@ impl ServerEntry {
         core::mem::offset_of!(ServerEntry, session) + ServerSession::<Kept>::HOT_BYTES;
 }
 
+/// With no more sessions than this they stay in the caches: looking ahead for them, or larger pages
+/// under them, would cost more than it brings.
+pub(crate) const FEW_SESSIONS: u32 = 512;
+
 /// Boxed entries by index. Freed indices are used again, oldest first, so that a late packet for
 /// a closed session rarely finds a new one (whose tag would differ anyway).
 pub(crate) struct Table<T> {
@@ -174,12 +185,14 @@ pub(crate) struct Table<T> {
     free: std::collections::VecDeque<u32>,
     len: u32,
     len_max: u32,
+    huge_pages: HugePages,
 }
 
 impl<T> Table<T> {
     pub(crate) fn new(len_max: u32) -> Table<T> {
         let len_max = len_max.min(petasos_wire::SESSIONS_MAX);
-        Table { entries: Vec::new(), free: std::collections::VecDeque::new(), len: 0, len_max }
+        let (entries, free) = (Vec::new(), std::collections::VecDeque::new());
+        Table { entries, free, len: 0, len_max, huge_pages: HugePages::default() }
     }
 
     /// Adds the entry that `make` gives for its index; `None` if it gives none, or if the table
@@ -189,7 +202,11 @@ impl<T> Table<T> {
             return None;
         }
         let index = self.free.front().copied().unwrap_or(self.entries.len() as u32);
-        let entry = Some(Box::new(make(index)?));
+        let entry = Box::new(make(index)?);
+        if self.len > FEW_SESSIONS {
+            self.huge_pages.note(&*entry);
+        }
+        let entry = Some(entry);
         if self.free.pop_front().is_some() {
             self.entries[index as usize] = entry;
         } else {
@@ -224,6 +241,14 @@ impl<T> Table<T> {
     #[inline(always)]
     pub(crate) fn at(&self, at: usize) -> Option<&T> {
         self.entries.get(at)?.as_deref()
+    }
+
+    /// Fetches where the entry is, for [`Table::prefetch`].
+    #[inline(always)]
+    pub(crate) fn prefetch_place(&self, at: usize) {
+        if let Some(place) = self.entries.get(at) {
+            prefetch(place);
+        }
     }
 
     /// Fetches the first `hot_bytes` of the entry for when it is needed.

@@ -24,6 +24,7 @@ mod rtt;
 mod scoreboard;
 mod server;
 mod share;
+mod slots;
 mod spares;
 mod stats;
 #[cfg(test)]
@@ -37,7 +38,6 @@ pub use congestion::{
     Pace, Pacer, SwiftConfig, TimelyConfig,
 };
 pub use params::{CREDITS_IDLE, Recovery, SessionParams, TimerConfig};
-pub use rtt::RttEstimator;
 pub use server::{RequestAction, Respond, ServerSession, ServerTransmit};
 pub use share::{CreditShare, Membership, Sharer, Sharers};
 pub use stats::{ClientStats, Drop, ServerStats};

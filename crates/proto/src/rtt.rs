@@ -6,14 +6,20 @@ use petasos_base::Time;
 
 use crate::TimerConfig;
 
-/// Smoothed round trip and its variation, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct RttEstimator {
+/// Smoothed round trip and its variation, in nanoseconds. All that each round trip changes: the
+/// timeout is worked out when a timer is set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoundTrip {
     smoothed_ns: u32,
     variation_ns: u32,
-    rto_ns: u32,
-    rto_min_ns: u32,
-    rto_max_ns: u32,
+}
+
+/// What timeouts depend on besides the round trip.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeout {
+    initial_ns: u32,
+    min_ns: u32,
+    max_ns: u32,
     /// Doublings of the timeout for a peer that pauses: 0 to [`PATIENCE_MAX`].
     patience: u8,
     /// When the patience was last needed, or last lowered.
@@ -28,25 +34,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Samples beyond this are held at it: four seconds in 32 bits of nanoseconds.
 const SAMPLE_NS_MAX: u64 = 4_000_000_000;
 
-impl RttEstimator {
-    /// An estimator that has seen nothing.
-    pub fn new(timers: &TimerConfig) -> RttEstimator {
-        RttEstimator {
-            smoothed_ns: 0,
-            variation_ns: 0,
-            rto_ns: nanos(timers.rto_initial),
-            rto_min_ns: nanos(timers.rto_min),
-            rto_max_ns: nanos(timers.rto_max).max(nanos(timers.rto_min)),
-            patience: 0,
-            patience_at: Time::ZERO,
-        }
-    }
-
-    /// Takes one round trip of `rtt_ns` into account.
+impl RoundTrip {
+    /// Takes one round trip of `rtt_ns` into account. Returns whether it is the first.
     #[inline]
-    pub fn sample(&mut self, rtt_ns: u64) {
+    pub(crate) fn sample(&mut self, rtt_ns: u64) -> bool {
         let rtt = rtt_ns.min(SAMPLE_NS_MAX) as u32;
-        if self.smoothed_ns == 0 {
+        let first = self.smoothed_ns == 0;
+        if first {
             self.smoothed_ns = rtt.max(1);
             self.variation_ns = rtt / 2;
         } else {
@@ -54,17 +48,38 @@ impl RttEstimator {
             self.variation_ns = self.variation_ns - self.variation_ns / 4 + error / 4;
             self.smoothed_ns = (self.smoothed_ns - self.smoothed_ns / 8 + rtt / 8).max(1);
         }
-        let rto = self.smoothed_ns.saturating_add(self.variation_ns.saturating_mul(4));
-        // Not `clamp`: it checks its bounds each time.
-        self.rto_ns = rto.max(self.rto_min_ns).min(self.rto_max_ns);
+        first
+    }
+
+    /// What a round trip hardly ever exceeds, in nanoseconds; 0 before the first sample.
+    #[inline]
+    pub(crate) fn bound_ns(&self) -> u32 {
+        self.smoothed_ns.saturating_add(self.variation_ns.saturating_mul(4))
+    }
+
+    /// The smoothed round trip in nanoseconds, `None` before the first sample.
+    pub(crate) fn smoothed_ns(&self) -> Option<u64> {
+        (self.smoothed_ns != 0).then_some(u64::from(self.smoothed_ns))
+    }
+}
+
+impl Timeout {
+    pub(crate) fn new(timers: &TimerConfig) -> Timeout {
+        Timeout {
+            initial_ns: nanos(timers.rto_initial),
+            min_ns: nanos(timers.rto_min),
+            max_ns: nanos(timers.rto_max).max(nanos(timers.rto_min)),
+            patience: 0,
+            patience_at: Time::ZERO,
+        }
     }
 
     /// Learns that a retransmission was needless: the answer to what it repeats came after all. So
     /// the peer pauses, because it does not get the processor. Samples do not tell: between two
     /// pauses lie thousands of short ones. What one pause delayed counts once.
     #[cold]
-    pub fn on_spurious(&mut self, now: Time) {
-        let another = now.nanos_since(self.patience_at) >= self.rto_ns(0);
+    pub(crate) fn on_spurious(&mut self, round_trip: &RoundTrip, now: Time) {
+        let another = now.nanos_since(self.patience_at) >= self.rto_ns(round_trip, 0);
         if self.patience == 0 || another {
             self.patience = (self.patience + 1).min(PATIENCE_MAX);
         }
@@ -72,23 +87,33 @@ impl RttEstimator {
     }
 
     /// Lowers the timeout again if retransmissions have not been needless for some time.
-    pub fn forget(&mut self, now: Time) {
-        if self.patience > 0 && now >= self.patience_at + PATIENCE {
+    /// Returns whether it did.
+    pub(crate) fn forget(&mut self, now: Time) -> bool {
+        let lowers = self.patience > 0 && now >= self.patience_at + PATIENCE;
+        if lowers {
             self.patience -= 1;
             self.patience_at = now;
         }
+        lowers
+    }
+
+    /// What [`Timeout::rto_ns`] is while round trips are short, in nanoseconds: never more than it.
+    pub(crate) fn least_ns(&self, round_trip: &RoundTrip) -> u32 {
+        let base_ns = if round_trip.smoothed_ns == 0 { self.initial_ns } else { self.min_ns };
+        let least_ns = u64::from(base_ns) << self.patience;
+        least_ns.min(u64::from(self.max_ns)) as u32
     }
 
     /// The timeout after `backoff` fruitless attempts, in nanoseconds.
     #[inline]
-    pub fn rto_ns(&self, backoff: u8) -> u64 {
-        let rto = u64::from(self.rto_ns) << (self.patience + backoff.min(16));
-        rto.min(u64::from(self.rto_max_ns))
-    }
-
-    /// The smoothed round trip in nanoseconds, `None` before the first sample.
-    pub fn smoothed_ns(&self) -> Option<u64> {
-        (self.smoothed_ns != 0).then_some(u64::from(self.smoothed_ns))
+    pub(crate) fn rto_ns(&self, round_trip: &RoundTrip, backoff: u8) -> u64 {
+        let rto = match round_trip.smoothed_ns {
+            0 => self.initial_ns,
+            // Not `clamp`: it checks its bounds each time.
+            _ => round_trip.bound_ns().max(self.min_ns).min(self.max_ns),
+        };
+        let rto = u64::from(rto) << (self.patience + backoff.min(16));
+        rto.min(u64::from(self.max_ns))
     }
 }
 
@@ -101,10 +126,35 @@ fn nanos(duration: core::time::Duration) -> u32 {
 mod tests {
     use super::*;
 
+    /// Both parts together.
+    struct Estimator(RoundTrip, Timeout);
+
+    impl Estimator {
+        fn new(timers: &TimerConfig) -> Estimator {
+            Estimator(RoundTrip::default(), Timeout::new(timers))
+        }
+
+        fn sample(&mut self, rtt_ns: u64) {
+            self.0.sample(rtt_ns);
+        }
+
+        fn on_spurious(&mut self, now: Time) {
+            self.1.on_spurious(&self.0, now);
+        }
+
+        fn forget(&mut self, now: Time) {
+            self.1.forget(now);
+        }
+
+        fn rto_ns(&self, backoff: u8) -> u64 {
+            self.1.rto_ns(&self.0, backoff)
+        }
+    }
+
     #[test]
     fn the_timeout_follows_the_round_trip_within_its_bounds() {
         let timers = TimerConfig::default();
-        let mut rtt = RttEstimator::new(&timers);
+        let mut rtt = Estimator::new(&timers);
         assert_eq!(rtt.rto_ns(0), 10_000_000);
         for _ in 0..100 {
             rtt.sample(10_000);
@@ -122,7 +172,7 @@ mod tests {
     #[test]
     fn a_peer_that_pauses_is_given_time_until_it_no_longer_does() {
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let mut rtt = RttEstimator::new(&TimerConfig::default());
+        let mut rtt = Estimator::new(&TimerConfig::default());
         rtt.sample(10_000);
         assert_eq!(rtt.rto_ns(0), 4_000_000);
         rtt.on_spurious(ms(5_000));
@@ -142,7 +192,7 @@ mod tests {
     #[test]
     fn extreme_samples_do_not_overflow() {
         let timers = TimerConfig::default();
-        let mut rtt = RttEstimator::new(&timers);
+        let mut rtt = Estimator::new(&timers);
         for sample in [u64::MAX, 0, u64::MAX, 0, 0, u64::MAX] {
             rtt.sample(sample);
         }

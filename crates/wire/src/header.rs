@@ -305,6 +305,11 @@ impl Header {
         Header { words: [word, 0, 0] }
     }
 
+    /// What the header has in common with others of its kind in its session.
+    pub const fn start(self) -> HeaderStart {
+        HeaderStart(self.words[0])
+    }
+
     /// With the kind, the request's number and a fresh transmission number, within their widths.
     #[inline]
     pub const fn with_request(self, kind: Kind, request: u64, transmission: u32) -> Header {
@@ -390,6 +395,18 @@ impl Header {
         bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
         bytes[8..16].copy_from_slice(&self.words[1].to_le_bytes());
         bytes[16..].copy_from_slice(&self.words[2].to_le_bytes());
+    }
+}
+
+/// What all headers of one kind in a session begin with: a third of one, for those who keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderStart(u64);
+
+impl HeaderStart {
+    /// The header with the request's number and a fresh transmission number, within their widths.
+    #[inline(always)]
+    pub const fn with_numbers(self, request: u64, transmission: u32) -> Header {
+        Header { words: [self.0, 0, 0] }.with_numbers(request, transmission)
     }
 }
 

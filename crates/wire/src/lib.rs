@@ -14,7 +14,7 @@ mod raw;
 mod sealed;
 
 pub use ack::{AckBitmap, BITMAP_WORDS_MAX};
-pub use header::{Header, Malformed, Packet, SessionMark};
+pub use header::{Header, HeaderStart, Malformed, Packet, SessionMark};
 pub use kind::{Encoding, Kind, RejectCode};
 pub use limits::*;
 pub use raw::{RawPacket, Signature, Signed, Verified};

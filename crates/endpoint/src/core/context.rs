@@ -164,8 +164,8 @@ impl<S> Context<S> {
         len: usize,
     ) -> Result<MsgBuf, PoolError> {
         if self.core.switches.preallocated_responses
-            && let Some(entry) = self.core.servers.get_mut(handle.session)
-            && entry.generation == handle.generation
+            && let Some(entry) = self.core.servers.get_mut(handle.session.index())
+            && entry.id == handle.session
             && entry.session.is_running(handle.request)
         {
             let slot = entry.session.slot_of(handle.request);
@@ -181,8 +181,9 @@ impl<S> Context<S> {
     #[inline]
     pub fn respond(&mut self, handle: RequestHandle, response: MsgBuf) {
         let core = &mut self.core;
-        let RequestHandle { session: index, generation, request } = handle;
-        let entry = core.servers.get_mut(index).filter(|entry| entry.generation == generation);
+        let RequestHandle { session, request } = handle;
+        let index = session.index();
+        let entry = core.servers.get_mut(index).filter(|entry| entry.id == session);
         let Some(entry) = entry else { return core.pool.give(response) };
         let slot = entry.session.slot_of(request);
         match entry.session.respond(request, response.len() as u32) {
@@ -206,8 +207,8 @@ impl<S> Context<S> {
     pub fn respond_with(&mut self, handle: RequestHandle, bytes: &[u8]) {
         let core = &mut self.core;
         if bytes.len() <= SHORT_BYTES_MAX
-            && let Some(entry) = core.servers.get_mut(handle.session)
-            && entry.generation == handle.generation
+            && let Some(entry) = core.servers.get_mut(handle.session.index())
+            && entry.id == handle.session
             && let Some((header, kept)) =
                 entry.session.respond_short(handle.request, bytes.len() as u32)
         {
@@ -233,18 +234,18 @@ impl<S> Context<S> {
 
     /// Declines to answer, with a reason for the client.
     pub fn reject(&mut self, handle: RequestHandle, code: RejectCode) {
-        let entry = self.core.servers.get(handle.session);
-        if entry.is_some_and(|entry| entry.generation == handle.generation) {
-            self.core.reject(handle.session, handle.request, code);
+        let entry = self.core.servers.get(handle.session.index());
+        if entry.is_some_and(|entry| entry.id == handle.session) {
+            self.core.reject(handle.session.index(), handle.request, code);
         }
     }
 
     /// Whether the call behind `handle` still waits for an answer; long work may look now and
     /// then.
     pub fn is_wanted(&self, handle: &RequestHandle) -> bool {
-        let entry = self.core.servers.get(handle.session);
+        let entry = self.core.servers.get(handle.session.index());
         entry.is_some_and(|entry| {
-            entry.generation == handle.generation && entry.session.is_running(handle.request)
+            entry.id == handle.session && entry.session.is_running(handle.request)
         })
     }
 
@@ -281,7 +282,7 @@ impl<S> Context<S> {
             ClientState::Ready { session: client, .. }
                 if entry.generation == session.generation =>
             {
-                client.rtt().smoothed_ns().map(Duration::from_nanos)
+                client.rtt_ns().map(Duration::from_nanos)
             }
             _ => None,
         }

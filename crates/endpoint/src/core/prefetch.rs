@@ -6,28 +6,30 @@
 //! that are due, and a client that picks its sessions ahead can ([`Context::will_call`]). What is
 //! fetched is never wrong, only useless at worst: nothing here changes what happens.
 //!
-//! A session is fetched in two steps, since where its slots lie stands in the session.
+//! A session is fetched in three steps, since where it lies stands in a table, and where its slots
+//! lie stands in the session.
 
 use petasos_netio::{Frame, Frames};
 use petasos_wire::RawPacket;
 
 use super::{CallContext, Context, Core};
-use crate::sessions::{ClientEntry, ClientState, ServerEntry, SessionId};
+use crate::sessions::{ClientEntry, ClientState, FEW_SESSIONS, ServerEntry, SessionId};
 
-/// With no more sessions than this, looking ahead costs more than it brings: they stay in the
-/// caches.
-const FEW_SESSIONS: u32 = 512;
-/// How many packets ahead sessions, and then their slots, are fetched. Each packet ahead gives the
-/// memory about 40 ns.
+/// How many packets ahead sessions' places in the table, sessions, and then their slots, are
+/// fetched. Each packet ahead gives the memory about 40 ns.
+const PLACES_AHEAD: usize = 16;
 const SESSIONS_AHEAD: usize = 12;
 const SLOTS_AHEAD: usize = 6;
 /// How many timers ahead their sessions are fetched.
 pub(crate) const TIMERS_AHEAD: usize = 8;
-/// How many hints lie between fetching a session and its slots.
-const HINTS: usize = 4;
+/// How many hints lie between fetching a session's place and the session, and between that and its
+/// slots.
+const HINTS_BETWEEN: usize = 3;
+const HINTS: usize = 8;
 
-/// Two places ahead of the next frame of a batch.
+/// Three places ahead of the next frame of a batch.
 pub(crate) struct Prefetcher<'a> {
+    places: Frames<'a>,
     sessions: Frames<'a>,
     slots: Frames<'a>,
 }
@@ -35,8 +37,13 @@ pub(crate) struct Prefetcher<'a> {
 impl<'a> Prefetcher<'a> {
     /// Looks ahead of `frames`.
     pub(crate) fn new<S>(core: &Core<S>, frames: &Frames<'a>) -> Prefetcher<'a> {
-        let mut prefetcher = Prefetcher { sessions: frames.clone(), slots: frames.clone() };
+        let (places, sessions, slots) = (frames.clone(), frames.clone(), frames.clone());
+        let mut prefetcher = Prefetcher { places, sessions, slots };
+        for _ in SESSIONS_AHEAD..PLACES_AHEAD {
+            prefetcher.fetch_place(core);
+        }
         for _ in SLOTS_AHEAD..SESSIONS_AHEAD {
+            prefetcher.fetch_place(core);
             prefetcher.fetch_session(core);
         }
         for _ in 0..SLOTS_AHEAD {
@@ -48,8 +55,18 @@ impl<'a> Prefetcher<'a> {
     /// To be called once before each frame is handled.
     #[inline]
     pub(crate) fn step<S>(&mut self, core: &Core<S>) {
+        self.fetch_place(core);
         self.fetch_session(core);
         self.fetch_slot(core);
+    }
+
+    #[inline]
+    fn fetch_place<S>(&mut self, core: &Core<S>) {
+        let Some(raw) = next(&mut self.places) else { return };
+        match raw.from_server() {
+            true => core.clients.prefetch_place(raw.session()),
+            false => core.servers.prefetch_place(raw.session()),
+        }
     }
 
     #[inline]
@@ -86,6 +103,21 @@ pub(crate) struct Hints {
     next: usize,
 }
 
+impl Hints {
+    /// Notes that `index` was named.
+    fn push(&mut self, index: u32) {
+        self.latest[self.next % HINTS] = index;
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// What was named so many hints before the latest.
+    fn before(&self, hints: usize) -> usize {
+        self.latest[self.next.wrapping_sub(1 + hints) % HINTS] as usize
+    }
+}
+
+const _: () = assert!(HINTS.is_power_of_two() && HINTS > 2 * HINTS_BETWEEN);
+
 impl<S> Core<S> {
     /// Whether there are so many sessions that few of them are in the caches.
     #[inline]
@@ -95,17 +127,17 @@ impl<S> Core<S> {
 }
 
 impl<S> Context<S> {
-    /// Hints that a call on `session` comes soon: about four to sixteen calls from now is best.
+    /// Hints that a call on `session` comes soon: about eight to sixteen calls from now is best.
     /// Worth it with thousands of sessions, where it saves the call from waiting for memory; it
     /// changes nothing else.
     #[inline]
     pub fn will_call(&mut self, session: SessionId) {
-        let core = &mut self.core;
-        core.clients.prefetch(session.index as usize, ClientEntry::<CallContext<S>>::HOT_BYTES);
-        let at = core.hints.next % HINTS;
-        core.hints.next = at + 1;
-        let earlier = core::mem::replace(&mut core.hints.latest[at], session.index);
-        if let Some(entry) = core.clients.at(earlier as usize)
+        let Core { clients, hints, .. } = &mut self.core;
+        hints.push(session.index);
+        clients.prefetch_place(session.index as usize);
+        let later = hints.before(HINTS_BETWEEN);
+        clients.prefetch(later, ClientEntry::<CallContext<S>>::HOT_BYTES);
+        if let Some(entry) = clients.at(hints.before(2 * HINTS_BETWEEN))
             && let ClientState::Ready { session, .. } = &entry.state
         {
             session.prefetch_next();

@@ -45,9 +45,9 @@ impl<S> Core<S> {
     /// keep them without a buffer. False if it is no such request.
     pub(crate) fn respond_sealed(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
         let preallocated = self.switches.preallocated_responses;
-        let Some(entry) = self.servers.get_mut(handle.session) else { return false };
+        let Some(entry) = self.servers.get_mut(handle.session.index()) else { return false };
         let Some(sealer) = sealer(&mut entry.secure) else { return false };
-        if entry.generation != handle.generation || !preallocated {
+        if entry.id != handle.session || !preallocated {
             return false;
         }
         let answered = entry.session.respond_protected(handle.request, bytes.len() as u32);

@@ -64,7 +64,7 @@ impl<S> Core<S> {
         let Some(entry) = self.clients.get_mut(index) else { return };
         let id = SessionId { index, generation: entry.generation };
         if let ClientState::Ready { session, .. } = &entry.state {
-            let at = now.plus_nanos(session.rtt().rto_ns(0));
+            let at = now.plus_nanos(session.timer_ns());
             self.arm(id, at);
         }
     }

@@ -78,8 +78,7 @@ fn handle_opened<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, mark
         && let Some(entry) = core.servers.get_mut(index)
         && let Some(packet) = entry.session.take_short(&Verified(packet), marked)
     {
-        let (generation, request) = (entry.generation, packet.request());
-        let handle = RequestHandle { session: index, generation, request };
+        let handle = RequestHandle { session: entry.id, request: packet.request() };
         let (method, payload) = (packet.method(), Payload::Frame(packet.payload()));
         return run_handler(state, cx, handle, method, payload);
     }

@@ -31,7 +31,7 @@ pub(super) fn on_client_packet<S>(
     }
     let Some(entry) = core.servers.get_mut(index) else { return };
     if was_running && !entry.session.is_running(latest) {
-        let key = RequestKey { session: index, generation: entry.generation, request: latest };
+        let key = entry.id.key(latest);
         return on_abandoning_packet(state, cx, packet, action, key);
     }
     on_action(state, cx, index, packet, action);
@@ -62,8 +62,7 @@ fn on_action<S>(
     let Some(entry) = core.servers.get_mut(index) else { return };
     match action {
         RequestAction::Deliver => {
-            let (generation, request) = (entry.generation, packet.request());
-            let handle = RequestHandle { session: index, generation, request };
+            let handle = RequestHandle { session: entry.id, request: packet.request() };
             let (method, payload) = (packet.method(), packet.payload());
             if core.switches.zero_copy_requests {
                 run_handler(state, cx, handle, method, Payload::Frame(payload));
@@ -94,8 +93,7 @@ fn on_request_action<S>(
                 let entry = core.servers.get_mut(index).expect("the session was just found");
                 let buf = entry.session.kept_mut(slot).take();
                 let buf = buf.expect("a request being received has a buffer");
-                let (generation, request) = (entry.generation, packet.request());
-                let handle = RequestHandle { session: index, generation, request };
+                let handle = RequestHandle { session: entry.id, request: packet.request() };
                 run_handler(state, cx, handle, packet.method(), Payload::Buffer(buf));
             }
         }
@@ -184,7 +182,7 @@ pub(super) fn run_on_copy<S>(
     payload: &[u8],
 ) {
     let Some(mut buf) = cx.core.take_buffer(payload.len()) else {
-        return cx.core.reject(handle.session, handle.request, RejectCode::Overloaded);
+        return cx.core.reject(handle.session.index(), handle.request, RejectCode::Overloaded);
     };
     buf.copy_from(payload);
     run_handler(state, cx, handle, method, Payload::Buffer(buf));
@@ -202,5 +200,5 @@ pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
         core.stats.unknown_methods += 1;
         RejectCode::UnknownMethod
     };
-    core.reject(handle.session, handle.request, code);
+    core.reject(handle.session.index(), handle.request, code);
 }

@@ -13,6 +13,7 @@ use super::limits::{
 };
 use crate::backend::PeerAddress;
 use crate::endpoint::Endpoint;
+use crate::handler::ServerSessionId;
 use crate::quota::{HolderId, PeerLimits};
 use crate::secure::SessionSecurity;
 use crate::sessions::{ClientAddress, PeerId, ServerEntry};
@@ -103,7 +104,7 @@ impl<S> Endpoint<S> {
             let from = Box::new(ClientAddress { address: client, holder, shared_memory: beside });
             let (dirty, pulled_in, pulled, pulled_to) = (false, 0, 0, (0, 0));
             Some(ServerEntry {
-                generation,
+                id: ServerSessionId::new(index, generation),
                 tag,
                 session,
                 route,

@@ -21,12 +21,13 @@ use crate::congestion::{Congestion, CongestionConfig, Feedback, Pacer};
 pub(super) struct Control {
     /// Packets marked since the last round trip that was told.
     marked: u32,
-    /// What the layers below add to a packet's payload, in bytes, the session's header included.
-    overhead_bytes: u32,
     /// Packets that have returned and were told are this many, if those are counted that completed
     /// calls in one step. Each other packet that returns is counted back from it, so that it wraps.
-    reported: u64,
+    /// The low bits of that count: no more than a window of packets lies between.
+    reported: u32,
     pub(super) congestion: Congestion,
+    /// What the layers below add to a packet's payload, in bytes, the session's header included.
+    overhead_bytes: u32,
     pacer: Pacer,
     burst_ns: u64,
     /// Until when the pace holds packets back; [`Time::ZERO`] if it does not.
@@ -69,7 +70,7 @@ impl Control {
     /// several speaks for all of them: the first was noted when it came.
     #[inline]
     pub(super) fn count(&mut self, returned: u32, echo: bool) {
-        self.reported = self.reported.wrapping_sub(u64::from(returned));
+        self.reported = self.reported.wrapping_sub(returned);
         if echo {
             self.marked = self.marked.saturating_add(returned.saturating_sub(1));
         }
@@ -78,7 +79,7 @@ impl Control {
     /// Packets that have returned and were not told yet.
     #[inline(always)]
     fn returned(&self, completed_short: u64) -> u32 {
-        u32::try_from(completed_short.wrapping_sub(self.reported)).unwrap_or(u32::MAX)
+        (completed_short as u32).wrapping_sub(self.reported)
     }
 
     /// Whether the round trip need not be told, if so many packets are left in flight. See
@@ -92,7 +93,7 @@ impl Control {
     /// All packets that have returned so far are spoken for.
     #[inline(always)]
     pub(super) fn reported(&mut self, completed_short: u64) {
-        self.reported = completed_short;
+        self.reported = completed_short as u32;
     }
 }
 

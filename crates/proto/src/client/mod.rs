@@ -9,7 +9,8 @@
 //! - `in_flight` is the sum of [`Slot::in_flight`] over all slots; `pulling` is the set of those
 //!   whose packets in flight are pulled;
 //! - a slot's context is present exactly while it is busy;
-//! - `window` and `window_unpaced` follow from credits, congestion window and pace (`control`).
+//! - `window` and `window_unpaced` follow from credits, congestion window and pace (`control`);
+//! - `waiting` is the backlog's length.
 
 mod control;
 mod receive;
@@ -24,14 +25,16 @@ mod types;
 use std::collections::VecDeque;
 
 use petasos_base::{Time, prefetch};
-use petasos_wire::{Header, Kind, SessionMark, Signature, TRANSMISSION_NUMBERS};
+use petasos_wire::{Header, HeaderStart, Kind, SessionMark, Signature, TRANSMISSION_NUMBERS};
 
 use crate::congestion::CongestionConfig;
 use crate::params::Credits;
+use crate::rtt::{RoundTrip, Timeout};
 use crate::scoreboard::Scoreboard;
+use crate::slots::provide;
 use crate::spares::Spares;
 use crate::stats::{ClientStats, Drop};
-use crate::{Membership, RttEstimator, SessionParams, Sharer, TimerConfig};
+use crate::{Membership, SessionParams, Sharer, TimerConfig};
 use control::Control;
 use slot::{Slot, slots_in};
 pub use types::{Call, CallOptions, Enqueued, Expired, ResponseAction, Sent, Transmit};
@@ -44,37 +47,48 @@ struct Queued<C> {
 /// The client's half of one session. See the module's documentation.
 ///
 /// In the order of use: with thousands of sessions every line of the cache that a call touches is
-/// waited for.
+/// waited for. What a call of one packet touches comes first, in [`ClientSession::HOT_BYTES`]; and
+/// what tells a timer that there is nothing to do, first of all.
 #[repr(C)]
 pub struct ClientSession<C> {
+    busy: u64,
+    /// Calls in the backlog.
+    waiting: u32,
+    in_flight: u32,
+    credits: u32,
+    /// The credits of the set-up: more than these lapse (W26).
+    credits_lasting: u32,
+    /// Those that have been used: the others are made when they are.
     slots: Box<[Slot<C>]>,
     /// A request's slot is in these bits of its number (W5).
-    slot_mask: u64,
+    slot_mask: u32,
+    /// The retransmission timeout is not below this ([`Timeout::least_ns`]).
+    rto_least_ns: u32,
     /// What the only packet of a response looks like, usually.
     signature: Signature,
-    busy: u64,
     sendable: u64,
-    in_flight: u32,
-    /// The same, or 0 while packets have to keep a pace: the one limit of a call sent in one step.
+    /// How many request packets may be in flight, or 0 while packets have to keep a pace: the one
+    /// limit of a call sent in one step.
     window_unpaced: u32,
     /// Requests shorter than this, in bytes, may be sent in one step: none with checksums, which
     /// is the long way's business.
     short_requests_below: u32,
     transmission: u32,
-    credits: u32,
-    /// How many request packets may be in flight: what credits and congestion control allow.
-    window: u32,
-    backlog: VecDeque<Queued<C>>,
-    params: SessionParams,
+    response_bytes_max: u32,
     /// The next call's number: how many there have been.
     call_next: u64,
+    request_start: HeaderStart,
     /// Calls completed in one step; `stats` counts the others.
     completed_short: u64,
     /// When the last round trip was taken, [`Time::ZERO`] before the first.
     sampled_at: Time,
-    request_header: Header,
-    rtt: RttEstimator,
+    round_trip: RoundTrip,
     control: Control,
+    /// How many request packets may be in flight: what credits and congestion control allow.
+    window: u32,
+    backlog: VecDeque<Queued<C>>,
+    params: SessionParams,
+    timeout: Timeout,
     header: Header,
     mark: SessionMark,
     pulling: u64,
@@ -108,22 +122,26 @@ impl<C> ClientSession<C> {
         params.assert_valid();
         let mut session = ClientSession {
             header: params.header(),
-            request_header: params.header().with_kind(Kind::Request),
+            request_start: params.header().with_kind(Kind::Request).start(),
             mark: params.mark(),
             signature: Signature::new(Kind::Response, params.mark()),
             short_requests_below: match params.checksum {
                 true => 0,
                 false => params.payload_bytes.min(params.request_bytes_max) + 1,
             },
-            slot_mask: u64::from(params.slots) - 1,
-            slots: (0..params.slots).map(|index| Slot::new(u64::from(index))).collect(),
+            slot_mask: params.slots - 1,
+            rto_least_ns: Timeout::new(timers).least_ns(&RoundTrip::default()),
+            slots: Box::new([Slot::new(0)]),
             busy: 0,
             sendable: 0,
             pulling: 0,
             probes: 0,
             cursor: 0,
             in_flight: 0,
+            waiting: 0,
             credits: params.credits,
+            credits_lasting: params.credits,
+            response_bytes_max: params.response_bytes_max,
             pull_credits: Credits::new(params.credits),
             membership: Membership::default(),
             window: 0,
@@ -132,7 +150,8 @@ impl<C> ClientSession<C> {
             call_next: 0,
             calls_long: 0,
             completed_short: 0,
-            rtt: RttEstimator::new(timers),
+            round_trip: RoundTrip::default(),
+            timeout: Timeout::new(timers),
             sampled_at: Time::ZERO,
             control: Control::new(congestion, &params),
             backlog: VecDeque::new(),
@@ -153,7 +172,7 @@ impl<C> ClientSession<C> {
     pub fn enqueue(&mut self, call: Call<C>, now: Time) -> Result<Enqueued, Call<C>> {
         let number = self.call_next;
         match self.free_slot() {
-            Some(slot) if self.backlog.is_empty() => {
+            Some(slot) if self.waiting == 0 => {
                 self.call_next += 1;
                 self.calls_long += 1;
                 self.start(slot, number, call, now);
@@ -168,7 +187,7 @@ impl<C> ClientSession<C> {
     pub const HOT_BYTES: usize = core::mem::offset_of!(Self, control) + Control::HOT_BYTES;
 
     /// Bytes from the start that tell whether a session is at rest.
-    pub const REST_BYTES: usize = core::mem::offset_of!(Self, call_next);
+    pub const REST_BYTES: usize = core::mem::offset_of!(Self, slots);
 
     /// Fetches what the next call will touch beyond the session itself, which should be at hand.
     #[inline]
@@ -187,15 +206,17 @@ impl<C> ClientSession<C> {
         self.calls_long += 1;
         self.stats.calls_queued += 1;
         self.backlog.push_back(Queued { number, call });
+        self.waiting += 1;
         Ok(Enqueued { call: number, started: false })
     }
 
     /// Moves waiting calls to free slots. Call it after calls have ended.
     #[inline]
     pub fn start_queued(&mut self, now: Time) {
-        while !self.backlog.is_empty() {
+        while self.waiting != 0 {
             let Some(slot) = self.free_slot() else { return };
             let queued = self.backlog.pop_front().expect("the backlog is not empty");
+            self.waiting -= 1;
             self.start(slot, queued.number, queued.call, now);
         }
     }
@@ -205,6 +226,7 @@ impl<C> ClientSession<C> {
     pub fn cancel(&mut self, number: u64) -> Option<Expired<C>> {
         if let Some(at) = self.backlog.iter().position(|queued| queued.number == number) {
             let queued = self.backlog.remove(at).expect("the position was just found");
+            self.waiting -= 1;
             return Some(Expired { context: queued.call.context, cancel: None });
         }
         let slot = self.slots.iter().position(|s| s.context.is_some() && s.call == number)?;
@@ -240,6 +262,7 @@ impl<C> ClientSession<C> {
             let was_sent = !self.slots[slot as usize].is_unsent();
             failed.push((self.release(slot), was_sent));
         }
+        self.waiting = 0;
         failed.extend(self.backlog.drain(..).map(|queued| (queued.call.context, false)));
         failed
     }
@@ -256,7 +279,7 @@ impl<C> ClientSession<C> {
     /// The context of `request` in `slot`, unless the slot has moved on.
     #[inline]
     pub fn context_of(&self, slot: u32, request: u64) -> Option<&C> {
-        let slot = &self.slots[slot as usize];
+        let slot = self.slots.get(slot as usize)?;
         if slot.request == request { slot.context.as_ref() } else { None }
     }
 
@@ -268,13 +291,13 @@ impl<C> ClientSession<C> {
     /// Whether polling may give something to send, or waiting calls may start.
     #[inline(always)]
     pub fn wants_turn(&self) -> bool {
-        self.sendable != 0 || !self.backlog.is_empty()
+        self.sendable != 0 || self.waiting != 0
     }
 
     /// Whether there is nothing that time could bring: no call, and no credits that lapse.
     #[inline]
     pub fn is_at_rest(&self) -> bool {
-        self.busy == 0 && self.backlog.is_empty() && self.credits <= self.params.credits
+        self.busy == 0 && self.waiting == 0 && self.credits <= self.credits_lasting
     }
 
     /// Calls in slots.
@@ -321,9 +344,26 @@ impl<C> ClientSession<C> {
         &self.params
     }
 
-    /// The round-trip estimate.
-    pub fn rtt(&self) -> &RttEstimator {
-        &self.rtt
+    /// The smoothed round trip in nanoseconds, `None` before the first sample.
+    pub fn rtt_ns(&self) -> Option<u64> {
+        self.round_trip.smoothed_ns()
+    }
+
+    /// How long a timer for what leaves now may be set for, in nanoseconds: the retransmission
+    /// timeout, or less if the peer pauses now and then. As a rule it is known without a look at
+    /// what is rarely used.
+    #[inline]
+    pub fn timer_ns(&self) -> u64 {
+        match self.round_trip.bound_ns() {
+            bound_ns if bound_ns <= self.rto_least_ns => u64::from(self.rto_least_ns),
+            _ => self.rto_ns(0),
+        }
+    }
+
+    /// The retransmission timeout after `backoff` fruitless attempts, in nanoseconds.
+    #[inline]
+    pub fn rto_ns(&self, backoff: u8) -> u64 {
+        self.timeout.rto_ns(&self.round_trip, backoff)
     }
 
     /// Bytes of memory behind the session, beyond its own size and that of its calls' boards.
@@ -347,13 +387,22 @@ impl<C> ClientSession<C> {
     #[inline]
     fn free_slot(&self) -> Option<u32> {
         let slot = (!self.busy).trailing_zeros();
-        (slot < self.params.slots).then_some(slot)
+        (slot <= self.slot_mask).then_some(slot)
     }
 
     #[inline(always)]
     fn start(&mut self, index: u32, number: u64, call: Call<C>, now: Time) {
+        if index as usize >= self.slots.len() {
+            provide(&mut self.slots, index, Slot::new);
+        }
         let slot = &mut self.slots[index as usize];
-        slot.begin(&self.params, number, call.options, now);
+        slot.begin(
+            u64::from(self.slot_mask) + 1,
+            self.response_bytes_max,
+            number,
+            call.options,
+            now,
+        );
         slot.put_context(call.context);
         if slot.options.request_bytes > self.params.payload_bytes {
             let packets = self.params.packets(slot.options.request_bytes);

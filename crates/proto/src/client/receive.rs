@@ -4,7 +4,7 @@ use petasos_base::Time;
 use petasos_wire::{AckBitmap, Kind, Packet, RejectCode, Signed};
 
 use super::control::Answer;
-use super::slot::{Phase, UNTIMED};
+use super::slot::{Phase, Slot, UNTIMED};
 use super::{ClientSession, ResponseAction, answers};
 use crate::params::Recovery;
 use crate::scoreboard::Arrival;
@@ -20,7 +20,7 @@ impl<C> ClientSession<C> {
     #[inline(always)]
     pub fn take_short<'a>(&mut self, raw: &impl Signed<'a>, now: Time) -> Option<(C, &'a [u8])> {
         let packet = raw.signed(self.signature)?;
-        let index = packet.request() & self.slot_mask;
+        let index = packet.request() & u64::from(self.slot_mask);
         let slot = self.slots.get_mut(index as usize)?;
         let payload = packet.payload().get(..packet.value() as usize)?;
         let plain = slot.request == packet.request()
@@ -59,9 +59,10 @@ impl<C> ClientSession<C> {
         if !packet.is_of(self.mark) {
             return self.drop_packet(Drop::WrongTag);
         }
-        let index = (packet.request() & self.slot_mask) as u32;
-        let slot = &self.slots[index as usize];
-        if slot.request != packet.request() || slot.phase == Phase::Idle {
+        let index = (packet.request() & u64::from(self.slot_mask)) as u32;
+        let slot = self.slots.get(index as usize);
+        let current = |slot: &Slot<C>| slot.request == packet.request() && !slot.is_idle();
+        if !slot.is_some_and(current) {
             return self.drop_stale(packet);
         }
         let credits = packet.credits().clamp(1, self.params.credits_max);
@@ -273,7 +274,8 @@ impl<C> ClientSession<C> {
             // Answers an earlier transmission: if the timed one repeats it, that was needless.
             if slot.board.is_none() {
                 self.stats.retransmissions_spurious += 1;
-                self.rtt.on_spurious(now);
+                self.timeout.on_spurious(&self.round_trip, now);
+                self.rto_least_ns = self.timeout.least_ns(&self.round_trip);
             }
             return;
         }
@@ -287,7 +289,9 @@ impl<C> ClientSession<C> {
     fn record(&mut self, answer: Answer, timed_at: Time, now: Time) {
         self.sampled_at = now;
         let rtt_ns = now.nanos_since(timed_at);
-        self.rtt.sample(rtt_ns);
+        if self.round_trip.sample(rtt_ns) {
+            self.rto_least_ns = self.timeout.least_ns(&self.round_trip);
+        }
         let left = self.in_flight - answer.leaving;
         if !self.control.is_clear(rtt_ns, left, self.completed_short) {
             return self.feed_back(answer, rtt_ns, now);

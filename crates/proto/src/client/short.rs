@@ -53,7 +53,7 @@ impl<C> ClientSession<C> {
         now: Time,
     ) -> Result<Sent<'_, C>, C> {
         let index = (!self.busy).trailing_zeros();
-        if !(self.is_clear(index, options.request_bytes, below) && self.backlog.is_empty()) {
+        if !(self.is_clear(index, options.request_bytes, below) && self.waiting == 0) {
             return Err(context);
         }
         let number = self.call_next;
@@ -66,6 +66,9 @@ impl<C> ClientSession<C> {
     /// [`ClientSession::poll_transmit`] in one step.
     #[inline(always)]
     pub fn send_queued(&mut self, bytes_max: u32, now: Time) -> Option<Sent<'_, C>> {
+        if self.waiting == 0 {
+            return None;
+        }
         let bytes = self.backlog.front()?.call.options.request_bytes;
         let index = (!self.busy).trailing_zeros();
         let is_short = bytes <= bytes_max;
@@ -73,6 +76,7 @@ impl<C> ClientSession<C> {
             return None;
         }
         let Queued { number, call } = self.backlog.pop_front()?;
+        self.waiting -= 1;
         self.calls_long -= 1;
         Some(self.launch(index, number, call.options, call.context, now))
     }
@@ -101,12 +105,12 @@ impl<C> ClientSession<C> {
         self.busy |= 1 << index;
         self.in_flight += 1;
         let slot = &mut self.slots[index as usize];
-        slot.begin(&self.params, call, options, now);
+        slot.begin(u64::from(self.slot_mask) + 1, self.response_bytes_max, call, options, now);
         slot.phase = Phase::InFlight;
         slot.time(transmission, now);
         let request = slot.request;
         let header = self
-            .request_header
+            .request_start
             .with_numbers(request, transmission)
             .with_client(0, options.request_bytes, options.method)
             .with_encoding(options.encoding);

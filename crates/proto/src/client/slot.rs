@@ -4,7 +4,6 @@ use petasos_base::Time;
 use petasos_wire::{CREDITS_MAX, Encoding};
 
 use super::CallOptions;
-use crate::SessionParams;
 use crate::scoreboard::Scoreboard;
 use crate::spares::Spares;
 
@@ -24,6 +23,9 @@ pub(super) enum Phase {
     Pulling,
 }
 
+/// What a call of one packet touches fills two lines of the cache, and no call shares one with
+/// another.
+#[repr(C, align(64))]
 pub(super) struct Slot<C> {
     /// The number of the current request, or of the last one if idle.
     pub(super) request: u64,
@@ -93,15 +95,16 @@ impl<C> Slot<C> {
     #[inline(always)]
     pub(super) fn begin(
         &mut self,
-        params: &SessionParams,
+        slots: u64,
+        response_bytes_limit: u32,
         number: u64,
         options: CallOptions,
         now: Time,
     ) {
         debug_assert!(self.context.is_none() && self.board.is_none());
-        self.request = (self.request + u64::from(params.slots)) % petasos_wire::REQUEST_NUMBERS;
+        self.request = (self.request + slots) % petasos_wire::REQUEST_NUMBERS;
         self.call = number;
-        let response_bytes_max = options.response_bytes_max.min(params.response_bytes_max);
+        let response_bytes_max = options.response_bytes_max.min(response_bytes_limit);
         self.options = CallOptions { response_bytes_max, ..options };
         self.progress_at = now;
         self.phase = Phase::Sending;
@@ -130,6 +133,11 @@ impl<C> Slot<C> {
             self.end_board(spares);
         }
         self.context.take().expect("a busy slot has a context")
+    }
+
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
     }
 
     /// Whether no packet of the request has been given out to be sent.

@@ -10,6 +10,7 @@ impl<C> ClientSession<C> {
     pub(crate) fn assert_consistent(&self) {
         assert_eq!(self.sendable & !self.busy, 0, "only busy slots send");
         assert_eq!(self.probes & !self.busy, 0, "only busy slots probe");
+        assert_eq!(self.waiting as usize, self.backlog.len());
         let mut in_flight = 0;
         for (index, slot) in self.slots.iter().enumerate() {
             let busy = self.busy >> index & 1 == 1;
@@ -26,6 +27,7 @@ impl<C> ClientSession<C> {
     /// last before it, and `transmissions` more can be sent.
     pub(crate) fn near_wrap(&mut self, transmissions: u32) {
         let slots = u64::from(self.params.slots);
+        crate::slots::provide(&mut self.slots, self.slot_mask, super::Slot::new);
         for (index, slot) in (0..).zip(&mut self.slots) {
             slot.request = REQUEST_NUMBERS - 2 * slots + index;
         }

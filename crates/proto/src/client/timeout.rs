@@ -19,7 +19,7 @@ impl<C> ClientSession<C> {
 
     /// When the server's silence makes the credits those of the set-up again (W26).
     fn credits_end_at(&self) -> Time {
-        match self.credits > self.params.credits {
+        match self.credits > self.credits_lasting {
             true => self.sampled_at + CREDITS_IDLE,
             false => Time::NEVER,
         }
@@ -30,7 +30,7 @@ impl<C> ClientSession<C> {
         let earliest = queued.min().unwrap_or(Time::NEVER);
         let busy = slots_in(self.busy).map(|index| &self.slots[index as usize]);
         busy.fold(earliest, |earliest, slot| {
-            let resend_at = slot.progress_at.plus_nanos(self.rtt.rto_ns(slot.backoff));
+            let resend_at = slot.progress_at.plus_nanos(self.rto_ns(slot.backoff));
             earliest.min(slot.options.timeout_at).min(resend_at)
         })
     }
@@ -41,6 +41,7 @@ impl<C> ClientSession<C> {
         let late = |timeout_at: Time| timeout_at <= now;
         if let Some(at) = self.backlog.iter().position(|q| late(q.call.options.timeout_at)) {
             let queued = self.backlog.remove(at).expect("the position was just found");
+            self.waiting -= 1;
             return Some(Expired { context: queued.call.context, cancel: None });
         }
         let timeout_at = |index: u32| self.slots[index as usize].options.timeout_at;
@@ -51,7 +52,9 @@ impl<C> ClientSession<C> {
     /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
     /// concerned; poll for packets afterwards.
     pub fn handle_timeout(&mut self, now: Time) -> u32 {
-        self.rtt.forget(now);
+        if self.timeout.forget(now) {
+            self.rto_least_ns = self.timeout.least_ns(&self.round_trip);
+        }
         if self.credits_end_at() <= now {
             self.set_credits(self.params.credits);
         }
@@ -60,7 +63,7 @@ impl<C> ClientSession<C> {
             let slot = &self.slots[index as usize];
             let silent_ns = now.nanos_since(slot.progress_at);
             let waits = slot.phase == Phase::Waiting || slot.in_flight() > 0;
-            let due = waits && silent_ns >= self.rtt.rto_ns(slot.backoff);
+            let due = waits && silent_ns >= self.rto_ns(slot.backoff);
             if due {
                 congested |= self.retransmit(index, now);
                 concerned += 1;

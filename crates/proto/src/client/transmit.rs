@@ -166,7 +166,7 @@ impl<C> ClientSession<C> {
         let slot = &self.slots[slot_index as usize];
         let options = &slot.options;
         let header: Header = self
-            .request_header
+            .request_start
             .with_numbers(slot.request, transmission)
             .with_client(index, options.request_bytes, options.method)
             .with_encoding(options.encoding);

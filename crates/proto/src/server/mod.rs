@@ -14,9 +14,11 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
-use petasos_base::prefetch;
+use core::mem::offset_of;
+
+use petasos_base::{LINE_BYTES, prefetch_head};
 use petasos_wire::{
-    BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, SessionMark, Signature,
+    BITMAP_WORDS_MAX, Header, HeaderStart, Kind, Packet, RejectCode, SessionMark, Signature,
     TRANSMISSION_NUMBERS,
 };
 
@@ -107,6 +109,9 @@ enum Phase {
     Responded,
 }
 
+/// The first line of the cache has all that a short request and its response touch, if the caller
+/// keeps short messages at the front of what it keeps.
+#[repr(C, align(64))]
 struct Slot<B> {
     /// The latest request seen.
     request: u64,
@@ -114,12 +119,29 @@ struct Slot<B> {
     echo: u32,
     /// Length of the request, later of the response.
     bytes: u32,
-    method: u16,
     phase: Phase,
+    method: u16,
     ecn: bool,
-    assembly: Option<Box<Assembly>>,
     /// The caller's: the request while it is assembled, then the response.
     kept: B,
+    assembly: Option<Box<Assembly>>,
+}
+
+const _: () = assert!(offset_of!(Slot<u64>, kept) == 24);
+
+impl<B: Default> Slot<B> {
+    fn new(request: u64) -> Slot<B> {
+        Slot {
+            request,
+            echo: 0,
+            bytes: 0,
+            method: 0,
+            phase: Phase::Idle,
+            ecn: false,
+            assembly: None,
+            kept: B::default(),
+        }
+    }
 }
 
 impl<B> Slot<B> {
@@ -137,6 +159,7 @@ impl<B> Slot<B> {
 /// The server's half of one session. See the module's documentation.
 #[repr(C)]
 pub struct ServerSession<B> {
+    /// Those that have been used: the others are made when they are.
     slots: Box<[Slot<B>]>,
     /// A request's slot is in these bits of its number (W5).
     slot_mask: u64,
@@ -144,14 +167,14 @@ pub struct ServerSession<B> {
     signature: Signature,
     /// Slots that owe an acknowledgement.
     acks: u64,
-    response_header: Header,
-    credits: Credits,
-    membership: Membership,
-    transmission: u32,
     /// The longest request in one packet, in bytes.
     short_request_bytes_max: u32,
     /// Responses shorter than this, in bytes, may be sent in one step: none with checksums.
     short_responses_below: u32,
+    response_start: HeaderStart,
+    credits: Credits,
+    transmission: u32,
+    membership: Membership,
     stats: ServerStats,
     params: SessionParams,
     header: Header,
@@ -163,20 +186,10 @@ impl<B: Default> ServerSession<B> {
     /// A session that has been set up with `params`.
     pub fn new(params: SessionParams) -> Self {
         params.assert_valid();
-        let slot = |index| Slot {
-            request: u64::from(index),
-            echo: 0,
-            bytes: 0,
-            method: 0,
-            phase: Phase::Idle,
-            ecn: false,
-            assembly: None,
-            kept: B::default(),
-        };
         ServerSession {
             spares: Spares::new(),
             header: params.header(),
-            response_header: params.header().with_kind(Kind::Response),
+            response_start: params.header().with_kind(Kind::Response).start(),
             mark: params.mark(),
             signature: Signature::new(Kind::Request, params.mark()),
             slot_mask: u64::from(params.slots) - 1,
@@ -185,7 +198,7 @@ impl<B: Default> ServerSession<B> {
                 true => 0,
                 false => params.payload_bytes.min(params.response_bytes_max) + 1,
             },
-            slots: (0..params.slots).map(slot).collect(),
+            slots: Box::new([Slot::new(0)]),
             acks: 0,
             credits: Credits::new(params.credits),
             membership: Membership::default(),
@@ -198,7 +211,12 @@ impl<B: Default> ServerSession<B> {
 
 impl<B> ServerSession<B> {
     /// Bytes from the start of a session that nearly every request touches.
-    pub const HOT_BYTES: usize = core::mem::offset_of!(Self, params);
+    pub const HOT_BYTES: usize = {
+        let (requests, responses) =
+            (offset_of!(ServerStats, requests), offset_of!(ServerStats, responses));
+        let counters = if requests > responses { requests } else { responses };
+        offset_of!(Self, stats) + counters + size_of::<u64>()
+    };
 
     /// Never answers in one step: a measure of what that brings.
     pub fn without_short_responses(self) -> Self {
@@ -214,7 +232,7 @@ impl<B> ServerSession<B> {
     /// The response to `request` in `slot`, unless the slot has moved on.
     #[inline]
     pub fn response_of(&self, slot: u32, request: u64) -> Option<&B> {
-        let slot = &self.slots[slot as usize];
+        let slot = self.slots.get(slot as usize)?;
         let current = slot.request == request && slot.phase == Phase::Responded;
         current.then_some(&slot.kept)
     }
@@ -222,7 +240,7 @@ impl<B> ServerSession<B> {
     /// The number of the latest request in `slot`.
     #[inline]
     pub fn request_in(&self, slot: u32) -> u64 {
-        self.slots[slot as usize].request
+        self.slots.get(slot as usize).map_or(u64::from(slot), |slot| slot.request)
     }
 
     /// The method of the latest request in `slot`.
@@ -240,13 +258,13 @@ impl<B> ServerSession<B> {
     /// Whether `request` still waits for its response.
     #[inline]
     pub fn is_running(&self, request: u64) -> bool {
-        let slot = &self.slots[self.slot_of(request) as usize];
-        slot.request == request && slot.phase == Phase::Running
+        let slot = self.slots.get(self.slot_of(request) as usize);
+        slot.is_some_and(|slot| slot.request == request && slot.phase == Phase::Running)
     }
 
     /// Whether a request in `slot` has been announced and is not whole.
     pub fn is_receiving(&self, slot: u32) -> bool {
-        self.slots[slot as usize].phase == Phase::Receiving
+        self.slots.get(slot as usize).is_some_and(|slot| slot.phase == Phase::Receiving)
     }
 
     /// The lengths of all requests that have been announced and are not whole.
@@ -310,7 +328,7 @@ impl<B> ServerSession<B> {
         }
         self.stats.responses += 1;
         let header = self
-            .response_header
+            .response_start
             .with_numbers(request, transmission)
             .with_server(slot.echo, bytes, self.credits.get())
             .with_ecn_echo(slot.ecn);
@@ -321,14 +339,14 @@ impl<B> ServerSession<B> {
     #[inline]
     pub fn prefetch_slot(&self, request: u64) {
         if let Some(slot) = self.slots.get((request & self.slot_mask) as usize) {
-            prefetch(slot);
+            prefetch_head(slot, LINE_BYTES);
         }
     }
 
     /// Gives `request` up with a reason for the client; `None` if its call is over.
     pub fn reject(&mut self, request: u64, code: RejectCode) -> Option<ServerTransmit> {
         let index = self.slot_of(request);
-        let slot = &mut self.slots[index as usize];
+        let slot = self.slots.get_mut(index as usize)?;
         let open = matches!(slot.phase, Phase::Running | Phase::Receiving);
         if slot.request != request || !open {
             return None;
@@ -346,7 +364,7 @@ impl<B> ServerSession<B> {
         let slot = &self.slots[slot as usize];
         let value = if index == 0 { slot.bytes } else { index };
         let header = self
-            .response_header
+            .response_start
             .with_numbers(slot.request, transmission)
             .with_server(slot.echo, value, self.credits.get())
             .with_ecn_echo(slot.ecn);

@@ -3,11 +3,12 @@
 use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RejectCode, Signed};
 
 use super::assembly::Assembly;
-use super::{Phase, RequestAction, ServerSession};
+use super::{Phase, RequestAction, ServerSession, Slot};
 use crate::params::Recovery;
+use crate::slots::provide;
 use crate::stats::Drop;
 
-impl<B> ServerSession<B> {
+impl<B: Default> ServerSession<B> {
     /// The common case of [`ServerSession::handle_packet`]: a new request that is whole in one
     /// packet, with nothing unusual about it. Gives the packet without its padding (W7); the caller
     /// runs the handler.
@@ -18,7 +19,7 @@ impl<B> ServerSession<B> {
         let packet = raw.signed(self.signature)?;
         let payload = packet.payload().get(..packet.message_bytes() as usize)?;
         let index = packet.request() & self.slot_mask;
-        let slots = self.slots.len() as u64;
+        let slots = self.slot_mask + 1;
         let slot = self.slots.get_mut(index as usize)?;
         // The first request of a slot, and where the numbers wrap, takes the long way. A slot that
         // has answered owes no acknowledgement.
@@ -46,6 +47,12 @@ impl<B> ServerSession<B> {
             return self.drop_packet(Drop::WrongTag);
         }
         let index = self.slot_of(packet.request());
+        if index as usize >= self.slots.len() {
+            if packet.kind() != Kind::Request {
+                return self.on_unused(packet);
+            }
+            provide(&mut self.slots, index, Slot::new);
+        }
         if packet.is_first(Kind::Request) {
             return self.on_request(index, packet, marked);
         }
@@ -54,6 +61,15 @@ impl<B> ServerSession<B> {
             Kind::Cancel | Kind::Done => self.on_end(index, packet),
             _ => self.drop_packet(Drop::Unexpected),
         }
+    }
+
+    /// A packet other than a request's, in a slot that has seen none.
+    #[cold]
+    fn on_unused(&mut self, packet: Packet<'_>) -> RequestAction {
+        self.drop_packet(match packet.kind() {
+            Kind::Pull | Kind::Cancel | Kind::Done => Drop::Stale,
+            _ => Drop::Unexpected,
+        })
     }
 
     fn on_request(&mut self, index: u32, packet: Packet<'_>, marked: bool) -> RequestAction {

@@ -4,7 +4,7 @@ use petasos_wire::{REQUEST_NUMBERS, TRANSMISSION_NUMBERS};
 
 use super::{Phase, ServerSession};
 
-impl<B> ServerSession<B> {
+impl<B: Default> ServerSession<B> {
     /// Checks what holds between any two calls.
     pub(crate) fn assert_consistent(&self) {
         for (index, slot) in self.slots.iter().enumerate() {
@@ -19,6 +19,7 @@ impl<B> ServerSession<B> {
     /// The counterpart of the client's `near_wrap`.
     pub(crate) fn near_wrap(&mut self, transmissions: u32) {
         let slots = u64::from(self.params.slots);
+        crate::slots::provide(&mut self.slots, self.params.slots - 1, super::Slot::new);
         for (index, slot) in (0..).zip(&mut self.slots) {
             slot.request = REQUEST_NUMBERS - 2 * slots + index;
         }

@@ -20,5 +20,6 @@ mod reordering;
 mod request;
 mod reset;
 mod response;
+mod slots;
 mod timeout;
 mod wrap;
