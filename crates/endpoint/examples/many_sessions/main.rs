@@ -1,8 +1,8 @@
 //! What many sessions cost: RPCs of 32 bytes between two endpoints in one thread's memory, each on
 //! a session picked at random, or on the sessions in turn.
 //!
-//! `many_sessions [SESSIONS] [RPCS] [AHEAD] [turn] [bare] [steady]`: 20,000 sessions and a million
-//! RPCs unless told otherwise. With AHEAD > 0 the client picks that many sessions before it needs
+//! `many_sessions [SESSIONS] [RPCS] [AHEAD] [turn] [bare] [steady] [slots=N]`: 20,000 sessions and a
+//! million RPCs unless told otherwise. With AHEAD > 0 the client picks that many sessions before it needs
 //! them and says so. Prints one line of JSON. Compare runs with few and many sessions: the
 //! difference is what misses of caches and of address translation cost.
 //!
@@ -10,6 +10,7 @@
 //! - `bare`: the same with ten sessions, and a bare loop that does nothing but touch the fewest
 //!   cache lines that a call needs, of as many sessions picked in the same way. `bound_ns` is the
 //!   sum of these two: no layout of the same code can be much faster.
+//! - `slots=N`: sessions of N slots.
 //! - `steady`: on a clock that goes by 250 ns for each call, for counting misses under valgrind,
 //!   which would make round trips long.
 
@@ -79,6 +80,7 @@ struct Load {
     ahead: u64,
     turn: bool,
     steady: bool,
+    slots: Option<u32>,
 }
 
 fn main() {
@@ -86,7 +88,9 @@ fn main() {
         |at, default| std::env::args().nth(at).map_or(default, |n| n.parse().expect("a number"));
     let has = |word| std::env::args().skip(4).any(|argument| argument == word);
     let (sessions, rpcs, ahead) = (argument(1, 20_000), argument(2, 1_000_000), argument(3, 0));
-    let load = Load { sessions, rpcs, ahead, turn: has("turn"), steady: has("steady") };
+    let slots = std::env::args().find_map(|word| Some(word.strip_prefix("slots=")?.to_owned()));
+    let slots = slots.map(|slots| slots.parse().expect("a number"));
+    let load = Load { sessions, rpcs, ahead, turn: has("turn"), steady: has("steady"), slots };
     let ns = ns_per_rpc(&load);
     if !has("bare") {
         println!("{{\"sessions\": {sessions}, \"rpcs\": {rpcs}, \"ns_per_rpc\": {ns:.1}}}");
@@ -111,7 +115,12 @@ fn ns_per_rpc(load: &Load) -> f64 {
         false => Clock::system(),
     };
     let hub = Hub::direct(MemoryConfig::default());
-    let config = || EndpointConfig { seed: Some(1), ..EndpointConfig::default() };
+    let config = || {
+        let mut config = EndpointConfig { seed: Some(1), ..EndpointConfig::default() };
+        config.session.slots = load.slots.unwrap_or(config.session.slots);
+        config.requests_per_peer_max = u32::MAX;
+        config
+    };
     let mut server = Endpoint::new(config(), hub.port(), clock(), ());
     server.register(ECHO, echo);
     let state = Client {
