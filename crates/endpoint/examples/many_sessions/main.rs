@@ -1,9 +1,9 @@
 //! What many sessions cost: RPCs of 32 bytes between two endpoints in one thread's memory, each on
 //! a session picked at random, or on the sessions in turn.
 //!
-//! `many_sessions [SESSIONS] [RPCS] [AHEAD] [turn] [bare] [steady] [slots=N]`: 20,000 sessions and a
-//! million RPCs unless told otherwise. With AHEAD > 0 the client picks that many sessions before it needs
-//! them and says so. Prints one line of JSON. Compare runs with few and many sessions: the
+//! `many_sessions [SESSIONS] [RPCS] [AHEAD] [turn] [bare] [steady] [slots=N]`: 20,000 sessions and
+//! a million RPCs unless told otherwise. With AHEAD > 0 the client picks that many sessions before
+//! it needs them and says so. Prints one line of JSON. Compare runs with few and many sessions: the
 //! difference is what misses of caches and of address translation cost.
 //!
 //! - `turn`: on the sessions in turn.
