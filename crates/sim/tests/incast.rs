@@ -127,6 +127,18 @@ fn victims_wait_longer_beside_an_incast_through_their_switches() {
 }
 
 #[test]
+fn with_control_victims_hardly_notice_an_incast() {
+    let p99_us = |senders| {
+        let config = IncastConfig::table_5(senders).with_congestion(CongestionConfig::swift());
+        let victims = Some(VictimConfig::default());
+        let result = run(&IncastConfig { victims, measured_nanos: 10_000_000, ..config });
+        result.victims.unwrap().latency.unwrap().p99_us
+    };
+    let (alone, beside) = (p99_us(1), p99_us(100));
+    assert!(beside <= 1.05 * alone, "{beside} µs beside an incast, {alone} without");
+}
+
+#[test]
 fn a_thousand_hosts() {
     let shape = LeafSpine::thousand_hosts();
     assert_eq!((shape.hosts(), shape.oversubscription()), (1000, 2.0));
