@@ -15,7 +15,7 @@ use petasos_sim::{Host, HostSeat};
 use crate::client::Client;
 use crate::dials::Dials;
 use crate::journal::Journal;
-use crate::plan::SERVICE_CONFIG;
+use crate::plan::service_config;
 use crate::scenario::Scenario;
 use crate::service::Service;
 use crate::work::WorkServer;
@@ -129,7 +129,8 @@ fn channel(scenario: &Scenario, life: Life) -> Channel {
         servers.map(|server| MemoryIo::address(server).to_string()).collect();
     let target = format!("petasos://{}", servers.join(","));
     let balance = if scenario.spreads { Balance::RoundRobin } else { Balance::default() };
-    let builder = Channel::builder(&target).service_config(SERVICE_CONFIG).balance(balance);
+    let policies = service_config(scenario.retries_streams);
+    let builder = Channel::builder(&target).service_config(&policies).balance(balance);
     let channel = builder.wait_for_ready(scenario.waits_for_ready).connect_lazily();
     channel.expect("the target and its policies are right")
 }

@@ -9,7 +9,7 @@ use petasos_sim::cluster::Life;
 
 use crate::check::{Judge, Violation};
 use crate::event::{Event, Outcome};
-use crate::plan::Tally;
+use crate::plan::{Plan, Tally};
 use crate::sabotage::Sabotage;
 
 struct Book {
@@ -61,6 +61,8 @@ impl Journal {
             book.runs += 1;
             let runs = book.by_call.entry(call).or_default();
             *runs += 1;
+            let is_again = *runs > 1 && Plan::of(call).kind.is_stream();
+            book.tally.streams_again += u64::from(is_again);
             (book.runs, *runs - 1)
         };
         self.note(Event::Ran { call, run, server, right });

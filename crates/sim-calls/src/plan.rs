@@ -27,10 +27,15 @@ impl Kind {
         Kind::Chat,
     ];
 
-    /// How often handlers may run for one call, whatever happens.
-    pub(crate) fn runs_max(self) -> usize {
+    pub(crate) fn is_stream(self) -> bool {
+        matches!(self, Kind::Produce | Kind::Collect | Kind::Chat)
+    }
+
+    /// How often handlers may run for one call, whatever happens, if streams are `retried`.
+    pub(crate) fn runs_max(self, retried: bool) -> usize {
         match self {
             Kind::Named | Kind::Repeated => ATTEMPTS_MAX,
+            kind if kind.is_stream() && retried => ATTEMPTS_MAX,
             Kind::Hedged => HEDGES_MAX,
             _ => 1,
         }
@@ -42,17 +47,31 @@ pub(crate) const ATTEMPTS_MAX: usize = 4;
 /// Attempts of hedged calls.
 pub(crate) const HEDGES_MAX: usize = 3;
 
-/// The policies of the methods: what [`Kind::runs_max`] counts on.
-pub(crate) const SERVICE_CONFIG: &str = r#"{"methodConfig": [
-    {"name": [{"service": "sim.Work", "method": "Named"}],
-     "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.001s", "maxBackoff": "0.01s",
-        "backoffMultiplier": 2, "retryableStatusCodes": ["ABORTED"]}},
-    {"name": [{"service": "sim.Work", "method": "Repeated"}],
-     "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.001s", "maxBackoff": "0.01s",
-        "backoffMultiplier": 2, "retryableStatusCodes": ["ABORTED", "UNAVAILABLE"]}},
-    {"name": [{"service": "sim.Work", "method": "Hedged"}],
-     "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.002s",
-        "nonFatalStatusCodes": ["ABORTED"]}}]}"#;
+/// The policies of the methods: what [`Kind::runs_max`] counts on. Streams have one if they are
+/// `retried`: it names what handlers fail with, and no failure below them.
+pub(crate) fn service_config(retried: bool) -> String {
+    let retry = |methods: &[&str], codes: &str| {
+        let name = |method| format!(r#"{{"service": "sim.Work", "method": "{method}"}}"#);
+        let names: Vec<String> = methods.iter().map(name).collect();
+        format!(
+            r#"{{"name": [{}],
+                "retryPolicy": {{"maxAttempts": 4, "initialBackoff": "0.001s",
+                "maxBackoff": "0.01s", "backoffMultiplier": 2,
+                "retryableStatusCodes": [{codes}]}}}}"#,
+            names.join(",")
+        )
+    };
+    let hedged = r#"{"name": [{"service": "sim.Work", "method": "Hedged"}],
+         "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.002s",
+            "nonFatalStatusCodes": ["ABORTED"]}}"#;
+    let (aborted, both) = (r#""ABORTED""#, r#""ABORTED", "UNAVAILABLE""#);
+    let mut methods = vec![retry(&["Named"], aborted), retry(&["Repeated"], both)];
+    if retried {
+        methods.push(retry(&["Produce", "Collect", "Chat"], aborted));
+    }
+    methods.push(hedged.to_owned());
+    format!(r#"{{"methodConfig": [{}]}}"#, methods.join(","))
+}
 
 /// What happens in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +144,8 @@ petasos_base::counters! {
         otherwise,
         /// Handlers' runs.
         runs,
+        /// Streams' runs behind others of their calls.
+        streams_again,
         /// Messages of streams that were taken.
         pieces,
     }

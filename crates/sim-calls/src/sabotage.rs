@@ -8,6 +8,8 @@
 pub enum Sabotage {
     /// Calls that are to be sent once are sent again when they have failed.
     SendAgain,
+    /// Response streams that have failed begin anew, whatever they have brought.
+    BeginAnew,
     /// "The server is gone" reaches the client as "the server is shutting down": it has not run.
     ClaimNotRun,
     /// Every tenth message of a response stream is lost.

@@ -43,6 +43,8 @@ pub struct Scenario {
     pub spreads: bool,
     /// Whether calls wait while no server can be reached.
     pub waits_for_ready: bool,
+    /// Whether streams have a retry policy.
+    pub retries_streams: bool,
     /// Shared memory between hosts, so that sessions within a machine go over rings.
     pub rings: Option<RingConfig>,
     /// Every endpoint's settings.
@@ -57,7 +59,7 @@ pub struct Scenario {
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 9] = [
+const SCENARIOS: [(&str, Make); 11] = [
     ("calls", calls),
     ("calls-lossy", lossy),
     ("calls-hostile", hostile),
@@ -67,6 +69,8 @@ const SCENARIOS: [(&str, Make); 9] = [
     ("calls-drain", drain),
     ("calls-tiny-pool", tiny_pool),
     ("calls-rings", rings),
+    ("streams-retried", retried),
+    ("streams-retried-crash", retried_crash),
 ];
 
 /// The names of all scenarios.
@@ -96,7 +100,8 @@ impl Scenario {
     pub(crate) fn excuses(&self) -> Excuses {
         let disrupts = |(_, step): &(Time, Step)| matches!(step, Step::Crash(_) | Step::Drain(_));
         let short_memory = self.endpoint.pool.lent_bytes_max < PoolConfig::default().lent_bytes_max;
-        Excuses { short_memory, disruptions: self.script.iter().any(disrupts) }
+        let disruptions = self.script.iter().any(disrupts);
+        Excuses { short_memory, disruptions, retries_streams: self.retries_streams }
     }
 }
 
@@ -120,6 +125,7 @@ fn calls(rng: &mut Rng) -> Scenario {
         think_nanos: 50_000,
         spreads: rng.chance(0.5),
         waits_for_ready: rng.chance(0.5),
+        retries_streams: false,
         rings: None,
         endpoint: EndpointConfig::default(),
         faults: FaultProfile::clean(),
@@ -212,4 +218,16 @@ fn rings(rng: &mut Rng) -> Scenario {
     let rings = RingConfig { machines: 2, ring_bytes, forge_every: 1 + rng.below(20) };
     let other = if rng.chance(0.5) { crash(rng) } else { pause(rng) };
     Scenario { rings: Some(rings), ..other }
+}
+
+/// Streams have a retry policy: what fails before anything was delivered begins anew.
+fn retried(rng: &mut Rng) -> Scenario {
+    let other = if rng.chance(0.5) { lossy(rng) } else { pause(rng) };
+    Scenario { retries_streams: true, ..other }
+}
+
+/// Likewise, while servers die or are replaced.
+fn retried_crash(rng: &mut Rng) -> Scenario {
+    let other = if rng.chance(0.5) { crash(rng) } else { drain(rng) };
+    Scenario { retries_streams: true, ..other }
 }

@@ -12,7 +12,12 @@ use crate::work::Piece;
 impl Client {
     pub(crate) async fn produce(&self, call: u64, plan: &Plan) -> Ended {
         let from = self.stub.produce(ask(call, plan)).await?;
-        self.read_all(call, plan, from).await
+        let ended = self.read_all(call, plan, from).await;
+        if ended.is_err() && self.journal.sabotage == Some(Sabotage::BeginAnew) {
+            let from = self.stub.produce(ask(call, plan)).await?;
+            return self.read_all(call, plan, from).await;
+        }
+        ended
     }
 
     pub(crate) async fn collect(&self, call: u64, plan: &Plan) -> Ended {

@@ -36,6 +36,8 @@ scenarios! {
     crashes_and_restarts: "calls-crash", [1, 2, 3, 5];
     servers_that_drain: "calls-drain", [1, 2, 3, 4];
     tiny_pools: "calls-tiny-pool", [1, 2, 3];
+    streams_that_policies_try_again: "streams-retried", [1, 2, 3, 4];
+    streams_that_policies_try_again_elsewhere: "streams-retried-crash", [1, 2, 3, 4];
     rings_beside_the_network: "calls-rings", [1, 2, 3, 4, 34969198184168];
 }
 
@@ -81,6 +83,11 @@ fn scenarios_do_what_they_are_for() {
     }
     assert!(of("calls-lossy").iter().all(|it| it.network.dropped_loss > 100));
     assert!(of("calls-partition").iter().all(|it| it.network.dropped_partition > 0));
+    for name in ["streams-retried", "streams-retried-crash"] {
+        let again: u64 = of(name).iter().map(|it| it.calls.streams_again).sum();
+        assert!(again > 20, "{name}: {again}");
+    }
+    assert!(of("calls").iter().all(|it| it.calls.streams_again == 0));
     let crash = of("calls-crash");
     assert!(crash.iter().any(|it| it.calls.unavailable > 50 && it.network.dropped_dead > 10));
     assert!(of("calls-drain").iter().any(|it| it.calls.unavailable > 50));

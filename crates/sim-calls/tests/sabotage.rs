@@ -27,6 +27,14 @@ fn calls_that_are_sent_again() {
 }
 
 #[test]
+fn streams_that_begin_anew_behind_what_was_delivered() {
+    let found = rules("streams-retried", Some(Sabotage::BeginAnew));
+    let rules = ["what was delivered is not begun anew", "handlers run as often as allowed"];
+    assert!(found.iter().all(|rule| rule.is_some_and(|rule| rules.contains(&rule))), "{found:?}");
+    assert!(found.contains(&Some(rules[0])), "{found:?}");
+}
+
+#[test]
 fn calls_that_are_said_not_to_have_run() {
     let found = rules("calls-crash", Some(Sabotage::ClaimNotRun));
     assert!(found.contains(&Some("what did not run did not run")), "{found:?}");

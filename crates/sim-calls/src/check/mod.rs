@@ -18,7 +18,7 @@ use petasos_sim::cluster::Life;
 pub use petasos_sim::cluster::Violation;
 
 use crate::event::{Event, Outcome};
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
 
 pub(crate) use rest::AtRest;
 
@@ -43,6 +43,8 @@ pub(crate) struct Run {
 pub(crate) struct Call {
     pub(crate) client: Life,
     pub(crate) plan: Plan,
+    /// How often handlers may run for it.
+    pub(crate) runs_max: usize,
     pub(crate) timeout_at: Time,
     pub(crate) runs: BTreeMap<u64, Run>,
     /// Messages that the client has sent.
@@ -57,6 +59,12 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Whether it is sent again only after a status that its policy names, which its handler has
+    /// given: its method may not run twice (R12).
+    fn is_named(&self) -> bool {
+        self.plan.kind == Kind::Named || self.plan.kind.is_stream()
+    }
+
     fn is_over(&self) -> bool {
         self.outcome.is_some() || self.cancelled
     }
@@ -70,6 +78,8 @@ pub(crate) struct Excuses {
     /// Hosts die or drain: servers may be gone, or not to be reached. The judge also waits for the
     /// first such event.
     pub(crate) disruptions: bool,
+    /// Streams have a retry policy.
+    pub(crate) retries_streams: bool,
 }
 
 /// All calls of a run, and the first violation.
@@ -119,8 +129,9 @@ impl Judge {
     fn judge(&mut self, at: Time, event: &Event) -> Broken {
         match event {
             Event::Begun { call, client, plan, timeout_at } => {
-                let begun = self.calls.insert(*call, Call::new(*client, *plan, *timeout_at));
-                return hold(begun.is_none(), "calls begin once");
+                let runs_max = plan.kind.runs_max(self.excuses.retries_streams);
+                let begun = Call::new(*client, (*plan, runs_max), *timeout_at);
+                return hold(self.calls.insert(*call, begun).is_none(), "calls begin once");
             }
             Event::Died { host } => self.dead.push(*host),
             Event::Drained { .. } => {}
@@ -153,10 +164,11 @@ impl Judge {
 }
 
 impl Call {
-    fn new(client: Life, plan: Plan, timeout_at: Time) -> Call {
+    fn new(client: Life, (plan, runs_max): (Plan, usize), timeout_at: Time) -> Call {
         Call {
             client,
             plan,
+            runs_max,
             timeout_at,
             runs: BTreeMap::new(),
             sent: 0,

@@ -75,11 +75,40 @@ const DIED: Event = Event::Died { host: SERVER };
 
 /// The rule that a history breaks, if any; its events come at 0, 100, 200, … ns.
 fn rule(history: &[Event]) -> Option<&'static str> {
-    let mut judge = Judge::new(Excuses { short_memory: false, disruptions: true });
+    let mut judge = Judge::new(excuses(false));
     for (step, event) in history.iter().enumerate() {
         judge.note(Time::from_nanos(step as u64 * 100), event);
     }
     judge.finish().err().map(|violation| violation.rule)
+}
+
+fn excuses(retries_streams: bool) -> Excuses {
+    Excuses { short_memory: false, disruptions: true, retries_streams }
+}
+
+/// Likewise, if streams have a retry policy.
+fn rule_retried(history: &[Event]) -> Option<&'static str> {
+    let mut judge = Judge::new(excuses(true));
+    for (step, event) in history.iter().enumerate() {
+        judge.note(Time::from_nanos(step as u64 * 100), event);
+    }
+    judge.finish().err().map(|violation| violation.rule)
+}
+
+#[test]
+fn streams_that_are_retried_are_judged_by_attempt() {
+    let aborted = || run_ended(1, Code::Aborted);
+    let again = [begun(Kind::Produce), ran(1), aborted(), ran(2), run_ended(2, Code::Ok)];
+    assert_eq!(rule_retried(&[&again[..], &[ended(Outcome::End)]].concat()), None);
+    assert_eq!(rule(&again), Some("handlers run as often as allowed"));
+    let refused = [begun(Kind::Chat), ran(1), aborted(), DIED, failed(Failure::Draining)];
+    assert_eq!(rule_retried(&refused), None, "the last attempt has not run");
+    let lost = [begun(Kind::Chat), ran(1), DIED, ran(2)];
+    assert_eq!(rule_retried(&lost), Some("only what the policy names is sent again"));
+    let claimed = [begun(Kind::Chat), ran(1), DIED, failed(Failure::Draining)];
+    assert_eq!(rule_retried(&claimed), Some("what did not run did not run"));
+    let sent = [begun(Kind::Produce), ran(1), sent_down(0), got_down(1, 0), aborted(), ran(2)];
+    assert_eq!(rule_retried(&sent), Some("what was delivered is not begun anew"));
 }
 
 fn breaks(expected: &'static str, histories: &[&[Event]]) {
