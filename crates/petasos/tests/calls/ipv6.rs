@@ -1,7 +1,5 @@
 //! Servers of IPv6, alone and among servers of IPv4.
 
-use crate::greeter;
-
 use std::net::UdpSocket;
 
 use crate::greeter::generated::GreeterClient;
@@ -76,7 +74,7 @@ fn likewise_over_grpc() {
         return;
     }
     let server = petasos::Server::builder()
-        .add(greeter::generated::GreeterServer::new(service))
+        .add(crate::greeter::generated::GreeterServer::new(service))
         .grpc("[::1]:0", petasos::grpc::GrpcConfig::default());
     let server = server.start().expect("loopback has ports");
     let address = server.grpc_address().expect("it has a gRPC port");

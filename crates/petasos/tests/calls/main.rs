@@ -13,6 +13,7 @@ mod flow;
 mod greeter;
 #[path = "../hooks/mod.rs"]
 mod hooks;
+#[cfg(feature = "grpc")]
 #[path = "../refuser/mod.rs"]
 mod refuser;
 #[path = "../servers/mod.rs"]

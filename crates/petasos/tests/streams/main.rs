@@ -2,6 +2,7 @@
 
 #[path = "../flow/mod.rs"]
 mod flow;
+#[cfg(feature = "grpc")]
 #[path = "../refuser/mod.rs"]
 mod refuser;
 #[path = "../unsteady/mod.rs"]
