@@ -13,13 +13,14 @@ pub struct Request<'a> {
     pub payload: Payload<'a>,
 }
 
-/// Names a server session: its index and its generation, in one word.
+/// Names a session that requests come in: its index and its generation, in one word. No other
+/// session of the endpoint ever has the same name.
 ///
 /// A handle is written when a packet comes and read by its handler at once. Read in the pieces in
 /// which it was written, it does not have to wait until all that was written before has reached the
 /// cache, which takes long where sessions lie in memory only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ServerSessionId(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ServerSessionId(u64);
 
 impl ServerSessionId {
     /// Names none: there are not so many.
@@ -29,14 +30,21 @@ impl ServerSessionId {
         ServerSessionId(u64::from(generation) << 32 | u64::from(index))
     }
 
+    /// Its place among the endpoint's server sessions. A later session may have the same.
     #[inline(always)]
-    pub(crate) fn index(self) -> u32 {
+    pub fn index(self) -> u32 {
         self.0 as u32
+    }
+
+    /// Tells it from the sessions that had its index before.
+    #[inline(always)]
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     /// Names one of the session's requests.
     pub(crate) fn key(self, request: u64) -> RequestKey {
-        RequestKey { session: self.index(), generation: (self.0 >> 32) as u32, request }
+        RequestKey { session: self, request }
     }
 }
 
@@ -71,17 +79,15 @@ impl RequestHandle {
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestKey {
-    pub(crate) session: u32,
-    pub(crate) generation: u32,
+    pub(crate) session: ServerSessionId,
     pub(crate) request: u64,
 }
 
 impl RequestKey {
-    /// The server's session that the request came in: its index and generation, which together no
-    /// other session of this endpoint ever has.
+    /// The session that the request came in.
     #[inline]
-    pub fn session(&self) -> (u32, u32) {
-        (self.session, self.generation)
+    pub fn session(&self) -> ServerSessionId {
+        self.session
     }
 
     /// The request's number in its session (W5).

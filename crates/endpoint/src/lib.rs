@@ -81,7 +81,7 @@ pub use call::{CallError, CallId, CallSettings, Completion, EnqueueError, Refuse
 pub use config::{EndpointConfig, Polling, SessionConfig};
 pub use endpoint::Endpoint;
 pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
-pub use handler::{Payload, Request, RequestHandle, RequestKey};
+pub use handler::{Payload, Request, RequestHandle, RequestKey, ServerSessionId};
 pub use hooks::Notifier;
 pub use node::{Credentials, Node, NodeConfig, NodeStats, TlsConfig};
 pub use peers::ServedPeer;

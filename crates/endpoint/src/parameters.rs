@@ -16,11 +16,9 @@ impl<S> Context<S> {
         }
     }
 
-    /// Likewise for a session that requests come in, named as in
-    /// [`RequestKey::session`](crate::RequestKey::session); `None` once it is gone.
-    pub fn served_params(&self, (index, generation): (u32, u32)) -> Option<SessionParams> {
-        let entry = self.core.servers.get(index);
-        let id = ServerSessionId::new(index, generation);
-        entry.filter(|entry| entry.id == id).map(|entry| *entry.session.params())
+    /// Likewise for a session that requests come in; `None` once it is gone.
+    pub fn served_params(&self, session: ServerSessionId) -> Option<SessionParams> {
+        let entry = self.core.servers.get(session.index());
+        entry.filter(|entry| entry.id == session).map(|entry| *entry.session.params())
     }
 }

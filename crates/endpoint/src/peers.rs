@@ -23,22 +23,19 @@ pub struct ServedPeer {
 }
 
 impl<S> Context<S> {
-    /// Who has a session, named as in [`RequestKey::session`](crate::RequestKey::session); `None`
-    /// once it is gone.
-    pub fn served_peer(&self, (index, generation): (u32, u32)) -> Option<ServedPeer> {
-        let entry = self.core.servers.get(index)?;
-        let entry =
-            Some(entry).filter(|entry| entry.id == ServerSessionId::new(index, generation))?;
+    /// Who has a session that requests come in; `None` once it is gone.
+    pub fn served_peer(&self, session: ServerSessionId) -> Option<ServedPeer> {
+        let entry = self.core.servers.get(session.index())?;
+        let entry = Some(entry).filter(|entry| entry.id == session)?;
         let ClientAddress { address, shared_memory, .. } = *entry.from;
         let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
         Some(ServedPeer { address, shared_memory, identity })
     }
 
-    /// For whose share a session counts that requests come in, named as in
-    /// [`RequestKey::session`](crate::RequestKey::session); nobody's once it is gone.
-    pub fn served_peer_key(&self, (index, generation): (u32, u32)) -> PeerKey {
-        let entry = self.core.servers.get(index);
-        let entry = entry.filter(|entry| entry.id == ServerSessionId::new(index, generation));
+    /// For whose share a session counts that requests come in; nobody's once it is gone.
+    pub fn served_peer_key(&self, session: ServerSessionId) -> PeerKey {
+        let entry = self.core.servers.get(session.index());
+        let entry = entry.filter(|entry| entry.id == session);
         entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.from.holder))
     }
 

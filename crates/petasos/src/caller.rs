@@ -1,6 +1,5 @@
 //! Services bound to channels, and unary calls.
 
-mod begun;
 mod limited;
 
 use core::fmt;
@@ -28,12 +27,12 @@ use petasos_rpc::request::with_traceparent;
 use petasos_rpc::request::{CallParts, Request, RequestParts as _, Response, request_tail};
 use petasos_rpc::settings::{CallSettings, RetryMode, ServiceDefaults};
 use petasos_runtime::head::{CallHead, NewCall};
+use petasos_runtime::keys::CallKey;
 use petasos_runtime::local::{Local, current_with};
-use petasos_runtime::remote::{CallKey, RemoteCompletion};
+use petasos_runtime::remote::RemoteCompletion;
 use petasos_runtime::shared::{Command, RemoteCall};
 use petasos_runtime::{ChannelShared, send};
 
-use self::begun::Begun;
 use self::limited::Limited;
 #[cfg(feature = "grpc")]
 use crate::grpc_channel::{GrpcChannel, GrpcHead, GrpcUnary};
@@ -339,7 +338,7 @@ pub struct Unary<P> {
 /// to copy it as a whole at once costs more than all else of it.
 enum Stage<P> {
     /// In the table of the loop of this number.
-    Begun(u32, Begun),
+    Begun(u32, CallKey),
     /// Its outcome comes to a cell, since it was begun or polled on another thread.
     RemoteCompletion(u32, Arc<RemoteCompletion>),
     /// A stream of HTTP/2. In a box, so that other calls are short.
@@ -358,7 +357,7 @@ const _: () = assert!(size_of::<Stage<()>>() == 16);
 impl<P> Stage<P> {
     #[inline(always)]
     fn begun(local: &Local, at: CallKey) -> Stage<P> {
-        Stage::Begun(local.loop_id, Begun::new(at))
+        Stage::Begun(local.loop_id, at)
     }
 }
 
@@ -374,10 +373,10 @@ impl<P: Message> Future for Unary<P> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Stage::Begun(loop_id, begun) = self.stage
+        if let Stage::Begun(loop_id, call) = self.stage
             && let Some(local) = current_with(loop_id)
         {
-            let Some(outcome) = local.poll_call(begun.at(), cx.waker()) else {
+            let Some(outcome) = local.poll_call(call, cx.waker()) else {
                 return Poll::Pending;
             };
             // What was begun has nothing to be dropped.
@@ -395,9 +394,9 @@ impl<P: Message> Unary<P> {
     /// Polls what is not in this thread's loop.
     #[cold]
     fn poll_remote(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
-        if let Stage::Begun(loop_id, begun) = self.stage {
+        if let Stage::Begun(loop_id, call) = self.stage {
             let remote = RemoteCompletion::new(None);
-            send(loop_id, Command::Move { at: begun.at(), remote: remote.clone() });
+            send(loop_id, Command::Move { call, remote: remote.clone() });
             self.stage = Stage::RemoteCompletion(loop_id, remote);
         }
         let outcome = match &mut self.stage {
@@ -431,10 +430,10 @@ impl<P: Message> Unary<P> {
 
 impl<P> Unary<P> {
     fn give_up(&mut self) {
-        let (loop_id, at) = match core::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Begun(loop_id, begun) => (loop_id, begun.at()),
+        let (loop_id, call) = match core::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Begun(loop_id, call) => (loop_id, call),
             Stage::RemoteCompletion(loop_id, remote) => match remote.give_up() {
-                Some(at) => (loop_id, at),
+                Some(call) => (loop_id, call),
                 None => return,
             },
             // Dropping it gives it up.
@@ -443,8 +442,8 @@ impl<P> Unary<P> {
             Stage::Around(_) | Stage::Limited(_) | Stage::Failed(_) | Stage::Over => return,
         };
         match current_with(loop_id) {
-            Some(local) => local.give_up(at),
-            None => send(loop_id, Command::GiveUp(at)),
+            Some(local) => local.give_up(call),
+            None => send(loop_id, Command::GiveUp(call)),
         }
     }
 }

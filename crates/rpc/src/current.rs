@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use petasos_base::{Clock, Time};
+use petasos_endpoint::ServerSessionId;
 
 use crate::cancelled::CancelState;
 use crate::peer::Peer;
@@ -95,7 +96,7 @@ pub fn watch(number: u32) -> Option<Arc<CancelState>> {
 }
 
 /// Finds who has a session of the loop with a number, on any thread.
-type PeerOf = fn(u32, (u32, u32)) -> Option<Peer>;
+type PeerOf = fn(u32, ServerSessionId) -> Option<Peer>;
 
 static PEER_OF: OnceLock<PeerOf> = OnceLock::new();
 
@@ -106,6 +107,6 @@ pub fn set_peer_of(peer_of: PeerOf) {
 }
 
 /// Who has a session of a loop; `None` once either is gone.
-pub fn peer(number: u32, session: (u32, u32)) -> Option<Peer> {
+pub fn peer(number: u32, session: ServerSessionId) -> Option<Peer> {
     PEER_OF.get()?(number, session)
 }

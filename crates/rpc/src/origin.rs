@@ -3,6 +3,8 @@
 use core::fmt;
 use std::sync::Arc;
 
+use petasos_endpoint::ServerSessionId;
+
 use crate::cancelled::{CancelState, Cancellable, Cancelled, is_late};
 use crate::current;
 use crate::peer::Peer;
@@ -17,8 +19,8 @@ pub enum Origin {
     Session {
         /// The number of the loop that has it.
         loop_id: u32,
-        /// The session's index and generation there.
-        session: (u32, u32),
+        /// The session there.
+        session: ServerSessionId,
     },
     /// A call of which requests know when it is over.
     Watched(Arc<Watched>),

@@ -14,11 +14,12 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::Status;
 use petasos_call::channel::Ticket;
-use petasos_endpoint::CallId;
+use petasos_endpoint::{CallId, SessionId};
 use petasos_rpc::settings::RetryMode;
 
 use super::head::CallHead;
-use super::remote::{CallKey, Outcome, RemoteCompletion};
+use super::keys::{CallKey, ChannelSession};
+use super::remote::{Outcome, RemoteCompletion};
 use super::retries::{Hedge, RetryStates};
 use super::task::Task;
 
@@ -63,6 +64,11 @@ struct Place {
 }
 
 impl Place {
+    #[inline(always)]
+    fn session(&self, id: SessionId) -> ChannelSession {
+        ChannelSession { channel: self.head.channel, number: self.session, id }
+    }
+
     /// Enters a stage from one with nothing to be dropped, which is not looked at.
     #[inline(always)]
     fn enter(&mut self, stage: Stage) {
@@ -106,29 +112,36 @@ impl Calls {
         self.places.len() - self.free.len()
     }
 
-    /// What tells the calls in a place apart.
-    pub(crate) fn generation(&self, index: u32) -> u32 {
-        self.places[index as usize].generation
+    /// Names the call in a place.
+    pub(crate) fn key(&self, index: u32) -> CallKey {
+        CallKey::new(index, self.places[index as usize].generation)
+    }
+
+    fn place(&self, call: CallKey) -> Option<&Place> {
+        let place = self.places.get(call.place() as usize)?;
+        (place.generation == call.generation()).then_some(place)
+    }
+
+    fn place_mut(&mut self, call: CallKey) -> Option<&mut Place> {
+        let place = self.places.get_mut(call.place() as usize)?;
+        (place.generation == call.generation()).then_some(place)
     }
 
     /// Whether this call has a slot, and waits for a bind.
-    pub(crate) fn is_unbound(&self, (index, generation): CallKey) -> bool {
-        let place = &self.places[index as usize];
-        place.generation == generation && matches!(place.stage, Stage::Unbound(_))
+    pub(crate) fn is_unbound(&self, call: CallKey) -> bool {
+        self.place(call).is_some_and(|place| matches!(place.stage, Stage::Unbound(_)))
     }
 
     /// Whether this call waits for a slot, or for a bind.
-    pub(crate) fn is_waiting(&self, (index, generation): CallKey) -> bool {
-        let place = &self.places[index as usize];
-        let waits = matches!(place.stage, Stage::Unbound(_) | Stage::Waiting(..));
-        place.generation == generation && waits
+    pub(crate) fn is_waiting(&self, call: CallKey) -> bool {
+        let waits = |place: &Place| matches!(place.stage, Stage::Unbound(_) | Stage::Waiting(..));
+        self.place(call).is_some_and(waits)
     }
 
     /// Whether this call is sent again at some time.
-    pub(crate) fn is_to_go_on(&self, (index, generation): CallKey) -> bool {
-        let place = &self.places[index as usize];
-        let goes_on = matches!(place.stage, Stage::Paused(_) | Stage::Hedged);
-        place.generation == generation && goes_on
+    pub(crate) fn is_to_go_on(&self, call: CallKey) -> bool {
+        let goes_on = |place: &Place| matches!(place.stage, Stage::Paused(_) | Stage::Hedged);
+        self.place(call).is_some_and(goes_on)
     }
 
     /// The number of the session that a call has a slot in, once it has one.
@@ -198,7 +211,7 @@ impl Calls {
         place.head = head();
         place.enter(Stage::Queued(request));
         self.outbox.push(index);
-        (index, place.generation)
+        CallKey::new(index, place.generation)
     }
 
     #[cold]
@@ -209,7 +222,7 @@ impl Calls {
         let index = self.places.len() as u32;
         self.places.push(Place { generation, head, session, since, waiter, stage });
         self.outbox.push(index);
-        (index, generation)
+        CallKey::new(index, generation)
     }
 
     /// The call in a place, if it is to be started.
@@ -219,11 +232,10 @@ impl Calls {
         matches!(place.stage, Stage::Queued(_)).then_some(&place.head)
     }
 
-    /// The channel of a call, and its session there.
+    /// The session that a call was sent in, whose name in the endpoint is given.
     #[inline]
-    pub(crate) fn session_of(&self, index: u32) -> (u32, u32) {
-        let place = &self.places[index as usize];
-        (place.head.channel, place.session)
+    pub(crate) fn session_of(&self, index: u32, id: SessionId) -> ChannelSession {
+        self.places[index as usize].session(id)
     }
 
     /// What is called in a place.
@@ -317,19 +329,14 @@ impl Calls {
         self.outbox.push(index);
     }
 
-    fn place(&mut self, (index, generation): CallKey) -> Option<&mut Place> {
-        let place = self.places.get_mut(index as usize)?;
-        (place.generation == generation).then_some(place)
-    }
-
-    pub(crate) fn take_outcome(&mut self, at: CallKey) -> Option<Outcome> {
-        self.poll(at, None).ok()
+    pub(crate) fn take_outcome(&mut self, call: CallKey) -> Option<Outcome> {
+        self.poll(call, None).ok()
     }
 
     /// The outcome of a call. If there is none yet, whether the task given waits for it now.
     #[inline(always)]
-    pub(crate) fn poll(&mut self, at: CallKey, task: Option<Task>) -> Result<Outcome, bool> {
-        let place = self.place(at).ok_or(false)?;
+    pub(crate) fn poll(&mut self, call: CallKey, task: Option<Task>) -> Result<Outcome, bool> {
+        let place = self.place_mut(call).ok_or(false)?;
         if !matches!(place.stage, Stage::Done(_)) {
             return Err(task.is_some_and(|task| place.set_task(task)));
         }
@@ -338,14 +345,13 @@ impl Calls {
         };
         // Whoever waited was told, and has been taken.
         place.generation = place.generation.wrapping_add(1);
-        self.free.push(at.0);
+        self.free.push(call.place());
         Ok(outcome)
     }
 
     /// The outcome of a call that is done.
     pub(crate) fn take_done(&mut self, index: u32) -> Option<Outcome> {
-        let generation = self.generation(index);
-        self.take_outcome((index, generation))
+        self.take_outcome(self.key(index))
     }
 
     pub(crate) fn set_waiter(&mut self, index: u32, waiter: Waiter) -> Waiter {
@@ -360,35 +366,35 @@ impl Calls {
         core::mem::take(&mut place.waiter)
     }
 
-    pub(crate) fn give_up(&mut self, at: CallKey) -> Waiter {
-        let Some(place) = self.place(at) else { return Waiter::Nobody };
+    pub(crate) fn give_up(&mut self, call: CallKey) -> Waiter {
+        let Some(place) = self.place_mut(call) else { return Waiter::Nobody };
         let (channel, retry_mode) = (place.head.channel, place.head.retry_mode);
         let stage = core::mem::replace(&mut place.stage, Stage::GivenUp);
         if retry_mode != RetryMode::Plain {
-            self.forget(at.0);
+            self.forget(call.place());
         }
         match stage {
-            Stage::Sent(call) => {
-                self.cancels.push(call);
-                self.set_waiter(at.0, Waiter::Nobody)
+            Stage::Sent(id) => {
+                self.cancels.push(id);
+                self.set_waiter(call.place(), Waiter::Nobody)
             }
             Stage::Waiting(buf, ticket) => {
                 self.abandoned.push((channel, ticket));
                 self.give_buffer(buf);
-                self.release(at.0)
+                self.release(call.place())
             }
             Stage::Queued(buf)
             | Stage::Unbound(buf)
             | Stage::Paused(buf)
             | Stage::Done(Ok(buf)) => {
                 self.give_buffer(buf);
-                self.release(at.0)
+                self.release(call.place())
             }
-            Stage::Done(Err(_)) | Stage::Hedged => self.release(at.0),
+            Stage::Done(Err(_)) | Stage::Hedged => self.release(call.place()),
             // The place is taken until its end is looked at, so that no other call gets that.
-            Stage::Starting => self.set_waiter(at.0, Waiter::Nobody),
+            Stage::Starting => self.set_waiter(call.place(), Waiter::Nobody),
             other => {
-                self.places[at.0 as usize].stage = other;
+                self.places[call.place() as usize].stage = other;
                 Waiter::Nobody
             }
         }
@@ -405,17 +411,18 @@ impl Calls {
         self.finish_other(index, outcome)
     }
 
-    /// [`Calls::finish`] for a call that was sent, with its response. `ended` is told its channel,
-    /// its session there, and when it was sent.
+    /// [`Calls::finish`] for a call that was sent, with its response. `ended` is told its session,
+    /// whose name in the endpoint is given, and when it was sent.
     #[inline(always)]
     pub(crate) fn finish_answered(
         &mut self,
         index: u32,
+        id: SessionId,
         (request, response): (MsgBuf, &[u8]),
-        ended: impl FnOnce(u32, u32, Time),
+        ended: impl FnOnce(ChannelSession, Time),
     ) -> Waiter {
         let place = &mut self.places[index as usize];
-        ended(place.head.channel, place.session, place.since);
+        ended(place.session(id), place.since);
         let outcome = Ok(kept(request, response));
         if let Stage::Sent(_) = place.stage {
             place.enter(Stage::Done(outcome));

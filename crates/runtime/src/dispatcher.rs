@@ -7,7 +7,7 @@ use petasos_buf::memory::{self, LONG_BYTES_MIN};
 use petasos_call::{
     Code, HEAD_BYTES, Load, LoadBytes, Malformed, ResponseHead, Services, Status, TailWriter,
 };
-use petasos_endpoint::{Context, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_endpoint::{Context, RejectCode, Request, RequestHandle, RequestKey, ServerSessionId};
 use petasos_rpc::origin::Origin;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::recode::SPOKEN;
@@ -18,7 +18,7 @@ pub use super::due::Due;
 use super::local::Local;
 use super::slow::Slow;
 use super::stream_handle::StreamHandle;
-use super::streams::Key;
+use super::streams::StreamKey;
 use super::task::Task;
 
 /// Handlers that may wait at once; more requests are rejected.
@@ -30,7 +30,7 @@ const DEADLINE_REACH_NS: u64 = 1 << 30;
 /// What a handler starts with.
 pub struct Handling {
     /// The stream's place in the table.
-    pub key: Key,
+    pub key: StreamKey,
     /// What the handler reads.
     pub requests: StreamHandle,
     /// What it writes.
@@ -140,8 +140,8 @@ impl Dispatcher {
 impl DispatcherParts {
     /// Where a request of a session comes from.
     #[inline]
-    pub fn origin(&mut self, cx: &Context<Dispatcher>, session: (u32, u32)) -> Origin {
-        if self.met.get(session.0 as usize) != Some(&session.1) {
+    pub fn origin(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) -> Origin {
+        if self.met.get(session.index() as usize) != Some(&session.generation()) {
             self.meet(cx, session);
         }
         Origin::Session { loop_id: self.local.shared.loop_id, session }
@@ -149,15 +149,15 @@ impl DispatcherParts {
 
     /// A session's first request has come.
     #[cold]
-    fn meet(&mut self, cx: &Context<Dispatcher>, (index, generation): (u32, u32)) {
-        let at = index as usize;
+    fn meet(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) {
+        let at = session.index() as usize;
         if self.met.len() <= at {
             // A generation that no session has yet means an entry of nobody's.
             self.met.resize(at + 1, u32::MAX);
         }
-        self.met[at] = generation;
-        let client = cx.served_peer((index, generation)).map(Peer::of_session);
-        self.local.shared.meet((index, generation), client);
+        self.met[at] = session.generation();
+        let client = cx.served_peer(session).map(Peer::of_session);
+        self.local.shared.meet(session, client);
     }
 
     /// Notes a handler that waits, until [`DispatcherParts::answered`].

@@ -2,8 +2,8 @@
 
 use petasos_base::Time;
 
-use super::remote::CallKey;
-use super::streams::Key;
+use super::keys::CallKey;
+use super::streams::StreamKey;
 use super::task::Task;
 
 /// What is over at some time.
@@ -25,7 +25,7 @@ pub enum Due {
         at: Time,
     },
     Stream {
-        key: Key,
+        key: StreamKey,
         at: Time,
     },
     /// Streams of sessions that are gone.

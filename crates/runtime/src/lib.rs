@@ -30,6 +30,7 @@ mod due;
 mod ending;
 mod handle;
 pub mod head;
+pub mod keys;
 mod lease;
 pub mod local;
 mod memory;

@@ -13,14 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use petasos_buf::MsgBuf;
 use petasos_call::Status;
 
+use super::keys::CallKey;
+
 /// Keeps the thread that turns a loop, if the loop has one of its own.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
 /// What a call has brought.
 pub(crate) type Outcome = Result<MsgBuf, Status>;
-
-/// Where a call is in its loop's table: place and generation.
-pub type CallKey = (u32, u32);
 
 /// Where the outcome of a call is left.
 pub struct RemoteCompletion {
@@ -32,7 +31,7 @@ pub struct RemoteCompletion {
 #[derive(Debug)]
 enum State {
     Asked {
-        at: Option<CallKey>,
+        call: Option<CallKey>,
         waker: Option<Waker>,
     },
     Done(Outcome),
@@ -42,7 +41,7 @@ enum State {
 
 impl Default for State {
     fn default() -> State {
-        State::Asked { at: None, waker: None }
+        State::Asked { call: None, waker: None }
     }
 }
 
@@ -75,10 +74,10 @@ impl RemoteCompletion {
     }
 
     /// The loop has begun the call. False if nobody wants it any more.
-    pub(crate) fn settle(&self, place: CallKey) -> bool {
+    pub(crate) fn settle(&self, key: CallKey) -> bool {
         match &mut *self.lock() {
-            State::Asked { at, .. } => {
-                *at = Some(place);
+            State::Asked { call, .. } => {
+                *call = Some(key);
                 true
             }
             _ => false,
@@ -101,7 +100,7 @@ impl RemoteCompletion {
     pub fn give_up(&self) -> Option<CallKey> {
         let earlier = core::mem::replace(&mut *self.lock(), State::Over);
         match earlier {
-            State::Asked { at, .. } => at,
+            State::Asked { call, .. } => call,
             _ => None,
         }
     }

@@ -16,7 +16,8 @@ use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use petasos_rpc::settings::{ChannelInfo, PolicyOf, ServiceDefaults, policy_of};
 
 use super::head::CallHead;
-use super::remote::{CallKey, Outcome};
+use super::keys::CallKey;
+use super::remote::Outcome;
 
 /// How an attempt has ended.
 pub(crate) struct Ended {

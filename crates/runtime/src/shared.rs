@@ -8,14 +8,15 @@ use core::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_call::Status;
-use petasos_endpoint::Notifier;
+use petasos_endpoint::{Notifier, ServerSessionId};
 use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
 
 use super::head::NewCall;
-use super::remote::{CallKey, RemoteCompletion};
+use super::keys::CallKey;
+use super::remote::RemoteCompletion;
 use super::slow::SlowCounts;
-use super::streams::{Key, RemoteStream, Side};
+use super::streams::{RemoteStream, Side, StreamKey};
 use super::task::Task;
 
 /// What another thread asks of a loop.
@@ -27,13 +28,13 @@ pub enum Command {
     /// To forget a call whose future was dropped there.
     GiveUp(CallKey),
     /// Nothing more is done there with a direction of a stream.
-    LeaveStream { key: Key, side: Side },
+    LeaveStream { key: StreamKey, side: Side },
     /// A direction of a stream that is used there has something for the loop.
     Stream(Arc<RemoteStream>),
     /// To begin a call.
     Begin(Box<RemoteCall>),
     /// To leave the outcome of a call where its future has gone.
-    Move { at: CallKey, remote: Arc<RemoteCompletion> },
+    Move { call: CallKey, remote: Arc<RemoteCompletion> },
     /// To add a channel under its number.
     Open { channel: u32, info: Arc<ChannelInfo> },
     /// To connect a channel, and to tell when that has succeeded or failed.
@@ -90,7 +91,7 @@ pub struct Shared {
     commands: Mutex<Option<Vec<Command>>>,
     channels: Mutex<Numbers>,
     /// Who has the sessions that requests come in, by index, with the session's generation.
-    clients: Mutex<Vec<Option<(u32, Peer)>>>,
+    clients: Mutex<Vec<Option<(ServerSessionId, Peer)>>>,
     /// Turns in which tasks took long.
     pub slow: SlowCounts,
 }
@@ -115,24 +116,24 @@ impl Shared {
         }
     }
 
-    fn clients(&self) -> MutexGuard<'_, Vec<Option<(u32, Peer)>>> {
+    fn clients(&self) -> MutexGuard<'_, Vec<Option<(ServerSessionId, Peer)>>> {
         self.clients.lock().expect("nothing panics under the lock")
     }
 
     /// Notes who has a session.
-    pub(crate) fn meet(&self, (index, generation): (u32, u32), peer: Option<Peer>) {
-        let (mut clients, at) = (self.clients(), index as usize);
+    pub(crate) fn meet(&self, session: ServerSessionId, peer: Option<Peer>) {
+        let (mut clients, at) = (self.clients(), session.index() as usize);
         if clients.len() <= at {
             clients.resize_with(at + 1, || None);
         }
-        clients[at] = peer.map(|peer| (generation, peer));
+        clients[at] = peer.map(|peer| (session, peer));
     }
 
     /// Who has a session.
-    pub(crate) fn client(&self, (index, generation): (u32, u32)) -> Option<Peer> {
+    pub(crate) fn client(&self, session: ServerSessionId) -> Option<Peer> {
         let clients = self.clients();
-        let (of, peer) = clients.get(index as usize)?.as_ref()?;
-        (*of == generation).then(|| peer.clone())
+        let (of, peer) = clients.get(session.index() as usize)?.as_ref()?;
+        (*of == session).then(|| peer.clone())
     }
 
     pub(crate) fn set_notifier(&self, notifier: Notifier) {

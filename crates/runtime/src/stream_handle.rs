@@ -17,7 +17,8 @@ use super::local::{Local, current_with};
 use super::registry;
 use super::shared::Command;
 use super::streams::{
-    Call, EncodedMessage, Event, Form, Key, Queued, RemoteStream, Side, Target, decoded, outgoing,
+    Call, EncodedMessage, Event, Form, Queued, RemoteStream, Side, StreamKey, Target, decoded,
+    outgoing,
 };
 use super::unpacking::{self, Unpacking};
 
@@ -61,18 +62,18 @@ struct Codecs {
 }
 
 enum At {
-    Table(Key),
+    Table(StreamKey),
     Remote(Arc<RemoteStream>),
 }
 
 /// Where an operation finds the direction.
 enum Access<'a> {
-    Local(&'static Local, Key),
+    Local(&'static Local, StreamKey),
     Remote(&'a Arc<RemoteStream>),
 }
 
 impl StreamHandle {
-    pub(crate) fn new(local: &Local, key: Key, side: Side, form: Form) -> StreamHandle {
+    pub(crate) fn new(local: &Local, key: StreamKey, side: Side, form: Form) -> StreamHandle {
         StreamHandle {
             loop_id: local.shared.loop_id,
             at: At::Table(key),

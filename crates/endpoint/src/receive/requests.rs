@@ -48,7 +48,7 @@ fn on_abandoning_packet<S>(
     if let Some(hook) = cx.core.hooks.on_abandoned {
         hook(state, cx, key);
     }
-    on_action(state, cx, key.session, packet, action);
+    on_action(state, cx, key.session.index(), packet, action);
 }
 
 fn on_action<S>(

@@ -3,7 +3,7 @@
 
 use petasos_buf::MsgBuf;
 use petasos_call::{Code, Codec, RequestHead, Status, split};
-use petasos_endpoint::{Context, Payload, PeerKey, RequestHandle};
+use petasos_endpoint::{Context, Payload, PeerKey, RequestHandle, ServerSessionId};
 use petasos_message::Message;
 use petasos_rpc::codec::decode;
 use petasos_rpc::origin::Origin;
@@ -36,7 +36,7 @@ pub(super) fn read<Q: Message>(
     payload: Payload<'_>,
     head: RequestHead,
     origin: Origin,
-    session: (u32, u32),
+    session: ServerSessionId,
 ) -> Result<Read<Q>, Status> {
     if head.codec != Codec::IDENTITY {
         let params = cx.served_params(session);

@@ -21,7 +21,7 @@ use petasos_runtime::dispatcher::LocalMethod;
 use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts, Due};
 use petasos_runtime::local::TaskWaker;
 use petasos_runtime::shared::Shared;
-use petasos_runtime::streams::Key;
+use petasos_runtime::streams::StreamKey;
 use petasos_runtime::task::Task;
 
 use super::around::Served;
@@ -42,7 +42,7 @@ pub(super) struct InLoop<T, Q, P, F, C> {
 
 struct Slot<F> {
     future: Pin<Box<Option<F>>>,
-    stream: Key,
+    stream: StreamKey,
     deadline: Time,
     generation: u32,
     task_waker: Arc<TaskWaker>,
@@ -62,7 +62,7 @@ where
         Task { kind: self.kind, slot }
     }
 
-    fn take_slot(&mut self, stream: Key, deadline: Time) -> u32 {
+    fn take_slot(&mut self, stream: StreamKey, deadline: Time) -> u32 {
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index as usize];
             (slot.stream, slot.deadline) = (stream, deadline);

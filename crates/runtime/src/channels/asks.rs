@@ -84,14 +84,16 @@ impl Channels {
 
     /// A stream is over.
     pub(crate) fn give_back(&mut self, lease: Lease, now: Time) {
-        self.count_leases(lease.channel, -1);
-        self.release(lease.channel, lease.number, lease.id, None, now);
+        let Lease(session) = lease;
+        self.count_leases(session.channel, -1);
+        self.release(session, None, now);
     }
 
     /// A stream has found its session gone.
     pub(crate) fn lose_lease(&mut self, lease: Lease) {
-        self.count_leases(lease.channel, -1);
-        self.losing.push((lease.channel, lease.number, lease.id));
+        let Lease(session) = lease;
+        self.count_leases(session.channel, -1);
+        self.losing.push(session);
     }
 
     fn count_leases(&mut self, channel: u32, more: i32) {
@@ -159,7 +161,7 @@ impl Channels {
         let Some(ask) = self.asks.remove(&number) else { return self.give_back(lease, now) };
         match (ask.asker, bound) {
             (Asker::Stream(tag), Some(method)) => {
-                let session = lease.id;
+                let session = lease.0.id;
                 self.granted.push((tag, Ok(Granted { session, method, lease })));
             }
             (asker, _) => {

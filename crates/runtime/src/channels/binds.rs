@@ -2,15 +2,13 @@
 
 use petasos_base::Time;
 use petasos_call::{BoundMethod, Status};
-use petasos_endpoint::SessionId;
 
 use super::{Bind, ChannelEntry};
+use crate::keys::ChannelSession;
 
 /// A bind or probe under way.
 pub(crate) struct Asked {
-    pub(crate) channel: u32,
-    pub(crate) number: u32,
-    pub(crate) id: SessionId,
+    pub(crate) session: ChannelSession,
     /// The service's place in the channel; none if it is a probe.
     pub(crate) service: Option<u32>,
     pub(crate) since: Time,
@@ -18,7 +16,7 @@ pub(crate) struct Asked {
 
 /// What is to be done with a call that has a slot.
 pub(crate) enum NextStep {
-    Send(SessionId, BoundMethod),
+    Send(BoundMethod),
     /// To bind first.
     Bind,
     Fail(Status),
@@ -31,7 +29,7 @@ impl ChannelEntry {
         let session = self.sessions[number as usize].as_mut().expect("who has a slot knows it");
         match session.binds.get(service as usize) {
             Some(Bind::Known(Ok(agreement))) => match agreement.method(method) {
-                Ok(bound) => NextStep::Send(session.id, bound),
+                Ok(bound) => NextStep::Send(bound),
                 Err(status) => NextStep::Fail(status),
             },
             Some(Bind::Known(Err(status))) => NextStep::Fail(status.clone()),

@@ -10,6 +10,7 @@ use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 use petasos_rpc::settings::ChannelInfo;
 
 use super::{ChannelEntry, Channels, Session};
+use crate::keys::ChannelSession;
 
 /// Opens a session with so many slots to a server in place of a node, or says why there is none.
 /// Whoever made it establishes or fails a session that is still connecting.
@@ -122,7 +123,8 @@ impl Channels {
     }
 
     /// A session's server takes no more calls (C13).
-    pub(crate) fn drained(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
+    pub(crate) fn drained(&mut self, session: ChannelSession, now: Time) {
+        let ChannelSession { channel, number, id } = session;
         let Some(entry) = self.entry(channel) else { return };
         let Some(index) = entry.session(number, id).map(|session| session.index) else { return };
         entry.return_leases(now);

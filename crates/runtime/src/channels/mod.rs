@@ -29,7 +29,8 @@ use petasos_call::{Agreement, Status};
 use petasos_endpoint::SessionId;
 use petasos_rpc::settings::ChannelInfo;
 
-use super::remote::{CallKey, Outcome};
+use super::keys::{CallKey, ChannelSession};
+use super::remote::Outcome;
 use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted};
@@ -95,8 +96,7 @@ pub(crate) struct ChannelEntry {
 
 /// What a pick gives.
 pub(crate) enum Slot {
-    /// In the session of this number.
-    Taken(u32),
+    Taken(ChannelSession),
     Wait(Ticket),
     Fail(Status),
 }
@@ -125,15 +125,10 @@ impl ChannelEntry {
         (session.id == id).then_some(session)
     }
 
-    /// The session of a number that somebody has a slot in.
-    pub(crate) fn session_id(&self, number: u32) -> SessionId {
+    /// Names the session of a number that somebody has a slot in; the channel has this number.
+    fn named(&self, channel: u32, number: u32) -> ChannelSession {
         let session = self.sessions[number as usize].as_ref();
-        session.expect("who has a slot knows it").id
-    }
-
-    /// The session of a number, for the core.
-    pub(crate) fn index_of(&mut self, number: u32, id: SessionId) -> Option<SessionIndex> {
-        self.session(number, id).map(|session| session.index)
+        ChannelSession { channel, number, id: session.expect("who has a slot knows it").id }
     }
 
     /// The session of a number, whichever that is now.
@@ -165,7 +160,7 @@ pub(crate) struct Channels {
     /// Channels that something has happened to, each once.
     pub(crate) dirty: Vec<u32>,
     /// Sessions that turned out to be gone.
-    pub(crate) losing: Vec<(u32, u32, SessionId)>,
+    pub(crate) losing: Vec<ChannelSession>,
     pub(crate) asks: HashMap<u32, Ask>,
     pub(crate) next_ask: u32,
     /// Asks that have no session and do not wait for one.
@@ -260,6 +255,12 @@ impl Channels {
         self.list.get_mut(channel as usize)?.as_deref_mut()
     }
 
+    /// A session, for its channel's core. None if it is gone.
+    pub(crate) fn index_of(&mut self, session: ChannelSession) -> Option<SessionIndex> {
+        let ChannelSession { channel, number, id } = session;
+        self.entry(channel)?.session(number, id).map(|session| session.index)
+    }
+
     /// A channel's budget for trying calls again, and what jitter is made from.
     pub(crate) fn budget(&mut self, channel: u32) -> Option<(&mut RetryBudget, &mut Rng)> {
         let Channels { list, rng, .. } = self;
@@ -278,17 +279,18 @@ impl Channels {
             entry.return_leases(now);
         }
         if let Some(number) = entry.take_any_leased() {
-            return Slot::Taken(number);
+            return Slot::Taken(entry.named(channel, number));
         }
         let slot = match entry.core.pick(options, now, rng) {
             Pick::Session(index) => {
                 let number = index.number() as u32;
                 entry.borrow_slots(number);
+                let slot = Slot::Taken(entry.named(channel, number));
                 // Balancers that learn from reports also ask for probes, which is seen to then.
                 if !entry.info.wants_reports {
-                    return Slot::Taken(number);
+                    return slot;
                 }
-                Slot::Taken(number)
+                slot
             }
             Pick::Wait(ticket) => {
                 entry.waiting.insert(ticket, who);
@@ -338,30 +340,22 @@ impl Channels {
     #[inline]
     pub(crate) fn ended(
         &mut self,
-        channel: u32,
-        number: u32,
-        id: SessionId,
+        session: ChannelSession,
         now: Time,
         report: impl FnOnce() -> Option<Report>,
     ) {
-        let Some(entry) = self.entry(channel) else { return };
-        if entry.keep_slot(number, id) {
+        let Some(entry) = self.entry(session.channel) else { return };
+        if entry.keep_slot(session.number, session.id) {
             return;
         }
         let report = if entry.info.wants_reports { report() } else { None };
-        self.release(channel, number, id, report, now);
+        self.release(session, report, now);
     }
 
     /// [`Channels::ended`], by way of the core.
     #[inline(never)]
-    pub(crate) fn release(
-        &mut self,
-        channel: u32,
-        number: u32,
-        id: SessionId,
-        report: Option<Report>,
-        now: Time,
-    ) {
+    pub(crate) fn release(&mut self, session: ChannelSession, report: Option<Report>, now: Time) {
+        let ChannelSession { channel, number, id } = session;
         let Some(entry) = self.entry(channel) else { return };
         if let Some(index) = entry.session(number, id).map(|session| session.index) {
             entry.core.handle_ended(index, report, now);

@@ -12,7 +12,7 @@ impl Channels {
         let (ticket, given) = entry.core.poll_waiting(now, rng)?;
         let who = entry.waiting.remove(&ticket).expect("who has a ticket waits");
         let given = match given {
-            Ok(index) => Slot::Taken(index.number() as u32),
+            Ok(index) => Slot::Taken(entry.named(channel, index.number() as u32)),
             Err(error) => Slot::Fail(entry.status(error)),
         };
         Some((who, given))

@@ -21,7 +21,8 @@ use petasos_rpc::current::{self, LoopContext};
 use super::calls::{Calls, Waiter};
 use super::channels::Channels;
 use super::head::{CallHead, NewCall};
-use super::remote::{CallKey, Outcome, RemoteCompletion};
+use super::keys::CallKey;
+use super::remote::{Outcome, RemoteCompletion};
 use super::shared::{Command, RemoteCall, Shared, loop_gone};
 use super::streams::Streams;
 use super::task::Task;
@@ -236,39 +237,39 @@ impl Local {
         }
     }
 
-    /// Queues a call; gives its place and the place's generation.
+    /// Queues a call.
     #[inline(always)]
     pub fn begin_with(&self, head: impl FnOnce() -> CallHead, request: MsgBuf) -> CallKey {
-        let at = self.calls.borrow_mut().begin_with(head, request);
+        let call = self.calls.borrow_mut().begin_with(head, request);
         self.kick();
-        at
+        call
     }
 
     /// The outcome of a call; otherwise its task is woken when there is one.
     #[inline]
-    pub fn poll_call(&self, at: CallKey, waker: &Waker) -> Option<Outcome> {
+    pub fn poll_call(&self, call: CallKey, waker: &Waker) -> Option<Outcome> {
         let task = self.task_of(waker);
-        match self.calls.borrow_mut().poll(at, task) {
+        match self.calls.borrow_mut().poll(call, task) {
             Ok(outcome) => return Some(outcome),
             Err(true) => return None,
             Err(false) => {}
         }
-        self.await_call(at, waker);
+        self.await_call(call, waker);
         None
     }
 
     #[cold]
     #[inline(never)]
-    fn await_call(&self, at: CallKey, waker: &Waker) {
+    fn await_call(&self, call: CallKey, waker: &Waker) {
         // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
         let waiter = self.waiter(waker);
-        let earlier = self.calls.borrow_mut().set_waiter(at.0, waiter);
+        let earlier = self.calls.borrow_mut().set_waiter(call.place(), waiter);
         drop(earlier);
     }
 
     /// The future of a call is gone.
-    pub fn give_up(&self, at: CallKey) {
-        let dropped = self.calls.borrow_mut().give_up(at);
+    pub fn give_up(&self, call: CallKey) {
+        let dropped = self.calls.borrow_mut().give_up(call);
         drop(dropped);
         self.kick();
     }
@@ -329,11 +330,11 @@ impl Local {
             match command {
                 Command::Wake(Task::MAIN) => self.main_woken.set(true),
                 Command::Wake(task) => self.ready.borrow_mut().push(task),
-                Command::GiveUp(at) => self.give_up(at),
+                Command::GiveUp(call) => self.give_up(call),
                 Command::LeaveStream { key, side } => self.leave_stream(key, side),
                 Command::Stream(remote) => self.read_mailbox(&remote),
                 Command::Begin(call) => self.begin_remote(*call),
-                Command::Move { at, remote } => self.move_to_remote(at, remote),
+                Command::Move { call, remote } => self.move_to_remote(call, remote),
                 Command::Timer { timeout, remote } => self.add_timer(timeout, &remote),
                 Command::Stop { grace } => {
                     self.stopped.set(Some(grace));
@@ -346,23 +347,23 @@ impl Local {
 
     /// Begins a call of another thread's.
     fn begin_remote(&self, call: RemoteCall) {
-        let RemoteCall { mut call, timeout, remote } = call;
-        call.head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
-        let NewCall { head, request } = call;
-        let at = self.calls.borrow_mut().begin_with(|| head, request);
-        self.move_to_remote(at, remote);
+        let RemoteCall { call: NewCall { mut head, request }, timeout, remote } = call;
+        head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
+        let call = self.calls.borrow_mut().begin_with(|| head, request);
+        self.move_to_remote(call, remote);
     }
 
     /// The future of a call is elsewhere.
-    fn move_to_remote(&self, at: CallKey, remote: Arc<RemoteCompletion>) {
-        if !remote.settle(at) {
-            return self.give_up(at);
+    fn move_to_remote(&self, call: CallKey, remote: Arc<RemoteCompletion>) {
+        if !remote.settle(call) {
+            return self.give_up(call);
         }
-        let done = self.calls.borrow_mut().take_outcome(at);
+        let done = self.calls.borrow_mut().take_outcome(call);
         if let Some(outcome) = done {
             return remote.finish(outcome);
         }
-        let earlier = self.calls.borrow_mut().set_waiter(at.0, Waiter::RemoteCompletion(remote));
+        let earlier =
+            self.calls.borrow_mut().set_waiter(call.place(), Waiter::RemoteCompletion(remote));
         drop(earlier);
     }
 

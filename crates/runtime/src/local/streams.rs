@@ -7,11 +7,11 @@ use petasos_base::Time;
 use petasos_call::channel::{Avoid, CallOptions};
 
 use super::Local;
-use crate::streams::{Ask, Call, Key, Queued, RemoteStream, Side, Target};
+use crate::streams::{Ask, Call, Queued, RemoteStream, Side, StreamKey, Target};
 
 impl Local {
     /// Begins a call, which waits for its session.
-    pub(crate) fn begin_stream(&self, mut queued: Queued) -> Key {
+    pub(crate) fn begin_stream(&self, mut queued: Queued) -> StreamKey {
         let tag = self.streams.borrow_mut().next_tag();
         queued.ask = self.ask_for_session(&queued.target, queued.deadline, Avoid::NOTHING, tag);
         let key = self.streams.borrow_mut().enqueue(queued, tag);
@@ -33,7 +33,7 @@ impl Local {
     }
 
     /// The application has no more to do with a direction.
-    pub(crate) fn leave_stream(&self, key: Key, side: Side) {
+    pub(crate) fn leave_stream(&self, key: StreamKey, side: Side) {
         let (earlier, ask) = self.streams.borrow_mut().leave(key, side);
         drop(earlier);
         if let Some(ask) = ask {
@@ -43,7 +43,7 @@ impl Local {
     }
 
     /// Has whoever polls with `waker` woken when there is something new for a direction.
-    pub(crate) fn wait_for_stream(&self, key: Key, side: Side, waker: &Waker) {
+    pub(crate) fn wait_for_stream(&self, key: StreamKey, side: Side, waker: &Waker) {
         // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
         let waiter = self.waiter(waker);
         let earlier = self.streams.borrow_mut().wait(key, side, waiter);
@@ -84,7 +84,7 @@ impl Local {
         self.pump_stream(remote);
     }
 
-    fn begin_call(&self, call: Call) -> Key {
+    fn begin_call(&self, call: Call) -> StreamKey {
         let Call { target, metadata, trace, timeout, codec } = call;
         let deadline = timeout.map_or(Time::NEVER, |left| self.now() + left);
         self.begin_stream(Queued::new(target, metadata, trace, deadline, codec))

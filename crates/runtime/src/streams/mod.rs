@@ -26,8 +26,8 @@ mod table;
 
 pub(crate) use encoded::{EncodedMessage, Keeper, decoded, extent, outgoing};
 pub(crate) use parts::{Event, Form, Target};
-pub use parts::{Key, Side};
+pub use parts::{Side, StreamKey};
 pub(crate) use remote::{Ask, Call, RemoteStream};
-pub(crate) use retry::{Restart, StreamRetry};
+pub(crate) use retry::{Restart, StreamAsk, StreamRetry};
 pub use table::Streams;
 pub(crate) use table::{Caller, Half, Queued, Server};

@@ -11,7 +11,7 @@ pub(super) const MESSAGE_BYTES: usize = 64;
 
 /// Names a stream in its loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct StreamKey {
     pub(crate) place: u32,
     pub(crate) generation: u32,
 }

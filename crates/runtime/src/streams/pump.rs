@@ -4,14 +4,14 @@ use core::task::Waker;
 
 use petasos_call::Status;
 
-use super::parts::{Event, Key, Side, weight};
+use super::parts::{Event, Side, StreamKey, weight};
 use super::remote::{REMOTE_BYTES_MAX, RemoteStream, State};
 use super::table::Streams;
 
 /// What follows from a look at a mailbox.
 pub(crate) struct Pumped {
     /// The application has no more to do with this direction.
-    pub(crate) leaves: Option<(Key, Side)>,
+    pub(crate) leaves: Option<(StreamKey, Side)>,
     /// Who has waited for what came.
     pub(crate) waker: Option<Waker>,
 }
@@ -38,7 +38,7 @@ impl RemoteStream {
 
 impl State {
     /// Moves what there is, one way or the other.
-    fn pump(&mut self, streams: &mut Streams, key: Key, side: Side) {
+    fn pump(&mut self, streams: &mut Streams, key: StreamKey, side: Side) {
         if self.form.is_none() {
             self.form = streams.opened(key);
         }
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    fn pump_reader(&mut self, streams: &mut Streams, key: Key) {
+    fn pump_reader(&mut self, streams: &mut Streams, key: StreamKey) {
         while self.over.is_none() && !self.is_full {
             let Some(event) = streams.next(key) else { return };
             if let Event::End(end) = &event {
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    fn pump_writer(&mut self, streams: &mut Streams, key: Key) {
+    fn pump_writer(&mut self, streams: &mut Streams, key: StreamKey) {
         if let Some(head) = self.head.take() {
             streams.head(key, head);
         }

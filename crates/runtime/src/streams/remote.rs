@@ -19,7 +19,7 @@ use petasos_call::stream::Message as Coded;
 use petasos_call::{Codec, Metadata, Status, TraceContext};
 
 use super::encoded::EncodedMessage;
-use super::parts::{Event, Form, Key, Side, Target, gone, weight};
+use super::parts::{Event, Form, Side, StreamKey, Target, gone, weight};
 use crate::remote::KeepAlive;
 
 /// Bytes of messages that a mailbox takes before it is full.
@@ -44,7 +44,7 @@ pub(super) struct State {
     /// What the loop is to do first.
     pub(super) ask: Option<Ask>,
     /// The direction, once the loop knows the mailbox.
-    pub(super) at: Option<(Key, Side)>,
+    pub(super) at: Option<(StreamKey, Side)>,
     pub(super) form: Option<Result<Form, Status>>,
     /// A reader's, with their bytes.
     pub(super) events: VecDeque<Event>,
@@ -66,7 +66,7 @@ pub(super) struct State {
 
 pub(crate) enum Ask {
     /// To know a direction of a stream by its mailbox.
-    Attach(Key, Side),
+    Attach(StreamKey, Side),
     /// To begin a call, whose writer has the other mailbox.
     Open(Call, Arc<RemoteStream>),
 }
@@ -90,7 +90,12 @@ impl RemoteStream {
     }
 
     /// A mailbox for a direction that was used in the loop's thread so far.
-    pub(crate) fn attach(loop_id: u32, post: Post, key: Key, side: Side) -> Arc<RemoteStream> {
+    pub(crate) fn attach(
+        loop_id: u32,
+        post: Post,
+        key: StreamKey,
+        side: Side,
+    ) -> Arc<RemoteStream> {
         let state = State { ask: Some(Ask::Attach(key, side)), ..State::default() };
         let remote = RemoteStream::new(loop_id, post, None, state);
         remote.notify(remote.lock());
@@ -218,7 +223,7 @@ impl RemoteStream {
     }
 
     /// The loop knows the mailbox as that of a direction.
-    pub(crate) fn attached(&self, key: Key, side: Side) {
+    pub(crate) fn attached(&self, key: StreamKey, side: Side) {
         self.lock().at = Some((key, side));
     }
 

@@ -21,8 +21,17 @@ pub(crate) struct Restart {
     pub(crate) avoid: Avoid,
     /// Its policy says when it is to ask.
     pub(crate) is_paused: bool,
-    /// What it has asked its channel for, and under which tag, once all requests are back.
-    pub(crate) ask: Option<(u32, u32)>,
+    /// What it has asked its channel for, once all requests are back.
+    pub(crate) ask: Option<StreamAsk>,
+}
+
+/// What a stream has asked its channel for.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamAsk {
+    /// The ask's number among the loop's.
+    pub(crate) number: u32,
+    /// What its answer comes back with.
+    pub(crate) tag: u32,
 }
 
 /// A call that its policy tries again. It is *settled* once something was delivered, or more was

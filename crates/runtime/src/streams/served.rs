@@ -2,9 +2,11 @@
 
 use petasos_call::stream::SessionStreams;
 use petasos_call::{Code, Metadata, Status};
+use petasos_endpoint::ServerSessionId;
 
-use super::parts::Key;
+use super::parts::StreamKey;
 use super::table::{Half, Served, Streams};
+use crate::task::Task;
 
 impl Streams {
     /// Whether no stream is served.
@@ -13,34 +15,34 @@ impl Streams {
     }
 
     /// The session of a handler's half.
-    pub(crate) fn session_of(&mut self, place: u32) -> Option<(u32, u32)> {
+    pub(crate) fn session_of(&mut self, place: u32) -> Option<ServerSessionId> {
         self.server(place).map(|server| server.session)
     }
 
-    /// The handlers that run: methods and slots.
-    pub(crate) fn running(&mut self) -> Vec<(u32, u32)> {
-        let slot = |half: &Half| match half {
-            Half::Server(server) => server.slot.map(|slot| (server.kind, slot)),
+    /// The handlers that run.
+    pub(crate) fn running(&mut self) -> Vec<Task> {
+        let task = |half: &Half| match half {
+            Half::Server(server) => server.slot.map(|slot| Task { kind: server.kind, slot }),
             _ => None,
         };
-        self.halves().filter_map(slot).collect()
+        self.halves().filter_map(task).collect()
     }
 
     /// What is known of a session that is served; `slots` is asked if that is nothing yet, and says
     /// how many calls the session carries. Nothing if it is gone.
     pub(crate) fn served(
         &mut self,
-        (index, generation): (u32, u32),
+        session: ServerSessionId,
         slots: impl FnOnce() -> Option<u32>,
     ) -> Option<&mut SessionStreams<u32>> {
-        let at = index as usize;
+        let at = session.index() as usize;
         if self.served.len() <= at {
             self.served.resize_with(at + 1, || None);
         }
-        let is_known = self.served[at].as_ref().is_some_and(|s| s.generation == generation);
+        let is_known = self.served[at].as_ref().is_some_and(|known| known.session == session);
         if !is_known {
             let streams = SessionStreams::new(slots()?);
-            let earlier = self.served[at].replace(Served { generation, streams });
+            let earlier = self.served[at].replace(Served { session, streams });
             // Of an earlier session in its place; their handlers end with the next sweep.
             let lost =
                 earlier.into_iter().flat_map(|served| served.streams.keys().collect::<Vec<_>>());
@@ -50,14 +52,14 @@ impl Streams {
     }
 
     /// The handler of a stream waits in this slot.
-    pub fn handler_waits(&mut self, key: Key, slot: u32) {
+    pub fn handler_waits(&mut self, key: StreamKey, slot: u32) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.slot = Some(slot);
         }
     }
 
     /// The handler of a stream is done. The end comes behind all that it has sent.
-    pub fn handler_ended(&mut self, key: Key, result: Result<(), Status>) {
+    pub fn handler_ended(&mut self, key: StreamKey, result: Result<(), Status>) {
         let Some(entry) = self.get(key) else { return };
         let Half::Server(server) = &mut entry.half else { return };
         if entry.writer.remote.as_ref().is_some_and(|remote| remote.handler_ended()) {
@@ -68,7 +70,7 @@ impl Streams {
     }
 
     /// A handler's mailbox has nothing that is still to be sent.
-    pub(crate) fn sent_all(&mut self, key: Key) {
+    pub(crate) fn sent_all(&mut self, key: StreamKey) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half)
             && let Some(result) = server.ending.take()
         {
@@ -76,7 +78,7 @@ impl Streams {
         }
     }
 
-    fn end_after_handler(&mut self, key: Key, result: Result<(), Status>) {
+    fn end_after_handler(&mut self, key: StreamKey, result: Result<(), Status>) {
         let server = self.server(key.place).expect("it was just looked at");
         let trailers = core::mem::take(&mut server.trailers);
         let status = match result {
@@ -88,13 +90,13 @@ impl Streams {
     }
 
     /// R19: the handler of a stream was dropped, with this status for the caller.
-    pub fn handler_dropped(&mut self, key: Key, status: Status) {
+    pub fn handler_dropped(&mut self, key: StreamKey, status: Status) {
         let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) else { return };
         server.stream.abort(status.clone());
         self.handler_left(key, status);
     }
 
-    fn handler_left(&mut self, key: Key, over: Status) {
+    fn handler_left(&mut self, key: StreamKey, over: Status) {
         let server = self.server(key.place).expect("it was just looked at");
         server.slot = None;
         server.over.get_or_insert(over);

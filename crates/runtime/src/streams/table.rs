@@ -9,12 +9,12 @@ use petasos_call::stream::{
     CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
 };
 use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
-use petasos_endpoint::{CallId, RequestHandle, SessionId};
+use petasos_endpoint::{CallId, RequestHandle, ServerSessionId, SessionId};
 
 use super::encoded::EncodedMessage;
-use super::parts::{Event, Form, Key, Side, Target, gone};
+use super::parts::{Event, Form, Side, StreamKey, Target, gone};
 use super::remote::RemoteStream;
-use super::retry::{Restart, StreamRetry};
+use super::retry::{Restart, StreamAsk, StreamRetry};
 use super::slots::StreamSlots;
 use crate::calls::Waiter;
 use crate::lease::Lease;
@@ -83,7 +83,7 @@ pub(crate) struct Caller {
 /// A handler's half.
 pub(crate) struct Server {
     pub(crate) stream: ServerStream<EncodedMessage, RequestHandle>,
-    pub(crate) session: (u32, u32),
+    pub(crate) session: ServerSessionId,
     /// Its number in the session, which does not know it any more if this is 0.
     pub(crate) number: u32,
     /// The method's index in the loop.
@@ -119,7 +119,7 @@ pub(crate) struct Entry {
 
 /// The streams of a session that this loop serves.
 pub(crate) struct Served {
-    pub(crate) generation: u32,
+    pub(crate) session: ServerSessionId,
     pub(crate) streams: SessionStreams<u32>,
 }
 
@@ -137,7 +137,7 @@ pub struct Streams {
     pub(crate) asks: HashMap<u32, u32>,
     tags: u32,
     /// Calls whose times are not kept yet.
-    pub(crate) fresh: Vec<(Key, Time)>,
+    pub(crate) fresh: Vec<(StreamKey, Time)>,
     pub(crate) slots: StreamSlots,
     /// By the session's index at the server.
     pub(crate) served: Vec<Option<Served>>,
@@ -172,17 +172,17 @@ impl Streams {
     }
 
     /// Adds a half, whose directions the application holds, or does not yet.
-    pub(crate) fn add(&mut self, half: Half, is_held: bool) -> Key {
+    pub(crate) fn add(&mut self, half: Half, is_held: bool) -> StreamKey {
         let held = || End { is_held, ..End::default() };
         if let Some(place) = self.free.pop() {
             let entry = &mut self.entries[place as usize];
             (entry.half, entry.reader, entry.writer) = (half, held(), held());
-            return Key { place, generation: entry.generation };
+            return StreamKey { place, generation: entry.generation };
         }
         let place = u32::try_from(self.entries.len()).expect("streams are counted in 32 bits");
         let (reader, writer) = (held(), held());
         self.entries.push(Entry { generation: 0, is_dirty: false, half, reader, writer });
-        Key { place, generation: 0 }
+        StreamKey { place, generation: 0 }
     }
 
     /// Halves that are not free.
@@ -198,7 +198,7 @@ impl Streams {
         &mut self.entries[place as usize]
     }
 
-    pub(crate) fn get(&mut self, key: Key) -> Option<&mut Entry> {
+    pub(crate) fn get(&mut self, key: StreamKey) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(key.place as usize)?;
         (entry.generation == key.generation).then_some(entry)
     }
@@ -254,7 +254,7 @@ impl Streams {
     }
 
     /// A direction is used on another thread from now on.
-    pub(crate) fn attach(&mut self, key: Key, side: Side, remote: Arc<RemoteStream>) {
+    pub(crate) fn attach(&mut self, key: StreamKey, side: Side, remote: Arc<RemoteStream>) {
         if let Some(entry) = self.get(key) {
             entry.end(side).remote = Some(remote);
         }
@@ -267,13 +267,13 @@ impl Streams {
     }
 
     /// Notes who waits for a direction; who did before is given back.
-    pub(crate) fn wait(&mut self, key: Key, side: Side, waiter: Waiter) -> Waiter {
+    pub(crate) fn wait(&mut self, key: StreamKey, side: Side, waiter: Waiter) -> Waiter {
         let Some(entry) = self.get(key) else { return waiter };
         core::mem::replace(&mut entry.end(side).waiter, waiter)
     }
 
-    pub(crate) fn key(&self, place: u32) -> Key {
-        Key { place, generation: self.entries[place as usize].generation }
+    pub(crate) fn key(&self, place: u32) -> StreamKey {
+        StreamKey { place, generation: self.entries[place as usize].generation }
     }
 
     /// A tag for an ask.
@@ -283,7 +283,7 @@ impl Streams {
     }
 
     /// Adds a call that has asked for a session under a tag.
-    pub(crate) fn enqueue(&mut self, queued: Queued, tag: u32) -> Key {
+    pub(crate) fn enqueue(&mut self, queued: Queued, tag: u32) -> StreamKey {
         let deadline = queued.deadline;
         let key = self.add(Half::Queued(Box::new(Queued { tag, ..queued })), true);
         self.asks.insert(tag, key.place);
@@ -294,7 +294,7 @@ impl Streams {
     }
 
     /// What a call that was added has become; nothing while it waits.
-    pub(crate) fn opened(&mut self, key: Key) -> Option<Result<Form, Status>> {
+    pub(crate) fn opened(&mut self, key: StreamKey) -> Option<Result<Form, Status>> {
         let Some(entry) = self.get(key) else { return Some(Err(gone())) };
         match &entry.half {
             Half::Caller(caller) => Some(Ok(caller.form)),
@@ -304,7 +304,7 @@ impl Streams {
     }
 
     /// A message could not be read: the stream ends with `status` (R13).
-    pub(crate) fn refuse(&mut self, key: Key, status: &Status) {
+    pub(crate) fn refuse(&mut self, key: StreamKey, status: &Status) {
         self.malformed += u64::from(status.code() == Code::Internal);
         match self.get(key).map(|entry| &mut entry.half) {
             Some(Half::Caller(_)) => {
@@ -320,7 +320,7 @@ impl Streams {
     }
 
     /// What comes next, if it has come.
-    pub(crate) fn next(&mut self, key: Key) -> Option<Event> {
+    pub(crate) fn next(&mut self, key: StreamKey) -> Option<Event> {
         let Some(entry) = self.get(key) else { return Some(Event::End(Err(gone()))) };
         let event = match &mut entry.half {
             Half::Caller(caller) => match caller.stream.poll_event()? {
@@ -347,7 +347,7 @@ impl Streams {
     }
 
     /// Whether another message may be sent; none if that has to be waited for.
-    pub(crate) fn room(&mut self, key: Key) -> Option<Result<(), Status>> {
+    pub(crate) fn room(&mut self, key: StreamKey) -> Option<Result<(), Status>> {
         let Some(entry) = self.get(key) else { return Some(Err(gone())) };
         match &mut entry.half {
             Half::Caller(caller) if caller.stream.can_send() => Some(Ok(())),
@@ -362,7 +362,7 @@ impl Streams {
     }
 
     /// Sends a message, for which there was room.
-    pub(crate) fn send(&mut self, key: Key, message: Coded<EncodedMessage>) {
+    pub(crate) fn send(&mut self, key: StreamKey, message: Coded<EncodedMessage>) {
         match self.get(key).map(|entry| &mut entry.half) {
             Some(Half::Caller(caller)) => caller.stream.send(message),
             Some(Half::Server(server)) => server.stream.send(message),
@@ -372,7 +372,7 @@ impl Streams {
     }
 
     /// A server's initial metadata.
-    pub(crate) fn head(&mut self, key: Key, metadata: Metadata) {
+    pub(crate) fn head(&mut self, key: StreamKey, metadata: Metadata) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.stream.head(metadata);
             self.mark(key.place);
@@ -380,7 +380,7 @@ impl Streams {
     }
 
     /// A server's trailing metadata.
-    pub(crate) fn trailers(&mut self, key: Key, metadata: Metadata) {
+    pub(crate) fn trailers(&mut self, key: StreamKey, metadata: Metadata) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.trailers = metadata;
         }
@@ -388,7 +388,7 @@ impl Streams {
 
     /// The application has no more to do with a direction. Who waited for it is given back, to be
     /// dropped when nothing is borrowed, and an ask that is to be withdrawn.
-    pub(crate) fn leave(&mut self, key: Key, side: Side) -> (Waiter, Option<u32>) {
+    pub(crate) fn leave(&mut self, key: StreamKey, side: Side) -> (Waiter, Option<u32>) {
         let Some(entry) = self.get(key) else { return (Waiter::Nobody, None) };
         let end = entry.end(side);
         end.is_held = false;
@@ -422,12 +422,12 @@ impl Streams {
                     caller.stream.handle_failure(status, false);
                 }
                 let asked = restart.and_then(|restart| restart.ask);
-                if let Some((_, tag)) = asked {
+                if let Some(StreamAsk { tag, .. }) = asked {
                     self.asks.remove(&tag);
                 }
                 self.cancel_calls(place);
                 self.mark(place);
-                asked.map(|(ask, _)| ask)
+                asked.map(|ask| ask.number)
             }
             half @ Half::Queued(_) => {
                 let earlier = core::mem::replace(half, Half::Failed(status));

@@ -26,7 +26,7 @@ use petasos_rpc::settings::RetryMode;
 use super::work::{Work, failure_of, with_work};
 use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::due::Due;
-use crate::remote::CallKey;
+use crate::keys::CallKey;
 use crate::retries::{Answer, Ended, RetryState};
 
 /// An attempt failed below the application.
@@ -51,17 +51,16 @@ pub(super) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call
     with_work(parts, |work| {
         if work.calls.is_unbound(call) {
             let late = Status::deadline_exceeded("no session took the call in time");
-            work.fail_call(call.0, late);
+            work.fail_call(call.place(), late);
         } else if work.calls.is_to_go_on(call) {
-            work.go_on(cx, call.0);
+            work.go_on(cx, call.place());
         }
     });
 }
 
 impl Work<'_> {
     fn session_of(&mut self, place: u32, id: SessionId) -> Option<SessionIndex> {
-        let (channel, number) = self.calls.session_of(place);
-        self.channels.entry(channel)?.index_of(number, id)
+        self.channels.index_of(self.calls.session_of(place, id))
     }
 
     /// An attempt of a call that may be retried was answered.
@@ -174,7 +173,7 @@ impl Work<'_> {
     /// The call in `place` is looked at again at this time.
     pub(super) fn come_back(&mut self, place: u32, now: Time, at: Time) {
         if at != Time::NEVER {
-            let call = (place, self.calls.generation(place));
+            let call = self.calls.key(place);
             self.deadlines.insert(now, at, Due::Call { call, at });
         }
     }

@@ -3,7 +3,7 @@
 use petasos_base::Time;
 use petasos_call::balance::Report;
 use petasos_call::{Agreement, BindRequest, CallerSchema, RequestHead, ResponseHead, Status};
-use petasos_endpoint::{CallError, Completion, Context, SessionId};
+use petasos_endpoint::{CallError, Completion, Context};
 use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::settings::schema_of;
 
@@ -12,6 +12,7 @@ use crate::agree::agreement;
 use crate::buffers::free;
 use crate::channels::{Asked, Bind, Channels, Who};
 use crate::dispatcher::Dispatcher;
+use crate::keys::ChannelSession;
 
 const BIND: u16 = 0;
 
@@ -22,43 +23,45 @@ impl Channels {
     pub(super) fn wait_for_bind(
         &mut self,
         cx: &mut Context<Dispatcher>,
-        (channel, number): (u32, u32),
+        session: ChannelSession,
         service: u32,
         who: Who,
     ) {
+        let ChannelSession { channel, number, .. } = session;
         let entry = self.entry(channel).expect("who has a slot has a channel");
-        let session = entry.sessions[number as usize].as_mut().expect("who has a slot knows it");
-        session.unbound.push((service, who));
+        let of = entry.sessions[number as usize].as_mut().expect("who has a slot knows it");
+        of.unbound.push((service, who));
         let at = service as usize;
-        if session.binds.len() <= at {
-            session.binds.resize_with(at + 1, || Bind::Unasked);
+        if of.binds.len() <= at {
+            of.binds.resize_with(at + 1, || Bind::Unasked);
         }
-        if !matches!(session.binds[at], Bind::Unasked) {
+        if !matches!(of.binds[at], Bind::Unasked) {
             return;
         }
-        session.binds[at] = Bind::Asked;
-        let (id, info) = (session.id, entry.info.service(service));
-        self.ask_server(cx, (channel, number, id), Some(service), Some(info));
+        of.binds[at] = Bind::Asked;
+        let info = entry.info.service(service);
+        self.ask_server(cx, session, Some(service), Some(info));
     }
 
     /// Asks a server about itself with a bind (Prequal).
     pub(super) fn probe(&mut self, cx: &mut Context<Dispatcher>, channel: u32, number: u32) {
         let entry = self.entry(channel).expect("its core has asked for this");
         let session = entry.sessions[number as usize].as_ref().expect("the core picks sessions");
-        let (id, first) = (session.id, entry.info.first_service());
-        self.ask_server(cx, (channel, number, id), None, first);
+        let session = ChannelSession { channel, number, id: session.id };
+        let first = entry.info.first_service();
+        self.ask_server(cx, session, None, first);
     }
 
     fn ask_server(
         &mut self,
         cx: &mut Context<Dispatcher>,
-        (channel, number, id): (u32, u32, SessionId),
+        session: ChannelSession,
         service: Option<u32>,
         info: Option<&'static ServiceInfo>,
     ) {
         let tag = self.next_tag;
         self.next_tag += 1;
-        let asked = Asked { channel, number, id, service, since: cx.now() };
+        let asked = Asked { session, service, since: cx.now() };
         self.asked.insert(tag, asked);
         let mut bytes = RequestHead::default().to_bytes().to_vec();
         match info {
@@ -69,22 +72,20 @@ impl Channels {
             // A probe of a channel without services: the refusal tells the load as well.
             None => BindRequest { layout: 0, hash: [0; 16], name: "" }.write(&mut bytes),
         }
-        let begun = cx.enqueue_request(id, BIND, bytes.as_slice().into(), on_bound, tag);
+        let begun = cx.enqueue_request(session.id, BIND, bytes.as_slice().into(), on_bound, tag);
         if begun.is_err() {
             self.asked.remove(&tag);
-            self.losing.push((channel, number, id));
+            self.losing.push(session);
         }
     }
 
     fn probed(&mut self, asked: &Asked, report: Option<Report>, now: Time) {
+        let channel = asked.session.channel;
+        let Some(index) = self.index_of(asked.session) else { return };
         let Channels { list, rng, .. } = self;
-        let entry = list.get_mut(asked.channel as usize).and_then(Option::as_mut);
-        let Some(entry) = entry else { return };
-        let Some(index) = entry.session(asked.number, asked.id).map(|session| session.index) else {
-            return;
-        };
+        let entry = list[channel as usize].as_mut().expect("it was just there");
         entry.core.handle_probed(index, report, now, rng);
-        self.mark_dirty(asked.channel);
+        self.mark_dirty(channel);
     }
 }
 
@@ -102,7 +103,7 @@ fn report_of(answer: &[u8], since: Time, now: Time) -> Option<Report> {
 impl Work<'_> {
     fn on_bound(&mut self, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
         let asked = self.channels.asked.remove(&done.tag).expect("each bind ends once");
-        let info = self.channels.entry(asked.channel).map(|entry| entry.info.clone());
+        let info = self.channels.entry(asked.session.channel).map(|entry| entry.info.clone());
         let answer = done.result.map(|payload| {
             let report = report_of(&payload, asked.since, cx.now());
             let info = info.as_ref().zip(asked.service).map(|(info, of)| info.service(of));
@@ -129,7 +130,7 @@ impl Work<'_> {
         service: u32,
         answer: Result<Result<Agreement, Status>, CallError>,
     ) {
-        let &Asked { channel, number, id, .. } = asked;
+        let name @ ChannelSession { channel, number, id } = asked.session;
         let Some(entry) = self.channels.entry(channel) else { return };
         let Some(session) = entry.session(number, id) else { return };
         let error = match answer {
@@ -147,16 +148,16 @@ impl Work<'_> {
         match error {
             Some(CallError::PeerFailed | CallError::SessionClosed | CallError::NotSent) => {
                 session.unbound.extend(unbound.into_iter().map(|who| (service, who)));
-                return self.lose(channel, number, id, cx.now());
+                return self.lose(name, cx.now());
             }
-            Some(CallError::Draining) => self.channels.drained(channel, number, id, cx.now()),
+            Some(CallError::Draining) => self.channels.drained(name, cx.now()),
             _ => {}
         }
         self.channels.mark_dirty(channel);
         for who in unbound {
             match error {
-                None => self.go(cx, (channel, number), who),
-                Some(error) => self.not_bound(cx, (channel, number, id), who, error),
+                None => self.go(cx, name, who),
+                Some(error) => self.not_bound(cx, name, who, error),
             }
         }
     }
@@ -166,11 +167,11 @@ impl Work<'_> {
     fn not_bound(
         &mut self,
         cx: &mut Context<Dispatcher>,
-        (channel, number, id): (u32, u32, SessionId),
+        session: ChannelSession,
         who: Who,
         error: CallError,
     ) {
-        self.channels.release(channel, number, id, None, cx.now());
+        self.channels.release(session, None, cx.now());
         if error == CallError::Draining {
             return self.start_anew(who);
         }

@@ -14,7 +14,9 @@ use super::work::{failure_of, leave_session, time_left_us};
 use crate::channels::Granted;
 use crate::dispatcher::{Dispatcher, DispatcherParts};
 use crate::local::Local;
-use crate::streams::{Caller, EncodedMessage, Form, Half, Keeper, Key, Queued, Streams, extent};
+use crate::streams::{
+    Caller, EncodedMessage, Form, Half, Keeper, Queued, StreamKey, Streams, extent,
+};
 
 /// R19: cancels exchanges that nobody wants.
 pub(super) fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
@@ -29,7 +31,8 @@ pub(super) fn begin(
     cx: &Context<Dispatcher>,
     queued: Queued,
     granted: Granted,
-    (number, epoch): (u32, u32),
+    number: u32,
+    epoch: u32,
     params: &SessionParams,
 ) -> Caller {
     let Queued { metadata, trace, deadline, codec, target, .. } = queued;
@@ -243,7 +246,7 @@ fn status_of(failure: Failure, may_have_run: bool) -> Status {
 }
 
 /// R10: a call's time is up.
-pub(super) fn expire(local: &Local, key: Key) {
+pub(super) fn expire(local: &Local, key: StreamKey) {
     let streams = &mut *local.streams.borrow_mut();
     let Some(entry) = streams.get(key) else { return };
     if matches!(&entry.half, Half::Caller(caller) if local.now() < caller.deadline) {

@@ -19,6 +19,7 @@ use crate::channels::{NextStep, Slot, Who};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 use crate::head::CallHead;
+use crate::keys::ChannelSession;
 use crate::local::Local;
 use crate::remote::Outcome;
 use crate::retries::{Answer, Ended};
@@ -79,7 +80,10 @@ impl Work<'_> {
         };
         let entry = self.channels.entry(head.channel).filter(|_| avoid.is_empty());
         match entry.and_then(|entry| entry.take_leased(head.service, head.method)) {
-            Some(taken) => self.start(cx, place, head, taken),
+            Some((number, id, method)) => {
+                let session = ChannelSession { channel: head.channel, number, id };
+                self.start(cx, place, head, session, method);
+            }
             None => self.pick(cx, place, head, avoid),
         }
     }
@@ -89,25 +93,28 @@ impl Work<'_> {
     fn pick(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead, avoid: Avoid) {
         let &CallHead { wait_for_ready, deadline, .. } = head;
         let options = CallOptions { wait_for_ready, deadline, avoid };
-        let who = Who::Call((place, self.calls.generation(place)));
+        let who = Who::Call(self.calls.key(place));
         match self.channels.pick(head.channel, options, who, cx.now()) {
-            Slot::Taken(number) => self.dispatch(cx, place, head, number),
+            Slot::Taken(session) => self.dispatch(cx, place, head, session),
             Slot::Wait(ticket) => self.calls.wait(place, ticket),
             Slot::Fail(status) => self.fail_call(place, status),
         }
     }
 
     /// What becomes of a call with a slot in a session.
-    fn dispatch(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead, number: u32) {
+    fn dispatch(
+        &mut self,
+        cx: &mut Context<Dispatcher>,
+        place: u32,
+        head: &CallHead,
+        session: ChannelSession,
+    ) {
         let entry = self.channels.entry(head.channel).expect("who has a slot has a channel");
-        match entry.next_step(number, head.service, head.method) {
-            NextStep::Send(session, method) => {
-                self.start(cx, place, head, (number, session, method))
-            }
-            NextStep::Bind => self.bind_first(cx, place, head, number),
+        match entry.next_step(session.number, head.service, head.method) {
+            NextStep::Send(method) => self.start(cx, place, head, session, method),
+            NextStep::Bind => self.bind_first(cx, place, head, session),
             NextStep::Fail(status) => {
-                let id = entry.session_id(number);
-                self.channels.release(head.channel, number, id, None, cx.now());
+                self.channels.release(session, None, cx.now());
                 self.fail_call(place, status);
             }
         }
@@ -119,16 +126,15 @@ impl Work<'_> {
         cx: &mut Context<Dispatcher>,
         place: u32,
         head: &CallHead,
-        number: u32,
+        session: ChannelSession,
     ) {
-        self.calls.unbind(place, number);
-        let at = (place, self.calls.generation(place));
+        self.calls.unbind(place, session.number);
+        let call = self.calls.key(place);
         if head.deadline != Time::NEVER {
-            let due = Due::Call { call: at, at: head.deadline };
+            let due = Due::Call { call, at: head.deadline };
             self.deadlines.insert(cx.now(), head.deadline, due);
         }
-        let session = (head.channel, number);
-        self.channels.wait_for_bind(cx, session, head.service, Who::Call(at));
+        self.channels.wait_for_bind(cx, session, head.service, Who::Call(call));
     }
 
     #[inline(never)]
@@ -137,22 +143,23 @@ impl Work<'_> {
         cx: &mut Context<Dispatcher>,
         place: u32,
         head: &CallHead,
-        (number, session, method): (u32, SessionId, BoundMethod),
+        session: ChannelSession,
+        method: BoundMethod,
     ) {
-        let mut request = self.calls.take_request(place, number);
+        let mut request = self.calls.take_request(place, session.number);
         if head.recode.is_needed(&method) {
             request.flatten();
             request = match head.recode.request(&request, &method) {
                 Ok(request) => request,
                 Err(status) => {
-                    self.channels.release(head.channel, number, session, None, cx.now());
+                    self.channels.release(session, None, cx.now());
                     return self.fail_call(place, status);
                 }
             };
         }
         let (now, tag) = (cx.now(), u64::from(place));
         let started = if head.deadline == Time::NEVER {
-            cx.enqueue_request(session, method.number, request, on_done, tag)
+            cx.enqueue_request(session.id, method.number, request, on_done, tag)
         } else {
             let left = head.deadline - now;
             let left_us = left.as_nanos().div_ceil(1000);
@@ -160,21 +167,21 @@ impl Work<'_> {
             request.as_mut_slice()[TIME_LEFT_AT..TIME_LEFT_AT + 4]
                 .copy_from_slice(&left_us.to_le_bytes());
             let settings = CallSettings { timeout: Some(left), ..CallSettings::default() };
-            cx.enqueue_with(session, method.number, request, on_done, tag, &settings)
+            cx.enqueue_with(session.id, method.number, request, on_done, tag, &settings)
         };
         match started {
             Ok(call) => self.calls.sent(place, call, now),
-            Err(refused) => self.refused(cx, place, session, refused),
+            Err(refused) => self.refused(cx, place, session.id, refused),
         }
     }
 
     /// The endpoint has not taken a call.
     #[cold]
     fn refused(&mut self, cx: &Context<Dispatcher>, place: u32, id: SessionId, refused: Refused) {
-        let (channel, number) = self.calls.session_of(place);
+        let session = self.calls.session_of(place, id);
         let failure = match refused.error {
             EnqueueError::NoSuchSession | EnqueueError::SessionFailed => {
-                self.lose(channel, number, id, cx.now());
+                self.lose(session, cx.now());
                 // It has not been sent: another session may take it.
                 return self.calls.requeue(place, refused.request);
             }
@@ -184,31 +191,20 @@ impl Work<'_> {
             }
             _ => Failure::NotConnected,
         };
-        self.channels.release(channel, number, id, None, cx.now());
+        self.channels.release(session, None, cx.now());
         self.on_attempt_end(cx, place, Ended::below(failure, Some(refused.request), None));
     }
 
     /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
     #[cold]
-    pub(super) fn go(
-        &mut self,
-        cx: &mut Context<Dispatcher>,
-        (channel, number): (u32, u32),
-        who: Who,
-    ) {
+    pub(super) fn go(&mut self, cx: &mut Context<Dispatcher>, session: ChannelSession, who: Who) {
         match who {
-            Who::Call(at) if self.calls.is_waiting(at) => {
-                let head = self.calls.head(at.0);
-                self.dispatch(cx, at.0, &head, number);
+            Who::Call(call) if self.calls.is_waiting(call) => {
+                let head = self.calls.head(call.place());
+                self.dispatch(cx, call.place(), &head, session);
             }
-            Who::Ask(ask) if self.channels.is_asked(ask) => {
-                self.channels.answer(cx, (channel, number), ask);
-            }
-            _ => {
-                let entry = self.channels.entry(channel).expect("who has a slot has a channel");
-                let id = entry.session_id(number);
-                self.channels.release(channel, number, id, None, cx.now());
-            }
+            Who::Ask(ask) if self.channels.is_asked(ask) => self.channels.answer(cx, session, ask),
+            _ => self.channels.release(session, None, cx.now()),
         }
     }
 
@@ -216,7 +212,7 @@ impl Work<'_> {
     #[cold]
     pub(super) fn fail(&mut self, who: Who, status: Status) {
         match who {
-            Who::Call(at) if self.calls.is_waiting(at) => self.fail_call(at.0, status),
+            Who::Call(call) if self.calls.is_waiting(call) => self.fail_call(call.place(), status),
             Who::Call(_) => {}
             Who::Ask(ask) => self.channels.refuse_ask(ask, status),
         }
@@ -233,7 +229,7 @@ impl Work<'_> {
     #[cold]
     pub(super) fn start_anew(&mut self, who: Who) {
         match who {
-            Who::Call(at) if self.calls.is_waiting(at) => self.calls.start_anew(at.0),
+            Who::Call(call) if self.calls.is_waiting(call) => self.calls.start_anew(call.place()),
             Who::Call(_) => {}
             Who::Ask(ask) => self.channels.ask_again(ask),
         }
@@ -249,14 +245,14 @@ fn on_done(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Comp
         && response.get(CODEC_AT).is_none_or(|codec| *codec == 0)
         && local.calls.borrow().retry_mode(place) == RetryMode::Plain
     {
-        let session = done.session;
         let waiter = {
             let channels = &mut *local.channels.borrow_mut();
-            let ended = |channel, number, since| {
+            let ended = |session, since| {
                 let report = || report_of(response, since, cx.now());
-                channels.ended(channel, number, session, cx.now(), report);
+                channels.ended(session, cx.now(), report);
             };
-            local.calls.borrow_mut().finish_answered(place, (done.request, response), ended)
+            let both = (done.request, response);
+            local.calls.borrow_mut().finish_answered(place, done.session, both, ended)
         };
         return local.finished(place, waiter);
     }
@@ -292,10 +288,10 @@ fn on_answered(
             }
             _ => Some(request),
         };
-        let (channel, number) = calls.session_of(place);
+        let of_call = calls.session_of(place, session);
         let channels = &mut *local.channels.borrow_mut();
         let report = || report_of(&payload, calls.since(place), cx.now());
-        channels.ended(channel, number, session, cx.now(), report);
+        channels.ended(of_call, cx.now(), report);
         let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
             let limit = cx.session_params(session).map(|it| it.response_bytes_max);
             let limit = limit.unwrap_or(0) as usize;
@@ -386,14 +382,14 @@ impl Work<'_> {
         id: SessionId,
         error: CallError,
     ) {
-        let (channel, number) = self.calls.session_of(place);
+        let session = self.calls.session_of(place, id);
         match error {
             CallError::PeerFailed | CallError::SessionClosed | CallError::NotSent => {
-                return self.lose(channel, number, id, cx.now());
+                return self.lose(session, cx.now());
             }
-            CallError::Draining => self.channels.drained(channel, number, id, cx.now()),
+            CallError::Draining => self.channels.drained(session, cx.now()),
             _ => {}
         }
-        self.channels.ended(channel, number, id, cx.now(), || None);
+        self.channels.ended(session, cx.now(), || None);
     }
 }

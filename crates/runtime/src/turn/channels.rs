@@ -2,12 +2,13 @@
 
 use petasos_base::Time;
 use petasos_call::channel::Action;
-use petasos_endpoint::{Context, SessionId};
+use petasos_endpoint::Context;
 
 use super::work::Work;
 use crate::channels::{Channels, NextStep, Opening, Slot, Who, resolve};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
+use crate::keys::ChannelSession;
 use crate::lease::Lease;
 
 /// A channel that nobody has is looked at this often, until its calls are over.
@@ -17,8 +18,8 @@ impl Work<'_> {
     /// Asks the cores of channels that something has happened to, until nothing follows.
     pub(crate) fn settle(&mut self, cx: &mut Context<Dispatcher>) {
         while self.channels.has_work() {
-            for (channel, number, id) in core::mem::take(&mut self.channels.losing) {
-                self.lose(channel, number, id, cx.now());
+            for session in core::mem::take(&mut self.channels.losing) {
+                self.lose(session, cx.now());
             }
             for ask in core::mem::take(&mut self.channels.new_asks) {
                 self.send_ask(cx, ask);
@@ -34,7 +35,7 @@ impl Work<'_> {
         entry.is_dirty = false;
         while let Some((who, given)) = self.channels.next_given(channel, cx.now()) {
             match given {
-                Slot::Taken(number) => self.go(cx, (channel, number), who),
+                Slot::Taken(session) => self.go(cx, session, who),
                 Slot::Fail(status) => self.fail(who, status),
                 Slot::Wait(_) => unreachable!("who has waited is not told to wait"),
             }
@@ -72,7 +73,7 @@ impl Work<'_> {
         let Some(ask) = self.channels.asked_for(number) else { return };
         let (channel, options) = (ask.channel, ask.options);
         match self.channels.pick(channel, options, who, cx.now()) {
-            Slot::Taken(session) => self.go(cx, (channel, session), who),
+            Slot::Taken(session) => self.go(cx, session, who),
             Slot::Wait(_) => {}
             Slot::Fail(status) => self.fail(who, status),
         }
@@ -80,7 +81,8 @@ impl Work<'_> {
 
     /// A session of a channel is gone: those that waited in it start anew.
     #[cold]
-    pub(crate) fn lose(&mut self, channel: u32, number: u32, id: SessionId, now: Time) {
+    pub(crate) fn lose(&mut self, session: ChannelSession, now: Time) {
+        let ChannelSession { channel, number, id } = session;
         let Some(entry) = self.channels.entry(channel) else { return };
         if entry.session(number, id).is_none() {
             return;
@@ -122,21 +124,21 @@ impl Channels {
     pub(super) fn answer(
         &mut self,
         cx: &mut Context<Dispatcher>,
-        (channel, number): (u32, u32),
+        session: ChannelSession,
         ask: u32,
     ) {
         let method = self.asks.get(&ask).and_then(|ask| ask.method);
-        let entry = self.entry(channel).expect("who has a slot has a channel");
+        let entry = self.entry(session.channel).expect("who has a slot has a channel");
         entry.leases += 1;
-        let lease = Lease { channel, number, id: entry.session_id(number) };
+        let lease = Lease(session);
         let Some((service, method)) = method else {
             return self.grant(ask, lease, None, cx.now());
         };
-        match entry.next_step(number, service, method) {
-            NextStep::Send(_, bound) => self.grant(ask, lease, Some(bound), cx.now()),
+        match entry.next_step(session.number, service, method) {
+            NextStep::Send(bound) => self.grant(ask, lease, Some(bound), cx.now()),
             NextStep::Bind => {
                 entry.leases -= 1;
-                self.wait_for_bind(cx, (channel, number), service, Who::Ask(ask));
+                self.wait_for_bind(cx, session, service, Who::Ask(ask));
             }
             NextStep::Fail(status) => {
                 self.give_back(lease, cx.now());

@@ -6,14 +6,18 @@ use petasos_call::stream::{
     Arrival, CallerSegment, Open, SegmentError, ServerEvent, ServerSegment, ServerStream,
 };
 use petasos_call::{Codec, Metadata, Status};
-use petasos_endpoint::{Context, Payload, RejectCode, Request, RequestHandle, RequestKey};
+use petasos_endpoint::{
+    Context, Payload, RejectCode, Request, RequestHandle, RequestKey, ServerSessionId,
+};
 use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
 use crate::buffers::respond_in;
 use crate::dispatcher::{Dispatcher, DispatcherParts, Handling, WAITING_MAX, has_room};
 use crate::due::Due;
 use crate::stream_handle::StreamHandle;
-use crate::streams::{EncodedMessage, Form, Half, Keeper, Key, Server, Side, Streams, extent};
+use crate::streams::{
+    EncodedMessage, Form, Half, Keeper, Server, Side, StreamKey, Streams, extent,
+};
 
 /// Answers of so many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;
@@ -101,7 +105,7 @@ fn parsed(
 }
 
 /// How many calls a session that is served carries.
-fn slots_of(cx: &Context<Dispatcher>, session: (u32, u32)) -> Option<u32> {
+fn slots_of(cx: &Context<Dispatcher>, session: ServerSessionId) -> Option<u32> {
     cx.served_params(session).map(|params| params.slots)
 }
 
@@ -110,7 +114,7 @@ fn add(
     cx: &Context<Dispatcher>,
     streams: &mut Streams,
     kind: u32,
-    session: (u32, u32),
+    session: ServerSessionId,
     number: u32,
 ) -> u32 {
     let params = cx.served_params(session);
@@ -133,7 +137,7 @@ fn add(
         ending: None,
         over: None,
     }));
-    let Key { place, .. } = streams.add(half, false);
+    let StreamKey { place, .. } = streams.add(half, false);
     if let Some(known) = streams.served(session, || slots_of(cx, session)) {
         known.insert(number, place);
     }
@@ -219,10 +223,10 @@ pub(super) fn answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, 
     if has_room {
         streams.wake_writer_later(place);
     }
-    if let Some(((index, generation), number)) = over {
+    if let Some((session, number)) = over {
         streams.handlers -= 1;
-        let known = streams.served.get_mut(index as usize).and_then(Option::as_mut);
-        if let Some(known) = known.filter(|known| known.generation == generation) {
+        let known = streams.served.get_mut(session.index() as usize).and_then(Option::as_mut);
+        if let Some(known) = known.filter(|known| known.session == session) {
             known.streams.remove(number);
         }
         streams.free_if_over(place);
@@ -252,11 +256,11 @@ fn write(
 
 /// R11: an exchange that is held is not wanted any more. Says whether it was one of a stream.
 pub(super) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
-    let (index, generation) = key.session();
+    let session = key.session();
     let found = {
         let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
-        let known = streams.served.get(index as usize).and_then(Option::as_ref);
-        let places: Vec<u32> = match known.filter(|known| known.generation == generation) {
+        let known = streams.served.get(session.index() as usize).and_then(Option::as_ref);
+        let places: Vec<u32> = match known.filter(|known| known.session == session) {
             Some(known) => known.streams.keys().collect(),
             None => return,
         };
@@ -281,9 +285,9 @@ pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     {
         let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
         lost = core::mem::take(&mut streams.orphans);
-        for (index, place) in (0..).zip(&mut streams.served) {
+        for place in &mut streams.served {
             let Some(served) = place else { continue };
-            if cx.served_params((index, served.generation)).is_none() {
+            if cx.served_params(served.session).is_none() {
                 lost.extend(served.streams.keys());
                 *place = None;
             }
@@ -308,8 +312,8 @@ pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
 #[cold]
 pub(super) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
     let running = dispatcher.parts.local.streams.borrow_mut().running();
-    for (kind, slot) in &running {
-        dispatcher.methods[*kind as usize].cut_off(&mut dispatcher.parts, cx, *slot);
+    for task in &running {
+        dispatcher.methods[task.kind as usize].cut_off(&mut dispatcher.parts, cx, task.slot);
     }
     running.len()
 }

@@ -70,10 +70,10 @@ impl Work<'_> {
         let noted = (previous > 0).then(|| with_previous(&hedge.request, previous).ok());
         let request = noted.flatten().unwrap_or_else(|| copy(&hedge.request));
         let head = CallHead { retry_mode: RetryMode::Attempt, ..*head };
-        let at = self.calls.begin_with(|| head, request);
-        self.calls.retries.attempts.insert(at.0, place);
+        let attempt = self.calls.begin_with(|| head, request);
+        self.calls.retries.attempts.insert(attempt.place(), place);
         let retry_state = self.calls.retries.list.get_mut(&place).expect("it was just there");
-        retry_state.hedge.as_mut().expect("the call is hedged").attempts.push(at);
+        retry_state.hedge.as_mut().expect("the call is hedged").attempts.push(attempt);
     }
 
     /// An attempt of a hedged call has ended.
@@ -91,7 +91,7 @@ impl Work<'_> {
         session.into_iter().for_each(|session| retry_state.avoid.add(session));
         let end = AttemptEnd { code, fate: retry_state.fate(failure), pushback };
         let hedge = retry_state.hedge.as_mut().expect("the call is hedged");
-        hedge.attempts.retain(|(attempt, _)| *attempt != place);
+        hedge.attempts.retain(|attempt| attempt.place() != place);
         let budget = self.channels.budget(head.channel);
         let verdict = budget.map(|(budget, rng)| {
             let (plan, policy) = retry_state.plan();
@@ -112,8 +112,8 @@ impl Work<'_> {
         let Some(retry_state) = self.calls.retries.list.get(&call) else { return Avoid::NOTHING };
         let mut avoid = retry_state.avoid;
         let Some(entry) = self.channels.entry(channel) else { return avoid };
-        for (attempt, _) in retry_state.hedge.iter().flat_map(|hedge| &hedge.attempts) {
-            let number = self.calls.session_number(*attempt);
+        for attempt in retry_state.hedge.iter().flat_map(|hedge| &hedge.attempts) {
+            let number = self.calls.session_number(attempt.place());
             let session = number.and_then(|number| entry.index_at(number));
             session.into_iter().for_each(|session| avoid.add(session));
         }

@@ -24,7 +24,7 @@ use crate::channels::{Channels, Granted};
 use crate::dispatcher::Dispatcher;
 use crate::lease::Lease;
 use crate::local::Local;
-use crate::streams::{Caller, EncodedMessage, Restart, StreamRetry, Streams};
+use crate::streams::{Caller, EncodedMessage, Restart, StreamAsk, StreamRetry, Streams};
 
 /// A stream is begun anew so often at most: each time another session was not what it seemed.
 const RESTARTS_MAX: u8 = 8;
@@ -154,9 +154,9 @@ fn try_again(
 
 /// Where a call is, beside where it was.
 fn add_session(local: &Local, caller: &Caller, mut avoid: Avoid) -> Avoid {
-    if let Some(Lease { channel, number, id }) = caller.lease {
+    if let Some(Lease(session)) = caller.lease {
         let mut channels = local.channels.borrow_mut();
-        let session = channels.entry(channel).and_then(|entry| entry.index_of(number, id));
+        let session = channels.index_of(session);
         session.into_iter().for_each(|session| avoid.add(session));
     }
     avoid
@@ -181,8 +181,8 @@ fn come_away(
 /// The server of a call's session drains (C13): others go elsewhere at once.
 pub(super) fn avoid_from_now_on(local: &Local, streams: &mut Streams, place: u32) {
     let caller = streams.caller(place).expect("the exchange was a call's");
-    if let Some(Lease { channel, number, id }) = caller.lease {
-        local.channels.borrow_mut().drained(channel, number, id, local.now());
+    if let Some(Lease(session)) = caller.lease {
+        local.channels.borrow_mut().drained(session, local.now());
     }
 }
 
@@ -227,7 +227,7 @@ fn ask(local: &Local, streams: &mut Streams, place: u32) {
         }
     }
     let number = local.ask_for_session(&target, deadline, restart.avoid, tag);
-    restart.ask = Some((number, tag));
+    restart.ask = Some(StreamAsk { number, tag });
     streams.asks.insert(tag, place);
 }
 

@@ -103,7 +103,7 @@ fn seated(
     match (number, params) {
         (Some(number), Some(params)) => {
             let epoch = streams.next_epoch();
-            Ok(callers::begin(cx, queued, granted, (number, epoch), &params))
+            Ok(callers::begin(cx, queued, granted, number, epoch, &params))
         }
         _ => Err(granted.lease),
     }

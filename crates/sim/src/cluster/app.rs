@@ -297,8 +297,8 @@ impl App {
 pub(super) fn handle(app: &mut App, cx: &mut Context<App>, request: Request<'_>) {
     let Request { handle, method, payload } = request;
     let now = cx.now();
-    let ((index, generation), number) = (handle.key().session(), handle.key().number());
-    let request = RequestName(index, generation, number);
+    let (session, number) = (handle.key().session(), handle.key().number());
+    let request = RequestName(session.index(), session.generation(), number);
     let call = app.call_of(method, &payload);
     let Some(call) = call else {
         // Only damage that the checksum missed leads here.
