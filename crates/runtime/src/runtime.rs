@@ -33,6 +33,17 @@ pub struct Runtime {
     pub(crate) node: Option<Node>,
     /// What opens sessions in place of a node.
     pub(crate) dial: RefCell<Option<Dial<Dispatcher>>>,
+    /// Dropped last.
+    _tables: Tables,
+}
+
+/// What a loop's tables hold: freed once the endpoint is gone, whose handlers may yet use them.
+struct Tables(&'static Local);
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
 }
 
 impl Runtime {
@@ -171,6 +182,7 @@ impl Runtime {
             local,
             node: None,
             dial: RefCell::default(),
+            _tables: Tables(local),
         })
     }
 

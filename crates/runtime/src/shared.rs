@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use core::time::Duration;
 
@@ -84,16 +84,22 @@ pub(crate) fn loop_gone() -> Status {
 pub struct Shared {
     /// The loop's number, which no other loop of the process has.
     pub loop_id: u32,
-    /// Set before anybody else knows of the loop.
-    notifier: OnceLock<Notifier>,
     has_commands: AtomicBool,
     /// `None` once the loop has ended.
-    commands: Mutex<Option<Vec<Command>>>,
+    mailbox: Mutex<Option<Mailbox>>,
     channels: Mutex<Numbers>,
     /// Who has the sessions that requests come in, by index, with the session's generation.
     clients: Mutex<Vec<Option<(ServerSessionId, Peer)>>>,
     /// Turns in which tasks took long.
     pub slow: SlowCounts,
+}
+
+/// How a loop that has not ended is reached.
+#[derive(Default)]
+struct Mailbox {
+    /// Set before anybody else knows of the loop. It owns a descriptor, which goes with the loop.
+    notifier: Option<Notifier>,
+    commands: Vec<Command>,
 }
 
 /// The numbers of a loop's channels.
@@ -107,9 +113,8 @@ impl Shared {
     pub(crate) fn new(loop_id: u32) -> Shared {
         Shared {
             loop_id,
-            notifier: OnceLock::new(),
             has_commands: AtomicBool::new(false),
-            commands: Mutex::new(Some(Vec::new())),
+            mailbox: Mutex::new(Some(Mailbox::default())),
             channels: Mutex::default(),
             clients: Mutex::default(),
             slow: SlowCounts::default(),
@@ -137,29 +142,31 @@ impl Shared {
     }
 
     pub(crate) fn set_notifier(&self, notifier: Notifier) {
-        let is_first = self.notifier.set(notifier).is_ok();
-        assert!(is_first, "a loop has one notifier");
+        let mut mailbox = self.mailbox();
+        let mailbox = mailbox.as_mut().expect("the loop has not ended");
+        assert!(mailbox.notifier.replace(notifier).is_none(), "a loop has one notifier");
     }
 
-    fn commands(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
-        self.commands.lock().expect("nothing panics under the lock")
+    fn mailbox(&self) -> MutexGuard<'_, Option<Mailbox>> {
+        self.mailbox.lock().expect("nothing panics under the lock")
     }
 
     /// Posts a command. One that the loop will never read is declined.
     pub fn send(&self, command: Command) {
-        let posted = match &mut *self.commands() {
-            Some(commands) => {
-                commands.push(command);
-                Ok(())
+        let posted = match &mut *self.mailbox() {
+            Some(mailbox) => {
+                mailbox.commands.push(command);
+                Ok(mailbox.notifier.clone())
             }
             None => Err(command),
         };
-        if let Err(command) = posted {
-            return command.decline();
-        }
+        let notifier = match posted {
+            Ok(notifier) => notifier,
+            Err(command) => return command.decline(),
+        };
         // Release: pairs with the acquire in `has_commands`, though the lock alone would do.
         self.has_commands.store(true, Ordering::Release);
-        if let Some(notifier) = self.notifier.get() {
+        if let Some(notifier) = notifier {
             notifier.notify();
         }
     }
@@ -173,18 +180,21 @@ impl Shared {
     pub(crate) fn take_commands(&self) -> Vec<Command> {
         // Cleared before the commands are taken: one that is posted in between is seen again.
         self.has_commands.store(false, Ordering::Relaxed);
-        self.commands().as_mut().map(core::mem::take).unwrap_or_default()
+        let mut mailbox = self.mailbox();
+        mailbox.as_mut().map(|mailbox| core::mem::take(&mut mailbox.commands)).unwrap_or_default()
     }
 
     /// The loop has ended: commands that it has not read, and later ones, are declined.
     pub(crate) fn close(&self) {
-        let commands = self.commands().take();
-        commands.unwrap_or_default().into_iter().for_each(Command::decline);
+        let clients = core::mem::take(&mut *self.clients());
+        drop(clients);
+        let mailbox = self.mailbox().take();
+        mailbox.unwrap_or_default().commands.into_iter().for_each(Command::decline);
     }
 
     /// Whether the loop has ended.
     pub(crate) fn is_closed(&self) -> bool {
-        self.commands().is_none()
+        self.mailbox().is_none()
     }
 
     /// A number for a channel.

@@ -49,7 +49,8 @@ pub fn current_with(loop_id: u32) -> Option<&'static Local> {
     current().filter(|local| local.loop_id == loop_id)
 }
 
-/// The part of a loop that futures see. It is leaked with its loop: a kilobyte, once per loop.
+/// The part of a loop that futures see. It is leaked: a kilobyte for each loop that ever was. What
+/// its tables hold is freed when the loop has ended ([`Local::clear`]).
 pub struct Local {
     /// The loop's number.
     pub loop_id: u32,
@@ -383,5 +384,20 @@ impl Local {
         self.end_timers();
         let askers = self.channels.borrow_mut().take_askers();
         askers.into_iter().for_each(|asker| asker.finish(Err(loop_gone())));
+    }
+
+    /// Frees what the tables hold. The loop has ended, and its endpoint is gone: nothing looks for
+    /// what was in them.
+    pub(crate) fn clear(&self) {
+        // No cell is borrowed while something is dropped: that runs the application's code.
+        let channels = Channels::new(self.shared.clone(), 0);
+        drop(self.channels.replace(channels));
+        drop(self.calls.take());
+        drop(self.streams.take());
+        drop(self.tasks.take());
+        drop(self.watches.take());
+        drop(self.timers.take());
+        drop(self.ready.take());
+        drop(self.driver.take());
     }
 }
