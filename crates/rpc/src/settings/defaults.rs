@@ -18,11 +18,11 @@ pub enum RetryMode {
     /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
     #[default]
     Plain,
-    /// Its retry state (`retry_mode`).
+    /// The call's retry state.
     Retried,
-    /// Its retry_state, since its attempts are calls of their own (`hedges`).
+    /// Likewise; its attempts are calls of their own.
     Hedged,
-    /// It is such an attempt: the hedged call's retry_state.
+    /// It is such an attempt: the retry state of its hedged call.
     Attempt,
 }
 

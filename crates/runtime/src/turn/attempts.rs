@@ -3,7 +3,7 @@
 //! How an attempt has ended is for a [`RetryState`] to decide, which asks `petasos_call`'s
 //! [`CallPlan`]. A call that no policy repeats has one only if its request has certainly not run
 //! and is sent again, so answers of such calls are not looked at here. While a
-//! call has a retry state, its place is `Retried`, and the place's number means nothing else.
+//! call has a retry state, its mode is `Retried` (or `Hedged`: see `hedges`).
 //!
 //! A request is not encoded again: its buffer comes back with the completion. Only the attempts
 //! that went before are noted in its tail (`grpc-previous-rpc-attempts`).
@@ -20,6 +20,7 @@ use petasos_call::{
     TailWriter, read_tail, split,
 };
 use petasos_endpoint::{CallError, Context, SessionId};
+use petasos_message::recycle;
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use petasos_rpc::settings::RetryMode;
 
@@ -87,7 +88,7 @@ impl Work<'_> {
     pub(super) fn on_send_failures(&mut self, cx: &Context<Dispatcher>) {
         for (place, status, request) in core::mem::take(&mut self.calls.failed) {
             if self.calls.retry_mode(place) == RetryMode::Plain {
-                request.into_iter().for_each(|request| self.calls.give_buffer(request));
+                request.into_iter().for_each(recycle);
                 self.calls.over.push((place, Err(status)));
                 continue;
             }
@@ -181,9 +182,7 @@ impl Work<'_> {
     /// The call in `place` is over.
     pub(super) fn conclude(&mut self, place: u32, ended: Ended) {
         // A call that is given up before its outcome is looked at keeps its place until then.
-        for request in self.calls.take_back(place).into_iter().chain(ended.request) {
-            self.calls.give_buffer(request);
-        }
+        self.calls.take_back(place).into_iter().chain(ended.request).for_each(recycle);
         if self.calls.retry_mode(place) != RetryMode::Plain {
             self.calls.forget(place);
             self.calls.set_retry_mode(place, RetryMode::Plain);

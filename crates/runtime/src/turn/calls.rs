@@ -9,12 +9,14 @@ use petasos_endpoint::{
     CallError, CallSettings, Completion, Context, EnqueueError, Payload, PeerKey, Refused,
     SessionId,
 };
+use petasos_message::{buffer, recycle};
 use petasos_rpc::recode::{unpacked_response, unpacked_short_response};
 use petasos_rpc::settings::RetryMode;
 
 use super::attempts;
 use super::work::{Work, with_work};
 use crate::buffers::{free, kept};
+use crate::calls::Stage;
 use crate::channels::{NextStep, Slot, Who};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
@@ -46,23 +48,26 @@ impl Work<'_> {
     /// Sends the call in `place`, or lets it wait.
     #[inline(always)]
     fn send(&mut self, cx: &mut Context<Dispatcher>, place: u32) {
-        let Some(head) = self.calls.queued(place) else { return };
-        if head.deadline == Time::NEVER
-            && head.retry_mode == RetryMode::Plain
-            && !head.recode.is_wished()
-            && let Some(entry) = self.channels.entry(head.channel)
-            && let Some((number, session, method)) = entry.take_usual(head.service, head.method)
+        let call = self.calls.at(place);
+        let CallHead { channel, service, method, .. } = call.head;
+        if call.is_plain()
+            && let Some(entry) = self.channels.entry(channel)
+            && let Some((number, id, method)) = entry.take_usual(service, method)
         {
-            let request = self.calls.take_request(place, number);
-            match cx.enqueue_request(session, method, request, on_done, u64::from(place)) {
+            match cx.enqueue_request(id, method, call.take_request(), on_done, u64::from(place)) {
                 // From what is at hand, instead of from what was just written.
-                Ok(call) => self.calls.sent(place, session.call(call.number()), cx.now()),
-                Err(refused) => self.refused(cx, place, session, refused),
+                Ok(sent) => call.sent(number, id.call(sent.number()), cx.now()),
+                Err(refused) => {
+                    let session = ChannelSession { channel, number, id };
+                    self.refused(cx, place, session, refused);
+                }
             }
             return;
         }
-        let head = *head;
-        self.send_any(cx, place, &head);
+        if call.stage == Stage::Queued {
+            let head = call.head;
+            self.send_any(cx, place, &head);
+        }
     }
 
     #[inline(never)]
@@ -96,7 +101,7 @@ impl Work<'_> {
         let who = Who::Call(self.calls.key(place));
         match self.channels.pick(head.channel, options, who, cx.now()) {
             Slot::Taken(session) => self.dispatch(cx, place, head, session),
-            Slot::Wait(ticket) => self.calls.wait(place, ticket),
+            Slot::Wait(ticket) => self.calls.at(place).stage = Stage::Waiting(ticket),
             Slot::Fail(status) => self.fail_call(place, status),
         }
     }
@@ -128,7 +133,7 @@ impl Work<'_> {
         head: &CallHead,
         session: ChannelSession,
     ) {
-        self.calls.unbind(place, session.number);
+        self.calls.at(place).unbind(session.number);
         let call = self.calls.key(place);
         if head.deadline != Time::NEVER {
             let due = Due::Call { call, at: head.deadline };
@@ -146,7 +151,7 @@ impl Work<'_> {
         session: ChannelSession,
         method: BoundMethod,
     ) {
-        let mut request = self.calls.take_request(place, session.number);
+        let mut request = self.calls.at(place).take_request();
         if head.recode.is_needed(&method) {
             request.flatten();
             request = match head.recode.request(&request, &method) {
@@ -170,15 +175,20 @@ impl Work<'_> {
             cx.enqueue_with(session.id, method.number, request, on_done, tag, &settings)
         };
         match started {
-            Ok(call) => self.calls.sent(place, call, now),
-            Err(refused) => self.refused(cx, place, session.id, refused),
+            Ok(sent) => self.calls.at(place).sent(session.number, sent, now),
+            Err(refused) => self.refused(cx, place, session, refused),
         }
     }
 
     /// The endpoint has not taken a call.
     #[cold]
-    fn refused(&mut self, cx: &Context<Dispatcher>, place: u32, id: SessionId, refused: Refused) {
-        let session = self.calls.session_of(place, id);
+    fn refused(
+        &mut self,
+        cx: &Context<Dispatcher>,
+        place: u32,
+        session: ChannelSession,
+        refused: Refused,
+    ) {
         let failure = match refused.error {
             EnqueueError::NoSuchSession | EnqueueError::SessionFailed => {
                 self.lose(session, cx.now());
@@ -243,20 +253,34 @@ fn on_done(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Comp
     // whole only after a while.
     if let Ok(Payload::Frame(response)) = done.result
         && response.get(CODEC_AT).is_none_or(|codec| *codec == 0)
-        && local.calls.borrow().retry_mode(place) == RetryMode::Plain
     {
-        let waiter = {
-            let channels = &mut *local.channels.borrow_mut();
-            let ended = |session, since| {
-                let report = || report_of(response, since, cx.now());
-                channels.ended(session, cx.now(), report);
-            };
-            let both = (done.request, response);
-            local.calls.borrow_mut().finish_answered(place, done.session, both, ended)
-        };
-        return local.finished(place, waiter);
+        let mut calls = local.calls.borrow_mut();
+        let call = calls.at(place);
+        if call.ends_with_response() {
+            let report = || report_of(response, call.since, cx.now());
+            local.channels.borrow_mut().ended(call.session(done.session), cx.now(), report);
+            let waiter = call.end(Ok(in_buffer(done.request, response)));
+            drop(calls);
+            return local.finished(place, waiter);
+        }
     }
     on_otherwise(dispatcher, cx, done);
+}
+
+/// A request's buffer with more than this is not kept for its response.
+const SPARE_BYTES_MAX: usize = 4096;
+
+/// A response in a buffer of the thread's pool: in its request's, if that has room.
+#[inline(always)]
+fn in_buffer(request: MsgBuf, response: &[u8]) -> MsgBuf {
+    let mut buf = request;
+    buf.rewind();
+    if !(response.len()..=SPARE_BYTES_MAX).contains(&buf.capacity()) {
+        recycle(buf);
+        buf = buffer(response.len());
+    }
+    buf.copy_from(response);
+    buf
 }
 
 /// A call has failed, or its response is compressed or long, or it may be retried.
@@ -283,14 +307,14 @@ fn on_answered(
         let calls = &mut *local.calls.borrow_mut();
         let request = match calls.retry_mode(place) {
             RetryMode::Plain => {
-                calls.give_buffer(request);
+                recycle(request);
                 None
             }
             _ => Some(request),
         };
         let of_call = calls.session_of(place, session);
         let channels = &mut *local.channels.borrow_mut();
-        let report = || report_of(&payload, calls.since(place), cx.now());
+        let report = || report_of(&payload, calls.at(place).since, cx.now());
         channels.ended(of_call, cx.now(), report);
         let outcome = if payload.get(CODEC_AT).is_some_and(|codec| *codec != 0) {
             let limit = cx.session_params(session).map(|it| it.response_bytes_max);
@@ -306,7 +330,7 @@ fn on_answered(
             }
         } else {
             Ok(kept(cx, payload).unwrap_or_else(|payload| {
-                let mut buf = calls.buffer(payload.len());
+                let mut buf = buffer(payload.len());
                 petasos_buf::copy_short(buf.as_mut_slice(), &payload);
                 free(cx, payload);
                 buf

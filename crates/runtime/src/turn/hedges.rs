@@ -12,6 +12,7 @@ use petasos_call::channel::Avoid;
 use petasos_call::policy::{AttemptEnd, Step, Verdict};
 use petasos_call::{Failure, Status};
 use petasos_endpoint::Context;
+use petasos_message::recycle;
 use petasos_rpc::settings::RetryMode;
 
 use super::attempts::with_previous;
@@ -84,7 +85,7 @@ impl Work<'_> {
         let (code, pushback) = ended.status();
         let Ended { outcome, failure, request, session } = ended;
         if let Some(request) = request {
-            self.calls.give_buffer(request);
+            recycle(request);
         }
         let retry_state = call.and_then(|call| self.calls.retries.list.get_mut(&call));
         let (Some(call), Some(retry_state)) = (call, retry_state) else { return };
