@@ -31,10 +31,25 @@ struct World {
 
 impl World {
     fn new(transport: Transport, acts: impl IntoIterator<Item = Act>) -> World {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        World::at(any, any, transport, acts)
+    }
+
+    /// At an address for datagrams, and one for gRPC.
+    fn at(
+        datagrams: SocketAddr,
+        grpc: SocketAddr,
+        transport: Transport,
+        acts: impl IntoIterator<Item = Act>,
+    ) -> World {
         let service = Unsteady::failing(acts);
         let server = Server::builder().add(FlowServer::new(service.clone()));
-        let server = server.listen("127.0.0.1:0").grpc("127.0.0.1:0", GrpcConfig::default());
-        World { service, server: server.start().expect("loopback has ports"), transport }
+        let server = server.listen(datagrams).grpc(grpc, GrpcConfig::default());
+        World { service, server: server.start().expect("the ports are free"), transport }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.local_address().expect("it listens")
     }
 
     fn grpc_address(&self) -> SocketAddr {
@@ -48,9 +63,7 @@ impl World {
 
 fn target(worlds: &[&World]) -> String {
     let (scheme, address): (_, fn(&World) -> SocketAddr) = match worlds[0].transport {
-        Transport::Datagrams => {
-            ("petasos", |world| world.server.local_address().expect("it listens"))
-        }
+        Transport::Datagrams => ("petasos", World::address),
         Transport::Grpc => ("grpc", World::grpc_address),
     };
     let addresses: Vec<String> = worlds.iter().map(|world| address(world).to_string()).collect();
@@ -262,6 +275,65 @@ fn r20_streams_whose_server_is_gone_are_tried_again_elsewhere() {
         for (out, mut back) in chats {
             out.close();
             assert_eq!(flow::drain(&mut back, 100).await.expect("the other takes it"), 1);
+        }
+    });
+}
+
+/// A stream is begun while no server is there, and one comes later.
+async fn begin_before(transport: Transport, config: &str) -> Result<World, Status> {
+    let goes = World::new(transport, []);
+    let (address, grpc_address) = (goes.address(), goes.grpc_address());
+    let client = goes.client(config).await;
+    chat(&client, 1, 100).await.expect("the server is up");
+    drop(goes);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let begun = async { chat(&client, 3, 100).await };
+    let comes = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        World::at(address, grpc_address, transport, [])
+    };
+    let (begun, world) = tokio::join!(begun, comes);
+    begun.map(|()| world)
+}
+
+#[test]
+fn r20_streams_that_find_no_server_are_tried_again() {
+    each(|transport| async move {
+        let code = begin_before(transport, "{}").await.err().map(|status| status.code());
+        assert_eq!(code, Some(Code::Unavailable), "no policy");
+        // The channel itself waits for some time before it connects again.
+        let world = begin_before(transport, &retries(5, "0.5", "")).await;
+        let world = world.expect("an attempt finds the new server");
+        let previous = world.service.state().previous.clone();
+        assert!(matches!(&previous[..], [Some(_)]), "{previous:?}");
+    });
+}
+
+#[test]
+fn r20_streams_that_find_no_server_for_long_fail_or_are_late() {
+    each(|transport| async move {
+        let world = World::new(transport, []);
+        let client = world.client(&retries(3, "0.02", "")).await;
+        chat(&client, 1, 100).await.expect("the server is up");
+        drop(world);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let status = chat(&client, 1, 100).await.expect_err("there is no server");
+        assert_eq!(status.code(), Code::Unavailable, "{status}");
+    });
+}
+
+#[test]
+fn r20_streams_are_given_no_session_that_is_gone() {
+    each(|transport| async move {
+        let [goes, stays] = [World::new(transport, []), World::new(transport, [])];
+        let client = connect(&target(&[&goes, &stays]), "{}").await;
+        while goes.service.count() == 0 || stays.service.count() == 0 {
+            chat(&client, 1, 100).await.expect("both are up");
+        }
+        drop(goes);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for _ in 0..8 {
+            chat(&client, 1, 100).await.expect("the other takes it");
         }
     });
 }

@@ -26,6 +26,7 @@ use super::remote::{Outcome, RemoteCompletion};
 use super::shared::{Command, RemoteCall, Shared, loop_gone};
 use super::streams::Streams;
 use super::task::Task;
+pub(crate) use streams::ask_for_session;
 pub use task_waker::TaskWaker;
 pub use tasks::JoinHandle;
 use tasks::Tasks;

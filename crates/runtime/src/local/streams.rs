@@ -7,29 +7,31 @@ use petasos_base::Time;
 use petasos_call::channel::{Avoid, CallOptions};
 
 use super::Local;
-use crate::streams::{Ask, Call, Queued, RemoteStream, Side, StreamKey, Target};
+use crate::channels::Channels;
+use crate::streams::{Ask, Call, Queued, RemoteStream, Side, StreamAsk, StreamKey, Target};
 
 impl Local {
     /// Begins a call, which waits for its session.
     pub(crate) fn begin_stream(&self, mut queued: Queued) -> StreamKey {
         let tag = self.streams.borrow_mut().next_tag();
-        queued.ask = self.ask_for_session(&queued.target, queued.deadline, Avoid::NOTHING, tag);
-        let key = self.streams.borrow_mut().enqueue(queued, tag);
+        queued.ask =
+            Some(self.ask_for_session(&queued.target, queued.deadline, Avoid::NOTHING, tag));
+        let key = self.streams.borrow_mut().enqueue(queued);
         self.kick();
         key
     }
 
-    /// Asks for a session for a call; `tag` comes back with it. Gives the ask's number.
+    /// Asks for a session for a call; `tag` comes back with it.
     pub(crate) fn ask_for_session(
         &self,
         target: &Target,
         deadline: Time,
         avoid: Avoid,
         tag: u32,
-    ) -> u32 {
-        let &Target { channel, method, wait_for_ready } = target;
+    ) -> StreamAsk {
+        let &Target { wait_for_ready, .. } = target;
         let options = CallOptions { wait_for_ready, deadline, avoid };
-        self.channels.borrow_mut().ask_for_stream(channel, method, options, tag, self.now())
+        ask_for_session(&mut self.channels.borrow_mut(), target, options, tag, self.now())
     }
 
     /// The application has no more to do with a direction.
@@ -107,4 +109,16 @@ impl Local {
         let all = self.streams.borrow_mut().take_remotes();
         all.iter().for_each(|remote| remote.end());
     }
+}
+
+/// Asks for a session for a stream; `tag` comes back with it.
+pub(crate) fn ask_for_session(
+    channels: &mut Channels,
+    target: &Target,
+    options: CallOptions,
+    tag: u32,
+    now: Time,
+) -> StreamAsk {
+    let &Target { channel, method, .. } = target;
+    StreamAsk { number: channels.ask_for_stream(channel, method, options, tag, now), tag }
 }

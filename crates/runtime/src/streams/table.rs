@@ -36,9 +36,10 @@ pub(crate) struct Queued {
     /// What its messages are to be compressed with, if the server speaks it.
     pub(crate) codec: Codec,
     pub(crate) target: Target,
-    /// What it has asked its channel for, and under which tag.
-    pub(crate) ask: u32,
-    tag: u32,
+    /// What it has asked its channel for; nothing while its policy has it wait.
+    pub(crate) ask: Option<StreamAsk>,
+    /// If its policy tries it again, once it has found no server.
+    pub(crate) retry: Option<Box<StreamRetry>>,
 }
 
 impl Queued {
@@ -49,7 +50,7 @@ impl Queued {
         deadline: Time,
         codec: Codec,
     ) -> Queued {
-        Queued { metadata, trace, deadline, codec, target, ask: 0, tag: 0 }
+        Queued { metadata, trace, deadline, codec, target, ask: None, retry: None }
     }
 }
 
@@ -282,11 +283,13 @@ impl Streams {
         self.tags
     }
 
-    /// Adds a call that has asked for a session under a tag.
-    pub(crate) fn enqueue(&mut self, queued: Queued, tag: u32) -> StreamKey {
-        let deadline = queued.deadline;
-        let key = self.add(Half::Queued(Box::new(Queued { tag, ..queued })), true);
-        self.asks.insert(tag, key.place);
+    /// Adds a call that has asked for a session.
+    pub(crate) fn enqueue(&mut self, queued: Queued) -> StreamKey {
+        let (deadline, ask) = (queued.deadline, queued.ask);
+        let key = self.add(Half::Queued(Box::new(queued)), true);
+        if let Some(StreamAsk { tag, .. }) = ask {
+            self.asks.insert(tag, key.place);
+        }
         if deadline != Time::NEVER {
             self.fresh.push((key, deadline));
         }
@@ -432,8 +435,9 @@ impl Streams {
             half @ Half::Queued(_) => {
                 let earlier = core::mem::replace(half, Half::Failed(status));
                 let Half::Queued(queued) = earlier else { unreachable!("it was just matched") };
-                self.asks.remove(&queued.tag);
-                Some(queued.ask)
+                let StreamAsk { number, tag } = queued.ask?;
+                self.asks.remove(&tag);
+                Some(number)
             }
             _ => None,
         }

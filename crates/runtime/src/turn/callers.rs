@@ -35,7 +35,8 @@ pub(super) fn begin(
     epoch: u32,
     params: &SessionParams,
 ) -> Caller {
-    let Queued { metadata, trace, deadline, codec, target, .. } = queued;
+    let Queued { mut metadata, trace, deadline, codec, target, retry, .. } = queued;
+    restarts::note_previous(retry.as_deref(), &mut metadata);
     let Granted { session, method, lease } = granted;
     let time_left_us = time_left_us(cx, deadline);
     let answer = Answer { native: method.native_response, codec };
@@ -60,7 +61,7 @@ pub(super) fn begin(
         deadline,
         restarts: (0, false),
         restart: None,
-        retry: None,
+        retry,
         overtaking: None,
     }
 }
@@ -249,8 +250,14 @@ fn status_of(failure: Failure, may_have_run: bool) -> Status {
 pub(super) fn expire(local: &Local, key: StreamKey) {
     let streams = &mut *local.streams.borrow_mut();
     let Some(entry) = streams.get(key) else { return };
-    if matches!(&entry.half, Half::Caller(caller) if local.now() < caller.deadline) {
-        return restarts::is_due(local, streams, key.place);
+    match &entry.half {
+        Half::Caller(caller) if local.now() < caller.deadline => {
+            return restarts::is_due(local, streams, key.place);
+        }
+        Half::Queued(queued) if local.now() < queued.deadline => {
+            return restarts::is_due_in_queue(local, streams, key);
+        }
+        _ => {}
     }
     let is_open = match &entry.half {
         Half::Queued(_) => true,

@@ -14,7 +14,7 @@ use petasos_buf::MsgBuf;
 use petasos_call::channel::Avoid;
 use petasos_call::policy::{AttemptEnd, Fate, Pushback, Step};
 use petasos_call::stream::{CallerSegment, Open};
-use petasos_call::{Answer, Code, Failure, PREVIOUS_ATTEMPTS, Status};
+use petasos_call::{Answer, Code, Failure, Metadata, PREVIOUS_ATTEMPTS, Status};
 use petasos_endpoint::{Context, SessionParams};
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::channels::{Channels, Granted};
 use crate::dispatcher::Dispatcher;
 use crate::lease::Lease;
 use crate::local::Local;
-use crate::streams::{Caller, EncodedMessage, Restart, StreamAsk, StreamRetry, Streams};
+use crate::streams::{Caller, EncodedMessage, Half, Restart, StreamKey, StreamRetry, Streams};
 
 /// A stream is begun anew so often at most: each time another session was not what it seemed.
 const RESTARTS_MAX: u8 = 8;
@@ -193,6 +193,35 @@ pub(super) fn came_back(local: &Local, streams: &mut Streams, place: u32, reques
     ask(local, streams, place);
 }
 
+/// The time may have come at which a call that has had no session yet is to ask for one again.
+pub(super) fn is_due_in_queue(local: &Local, streams: &mut Streams, key: StreamKey) {
+    let tag = streams.next_tag();
+    let half = &mut streams.at(key.place).half;
+    let Half::Queued(queued) = half else { return };
+    let Some(retry) = queued.retry.as_mut().filter(|_| queued.ask.is_none()) else { return };
+    let channel = queued.target.channel;
+    match poll(local, retry, channel) {
+        Step::Send => {
+            let (target, deadline) = (queued.target, queued.deadline);
+            let ask = local.ask_for_session(&target, deadline, Avoid::NOTHING, tag);
+            queued.ask = Some(ask);
+            streams.asks.insert(tag, key.place);
+        }
+        Step::Wait(at) => streams.fresh.push((key, at)),
+        Step::GiveUp | Step::Expired => {
+            *half = Half::Failed(Failure::Timeout.status());
+            streams.wake_later(key.place);
+        }
+    }
+    streams.mark(key.place);
+}
+
+fn poll(local: &Local, retry: &mut StreamRetry, channel: u32) -> Step {
+    let mut channels = local.channels.borrow_mut();
+    let budget = channels.budget(channel).map(|(budget, _)| budget);
+    budget.map_or(Step::Expired, |budget| retry.state.poll(budget, local.now()))
+}
+
 /// The time may have come at which a call is to be tried again.
 pub(super) fn is_due(local: &Local, streams: &mut Streams, place: u32) {
     let waits = |restart: &Restart| restart.is_paused;
@@ -214,9 +243,7 @@ fn ask(local: &Local, streams: &mut Streams, place: u32) {
     if restart.is_paused
         && let Some(retry) = &mut caller.retry
     {
-        let mut channels = local.channels.borrow_mut();
-        let budget = channels.budget(target.channel).map(|(budget, _)| budget);
-        match budget.map_or(Step::Expired, |budget| retry.state.poll(budget, local.now())) {
+        match poll(local, retry, target.channel) {
             Step::Send => restart.is_paused = false,
             Step::Wait(at) => {
                 let key = streams.key(place);
@@ -226,8 +253,7 @@ fn ask(local: &Local, streams: &mut Streams, place: u32) {
             Step::GiveUp | Step::Expired => return end(streams, place, Failure::Timeout.status()),
         }
     }
-    let number = local.ask_for_session(&target, deadline, restart.avoid, tag);
-    restart.ask = Some(StreamAsk { number, tag });
+    restart.ask = Some(local.ask_for_session(&target, deadline, restart.avoid, tag));
     streams.asks.insert(tag, place);
 }
 
@@ -264,20 +290,27 @@ fn fail_or_wait(
     status: Status,
 ) {
     let caller = streams.caller(place).expect("only calls begin anew");
-    let end_of_attempt =
-        AttemptEnd { code: status.code(), fate: Fate::Answered, pushback: Pushback::Unsaid };
     let channel = caller.target.channel;
-    let goes_on = caller
-        .retry
-        .as_mut()
-        .is_some_and(|retry| judge(channels, channel, retry, end_of_attempt, cx.now()));
-    if !goes_on {
+    if !waits(channels, channel, caller.retry.as_deref_mut(), &status, cx.now()) {
         return end(streams, place, status);
     }
     (restart.is_paused, restart.ask) = (true, None);
     caller.restart = Some(restart);
     let key = streams.key(place);
     streams.fresh.push((key, cx.now()));
+}
+
+/// Whether a call that has found no session waits for its next attempt.
+pub(super) fn waits(
+    channels: &mut Channels,
+    channel: u32,
+    retry: Option<&mut StreamRetry>,
+    status: &Status,
+    now: Time,
+) -> bool {
+    let (fate, pushback) = (Fate::Answered, Pushback::Unsaid);
+    let end = AttemptEnd { code: status.code(), fate, pushback };
+    retry.is_some_and(|retry| judge(channels, channel, retry, end, now))
 }
 
 /// A call does not begin anew after all.
@@ -312,7 +345,7 @@ fn resume(
     let caller = streams.caller(place).expect("only calls begin anew");
     open.time_left_us = time_left_us(cx, caller.deadline);
     open.answer = Answer { native: granted.method.native_response, ..open.answer };
-    note_previous(caller, &mut open);
+    note_previous(caller.retry.as_deref(), &mut open.metadata);
     caller.stream.restart(number, open, sent);
     (caller.session, caller.lease) = (granted.session, Some(granted.lease));
     (caller.method, caller.epoch) = (granted.method.number, epoch);
@@ -320,11 +353,11 @@ fn resume(
 }
 
 /// Tells the server how many attempts went before, those aside that have not run.
-fn note_previous(caller: &Caller, open: &mut Open) {
-    let attempts = caller.retry.as_ref().map_or(1, |retry| retry.state.plan.attempts());
+pub(super) fn note_previous(retry: Option<&StreamRetry>, metadata: &mut Metadata) {
+    let attempts = retry.map_or(1, |retry| retry.state.plan.attempts());
     if attempts > 1 {
-        open.metadata.remove(PREVIOUS_ATTEMPTS);
-        let noted = open.metadata.append(PREVIOUS_ATTEMPTS, &(attempts - 1).to_string());
+        metadata.remove(PREVIOUS_ATTEMPTS);
+        let noted = metadata.append(PREVIOUS_ATTEMPTS, &(attempts - 1).to_string());
         noted.expect("it may be");
     }
 }

@@ -2,6 +2,7 @@
 
 use petasos_base::Time;
 use petasos_call::Status;
+use petasos_call::channel::{Avoid, CallOptions};
 use petasos_endpoint::Context;
 
 use super::{callers, handlers, restarts};
@@ -9,7 +10,7 @@ use crate::channels::{Channels, Granted};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 use crate::lease::Lease;
-use crate::local::Local;
+use crate::local::{Local, ask_for_session};
 use crate::streams::{Caller, Half, Queued, StreamRetry, Streams, Target};
 
 /// Sends what halves have to say, and finds sessions for calls.
@@ -47,6 +48,15 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
     let streams = &mut *local.streams.borrow_mut();
     for (tag, granted) in core::mem::take(&mut channels.granted) {
         let place = streams.asks.remove(&tag);
+        let granted = match granted {
+            Ok(granted) if cx.session_params(granted.session).is_none() => {
+                // It is gone, which its channel has not been told yet.
+                channels.lose_lease(granted.lease);
+                place.into_iter().for_each(|place| ask_again(streams, channels, place, cx.now()));
+                continue;
+            }
+            granted => granted,
+        };
         let (place, granted) = match (place, granted) {
             (Some(place), granted) => (place, granted),
             (None, Ok(Granted { lease, .. })) => {
@@ -55,7 +65,7 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
             }
             (None, Err(_)) => continue,
         };
-        let queued = match core::mem::replace(&mut streams.at(place).half, Half::Free) {
+        let mut queued = match core::mem::replace(&mut streams.at(place).half, Half::Free) {
             Half::Queued(queued) => *queued,
             half => {
                 streams.at(place).half = half;
@@ -66,22 +76,74 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
                 continue;
             }
         };
-        let retry = retry_of(channels, &queued, cx.now());
-        let half = match granted.map(|granted| seated(streams, cx, queued, granted)) {
-            Ok(Ok(mut caller)) => {
-                caller.stream.keep_queue(retry.is_some());
-                Half::Caller(Box::new(Caller { retry, ..caller }))
-            }
-            Ok(Err(lease)) => {
-                channels.give_back(lease, cx.now());
-                Half::Failed(Status::unavailable("the session takes no more streams"))
-            }
-            Err(status) => Half::Failed(status),
+        if queued.retry.is_none() {
+            queued.retry = retry_of(channels, &queued, cx.now());
+        }
+        let half = match granted {
+            Ok(granted) => seat(streams, channels, cx, queued, granted),
+            Err(status) => unseated(streams, channels, cx, place, queued, status),
         };
         streams.at(place).half = half;
         streams.mark(place);
         streams.wake_later(place);
     }
+}
+
+/// Asks for another session for a call that was given one that is gone.
+#[cold]
+fn ask_again(streams: &mut Streams, channels: &mut Channels, place: u32, now: Time) {
+    let tag = streams.next_tag();
+    let (target, deadline, avoid, ask) = match &mut streams.at(place).half {
+        Half::Queued(queued) => (queued.target, queued.deadline, Avoid::NOTHING, &mut queued.ask),
+        Half::Caller(caller) => {
+            let Some(restart) = &mut caller.restart else { return };
+            (caller.target, caller.deadline, restart.avoid, &mut restart.ask)
+        }
+        _ => return,
+    };
+    let options = CallOptions { wait_for_ready: target.wait_for_ready, deadline, avoid };
+    *ask = Some(ask_for_session(channels, &target, options, tag, now));
+    streams.asks.insert(tag, place);
+}
+
+/// What becomes of a call that has a session.
+fn seat(
+    streams: &mut Streams,
+    channels: &mut Channels,
+    cx: &Context<Dispatcher>,
+    queued: Queued,
+    granted: Granted,
+) -> Half {
+    match seated(streams, cx, queued, granted) {
+        Ok(mut caller) => {
+            caller.stream.keep_queue(caller.retry.is_some());
+            Half::Caller(Box::new(caller))
+        }
+        Err(lease) => {
+            channels.give_back(lease, cx.now());
+            Half::Failed(Status::unavailable("the session takes no more streams"))
+        }
+    }
+}
+
+/// What becomes of a call for which there is no session: to its policy that is an answer, as it is
+/// of unary calls.
+fn unseated(
+    streams: &mut Streams,
+    channels: &mut Channels,
+    cx: &Context<Dispatcher>,
+    place: u32,
+    mut queued: Queued,
+    status: Status,
+) -> Half {
+    let channel = queued.target.channel;
+    if !restarts::waits(channels, channel, queued.retry.as_deref_mut(), &status, cx.now()) {
+        return Half::Failed(status);
+    }
+    queued.ask = None;
+    let key = streams.key(place);
+    streams.fresh.push((key, cx.now()));
+    Half::Queued(Box::new(queued))
 }
 
 /// What tries a call again, if its policy says so.
