@@ -128,6 +128,7 @@ fn users_need_their_passwords() {
         assert!(!status.message().contains("open-up"), "{status}");
         let status = greet(&client(&etcd, options)).expect_err("the list cannot be read");
         assert_eq!(status.code(), Code::Unavailable, "{status}");
+        assert!(status.message().contains(part), "{status}");
     }
     let visitor = refusal(&etcd, &EtcdOptions::new().user("visitor", "sesame"));
     assert_eq!(visitor.code(), Code::PermissionDenied, "{visitor}");

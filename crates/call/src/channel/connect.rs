@@ -127,9 +127,15 @@ impl ChannelCore {
 
     /// The lookup that [`Action::Resolve`] asked for has failed. What is known of the name stays.
     pub fn handle_unresolved(&mut self, now: Time, rng: &mut Rng) {
-        (self.lookups.under_way, self.lookups.told) = (false, true);
+        self.lookups.under_way = false;
         self.lookups.backoff.on_failure(rng);
         self.lookups.next_at = self.lookups.backoff.next_at.max(now);
+        self.handle_unresolved_elsewhere();
+    }
+
+    /// Somebody else's lookup of the same name has failed. Calls no longer wait for a first answer.
+    pub fn handle_unresolved_elsewhere(&mut self) {
+        self.lookups.told = true;
         self.dirty = true;
         self.update_failing();
     }

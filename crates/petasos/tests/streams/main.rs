@@ -9,6 +9,7 @@ mod refuser;
 mod unsteady;
 
 mod kinds;
+mod resolvers;
 mod restart;
 mod retries;
 mod threads;

@@ -129,9 +129,14 @@ impl Channels {
         if let Some(streams) = entry.streams {
             return streams;
         }
-        let info = entry.info.clone();
+        let (info, lookup_error) = (entry.info.clone(), entry.lookup_error.clone());
         let streams = self.shared.take_channel_number();
         self.add_with(streams, info, true, now);
+        let of_streams = self.entry(streams).expect("it was just made");
+        if !lookup_error.is_empty() {
+            of_streams.lookup_error = lookup_error;
+            of_streams.core.handle_unresolved_elsewhere();
+        }
         self.entry(channel).expect("it was just there").streams = Some(streams);
         streams
     }

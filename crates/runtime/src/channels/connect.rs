@@ -76,6 +76,7 @@ impl Channels {
     /// A session is ready.
     fn opened(&mut self, opening: &Opening, id: SessionId, slots: u32, now: Time) {
         let Some(entry) = self.entry(opening.channel) else { return self.closing.push(id) };
+        entry.last_error.clear();
         if !entry.add_session(opening.peer, id, slots, now) {
             self.closing.push(id);
         }
@@ -132,7 +133,8 @@ impl Channels {
         self.mark_dirty(channel);
     }
 
-    /// A channel's name has been looked up.
+    /// A channel's name has been looked up. The channel beside it learns of it too: one of the two
+    /// is for streams.
     pub(crate) fn resolved(
         &mut self,
         channel: u32,
@@ -140,25 +142,25 @@ impl Channels {
         found: io::Result<Vec<SocketAddr>>,
         now: Time,
     ) {
-        let streams = self.entry(channel).and_then(|entry| entry.streams);
-        for number in [Some(channel), streams].into_iter().flatten() {
+        for number in 0..self.list.len() as u32 {
             let Channels { list, rng, .. } = &mut *self;
-            let entry = list.get_mut(number as usize).and_then(Option::as_mut);
-            let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else { return };
-            // The channel for streams learns the addresses too, but asks for lookups of its own.
-            match (&found, number == channel) {
-                (Ok(addresses), asked) => {
+            let entry = list[number as usize].as_mut();
+            let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else {
+                continue;
+            };
+            // Each asks for lookups of its own.
+            match &found {
+                Ok(_) => {
                     entry.return_leases(now);
-                    match asked {
-                        true => entry.core.handle_resolved(addresses, now),
-                        false => entry.core.handle_addresses(addresses, now),
-                    }
+                    entry.lookup_error.clear();
                 }
-                (Err(error), true) => {
-                    entry.last_error = error.to_string();
-                    entry.core.handle_unresolved(now, rng);
-                }
-                (Err(_), false) => continue,
+                Err(error) => entry.lookup_error = error.to_string(),
+            }
+            match (&found, number == channel) {
+                (Ok(addresses), true) => entry.core.handle_resolved(addresses, now),
+                (Ok(addresses), false) => entry.core.handle_addresses(addresses, now),
+                (Err(_), true) => entry.core.handle_unresolved(now, rng),
+                (Err(_), false) => entry.core.handle_unresolved_elsewhere(),
             }
             self.mark_dirty(number);
         }

@@ -83,6 +83,8 @@ pub(crate) struct ChannelEntry {
     pub(crate) budget: RetryBudget,
     /// Why the last session failed, for people.
     pub(crate) last_error: String,
+    /// Why the last lookup failed, for people, unless a later one has found servers.
+    pub(crate) lookup_error: String,
     /// Slots that streams have.
     pub(crate) leases: u32,
     /// The channel of the same servers for streams (R14), once there is one.
@@ -111,6 +113,7 @@ impl ChannelEntry {
             leased_slots: LeasedSlots::default(),
             waiting: HashMap::new(),
             last_error: String::new(),
+            lookup_error: String::new(),
             leases: 0,
             streams: None,
             is_dirty: false,
@@ -140,11 +143,16 @@ impl ChannelEntry {
     /// What a call that goes nowhere fails with.
     fn status(&self, error: PickError) -> Status {
         let status = Status::from(error);
-        match error {
-            PickError::Unreachable { .. } if !self.last_error.is_empty() => {
-                Status::new(status.code(), format!("{}: {}", status.message(), self.last_error))
-            }
-            _ => status,
+        let why = match error {
+            PickError::Unreachable { .. } => &self.last_error,
+            PickError::NoAddress => &self.lookup_error,
+            PickError::DeadlineExceeded if !self.lookup_error.is_empty() => &self.lookup_error,
+            PickError::DeadlineExceeded => &self.last_error,
+            _ => return status,
+        };
+        match why.is_empty() {
+            true => status,
+            false => Status::new(status.code(), format!("{}: {why}", status.message())),
         }
     }
 }
