@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use petasos::Security;
-use petasos::grpc::{ClientTls, TlsError};
+use petasos::grpc::{ClientTls, ServerTls, TlsError};
 use petasos_endpoint::{Credentials, NodeConfig, PemFiles, TlsConfig};
 
 use crate::failure::Failure;
@@ -95,6 +95,22 @@ impl SecurityArgs {
         ClientTls::from_files(files).map_err(|error: TlsError| {
             Failure::with_advice(error, "check what --tls-ca, --tls-cert and --tls-key name")
         })
+    }
+
+    /// The settings of a gRPC port: TLS, with clients that the authorities vouch for, if files are
+    /// given.
+    ///
+    /// # Errors
+    /// If an option lacks its company, or a file cannot be used.
+    pub fn of_grpc_server(&self) -> Result<Option<ServerTls>, Failure> {
+        let Some(TlsConfig { allow, .. }) = self.tls()? else { return Ok(None) };
+        let tls = ServerTls::from_files(self.files()).map_err(|error: TlsError| {
+            Failure::with_advice(error, "check what --tls-ca, --tls-cert and --tls-key name")
+        })?;
+        Ok(Some(match allow {
+            Some(names) => tls.allow(names),
+            None => tls,
+        }))
     }
 
     fn files(&self) -> PemFiles {

@@ -82,6 +82,27 @@ fn a_plaintext_server_is_told_from_one_with_tls() {
 }
 
 #[test]
+fn serve_shows_and_demands_certificates_on_its_typed_ports() {
+    let (folder, authority) = (Folder::new("typed-serve"), Authority::new("one"));
+    let own = authority.options(&folder, "server.test");
+    let more = ["--allow", "client.test", "--typed", "127.0.0.1:0", "--grpc", "127.0.0.1:0"];
+    let mut server = Server::start(&words(&own, &more));
+    let client = authority.options(&folder, "client.test");
+    let other = authority.options(&folder, "other.test");
+    for scheme in ["petasos://", "grpcs://"] {
+        let line = server.process.line();
+        let target = line.strip_prefix("typed services on ").expect("it says where");
+        assert!(target.starts_with(scheme), "{target}");
+        let list =
+            |options: &[String]| petasos(&[&["list", target], &words(options, &[])[..]].concat());
+        assert!(list(&client).success().contains("petasos.demo.v1.Echo"));
+        for refused in [list(&other), list(&[])] {
+            assert_ne!(refused.code, Some(0), "{refused:?}");
+        }
+    }
+}
+
+#[test]
 fn typed_commands_show_certificates_on_both_ports() {
     let (folder, authority) = (Folder::new("typed"), Authority::new("one"));
     let own = authority.options(&folder, "server.test");

@@ -18,6 +18,7 @@
 
 pub mod handlers;
 mod store;
+pub mod typed;
 
 pub use handlers::{Server, register, sized};
 pub use store::Shared;

@@ -1,8 +1,10 @@
 //! `petasos serve`: the demonstration services until told to stop.
 //!
-//! Threads: one per endpoint; one that waits for signals; one that watches standard input, if
-//! asked to. The main thread waits for the first of them to say how it ends, and then sees to it
-//! that the endpoints finish what they have begun.
+//! Threads: one per endpoint; those of the typed server, if one is asked for; one that waits for
+//! signals; one that watches standard input, if asked to. The main thread waits for the first of
+//! them to say how it ends, and then sees to it that the endpoints finish what they have begun.
+
+mod typed;
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -45,6 +47,8 @@ pub struct ServeArgs {
     transport: TransportArgs,
     #[command(flatten)]
     security: SecurityArgs,
+    #[command(flatten)]
+    typed: typed::TypedArgs,
     /// Memory for stored values; more are refused.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     memory_max: usize,
@@ -93,15 +97,18 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let stopping = Arc::new(AtomicBool::new(false));
     let setup = Setup::new(args, &node, &stopping)?;
     let threads = start_endpoints(&setup, args.endpoints, &ends)?;
+    let typed = args.typed.start(&setup.store, &args.security)?;
     drop(setup);
     if args.until_stdin_closes {
         watch_stdin(ends);
     }
     output::answer(format!("listening on {address}").as_bytes())?;
+    typed.iter().try_for_each(typed::announce)?;
     let outcome = wait(&end);
     // Pairs with the load in `serve`: an endpoint that the drain wakes sees it.
     stopping.store(true, Ordering::Release);
     node.drain();
+    typed.into_iter().for_each(typed::end);
     for thread in threads {
         // A thread that panicked has said so itself, through its guard.
         let _ = thread.join();

@@ -1,0 +1,88 @@
+//! `petasos serve --typed` and `--grpc`: the demonstration services with types, for programs that
+//! know them by their schema. They have a server of their own, since the plain services' methods
+//! are numbers that clients choose.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use petasos::grpc::{GrpcConfig, ServerTls};
+use petasos::{Server, StartError};
+
+use super::{DRAIN_TIMEOUT, parse_address};
+use crate::output;
+use petasos_cli::failure::Failure;
+use petasos_cli::security::SecurityArgs;
+use petasos_cli::service::{Shared, typed};
+
+/// Where the typed services listen.
+#[derive(Args)]
+pub(super) struct TypedArgs {
+    /// Where to serve the demonstration services with types, as ADDRESS:PORT, with health and
+    /// reflection: for `petasos list`, `describe`, `call` and `health`. Over sockets and shared
+    /// memory, whatever --transport says.
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    typed: Option<SocketAddr>,
+    /// The same for gRPC clients. With --tls-cert it is TLS, and clients need certificates.
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    grpc: Option<SocketAddr>,
+}
+
+/// A running server, and the scheme of its gRPC port.
+pub(super) struct Typed {
+    server: Server,
+    grpc_scheme: &'static str,
+}
+
+impl TypedArgs {
+    /// Starts the server, if one is asked for. It stores values where the plain services do.
+    pub(super) fn start(
+        &self,
+        store: &Shared,
+        security: &SecurityArgs,
+    ) -> Result<Option<Typed>, Failure> {
+        if self.typed.is_none() && self.grpc.is_none() {
+            return Ok(None);
+        }
+        let mut server = typed::services(store).security(security.of_channel()?);
+        if let Some(address) = self.typed {
+            server = server.listen(address);
+        }
+        let tls = security.of_grpc_server()?;
+        let grpc_scheme = if tls.is_some() { "grpcs" } else { "grpc" };
+        if let Some(address) = self.grpc {
+            server = server.grpc(address, config(tls));
+        }
+        let server = server.start().map_err(not_started)?;
+        Ok(Some(Typed { server, grpc_scheme }))
+    }
+}
+
+fn config(tls: Option<ServerTls>) -> GrpcConfig {
+    let mut config = GrpcConfig::default();
+    config.tls = tls;
+    config
+}
+
+fn not_started(error: StartError) -> Failure {
+    Failure::with_advice(
+        format!("the typed server does not start: {error}"),
+        "check --typed, --grpc and the options about security",
+    )
+}
+
+/// Says where it listens.
+pub(super) fn announce(typed: &Typed) -> Result<(), Failure> {
+    let Typed { server, grpc_scheme } = typed;
+    let datagrams = server.local_address().map(|address| format!("petasos://{address}"));
+    let grpc = server.grpc_address().map(|address| format!("{grpc_scheme}://{address}"));
+    let mut targets = datagrams.into_iter().chain(grpc);
+    targets.try_for_each(|target| output::answer(format!("typed services on {target}").as_bytes()))
+}
+
+/// Lets it finish what it has begun.
+pub(super) fn end(typed: Typed) {
+    let ended = petasos::block_on(typed.server.drain(DRAIN_TIMEOUT));
+    if ended.calls > 0 {
+        output::note(&format!("petasos: {} typed calls were cut off", ended.calls));
+    }
+}
