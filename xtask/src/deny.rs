@@ -55,14 +55,9 @@ pub fn run(root: &Path) -> TaskResult {
 const AUDITORS: [(&str, &[&str]); 2] =
     [("cargo-deny", &["deny", "check", "advisories"]), ("cargo-audit", &["audit"])];
 
-/// Known weaknesses of dependencies, where a program for that is installed and its database can be
-/// reached.
+/// Known weaknesses of dependencies, where their database can be reached. CI installs a program for
+/// that; elsewhere one is used that is there.
 fn advisories(root: &Path) -> TaskResult {
-    let installed = AUDITORS.iter().find(|(program, _)| tools::is_installed(program));
-    let Some((_, arguments)) = installed else {
-        let why = "advisories: neither cargo-deny nor cargo-audit is installed";
-        return skips::skip(root, "advisories", why);
-    };
     let database = Command::new("git")
         .args(["ls-remote", "--quiet", "--exit-code", DATABASE, "HEAD"])
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -72,6 +67,14 @@ fn advisories(root: &Path) -> TaskResult {
         let why = format!("advisories: {DATABASE} cannot be reached");
         return skips::skip(root, "advisories", &why);
     }
+    let installed = || AUDITORS.iter().find(|(program, _)| tools::is_installed(program));
+    if installed().is_none() && skips::is_ci() {
+        tools::run(tools::cargo().args(["install", "--quiet", "--locked", "cargo-audit"]))?;
+    }
+    let Some((_, arguments)) = installed() else {
+        let why = "advisories: install cargo-audit or cargo-deny with `cargo install --locked`";
+        return skips::skip(root, "advisories", why);
+    };
     tools::run(tools::cargo().args(*arguments).current_dir(root))
 }
 

@@ -33,14 +33,18 @@ pub fn begin(root: &Path) -> Result<&'static Path, String> {
     Ok(PATH.get_or_init(|| path))
 }
 
+/// Whether this is a run of CI, as its services say.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}
+
 /// Notes that a step, or a part of it, cannot run here. In CI that is an error unless the list has
 /// `what`.
 pub fn skip(root: &Path, what: &str, why: &str) -> TaskResult {
     println!("skipped: {why}");
     let allowed = fs::read_to_string(root.join(ALLOWED))
         .map_err(|error| format!("cannot read {ALLOWED}: {error}"))?;
-    let is_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-    if is_ci && !allows(&allowed, what) {
+    if is_ci() && !allows(&allowed, what) {
         return Err(format!("`{what}` must not be missing in CI ({ALLOWED}): {why}"));
     }
     let Some(path) = record() else { return Ok(()) };
