@@ -69,7 +69,8 @@ fn advisories(root: &Path) -> TaskResult {
     }
     let installed = || AUDITORS.iter().find(|(program, _)| tools::is_installed(program));
     if installed().is_none() && skips::is_ci() {
-        tools::run(tools::cargo().args(["install", "--quiet", "--locked", "cargo-audit"]))?;
+        let arguments = ["install", "--quiet", "--locked", "--debug", "cargo-audit"];
+        tools::run(tools::cargo().args(arguments))?;
     }
     let Some((_, arguments)) = installed() else {
         let why = "advisories: install cargo-audit or cargo-deny with `cargo install --locked`";

@@ -53,6 +53,9 @@ pub struct GrpcConfig {
     pub streams_max: u32,
     /// Connections at a time; more wait to be accepted.
     pub connections_max: usize,
+    /// Connections of one address at a time; more are closed at once. A client has one, a proxy
+    /// some.
+    pub connections_per_address_max: usize,
     /// Longest header list that is taken, in bytes as RFC 9113 counts them.
     pub header_bytes_max: u32,
     /// Bytes that a client may send on one stream before they are taken.
@@ -94,6 +97,7 @@ impl Default for GrpcConfig {
             receive_bytes_max: 4 * MIB as usize,
             streams_max: 256,
             connections_max: 16_384,
+            connections_per_address_max: 4096,
             header_bytes_max: 32 * KIB,
             stream_window_bytes: 256 * KIB,
             connection_window_bytes: WINDOW_BYTES_MAX,

@@ -17,7 +17,7 @@ use crate::deframe::{Deframer, FrameError, Framed, Packed};
 use crate::failure;
 use crate::headers::{self, Content};
 use crate::send_half::SendHalf;
-use crate::unpacking::Unpacking;
+use crate::unpacking::{Share, Unpacking};
 
 /// Receives a call's messages.
 ///
@@ -27,6 +27,8 @@ pub struct FrameReader {
     deframer: Deframer,
     /// A message that is being decompressed elsewhere.
     unpacking: Option<Unpacking>,
+    /// Its connection's.
+    share: Share,
     head: Metadata,
     trailers: Metadata,
     client: Option<Client>,
@@ -54,11 +56,16 @@ struct Client {
 }
 
 impl FrameReader {
-    pub(crate) fn server(body: RecvStream, compression: Compression, bytes_max: usize) -> Self {
+    pub(crate) fn server(
+        body: RecvStream,
+        compression: Compression,
+        bytes_max: usize,
+        share: Share,
+    ) -> Self {
         let deframer = Deframer::new(compression, bytes_max);
         let (head, trailers) = (Metadata::new(), Metadata::new());
         let (source, unpacking) = (Source::Body(body), None);
-        FrameReader { source, deframer, unpacking, head, trailers, client: None }
+        FrameReader { source, deframer, unpacking, share, head, trailers, client: None }
     }
 
     pub(crate) fn client(
@@ -66,7 +73,7 @@ impl FrameReader {
         send_half: Arc<SendHalf>,
         deadline: Option<Instant>,
         bytes_max: usize,
-        running: Arc<()>,
+        (running, share): (Arc<()>, Share),
     ) -> Self {
         let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
         let (early, below) = (None, None);
@@ -77,6 +84,7 @@ impl FrameReader {
             source: Source::Response(response),
             deframer: Deframer::new(Compression::Identity, bytes_max),
             unpacking: None,
+            share,
             head: Metadata::new(),
             trailers: Metadata::new(),
             client: Some(client),
@@ -204,7 +212,7 @@ impl FrameReader {
             None => Handle::try_current().ok(),
         };
         let Some(runtime) = runtime else { return Err(packed) };
-        self.unpacking = Some(Unpacking::start(&runtime, packed));
+        self.unpacking = Some(Unpacking::start(&runtime, &self.share, packed));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_call::{Code, Metadata, Status};
 use petasos_grpc::{ClientConfig, ClientHead, GrpcConfig, Keepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 const FLOW_CONTROL_ERROR: u8 = 3;
 const ENHANCE_YOUR_CALM: u8 = 11;
@@ -221,5 +221,33 @@ fn a_client_that_never_begins_is_given_up() {
         let server = server(config).await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+}
+
+/// Whether the server greets a connection from this address, which comes with it.
+async fn greeted(server: &Server, from: [u8; 4]) -> (bool, TcpStream) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    // It may be closed already.
+    let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let mut byte = [0];
+    (stream.read(&mut byte).await.is_ok_and(|read| read == 1), stream)
+}
+
+#[test]
+fn issue_10_one_address_leaves_connections_to_others() {
+    run(async {
+        let mut config = GrpcConfig::default();
+        config.connections_per_address_max = 2;
+        let server = server(config).await;
+        let (hostile, other) = ([127, 0, 0, 2], [127, 0, 0, 3]);
+        let (first, _first) = greeted(&server, hostile).await;
+        let (second, held) = greeted(&server, hostile).await;
+        assert!(first && second, "it has its share");
+        assert!(!greeted(&server, hostile).await.0, "and no more");
+        assert!(greeted(&server, other).await.0, "others are served");
+        drop(held);
+        while !greeted(&server, hostile).await.0 {}
     });
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::{Connection, Shared};
 use crate::payload::Payload;
+use crate::unpacking::Share;
 use crate::{ClientConfig, keepalive};
 
 impl Connection {
@@ -88,7 +89,9 @@ impl Connection {
         })?;
         let (ended, alive) = watch::channel(());
         let (calls, keepalive) = (Arc::new(()), config.keepalive);
-        let shared = Arc::new(Shared { scheme, authority, config, alive, calls: calls.clone() });
+        let unpacking = Share::default();
+        let shared = Shared { scheme, authority, config, alive, calls: calls.clone(), unpacking };
+        let shared = Arc::new(shared);
         let users = Arc::downgrade(&shared);
         let has_calls = move || {
             // One is held here, and one by those who can begin calls.

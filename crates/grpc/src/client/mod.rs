@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::compress::{ACCEPTED, Compression};
 use crate::payload::Payload;
 use crate::send_half::SendHalf;
+use crate::unpacking::Share;
 use crate::{ClientConfig, FrameReader, FrameWriter, failure, headers, timeout};
 
 /// A connection to a gRPC server; clones share it. It ends when all clones and calls are gone.
@@ -34,6 +35,8 @@ struct Shared {
     alive: watch::Receiver<()>,
     /// Each call has another.
     calls: Arc<()>,
+    /// Of the places where long messages are decompressed.
+    unpacking: Share,
 }
 
 /// The path of a method, such as `/routeguide.RouteGuide/GetFeature`. Cheap to clone.
@@ -118,8 +121,8 @@ impl Connection {
         let config = &self.shared.config;
         let bytes_max = head.receive_bytes_max.unwrap_or(config.receive_bytes_max);
         let send_half = SendHalf::open(stream);
-        let running = self.shared.calls.clone();
-        let reader = FrameReader::client(response, send_half.clone(), deadline, bytes_max, running);
+        let shared = (self.shared.calls.clone(), self.shared.unpacking.clone());
+        let reader = FrameReader::client(response, send_half.clone(), deadline, bytes_max, shared);
         let bytes_min = config.compress_bytes_min;
         Ok((FrameWriter::client(send_half, deadline, head.compression, bytes_min), reader))
     }

@@ -18,13 +18,14 @@ use crate::headers::{self, Content};
 use crate::payload::Payload;
 use crate::send_half::SendHalf;
 use crate::server::{Peer, Routes, ServerCall};
+use crate::unpacking::Share;
 use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
 
 /// Handles a request: refuses it, or polls its handler and, if that waits, gives it a task.
 pub(super) fn begin(
     routes: &dyn Routes,
     config: &GrpcConfig,
-    peer: &Arc<Peer>,
+    (peer, unpacking): (&Arc<Peer>, &Share),
     request: Request<RecvStream>,
     respond: SendResponse<Payload>,
 ) {
@@ -50,7 +51,12 @@ pub(super) fn begin(
         metadata: headers::metadata(&parts.headers),
         timeout: terms.timeout,
         peer: peer.clone(),
-        requests: FrameReader::server(body, terms.requests, config.receive_bytes_max),
+        requests: FrameReader::server(
+            body,
+            terms.requests,
+            config.receive_bytes_max,
+            unpacking.clone(),
+        ),
         responses: FrameWriter::server(
             send_half.clone(),
             terms.responses,

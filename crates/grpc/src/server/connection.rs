@@ -13,6 +13,7 @@ use super::life::{Event, FAREWELL, Life};
 use super::pings::{Seen, Watched};
 use crate::payload::Payload;
 use crate::server::{Peer, Routes, call};
+use crate::unpacking::Share;
 use crate::{Drain, GrpcConfig};
 
 /// What all connections share.
@@ -83,12 +84,13 @@ impl Server {
     ) where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        let (address, peer) = (peer.address, Arc::new(peer));
+        let (address, peer, unpacking) = (peer.address, Arc::new(peer), Share::default());
         let mut life = Life::new(&self.config, &self.drain, seen, &mut connection);
         loop {
             match std::future::poll_fn(|cx| life.poll(cx, &mut connection)).await {
                 Event::Call(request, respond) => {
-                    call::begin(&*self.routes, &self.config, &peer, request, respond);
+                    let of_connection = (&peer, &unpacking);
+                    call::begin(&*self.routes, &self.config, of_connection, request, respond);
                 }
                 Event::Part(reason) => {
                     tracing::info!(%address, %reason, "a connection is ended");

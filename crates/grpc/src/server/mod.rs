@@ -1,12 +1,14 @@
 //! Accepts connections and calls.
 //!
 //! Each connection has a task, in which its calls' handlers are polled first; [`call`] judges a
-//! request and runs its handler, [`connection`] drives HTTP/2, [`life`] knows when that ends.
+//! request and runs its handler, [`connection`] drives HTTP/2, [`life`] knows when that ends, and
+//! [`quota`] leaves connections to other addresses.
 
 mod call;
 mod connection;
 mod life;
 mod pings;
+mod quota;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until};
 
 use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
+use quota::Quota;
 
 /// Whoever handles calls.
 pub trait Routes: Send + Sync + 'static {
@@ -71,6 +74,7 @@ pub async fn serve(
     let end = {
         let mut drained = std::pin::pin!(drain.clone().started());
         let free = Arc::new(Semaphore::new(config.connections_max));
+        let quota = Quota::new(config.connections_per_address_max);
         let server = Arc::new(connection::Server { routes, config, drain });
         loop {
             let accepted = tokio::select! {
@@ -79,10 +83,14 @@ pub async fn serve(
                 Some(_) = tasks.join_next() => continue,
             };
             let (stream, address, permit) = accepted;
+            let Some(counted) = quota.take(address) else {
+                tracing::debug!(%address, "the address has too many connections");
+                continue;
+            };
             let server = server.clone();
             tasks.spawn(async move {
                 server.run(stream, address).await;
-                drop(permit);
+                drop((permit, counted));
             });
         }
     };

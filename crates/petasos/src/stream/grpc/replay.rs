@@ -145,7 +145,11 @@ impl Replay {
             Phase::Settled => Poll::Ready(Ok(state.attempt.writer.take())),
             Phase::Tentative(_) => {
                 let Some(writer) = &mut state.attempt.writer else { return Poll::Ready(Ok(None)) };
-                ready!(writer.poll_ready(&mut Context::from_waker(&waker)))?;
+                if ready!(writer.poll_ready(&mut Context::from_waker(&waker))).is_err() {
+                    // The attempt has failed since its response was looked at, which decides.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Poll::Ready(Ok(None))
             }
         }
@@ -161,7 +165,14 @@ impl Replay {
                 state.settle(None);
                 self.wakers.clone().wake();
             }
-            Phase::Tentative(_) => state.keep(copy(&message)),
+            Phase::Tentative(_) => {
+                state.keep(copy(&message));
+                if let Some(writer) = &mut state.attempt.writer {
+                    // As in `State::begin`.
+                    drop(writer.send_now(message));
+                }
+                return Ok(());
+            }
             Phase::Pausing { .. } => {
                 state.keep(message);
                 return Ok(());
