@@ -84,7 +84,7 @@ impl Codec {
         if spoken.contains(self) {
             return Ok(());
         }
-        Err(Status::unimplemented(format!("compression codec {} is not spoken here", self.0)))
+        Err(Status::unimplemented(format!("compression codec {} is not supported", self.0)))
     }
 }
 

@@ -26,13 +26,13 @@ const LZ4_FACTOR_MAX: usize = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecompressError {
     /// More comes out than the receiver takes.
-    #[error("a compressed message becomes longer than what is taken")]
+    #[error("a compressed message exceeds the size limit when decompressed")]
     TooLong,
     /// It is not of its codec, or ends early.
     #[error("a compressed message is damaged")]
     Corrupt,
     /// The codec is none of [`SPOKEN`].
-    #[error("compression codec {0} is not spoken here")]
+    #[error("compression codec {0} is not supported")]
     Unknown(u8),
 }
 

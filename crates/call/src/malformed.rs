@@ -12,12 +12,12 @@ pub enum Malformed {
     #[error("a reserved flag or field is set")]
     Reserved,
     /// An encoding that does not exist.
-    #[error("no such encoding")]
+    #[error("unknown encoding")]
     Encoding,
     /// The tail's length exceeds what there is.
     #[error("a tail longer than the message")]
     Tail,
-    /// An entry of a tail overruns it, or is not what its kind must be.
+    /// An entry of a tail is longer than the tail, or not of the form of its kind.
     #[error("a broken entry in a tail")]
     Entry,
     /// A metadata key or value with bytes that are not allowed.
@@ -26,16 +26,16 @@ pub enum Malformed {
     /// Text that is not UTF-8.
     #[error("text that is not UTF-8")]
     Text,
-    /// A bind whose version or numbers cannot be.
-    #[error("a bind that cannot be")]
+    /// A bind request with a version or numbers that are not valid.
+    #[error("a malformed bind request")]
     Bind,
-    /// A record of a segment that is unknown, or not where it may be.
-    #[error("a record that may not be here")]
+    /// A record of a segment that is unknown, or in the wrong place.
+    #[error("a record where it is not allowed")]
     Record,
-    /// A segment that cannot be the next one or the one after it.
-    #[error("a segment with a number that cannot be")]
+    /// A segment that is neither the next one nor the one after it.
+    #[error("a segment whose number is out of range")]
     Number,
     /// Messages that the receiver has not allowed.
-    #[error("messages that were not allowed")]
+    #[error("messages that the receiver has not allowed")]
     Flow,
 }

@@ -139,7 +139,7 @@ impl TailParts {
 #[non_exhaustive]
 pub enum TailError {
     /// Longer than this receiver takes.
-    #[error("more metadata than is taken here")]
+    #[error("the metadata exceeds the size limit")]
     TooLong,
     /// Against the rules.
     #[error(transparent)]
@@ -150,7 +150,7 @@ pub enum TailError {
 impl From<TailError> for Status {
     fn from(error: TailError) -> Status {
         match error {
-            TailError::TooLong => Status::resource_exhausted("more metadata than is taken here"),
+            TailError::TooLong => Status::resource_exhausted("the metadata exceeds the size limit"),
             TailError::Malformed(malformed) => malformed.into(),
         }
     }

@@ -137,7 +137,7 @@ fn complaints_about_the_whole_channel() {
         let throttling = json!({ "maxTokens": tokens, "tokenRatio": ratio });
         json!({ "retryThrottling": throttling })
     };
-    let unknown = "names no balancing policy that is known here";
+    let unknown = "names no known balancing policy";
     let two = json!({ "loadBalancingConfig": [{ "round_robin": {}, "x": {} }] });
     for (config, path, problem) in [
         (throttling(1001, 1), "retryThrottling.maxTokens", "must be from 1 to 1000"),
@@ -152,7 +152,7 @@ fn complaints_about_the_whole_channel() {
 
 #[test]
 fn complaints_about_retries() {
-    let no_status = "is no status that a call can fail with";
+    let no_status = "is not a status that a call can fail with";
     for (key, value, at, problem) in [
         ("maxAttempts", json!(1), "", "must be 2 or more"),
         ("maxAttempts", json!(2.5), "", "must be a whole number from 0 to 4294967295"),

@@ -51,7 +51,7 @@ pub enum ProtocolError {
     #[error("it sent a second hello")]
     HelloRepeated,
     /// It answered what was not asked (C8).
-    #[error("it answered what was not asked")]
+    #[error("it sent an answer without a request")]
     UnexpectedReply,
     /// It granted more than was asked; the field is named (C9).
     #[error("it granted more `{0}` than was asked")]
@@ -90,7 +90,7 @@ pub enum FailureReason {
     #[error("the peer is silent")]
     Timeout,
     /// The peer closed the stream without a word: it has most likely died.
-    #[error("the peer closed the connection without a word")]
+    #[error("the peer closed the connection without giving a reason")]
     Eof,
     /// The TCP connection broke.
     #[error("the connection broke")]

@@ -113,7 +113,7 @@ pub enum LoopError {
     #[error("cannot start the loop's thread: {0}")]
     Thread(io::Error),
     /// The system gave no descriptor.
-    #[error("no descriptor for the loop: {0}")]
+    #[error("the system gave no file descriptor for the loop: {0}")]
     Descriptor(#[from] io::Error),
 }
 

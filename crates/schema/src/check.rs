@@ -53,7 +53,7 @@ pub enum Problem {
     UnknownType { field: Box<str> },
     #[error("`{name}` is not declared in these files: import its file, name it in full")]
     Unresolved { name: Box<str> },
-    #[error("`{name}` is not of the sort that is wanted here")]
+    #[error("`{name}` is of the wrong kind here")]
     WrongSort { name: Box<str> },
     #[error("enum `{name}` does not begin with zero: proto3 wants a first value of 0")]
     NoZero { name: Box<str> },

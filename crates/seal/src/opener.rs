@@ -22,7 +22,7 @@ pub enum OpenError {
     #[error("the packet has been opened before, or is too old")]
     Replayed,
     /// The peer's sealer has not made it, or it was changed since.
-    #[error("the packet is not what the peer has sealed")]
+    #[error("the packet was not sealed by the peer, or was changed")]
     Forged,
     /// So many did not open that none is opened any more (W30).
     #[error("too many packets of the session did not open")]

@@ -37,8 +37,8 @@ pub enum Problem {
     /// A string is no duration as in "1.5s".
     #[error("is no duration such as \"1.5s\"")]
     Duration,
-    /// A string or number is no status that a call can fail with.
-    #[error("is no status that a call can fail with")]
+    /// A string or number is not a status that a call can fail with.
+    #[error("is not a status that a call can fail with")]
     Status,
     /// Both a retry policy and a hedging policy.
     #[error("has both a retryPolicy and a hedgingPolicy")]
@@ -50,7 +50,7 @@ pub enum Problem {
     #[error("is configured twice")]
     Twice,
     /// No balancing policy that is known.
-    #[error("names no balancing policy that is known here")]
+    #[error("names no known balancing policy")]
     Balance,
 }
 

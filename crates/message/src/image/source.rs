@@ -9,7 +9,7 @@ use super::Segment;
 
 /// A pointer leads out of the memory that its source may read. The fault of whoever wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a pointer leads out of the memory that it belongs in")]
+#[error("a pointer leads out of its message")]
 pub struct Outside;
 
 /// Why a message was not made an image of. The fault of whoever built it; nothing was sent.

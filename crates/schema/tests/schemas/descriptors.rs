@@ -186,7 +186,7 @@ fn types_are_declared_and_of_the_right_sort() {
     assert_eq!(found, at("message M { ", &unresolved(".Nowhere")));
     let found = field(nested, |f| f.type_name = Some("N".into()));
     assert_eq!(found, at("message M { ", &unresolved("N")), "relative names are for compilers");
-    let wrong = |name| format!("`{name}` is not of the sort that is wanted here");
+    let wrong = |name| format!("`{name}` is of the wrong kind here");
     let found = field(nested, |f| f.type_name = Some(".E".into()));
     assert_eq!(found, at("message M { ", &wrong(".E")));
     let unknown = at("message M { ", "field `n` has no type that protobuf knows");
