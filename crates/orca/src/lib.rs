@@ -30,6 +30,9 @@ pub use generated::{
 /// Reports to one client are no closer together, unless [`service_with`] says otherwise.
 pub const INTERVAL_MIN: Duration = Duration::from_secs(30);
 
+/// Costs that one client may name: they are kept for as long as it listens.
+pub const COST_NAMES_MAX: usize = 256;
+
 /// The service, and what sets the load that it reports: nothing at first.
 pub fn service() -> (LoadReporter, OpenRcaServiceServer<LoadService>) {
     service_with(INTERVAL_MIN)
@@ -91,8 +94,13 @@ impl OpenRcaService for LoadService {
     ) -> Result<(), Status> {
         let asked = request.report_interval().and_then(|interval| interval.to_std().ok());
         let interval = asked.unwrap_or_default().max(self.interval_min);
-        let wanted: Vec<String> =
-            request.request_cost_names().iter().map(|name| name.as_str().to_owned()).collect();
+        let names = request.request_cost_names();
+        if names.len() > COST_NAMES_MAX {
+            let text = format!("{} costs are named, at most {COST_NAMES_MAX} may be", names.len());
+            return Err(Status::invalid_argument(text));
+        }
+        let wanted: Vec<String> = names.iter().map(|name| name.as_str().to_owned()).collect();
+        drop(request);
         // Until the client has enough.
         loop {
             reports.send(only(self.reporter.report(), &wanted)).await?;

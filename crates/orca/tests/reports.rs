@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::{Channel, Msg, Server, Streaming, block_on};
+use petasos::{Channel, Code, Msg, Server, Streaming, block_on};
 use petasos_orca::{
-    INTERVAL_MIN, LoadReporter, OpenRcaServiceClient, OrcaLoadReport, OrcaLoadReportRequest,
-    service, service_with,
+    COST_NAMES_MAX, INTERVAL_MIN, LoadReporter, OpenRcaServiceClient, OrcaLoadReport,
+    OrcaLoadReportRequest, service, service_with,
 };
 
 /// Short enough for a test.
@@ -103,4 +103,21 @@ fn values_that_are_set_again_take_no_more_memory() {
     let once = bytes();
     (0..1000).for_each(|_| set("a"));
     assert_eq!(bytes(), once);
+}
+
+#[test]
+fn a_client_that_names_costs_without_end_is_refused() {
+    let (_server, _reporter, targets) = start(Some(SHORT));
+    for target in targets {
+        let named = |count| {
+            let mut request = OrcaLoadReportRequest::new();
+            for _ in 0..count {
+                request.edit().request_cost_names_mut().push("disk");
+            }
+            request
+        };
+        next(&mut watch(&target, named(COST_NAMES_MAX)));
+        let refused = block_on(watch(&target, named(COST_NAMES_MAX + 1)).message());
+        assert_eq!(refused.expect_err("it is one too many").code(), Code::InvalidArgument);
+    }
 }
