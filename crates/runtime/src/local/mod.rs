@@ -51,7 +51,7 @@ pub fn current_with(loop_id: u32) -> Option<&'static Local> {
 }
 
 /// The part of a loop that futures see. It is leaked: a kilobyte for each loop that ever was. What
-/// its tables hold is freed when the loop has ended ([`Local::clear`]).
+/// its tables hold is freed when the loop has ended (`Local::clear`).
 pub struct Local {
     /// The loop's number.
     pub loop_id: u32,
