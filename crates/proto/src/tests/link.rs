@@ -53,12 +53,15 @@ pub(super) struct Sent {
     pub(super) payload_bytes: usize,
 }
 
+/// In the name of an event: a packet arrives, marked or not, rather than leaves.
+const MARKING: u8 = 1 << 7;
+
 pub(super) struct Network {
     pub(super) link: Link,
     pub(super) log: Vec<Sent>,
     seed: u64,
     rng: Rng,
-    /// How often each packet has been sent, by what it carries.
+    /// How often each packet has been sent, and has arrived (`MARKING`), by what it carries.
     copies: BTreeMap<(u8, u64, u32, u32), u64>,
     sequence: u64,
     in_flight: BTreeMap<(Time, u64), Vec<u8>>,
@@ -103,7 +106,7 @@ impl Network {
         let chosen =
             self.fates.iter().find(|(of, which, _)| *of == kind && which.contains(&ordinal));
         let fate = chosen.map(|(_, _, fate)| *fate);
-        self.rng = self.luck_of(&packet);
+        self.rng = self.luck_of(kind as u8, &packet);
         if matches!(fate, Some(Fate::Lost)) || self.rng.chance(self.link.loss) {
             return;
         }
@@ -114,19 +117,25 @@ impl Network {
         self.deliver(bytes, now, extra_ns);
     }
 
-    /// What befalls a packet depends on what it carries and on how often that has been sent, not
-    /// on which slot took its turn first: so runs that differ in such turns are comparable.
-    fn luck_of(&mut self, packet: &Packet<'_>) -> Rng {
-        let (kind, request) = (packet.kind() as u8, packet.request());
+    /// Whether a packet that arrives has met congestion, which it does with this `probability`.
+    pub(super) fn marks(&mut self, packet: &Packet<'_>, probability: f64) -> bool {
+        self.luck_of(packet.kind() as u8 | MARKING, packet).chance(probability)
+    }
+
+    /// What befalls a packet depends on what it carries and on how often this `event` has befallen
+    /// such a packet, not on which slot took its turn first: so runs that differ in such turns are
+    /// comparable.
+    fn luck_of(&mut self, event: u8, packet: &Packet<'_>) -> Rng {
+        let request = packet.request();
         let part = if packet.from_server() {
             (packet.value(), u32::from(packet.is_later()))
         } else {
             (packet.packet_index(), packet.message_bytes())
         };
-        let copies = self.copies.entry((kind, request, part.0, part.1)).or_default();
+        let copies = self.copies.entry((event, request, part.0, part.1)).or_default();
         *copies += 1;
         let mut seed = self.seed;
-        for word in [kind.into(), request, part.0.into(), part.1.into(), *copies] {
+        for word in [event.into(), request, part.0.into(), part.1.into(), *copies] {
             seed = Rng::new(seed ^ word).next_u64();
         }
         Rng::new(seed)

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use petasos_base::{Rng, Time};
-use petasos_wire::{BITMAP_WORDS_MAX, Kind};
+use petasos_base::Time;
+use petasos_wire::{BITMAP_WORDS_MAX, Kind, Packet};
 
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
@@ -122,7 +122,6 @@ pub(super) struct Pair {
     pub(super) jobs: BTreeMap<(Time, u64), Job>,
     schedule: BTreeMap<(Time, u64), Command>,
     numbers: BTreeMap<u16, u64>,
-    marking: Rng,
     pub(super) sequence: u64,
     pub(super) living: Rc<()>,
 }
@@ -152,7 +151,6 @@ impl Pair {
             jobs: BTreeMap::new(),
             schedule: BTreeMap::new(),
             numbers: BTreeMap::new(),
-            marking: Rng::new(config.seed),
             sequence: 0,
             living: Rc::new(()),
             config,
@@ -380,9 +378,9 @@ impl Pair {
         assert_eq!(self.outcomes.len(), self.plans.len(), "every call has ended");
     }
 
-    /// Whether the network has marked the packet that arrives now.
-    pub(super) fn is_marked(&mut self) -> bool {
-        self.marking.chance(self.config.marks)
+    /// Whether the network has marked `packet`, which arrives now.
+    pub(super) fn is_marked(&mut self, packet: &Packet<'_>) -> bool {
+        self.network.marks(packet, self.config.marks)
     }
 
     /// How `method`'s call ended.

@@ -17,7 +17,8 @@ fn store(message: &mut [u8], offset: u32, payload: &[u8]) {
 impl Pair {
     pub(super) fn client_packet(&mut self, bytes: &[u8]) {
         let raw = RawPacket::read(bytes).expect("only well-formed packets arrive");
-        let marked = self.is_marked();
+        let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
+        let marked = self.is_marked(&packet);
         if self.config.short_cuts
             && !marked
             && let Some((context, payload)) = self.client.take_short(&raw, self.now)
@@ -25,7 +26,6 @@ impl Pair {
             self.check_response(context.method, payload);
             return self.end(context, Outcome::Answered);
         }
-        let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
         let packet = packet.response_without_padding();
         match self.client.handle_packet(&packet, marked, self.now) {
             ResponseAction::None => {}
@@ -77,14 +77,14 @@ impl Pair {
 
     pub(super) fn server_packet(&mut self, bytes: &[u8]) {
         let raw = RawPacket::read(bytes).expect("only well-formed packets arrive");
-        let marked = self.is_marked();
+        let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
+        let marked = self.is_marked(&packet);
         if self.config.short_cuts
             && let Some(packet) = self.server.take_short(&raw, marked)
         {
             let slot = self.server.slot_of(packet.request());
             return self.run_handler(slot, packet.payload());
         }
-        let packet = Packet::parse(bytes).expect("only well-formed packets arrive");
         let packet = packet.request_without_padding();
         let payload = packet.payload();
         match self.server.handle_packet(&packet, marked) {
