@@ -67,7 +67,8 @@ fn the_librarys_threads_block_sigpipe_and_the_callers_do_not() {
     assert!(new.len() >= 5, "loops, control, gRPC, calls: {new:?}");
     assert!(new.iter().all(|(_, blocked)| **blocked), "{new:?}");
     for (name, blocked) in before {
-        assert_eq!(after.get(&name), Some(&blocked), "{name} is not the library's");
+        // While a thread makes another, as the harness may have just then, it has all blocked.
+        assert!(blocked || after.get(&name) == Some(&false), "{name} is not the library's");
     }
     // SAFETY: as above.
     unsafe {
