@@ -5,17 +5,17 @@ use std::rc::Rc;
 
 use crate::Time;
 
-/// A source of [`Time`]. Cloning gives another reader of the same clock.
+/// A source of [`Time`]. A clone reads the same clock.
 #[derive(Clone, Debug)]
 pub enum Clock {
     /// The processor's monotonic counter.
     System(SystemClock),
-    /// A clock that moves only when told to: simulation, tests, instruction counts.
+    /// A clock that moves only when it is set, for simulation, tests and instruction counts.
     Virtual(VirtualClock),
 }
 
 impl Clock {
-    /// The system's monotonic clock. All system clocks of a process share one start.
+    /// The system's monotonic clock. All system clocks of a process start at the same point.
     pub fn system() -> Clock {
         Clock::System(SystemClock::default())
     }
@@ -29,8 +29,8 @@ impl Clock {
     }
 }
 
-/// The processor's monotonic counter, scaled to nanoseconds. All of a process share one start, and
-/// unlike a [`Clock`] each can be moved to another thread.
+/// The processor's monotonic counter, scaled to nanoseconds. All clocks of a process start at the
+/// same point. Unlike a [`Clock`], a `SystemClock` can be moved to another thread.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     clock: quanta::Clock,

@@ -1,4 +1,4 @@
-//! Named counters: plain fields to count with, names to read by.
+//! Named counters: plain fields to write, and an iterator over names and values to read.
 
 /// Declares a struct of `u64` counters with `iter()` over `(name, value)` and `add()`.
 ///
@@ -16,7 +16,7 @@ macro_rules! counters {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
 
-            /// Adds each counter of `other` to its namesake.
+            /// Adds each counter of `other` to the counter of the same name.
             pub fn add(&mut self, other: &Self) {
                 $(self.$field += other.$field;)*
             }

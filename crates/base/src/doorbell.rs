@@ -1,26 +1,27 @@
-//! The flag between senders and a loop that sometimes sleeps.
+//! A flag that lets senders wake an event loop that may be asleep.
 //!
-//! Both facts, "there is mail" and "the loop sleeps", are bits of *one* atomic, changed by
-//! read-modify-write operations only; so all changes have one order, and no fence between two
+//! Two facts, "a message is queued" and "the loop sleeps", are bits of *one* atomic. All changes to
+//! it are read-modify-write operations, so they have one total order, and no fence between two
 //! locations is needed:
 //!
-//! - A sender queues its message, then sets `MAIL`. If that finds `ASLEEP` set and `MAIL` clear,
-//!   the sender wakes the loop. (If `MAIL` was set, an earlier sender has done so, or the loop has
-//!   seen `MAIL` and did not sleep.)
-//! - The loop sets `ASLEEP`. If that finds `MAIL` set, it clears `ASLEEP` and does not sleep.
-//! - The loop clears `MAIL`, then takes what is queued. A message queued after that sets `MAIL`
-//!   again.
+//! - A sender queues its message, then sets `MAIL`. If it finds `ASLEEP` set and `MAIL` clear, it
+//!   wakes the loop. (If `MAIL` was already set, an earlier sender has woken the loop, or the loop
+//!   has seen `MAIL` and did not sleep.)
+//! - The loop sets `ASLEEP` before it sleeps. If it finds `MAIL` set, it clears `ASLEEP` and does
+//!   not sleep.
+//! - The loop clears `MAIL`, then takes the queued messages. A message that is queued later sets
+//!   `MAIL` again.
 //!
-//! No wake-up is lost: of a sender's `MAIL` and the loop's `ASLEEP`, one comes second and sees the
-//! other. The model checker goes through the orders below; run it with
-//! `RUSTFLAGS="--cfg loom" cargo test -p petasos-base --lib doorbell`.
+//! No wake-up is lost: one of the two, a sender that sets `MAIL` or the loop that sets `ASLEEP`,
+//! comes second and sees the other's bit. The model checker loom tries all the orders in the tests
+//! below: `RUSTFLAGS="--cfg loom" cargo test -p petasos-base --lib doorbell`.
 
 use crate::sync::{AtomicU32, Ordering};
 
 const MAIL: u32 = 1;
 const ASLEEP: u32 = 2;
 
-/// One loop's flag; senders share it.
+/// One loop's flag, shared with its senders. See the module's documentation.
 #[derive(Debug)]
 pub struct Doorbell {
     bits: AtomicU32,
@@ -33,7 +34,7 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// Says that something is queued. True if the caller has to wake the loop.
+    /// Marks that something is queued. Returns true if the caller has to wake the loop.
     #[must_use]
     pub fn ring(&self) -> bool {
         // Release: pairs with the acquire of `answer`, so that the loop finds what was queued.
@@ -41,20 +42,21 @@ impl Doorbell {
         before & (MAIL | ASLEEP) == ASLEEP
     }
 
-    /// Whether something may be queued. The loop's once-per-turn look; [`Doorbell::answer`]
-    /// orders what follows, so this one need not.
+    /// Whether something may be queued. The loop asks this once per turn. A relaxed load is enough,
+    /// because [`Doorbell::answer`] orders what follows.
     #[inline]
     pub fn has_rung(&self) -> bool {
         self.bits.load(Ordering::Relaxed) & MAIL != 0
     }
 
-    /// The loop is about to take what is queued.
+    /// Clears the flag. The loop calls this before it takes what is queued.
     pub fn answer(&self) {
         // Acquire: pairs with the release of `ring`.
         self.bits.fetch_and(!MAIL, Ordering::AcqRel);
     }
 
-    /// The loop wants to sleep; it may if this returns true.
+    /// Marks that the loop is about to sleep. Returns false if something is queued; the loop must
+    /// not sleep then, and is not marked.
     #[must_use]
     pub fn doze(&self) -> bool {
         let may = self.bits.fetch_or(ASLEEP, Ordering::AcqRel) & MAIL == 0;
@@ -64,14 +66,14 @@ impl Doorbell {
         may
     }
 
-    /// The loop sleeps from now on whatever comes. True if something has come already, for which
-    /// no sender will wake it.
+    /// Marks that the loop sleeps from now on, even if something is queued. Returns true if
+    /// something is: no sender will wake the loop for that.
     #[must_use]
     pub fn sleep_always(&self) -> bool {
         self.bits.fetch_or(ASLEEP, Ordering::AcqRel) & MAIL != 0
     }
 
-    /// The loop is awake.
+    /// Marks that the loop is awake.
     pub fn rise(&self) {
         self.bits.fetch_and(!ASLEEP, Ordering::AcqRel);
     }

@@ -1,7 +1,7 @@
-//! What every other crate may use: time, a timing wheel, random numbers, counters, prefetching, the
-//! atomics seam, a doorbell.
+//! Basics that every other crate may use: time, a timing wheel, random numbers, counters,
+//! prefetching, atomics, and a doorbell.
 //!
-//! Boundary rule: depends on no Petasos crate and performs no I/O but reading the clock.
+//! Boundary rule: depends on no other Petasos crate. The only I/O is reading the clock.
 
 #![deny(unsafe_code)]
 

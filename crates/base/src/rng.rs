@@ -1,4 +1,5 @@
-//! A small seeded generator: simulation replays from its seed, so the algorithm is fixed here.
+//! A small seeded random number generator. A simulation is replayed from its seed, so the algorithm
+//! must not change.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 ///
@@ -9,7 +10,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator whose whole sequence follows from `seed`.
+    /// A generator whose whole sequence is determined by `seed`.
     pub const fn new(seed: u64) -> Rng {
         Rng { state: seed }
     }
@@ -38,16 +39,16 @@ impl Rng {
     }
 }
 
-/// A seed from the operating system's randomness, different in every call.
+/// A seed from the operating system's randomness. Every call returns a different one.
 pub fn random_seed() -> u64 {
     secret_u64()
 }
 
-/// A number that nobody can guess, from the system's cryptographic generator: a system call, for
-/// set-up and not for every packet.
+/// An unpredictable number from the system's cryptographic generator. It costs a system call, so
+/// use it for set-up and not for every packet.
 ///
 /// # Panics
-/// If the system has no randomness, which Linux has from early boot on.
+/// If the system has no randomness. Linux has it from early boot on.
 pub fn secret_u64() -> u64 {
     getrandom::u64().expect("the system gives random numbers")
 }

@@ -1,11 +1,12 @@
-//! Items in numbered slots, in a circle, where the next slot with items is found in a few
-//! instructions: what timing wheels turn on.
+//! A circular array of lists, in which the next list with items is found in a few instructions.
+//! Timing wheels are built on it.
 //!
-//! Invariants: a slot's bit is set if and only if its list has a node, and a word's bit if and only
-//! if the word is not zero. After it has held its most items once, it does not allocate.
+//! Invariants: a slot's bit is set if and only if its list has a node, and a word's bit is set if
+//! and only if the word is not zero. Memory grows to the largest number of items so far; below
+//! that, nothing is allocated.
 
-/// Lists of small copies, by slot, each in the order of entry. Slots are named by any number; those
-/// that are equal modulo the number of slots name the same.
+/// Lists of small `Copy` items, one per slot, each in the order of insertion. Any number names a
+/// slot; numbers that are equal modulo the number of slots name the same one.
 #[derive(Clone, Debug)]
 pub struct SlotLists<T> {
     nodes: Vec<Node<T>>,
@@ -130,7 +131,7 @@ impl<T: Copy> SlotLists<T> {
         self.words &= !(empty << (slot / 64));
     }
 
-    /// The first number from `from` on whose slot has items.
+    /// The first number, counted upwards from `from`, whose slot has items.
     #[inline]
     pub fn next(&self, from: u64) -> Option<u64> {
         if self.words == 0 {

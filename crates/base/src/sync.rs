@@ -1,4 +1,4 @@
-//! The only door to atomics. Under `--cfg loom` it leads to the model checker's.
+//! The only source of atomics in this project. Under `--cfg loom` they are the model checker's.
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};

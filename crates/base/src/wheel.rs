@@ -1,18 +1,18 @@
-//! A timing wheel: what is to be looked at again at some time, in slots of equal width.
+//! A timing wheel: items that become due at some time, in slots of equal width.
 //!
-//! Varghese and Lauck's hashed wheel (1987) in the use that Carousel (SIGCOMM 2017) makes of it:
-//! one wheel for any number of sessions, constant cost per item, and the order within a slot is
-//! that of entry. Items are small copies (an index), never what they stand for; the owner checks
-//! on expiry whether the item still means anything, so nothing is ever cancelled.
+//! This is Varghese and Lauck's hashed wheel (1987), used as in Carousel (SIGCOMM 2017): one wheel
+//! for any number of sessions, constant cost per item, and insertion order within a slot. An item
+//! is a small copy (an index), never the object that it stands for. Nothing is ever cancelled: when
+//! an item becomes due, its owner checks whether it still means anything.
 //!
-//! Invariants: every item lies in the slot of a tick in `tick .. tick + slots`, so a slot holds
-//! items of one tick only; `due_at_ns` is the time of the earliest tick with an item, or
-//! [`Time::NEVER`]. After the wheel has held its most items once, it does not allocate.
+//! Invariants: every item is in the slot of a tick in `tick .. tick + slots`, so a slot holds items
+//! of one tick only; `due_at_ns` is the time of the earliest tick with an item, or [`Time::NEVER`].
+//! Memory grows to the largest number of items so far; below that, nothing is allocated.
 
 use crate::Time;
 use crate::slot_lists::{SLOTS_MAX, SlotLists};
 
-/// Items to be looked at again at their times. See the module's documentation.
+/// Items that become due at their times. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Wheel<T> {
     /// Items by tick.
@@ -32,20 +32,21 @@ impl<T: Copy> Wheel<T> {
     pub fn new(slot_ns: u64, reach_ns: u64) -> Wheel<T> {
         assert!((1..=1 << 32).contains(&slot_ns), "a slot is from 1 ns to some seconds wide");
         let slot_log = slot_ns.next_power_of_two().trailing_zeros();
-        // One more, as times round up to the end of their slot.
+        // One more slot, because times round up to the end of their slot.
         let slots = (reach_ns >> slot_log).saturating_add(2).min(SLOTS_MAX).next_power_of_two();
         Wheel { lists: SlotLists::new(slots), slot_log, tick: 0, due_at_ns: u64::MAX }
     }
 
-    /// Adds an item that becomes due at the end of `at`'s slot: never before `at`, less than a
-    /// slot's width after it. Beyond the wheel's reach it becomes due at that reach, and its
-    /// owner has to enter it again. What is due already comes with the next [`Wheel::advance`]
-    /// that finds anything, at the end of the present slot. Returns when it becomes due.
+    /// Adds an item and returns when it becomes due: at the end of `at`'s slot, so never before
+    /// `at` and less than a slot's width after it. If `at` is beyond the wheel's reach, the item
+    /// becomes due at the end of that reach, and its owner has to insert it again. If `at` has
+    /// passed, the item becomes due at the end of the present slot, with the next
+    /// [`Wheel::advance`] that finds anything.
     #[inline]
     pub fn insert(&mut self, now: Time, at: Time, item: T) -> Time {
         let present = now.as_nanos() >> self.slot_log;
         let earliest = self.due_at_ns >> self.slot_log;
-        // Slots before the first that has items are empty, so the wheel may turn that far.
+        // The slots before the first one with items are empty, so the wheel may skip them.
         self.tick = self.tick.max(present.min(earliest));
         let last = self.tick + self.lists.slots() - 1;
         let partial = at.as_nanos() & ((1 << self.slot_log) - 1) != 0;
@@ -57,14 +58,14 @@ impl<T: Copy> Wheel<T> {
         Time::from_nanos(due_at_ns)
     }
 
-    /// Whether [`Wheel::advance`] has anything to give: one comparison.
+    /// Whether [`Wheel::advance`] would return anything. This is one comparison.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         now.as_nanos() >= self.due_at_ns
     }
 
-    /// Takes all items out that are due at `now` and gives them to `due`, in the order of their
-    /// slots and, within a slot, of their entry.
+    /// Removes all items that are due at `now` and passes them to `due`, in the order of their
+    /// slots and, within a slot, of their insertion.
     #[inline]
     pub fn advance(&mut self, now: Time, mut due: impl FnMut(T)) {
         while self.is_due(now) {
@@ -79,8 +80,8 @@ impl<T: Copy> Wheel<T> {
         self.due_at_ns = self.lists.next(self.tick).map_or(u64::MAX, |tick| tick << self.slot_log);
     }
 
-    /// When the next item becomes due: until then the owner may sleep. [`Time::NEVER`] if the
-    /// wheel is empty.
+    /// When the next item becomes due. The owner may sleep until then. [`Time::NEVER`] if the wheel
+    /// is empty.
     #[inline]
     pub fn next_due(&self) -> Time {
         Time::from_nanos(self.due_at_ns)
