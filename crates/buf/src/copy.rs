@@ -1,7 +1,8 @@
-//! Copies of a few dozen bytes without a call.
+//! Copying a few dozen bytes without a call to `memcpy`.
 
-/// Copies `from` to `to`. For 8 to 128 bytes, the sizes of headers and small messages, two or four
-/// fixed moves that may overlap cost a quarter of a call that finds out the length at run time.
+/// Copies `from` to `to`. For 8 to 128 bytes, the sizes of headers and small messages, it makes two
+/// or four moves of fixed size that may overlap. That costs a quarter of a call whose length is
+/// only known at run time.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -17,7 +18,7 @@ pub fn copy_short(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// [`copy_short`] to two places. For 16 to 32 bytes the length is looked at only once.
+/// Like [`copy_short`], to two places. For 16 to 32 bytes the length is tested only once.
 ///
 /// # Panics
 /// If the lengths differ.

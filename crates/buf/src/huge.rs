@@ -1,19 +1,20 @@
-//! Huge pages for many small things that lie all over memory.
+//! Huge pages for many small objects that are spread over memory.
 //!
-//! Where thousands of sessions take turns, each call touches pages whose addresses the processor
-//! has to translate anew, and that takes longer than to fetch what lies there. With pages of 2 MiB
-//! it knows them all.
+//! With thousands of active sessions, each call touches pages whose address translations the
+//! processor does not have at hand (TLB misses), and those cost more than fetching the data. With
+//! pages of 2 MiB it can hold all the translations.
 
 /// Bytes of a huge page on x86-64, and on 64-bit Arm with small pages of 4 KiB.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Asks the kernel for huge pages under things that are allocated one after the other.
+/// Asks the kernel for huge pages under objects that are allocated one after the other.
 ///
-/// It is asked once for each 2 MiB, when what lies there is complete: then it copies that much,
-/// which takes some hundred microseconds. A kernel that cannot, or may not, leaves it as it is.
+/// It asks once for each region of 2 MiB, when the region is full: the kernel then copies the
+/// region, which takes some hundred microseconds. If the kernel cannot do it, or may not, the
+/// region stays as it is.
 #[derive(Debug, Default)]
 pub struct HugePages {
-    /// The highest region in which something was, as an address.
+    /// The highest region in which an object was, as an address.
     latest: usize,
 }
 
@@ -21,7 +22,7 @@ impl HugePages {
     /// Notes where `value` is.
     pub fn note<T>(&mut self, value: &T) {
         let region = core::ptr::from_ref(value).addr() / HUGE_BYTES * HUGE_BYTES;
-        // Heaps grow upwards. What fills an earlier gap is not worth a second look.
+        // Heaps grow upwards. Objects that fill an earlier gap are rare enough to ignore.
         if region > self.latest {
             let before = core::mem::replace(&mut self.latest, region);
             if before != 0 {
@@ -31,15 +32,15 @@ impl HugePages {
     }
 }
 
-/// Makes a region one huge page, if it can be.
+/// Makes a region one huge page, if the kernel can.
 fn collapse(region: usize) {
     if cfg!(miri) {
         return;
     }
     let start = core::ptr::without_provenance_mut(region);
-    // SAFETY: this advice neither maps nor unmaps anything and changes no byte, whatever there is
-    // at the address: it only changes which physical pages hold it. So nothing in the process can
-    // tell, and a refusal is no error.
+    // SAFETY: this advice neither maps nor unmaps anything and changes no byte, whatever is at the
+    // address. It only changes which physical pages hold the bytes, which the process cannot
+    // observe. A refusal is no error.
     let _ = unsafe { libc::madvise(start, HUGE_BYTES, libc::MADV_COLLAPSE) };
 }
 

@@ -1,4 +1,4 @@
-//! Lengths that a message's memory is laid out by.
+//! The lengths that define the layout of a message's memory.
 
 /// Bytes of one packet header, as the wire protocol fixes it.
 pub const HEADER_BYTES: usize = 24;
@@ -7,6 +7,6 @@ pub const HEADER_BYTES: usize = 24;
 /// of headers for which a buffer reserves room.
 pub const PAYLOAD_BYTES_MIN: usize = 1024;
 
-/// Bytes of the shortest buffers that are kept here, and the length from which it is worth handing
-/// a buffer over instead of copying it.
+/// Bytes of the shortest buffers that are kept here. From this length on, handing a buffer over is
+/// cheaper than copying it.
 pub const SPARE_BYTES_MIN: usize = 16 << 10;

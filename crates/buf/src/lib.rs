@@ -1,14 +1,14 @@
 //! Message buffers, laid out for zero-copy sending, and the pools that keep them.
 //!
-//! A [`MsgBuf`] holds one message: room for packet header 0, the data (contiguous), then room
-//! for the headers of the later packets (eRPC, section 4.2.1). A small message is thus one
-//! contiguous packet, and no header ever interrupts the data.
+//! A [`MsgBuf`] holds one message: room for packet header 0, the data (contiguous), then room for
+//! the headers of the later packets (eRPC, section 4.2.1). So a small message is one contiguous
+//! packet, and no header ever interrupts the data.
 //!
-//! Ownership is the type's: whoever holds the `MsgBuf` owns its memory. Nothing else refers to
-//! it, so dropping one is always safe; giving it back to a [`Pool`] saves the allocation, and so
-//! does leaving a long one to the process ([`give_spare`]).
+//! Whoever holds a `MsgBuf` owns its memory. Nothing else refers to that memory, so dropping the
+//! buffer is always safe. Returning it to a [`Pool`] saves an allocation; so does leaving a long
+//! buffer to the rest of the process ([`give_spare`]).
 //!
-//! Boundary rule: knows sizes and bytes, nothing of packets' meaning or of sockets.
+//! Boundary rule: knows sizes and bytes, but not what packets mean, and no sockets.
 
 mod copy;
 mod huge;

@@ -1,34 +1,37 @@
-//! One account of the process's long buffers, whoever has them.
+//! One account of all long buffers in use in the process.
 //!
-//! Buffers of [`LONG_BYTES_MIN`] or more are counted while somebody has them: those of pools, of
-//! requests whose handlers wait, of streams, of messages that programs build. What is put together
-//! elsewhere is [`Counted`]. Spare buffers are not counted, since whoever needs one gets it. Short
-//! buffers are not counted: they are bounded by the numbers of calls and sessions.
+//! It counts buffers of [`LONG_BYTES_MIN`] or more while somebody holds them: pools, requests whose
+//! handlers wait, streams, and messages that programs build. Long allocations that are not
+//! [`MsgBuf`](crate::MsgBuf)s are counted with [`Counted`]. Spare buffers are not counted, since
+//! anyone who needs one can take it. Short buffers are not counted either: the numbers of calls and
+//! sessions bound them.
 //!
-//! Nothing is refused here. Whoever is about to take more for a peer asks [`admits`] first, and
+//! This module refuses nothing. Code that is about to take more memory for a peer asks [`admits`]
+//! first, and tells the peer if there is no room. Several such requests may be admitted before any
+//! of them allocates, so the account may exceed its limit by what was admitted.
 //! answers that there is no room. So the account may pass its limit, by what was admitted before.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::layout::SPARE_BYTES_MIN;
 
-/// Buffers with as much room count.
+/// Buffers with at least this capacity are counted.
 pub const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN;
 
-// Relaxed everywhere: counts that guard nothing else.
+// All accesses are relaxed: these counts guard no other memory.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static REFUSALS: AtomicU64 = AtomicU64::new(0);
 
-/// What the account says.
+/// The state of the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUsage {
     /// Bytes in long buffers.
     pub used_bytes: usize,
-    /// With so many, nothing more is taken for peers. `usize::MAX` is no limit.
+    /// At this many, no more is taken for peers. `usize::MAX` means no limit.
     pub limit_bytes: usize,
-    /// How often something was not taken.
+    /// How often [`admits`] has said no.
     pub refusals: u64,
 }
 
@@ -51,7 +54,7 @@ impl MemoryUsage {
     }
 }
 
-/// What the account says now.
+/// The state of the account now.
 pub fn usage() -> MemoryUsage {
     MemoryUsage {
         used_bytes: USED.load(Ordering::Relaxed),
@@ -60,12 +63,12 @@ pub fn usage() -> MemoryUsage {
     }
 }
 
-/// Sets the limit, which is none at first.
+/// Sets the limit. At first there is none.
 pub fn set_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// Whether `bytes` more may be taken for a peer. Counts it if not.
+/// Whether `bytes` more may be taken for a peer. If not, it counts a refusal.
 #[inline]
 pub fn admits(bytes: usize) -> bool {
     let used = USED.load(Ordering::Relaxed);
@@ -76,7 +79,7 @@ pub fn admits(bytes: usize) -> bool {
     fits
 }
 
-/// A buffer of this capacity was allocated, or is no spare any more.
+/// A buffer of this capacity was allocated, or taken from the spares.
 #[inline]
 pub(crate) fn allocated(capacity: usize) {
     if capacity >= LONG_BYTES_MIN {
@@ -84,7 +87,7 @@ pub(crate) fn allocated(capacity: usize) {
     }
 }
 
-/// A buffer of this capacity is freed, or a spare from now on.
+/// A buffer of this capacity is freed, or becomes a spare.
 #[inline]
 pub(crate) fn freed(capacity: usize) {
     if capacity >= LONG_BYTES_MIN {
@@ -92,14 +95,14 @@ pub(crate) fn freed(capacity: usize) {
     }
 }
 
-/// Counts bytes that are not in a [`MsgBuf`](crate::MsgBuf), for as long as it lives.
+/// Counts bytes outside of any [`MsgBuf`](crate::MsgBuf), until it is dropped.
 #[derive(Debug, Default)]
 pub struct Counted {
     bytes: usize,
 }
 
 impl Counted {
-    /// Counts so many bytes from now on.
+    /// Counts this many bytes from now on.
     pub fn set(&mut self, bytes: usize) {
         USED.fetch_add(bytes, Ordering::Relaxed);
         USED.fetch_sub(core::mem::replace(&mut self.bytes, bytes), Ordering::Relaxed);

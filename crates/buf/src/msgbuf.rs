@@ -10,18 +10,18 @@ use crate::layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN};
 use crate::memory;
 use crate::tail::Tail;
 
-/// Where the data begin in the allocation, before anything is skipped: behind the numbers and the
-/// room for header 0.
+/// Where the data begin in the allocation if nothing is skipped: after the numbers and the room for
+/// header 0.
 const DATA_OFFSET: usize = size_of::<Numbers>() + HEADER_BYTES;
 
 /// A buffer for one message of up to [`MsgBuf::capacity`] bytes.
 ///
-/// One pointer, because a buffer changes hands several times in the life of every call, to one
-/// allocation. The data begin at a multiple of [`MsgBuf::DATA_ALIGN`] and stay where they are while
-/// the buffer lives, [`MsgBuf::skip`] apart.
+/// It is a single pointer to a single allocation, because a buffer changes hands several times in
+/// the life of every call. The data begin at a multiple of [`MsgBuf::DATA_ALIGN`] and do not move
+/// while the buffer lives, except by [`MsgBuf::skip`].
 ///
-/// A message that is to be sent may go on in a *tail*: bytes that are not in the buffer
-/// ([`MsgBuf::attach`]). [`MsgBuf::len`] counts them; slices are of the buffer's own data.
+/// A message to be sent may continue in a *tail*: bytes outside of the buffer ([`MsgBuf::attach`]).
+/// [`MsgBuf::len`] includes the tail; slices contain only the buffer's own data.
 pub struct MsgBuf {
     /// An allocation of `layout(capacity + skipped)`, all of it initialised: the numbers, room for
     /// header 0, `capacity + skipped` bytes, and room for the later headers when these bytes are
@@ -30,15 +30,15 @@ pub struct MsgBuf {
 }
 
 /// Invariants: `len <= capacity`, `skipped` is a multiple of [`MsgBuf::DATA_ALIGN`], and
-/// `capacity + skipped` fits 32 bits and never changes; `tail_bytes` is what the tail has, and
-/// a part of `len`.
+/// `capacity + skipped` fits 32 bits and never changes. `tail_bytes` is the length of the tail,
+/// which `len` includes.
 #[repr(C)]
 struct Numbers {
-    /// Bytes of the message: of the buffer's own data, and of the tail.
+    /// Bytes of the message: the buffer's own data and the tail.
     len: u32,
-    /// The most that its own data can be.
+    /// The most bytes that the buffer's own data can have.
     capacity: u32,
-    /// How many bytes behind [`DATA_OFFSET`] they begin.
+    /// How many bytes after [`DATA_OFFSET`] the data begin.
     skipped: u32,
     tail_bytes: u32,
     tail: Option<Box<Tail>>,
@@ -47,9 +47,9 @@ struct Numbers {
 const _: () = assert!(DATA_OFFSET.is_multiple_of(MsgBuf::DATA_ALIGN));
 const _: () = assert!(align_of::<Numbers>() <= MsgBuf::DATA_ALIGN);
 
-// SAFETY: the buffer owns its memory alone, which is bytes and numbers.
+// SAFETY: the buffer is the only owner of its memory, which holds only bytes and numbers.
 unsafe impl Send for MsgBuf {}
-// SAFETY: it is written through `&mut` only.
+// SAFETY: the memory is written only through `&mut`.
 unsafe impl Sync for MsgBuf {}
 
 /// The allocation of a buffer of `capacity` bytes.
@@ -78,7 +78,7 @@ impl MsgBuf {
     /// Allocates an empty buffer with room for `capacity` bytes of data.
     ///
     /// # Panics
-    /// If `capacity` does not fit 32 bits; callers bound sizes long before.
+    /// If `capacity` does not fit 32 bits. Callers limit sizes well below that.
     pub fn with_capacity(capacity: usize) -> MsgBuf {
         let number = u32::try_from(capacity).expect("message sizes are bounded by 2^28");
         let layout = layout(capacity);
@@ -101,7 +101,7 @@ impl MsgBuf {
         buf
     }
 
-    /// Length of the message, in bytes: of the data, and of a tail if there is one.
+    /// Length of the message in bytes, including the tail if there is one.
     #[inline]
     pub fn len(&self) -> usize {
         self.numbers().len as usize
@@ -119,14 +119,14 @@ impl MsgBuf {
         (len - tail_bytes) as usize
     }
 
-    /// The greatest length the buffer's own data can take, in bytes.
+    /// The most bytes that the buffer's own data can have.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.numbers().capacity as usize
     }
 
-    /// Sets the length of the buffer's own data; bytes beyond the old length hold what the memory
-    /// held.
+    /// Sets the length of the buffer's own data. Bytes beyond the old length keep whatever was in
+    /// the memory.
     ///
     /// # Panics
     /// If `len` exceeds the capacity.
@@ -137,9 +137,9 @@ impl MsgBuf {
         numbers.len = len as u32 + numbers.tail_bytes;
     }
 
-    /// Leaves out the first `bytes` of the data: they begin later, and length and capacity are that
-    /// much less, until [`MsgBuf::rewind`]. So a message with room before it that is not all needed
-    /// is sent without being moved.
+    /// Skips the first `bytes` of the data: until [`MsgBuf::rewind`], the data begin later, and
+    /// length and capacity are smaller by that much. So a message can be sent without moving it
+    /// even if it does not need all the room that was left before it.
     ///
     /// # Panics
     /// If there are fewer, or `bytes` is no multiple of [`MsgBuf::DATA_ALIGN`].
@@ -153,8 +153,8 @@ impl MsgBuf {
         numbers.skipped += bytes as u32;
     }
 
-    /// Takes back whatever was skipped, and lets go of a tail: the buffer is as it was before a
-    /// message was sent with it.
+    /// Undoes all skips and removes the tail, so that the buffer is as it was before a message was
+    /// sent with it.
     #[inline]
     pub fn rewind(&mut self) {
         let numbers = self.numbers_mut();
@@ -166,12 +166,12 @@ impl MsgBuf {
         }
     }
 
-    /// Lets the message go on in `segments`, which are sent from where they lie; those of a message
-    /// that fits any packet are copied.
+    /// Appends `segments` to the message as its tail. They are sent from where they are, without a
+    /// copy. If the whole message fits into a packet of any size, they are copied instead.
     ///
     /// # Panics
-    /// If it has a tail, if there are more than [`crate::SEGMENTS_MAX`] segments, or if the
-    /// message's length does not fit 32 bits; callers bound sizes long before.
+    /// If there is a tail already, if there are more than [`crate::SEGMENTS_MAX`] segments, or if
+    /// the message's length does not fit 32 bits. Callers limit sizes well below that.
     #[cold]
     pub fn attach(&mut self, segments: Vec<Bytes>) {
         assert!(!self.has_tail(), "a message has one tail");
@@ -186,7 +186,7 @@ impl MsgBuf {
         numbers.len += numbers.tail_bytes;
         numbers.tail = Some(Box::new(tail));
         if self.len() <= PAYLOAD_BYTES_MIN {
-            // So short messages are slices, and are sent as such.
+            // So short messages are contiguous, and are sent as such.
             self.flatten();
         }
     }
@@ -204,14 +204,15 @@ impl MsgBuf {
         drop(self.take_tail());
     }
 
-    /// Takes the tail away, for another buffer ([`MsgBuf::attach`]). None of it has been sent.
+    /// Removes the tail and returns it, to be attached to another buffer ([`MsgBuf::attach`]). None
+    /// of it has been sent.
     pub fn take_tail(&mut self) -> Vec<Bytes> {
         let numbers = self.numbers_mut();
         numbers.len -= core::mem::take(&mut numbers.tail_bytes);
         numbers.tail.take().map_or_else(Vec::new, |tail| tail.into_segments())
     }
 
-    /// Whether the message goes on in a tail, so that slices are not all of it.
+    /// Whether there is a tail, so that slices do not contain the whole message.
     #[inline]
     pub fn has_tail(&self) -> bool {
         self.numbers().tail_bytes != 0
@@ -222,7 +223,7 @@ impl MsgBuf {
         self.numbers().tail.as_deref()
     }
 
-    /// Copies the message's bytes from `start` on, whether they lie in the buffer or in its tail.
+    /// Copies the message's bytes from `start` on, out of the buffer and its tail.
     ///
     /// # Panics
     /// If there are fewer than `to` has.
@@ -240,17 +241,17 @@ impl MsgBuf {
         unsafe { core::slice::from_raw_parts(self.data().as_ptr(), self.own_len()) }
     }
 
-    /// The buffer's own data, to be written. Packets of a message with a tail have what was there
-    /// when their headers were written.
+    /// The buffer's own data, mutable. If the message has a tail, its packets contain the bytes
+    /// that were there when their headers were written.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as for `as_slice`, and the buffer is borrowed alone.
         unsafe { core::slice::from_raw_parts_mut(self.data().as_ptr(), self.own_len()) }
     }
 
-    /// Where the data begin: a multiple of [`MsgBuf::DATA_ALIGN`], the same for as long as the
-    /// buffer lives and nothing is skipped. The pointer is good for [`MsgBuf::capacity`] bytes, all
-    /// initialised, and for the [`HEADER_BYTES`] before them; until the next call that takes
+    /// A pointer to the data. It is a multiple of [`MsgBuf::DATA_ALIGN`], and the same while the
+    /// buffer lives and nothing is skipped. It is valid for [`MsgBuf::capacity`] bytes, all
+    /// initialised, and for the [`HEADER_BYTES`] before them, until the next call that takes
     /// `&mut self`.
     #[inline]
     pub fn data_ptr(&mut self) -> NonNull<u8> {
@@ -267,7 +268,7 @@ impl MsgBuf {
         crate::copy_short(self.as_mut_slice(), data);
     }
 
-    /// Writes the header of packet `index`, for packets of `payload_bytes`.
+    /// Writes the header of packet `index`, where packets carry `payload_bytes` each.
     ///
     /// # Panics
     /// If the message has no such packet.
@@ -288,8 +289,8 @@ impl MsgBuf {
         self.numbers_mut().tail = Some(tail);
     }
 
-    /// The packet `index` of the message cut into `payload_bytes` each, header first: either one
-    /// contiguous piece and an empty one (packet 0), or a header and its data.
+    /// Packet `index` of the message, cut into `payload_bytes` each, header first. Packet 0 is one
+    /// contiguous piece and an empty one; later packets are a header and its data.
     ///
     /// # Panics
     /// If the message has no such packet.
@@ -311,7 +312,7 @@ impl MsgBuf {
         (unsafe { core::slice::from_raw_parts(header.as_ptr(), HEADER_BYTES) }, body)
     }
 
-    /// The capacity, with whatever is skipped.
+    /// The capacity if nothing were skipped.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         let Numbers { capacity, skipped, .. } = self.numbers();
@@ -346,7 +347,8 @@ impl MsgBuf {
         unsafe { self.numbers.cast::<u8>().add(DATA_OFFSET + skipped) }
     }
 
-    /// Room for the header of a packet: the last bytes before the data, or behind all data.
+    /// Room for the header of a packet: directly before the data for packet 0, after all data for
+    /// the others.
     #[inline]
     fn header(&self, index: u32) -> NonNull<u8> {
         if index == 0 {

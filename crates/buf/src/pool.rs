@@ -1,10 +1,10 @@
 //! Free lists of message buffers by size class.
 //!
 //! Classes are powers of two from 128 bytes. A pool belongs to one thread. It bounds what it
-//! *keeps* (so that one burst of large messages does not pin memory for ever) and what it has
-//! *lent out* (so that a hostile peer cannot make the process allocate without end). Long buffers,
-//! which travel between threads, it does not keep itself but has them of the process
-//! ([`crate::take_spare`]).
+//! *keeps*, so that one burst of large messages does not hold memory for ever, and what it has
+//! *lent out*, so that a hostile peer cannot make the process allocate without end. It does not
+//! keep long buffers, which travel between threads, but takes them from the store of the whole
+//! process ([`crate::take_spare`]).
 
 use crate::{MsgBuf, SPARE_BYTES_MIN, spare};
 
@@ -17,13 +17,13 @@ const CLASS_COUNT: usize = (CLASS_BITS_MAX - CLASS_BITS_MIN + 1) as usize;
 /// Limits of a [`Pool`].
 #[derive(Clone, Copy, Debug)]
 pub struct PoolConfig {
-    /// Bytes of free buffers that the pool keeps for later; more are given back to the system.
-    /// Those of 16 KiB to 64 MiB are kept for the whole process and do not count
+    /// Bytes of free buffers that the pool keeps for later; it returns more to the system. Buffers
+    /// of 16 KiB to 64 MiB are kept for the whole process and do not count
     /// ([`crate::SPARE_KEPT_BYTES_MAX`]).
     pub kept_bytes_max: usize,
     /// Bytes of buffers lent out at one time.
     pub lent_bytes_max: usize,
-    /// Whether free buffers are kept at all. Off only to measure what pooling brings.
+    /// Whether free buffers are kept at all. False only for measuring what pooling saves.
     pub reuse: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for PoolConfig {
 pub enum PoolError {
     /// The message is larger than any class (2^28 bytes).
     TooLarge,
-    /// Too many bytes are lent out already; some may come back, so a retry is sensible.
+    /// Too many bytes are lent out. Some may come back, so a retry makes sense.
     Exhausted,
 }
 
@@ -105,19 +105,21 @@ impl Pool {
         Ok(buf)
     }
 
-    /// Says that a buffer that was lent will not come back: it is its holder's.
+    /// Stops counting a lent buffer: its holder keeps it and will not give it back.
     #[inline]
     pub fn part_with(&mut self, buf: &MsgBuf) {
         self.stats.lent_bytes = self.stats.lent_bytes.saturating_sub(buf.room());
     }
 
-    /// Counts a buffer that the pool did not lend as if it had: it will be given to it.
+    /// Counts a buffer as lent although the pool did not lend it, because it will be given to the
+    /// pool.
     #[inline]
     pub fn take_over(&mut self, buf: &MsgBuf) {
         self.stats.lent_bytes += buf.room();
     }
 
-    /// Takes a buffer back. One that this pool did not allocate is welcome if it fits a class.
+    /// Takes a buffer back. The pool also accepts a buffer that it did not allocate, if it fits a
+    /// class.
     #[inline]
     pub fn give(&mut self, mut buf: MsgBuf) {
         if buf.is_changed() {
@@ -144,7 +146,7 @@ impl Pool {
         }
     }
 
-    /// What a buffer of length `len` counts while it is lent.
+    /// How many bytes a buffer of length `len` counts while it is lent.
     #[inline]
     pub fn lent_for(len: usize) -> usize {
         len.max(1 << CLASS_BITS_MIN).checked_next_power_of_two().unwrap_or(usize::MAX)

@@ -1,13 +1,13 @@
-//! Long buffers that nobody uses, of the whole process.
+//! A store of unused long buffers, for the whole process.
 //!
-//! Memory of 16 KiB and more costs more to get than to fill: the system maps, zeroes and unmaps its
-//! pages one by one. So whoever is done with a long buffer leaves it here, and whoever needs one
-//! asks here first: endpoints' pools for what they receive into, messages for what they are built
-//! in. Both end up on any thread, hence one store for all, behind a lock that is held for a few
-//! instructions per long message.
+//! Memory of 16 KiB and more costs more to allocate than to fill: the system maps, zeroes and
+//! unmaps its pages one by one. So code that no longer needs a long buffer leaves it here, and code
+//! that needs one asks here first: endpoints' pools for receiving, messages for being built.
+//! Buffers of both kinds may end up on any thread, hence one store for all, with a lock that is
+//! held for a few instructions per long message.
 //!
-//! Invariants: what is kept has at most [`SPARE_KEPT_BYTES_MAX`] of capacity in all, and each
-//! buffer a power of two of at least [`SPARE_BYTES_MIN`]; `kept_bytes` is the sum.
+//! Invariants: the kept buffers have at most [`SPARE_KEPT_BYTES_MAX`] bytes of capacity in all, and
+//! the capacity of each is a power of two of at least [`SPARE_BYTES_MIN`]; `kept_bytes` is the sum.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,11 +15,11 @@ use crate::MsgBuf;
 use crate::layout::SPARE_BYTES_MIN;
 use crate::memory;
 
-/// Bytes of capacity that the process keeps at most, in buffers that nobody uses.
+/// The most bytes of capacity that the process keeps in unused buffers.
 pub const SPARE_KEPT_BYTES_MAX: usize = 256 << 20;
 
 const CLASS_BITS_MIN: u32 = SPARE_BYTES_MIN.trailing_zeros();
-/// The longest buffers that are kept: a quarter of all.
+/// The longest buffers that are kept: a quarter of the total.
 const CLASS_BITS_MAX: u32 = SPARE_KEPT_BYTES_MAX.trailing_zeros() - 2;
 const CLASS_COUNT: usize = (CLASS_BITS_MAX - CLASS_BITS_MIN + 1) as usize;
 
@@ -28,47 +28,46 @@ const _: () = assert!(SPARE_BYTES_MIN.is_power_of_two() && SPARE_KEPT_BYTES_MAX.
 static SPARE: Mutex<Spare> = Mutex::new(Spare::new());
 
 fn spare() -> MutexGuard<'static, Spare> {
-    // No code that could panic half-way runs under the lock.
+    // No code that could panic runs under the lock.
     SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A buffer of length `len`, its contents unspecified: one that was left here, or a new one with
-/// room for the next power of two from [`SPARE_BYTES_MIN`] on.
+/// A buffer of length `len` with unspecified contents: an unused one, or a new one whose capacity
+/// is the next power of two, at least [`SPARE_BYTES_MIN`].
 ///
 /// # Panics
 /// If `len` does not fit 32 bits.
 pub fn take_spare(len: usize) -> MsgBuf {
     let capacity = len.max(SPARE_BYTES_MIN).next_power_of_two();
-    // A length beyond all messages gets what it asks for, or the panic for that.
+    // A length above the limit of messages is passed on as it is, and may panic there.
     let capacity = if u32::try_from(capacity).is_ok() { capacity } else { len };
     let mut buf = take_kept(capacity).unwrap_or_else(|| MsgBuf::with_capacity(capacity));
     buf.set_len(len);
     buf
 }
 
-/// A buffer of exactly this capacity that was left here, of any length.
+/// An unused buffer of exactly this capacity. Its length may be any.
 pub(crate) fn take_kept(capacity: usize) -> Option<MsgBuf> {
     let buf = spare().take(class_of(capacity)?)?;
     memory::allocated(buf.capacity());
     Some(buf)
 }
 
-/// Leaves a buffer for whoever needs one next. It is freed if it is short, if there are enough, or
-/// if its capacity is not what others ask for.
+/// Leaves a buffer for the next user. It is freed if it is short, if enough are kept, or if its
+/// capacity is not one that others ask for.
 pub fn give_spare(mut buf: MsgBuf) {
     buf.rewind();
     if let Some(class) = class_of(buf.capacity()) {
         memory::freed(buf.capacity());
         let surplus = spare().give(class, buf);
         surplus.iter().for_each(|buf| memory::allocated(buf.capacity()));
-        // Freed without the lock.
+        // Outside of the lock.
         drop(surplus);
     }
 }
 
 impl MsgBuf {
-    /// Makes all of the message the buffer's own data: a tail is copied behind it, in another
-    /// buffer.
+    /// Makes the whole message the buffer's own data: copies data and tail into another buffer.
     pub fn flatten(&mut self) {
         if self.has_tail() {
             let mut whole = take_spare(self.len());
@@ -109,8 +108,8 @@ impl Spare {
         Some(buf)
     }
 
-    /// Keeps a buffer. Gives what there is no room for any more: of whichever class has most, so
-    /// that buffers of lengths that are not used any more make room for those that are.
+    /// Keeps a buffer. Returns buffers for which there is no room any more, from the class with the
+    /// most bytes, so that lengths that are no longer used make room for those that are.
     fn give(&mut self, class: usize, buf: MsgBuf) -> Vec<MsgBuf> {
         let mut surplus = Vec::new();
         self.free[class].push(buf);

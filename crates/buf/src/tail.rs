@@ -1,24 +1,26 @@
-//! Bytes that are sent behind a buffer's own, from where they lie.
+//! Bytes that are sent after a buffer's own data, without a copy.
 //!
 //! A packet that lies within one piece (the buffer's own data, or a segment) is sent as its header
-//! and that piece. One that lies across pieces is put together once, behind its header, and sent
-//! from there: so a packet is never more than two pieces, and of a long message only as many
-//! packets are copied as there are boundaries.
+//! and that piece. A packet that spans pieces is copied once, behind its header, and sent from the
+//! copy. So a packet never has more than two pieces, and a long message has only as many copied
+//! packets as there are boundaries between pieces.
 //!
-//! Invariants: no segment is empty; `headers` has one for each packet up to the last that was
+//! Invariants: no segment is empty; `headers` has an entry for each packet up to the last that was
+//! written, but only those of packets within one piece are valid; `stitched` has each other packet
+//! once.
 //! written, of which only those within one piece count; `stitched` has each of the others once.
 
 use bytes::Bytes;
 
 use crate::layout::HEADER_BYTES;
 
-/// The most pieces behind a buffer's own data.
+/// The most segments that a tail can have.
 pub const SEGMENTS_MAX: usize = 32;
 
 pub(crate) struct Tail {
     segments: Vec<Bytes>,
     headers: Vec<[u8; HEADER_BYTES]>,
-    /// Packets across pieces by their indices, header first.
+    /// Packets that span pieces, by index, header first.
     stitched: Vec<(u32, Vec<u8>)>,
 }
 
@@ -40,8 +42,8 @@ impl Tail {
         self.segments.iter().map(Bytes::len).sum()
     }
 
-    /// Writes the header of packet `index`, for packets of `payload_bytes`, of the message that
-    /// begins with `own`.
+    /// Writes the header of packet `index`, where packets carry `payload_bytes` each and the
+    /// message begins with `own`.
     pub(crate) fn write_header(
         &mut self,
         own: &[u8],
@@ -50,7 +52,7 @@ impl Tail {
         header: &[u8; HEADER_BYTES],
     ) {
         let (start, bytes) = self.range(own, index, payload_bytes);
-        // One that is made again may be of another length, and its contents others.
+        // A packet that is made again may have another length and other contents.
         self.stitched.retain(|(known, _)| *known != index);
         if self.piece(own, start, bytes).is_some() {
             let at = index as usize;
@@ -66,7 +68,7 @@ impl Tail {
         self.stitched.push((index, packet));
     }
 
-    /// The packet `index` with its header, which was written: one piece or two.
+    /// Packet `index` with its header, which must have been written: one piece or two.
     pub(crate) fn packet<'a>(
         &'a self,
         own: &'a [u8],
@@ -81,7 +83,7 @@ impl Tail {
         (&self.headers[index as usize], body)
     }
 
-    /// Copies what begins at `start` of the message.
+    /// Copies the message's bytes from `start` on.
     ///
     /// # Panics
     /// If there are fewer bytes than `to` has.
