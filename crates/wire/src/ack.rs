@@ -3,16 +3,16 @@
 /// The most words that an acknowledgement carries: 1024 packets beyond the first gap (W18).
 pub const BITMAP_WORDS_MAX: usize = 16;
 
-/// Bit `i` says that packet `value + i` has arrived, where `value` is the header's: the first
-/// packet that has not. So bit 0 is never set by an honest sender.
+/// Bit `i` says that packet `value + i` has arrived, where `value` is the header's: the index of
+/// the first packet that has not arrived. So an honest sender never sets bit 0.
 #[derive(Clone, Copy, Debug)]
 pub struct AckBitmap<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> AckBitmap<'a> {
-    /// The bitmap in an acknowledgement's payload; `None` if the payload is not whole words or
-    /// too long (W18).
+    /// The bitmap in an acknowledgement's payload. `None` if the payload is too long, or not a
+    /// whole number of words (W18).
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Option<AckBitmap<'a>> {
         let whole = payload.len().is_multiple_of(8) && payload.len() <= BITMAP_WORDS_MAX * 8;

@@ -6,7 +6,7 @@
 //! word 2, client    packet_index:20  message_bytes:28  method:16
 //! word 2, server    echo:24  value:28  credits:12
 //! ```
-//! Fields stand from the least significant bit of each word upwards.
+//! The fields of each word are listed from the least significant bit upwards.
 
 use core::fmt;
 
@@ -24,7 +24,7 @@ const FLAG_LATER: u64 = 1 << 13;
 const FLAGS_RESERVED: u64 = 0b11 << 14;
 pub(crate) const SESSION_SHIFT: u32 = 16;
 const SESSION_MASK: u64 = (1 << 20) - 1;
-/// Where the session stands in its word.
+/// The bits of the session's index in the first word.
 pub(crate) const SESSION_IN_WORD_MASK: u64 = SESSION_MASK << SESSION_SHIFT;
 const TAG_SHIFT: u32 = 36;
 const MARK_MASK: u64 = u64::MAX << TAG_SHIFT | FLAG_CHECKSUM;
@@ -40,7 +40,8 @@ const CREDITS_SHIFT: u32 = 52;
 
 const _: () = assert!(HEADER_BYTES == 3 * size_of::<u64>());
 
-/// Why received bytes are not a packet. The sender's fault, or noise; they are dropped.
+/// Why received bytes are not a packet. The sender is at fault, or the bytes are noise. They are
+/// dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -57,7 +58,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// What is wrong with a first word that fails the checks.
+    /// Says what is wrong with a first word that has failed the checks.
     #[cold]
     fn of(word: u64) -> Malformed {
         if word & VERSION_MASK != u64::from(VERSION) {
@@ -86,8 +87,9 @@ impl std::error::Error for Malformed {}
 
 /// A received packet whose header has been checked.
 ///
-/// The check of [`Packet::parse`] guarantees: at least [`HEADER_BYTES`] bytes, this version, an
-/// assigned kind, no reserved flag. Every accessor is total after it.
+/// [`Packet::parse`] has checked that there are at least [`HEADER_BYTES`] bytes, that the version
+/// is this one, that the kind is assigned, and that no reserved flag is set. So no accessor can
+/// fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     pub(crate) words: [u64; 3],
@@ -98,7 +100,7 @@ impl<'a> Packet<'a> {
     /// Checks the header of `bytes`.
     ///
     /// # Errors
-    /// See [`Malformed`]; a checksum is only announced here (W12): the caller verifies it.
+    /// See [`Malformed`]. The checksum is not verified here (W12): that is the caller's task.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, Malformed> {
         let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -112,13 +114,13 @@ impl<'a> Packet<'a> {
         Ok(Packet { words, payload })
     }
 
-    /// Whether the packet is of `kind` and not a later one of a response.
+    /// Whether the packet is of `kind`, and not a response packet after the first.
     #[inline(always)]
     pub fn is_first(&self, kind: Kind) -> bool {
         self.words[0] & (KIND_MASK | FLAG_LATER) == (kind as u64) << 4
     }
 
-    /// Whether the packet carries what the packets of a session carry (W4, W12).
+    /// Whether the packet carries the tag and the checksum flag of a session (W4, W12).
     #[inline(always)]
     pub fn is_of(&self, mark: SessionMark) -> bool {
         self.words[0] & MARK_MASK == mark.0
@@ -155,7 +157,7 @@ impl<'a> Packet<'a> {
         self.words[1] & REQUEST_MASK
     }
 
-    /// Fresh on every send (W6).
+    /// The transmission number, fresh for every packet sent (W6).
     #[inline]
     pub fn transmission(&self) -> u32 {
         (self.words[1] >> TRANSMISSION_SHIFT) as u32
@@ -173,7 +175,7 @@ impl<'a> Packet<'a> {
         (self.words[2] >> MESSAGE_BYTES_SHIFT & VALUE_MASK) as u32
     }
 
-    /// From the client: which handler is meant (W9).
+    /// From the client: the number of the method (W9).
     #[inline]
     pub fn method(&self) -> u16 {
         (self.words[2] >> METHOD_SHIFT) as u16
@@ -208,7 +210,7 @@ impl<'a> Packet<'a> {
         self.words[0] & FLAG_KEY_PHASE != 0
     }
 
-    /// How the message's bytes are to be read (W11).
+    /// How the message's bytes are encoded (W11).
     #[inline]
     pub fn encoding(&self) -> Encoding {
         match self.words[0] >> ENCODING_SHIFT & 0b11 {
@@ -232,7 +234,7 @@ impl<'a> Packet<'a> {
         self.words[0] & FLAG_CHECKSUM != 0
     }
 
-    /// What follows the header.
+    /// The bytes after the header.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -267,7 +269,8 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What every packet to one end of a session carries: its tag, and whether a checksum follows.
+/// The fields that all packets to one end of a session share: the tag, and whether a checksum
+/// follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionMark(u64);
 
@@ -283,7 +286,7 @@ impl SessionMark {
         self.0 & FLAG_CHECKSUM != 0
     }
 
-    /// The mark as it stands in a packet's first word.
+    /// The mark, as bits of a packet's first word.
     pub(crate) const fn word(self) -> u64 {
         self.0
     }
@@ -296,8 +299,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// The part of every header that a session fixes, addressed to the peer's `session` and
-    /// `tag`; the other fields are 0.
+    /// A header with only the fields that a session fixes: the peer's `session` and `tag`. The
+    /// other fields are 0.
     pub const fn for_session(session: u32, tag: u32) -> Header {
         let word = VERSION as u64
             | (session as u64 & SESSION_MASK) << SESSION_SHIFT
@@ -305,24 +308,24 @@ impl Header {
         Header { words: [word, 0, 0] }
     }
 
-    /// What the header has in common with others of its kind in its session.
+    /// The part that the header shares with others of its kind in its session.
     pub const fn start(self) -> HeaderStart {
         HeaderStart(self.words[0])
     }
 
-    /// With the kind, the request's number and a fresh transmission number, within their widths.
+    /// Sets the kind, the request number and a fresh transmission number, each within its width.
     #[inline]
     pub const fn with_request(self, kind: Kind, request: u64, transmission: u32) -> Header {
         self.with_kind(kind).with_numbers(request, transmission)
     }
 
-    /// With the kind alone, for what many packets share.
+    /// Sets the kind alone, for a header that many packets share.
     #[inline]
     pub const fn with_kind(self, kind: Kind) -> Header {
         Header { words: [self.words[0] | (kind as u64) << 4, self.words[1], self.words[2]] }
     }
 
-    /// With the request's number and a fresh transmission number, within their widths.
+    /// Sets the request number and a fresh transmission number, each within its width.
     #[inline(always)]
     pub const fn with_numbers(self, request: u64, transmission: u32) -> Header {
         debug_assert!(request <= REQUEST_MASK && transmission as u64 <= ECHO_MASK);
@@ -330,7 +333,7 @@ impl Header {
         Header { words: [self.words[0], word, self.words[2]] }
     }
 
-    /// With the fields that a client sends, each within its width.
+    /// Sets the fields that a client sends, each within its width.
     #[inline]
     pub const fn with_client(self, packet_index: u32, message_bytes: u32, method: u16) -> Header {
         debug_assert!(packet_index as u64 <= INDEX_MASK && message_bytes as u64 <= VALUE_MASK);
@@ -340,7 +343,7 @@ impl Header {
         Header { words: [self.words[0], self.words[1], word] }
     }
 
-    /// With the fields that a server sends, each within its width.
+    /// Sets the fields that a server sends, each within its width.
     #[inline]
     pub const fn with_server(self, echo: u32, value: u32, credits: u32) -> Header {
         debug_assert!(echo as u64 <= ECHO_MASK && value as u64 <= VALUE_MASK);
@@ -349,26 +352,26 @@ impl Header {
         Header { words: [self.words[0], self.words[1], word] }
     }
 
-    /// With the mark that the answered packet met congestion.
+    /// Sets whether the answered packet met congestion.
     #[inline]
     pub const fn with_ecn_echo(self, marked: bool) -> Header {
         let bit = if marked { FLAG_ECN_ECHO } else { 0 };
         Header { words: [self.words[0] | bit, self.words[1], self.words[2]] }
     }
 
-    /// With the mark that the value is a packet's index and not the message's length.
+    /// Marks the value as a packet's index, not the message's length.
     #[inline]
     pub const fn with_later(self) -> Header {
         Header { words: [self.words[0] | FLAG_LATER, self.words[1], self.words[2]] }
     }
 
-    /// With the mark that a CRC32C follows the payload.
+    /// Says that a CRC32C follows the payload.
     #[inline]
     pub const fn with_checksum(self) -> Header {
         Header { words: [self.words[0] | FLAG_CHECKSUM, self.words[1], self.words[2]] }
     }
 
-    /// With the message's encoding.
+    /// Sets the message's encoding.
     #[inline]
     pub const fn with_encoding(self, encoding: Encoding) -> Header {
         let bits = (encoding as u64) << ENCODING_SHIFT;
@@ -381,7 +384,7 @@ impl Header {
         self.words[0] & FLAG_CHECKSUM != 0
     }
 
-    /// The bytes as they stand on the wire.
+    /// The header as bytes on the wire.
     #[inline]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -389,7 +392,7 @@ impl Header {
         bytes
     }
 
-    /// Writes the bytes as they stand on the wire.
+    /// Writes the header as bytes on the wire.
     #[inline(always)]
     pub fn write_to(self, bytes: &mut [u8; HEADER_BYTES]) {
         bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
@@ -398,12 +401,12 @@ impl Header {
     }
 }
 
-/// What all headers of one kind in a session begin with: a third of one, for those who keep it.
+/// The first word, which all headers of one kind in a session share. Sessions keep it ready-made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderStart(u64);
 
 impl HeaderStart {
-    /// The header with the request's number and a fresh transmission number, within their widths.
+    /// The header with this request number and a fresh transmission number, each within its width.
     #[inline(always)]
     pub const fn with_numbers(self, request: u64, transmission: u32) -> Header {
         Header { words: [self.0, 0, 0] }.with_numbers(request, transmission)

@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the four bits of a header name.
+    /// The kind for the four bits of a header.
     pub const fn from_bits(bits: u8) -> Option<Kind> {
         Some(match bits {
             1 => Kind::Request,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// How a message's bytes are to be read (W11). The transport carries it and does not care.
+/// How a message's bytes are encoded (W11). The transport carries this and does not interpret it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Encoding {
@@ -90,18 +90,19 @@ pub enum RejectCode {
     UnknownMethod = 1,
     /// The request is longer than the server takes. The client's fault; a retry fails again.
     TooLarge = 2,
-    /// The server has no memory or worker for it now; it did not run. A retry is safe.
+    /// The server has no memory or no worker for the request now. It did not run, so a retry is
+    /// safe.
     Overloaded = 3,
-    /// The server is shutting down; it did not run. A retry elsewhere is safe.
+    /// The server is shutting down. The request did not run, so a retry on another server is safe.
     Draining = 4,
-    /// The handler panicked: it may have run in part. The server's fault; a retry is not safe.
+    /// The handler panicked, and may have run in part. The server's fault; a retry is not safe.
     HandlerFailed = 5,
     /// The handler declined to answer.
     Declined = 6,
 }
 
 impl RejectCode {
-    /// The code that `value` names, if it is assigned.
+    /// The code with this value, if it is assigned.
     pub const fn from_value(value: u32) -> Option<RejectCode> {
         Some(match value {
             1 => RejectCode::UnknownMethod,

@@ -1,10 +1,11 @@
 //! The packet header of the Petasos wire protocol, as `docs/spec/wire.md` specifies it.
 //!
-//! [`Packet::parse`] is the one door for received bytes: it checks length, version, kind and
-//! reserved bits, so that no accessor can fail afterwards. [`Header`] is the representation that
-//! is built and emitted. Rules are cited as `W1`, `W2`, … of the specification.
+//! All received bytes go through [`Packet::parse`]. It checks length, version, kind and reserved
+//! bits, so that no accessor can fail afterwards. [`Header`] is the type to build and emit a
+//! header. Rules of the specification are cited as `W1`, `W2`, ….
 //!
-//! Boundary rule: bits and limits only; what a packet *does* is `proto`'s business.
+//! Boundary rule: this crate knows bits and limits only. What a packet *does* is decided in
+//! `petasos-proto`.
 
 mod ack;
 mod header;

@@ -1,4 +1,4 @@
-//! Limits that follow from the header's bit budget, and their relations.
+//! Limits that follow from the widths of the header's fields, and how they depend on each other.
 
 /// Bytes of every packet's header (W1).
 pub const HEADER_BYTES: usize = 24;

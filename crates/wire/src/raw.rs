@@ -1,14 +1,14 @@
-//! Recognising the packets that a session sees most with a single comparison.
+//! Recognising a session's most common packets with a single comparison.
 //!
 //! [`Packet::parse`] checks a header field by field, and a session then checks tag, kind and flags
-//! one by one. For the only packet of a message with nothing unusual about it, all of these have
-//! one right value, known when the session is set up: its [`Signature`]. Whatever differs takes
-//! the long way, which says what is wrong.
+//! one by one. For an ordinary message of one packet, there is only one right value for all of
+//! these together, and it is known when the session is set up: its [`Signature`]. A packet that
+//! differs goes through the full checks, which find out what is wrong.
 
 use crate::header::{ENCODING_MASK, FLAG_KEY_PHASE, SESSION_IN_WORD_MASK, SESSION_SHIFT, words_of};
 use crate::{HEADER_BYTES, Kind, Packet, SessionMark, VERSION};
 
-/// A datagram long enough for a header, of which nothing has been checked.
+/// A datagram that is long enough for a header. Nothing else has been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RawPacket<'a> {
     words: [u64; 3],
@@ -17,8 +17,8 @@ pub struct RawPacket<'a> {
 
 /// A packet that may carry a session's [`Signature`].
 pub trait Signed<'a> {
-    /// The packet, if it carries `signature`: the checks of [`Packet::parse`] hold then, and the
-    /// tag is right.
+    /// The packet, if it carries `signature`. It then passes the checks of [`Packet::parse`], and
+    /// its tag is right.
     fn signed(&self, signature: Signature) -> Option<Packet<'a>>;
 }
 
@@ -74,14 +74,14 @@ impl<'a> Signed<'a> for RawPacket<'a> {
     }
 }
 
-/// The first word of a session's commonest packets: this version, one kind, the session's tag, no
-/// flag set. The session's index and the encoding may be any.
+/// The first word of a session's most common packets: this version, one kind, the session's tag,
+/// and no flag set. The session's index and the encoding are not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature(u64);
 
 impl Signature {
-    /// The signature of packets of `kind` with `mark`. In a session with checksums (W12), or with
-    /// seals (W27), only [`Verified`] packets have it.
+    /// The signature of packets of `kind` with `mark`. In a session with checksums (W12) or seals
+    /// (W27), only [`Verified`] packets match it.
     pub const fn new(kind: Kind, mark: SessionMark) -> Signature {
         let word = VERSION as u64 | (kind as u64) << 4 | mark.word();
         if mark.has_checksum() {

@@ -1,4 +1,4 @@
-//! The two fields of a written header that sealing is concerned with.
+//! The two header fields that sealing needs: the transmission number and the key phase.
 
 use crate::HEADER_BYTES;
 use crate::header::{FLAG_KEY_PHASE, TRANSMISSION_SHIFT, words_of};
@@ -7,13 +7,14 @@ const KEY_PHASE_BYTE: usize = 1;
 
 const _: () = assert!(FLAG_KEY_PHASE == 1 << (8 * KEY_PHASE_BYTE));
 
-/// The transmission number in a header (W6), of which a sealed packet's number is made (W29).
+/// The transmission number in a header (W6). The number of a sealed packet is derived from it
+/// (W29).
 #[inline]
 pub fn transmission_of(header: &[u8; HEADER_BYTES]) -> u32 {
     (words_of(header)[1] >> TRANSMISSION_SHIFT) as u32
 }
 
-/// Says in a header which of two keys seals the packet (W30).
+/// Sets in a header which of two keys seals the packet (W30).
 #[inline]
 pub fn set_key_phase(header: &mut [u8; HEADER_BYTES], odd: bool) {
     header[KEY_PHASE_BYTE] = header[KEY_PHASE_BYTE] & !1 | u8::from(odd);
