@@ -1,4 +1,4 @@
-//! What backends refuse, and the reasons.
+//! Errors of backends.
 
 use core::fmt;
 use std::io;
@@ -11,7 +11,7 @@ pub enum RouteError {
     /// The backend cannot reach addresses of this family (an IPv6 peer from an IPv4 socket).
     /// The caller's fault; a retry fails again.
     WrongFamily(SocketAddr),
-    /// The operating system knows no way there. A retry may succeed once the network is up.
+    /// The operating system knows no route to the peer. A retry may succeed once the network is up.
     Unreachable(io::Error),
     /// The route table is full. Closing sessions makes room.
     TableFull,
@@ -62,8 +62,8 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// Whether a backend at `local` can have a route to `peer`: both are of one family, as with
-/// sockets, and the peer has a port.
+/// Whether a backend at `local` can have a route to `peer`: both addresses must be of one family,
+/// and the peer must have a port.
 ///
 /// # Errors
 /// [`RouteError::WrongFamily`] or [`RouteError::Unreachable`].
@@ -77,7 +77,7 @@ pub fn check_peer(local: SocketAddr, peer: SocketAddr) -> Result<(), RouteError>
     }
 }
 
-/// Whether both addresses are of one family. An IPv4 address within IPv6 is of neither.
+/// Whether both addresses are of one family. An IPv4-mapped IPv6 address belongs to neither.
 fn is_of_family(local: SocketAddr, peer: SocketAddr) -> bool {
     match (local.ip(), peer.ip()) {
         (IpAddr::V4(_), IpAddr::V4(_)) => true,

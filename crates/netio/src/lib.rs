@@ -1,16 +1,16 @@
 //! The packet I/O contract, shared types, and the in-memory backend.
 //!
-//! A backend moves datagrams in batches. What the contract fixes:
+//! A backend moves datagrams in batches. The contract says:
 //!
 //! - **Receiving.** [`PacketIo::receive`] returns frames in memory that the backend owns; they
 //!   are borrowed until the next call on the backend. Keeping one means copying it. Frames that
 //!   arrived together (GRO) come as one [`RxChunk`] and are split without copying.
-//! - **Sending.** A packet is at most two pieces ([`TxPacket`]). When [`PacketIo::transmit`]
-//!   returns, the backend no longer refers to either piece: that is how buffer ownership stays
-//!   with the endpoint. A backend takes a prefix of the batch and says how long it was; the
-//!   caller keeps the rest. It never holds a packet back to wait for a larger batch.
+//! - **Sending.** A packet has at most two pieces ([`TxPacket`]). When [`PacketIo::transmit`]
+//!   returns, the backend no longer refers to either piece, so the endpoint keeps ownership of its
+//!   buffers. A backend takes a prefix of the batch and returns its length; the caller keeps the
+//!   rest. A backend never holds a packet back to wait for a larger batch.
 //! - **Routes.** A peer's address is resolved once into an opaque [`Route`].
-//! - **Errors.** What retransmission cures is counted in [`IoStats`], not returned.
+//! - **Errors.** Errors that retransmission repairs are counted in [`IoStats`], not returned.
 //!
 //! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
 

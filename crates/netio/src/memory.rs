@@ -1,8 +1,8 @@
 //! Packet I/O between ports in one thread's memory: no system calls.
 //!
-//! A [`Hub`] joins [`MemoryIo`] ports. *Direct*: a transmitted packet is in the receiver's inbox
-//! at once (the `loopback` transport: what remains is the protocol's own cost). *Captured*: it
-//! goes to whoever drives the hub, who delivers it later, twice, damaged, or never (simulation).
+//! A [`Hub`] joins [`MemoryIo`] ports. A *direct* hub puts a transmitted packet into the receiver's
+//! inbox at once (the `loopback` transport: only the protocol's own cost remains). A *captured* hub
+//! hands it to the hub's driver, who delivers it later, twice, damaged, or never (simulation).
 //!
 //! An inbox is two buffers that swap: one fills while the frames of the other are borrowed.
 
@@ -23,7 +23,7 @@ pub use self::rings::RingConfig;
 pub struct MemoryConfig {
     /// Largest datagram payload, in bytes.
     pub datagram_bytes_max: usize,
-    /// Frames that an inbox holds; more are dropped and counted.
+    /// The most frames that an inbox holds. Further ones are dropped and counted.
     pub inbox_frames_max: usize,
 }
 
@@ -94,20 +94,20 @@ struct Port {
 struct Shared {
     ports: Vec<Port>,
     captured: Option<Vec<Captured>>,
-    /// Whether ports of a captured hub take nothing that is sent.
+    /// Whether the ports of a captured hub refuse everything that is sent.
     blocked: bool,
     rings: Option<Rings>,
     config: MemoryConfig,
 }
 
-/// What joins the ports. Cloning gives another handle on the same hub.
+/// Joins ports. A clone is another handle to the same hub.
 #[derive(Clone)]
 pub struct Hub {
     shared: Rc<RefCell<Shared>>,
 }
 
 impl Hub {
-    /// A hub that delivers at once.
+    /// A hub that delivers packets at once.
     pub fn direct(config: MemoryConfig) -> Hub {
         Hub::with_capture(config, None)
     }
@@ -137,22 +137,22 @@ impl Hub {
         }
     }
 
-    /// Lets the ports of a captured hub take nothing from their senders, as a full socket does, or
-    /// take everything again.
+    /// Makes the ports of a captured hub refuse all packets, as a full socket does, or accept them
+    /// again.
     pub fn block(&self, blocked: bool) {
         self.shared.borrow_mut().blocked = blocked;
     }
 
-    /// Moves the packets that ports have sent since the last call to the end of `packets`, in
-    /// the order of sending. Nothing on a direct hub.
+    /// Appends the packets that ports have sent since the last call to `packets`, in the order of
+    /// sending. A direct hub has none.
     pub fn take_captured(&self, packets: &mut Vec<Captured>) {
         if let Some(captured) = &mut self.shared.borrow_mut().captured {
             packets.append(captured);
         }
     }
 
-    /// Puts a datagram into the inbox of port `to`. Returns whether there was room; a port that
-    /// does not exist has none.
+    /// Puts a datagram into the inbox of port `to`. Returns false if the inbox is full or there is
+    /// no such port.
     pub fn deliver(&self, to: u32, bytes: &[u8], ecn: Ecn) -> bool {
         let mut shared = self.shared.borrow_mut();
         match shared.rings {
@@ -161,7 +161,7 @@ impl Hub {
         }
     }
 
-    /// Trains waiting in the inbox of port `number`; a lone frame is one.
+    /// Trains waiting in the inbox of port `number`. A single frame counts as a train.
     pub fn waiting_trains(&self, number: u32) -> usize {
         self.shared.borrow().ports[number as usize].inbox.chunks.len()
     }
@@ -195,7 +195,7 @@ pub struct MemoryIo {
 }
 
 impl MemoryIo {
-    /// The address of port `number`: a loopback address, for want of a family of its own.
+    /// The address of port `number`: a loopback address, because ports have no address family.
     pub fn address(number: u32) -> SocketAddr {
         let [_, high, middle, low] = number.to_be_bytes();
         SocketAddr::from((Ipv4Addr::new(127, high, middle, low), 1))
@@ -289,7 +289,7 @@ impl PacketIo for MemoryIo {
 
     fn release_route(&mut self, _route: Route) {}
 
-    /// A full ring holds up who sends into it only.
+    /// A full ring holds back only packets into that ring.
     fn holds_back(&self, full: Route, other: Route) -> bool {
         !is_ring(full) || full == other
     }

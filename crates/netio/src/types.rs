@@ -1,4 +1,4 @@
-//! The contract, and the types in it.
+//! The packet I/O contract and its types.
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -46,34 +46,34 @@ pub struct RxChunk {
     pub offset: u32,
     /// Bytes of all frames together.
     pub len: u32,
-    /// Bytes of each frame but perhaps the last; at least 1.
+    /// Bytes of each frame, except that the last may be shorter; at least 1.
     pub segment_bytes: u32,
     /// ECN bits that the frames carried.
     pub ecn: Ecn,
 }
 
-/// Where frames come from, as far as a backend can tell: compared with what
-/// [`PacketIo::origin`] says of a route, and otherwise without meaning.
+/// Where frames come from, as far as a backend can tell. Compare it with [`PacketIo::origin`] of a
+/// route; the number has no other meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(pub u32);
 
 impl Origin {
     /// An address to which the backend has no route.
     pub const STRANGER: Origin = Origin(u32::MAX);
-    /// Shared memory. Above all route numbers, as the next.
+    /// Shared memory. Above all route numbers, like the next constant.
     pub const RINGS: Origin = Origin(u32::MAX - 1);
-    /// Of routes of backends that do not tell where frames come from.
+    /// The origin of all routes of a backend that cannot tell where frames come from.
     pub const UNTOLD: Origin = Origin(u32::MAX - 2);
 }
 
-/// What one [`PacketIo::receive`] brought.
+/// The frames that one [`PacketIo::receive`] returned.
 #[derive(Clone, Copy, Debug)]
 pub struct RxBatch<'a> {
     /// The backend's receive memory.
     pub memory: &'a [u8],
     /// Where the frames are in it.
     pub chunks: &'a [RxChunk],
-    /// Where each chunk comes from; empty if the backend does not tell.
+    /// Where each chunk comes from. Empty if the backend cannot tell.
     pub origins: &'a [Origin],
 }
 
@@ -103,32 +103,32 @@ pub struct Frames<'a> {
     batch: RxBatch<'a>,
     chunk: usize,
     rest: &'a [u8],
-    /// Bytes of the next frame, if there is one in `rest`; of the latest, if it was the last of
+    /// Bytes of the next frame if `rest` has one; otherwise bytes of the latest frame, the last of
     /// its chunk.
     segment_bytes: usize,
     ecn: Ecn,
 }
 
 impl<'a> Frames<'a> {
-    /// The ECN bits of the frame that `next` gave last.
+    /// The ECN bits of the frame that `next` returned last.
     #[inline(always)]
     pub fn ecn(&self) -> Ecn {
         self.ecn
     }
 
-    /// Whether the backend tells where the frames come from.
+    /// Whether the backend can tell where the frames come from.
     #[inline]
     pub fn has_origins(&self) -> bool {
         !self.batch.origins.is_empty()
     }
 
-    /// Where the frame comes from that `next` gave last; `None` if the backend does not tell.
+    /// Where the frame that `next` returned last comes from. `None` if the backend cannot tell.
     #[inline(always)]
     pub fn origin(&self) -> Option<Origin> {
         self.batch.origins.get(self.chunk.wrapping_sub(1)).copied()
     }
 
-    /// The bytes of the frame that `next` gave last; nothing before the first.
+    /// The bytes of the frame that `next` returned last. Empty before the first.
     pub fn latest(&self) -> &'a [u8] {
         let Some(chunk) = self.chunk.checked_sub(1) else { return &[] };
         let chunk = self.batch.chunks[chunk];
@@ -137,8 +137,8 @@ impl<'a> Frames<'a> {
         &given[given.len() - self.segment_bytes..]
     }
 
-    /// Goes on to the last frame of a chunk, where that is shorter, or to the next chunk. Returns
-    /// whether there is one.
+    /// Goes to the shorter last frame of a chunk, or to the next chunk. Returns whether there is
+    /// one.
     #[inline(never)]
     fn advance(&mut self) -> bool {
         if !self.rest.is_empty() {
@@ -175,11 +175,11 @@ impl<'a> Iterator for Frames<'a> {
 /// One packet to send: `head` followed by `body`, as one datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct TxPacket<'a> {
-    /// Where to.
+    /// The route to the receiver.
     pub route: Route,
     /// The header, or the whole packet.
     pub head: &'a [u8],
-    /// What follows it, often empty.
+    /// The bytes that follow; often empty.
     pub body: &'a [u8],
 }
 
@@ -197,7 +197,7 @@ impl TxPacket<'_> {
 }
 
 petasos_base::counters! {
-    /// What a backend did, and what went wrong without being an error.
+    /// What a backend did, including failures that are not returned as errors.
     pub struct IoStats {
         /// Frames received.
         rx_frames,
@@ -207,7 +207,7 @@ petasos_base::counters! {
         tx_frames,
         /// Bytes sent.
         tx_bytes,
-        /// System calls made to receive, fruitless ones included.
+        /// System calls made to receive, including those that found nothing.
         rx_syscalls,
         /// System calls made to receive that found nothing.
         rx_syscalls_empty,
@@ -217,7 +217,7 @@ petasos_base::counters! {
         rx_overflows,
         /// Received frames cut short because they were longer than the backend takes.
         rx_truncated,
-        /// Receive calls that failed for another reason than having nothing.
+        /// Receive calls that failed for another reason than that nothing had arrived.
         rx_errors,
         /// Packets dropped because sending them failed.
         tx_errors,
@@ -228,55 +228,57 @@ petasos_base::counters! {
 
 /// A backend that moves datagrams. One thread uses it; see the crate's documentation.
 pub trait PacketIo {
-    /// Frames that have arrived, without waiting. An empty batch means that there are none.
+    /// Returns frames that have arrived, without waiting. An empty batch means that there are none.
     fn receive(&mut self) -> RxBatch<'_>;
 
-    /// Sends a prefix of `packets` now and returns its length. Less than all means that the
-    /// queue below is full: try again later. Packets that can never be sent are counted in
-    /// [`IoStats::tx_errors`] and as taken.
+    /// Sends a prefix of `packets` now and returns its length. If that is less than all, the
+    /// underlying queue is full: try again later. A packet that can never be sent counts as sent
+    /// here, and in [`IoStats::tx_errors`].
     fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize;
 
-    /// Sends a prefix of a train: datagrams of `segment_bytes` each, the last perhaps shorter,
-    /// which lie next to each other in `bytes`. Returns how many datagrams were taken, with the
-    /// meaning of [`PacketIo::transmit`]. A train has at most [`TX_BATCH_MAX`] datagrams.
+    /// Sends a prefix of a train and returns how many datagrams it sent, counted as in
+    /// [`PacketIo::transmit`]. The datagrams of a train lie next to each other in `bytes`, with
+    /// `segment_bytes` each; the last may be shorter. A train has at most [`TX_BATCH_MAX`]
+    /// datagrams.
     ///
-    /// The mirror of an [`RxChunk`]: small packets cost least if whoever makes them puts them
-    /// where they can be sent from.
+    /// This is the counterpart of an [`RxChunk`]: small packets cost least if they are built in the
+    /// memory from which they are sent.
     fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize;
 
-    /// Whether packets on `other` have to wait as well after `transmit` or `transmit_train` has not
-    /// taken one on `full`: they do where one queue leads to all peers.
+    /// Whether packets on `other` have to wait as well after `transmit` or `transmit_train` has
+    /// refused one on `full`. They do where one queue serves all peers.
     fn holds_back(&self, full: Route, other: Route) -> bool {
         let _ = (full, other);
         true
     }
 
-    /// Whether nothing but packets on `full` itself waits for the queue that is full.
+    /// Whether only packets on `full` itself wait for the queue that is full.
     fn waits_alone(&self, full: Route) -> bool {
         !self.holds_back(full, Route(full.0 ^ 1))
     }
 
-    /// Resolves a peer's address. The same address gives the same route while it is held;
-    /// each successful call is undone by one [`PacketIo::release_route`].
+    /// Resolves a peer's address. While a route is held, the same address gives the same route.
+    /// Undo each successful call with one [`PacketIo::release_route`].
     ///
     /// # Errors
     /// See [`RouteError`].
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError>;
 
-    /// Gives back one hold on `route`; after the last one, its index may name another peer.
+    /// Undoes one [`PacketIo::route`]. After the last one, the index may name another peer.
     fn release_route(&mut self, route: Route);
 
-    /// Packets of full size on `route` seem to vanish on their way. A backend that can have them
-    /// cut does so from now on, until [`PacketIo::trust_paths`].
+    /// Says that full-size packets on `route` seem to get lost. A backend that can have them
+    /// fragmented does so until [`PacketIo::trust_paths`].
     fn doubt_path(&mut self, route: Route) {
         let _ = route;
     }
 
-    /// Ends all doubts: packets of full size go whole again, and will show whether they pass.
+    /// Undoes every [`PacketIo::doubt_path`]: full-size packets are sent unfragmented again, to see
+    /// whether they arrive.
     fn trust_paths(&mut self) {}
 
-    /// Where frames come from that a peer on `route` sends. It stays the same while the route is
-    /// held. [`Origin::UNTOLD`] where [`RxBatch::origins`] are empty.
+    /// The origin of frames from the peer on `route`. It does not change while the route is held.
+    /// [`Origin::UNTOLD`] if [`RxBatch::origins`] is empty.
     fn origin(&self, _route: Route) -> Origin {
         Origin::UNTOLD
     }
@@ -284,24 +286,25 @@ pub trait PacketIo {
     /// The address at which peers reach this backend.
     fn local_address(&self) -> SocketAddr;
 
-    /// The largest datagram payload, in bytes, that leaves this host whole on `route`, as of the
-    /// last [`PacketIo::route`] for it. What this said once is taken while the route is held.
+    /// The largest datagram payload, in bytes, that leaves this host unfragmented on `route`, as of
+    /// the last [`PacketIo::route`] for it. Callers may keep using the value while the route is
+    /// held.
     fn datagram_bytes_max(&self, route: Route) -> usize;
 
-    /// Bytes of frames that can wait to be received, headers and the system's own overhead
-    /// included, before they are lost: what credits are granted from.
+    /// How many bytes of frames can wait to be received before frames are lost, including headers
+    /// and the system's own overhead. Credits are granted from this number.
     fn receive_buffer_bytes(&self) -> usize;
 
-    /// A descriptor that becomes readable when frames may have arrived, for backends that have
-    /// one. Ask [`PacketIo::prepare_to_sleep`] each time before waiting for it.
+    /// A descriptor that becomes readable when frames may have arrived, if the backend has one.
+    /// Call [`PacketIo::prepare_to_sleep`] each time before waiting for it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Says that the caller is about to wait for [`PacketIo::descriptor`]. If this returns false,
-    /// frames have come and it must not: receive first. Otherwise the backend has its peers make
-    /// the descriptor readable, until the next [`PacketIo::receive`].
+    /// frames have arrived: do not wait, but receive. If it returns true, the backend has asked its
+    /// peers to make the descriptor readable, until the next [`PacketIo::receive`].
     ///
-    /// Without effect, and true, where the system makes the descriptor readable on its own. Where
-    /// peers do it, nobody who spins has to pay for it.
+    /// Where the system makes the descriptor readable by itself, this has no effect and returns
+    /// true. Where peers do it, they need not do so for a receiver that spins.
     fn prepare_to_sleep(&mut self) -> bool {
         true
     }

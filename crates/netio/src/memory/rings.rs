@@ -1,46 +1,47 @@
-//! Rings between ports of a captured hub: a model of shared memory between processes of one host.
+//! Rings between the ports of a captured hub: a model of shared memory between processes of one
+//! host.
 //!
-//! What it keeps of `petasos-netio-shm`, which needs files and sockets and so replays nothing:
-//! frames on a ring are there at once, in order, and never lost; a ring that is full takes no more
-//! and holds up nobody else; what a process wrote before it died can be read, and what is written
-//! to a dead one is gone; frames tell by which way they came.
+//! It models these properties of `petasos-netio-shm`, which needs files and sockets and so cannot
+//! be replayed: frames on a ring arrive at once, in order, and are never lost; a full ring refuses
+//! frames and delays nobody else; what a process wrote before it died can still be read, and what
+//! is written to a dead process is lost; the receiver can tell on which way a frame came.
 
 use std::net::SocketAddr;
 
 use super::{Hub, MemoryIo, Shared};
 use crate::{Ecn, Origin, Route, RouteError, TxPacket};
 
-/// Rings of a hub's ports.
+/// Configures the rings of a hub's ports.
 #[derive(Clone, Copy, Debug)]
 pub struct RingConfig {
     /// Ports share memory if their machines are equal.
     pub machines: u32,
-    /// Bytes of frames that wait in the ring of one port to another, at most.
+    /// The most bytes of frames that wait in the ring from one port to another.
     pub ring_bytes: usize,
-    /// Before every so many frames an altered copy arrives by the other way (the network for rings,
-    /// a ring for the network), as from an attacker; 0 for never.
+    /// Every `forge_every` frames, an altered copy arrives first on the other way (the network for
+    /// rings, a ring for the network), as from an attacker; 0 for never.
     pub forge_every: u64,
 }
 
-/// What a hub has of its rings.
+/// A hub's state of its rings.
 pub(super) struct Rings {
     config: RingConfig,
-    /// Machines of the ports.
+    /// The machine of each port.
     machines: Vec<u32>,
-    /// Ports with frames that came over rings since [`Hub::take_rung`].
+    /// Ports that have received frames over rings since [`Hub::take_rung`].
     rung: Vec<u32>,
     frames: u64,
     refused: u64,
     /// Ports whose processes have died.
     closed: Vec<u32>,
-    /// Frames by either way.
+    /// Frames that arrived, by ring or network.
     arrived: u64,
 }
 
 /// Where an inbox's frames come from.
 #[derive(Default)]
 pub(super) struct Arrived {
-    /// By chunk.
+    /// One origin per chunk.
     pub(super) origins: Vec<Origin>,
     /// Senders, and the bytes that wait in their rings.
     waiting: Vec<(u32, usize)>,
@@ -65,13 +66,13 @@ impl Arrived {
 
 /// Marks routes over rings.
 const RING_BIT: u32 = 1 << 31;
-/// Of frames that came over the network, from whomever.
+/// The origin of all frames that came over the network.
 const NETWORK: Origin = Origin(0);
-/// Bytes of a frame that forgeries keep: its header, and what names a call.
+/// How many leading bytes a forgery copies unaltered: the header, and the bytes that name a call.
 const KEPT_BYTES: usize = 32;
 
 impl Hub {
-    /// Gives the ports that are made from now on rings. The hub is to be a captured one.
+    /// Gives rings to the ports that are made from now on. The hub must be a captured one.
     pub fn with_rings(self, config: RingConfig) -> Hub {
         let rings = Rings {
             config,
@@ -86,7 +87,7 @@ impl Hub {
         self
     }
 
-    /// A port whose process is on the machine of this number, of those that there are.
+    /// A port of a process on the machine with this number, modulo the number of machines.
     pub fn port_on(&self, machine: u32) -> MemoryIo {
         let port = self.port();
         if let Some(rings) = &mut self.shared.borrow_mut().rings {
@@ -96,28 +97,28 @@ impl Hub {
         port
     }
 
-    /// Moves the ports that frames have come for over rings since the last call to `ports`.
+    /// Appends to `ports` the ports that have received frames over rings since the last call.
     pub fn take_rung(&self, ports: &mut Vec<u32>) {
         if let Some(rings) = &mut self.shared.borrow_mut().rings {
             ports.append(&mut rings.rung);
         }
     }
 
-    /// The process of a port has died: its rings lead nowhere.
+    /// Says that the process of a port has died: frames into its rings are lost.
     pub fn close_rings(&self, port: u32) {
         if let Some(rings) = &mut self.shared.borrow_mut().rings {
             rings.closed.push(port);
         }
     }
 
-    /// Frames that rings took, and times that one was full.
+    /// How many frames rings accepted, and how often one was full.
     pub fn ring_stats(&self) -> (u64, u64) {
         self.shared.borrow().rings.as_ref().map_or((0, 0), |rings| (rings.frames, rings.refused))
     }
 }
 
 impl Shared {
-    /// Puts a packet of the network into the inbox of a port with rings.
+    /// Puts a packet from the network into the inbox of a port that has rings.
     pub(super) fn deliver_beside_rings(&mut self, to: u32, bytes: &[u8], ecn: Ecn) -> bool {
         self.forge(to, bytes, Origin::RINGS);
         let delivered = self.deliver(to, bytes, &[], ecn);
@@ -127,7 +128,7 @@ impl Shared {
         delivered
     }
 
-    /// Puts a packet into the ring to another port. False if that is full.
+    /// Puts a packet into the ring to another port. Returns false if the ring is full.
     pub(super) fn ring(&mut self, from: u32, packet: &TxPacket<'_>) -> bool {
         let rings = self.rings.as_mut().expect("only ports with rings have such routes");
         let to = packet.route.0 & !RING_BIT;
@@ -150,7 +151,7 @@ impl Shared {
         true
     }
 
-    /// Before some frames, puts an altered copy into the inbox that came by the other way.
+    /// For some frames, first puts an altered copy into the inbox, as if it came on the other way.
     fn forge(&mut self, to: u32, bytes: &[u8], origin: Origin) {
         let rings = self.rings.as_mut().expect("it is a hub with rings");
         rings.arrived += 1;
@@ -173,7 +174,7 @@ pub(super) fn is_ring(route: Route) -> bool {
 }
 
 impl MemoryIo {
-    /// The name under which ports of the same machine reach this one, if it has rings.
+    /// The name by which ports on the same machine reach this one, if it has rings.
     pub fn ring_name(&self) -> Option<SocketAddr> {
         self.shared.borrow().rings.as_ref().map(|_| MemoryIo::address(self.number))
     }
