@@ -1,19 +1,20 @@
 //! The Petasos protocol without I/O: both halves of a session as state machines.
 //!
-//! No sockets, clocks, threads or global randomness. Time and buffers' contents are the caller's;
-//! the state machines deal in *(slot, byte offset)* and hand back headers to be sent. That is why
-//! the same code runs on a socket, in memory and in a simulated cluster.
+//! It has no sockets, clocks, threads or global randomness. Time is an argument, and the caller
+//! owns the buffers: the state machines name places in them as *(slot, byte offset)* and return
+//! headers to be sent. That is why the same code runs on a socket, in memory and in a simulated
+//! cluster.
 //!
 //! Both halves have four families of methods, and a caller uses them in this order each turn:
 //!
 //! 1. `handle_*`: packets that arrived, then timers that are due;
 //! 2. commands (`enqueue`, `cancel`, `respond`, …): what the application wants;
-//! 3. `poll_*`: repeat until `None`; each gives a packet to be sent *now*;
+//! 3. `poll_*`: call them until they return `None`; each result is a packet to be sent *now*;
 //! 4. getters, at any time.
 //!
-//! A caller's own data rides along: a [`ClientSession`] keeps one context per call, a
-//! [`ServerSession`] one buffer per slot (the request being assembled, later the response kept
-//! for retransmission). Both come back exactly once.
+//! The sessions also keep data for the caller: a [`ClientSession`] one context per call, a
+//! [`ServerSession`] one buffer per slot (the request being assembled, later the response kept for
+//! retransmission). Each is returned exactly once.
 //!
 //! Rules of `docs/spec/wire.md` are cited as `W1`, `W2`, ….
 

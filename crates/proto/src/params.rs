@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use petasos_wire::{Header, SessionMark};
 
-/// How long a client that hears nothing from the server uses the credits that it was granted last;
-/// then it has those of the set-up again (W26).
+/// How long a client that hears nothing from the server keeps using the latest granted credits.
+/// After that it falls back to the credits of the set-up (W26).
 pub const CREDITS_IDLE: Duration = Duration::from_millis(8);
 
-/// Credits that approach a share of the receive queue (W26): at once where they have to fall, by
-/// one for each packet that arrives where they may rise. So they double in a round trip, and a
-/// crowd that comes at once is counted before its first has all.
+/// Credits that move towards a share of the receive queue (W26). They fall to it at once, and rise
+/// by one for each packet that arrives, so they double in a round trip. If many sessions start
+/// together, all are counted before the first of them has its full share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Credits {
     now: u32,
@@ -40,15 +40,15 @@ impl Credits {
 /// How a sender recovers from loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// Resend what is missing; tolerates reordering. The default.
+    /// Resend what is missing. Tolerates reordering. The default.
     #[default]
     Selective,
-    /// Resend everything from the first gap; reordered packets count as lost. The baseline of
-    /// eRPC (section 5.3).
+    /// Resend everything from the first gap; reordered packets count as lost. This is eRPC's method
+    /// (section 5.3), kept as a baseline.
     GoBackN,
 }
 
-/// What a session's two ends agree on when it is set up.
+/// The parameters that the two ends of a session agree on when it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionParams {
     /// The peer's index of the session (20 bits).
@@ -93,12 +93,12 @@ impl SessionParams {
         bytes.saturating_sub(index.saturating_mul(self.payload_bytes)).min(self.payload_bytes)
     }
 
-    /// This end's part of its receive queue, in packets, with `holders` to share it.
+    /// This end's share of its receive queue, in packets, if `holders` sessions share it.
     pub(crate) fn share(&self, holders: u32) -> u32 {
         (self.room_packets / holders).clamp(1, self.credits_max)
     }
 
-    /// What the packets to this end carry.
+    /// The tag and the checksum flag of packets to this end.
     pub(crate) fn mark(&self) -> SessionMark {
         SessionMark::new(self.local_tag, self.checksum)
     }
@@ -112,7 +112,7 @@ impl SessionParams {
     /// Checks the relations that the state machines rely on.
     ///
     /// # Panics
-    /// If one does not hold: set-up negotiates within these limits.
+    /// If one does not hold. Set-up only negotiates values within these limits.
     pub(crate) fn assert_valid(&self) {
         assert!(self.slots.is_power_of_two() && self.slots <= petasos_wire::SLOTS_MAX);
         assert!((1..=self.credits_max).contains(&self.credits));
@@ -129,8 +129,8 @@ impl SessionParams {
 pub struct TimerConfig {
     /// Retransmission timeout before any round trip has been measured.
     pub rto_initial: Duration,
-    /// The timeout never falls below this. It covers how long a peer's thread may be kept off
-    /// its core, which no measured round trip shows.
+    /// The timeout never falls below this. It covers the time for which a peer's thread may be
+    /// descheduled, which no measured round trip shows.
     pub rto_min: Duration,
     /// The timeout, with its back-off, never rises above this.
     pub rto_max: Duration,

@@ -6,32 +6,32 @@ use petasos_base::Time;
 
 use crate::TimerConfig;
 
-/// Smoothed round trip and its variation, in nanoseconds. All that each round trip changes: the
-/// timeout is worked out when a timer is set.
+/// Smoothed round trip and its variation, in nanoseconds. A round trip updates only these; the
+/// timeout is computed when a timer is set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoundTrip {
     smoothed_ns: u32,
     variation_ns: u32,
 }
 
-/// What timeouts depend on besides the round trip.
+/// What a timeout depends on besides the round trip.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeout {
     initial_ns: u32,
     min_ns: u32,
     max_ns: u32,
-    /// Doublings of the timeout for a peer that pauses: 0 to [`PATIENCE_MAX`].
+    /// How often the timeout is doubled for a peer that pauses: 0 to [`PATIENCE_MAX`].
     patience: u8,
-    /// When the patience was last needed, or last lowered.
+    /// When `patience` was last needed or lowered.
     patience_at: Time,
 }
 
-/// Together with the shortest timeout of 4 ms, 32 ms: a process that the scheduler lets wait for
-/// several others is back by then.
+/// With the shortest timeout of 4 ms this makes 32 ms. A process that waits while the scheduler
+/// runs several others is back by then.
 const PATIENCE_MAX: u8 = 3;
-/// After this long without a needless retransmission the timeout is halved again.
+/// After this long without a needless retransmission, the timeout is halved.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Samples beyond this are held at it: four seconds in 32 bits of nanoseconds.
+/// Longer samples are cut to this: four seconds in 32 bits of nanoseconds.
 const SAMPLE_NS_MAX: u64 = 4_000_000_000;
 
 impl RoundTrip {
@@ -51,7 +51,7 @@ impl RoundTrip {
         first
     }
 
-    /// What a round trip hardly ever exceeds, in nanoseconds; 0 before the first sample.
+    /// An upper bound that round trips rarely exceed, in nanoseconds; 0 before the first sample.
     #[inline]
     pub(crate) fn bound_ns(&self) -> u32 {
         self.smoothed_ns.saturating_add(self.variation_ns.saturating_mul(4))
@@ -74,9 +74,9 @@ impl Timeout {
         }
     }
 
-    /// Learns that a retransmission was needless: the answer to what it repeats came after all. So
-    /// the peer pauses, because it does not get the processor. Samples do not tell: between two
-    /// pauses lie thousands of short ones. What one pause delayed counts once.
+    /// Notes a needless retransmission: the original was answered after all. So the peer pauses,
+    /// because its process does not get the processor. Samples cannot show that, since thousands of
+    /// short round trips lie between two pauses. All packets that one pause has delayed count once.
     #[cold]
     pub(crate) fn on_spurious(&mut self, round_trip: &RoundTrip, now: Time) {
         let another = now.nanos_since(self.patience_at) >= self.rto_ns(round_trip, 0);
@@ -86,8 +86,8 @@ impl Timeout {
         self.patience_at = now;
     }
 
-    /// Lowers the timeout again if retransmissions have not been needless for some time.
-    /// Returns whether it did.
+    /// Lowers the timeout if no retransmission has been needless for some time. Returns whether it
+    /// did.
     pub(crate) fn forget(&mut self, now: Time) -> bool {
         let lowers = self.patience > 0 && now >= self.patience_at + PATIENCE;
         if lowers {
@@ -97,19 +97,20 @@ impl Timeout {
         lowers
     }
 
-    /// What [`Timeout::rto_ns`] is while round trips are short, in nanoseconds: never more than it.
+    /// A lower bound of [`Timeout::rto_ns`], in nanoseconds. Equal to it while round trips are
+    /// short.
     pub(crate) fn least_ns(&self, round_trip: &RoundTrip) -> u32 {
         let base_ns = if round_trip.smoothed_ns == 0 { self.initial_ns } else { self.min_ns };
         let least_ns = u64::from(base_ns) << self.patience;
         least_ns.min(u64::from(self.max_ns)) as u32
     }
 
-    /// The timeout after `backoff` fruitless attempts, in nanoseconds.
+    /// The timeout after `backoff` timeouts in a row, in nanoseconds.
     #[inline]
     pub(crate) fn rto_ns(&self, round_trip: &RoundTrip, backoff: u8) -> u64 {
         let rto = match round_trip.smoothed_ns {
             0 => self.initial_ns,
-            // Not `clamp`: it checks its bounds each time.
+            // Not `clamp`, which checks its bounds on every call.
             _ => round_trip.bound_ns().max(self.min_ns).min(self.max_ns),
         };
         let rto = u64::from(rto) << (self.patience + backoff.min(16));

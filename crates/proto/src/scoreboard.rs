@@ -1,21 +1,22 @@
-//! Which packets of one message are done, in flight, or to be sent (again).
+//! Which packets of one message have arrived, are in flight, or have to be sent (again).
 //!
-//! The client keeps one per multi-packet message: for a request it tracks what was *sent* and
-//! acknowledged, for a response what was *pulled* and received; loss looks the same in both.
+//! The client keeps one scoreboard per multi-packet message. For a request it tracks which packets
+//! were *sent* and acknowledged, for a response which were *pulled* and received. Loss is handled
+//! in the same way for both.
 //!
-//! Invariants: `base <= next <= total`; `next - base <= window`; every packet below `base` is
-//! done; `next <= sent`, and none at or above `sent` was ever sent (they differ only after going
-//! back); `in_flight` and `lost` count the entries of `base..next` in these states.
+//! Invariants: `base <= next <= total`; `next - base <= window`; every packet below `base` has
+//! arrived; `next <= sent`, and no packet at or above `sent` was ever sent (the two differ only
+//! after go-back-N); `in_flight` and `lost` count the entries of `base..next` in these states.
 //!
-//! Loss is detected by order of transmission, not of index (RFC 9002, section 6.1): a packet in
-//! flight is lost once one that was sent `REORDER_THRESHOLD` or more transmissions later is known
-//! to have arrived. So a lost *re*transmission is detected too, without a timeout.
+//! Loss is detected by the order of transmission, not of indices (RFC 9002, section 6.1): a packet
+//! in flight is lost once a packet sent `REORDER_THRESHOLD` or more transmissions later is known to
+//! have arrived. So the loss of a *re*transmission is detected as well, without a timeout.
 
 use petasos_base::Time;
 
 use crate::spares::Reusable;
 
-/// Transmissions by which a packet may be overtaken before it counts as lost.
+/// How many later transmissions may overtake a packet before it counts as lost.
 const REORDER_THRESHOLD: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ struct Entry {
     stamp: u32,
     /// Transmission number under which it was last sent or pulled.
     transmission: u32,
-    /// When, in the low bits of nanoseconds.
+    /// When it was sent: the low bits of nanoseconds.
     sent_ns: u32,
     state: State,
     resent: bool,
@@ -50,33 +51,34 @@ pub(crate) struct Scoreboard {
     lost: u32,
     /// The next packet's place in the order of transmission.
     stamp_next: u32,
-    /// The latest place that is known to have arrived.
+    /// The latest place in that order that is known to have arrived.
     stamp_arrived: Option<u32>,
-    /// When the transmission left that the latest arrival answers, until somebody asks.
+    /// When the transmission that the latest arrival answers was sent, until
+    /// [`Scoreboard::take_round_trip`] takes it.
     answered_ns: Option<u32>,
     /// Its length is the window, a power of two.
     ring: Vec<Entry>,
 }
 
-/// What an arrival meant for the packet's transmissions.
+/// What a packet's arrival says about its transmissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It was in flight.
+    /// The packet was in flight.
     New,
-    /// It had been given up or sent again, needlessly.
+    /// The packet had been given up or sent again, needlessly.
     Late,
-    /// It had arrived before, or was never asked for.
+    /// The packet had arrived before, or was never asked for.
     Known,
 }
 
 impl Scoreboard {
-    /// A board for `total` packets of which the first `done` have arrived, with at most
-    /// `window` packets (rounded up to a power of two) between the first gap and the last sent.
+    /// A board for `total` packets, of which the first `done` have arrived. At most `window`
+    /// packets (rounded up to a power of two) lie between the first gap and the last packet sent.
     pub(crate) fn new(total: u32, done: u32, window: u32) -> Scoreboard {
         Scoreboard::with_ring(Vec::new(), total, done, window)
     }
 
-    /// Begins anew with another message, as [`Scoreboard::new`] would, in the memory there is.
+    /// Starts over with another message, as [`Scoreboard::new`] would, but keeps its memory.
     pub(crate) fn reset(&mut self, total: u32, done: u32, window: u32) {
         let ring = core::mem::take(&mut self.ring);
         *self = Scoreboard::with_ring(ring, total, done, window);
@@ -100,12 +102,12 @@ impl Scoreboard {
         }
     }
 
-    /// Packets sent and neither arrived nor given up.
+    /// Packets sent that have neither arrived nor been given up.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Whether a board that began with nothing has never had a packet sent.
+    /// Whether no packet was ever sent, for a board that was created with `done` = 0.
     pub(crate) fn is_untouched(&self) -> bool {
         self.sent == 0
     }
@@ -125,7 +127,7 @@ impl Scoreboard {
         &mut self.ring[index as usize & mask]
     }
 
-    /// The packet to send next: what was lost comes first.
+    /// The packet to send next; lost packets come first.
     pub(crate) fn next_to_send(&mut self) -> Option<u32> {
         if self.lost > 0 {
             let found = (self.base..self.next).find(|&at| self.entry(at).state == State::Lost);
@@ -135,7 +137,7 @@ impl Scoreboard {
         (self.next < self.total && room).then_some(self.next)
     }
 
-    /// Notes that `index`, as [`Scoreboard::next_to_send`] gave it, leaves under `transmission`.
+    /// Notes that `index`, which [`Scoreboard::next_to_send`] returned, is sent as `transmission`.
     /// Returns whether it had been sent before.
     pub(crate) fn on_sent(&mut self, index: u32, transmission: u32) -> bool {
         let stamp = self.stamp_next;
@@ -153,21 +155,22 @@ impl Scoreboard {
         resent
     }
 
-    /// Notes that `index`, which was sent just now, leaves at `now`.
+    /// Sets the time at which `index`, which was just noted as sent, leaves.
     pub(crate) fn on_left(&mut self, index: u32, now: Time) {
         self.entry(index).sent_ns = now.as_nanos() as u32;
     }
 
-    /// The exact round trip of the transmission that the latest arrivals answer, in nanoseconds
-    /// (up to 4 s), if they answer one that was in flight. Each is given once.
+    /// The exact round trip, in nanoseconds (up to 4 s), of the transmission that the latest
+    /// arrival answers, if it was in flight. Each round trip is returned once.
     pub(crate) fn take_round_trip(&mut self, now: Time) -> Option<u64> {
         let sent_ns = self.answered_ns.take()?;
         Some(u64::from((now.as_nanos() as u32).wrapping_sub(sent_ns)))
     }
 
-    /// Notes that packet `index` has arrived; the answer that says so was to transmission `echo`.
+    /// Notes that packet `index` has arrived, by an answer to transmission `echo`.
     ///
-    /// A packet sent once needs no echo to tell which transmission arrived; one sent again does.
+    /// Only for a packet that was sent more than once is the echo needed to tell which transmission
+    /// arrived.
     pub(crate) fn on_arrived(&mut self, index: u32, echo: u32) -> Arrival {
         if index < self.base || index >= self.next {
             return Arrival::Known;
@@ -195,7 +198,8 @@ impl Scoreboard {
         if exact && before == State::InFlight { Arrival::New } else { Arrival::Late }
     }
 
-    /// Notes that every packet below `index` has arrived. Returns whether that is news.
+    /// Notes that every packet below `index` has arrived. Returns whether that was not known
+    /// before.
     pub(crate) fn on_arrived_below(&mut self, index: u32, echo: u32) -> bool {
         let before = self.base;
         for at in before..index.min(self.next) {
@@ -204,7 +208,7 @@ impl Scoreboard {
         self.base > before
     }
 
-    /// Gives up packets that were overtaken. Returns how many.
+    /// Gives up packets that too many later ones have overtaken. Returns how many.
     pub(crate) fn detect_lost(&mut self) -> u32 {
         let Some(arrived) = self.stamp_arrived else { return 0 };
         let mut found = 0;
@@ -226,9 +230,9 @@ impl Scoreboard {
         found
     }
 
-    /// Gives up the packet sent last, so that sending it again probes the path: its answer shows
-    /// which of the others are lost. So few that it cannot show them are all given up. Returns
-    /// whether there was one.
+    /// Gives up the packet sent last, so that sending it again probes the path: the answer will
+    /// show which of the others are lost. If too few are in flight for that, all are given up.
+    /// Returns whether there was one.
     pub(crate) fn probe_last(&mut self) -> bool {
         if self.in_flight <= REORDER_THRESHOLD {
             return self.lose_all() > 0;
@@ -254,7 +258,8 @@ impl Scoreboard {
         found
     }
 
-    /// Go-back-N: forgets everything sent from the first gap on. Returns how many were in flight.
+    /// Go-back-N: forgets everything sent from the first gap on. Returns how many packets were in
+    /// flight.
     pub(crate) fn roll_back(&mut self) -> u32 {
         self.next = self.base;
         self.lost = 0;
@@ -270,7 +275,7 @@ impl Scoreboard {
     }
 }
 
-/// Messages of up to 64 KiB in packets of 1 KiB: 1 KiB of entries.
+/// Enough for messages of up to 64 KiB in packets of 1 KiB. Takes 1 KiB.
 const ENTRIES_KEPT_MAX: usize = 64;
 
 impl Reusable for Scoreboard {

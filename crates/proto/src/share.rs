@@ -1,23 +1,24 @@
-//! One receive queue, shared by the sessions that have long messages on the way to it.
+//! One receive queue, shared by the sessions that are receiving long messages into it.
 //!
-//! eRPC reserves a session's credits in the receive queue for as long as the session lives
-//! (section 4.3.1), which bounds the number of sessions. Here a session starts with the few credits
-//! of its set-up. While a message of several packets is on the way to this end, it is a *holder*,
-//! and the queue's room is divided among the holders: a server tells its share as credits, a client
-//! pulls no more than its own (W26). Messages of one packet need no share: slots bound them.
+//! eRPC reserves a session's credits in the receive queue for as long as the session lives (section
+//! 4.3.1), which bounds the number of sessions. Here a session starts with the few credits of its
+//! set-up. While it receives a message of several packets, it is a *holder*, and the queue's room
+//! is divided among the holders: a server grants its share as credits, and a client pulls no more
+//! than its own share (W26). Messages of one packet need no share: slots bound them.
 //!
-//! Who holds a share is known without timers of its own: time is cut into epochs, and a session
-//! that has received a part of a long message in this epoch or the last is a holder. It can miss
-//! no more than an epoch of silence, within which a client falls back by itself
-//! ([`crate::CREDITS_IDLE`]); so what was granted to one is granted to another only once the first
-//! cannot use it any more.
+//! No session needs a timer for this. Time is divided into epochs, and a session that has received
+//! a part of a long message in this epoch or the last is a holder. So a session that has stopped
+//! being one has been silent for at least an epoch, and a client falls back by itself within that
+//! time ([`crate::CREDITS_IDLE`]). What was granted to one session is therefore granted to another
+//! only when the first can no longer use it.
 //!
 //! Invariants:
-//! - `current` has the keys of this epoch's holders, each once; `previous` those of the last one's,
-//!   of which `renewed` are in `current`, too;
-//! - holders have been told `among`, which is at most a quarter less than their number.
+//! - `current` has the keys of this epoch's holders, each once; `previous` has those of the last
+//!   epoch's, of which `renewed` are also in `current`;
+//! - holders have been told that they are `among`, which is at most a quarter less than their
+//!   number.
 //!
-//! Pure logic: whoever owns the sessions lends them as [`Sharers`].
+//! This is pure logic: the owner of the sessions passes them as [`Sharers`].
 
 use core::time::Duration;
 
@@ -25,36 +26,38 @@ use petasos_base::Time;
 
 use crate::CREDITS_IDLE;
 
-/// How long a session that hears no more parts remains a holder, at least; at most twice as long.
-/// Longer than [`CREDITS_IDLE`] by what a client's timer and the network may be late.
+/// How long a session remains a holder after the last part that it received: at least this, at most
+/// twice as long. It is longer than [`CREDITS_IDLE`] by the possible delay of a client's timer and
+/// of the network.
 const EPOCH: Duration = CREDITS_IDLE.saturating_mul(2);
 
-/// In which epoch a session last was a holder.
+/// The epoch in which a session last became a holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Membership(u32);
 
-/// A session that may hold a share: either half.
+/// A session that may hold a share: the client's half or the server's.
 pub trait Sharer {
-    /// Kept for the [`CreditShare`], which alone changes it.
+    /// A number that the session keeps for the [`CreditShare`], which alone changes it.
     fn membership_mut(&mut self) -> &mut Membership;
 
-    /// The room is divided among `holders` sessions (from 1), of which this is one.
+    /// Tells the session that the room is divided among `holders` sessions (at least 1), itself
+    /// included.
     fn take_share(&mut self, holders: u32);
 
-    /// The session has what it was set up with again.
+    /// Tells the session to fall back to the credits of its set-up.
     fn leave_share(&mut self);
 }
 
 /// All sessions of one receive queue.
 pub trait Sharers {
-    /// Names a session.
+    /// The name of a session.
     type Key: Copy;
 
-    /// The session of that name, if it still exists.
+    /// The session with this name, if it still exists.
     fn sharer(&mut self, key: Self::Key) -> Option<&mut dyn Sharer>;
 }
 
-/// Who shares a receive queue. See the module's documentation.
+/// The sessions that share a receive queue. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct CreditShare<K> {
     epoch: u32,
@@ -80,13 +83,13 @@ impl<K> Default for CreditShare<K> {
 }
 
 impl<K: Copy> CreditShare<K> {
-    /// Whether a session need not be told to [`CreditShare::join`]: it has, in this epoch.
+    /// Whether a session already is a holder in this epoch. If not, call [`CreditShare::join`].
     #[inline(always)]
     pub fn has(&self, membership: Membership) -> bool {
         membership.0 == self.epoch
     }
 
-    /// Makes the session `key`, to which a part of a long message has come, a holder.
+    /// Makes the session `key`, which has received a part of a long message, a holder.
     #[cold]
     pub fn join(&mut self, key: K, sharers: &mut impl Sharers<Key = K>, now: Time) {
         let Some(sharer) = sharers.sharer(key) else { return };
@@ -112,7 +115,7 @@ impl<K: Copy> CreditShare<K> {
         now >= self.ends_at
     }
 
-    /// Ends the epoch: those that were holders in the last one only are none any more.
+    /// Ends the epoch. Sessions that were holders only in the previous one cease to be holders.
     #[cold]
     pub fn end_epoch(&mut self, sharers: &mut impl Sharers<Key = K>, now: Time) {
         for key in self.previous.drain(..) {
@@ -137,7 +140,7 @@ impl<K: Copy> CreditShare<K> {
         self.current.len() + self.previous.len() - self.renewed
     }
 
-    /// Gives every holder its share anew.
+    /// Tells every holder its new share.
     fn deal(&mut self, among: usize, sharers: &mut impl Sharers<Key = K>) {
         self.among = among;
         for key in self.previous.iter().chain(&self.current) {

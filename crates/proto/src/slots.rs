@@ -1,9 +1,9 @@
-//! Slots that are made when they are first used.
+//! Slots that are allocated when they are first used.
 //!
-//! Most sessions of many have one call at a time. What their other slots would take is several
-//! times what the session itself takes, and spreads it over memory.
+//! Where there are many sessions, most have one call at a time. Their other slots would take
+//! several times as much memory as the sessions themselves, and spread them over memory.
 
-/// Makes the slots up to `index`, and as many more as make their number a power of two.
+/// Makes the slots up to `index`, and rounds their number up to a power of two.
 #[cold]
 pub(crate) fn provide<S>(slots: &mut Box<[S]>, index: u32, make: impl Fn(u64) -> S) {
     let (before, after) = (slots.len(), (index as usize + 1).next_power_of_two());

@@ -1,4 +1,4 @@
-//! Counters of both halves, and the reasons for which a packet is dropped.
+//! Counters of both halves, and the reasons for dropping a packet.
 
 /// Why a well-formed packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Drop {
     Stale,
     /// It has been received before.
     Duplicate,
-    /// Its fields contradict each other, or what is known of the message (W8).
+    /// Its fields contradict each other, or what the session knows about the message (W8).
     Inconsistent,
     /// It came out of order under go-back-N (W20).
     Reordered,
@@ -33,7 +33,7 @@ petasos_base::counters! {
         pulls,
         /// Request packets sent again and response packets pulled again.
         retransmissions,
-        /// Retransmissions that proved unnecessary: the earlier transmission was answered.
+        /// Retransmissions that proved needless, because the earlier transmission was answered.
         retransmissions_spurious,
         /// Retransmission timeouts.
         timeouts,
@@ -43,11 +43,11 @@ petasos_base::counters! {
         stale,
         /// Packets with contradictory fields or of an unexpected kind.
         inconsistent,
-        /// Packets from the server that said that the network had marked what they answer.
+        /// Packets from the server that report a congestion mark on the packet that they answer.
         ecn_echoes,
-        /// Packets from the server that the network itself had marked.
+        /// Packets from the server that had a congestion mark themselves.
         ecn_marks,
-        /// Times that packets were ready and only the pace held them back.
+        /// How often packets were ready and only the pace held them back.
         paced_waits,
     }
 }
@@ -59,7 +59,7 @@ petasos_base::counters! {
         requests,
         /// Responses given by handlers.
         responses,
-        /// Responses of handlers whose call was over already.
+        /// Responses of handlers whose call had already ended.
         responses_stale,
         /// Acknowledgements sent.
         acks,

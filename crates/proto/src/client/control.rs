@@ -1,13 +1,14 @@
-//! Congestion control of the client's half: what it is told, and what window and pace come of it.
+//! Congestion control of the client's half: its inputs, and the window and pace that result.
 //!
 //! `window` and `window_unpaced` are copies of what credits, congestion window and pace allow
-//! together, made anew whenever one of these changes and at no other time. So a call that is sent
-//! in one step compares one number, and one whose path is free touches nothing of this module. A
-//! paced session sends nothing in one step: its packets are charged on the long way.
+//! together. They are computed whenever one of these changes and at no other time. So a call that
+//! is sent in one step compares one number, and a call on an uncongested path does not touch this
+//! module. A paced session sends nothing in one step: its packets take the slow path, which charges
+//! them to the pace.
 //!
-//! How a session waits for its pace is told in `docs/congestion.md`: it holds all packets back
-//! until `held_until`, says so ([`ClientSession::next_send`]), and nothing of it is queued
-//! anywhere meanwhile.
+//! `docs/congestion.md` tells how a session waits for its pace: it holds all packets back until
+//! `held_until` and reports that time ([`ClientSession::next_send`]). Meanwhile no packet of the
+//! session is queued anywhere.
 
 use petasos_base::Time;
 use petasos_wire::{Kind, Packet};
@@ -16,21 +17,22 @@ use super::ClientSession;
 use crate::SessionParams;
 use crate::congestion::{Congestion, CongestionConfig, Feedback, Pacer};
 
-/// What the session keeps for it.
+/// A session's state of congestion control.
 #[repr(C)]
 pub(super) struct Control {
-    /// Packets marked since the last round trip that was told.
+    /// Marked packets since the last feedback.
     marked: u32,
-    /// Packets that have returned and were told are this many, if those are counted that completed
-    /// calls in one step. Each other packet that returns is counted back from it, so that it wraps.
-    /// The low bits of that count: no more than a window of packets lies between.
+    /// How many returned packets the last feedback has covered, on the scale of the counter of
+    /// calls completed in one step. A packet that returns in another way lowers it by one, so it
+    /// wraps; the number of packets not yet covered is the difference between that counter and
+    /// this. The low 32 bits are enough, because the difference is at most a window of packets.
     reported: u32,
     pub(super) congestion: Congestion,
-    /// What the layers below add to a packet's payload, in bytes, the session's header included.
+    /// What the lower layers add to a packet's payload, in bytes, including the session's header.
     overhead_bytes: u32,
     pacer: Pacer,
     burst_ns: u64,
-    /// Until when the pace holds packets back; [`Time::ZERO`] if it does not.
+    /// The pace holds packets back until this time; [`Time::ZERO`] if it does not.
     held_until: Time,
 }
 
@@ -39,14 +41,14 @@ pub(super) struct Control {
 pub(super) struct Answer {
     /// Packets that were in flight and have returned.
     pub(super) returned: u32,
-    /// How many of them are about to be taken from those in flight.
+    /// How many of them are about to be subtracted from the packets in flight.
     pub(super) leaving: u32,
-    /// A handler's time is in the round trip.
+    /// Whether the round trip includes a handler's time.
     pub(super) served: bool,
 }
 
 impl Answer {
-    /// The response to a call that completes in one step, which counts its packet by itself.
+    /// The response to a call that completes in one step. Such calls have a counter of their own.
     pub(super) const SERVED: Answer = Answer { returned: 0, leaving: 0, served: true };
 }
 
@@ -66,8 +68,9 @@ impl Control {
         }
     }
 
-    /// Counts packets that have returned and did not complete a call in one step. An answer to
-    /// several speaks for all of them: the first was noted when it came.
+    /// Counts returned packets that did not complete a call in one step. If an answer to several of
+    /// them echoes a congestion mark, all count as marked; the first was counted when the answer
+    /// came.
     #[inline]
     pub(super) fn count(&mut self, returned: u32, echo: bool) {
         self.reported = self.reported.wrapping_sub(returned);
@@ -76,13 +79,13 @@ impl Control {
         }
     }
 
-    /// Packets that have returned and were not told yet.
+    /// Returned packets that no feedback has covered yet.
     #[inline(always)]
     fn returned(&self, completed_short: u64) -> u32 {
         (completed_short as u32).wrapping_sub(self.reported)
     }
 
-    /// Whether the round trip need not be told, if so many packets are left in flight. See
+    /// Whether the round trip can be ignored if this many packets are `left` in flight. See
     /// [`Congestion::is_clear`].
     #[inline(always)]
     pub(super) fn is_clear(&self, rtt_ns: u64, left: u32, completed_short: u64) -> bool {
@@ -90,7 +93,7 @@ impl Control {
         self.congestion.is_clear(rtt_ns, self.marked, used)
     }
 
-    /// All packets that have returned so far are spoken for.
+    /// Notes that the feedback covers all packets that have returned so far.
     #[inline(always)]
     pub(super) fn reported(&mut self, completed_short: u64) {
         self.reported = completed_short as u32;
@@ -98,8 +101,9 @@ impl Control {
 }
 
 impl<C> ClientSession<C> {
-    /// When [`ClientSession::poll_transmit`] has something to give that only the pace holds back;
-    /// [`Time::NEVER`] if there is no such thing. To be asked after polling: always later, then.
+    /// When [`ClientSession::poll_transmit`] will return packets that only the pace holds back;
+    /// [`Time::NEVER`] if there are none. Call it after polling, so that the time lies in the
+    /// future.
     #[inline]
     pub fn next_send(&self) -> Time {
         let Control { held_until, .. } = self.control;
@@ -107,14 +111,15 @@ impl<C> ClientSession<C> {
         if held { held_until } else { Time::NEVER }
     }
 
-    /// Whether the session is paced now: a congested one, unless the pacing bypass is off.
+    /// Whether the session is paced now. A congested session is; with the pacing bypass off, every
+    /// one is.
     #[cfg(test)]
     pub(crate) fn is_paced(&self) -> bool {
         self.window_unpaced == 0
     }
 
-    /// Whether the pace lets a packet leave now. Once it does not, it lets none until all that was
-    /// charged has drained: then a whole train may leave.
+    /// Whether the pace lets a packet leave now. Once it does not, no packet leaves until the time
+    /// for everything charged has passed; then a whole train may leave.
     #[cold]
     pub(super) fn may_depart(&mut self, now: Time) -> bool {
         let control = &mut self.control;
@@ -130,7 +135,7 @@ impl<C> ClientSession<C> {
         false
     }
 
-    /// Accounts for packet `part` of a message of `bytes`, which is sent or asked for now.
+    /// Charges packet `part` of a message of `bytes`, which is sent or pulled now, to the pace.
     #[inline(always)]
     pub(super) fn charge(&mut self, part: u32, bytes: u32, now: Time) {
         if let Some(pace) = self.control.congestion.pace() {
@@ -139,8 +144,9 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// Notes that the network marked what `packet` answers, or (`marked`) the packet itself. Of the
-    /// latter those count that carry the server's data, which this half lets it send.
+    /// Notes a congestion mark that `packet` reports, or a mark on the packet itself (`marked`).
+    /// The latter count only on packets with the server's data, because this half controls when
+    /// those are sent.
     #[cold]
     pub(super) fn note_mark(&mut self, packet: Packet<'_>, marked: bool) {
         let echo = packet.ecn_echo();
@@ -156,7 +162,8 @@ impl<C> ClientSession<C> {
         self.refresh_window();
     }
 
-    /// Tells of a round trip of `rtt_ns` and of all packets that have returned since the last.
+    /// Tells congestion control a round trip of `rtt_ns`, and all packets that returned since the
+    /// last one.
     #[cold]
     #[inline(never)]
     pub(super) fn feed_back(&mut self, answer: Answer, rtt_ns: u64, now: Time) {
@@ -187,7 +194,7 @@ impl<C> ClientSession<C> {
         self.refresh_window();
     }
 
-    /// Makes the copies anew of what credits and congestion control allow.
+    /// Recomputes what credits and congestion control allow.
     pub(super) fn refresh_window(&mut self) {
         let congestion = &self.control.congestion;
         self.window = congestion.window_packets(self.credits);

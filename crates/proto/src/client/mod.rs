@@ -1,13 +1,13 @@
-//! The client's half of a session: it drives everything (eRPC, section 5).
+//! The client's half of a session: it drives the protocol (eRPC, section 5).
 //!
-//! Only this half holds state that is rolled back or timed. A call lives in one of the session's
+//! Only this half has timers and state that is rolled back. A call occupies one of the session's
 //! slots, or waits in order for one. Request numbers of slot `s` are `s + k * slots` with rising
-//! `k` (W5), so that the server knows a repeated packet from a new request.
+//! `k` (W5), so that the server can tell a repeated packet from a new request.
 //!
 //! Invariants:
 //! - `busy`, `sendable` and `probes` are sets of slots; `sendable` and `probes` are within `busy`;
-//! - `in_flight` is the sum of [`Slot::in_flight`] over all slots; `pulling` is the set of those
-//!   whose packets in flight are pulled;
+//! - `in_flight` is the sum of [`Slot::in_flight`] over all slots; `pulling` is the set of slots
+//!   whose packets in flight were pulled;
 //! - a slot's context is present exactly while it is busy;
 //! - `window` and `window_unpaced` follow from credits, congestion window and pace (`control`);
 //! - `waiting` is the backlog's length.
@@ -46,9 +46,9 @@ struct Queued<C> {
 
 /// The client's half of one session. See the module's documentation.
 ///
-/// In the order of use: with thousands of sessions every line of the cache that a call touches is
-/// waited for. What a call of one packet touches comes first, in [`ClientSession::HOT_BYTES`]; and
-/// what tells a timer that there is nothing to do, first of all.
+/// Fields are in the order of use: with thousands of sessions, each cache line that a call touches
+/// is a cache miss. What a call of one packet touches comes first, in [`ClientSession::HOT_BYTES`];
+/// at the very front is what shows a timer that there is nothing to do.
 #[repr(C)]
 pub struct ClientSession<C> {
     busy: u64,
@@ -56,29 +56,29 @@ pub struct ClientSession<C> {
     waiting: u32,
     in_flight: u32,
     credits: u32,
-    /// The credits of the set-up: more than these lapse (W26).
+    /// The credits of the set-up. Credits above this number lapse (W26).
     credits_lasting: u32,
-    /// Those that have been used: the others are made when they are.
+    /// The slots that have been used; the others are allocated on first use.
     slots: Box<[Slot<C>]>,
-    /// A request's slot is in these bits of its number (W5).
+    /// Masks a request's number to its slot (W5).
     slot_mask: u32,
-    /// The retransmission timeout is not below this ([`Timeout::least_ns`]).
+    /// A lower bound of the retransmission timeout ([`Timeout::least_ns`]).
     rto_least_ns: u32,
-    /// What the only packet of a response looks like, usually.
+    /// The usual first word of a response of one packet.
     signature: Signature,
     sendable: u64,
-    /// How many request packets may be in flight, or 0 while packets have to keep a pace: the one
-    /// limit of a call sent in one step.
+    /// How many request packets may be in flight, or 0 while packets have to keep a pace. This is
+    /// the only limit that a call sent in one step compares with.
     window_unpaced: u32,
-    /// Requests shorter than this, in bytes, may be sent in one step: none with checksums, which
-    /// is the long way's business.
+    /// Requests shorter than this, in bytes, may be sent in one step. 0 with checksums, which only
+    /// the slow path handles.
     short_requests_below: u32,
     transmission: u32,
     response_bytes_max: u32,
-    /// The next call's number: how many there have been.
+    /// The next call's number, which is how many there have been.
     call_next: u64,
     request_start: HeaderStart,
-    /// Calls completed in one step; `stats` counts the others.
+    /// Calls completed in one step; `stats` counts only the others.
     completed_short: u64,
     /// When the last round trip was taken, [`Time::ZERO`] before the first.
     sampled_at: Time,
@@ -94,13 +94,13 @@ pub struct ClientSession<C> {
     pulling: u64,
     /// Slots whose next packet is a probe, which may exceed the window.
     probes: u64,
-    /// Where the search for the next slot to send from starts, for fairness among slots.
+    /// Where the search for the next slot to send from starts, so that slots take turns.
     cursor: u32,
-    /// How many packets may be in flight towards us: our own credits, so to speak.
+    /// How many packets may be in flight towards this end.
     pull_credits: Credits,
     membership: Membership,
-    /// How many of them were not sent in one step. The first packets of the others are not counted
-    /// in `stats`.
+    /// How many of all calls were not sent in one step. `stats` does not count the first packets of
+    /// those that were.
     calls_long: u64,
     backlog_max: u32,
     stats: ClientStats,
@@ -108,11 +108,11 @@ pub struct ClientSession<C> {
 }
 
 impl<C> ClientSession<C> {
-    /// A session that has been set up with `params`. At most `backlog_max` calls wait for slots.
-    /// What a packet of the session occupies on the wire is `congestion`'s `packet_bytes`.
+    /// A session with the parameters that set-up negotiated. At most `backlog_max` calls wait for
+    /// slots. A packet occupies `packet_bytes` of `congestion` on the wire.
     ///
     /// # Panics
-    /// If `congestion` is not valid: [`CongestionConfig::validate`] tells beforehand.
+    /// If `congestion` is not valid. [`CongestionConfig::validate`] checks it beforehand.
     pub fn new(
         params: SessionParams,
         timers: &TimerConfig,
@@ -167,7 +167,7 @@ impl<C> ClientSession<C> {
     /// Starts a call, or queues it behind others.
     ///
     /// # Errors
-    /// Gives the call back if the backlog is full.
+    /// Returns the call if the backlog is full.
     #[inline]
     pub fn enqueue(&mut self, call: Call<C>, now: Time) -> Result<Enqueued, Call<C>> {
         let number = self.call_next;
@@ -182,14 +182,15 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// Bytes from the start of a session that nearly every call touches; beyond them lies what is
-    /// for longer messages and for trouble.
+    /// Bytes from the start of a session that nearly every call touches. Beyond them is what only
+    /// longer messages, losses and errors need.
     pub const HOT_BYTES: usize = core::mem::offset_of!(Self, control) + Control::HOT_BYTES;
 
-    /// Bytes from the start that tell whether a session is at rest.
+    /// Bytes from the start that show whether a session is at rest.
     pub const REST_BYTES: usize = core::mem::offset_of!(Self, slots);
 
-    /// Fetches what the next call will touch beyond the session itself, which should be at hand.
+    /// Prefetches what the next call will touch beyond the session itself, which should be in the
+    /// cache.
     #[inline]
     pub fn prefetch_next(&self) {
         if let Some(slot) = self.slots.get((!self.busy).trailing_zeros() as usize) {
@@ -210,7 +211,7 @@ impl<C> ClientSession<C> {
         Ok(Enqueued { call: number, started: false })
     }
 
-    /// Moves waiting calls to free slots. Call it after calls have ended.
+    /// Moves waiting calls to free slots. Call this after calls have ended.
     #[inline]
     pub fn start_queued(&mut self, now: Time) {
         while self.waiting != 0 {
@@ -221,8 +222,8 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// Ends call `number` wherever it is. Gives back its context, and the cancellation to send if
-    /// the server may know of it. `None` if there is no such call.
+    /// Ends call `number`, in a slot or in the backlog. Returns its context, and the cancellation
+    /// to send if the server may know of the call. `None` if there is no such call.
     pub fn cancel(&mut self, number: u64) -> Option<Expired<C>> {
         if let Some(at) = self.backlog.iter().position(|queued| queued.number == number) {
             let queued = self.backlog.remove(at).expect("the position was just found");
@@ -239,11 +240,11 @@ impl<C> ClientSession<C> {
         self.release(slot)
     }
 
-    /// Ends the call whose response is whole. The header tells the server that it may release the
-    /// response, and is worth sending only if no other call follows in the slot.
+    /// Ends the call whose response is complete. The returned header tells the server that it may
+    /// release the response. It is worth sending only if no other call follows in the slot.
     ///
     /// # Panics
-    /// If the response in `slot` is not whole.
+    /// If the response in `slot` is not complete.
     pub fn finish(&mut self, slot: u32) -> (C, Header) {
         let whole = self.slots[slot as usize].board.as_ref().is_some_and(|b| b.is_complete());
         assert!(whole, "only a whole response is finished");
@@ -252,9 +253,9 @@ impl<C> ClientSession<C> {
         (self.release(slot), done)
     }
 
-    /// Ends every call, in no particular order; the session is then as good as new but must not
-    /// be used any more, since the peer does not know. With each, whether a packet of its request
-    /// has been given out to be sent: otherwise it certainly has not run.
+    /// Ends every call, in no particular order. The session must not be used afterwards, because
+    /// the peer does not know. With each context, returns whether a packet of its request was
+    /// passed on to be sent; if not, the call certainly has not run.
     pub fn fail_all(&mut self) -> Vec<(C, bool)> {
         let mut failed = Vec::new();
         while self.busy != 0 {
@@ -276,7 +277,7 @@ impl<C> ClientSession<C> {
         self.slots[slot as usize].context.as_mut().expect("the slot is busy")
     }
 
-    /// The context of `request` in `slot`, unless the slot has moved on.
+    /// The context of `request` in `slot`; `None` if the slot has gone on to another request.
     #[inline]
     pub fn context_of(&self, slot: u32, request: u64) -> Option<&C> {
         let slot = self.slots.get(slot as usize)?;
@@ -288,13 +289,13 @@ impl<C> ClientSession<C> {
         self.slots[slot as usize].call
     }
 
-    /// Whether polling may give something to send, or waiting calls may start.
+    /// Whether polling may return something to send, or waiting calls may start.
     #[inline(always)]
     pub fn wants_turn(&self) -> bool {
         self.sendable != 0 || self.waiting != 0
     }
 
-    /// Whether there is nothing that time could bring: no call, and no credits that lapse.
+    /// Whether the session needs no timer: it has no call, and no credits that lapse.
     #[inline]
     pub fn is_at_rest(&self) -> bool {
         self.busy == 0 && self.waiting == 0 && self.credits <= self.credits_lasting
@@ -315,31 +316,31 @@ impl<C> ClientSession<C> {
         self.in_flight
     }
 
-    /// Request packets that may be in flight: what congestion control allows of what the server
-    /// grants, at least 1. Probes after a timeout may exceed it.
+    /// How many request packets may be in flight: what congestion control allows of the server's
+    /// credits, at least 1. Probes after a timeout may exceed it.
     pub fn window(&self) -> u32 {
         self.window
     }
 
-    /// Packets of those in flight that were pulled.
+    /// How many of the packets in flight were pulled.
     pub fn pulled(&self) -> u32 {
         slots_in(self.pulling).map(|index| self.slots[index as usize].in_flight()).sum()
     }
 
-    /// The same as [`ClientSession::window`] for them: what congestion control allows of the
-    /// session's share of our receive queue.
+    /// Like [`ClientSession::window`], for pulled packets: what congestion control allows of the
+    /// session's share of this end's receive queue.
     pub fn pull_window(&self) -> u32 {
         self.control.congestion.window_packets(self.pull_credits.get())
     }
 
-    /// Whether the session has a share of the receive queue; to be asked for each part of a longer
-    /// response.
+    /// Which epoch's holder the session is, for [`CreditShare::has`](crate::CreditShare::has). Ask
+    /// for each part of a longer response.
     #[inline(always)]
     pub fn membership(&self) -> Membership {
         self.membership
     }
 
-    /// What the session was set up with.
+    /// The parameters of the session.
     pub fn params(&self) -> &SessionParams {
         &self.params
     }
@@ -349,9 +350,8 @@ impl<C> ClientSession<C> {
         self.round_trip.smoothed_ns()
     }
 
-    /// How long a timer for what leaves now may be set for, in nanoseconds: the retransmission
-    /// timeout, or less if the peer pauses now and then. As a rule it is known without a look at
-    /// what is rarely used.
+    /// How long a timer for a packet that is sent now may run, in nanoseconds: the retransmission
+    /// timeout, or less if the peer pauses now and then. Usually this reads no rarely used memory.
     #[inline]
     pub fn timer_ns(&self) -> u64 {
         match self.round_trip.bound_ns() {
@@ -360,13 +360,13 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// The retransmission timeout after `backoff` fruitless attempts, in nanoseconds.
+    /// The retransmission timeout after `backoff` timeouts in a row, in nanoseconds.
     #[inline]
     pub fn rto_ns(&self, backoff: u8) -> u64 {
         self.timeout.rto_ns(&self.round_trip, backoff)
     }
 
-    /// Bytes of memory behind the session, beyond its own size and that of its calls' boards.
+    /// Bytes of memory behind the session, except for its own size and its calls' scoreboards.
     pub fn footprint_bytes(&self) -> usize {
         let backlog_bytes = self.backlog.capacity() * size_of::<Queued<C>>();
         let spare_bytes = self.boards.footprint_bytes();
@@ -376,7 +376,7 @@ impl<C> ClientSession<C> {
             + self.control.congestion.footprint_bytes()
     }
 
-    /// What happened so far.
+    /// The session's counters.
     pub fn stats(&self) -> ClientStats {
         let calls_short = self.call_next - self.calls_long;
         let request_packets = self.stats.request_packets + calls_short;
@@ -413,7 +413,7 @@ impl<C> ClientSession<C> {
         self.sendable |= bit;
     }
 
-    /// Empties the slot and gives back its context.
+    /// Empties the slot and returns its context.
     fn release(&mut self, index: u32) -> C {
         let slot = &mut self.slots[index as usize];
         self.in_flight -= slot.in_flight();
@@ -431,7 +431,7 @@ impl<C> ClientSession<C> {
         Expired { context: self.release(slot), cancel: Some(cancel) }
     }
 
-    /// A bare header about the request in `slot`.
+    /// A header without payload about the request in `slot`.
     fn bare(&mut self, kind: Kind, slot: u32) -> Header {
         let transmission = self.next_transmission();
         let request = self.slots[slot as usize].request;
@@ -451,7 +451,7 @@ impl<C> ClientSession<C> {
     }
 }
 
-/// A share is of use with the next pull.
+/// A new share takes effect with the next pull.
 impl<C> Sharer for ClientSession<C> {
     fn membership_mut(&mut self) -> &mut Membership {
         &mut self.membership

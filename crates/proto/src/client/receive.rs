@@ -1,4 +1,4 @@
-//! Inputs of the client's half: what the server sent.
+//! Inputs of the client's half: packets from the server.
 
 use petasos_base::Time;
 use petasos_wire::{AckBitmap, Kind, Packet, RejectCode, Signed};
@@ -12,11 +12,11 @@ use crate::stats::Drop;
 
 impl<C> ClientSession<C> {
     /// The common case of [`ClientSession::handle_packet`] and [`ClientSession::complete`] in one
-    /// step: the whole response to a short request, with nothing else to be learned from it. Gives
-    /// the call's context and the response's bytes.
+    /// step: a response of one packet to a short request, which carries no other news. Returns the
+    /// call's context and the response's bytes.
     ///
-    /// `None` if it is not such a packet; nothing has changed then. Not for packets that the
-    /// network marked: those are for [`ClientSession::handle_packet`].
+    /// Returns `None` for any other packet, and has then changed nothing. Do not call it for
+    /// packets with a congestion mark; those are for [`ClientSession::handle_packet`].
     #[inline(always)]
     pub fn take_short<'a>(&mut self, raw: &impl Signed<'a>, now: Time) -> Option<(C, &'a [u8])> {
         let packet = raw.signed(self.signature)?;
@@ -48,7 +48,8 @@ impl<C> ClientSession<C> {
         Some((context, payload))
     }
 
-    /// Takes a packet that a server sent to this session; `marked` says whether it met congestion.
+    /// Handles a packet that a server sent to this session; `marked` says whether it met
+    /// congestion.
     pub fn handle_packet(
         &mut self,
         packet: &Packet<'_>,
@@ -78,7 +79,7 @@ impl<C> ClientSession<C> {
         self.on_other(index, packet, now)
     }
 
-    /// Everything but the first packet of a response.
+    /// Handles everything but the first packet of a response.
     fn on_other(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         match packet.kind() {
             Kind::Response => self.on_later(index, packet, now),
@@ -92,7 +93,8 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// A reset concerns the session, whatever request provoked it (W23).
+    /// Drops a packet that is about no current request. But a reset concerns the whole session,
+    /// whatever request caused it (W23).
     #[cold]
     fn drop_stale(&mut self, packet: Packet<'_>) -> ResponseAction<C> {
         if packet.kind() == Kind::Reset {
@@ -101,7 +103,7 @@ impl<C> ClientSession<C> {
         self.drop_packet(Drop::Stale)
     }
 
-    /// The first packet of a response; it also acknowledges the whole request (W16).
+    /// Handles the first packet of a response. It also acknowledges the whole request (W16).
     fn on_first(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
         let bytes = packet.value();
@@ -116,7 +118,7 @@ impl<C> ClientSession<C> {
         ResponseAction::Complete { slot: index }
     }
 
-    /// A first packet that is not the whole response, or is wrong.
+    /// Handles a first packet that is not the whole response, or is invalid.
     fn on_first_of_many(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &self.slots[index as usize];
         let bytes = packet.value();
@@ -150,7 +152,7 @@ impl<C> ClientSession<C> {
         self.pulling |= 1 << index;
     }
 
-    /// A later packet of a response, which a pull asked for.
+    /// Handles a later packet of a response, which a pull asked for.
     fn on_later(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &mut self.slots[index as usize];
         if slot.phase != Phase::Pulling {
@@ -180,7 +182,7 @@ impl<C> ClientSession<C> {
         ResponseAction::Store { slot: index, offset, last }
     }
 
-    /// Which packets of the request have arrived (W17, W18).
+    /// Handles an acknowledgement: which packets of the request have arrived (W17, W18).
     fn on_ack(&mut self, index: u32, packet: Packet<'_>, now: Time) -> ResponseAction<C> {
         let slot = &mut self.slots[index as usize];
         let packets = self.params.packets(slot.options.request_bytes);
@@ -202,8 +204,8 @@ impl<C> ClientSession<C> {
             news |= board.on_arrived(arrived.saturating_add(offset), echo) != Arrival::Known;
         }
         if news {
-            // Else the timeouts go on: a gap that a bitmap cannot bridge would never be closed by
-            // probes whose answers say nothing new (W25).
+            // Otherwise the row of timeouts continues. A gap too wide for the bitmap would never be
+            // closed by probes whose answers bring no news (W25).
             slot.progressed(now);
         }
         let returned = self.settle(index, before, now);
@@ -211,8 +213,9 @@ impl<C> ClientSession<C> {
         ResponseAction::None
     }
 
-    /// The server has the whole request and says so because the handler takes long. From now on
-    /// the back-off only grows: what is missing is the handler's answer, so ask ever more rarely.
+    /// The server has the whole request and says so because the handler takes long. From now on the
+    /// back-off only grows: only the handler's answer is missing, so the client asks for it ever
+    /// more rarely.
     fn on_accepted(&mut self, index: u32, packet: Packet<'_>, now: Time) {
         let leaving = self.slots[index as usize].in_flight();
         self.sample(index, packet, Answer { returned: leaving, leaving, served: false }, now);
@@ -228,9 +231,9 @@ impl<C> ClientSession<C> {
         self.probes &= !(1 << index);
     }
 
-    /// After arrivals on a slot's board, which had `before` packets in flight: finds losses.
-    /// Also where no gap shows in the indices: what is lost by order of transmission may lie beyond
-    /// them (W25). Returns how many packets were in flight and have arrived.
+    /// Finds losses after arrivals on a slot's board, which had `before` packets in flight. It also
+    /// looks when the indices show no gap, because packets lost in the order of transmission may
+    /// have higher indices (W25). Returns how many packets were in flight and have arrived.
     fn settle(&mut self, index: u32, before: u32, now: Time) -> u32 {
         let slot = &mut self.slots[index as usize];
         let board = slot.board.as_mut().expect("a longer message has a board");
@@ -245,13 +248,13 @@ impl<C> ClientSession<C> {
         arrived
     }
 
-    /// Takes the round trip of the measured transmission, if this packet answers it. Packets of
-    /// one batch share one reading of the clock, so one sample of a session speaks for a batch.
+    /// Takes the round trip of the measured transmission, if this packet answers it. All packets of
+    /// a batch share one reading of the clock, so a session takes one sample per batch.
     fn sample(&mut self, index: u32, packet: Packet<'_>, answer: Answer, now: Time) {
         self.control.count(answer.returned, packet.ecn_echo());
         let slot = &mut self.slots[index as usize];
         if let Some(rtt_ns) = slot.board.as_mut().and_then(|board| board.take_round_trip(now)) {
-            // Every packet of a longer message that is answered gives one, not only a timed one.
+            // For a longer message, every answered packet gives a sample, not only a timed one.
             slot.timed = UNTIMED;
             if now != self.sampled_at {
                 let left_at = Time::from_nanos(now.as_nanos().saturating_sub(rtt_ns));
@@ -263,7 +266,8 @@ impl<C> ClientSession<C> {
         if slot.timed != UNTIMED && (now != self.sampled_at || !exact) {
             self.take_sample(index, packet, answer, now);
         } else {
-            // Answered, though not taken: a later answer must not count as this one's (W6).
+            // It was answered, though the sample was not taken: a later answer must not count for
+            // it (W6).
             slot.timed = UNTIMED;
         }
     }
@@ -271,7 +275,8 @@ impl<C> ClientSession<C> {
     fn take_sample(&mut self, index: u32, packet: Packet<'_>, answer: Answer, now: Time) {
         let slot = &mut self.slots[index as usize];
         if !answers(packet.echo(), slot.timed) {
-            // Answers an earlier transmission: if the timed one repeats it, that was needless.
+            // This answers an earlier transmission: if the timed one repeats it, the repetition was
+            // needless.
             if slot.board.is_none() {
                 self.stats.retransmissions_spurious += 1;
                 self.timeout.on_spurious(&self.round_trip, now);

@@ -1,4 +1,4 @@
-//! Calls of one packet, from the application to the packet in one step.
+//! Calls of one packet, sent in one step.
 
 use petasos_base::Time;
 use petasos_wire::TRANSMISSION_NUMBERS;
@@ -8,10 +8,10 @@ use super::{CallOptions, ClientSession, Queued, Sent};
 
 impl<C> ClientSession<C> {
     /// The common case of [`ClientSession::enqueue`] and [`ClientSession::poll_transmit`] in one
-    /// step: a call of one packet that nothing stands before.
+    /// step: a call of one packet that may be sent at once.
     ///
     /// # Errors
-    /// Gives the context back if it is not such a call; nothing has changed then.
+    /// Returns the context if it is not such a call, and has then changed nothing.
     #[inline(always)]
     pub fn send_short(
         &mut self,
@@ -22,17 +22,17 @@ impl<C> ClientSession<C> {
         self.send_below(self.short_requests_below, options, context, now)
     }
 
-    /// Whether requests of so many bytes are sent in one step where nothing stands before them.
+    /// Whether requests of this length are sent in one step if nothing waits before them.
     #[inline(always)]
     pub fn sends_short(&self, request_bytes: u32) -> bool {
         request_bytes < self.short_requests_below
     }
 
-    /// [`ClientSession::send_short`] in a session with checksums or seals, where that gives every
-    /// call back. The caller adds what protects the packet.
+    /// Like [`ClientSession::send_short`], in a session with checksums or seals, where that always
+    /// returns an error. The caller adds the checksum or seal to the packet.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`ClientSession::send_short`].
     #[inline(never)]
     pub fn send_protected(
         &mut self,
@@ -61,9 +61,9 @@ impl<C> ClientSession<C> {
         Ok(self.launch(index, number, options, context, now))
     }
 
-    /// [`ClientSession::send_short`] for the call that has waited longest, if it has at most
-    /// `bytes_max` bytes and nothing but a slot was missing: [`ClientSession::start_queued`] and
-    /// [`ClientSession::poll_transmit`] in one step.
+    /// Like [`ClientSession::send_short`], for the call that has waited longest, if it has at most
+    /// `bytes_max` bytes and waited only for a slot. It does the work of
+    /// [`ClientSession::start_queued`] and [`ClientSession::poll_transmit`] in one step.
     #[inline(always)]
     pub fn send_queued(&mut self, bytes_max: u32, now: Time) -> Option<Sent<'_, C>> {
         if self.waiting == 0 {

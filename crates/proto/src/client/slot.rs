@@ -1,4 +1,4 @@
-//! One of a session's places for a call.
+//! A slot of a session: the place for one call.
 
 use petasos_base::Time;
 use petasos_wire::{CREDITS_MAX, Encoding};
@@ -7,7 +7,7 @@ use super::CallOptions;
 use crate::scoreboard::Scoreboard;
 use crate::spares::Spares;
 
-/// How far a call has come.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// No call.
@@ -23,8 +23,7 @@ pub(super) enum Phase {
     Pulling,
 }
 
-/// What a call of one packet touches fills two lines of the cache, and no call shares one with
-/// another.
+/// A call of one packet touches two cache lines, and no two calls share one.
 #[repr(C, align(64))]
 pub(super) struct Slot<C> {
     /// The number of the current request, or of the last one if idle.
@@ -42,7 +41,7 @@ pub(super) struct Slot<C> {
     pub(super) phase: Phase,
     /// Retransmission timeouts since the last progress.
     pub(super) backoff: u8,
-    /// The packets of a longer request, later of a longer response.
+    /// The scoreboard of a longer request, later of a longer response.
     pub(super) board: Option<Box<Scoreboard>>,
     pub(super) context: Option<C>,
 }
@@ -75,7 +74,7 @@ impl<C> Slot<C> {
         }
     }
 
-    /// Gives a message of several `packets`, `done` of which have arrived, its board.
+    /// Gives the slot a board for a message of several `packets`, `done` of which have arrived.
     #[cold]
     pub(super) fn begin_many(&mut self, spares: &mut Spares<Scoreboard>, packets: u32, done: u32) {
         self.end_board(spares);
@@ -84,7 +83,7 @@ impl<C> Slot<C> {
         self.board = Some(board);
     }
 
-    /// The message of several packets is over, if there was one.
+    /// Gives the board back, if the message had several packets.
     #[cold]
     pub(super) fn end_board(&mut self, spares: &mut Spares<Scoreboard>) {
         if let Some(board) = self.board.take() {
@@ -115,7 +114,7 @@ impl<C> Slot<C> {
     /// Takes the context of a call that begins.
     #[inline(always)]
     pub(super) fn put_context(&mut self, context: C) -> &mut C {
-        // The slot is idle, so there is nothing to drop: sparing the check for it is worth a line.
+        // The slot is idle, so there is nothing to drop; `forget` saves the check for that.
         core::mem::forget(self.context.replace(context));
         self.context.as_mut().expect("the context has just been put")
     }
@@ -140,7 +139,7 @@ impl<C> Slot<C> {
         self.phase == Phase::Idle
     }
 
-    /// Whether no packet of the request has been given out to be sent.
+    /// Whether no packet of the request was passed on to be sent.
     pub(super) fn is_unsent(&self) -> bool {
         let is_untouched = self.board.as_ref().is_none_or(|board| board.is_untouched());
         self.phase == Phase::Sending && is_untouched
@@ -167,8 +166,8 @@ impl<C> Slot<C> {
     }
 }
 
-/// The slots in a set. An idle session's slots are not even looked at: with thousands of sessions
-/// that would be most of what their timers cost.
+/// The slots in a set. An idle session's slots are not read at all: with thousands of sessions,
+/// that would be most of the cost of their timers.
 pub(super) fn slots_in(mut set: u64) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {
         let slot = (set != 0).then(|| set.trailing_zeros())?;

@@ -7,17 +7,17 @@ use super::slot::{Phase, UNTIMED, slots_in};
 use super::{ClientSession, Expired};
 use crate::params::{CREDITS_IDLE, Recovery};
 
-/// Timeouts in a row that only probe the path before everything in flight is given up (W25).
+/// How many timeouts in a row only probe the path, before everything in flight is given up (W25).
 const PROBES_MAX: u8 = 2;
 
 impl<C> ClientSession<C> {
-    /// When [`ClientSession::handle_timeout`] has something to do next; [`Time::NEVER`] if no
-    /// call is waiting. Looks at every busy slot: for timers, not for every packet.
+    /// When [`ClientSession::handle_timeout`] will next have something to do; [`Time::NEVER`] if no
+    /// call is waiting. It reads every busy slot, so it is meant for timers, not for every packet.
     pub fn next_timeout(&self) -> Time {
         self.next_call_timeout().min(self.credits_end_at())
     }
 
-    /// When the server's silence makes the credits those of the set-up again (W26).
+    /// When the credits fall back to those of the set-up, if the server stays silent (W26).
     fn credits_end_at(&self) -> Time {
         match self.credits > self.credits_lasting {
             true => self.sampled_at + CREDITS_IDLE,
@@ -35,8 +35,8 @@ impl<C> ClientSession<C> {
         })
     }
 
-    /// Ends one call whose own time is up, if there is one; call it until `None`. The server learns
-    /// of it by the cancellation (W21).
+    /// Ends one call whose timeout has passed, if there is one; call it until `None`. The
+    /// cancellation tells the server (W21).
     pub fn poll_expired(&mut self, now: Time) -> Option<Expired<C>> {
         let late = |timeout_at: Time| timeout_at <= now;
         if let Some(at) = self.backlog.iter().position(|q| late(q.call.options.timeout_at)) {
@@ -49,8 +49,8 @@ impl<C> ClientSession<C> {
         Some(self.abort(slot))
     }
 
-    /// Makes what has gone unanswered for too long sendable again. Returns how many calls it
-    /// concerned; poll for packets afterwards.
+    /// Makes packets that have gone unanswered for too long sendable again. Returns how many calls
+    /// that concerned; poll for packets afterwards.
     pub fn handle_timeout(&mut self, now: Time) -> u32 {
         if self.timeout.forget(now) {
             self.rto_least_ns = self.timeout.least_ns(&self.round_trip);
@@ -68,7 +68,7 @@ impl<C> ClientSession<C> {
                 congested |= self.retransmit(index, now);
                 concerned += 1;
             } else if !waits {
-                // Merely short of credits: nothing of it is in the network.
+                // It only lacks credits: no packet of it is in the network.
                 self.slots[index as usize].progress_at = now;
             }
         }
@@ -78,7 +78,7 @@ impl<C> ClientSession<C> {
         concerned
     }
 
-    /// Whether a request with packets that not every path carries goes unanswered, again and again.
+    /// Whether a request whose packets are too long for some paths repeatedly goes unanswered.
     pub fn long_packets_vanish(&self) -> bool {
         slots_in(self.busy).map(|index| &self.slots[index as usize]).any(|slot| {
             slot.backoff >= PROBES_MAX
@@ -87,10 +87,10 @@ impl<C> ClientSession<C> {
         })
     }
 
-    /// Returns whether the silence speaks of the path. A server that has the whole request is
-    /// silent while the handler runs, and a request of one packet goes unanswered for as long: only
-    /// when its probe goes unanswered too does it count, else every slow handler would throttle its
-    /// callers.
+    /// Prepares a retransmission. Returns whether the silence is a sign of congestion. A server
+    /// that has the whole request is silent while the handler runs, and so is the answer to a
+    /// request of one packet. Such a request therefore counts only when its probe goes unanswered
+    /// too; otherwise every slow handler would throttle its callers.
     fn retransmit(&mut self, index: u32, now: Time) -> bool {
         self.stats.timeouts += 1;
         let slot = &mut self.slots[index as usize];

@@ -7,10 +7,10 @@ use super::slot::{Phase, UNTIMED};
 use super::{ClientSession, Transmit};
 
 impl<C> ClientSession<C> {
-    /// The next packet to be sent now; call it until `None`. The window of credits and of
-    /// congestion control bounds what it gives (W14), and the pace when it gives it, except for
-    /// probes after a timeout. Where the pace holds packets back, [`ClientSession::next_send`] says
-    /// until when.
+    /// The next packet to be sent now; call it until `None`. The window of credits and congestion
+    /// control limits how many packets it returns (W14), and the pace limits when, except for
+    /// probes after a timeout. While the pace holds packets back, [`ClientSession::next_send`]
+    /// returns until when.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while self.sendable != 0 {
@@ -38,8 +38,8 @@ impl<C> ClientSession<C> {
         None
     }
 
-    /// The slots whose packets the window allows (W14). Requests have the server's credits, pulls
-    /// those of our own receive queue; what congestion control allows bounds them together.
+    /// The slots whose packets fit the window (W14). Requests use the server's credits, pulls those
+    /// of this end's receive queue; congestion control limits both together.
     #[inline(always)]
     pub(super) fn within_window(&self) -> u64 {
         if self.pulling == 0 {
@@ -67,7 +67,7 @@ impl<C> ClientSession<C> {
         self.window_unpaced != 0 || self.may_depart(now)
     }
 
-    /// The first candidate at or after the cursor, which moves on.
+    /// The first candidate at or after the cursor. Advances the cursor.
     #[inline]
     fn pick(&mut self, candidates: u64) -> u32 {
         let later = candidates >> self.cursor << self.cursor;
@@ -76,7 +76,7 @@ impl<C> ClientSession<C> {
         index
     }
 
-    /// The only packet of a request, or a repetition of a request's last packet as a probe.
+    /// Sends the only packet of a request, or the last packet of a request again as a probe.
     #[inline(always)]
     pub(super) fn send_single(&mut self, index: u32, now: Time) -> Transmit {
         let transmission = self.next_transmission();
@@ -97,7 +97,7 @@ impl<C> ClientSession<C> {
         self.request_packet(index, last, transmission)
     }
 
-    /// A packet of a longer request.
+    /// Sends a packet of a longer request.
     fn send_part(&mut self, index: u32, now: Time) -> Option<Transmit> {
         let part = self.board_next(index)?;
         let transmission = self.next_transmission();
@@ -107,8 +107,8 @@ impl<C> ClientSession<C> {
         Some(self.request_packet(index, part, transmission))
     }
 
-    /// One pull for the next run of response packets that window and pace allow (W19). What is
-    /// charged are these packets, as they are what the pull puts into the network.
+    /// Sends one pull for the next run of response packets that window and pace allow (W19). It
+    /// charges these packets to the pace, because the pull makes the server send them.
     fn send_pull(&mut self, index: u32, now: Time) -> Option<Transmit> {
         let start = self.board_next(index)?;
         let transmission = self.next_transmission();
@@ -119,7 +119,7 @@ impl<C> ClientSession<C> {
             self.note_sent(index, end, transmission, now);
             self.charge(end, self.slots[index as usize].response_bytes, now);
             end += 1;
-            // A probe may exceed the room.
+            // A probe may exceed the window, hence saturating.
             room = room.saturating_sub(1);
             let open = room > 0 && self.departs(now);
             if !open || self.board_next(index) != Some(end) {
@@ -141,7 +141,7 @@ impl<C> ClientSession<C> {
     fn note_sent(&mut self, index: u32, part: u32, transmission: u32, now: Time) {
         let slot = &mut self.slots[index as usize];
         if slot.in_flight() == 0 {
-            // The wait for credits does not count as the network's silence.
+            // Time spent waiting for credits does not count as silence of the network.
             slot.progress_at = now;
         }
         let board = slot.board.as_mut().expect("a longer message has a board");

@@ -1,33 +1,33 @@
-//! What passes between the client's half of a session and its caller.
+//! Types that the client's half of a session exchanges with its caller.
 
 use petasos_base::Time;
 use petasos_wire::{Encoding, Header, RejectCode};
 
-/// What is asked of one call.
+/// The parameters of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallOptions {
-    /// Which handler is meant.
+    /// The number of the method.
     pub method: u16,
-    /// How the request's bytes are to be read.
+    /// How the request's bytes are encoded.
     pub encoding: Encoding,
     /// Length of the request, in bytes: at most the session's limit.
     pub request_bytes: u32,
-    /// Longest response that the caller takes, in bytes; the session's limit holds as well.
+    /// Longest response that the caller accepts, in bytes. The session's limit applies as well.
     pub response_bytes_max: u32,
-    /// When the call fails if it has not been answered; [`Time::NEVER`] for never.
+    /// When the call fails if it is still unanswered; [`Time::NEVER`] for no limit.
     pub timeout_at: Time,
 }
 
-/// A call and what the caller keeps with it.
+/// A call with the caller's context.
 #[derive(Debug)]
 pub struct Call<C> {
-    /// What is asked.
+    /// The parameters.
     pub options: CallOptions,
-    /// The caller's own data; it comes back exactly once.
+    /// The caller's own data. It is returned exactly once.
     pub context: C,
 }
 
-/// Where an accepted call went.
+/// What happened to an accepted call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
     /// The call's number in its session, for [`crate::ClientSession::cancel`].
@@ -58,29 +58,29 @@ pub enum Transmit {
     Request {
         /// The slot.
         slot: u32,
-        /// The request's number; the packet is void once the slot has another.
+        /// The request's number. The packet is void once the slot has another.
         request: u64,
         /// Which packet of the message.
         index: u32,
         /// Its header.
         header: Header,
     },
-    /// A bare header.
+    /// A header without payload.
     Bare(Header),
 }
 
 /// What a packet from the server means for the caller.
 #[derive(Debug)]
 pub enum ResponseAction<C> {
-    /// Nothing: the packet was dropped or only moved internal state.
+    /// Nothing to do: the packet was dropped or only changed internal state.
     None,
     /// The payload is the whole response: [`crate::ClientSession::complete`] the call.
     Complete {
         /// The call's slot.
         slot: u32,
     },
-    /// The payload begins a response of `bytes`: provide that much room and store it at 0.
-    /// If there is no room, [`crate::ClientSession::cancel`] the call.
+    /// The payload is the start of a response of `bytes`: allocate that much and store it at 0. If
+    /// there is no memory, [`crate::ClientSession::cancel`] the call.
     Begin {
         /// The call's slot.
         slot: u32,
@@ -94,7 +94,7 @@ pub enum ResponseAction<C> {
         slot: u32,
         /// Where in the message, in bytes.
         offset: u32,
-        /// Whether the response is now whole.
+        /// Whether the response is now complete.
         last: bool,
     },
     /// The response is longer than the call allows. The call is over; send the header.
@@ -105,7 +105,7 @@ pub enum ResponseAction<C> {
     SessionReset,
 }
 
-/// A call whose time is up, and the packet that tells the server so, if it knows of the call.
+/// A call whose timeout has passed, and the packet that tells the server, if it knows of the call.
 #[derive(Debug)]
 pub struct Expired<C> {
     /// The caller's data.

@@ -1,4 +1,5 @@
-//! What congestion control can be told. `docs/congestion.md` has the equations these stand in.
+//! Configuration of congestion control. `docs/congestion.md` has the equations for these
+//! parameters.
 
 use super::range::{CongestionConfigError, check};
 use super::{DctcpConfig, SwiftConfig, TimelyConfig};
@@ -13,17 +14,18 @@ pub struct CongestionConfig {
     pub algorithm: AlgorithmConfig,
     /// Rate of the host's link in bytes per second (1 to 1e12). A session never sends faster.
     pub link_bytes_per_s: u64,
-    /// Bytes of a full packet on the wire, headers of all layers included (64 to 65,535): windows
-    /// are in packets, paces in bytes.
+    /// Bytes of a full packet on the wire, including the headers of all layers (64 to 65,535).
+    /// Windows are in packets, paces in bytes.
     pub packet_bytes: u32,
     /// How much of its pace a paced session may send in one train, in nanoseconds (at most 1 ms);
-    /// always at least a packet. It is also the queue that coinciding trains can cause.
+    /// always at least one packet. This is also the longest queue that trains sent at the same time
+    /// can cause.
     pub burst_ns: u64,
-    /// Skip the update for a sample that shows no congestion, of a session that is not congested
-    /// (eRPC, section 5.2.2). Off: every sample is worked through.
+    /// Skip the update if a session is not congested and the sample shows no congestion (eRPC,
+    /// section 5.2.2). If false, every sample is processed.
     pub rate_bypass: bool,
-    /// Do not pace sessions that are not congested (eRPC, section 5.2.2). Off: every packet is
-    /// paced, at the link's rate if nothing else.
+    /// Do not pace sessions that are not congested (eRPC, section 5.2.2). If false, every packet is
+    /// paced, at least at the link's rate.
     pub pacing_bypass: bool,
 }
 
@@ -31,13 +33,13 @@ pub struct CongestionConfig {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AlgorithmConfig {
-    /// The receiver's credits alone limit a session.
+    /// None: only the receiver's credits limit a session.
     None,
-    /// A rate, from the round trip's gradient.
+    /// A rate that follows the gradient of the round trip.
     Timely(TimelyConfig),
-    /// A window, from the round trip's distance to a target.
+    /// A window that follows the distance of the round trip to a target.
     Swift(SwiftConfig),
-    /// A window, from the fraction of packets marked by switches.
+    /// A window that follows the fraction of packets that switches have marked.
     Dctcp(DctcpConfig),
 }
 
@@ -71,9 +73,9 @@ impl CongestionConfig {
         CongestionConfig::default()
     }
 
-    /// Swift for hosts whose packets pass through a kernel: a loaded host takes 200 µs of a round
-    /// trip there, threads that sleep have to be woken, and what is saved on a packet's way is
-    /// saved by long trains. The link is faster than the host.
+    /// Swift for hosts whose packets pass through a kernel. There a loaded host takes 200 µs of a
+    /// round trip, sleeping threads have to be woken, and long trains save the most work. The link
+    /// is faster than the host.
     pub fn swift_over_kernel() -> CongestionConfig {
         let target = SwiftConfig {
             base_target_ns: 1_000_000,
@@ -88,7 +90,7 @@ impl CongestionConfig {
         }
     }
 
-    /// DCTCP-style reaction to ECN marks; useless where switches do not mark.
+    /// DCTCP-style reaction to ECN marks. Useless where switches do not mark.
     pub fn dctcp() -> CongestionConfig {
         let algorithm = AlgorithmConfig::Dctcp(DctcpConfig::default());
         CongestionConfig { algorithm, ..CongestionConfig::default() }
@@ -97,7 +99,7 @@ impl CongestionConfig {
     /// Checks every parameter and the relations between them.
     ///
     /// # Errors
-    /// Names the first that is out of range: the fault of whoever configured it.
+    /// Names the first parameter that is out of range. The configuration is at fault.
     pub fn validate(&self) -> Result<(), CongestionConfigError> {
         check("link_bytes_per_s", (1..=1_000_000_000_000).contains(&self.link_bytes_per_s))?;
         check("packet_bytes", (64..=65_535).contains(&self.packet_bytes))?;

@@ -1,6 +1,6 @@
 //! DCTCP-style control: the window is cut in proportion to the marked packets (RFC 8257).
 //!
-//! Beyond the RFC, the window may fall below one packet, which is then paced as Swift does it: a
+//! Unlike in the RFC, the window may fall below one packet; the packet is then paced as in Swift. A
 //! hundred senders of one packet each are too many for a marking threshold of tens of packets.
 
 use petasos_base::Time;
@@ -49,7 +49,8 @@ pub(super) struct Dctcp {
     /// Average fraction of marked packets: the RFC's alpha.
     alpha: f64,
     rtt_ns: u64,
-    /// Packets of the present observation window: still to return, returned, marked of those.
+    /// Packets of the present observation window: those still to return, those that have returned,
+    /// and the marked ones among these.
     left: u32,
     returned: u32,
     marked: u32,
@@ -74,7 +75,7 @@ impl Dctcp {
         }
     }
 
-    /// Cuts the window by `fraction`, unless that was done in this observation window already.
+    /// Cuts the window by `fraction`, unless this observation window has already seen a cut.
     fn cut(&mut self, fraction: f64) {
         if !self.cut {
             self.cut = true;
@@ -83,7 +84,7 @@ impl Dctcp {
         }
     }
 
-    /// Everything that was in flight when the observation window began has returned.
+    /// Ends an observation window: everything in flight at its beginning has returned.
     fn end_observation(&mut self, in_flight: u32) {
         let fraction = f64::from(self.marked.min(self.returned)) / f64::from(self.returned.max(1));
         self.alpha += self.config.gain * (fraction - self.alpha);
@@ -124,7 +125,7 @@ impl Controller for Dctcp {
         // RFC 5681, section 3.1: one packet, and slow start up to half of what was in use.
         self.threshold = (self.window.packets() / 2.0).max(1.0);
         self.window.set(self.window.packets().min(1.0));
-        // Nothing is in flight that the observation could wait for.
+        // Nothing is in flight for which the observation could wait.
         (self.left, self.returned, self.marked, self.cut) = (0, 0, 0, false);
     }
 
@@ -136,14 +137,15 @@ impl Controller for Dctcp {
             pace: self.window.pace(self.packet_bytes, self.rtt_ns),
             clear_below_ns,
             clear_marks: 0,
-            // The share of marks is an average over all packets.
+            // The fraction of marks is an average over all packets, so all of them have to be
+            // counted.
             unused_below_ns: clear_below_ns,
         }
     }
 }
 
-/// Longer round trips are those of a peer that was kept off its core, not of a queue: a pace after
-/// them would silence a small window for seconds.
+/// Longer round trips come from a descheduled peer, not from a queue. A pace derived from them
+/// would silence a small window for seconds.
 const PACED_RTT_NS_MAX: u64 = 10_000_000;
-/// An average of marks below this is none: the cut it would cause is 1 in 2048.
+/// An average of marks below this counts as none: the cut that it would cause is 1 in 2048.
 const ALPHA_NONE: f64 = 1.0 / 1024.0;

@@ -1,15 +1,15 @@
 //! Congestion control of a client session: how many packets may be in flight, and how fast.
 //!
 //! A [`Congestion`] is one session's state. It performs no I/O and reads no clock: the session
-//! tells it what its packets met ([`Congestion::on_sample`], [`Congestion::on_loss`],
-//! [`Congestion::on_timeout`]) and asks for a window and a pace before it sends. Who waits for
-//! the pace is the embedding's business: it parks *sessions* in a timing wheel, never packets
+//! reports what happened to its packets ([`Congestion::on_sample`], [`Congestion::on_loss`],
+//! [`Congestion::on_timeout`]), and asks for a window and a pace before it sends. Waiting for the
+//! pace is up to the embedding code, which parks *sessions* in a timing wheel, never packets
 //! (`docs/congestion.md`).
 //!
-//! Invariant: what the hot path reads (`window_packets`, `pace`, the bounds of the bypass) is a
-//! copy of what the algorithm said last, refreshed after each update. So a packet of an
-//! uncongested session costs two comparisons, whichever algorithm runs, and nothing of the
-//! algorithm's own memory is touched.
+//! Invariant: the fields that the hot path reads (`window_packets`, `pace`, the bounds of the
+//! bypass) are copies of the algorithm's latest output, refreshed after each update. So a packet of
+//! an uncongested session costs two comparisons, whichever algorithm runs, and does not touch the
+//! algorithm's own memory.
 
 mod config;
 mod dctcp;
@@ -35,28 +35,29 @@ use dctcp::Dctcp;
 use swift::Swift;
 use timely::Timely;
 
-/// What returned packets tell: one exact round trip, and what came back since the one before.
+/// What returned packets show: one exact round trip, and the packets that returned since the
+/// previous one.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
     /// Exact round trip of one transmission, in nanoseconds.
     pub rtt_ns: u64,
-    /// Packets that returned since the last feedback, that of the round trip included.
+    /// Packets that returned since the last feedback, including the one with the round trip.
     pub packets: u32,
     /// How many of those carried a congestion mark (at most `packets`).
     pub marked: u32,
     /// Packets of the session that are still in flight.
     pub in_flight: u32,
-    /// The round trip contains the time of a handler, so it only bounds that of the path: it can
+    /// The round trip includes a handler's time, so it is only an upper bound for the path: it can
     /// show that the path is free, never that it is congested.
     pub served: bool,
 }
 
-/// One algorithm, for one session. What it answers changes only in the three inputs.
+/// One algorithm, for one session. Its output changes only in the three `on_*` methods.
 trait Controller {
     /// Packets returned.
     fn on_sample(&mut self, now: Time, feedback: &Feedback);
 
-    /// `packets` (from 1) were found lost by what came back after them.
+    /// `packets` (at least 1) were found lost, because later ones came back.
     fn on_loss(&mut self, now: Time, packets: u32);
 
     /// Nothing came back for a whole retransmission timeout.
@@ -73,11 +74,11 @@ struct Output {
     window_packets: u32,
     /// `None` if the window alone suffices.
     pace: Option<Pace>,
-    /// Round trips below this, of packets of which at most `clear_marks` are marked, would change
-    /// nothing: the session may do all it ever may.
+    /// Round trips below this, with at most `clear_marks` marked packets, would change nothing: the
+    /// session already may send as much as it ever may.
     clear_below_ns: u64,
     clear_marks: u32,
-    /// The same as `clear_below_ns` for a session that uses a quarter of its window at most.
+    /// The same bound for a session that uses at most a quarter of its window.
     unused_below_ns: u64,
 }
 
@@ -90,13 +91,13 @@ pub struct Congestion {
     window_packets: u32,
     unused_below_ns: u64,
     pace: Option<Pace>,
-    /// The pace of a session that its algorithm does not pace: `None` if that is bypassed.
+    /// The pace for when the algorithm sets none: `None` with the pacing bypass.
     pace_least: Option<Pace>,
     rate_bypass: bool,
     algorithm: Algorithm,
 }
 
-/// Boxed, so that sessions without congestion control do not pay for the others' state.
+/// Boxed, so that a session without congestion control does not reserve memory for an algorithm.
 #[derive(Clone, Debug)]
 enum Algorithm {
     None,
@@ -106,11 +107,11 @@ enum Algorithm {
 }
 
 impl Congestion {
-    /// A session that is not known to be congested. `window_max_packets` (from 1) is the most
-    /// that the receiver may ever grant: the window that means "not congested".
+    /// A session that is not known to be congested. `window_max_packets` (at least 1) is the most
+    /// that the receiver may ever grant; a window of that size means "not congested".
     ///
     /// # Panics
-    /// If `config` is not valid: [`CongestionConfig::validate`] tells beforehand.
+    /// If `config` is not valid. [`CongestionConfig::validate`] checks it beforehand.
     pub fn new(config: &CongestionConfig, window_max_packets: u32) -> Congestion {
         config.validate().expect("congestion control is configured within its ranges");
         let (max, bytes) = (window_max_packets, config.packet_bytes);
@@ -136,13 +137,14 @@ impl Congestion {
         congestion
     }
 
-    /// Whether a round trip of `rtt_ns`, with `marked` packets, would change nothing: the session
-    /// is not congested and the sample shows no congestion (the rate bypass). Such a sample need
-    /// not be given. `used` packets were in flight.
+    /// Whether a round trip of `rtt_ns`, with `marked` packets and `used` packets in flight, would
+    /// change nothing: the session is not congested and the sample shows no congestion (the rate
+    /// bypass). Such a sample need not be reported.
     ///
-    /// A session that uses no more than a quarter of its window does not widen it: it would stand
-    /// for nothing that is known of the path (RFC 7661, section 4.4). With thousands of sessions
-    /// most samples are of this kind, and their algorithms' state in no cache.
+    /// A session that uses at most a quarter of its window does not widen it, because a wider
+    /// window would not reflect what is known about the path (RFC 7661, section 4.4). With
+    /// thousands of sessions most samples are of this kind, and the state of their algorithms is in
+    /// no cache.
     #[inline(always)]
     pub fn is_clear(&self, rtt_ns: u64, marked: u32, used: u32) -> bool {
         let unused = used <= self.window_packets / 4;
@@ -150,7 +152,7 @@ impl Congestion {
         rtt_ns < below_ns && marked <= self.clear_marks
     }
 
-    /// Packets returned at `now`. Returns whether window or pace may have changed.
+    /// Reports that packets returned at `now`. Returns whether window or pace may have changed.
     #[inline(always)]
     pub fn on_sample(&mut self, now: Time, feedback: &Feedback) -> bool {
         let Feedback { rtt_ns, packets, marked, in_flight, .. } = *feedback;
@@ -161,33 +163,33 @@ impl Congestion {
         news
     }
 
-    /// `packets` (from 1) were found lost at `now`, by what came back after them.
+    /// Reports that `packets` (at least 1) were found lost at `now`, because later ones came back.
     #[cold]
     pub fn on_loss(&mut self, now: Time, packets: u32) {
         self.update(now, Input::Loss(packets));
     }
 
-    /// A retransmission timeout passed at `now`.
+    /// Reports that a retransmission timeout passed at `now`.
     #[cold]
     pub fn on_timeout(&mut self, now: Time) {
         self.update(now, Input::Timeout);
     }
 
-    /// How many packets may be in flight, given what the receiver grants; at least 1 if it grants
+    /// How many packets may be in flight with `credits` from the receiver; at least 1 if there are
     /// any. A window below one packet is one packet with a pace.
     #[inline(always)]
     pub fn window_packets(&self, credits: u32) -> u32 {
         credits.min(self.window_packets)
     }
 
-    /// The pace at which data may leave, in either direction: a pull is charged with the bytes
-    /// that it makes the server send. `None` is unpaced: nothing needs to be charged.
+    /// The pace for data in either direction: a pull is charged with the bytes that it makes the
+    /// server send. `None` means unpaced: nothing needs to be charged.
     #[inline(always)]
     pub fn pace(&self) -> Option<Pace> {
         self.pace
     }
 
-    /// Bytes of memory behind this value, beyond its own size.
+    /// Bytes of memory behind this value, except for its own size.
     pub fn footprint_bytes(&self) -> usize {
         match &self.algorithm {
             Algorithm::None => 0,
@@ -197,7 +199,7 @@ impl Congestion {
         }
     }
 
-    /// The only dispatch on the algorithm, off the common path.
+    /// The only dispatch on the algorithm. It is off the common path.
     #[inline(never)]
     fn update(&mut self, now: Time, input: Input<'_>) {
         match &mut self.algorithm {

@@ -1,9 +1,9 @@
 //! How fast a session may send, and when it may send next.
 //!
 //! [`Pace`] is a rate in fixed point, so that charging a packet is a multiplication and a shift.
-//! [`Pacer`] is a session's virtual clock: each charged byte moves it on by the time the byte
-//! takes at the session's pace. It is a leaky bucket in the form of ITU-T I.371's generic cell
-//! rate algorithm: one number per session, nothing to be refilled.
+//! [`Pacer`] is a session's virtual clock: each charged byte advances it by the time that the byte
+//! takes at the session's pace. It is a leaky bucket in the form of ITU-T I.371's generic cell rate
+//! algorithm: one number per session, and nothing to refill.
 
 use petasos_base::Time;
 
@@ -20,7 +20,7 @@ impl Pace {
         Pace { byte_ns_q20: (1e9 * UNIT / bytes_per_s.max(1.0)) as u64 }
     }
 
-    /// The rate in bytes per second: for people and reports.
+    /// The rate in bytes per second, for display.
     pub fn bytes_per_s(self) -> f64 {
         1e9 * UNIT / self.byte_ns_q20.max(1) as f64
     }
@@ -34,14 +34,14 @@ impl Pace {
 
 /// When a paced session may send next.
 ///
-/// `free_at` is when all that was charged has left at the pace. A departure is open while
-/// `free_at` is at most `burst_ns` ahead, so a session that comes due sends a train of about
-/// `burst_ns` worth of its pace in one go, at least one packet; it then waits until `free_at`,
-/// not only until the next packet fits, so that the next departure is a whole train again.
+/// `free_at` is when everything charged has left at the pace. A packet may leave while `free_at` is
+/// at most `burst_ns` ahead. So a session that becomes due sends a train of about `burst_ns` worth
+/// of its pace in one go, and at least one packet. It then waits until `free_at`, not only until
+/// the next packet fits, so that the next departure is a whole train again.
 ///
-/// Whatever the number of sessions, trains that coincide queue up at most `burst_ns` worth of
-/// the bottleneck, or one packet of each session where that is more: the paces add up to the
-/// bottleneck's rate, and each train is in proportion to its pace.
+/// Whatever the number of sessions, trains that are sent at the same time queue up at most
+/// `burst_ns` worth of the bottleneck, or one packet of each session if that is more: the paces add
+/// up to the bottleneck's rate, and each train is proportional to its pace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     free_at: Time,
@@ -54,13 +54,13 @@ impl Pacer {
         self.free_at <= now.plus_nanos(burst_ns)
     }
 
-    /// When a session that is not open is to be looked at again.
+    /// When a session that is not open may next be.
     #[inline]
     pub fn opens_at(&self) -> Time {
         self.free_at
     }
 
-    /// Accounts for `bytes` that leave now, or that a pull that leaves now makes the server send.
+    /// Charges `bytes` that leave now, or that a pull sent now makes the server send.
     #[inline]
     pub fn charge(&mut self, now: Time, bytes: u32, pace: Pace) {
         self.free_at = self.free_at.max(now).plus_nanos(pace.nanos(bytes));

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-/// A parameter is out of the range that its documentation gives. The configuration's fault; it
-/// fails in the same way when tried again.
+/// A parameter is out of its documented range. The configuration is at fault; a retry fails again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CongestionConfigError {
     /// The parameter.
@@ -18,15 +17,15 @@ impl fmt::Display for CongestionConfigError {
 
 impl core::error::Error for CongestionConfigError {}
 
-/// Gives the error if a parameter is not `valid`.
+/// Returns the error if a parameter is not `valid`.
 pub(super) fn check(parameter: &'static str, valid: bool) -> Result<(), CongestionConfigError> {
     if valid { Ok(()) } else { Err(CongestionConfigError { parameter }) }
 }
 
-/// Whether `value` is a number above 0 and at most 1. Not so for NaN.
+/// Whether `value` is a number above 0 and at most 1. False for NaN.
 pub(super) fn is_fraction(value: f64) -> bool {
     value > 0.0 && value <= 1.0
 }
 
-/// The longest round trip and delay that parameters may speak of: a second.
+/// The longest round trip or delay that a parameter may have: a second.
 pub(super) const DELAY_NS_MAX: u64 = 1_000_000_000;

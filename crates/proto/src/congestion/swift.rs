@@ -1,8 +1,8 @@
 //! Swift: the window follows the round trip's distance to a target.
 //!
-//! Kumar et al., SIGCOMM 2020, algorithm 1. Swift splits the round trip into the fabric's and the
-//! endpoints' delay and keeps a window for each; Petasos measures one round trip, so there is one
-//! window, and its target has to allow for the hosts ([`SwiftConfig::base_target_ns`]).
+//! Kumar et al., SIGCOMM 2020, algorithm 1. Swift splits the round trip into the delays of the
+//! fabric and of the endpoints, and keeps a window for each. Petasos measures one round trip, so it
+//! has one window, whose target has to allow for the hosts ([`SwiftConfig::base_target_ns`]).
 
 use petasos_base::Time;
 
@@ -20,8 +20,8 @@ pub struct SwiftConfig {
     pub hop_ns: u64,
     /// Switches on the path, one way.
     pub hops: u32,
-    /// What flow-based scaling adds at most, in nanoseconds: smaller windows mean more flows at
-    /// the bottleneck, whose bursts coincide.
+    /// The most that flow-based scaling adds to the target, in nanoseconds. Smaller windows mean
+    /// that more flows share the bottleneck and that their bursts coincide.
     pub flow_range_ns: u64,
     /// The window at and below which flow-based scaling adds all of its range, in packets.
     pub flow_window_min: f64,
@@ -29,13 +29,13 @@ pub struct SwiftConfig {
     pub flow_window_max: f64,
     /// Additive increase, in packets per round trip (above 0).
     pub additive: f64,
-    /// Multiplicative decrease: what part of the relative excess is cut (above 0, at most 1).
+    /// Multiplicative decrease: which part of the relative excess is cut (above 0, at most 1).
     pub beta: f64,
     /// The most that is cut per round trip, as a fraction (above 0, below 1).
     pub decrease_max: f64,
-    /// Packets by which each lost packet shortens the window; `decrease_max` bounds the sum per
-    /// round trip. Infinite is the paper's: `decrease_max` whatever was lost. A finite one does
-    /// not mistake sparse random loss for a full queue.
+    /// By how many packets each lost packet shortens the window; `decrease_max` limits the sum per
+    /// round trip. Infinity is the paper's choice: `decrease_max`, however many were lost. With a
+    /// finite value, sparse random loss is not mistaken for a full queue.
     pub loss_packets: f64,
     /// The window never falls below this, in packets (above 0, at most 1).
     pub window_min: f64,
@@ -84,11 +84,12 @@ impl SwiftConfig {
     }
 }
 
-/// A path whose shortest round trip is more than so many configured targets, and more than a
-/// millisecond, is longer than whoever configured it thought: it would be throttled to nothing
-/// although no queue stands. It aims at its shortest round trip and the configured target on top.
-/// Queues alone do not get there: they were kept near the target from the first packet on. (A
-/// target relative to the shortest round trip for every path would favour those that came early.)
+/// If a path's shortest round trip is more than this many configured targets, and more than a
+/// millisecond, the path is longer than its configuration assumed, and would be throttled to
+/// nothing although there is no queue. Such a path aims at its shortest round trip plus the
+/// configured target. Queues alone do not make a path look that long: they were kept near the
+/// target from the first packet on. (A target relative to the shortest round trip on every path
+/// would favour the sessions that started early.)
 const LONG_PATH: u64 = 4;
 const LONG_PATH_NS_MIN: u64 = 1_000_000;
 
@@ -98,11 +99,11 @@ pub(super) struct Swift {
     config: SwiftConfig,
     window: Window,
     packet_bytes: u32,
-    /// Whether the session has met no congestion yet, and doubles its window each round trip.
+    /// Whether the session has not met congestion yet, and so doubles its window each round trip.
     opening: bool,
     timeouts: u32,
     rtt_ns: u64,
-    /// The shortest round trip ever seen; [`LONG_PATH`] says what for.
+    /// The shortest round trip ever seen, for [`LONG_PATH`].
     rtt_least_ns: u64,
     /// When the latest round of decreases began, and how far they may go.
     cut_at: Time,
@@ -140,14 +141,14 @@ impl Swift {
         unscaled + flow.clamp(0.0, config.flow_range_ns as f64) as u64
     }
 
-    /// What the path's own length adds to the target, where it is far longer than configured.
+    /// What the path's own length adds to the target, if it is far longer than configured.
     fn path_ns(&self) -> u64 {
         let long_ns = (LONG_PATH * self.config.base_target_ns).max(LONG_PATH_NS_MIN);
         let seen = self.rtt_least_ns != u64::MAX;
         if seen && self.rtt_least_ns > long_ns { self.rtt_least_ns } else { 0 }
     }
 
-    /// Cuts the window by `fraction`, to no less than `decrease_max` allows per round trip.
+    /// Cuts the window by `fraction`, but by no more than `decrease_max` per round trip.
     fn cut(&mut self, now: Time, fraction: f64) {
         self.opening = false;
         if self.may_begin_cut(now) {
@@ -198,8 +199,8 @@ impl Controller for Swift {
 
     fn output(&self) -> Output {
         let full = self.window.is_full();
-        // A queue beyond the target is being cut down already: a pace after the round trip of a
-        // burst that has passed would keep a small window silent for many round trips.
+        // A queue beyond the target is already being cut down. A pace derived from the round trip
+        // of a past burst would keep a small window silent for many round trips.
         let target_ns = self.target_ns(self.window.packets());
         let rtt_ns = self.rtt_ns.min(target_ns);
         // The next good sample ends a row of timeouts.

@@ -1,7 +1,7 @@
 //! Timely: the sending rate follows the gradient of the round trip.
 //!
-//! Mittal et al., SIGCOMM 2015, with the weighted update that Zhu et al. (CoNEXT 2016, "patched
-//! Timely") gave it, as eRPC runs it.
+//! Mittal et al., SIGCOMM 2015, with the weighted update of Zhu et al. (CoNEXT 2016, "patched
+//! Timely"), as in eRPC.
 
 use petasos_base::Time;
 
@@ -27,13 +27,13 @@ pub struct TimelyConfig {
     pub add_bytes_per_s: f64,
     /// The rate never falls below this, in bytes per second (above 0, at most the link's).
     pub rate_min_bytes_per_s: f64,
-    /// After so many falling round trips in a row the steps are five times as long. Only in the
-    /// update as first published: Zhu et al.'s has no such mode.
+    /// After this many falling round trips in a row, the steps are five times as long. Only the
+    /// update as first published has this mode; that of Zhu et al. does not.
     pub hyperactive_after: u32,
     /// Whether to use the update of Zhu et al., which has a unique fixed point.
     pub patched: bool,
-    /// The part of the rate that a loss takes, once per round trip (0 to 1). Timely and eRPC have
-    /// none (0): they met no switches with less buffer than `low_ns` takes to fill.
+    /// The fraction of the rate that a loss takes away, once per round trip (0 to 1). Timely and
+    /// eRPC have none (0): their switches had more buffer than `low_ns` takes to fill.
     pub loss_decrease: f64,
 }
 
@@ -99,7 +99,7 @@ impl Timely {
         }
     }
 
-    /// The rate after a sample, before its bounds.
+    /// The rate after a sample, before it is limited.
     fn step(&self, rtt_ns: f64, weight: f64) -> f64 {
         let config = &self.config;
         let (low, high) = (config.low_ns as f64, config.high_ns as f64);
@@ -167,7 +167,7 @@ impl Controller for Timely {
             pace: congested.then(|| Pace::from_bytes_per_s(self.rate)),
             clear_below_ns,
             clear_marks: u32::MAX,
-            // A rate, not a window: there is no telling how much of it is used.
+            // The algorithm sets a rate, not a window, so it is unknown how much of it is used.
             unused_below_ns: clear_below_ns,
         }
     }

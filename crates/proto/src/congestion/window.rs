@@ -1,4 +1,4 @@
-//! What the window-based algorithms share: a window in packets that may fall below one.
+//! What the window-based algorithms share: a window in packets that may be less than one packet.
 
 use super::Pace;
 
@@ -11,7 +11,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A window of `packets`, to be held from `min` to `max`.
+    /// A window of `packets`, kept between `min` and `max`.
     pub(super) fn new(packets: f64, min: f64, max: u32) -> Window {
         let max = f64::from(max.max(1));
         Window { packets: packets.clamp(min, max), min, max }
@@ -35,7 +35,7 @@ impl Window {
     }
 
     /// Additive increase by `step` packets per round trip, for `acknowledged` packets. Below one
-    /// packet there is less than an acknowledgement per round trip, which then counts whole.
+    /// packet, there is less than one acknowledgement per round trip, so each one counts in full.
     pub(super) fn grow(&mut self, step: f64, acknowledged: u32) {
         self.set(self.packets + step * f64::from(acknowledged) / self.packets.max(1.0));
     }
@@ -45,8 +45,8 @@ impl Window {
         self.packets.max(1.0) as u32
     }
 
-    /// Below one packet: one packet of `packet_bytes` every `rtt / window`. Else none, as the
-    /// window's acknowledgements clock it.
+    /// Below one packet: one packet of `packet_bytes` every `rtt / window`. Otherwise none, since
+    /// acknowledgements clock the window.
     pub(super) fn pace(self, packet_bytes: u32, rtt_ns: u64) -> Option<Pace> {
         let bytes_per_s = self.packets * f64::from(packet_bytes) * 1e9 / rtt_ns.max(1) as f64;
         (self.packets < 1.0).then(|| Pace::from_bytes_per_s(bytes_per_s))

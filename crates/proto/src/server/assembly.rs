@@ -22,7 +22,7 @@ impl Assembly {
         assembly
     }
 
-    /// Begins anew with another request, in the memory there is.
+    /// Starts over with another request, but keeps the memory.
     pub(super) fn reset(&mut self, total: u32) {
         (self.total, self.base, self.end) = (total, 0, 0);
         self.arrived.clear();
@@ -60,8 +60,8 @@ impl Assembly {
         }
     }
 
-    /// Writes which packets from `base` on have arrived; returns how many words tell all, up to
-    /// the room there is.
+    /// Writes which packets from `base` on have arrived. Returns how many words are needed, up to
+    /// the length of `bitmap`.
     pub(super) fn bitmap(&self, bitmap: &mut [u64; BITMAP_WORDS_MAX]) -> u32 {
         let words = (self.end.saturating_sub(self.base)).div_ceil(64) as usize;
         let words = words.min(BITMAP_WORDS_MAX);
@@ -75,7 +75,7 @@ impl Assembly {
     }
 }
 
-/// Requests of up to a megabyte in packets of 1 KiB: 128 bytes.
+/// Enough for requests of up to a megabyte in packets of 1 KiB. Takes 128 bytes.
 const WORDS_KEPT_MAX: usize = 16;
 
 impl Reusable for Assembly {

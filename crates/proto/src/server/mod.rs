@@ -1,11 +1,11 @@
-//! The server's half of a session: passive, every packet answers one of the client's.
+//! The server's half of a session. It is passive: every packet answers one of the client's.
 //!
-//! It keeps, per slot, the latest request that it has seen: being assembled, running, or answered.
-//! A request runs at most once: its number must be newer than the slot's (W5), and the response is
-//! kept until the client's next request in the slot, or an explicit "done", shows that it arrived.
+//! For each slot it keeps the latest request: being assembled, running, or answered. A request runs
+//! at most once: its number must be newer than the slot's (W5), and the response is kept until the
+//! client's next request in the slot, or an explicit "done", shows that it has arrived.
 //!
-//! The caller keeps one message per slot here ([`ServerSession::kept_mut`]): the
-//! request while it is being assembled, then the response. After the slot moves on, the old
+//! The caller keeps one message per slot here ([`ServerSession::kept_mut`]): the request while it
+//! is being assembled, then the response. When the slot goes on to another request, the old
 //! response stays until it is taken or overwritten, so that the next one can reuse its memory
 //! (eRPC's preallocated responses).
 
@@ -31,12 +31,12 @@ use assembly::Assembly;
 /// What a packet from the client means for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestAction {
-    /// Nothing: the packet was dropped or only moved internal state.
+    /// Nothing to do: the packet was dropped or only changed internal state.
     None,
     /// The payload is a whole new request: run its handler.
     Deliver,
-    /// The payload is the first to arrive of a new request of `bytes`: provide that much room in
-    /// what the slot keeps and store it at `offset`. If there is no room, reject the request.
+    /// The payload is the first part to arrive of a new request of `bytes`: allocate that much for
+    /// the slot and store it at `offset`. If there is no memory, reject the request.
     Begin {
         /// The request's slot.
         slot: u32,
@@ -45,14 +45,14 @@ pub enum RequestAction {
         /// Where in the message, in bytes.
         offset: u32,
     },
-    /// Store the payload at `offset` of what the slot keeps. The `last` one makes it the whole
-    /// request: run its handler.
+    /// Store the payload at `offset` of the slot's message. The `last` one completes the request:
+    /// run its handler.
     Store {
         /// The request's slot.
         slot: u32,
         /// Where in the message, in bytes.
         offset: u32,
-        /// Whether the request is now whole.
+        /// Whether the request is now complete.
         last: bool,
     },
     /// The client has not seen the response: send its packet 0 again.
@@ -71,7 +71,7 @@ pub enum RequestAction {
     },
     /// The request cannot be served; send the header.
     Reject(ServerTransmit),
-    /// The client gave up the call in `slot`, or has its response: the message may go.
+    /// The client gave up the call in `slot`, or has its response: the message may be dropped.
     Released {
         /// The request's slot.
         slot: u32,
@@ -81,20 +81,20 @@ pub enum RequestAction {
 /// A header to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerTransmit {
-    /// The header; for an acknowledgement, the caller's bitmap follows it.
+    /// The header. After an acknowledgement's header comes the caller's bitmap.
     pub header: Header,
     /// Words of the bitmap that follow.
     pub bitmap_words: u32,
 }
 
-/// What became of a handler's response.
+/// What to do with a handler's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Respond {
-    /// Let the slot keep it and send its packet 0.
+    /// Keep it in the slot and send its packet 0.
     Send,
     /// The call is over; drop the response.
     Stale,
-    /// It is longer than the client can take: reject the request instead.
+    /// It is longer than the client accepts: reject the request instead.
     TooLong,
 }
 
@@ -109,20 +109,20 @@ enum Phase {
     Responded,
 }
 
-/// The first line of the cache has all that a short request and its response touch, if the caller
-/// keeps short messages at the front of what it keeps.
+/// The first cache line has everything that a short request and its response touch, provided that
+/// `B` has short messages at its front.
 #[repr(C, align(64))]
 struct Slot<B> {
     /// The latest request seen.
     request: u64,
-    /// The transmission that the next packet of this slot answers.
+    /// The transmission to which the next packet of this slot is an answer.
     echo: u32,
     /// Length of the request, later of the response.
     bytes: u32,
     phase: Phase,
     method: u16,
     ecn: bool,
-    /// The caller's: the request while it is assembled, then the response.
+    /// The caller's message: the request while it is assembled, then the response.
     kept: B,
     assembly: Option<Box<Assembly>>,
 }
@@ -145,7 +145,7 @@ impl<B: Default> Slot<B> {
 }
 
 impl<B> Slot<B> {
-    /// Makes the slot the new request's, of which `packet` is the first to arrive.
+    /// Starts a new request in the slot; `packet` is the first of it to arrive.
     fn renew(&mut self, packet: Packet<'_>, marked: bool) {
         self.request = packet.request();
         self.echo = packet.transmission();
@@ -159,17 +159,17 @@ impl<B> Slot<B> {
 /// The server's half of one session. See the module's documentation.
 #[repr(C)]
 pub struct ServerSession<B> {
-    /// Those that have been used: the others are made when they are.
+    /// The slots that have been used; the others are allocated on first use.
     slots: Box<[Slot<B>]>,
-    /// A request's slot is in these bits of its number (W5).
+    /// Masks a request's number to its slot (W5).
     slot_mask: u64,
-    /// What the only packet of a request looks like, usually.
+    /// The usual first word of a request of one packet.
     signature: Signature,
     /// Slots that owe an acknowledgement.
     acks: u64,
     /// The longest request in one packet, in bytes.
     short_request_bytes_max: u32,
-    /// Responses shorter than this, in bytes, may be sent in one step: none with checksums.
+    /// Responses shorter than this, in bytes, may be sent in one step. 0 with checksums.
     short_responses_below: u32,
     response_start: HeaderStart,
     credits: Credits,
@@ -183,7 +183,7 @@ pub struct ServerSession<B> {
 }
 
 impl<B: Default> ServerSession<B> {
-    /// A session that has been set up with `params`.
+    /// A session with the parameters that set-up negotiated.
     pub fn new(params: SessionParams) -> Self {
         params.assert_valid();
         ServerSession {
@@ -218,18 +218,18 @@ impl<B> ServerSession<B> {
         offset_of!(Self, stats) + counters + size_of::<u64>()
     };
 
-    /// Never answers in one step: a measure of what that brings.
+    /// Disables answers in one step, to measure what they save.
     pub fn without_short_responses(self) -> Self {
         ServerSession { short_responses_below: 0, ..self }
     }
 
-    /// What the slot keeps; see the module's documentation.
+    /// The slot's message; see the module's documentation.
     #[inline]
     pub fn kept_mut(&mut self, slot: u32) -> &mut B {
         &mut self.slots[slot as usize].kept
     }
 
-    /// The response to `request` in `slot`, unless the slot has moved on.
+    /// The response to `request` in `slot`; `None` if the slot has gone on to another request.
     #[inline]
     pub fn response_of(&self, slot: u32, request: u64) -> Option<&B> {
         let slot = self.slots.get(slot as usize)?;
@@ -262,19 +262,19 @@ impl<B> ServerSession<B> {
         slot.is_some_and(|slot| slot.request == request && slot.phase == Phase::Running)
     }
 
-    /// Whether a request in `slot` has been announced and is not whole.
+    /// Whether a part of a request in `slot` has arrived, but not all of it.
     pub fn is_receiving(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_some_and(|slot| slot.phase == Phase::Receiving)
     }
 
-    /// The lengths of all requests that have been announced and are not whole.
+    /// The lengths of all requests that have arrived in part.
     pub fn receiving(&self) -> impl Iterator<Item = u32> {
         let receiving = self.slots.iter().filter(|slot| slot.phase == Phase::Receiving);
         receiving.map(|slot| slot.bytes)
     }
 
     /// Notes that the handler of `request` has answered with `bytes`. On [`Respond::Send`] the
-    /// caller lets the slot keep the response and sends its packet 0.
+    /// caller stores the response in the slot and sends its packet 0.
     #[inline]
     pub fn respond(&mut self, request: u64, bytes: u32) -> Respond {
         if !self.is_running(request) {
@@ -294,17 +294,17 @@ impl<B> ServerSession<B> {
     }
 
     /// The common case of [`ServerSession::respond`] and [`ServerSession::response_header`] in one
-    /// step: answers `request` with `bytes` in one packet. Gives its header, and what
-    /// the slot keeps, for the caller to put the response into.
+    /// step: answers `request` with `bytes` in one packet. Returns its header, and the slot's
+    /// message, into which the caller puts the response.
     ///
-    /// `None`, and nothing changed, if anything is out of the ordinary.
+    /// Returns `None` in any other case, and has then changed nothing.
     #[inline(always)]
     pub fn respond_short(&mut self, request: u64, bytes: u32) -> Option<(Header, &mut B)> {
         self.respond_below(self.short_responses_below, request, bytes)
     }
 
-    /// [`ServerSession::respond_short`] in a session with checksums or seals, where that never
-    /// does. The caller adds what protects the packet.
+    /// Like [`ServerSession::respond_short`], in a session with checksums or seals, where that
+    /// always returns `None`. The caller adds the checksum or seal to the packet.
     #[inline(never)]
     pub fn respond_protected(&mut self, request: u64, bytes: u32) -> Option<(Header, &mut B)> {
         let below = self.params.payload_bytes.min(self.params.response_bytes_max) + 1;
@@ -335,7 +335,7 @@ impl<B> ServerSession<B> {
         Some((header, &mut slot.kept))
     }
 
-    /// Fetches the slot of `request`, for when its packet is handled.
+    /// Prefetches the slot of `request`, before its packet is handled.
     #[inline]
     pub fn prefetch_slot(&self, request: u64) {
         if let Some(slot) = self.slots.get((request & self.slot_mask) as usize) {
@@ -343,7 +343,7 @@ impl<B> ServerSession<B> {
         }
     }
 
-    /// Gives `request` up with a reason for the client; `None` if its call is over.
+    /// Rejects `request` with a reason for the client; `None` if its call is over.
     pub fn reject(&mut self, request: u64, code: RejectCode) -> Option<ServerTransmit> {
         let index = self.slot_of(request);
         let slot = self.slots.get_mut(index as usize)?;
@@ -371,8 +371,9 @@ impl<B> ServerSession<B> {
         if index == 0 { header } else { header.with_later() }
     }
 
-    /// The next acknowledgement that is owed; call it until `None` once a batch of packets has
-    /// been handled, so that one covers them all (W17). Its bitmap is written to `bitmap`.
+    /// The next acknowledgement to send, with its bitmap written to `bitmap`. Once a batch of
+    /// packets has been handled, call this until `None`, so that one acknowledgement covers them
+    /// all (W17).
     #[inline]
     pub fn poll_ack(&mut self, bitmap: &mut [u64; BITMAP_WORDS_MAX]) -> Option<ServerTransmit> {
         if self.acks == 0 {
@@ -395,8 +396,8 @@ impl<B> ServerSession<B> {
         Some(ServerTransmit { header, bitmap_words })
     }
 
-    /// Whether the session has a share of the receive queue; to be asked for each part of a longer
-    /// request.
+    /// Which epoch's holder the session is, for [`CreditShare::has`](crate::CreditShare::has). Ask
+    /// for each part of a longer request.
     #[inline(always)]
     pub fn membership(&self) -> Membership {
         self.membership
@@ -407,23 +408,23 @@ impl<B> ServerSession<B> {
         self.slots.iter().filter(|slot| slot.phase == Phase::Running).count()
     }
 
-    /// What the session was set up with.
+    /// The parameters of the session.
     pub fn params(&self) -> &SessionParams {
         &self.params
     }
 
-    /// Bytes of memory behind the session, beyond its own size, its requests' assemblies and the
-    /// memory behind the caller's places.
+    /// Bytes of memory behind the session, except for its own size, its requests' assemblies, and
+    /// the memory behind the slots' messages.
     pub fn footprint_bytes(&self) -> usize {
         size_of_val(&*self.slots) + self.spares.footprint_bytes()
     }
 
-    /// What happened so far.
+    /// The session's counters.
     pub fn stats(&self) -> &ServerStats {
         &self.stats
     }
 
-    /// Ends the session: what every slot keeps.
+    /// Ends the session and returns the message of every slot.
     pub fn into_kept(self) -> impl Iterator<Item = B> {
         self.slots.into_iter().map(|slot| slot.kept)
     }
@@ -446,7 +447,7 @@ impl<B> ServerSession<B> {
     }
 }
 
-/// What the client may have in flight is told with the next packet to it (W10).
+/// The next packet to the client tells it its new credits (W10).
 impl<B> Sharer for ServerSession<B> {
     fn membership_mut(&mut self) -> &mut Membership {
         &mut self.membership
@@ -461,7 +462,7 @@ impl<B> Sharer for ServerSession<B> {
     }
 }
 
-/// Takes `index` out of a set of slots: where that is rare.
+/// Removes `index` from a set of slots. For places where that is rare.
 #[cold]
 #[inline(never)]
 fn clear(set: &mut u64, index: u64) {

@@ -1,4 +1,4 @@
-//! Inputs of the server's half: what the client sent.
+//! Inputs of the server's half: packets from the client.
 
 use petasos_wire::{CREDITS_MAX, Kind, Packet, REQUEST_NUMBERS, RejectCode, Signed};
 
@@ -9,11 +9,10 @@ use crate::slots::provide;
 use crate::stats::Drop;
 
 impl<B: Default> ServerSession<B> {
-    /// The common case of [`ServerSession::handle_packet`]: a new request that is whole in one
-    /// packet, with nothing unusual about it. Gives the packet without its padding (W7); the caller
-    /// runs the handler.
+    /// The common case of [`ServerSession::handle_packet`]: a new, ordinary request of one packet.
+    /// Returns the packet without its padding (W7); the caller runs the handler.
     ///
-    /// `None` if it is not such a packet; nothing has changed then.
+    /// Returns `None` for any other packet, and has then changed nothing.
     #[inline(always)]
     pub fn take_short<'a>(&mut self, raw: &impl Signed<'a>, marked: bool) -> Option<Packet<'a>> {
         let packet = raw.signed(self.signature)?;
@@ -21,8 +20,8 @@ impl<B: Default> ServerSession<B> {
         let index = packet.request() & self.slot_mask;
         let slots = self.slot_mask + 1;
         let slot = self.slots.get_mut(index as usize)?;
-        // The first request of a slot, and where the numbers wrap, takes the long way. A slot that
-        // has answered owes no acknowledgement.
+        // The first request of a slot, and a request whose number wraps, take the slow path. A slot
+        // that has answered owes no acknowledgement.
         let plain = packet.request() == slot.request + slots
             && packet.packet_index() == 0
             && packet.message_bytes() <= self.short_request_bytes_max
@@ -40,7 +39,8 @@ impl<B: Default> ServerSession<B> {
         Some(packet.with_payload(payload))
     }
 
-    /// Takes a packet that a client sent to this session; `marked` says whether it met congestion.
+    /// Handles a packet that a client sent to this session; `marked` says whether it met
+    /// congestion.
     pub fn handle_packet(&mut self, packet: &Packet<'_>, marked: bool) -> RequestAction {
         let packet = *packet;
         if !packet.is_of(self.mark) {
@@ -63,7 +63,7 @@ impl<B: Default> ServerSession<B> {
         }
     }
 
-    /// A packet other than a request's, in a slot that has seen none.
+    /// Handles a packet other than a request's, in a slot that was never used.
     #[cold]
     fn on_unused(&mut self, packet: Packet<'_>) -> RequestAction {
         self.drop_packet(match packet.kind() {
@@ -90,7 +90,7 @@ impl<B: Default> ServerSession<B> {
         RequestAction::Deliver
     }
 
-    /// A request packet that is not the whole of a new request, or is wrong.
+    /// Handles a request packet that is not a whole new request, or is invalid.
     fn on_other_request(
         &mut self,
         index: u32,
@@ -120,7 +120,7 @@ impl<B: Default> ServerSession<B> {
         self.begin(index, packet)
     }
 
-    /// The first packet to arrive of a request that is longer than one.
+    /// Handles the first packet to arrive of a request of several packets.
     fn begin(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let bytes = packet.message_bytes();
         let slot = &mut self.slots[index as usize];
@@ -138,7 +138,7 @@ impl<B: Default> ServerSession<B> {
         RequestAction::Begin { slot: index, bytes, offset: part * self.params.payload_bytes }
     }
 
-    /// A packet of the slot's current request.
+    /// Handles a packet of the slot's current request.
     fn on_known(&mut self, index: u32, packet: Packet<'_>) -> RequestAction {
         let slot = &mut self.slots[index as usize];
         match slot.phase {
@@ -178,8 +178,8 @@ impl<B: Default> ServerSession<B> {
             self.spares.give(slot.assembly.take().expect("it has just been completed"));
             slot.phase = Phase::Running;
             self.stats.requests += 1;
-            // The response, or its first packet, acknowledges the whole request (W16); if the
-            // handler does not answer in this turn, the acknowledgement goes out after all.
+            // The response, or its first packet, acknowledges the whole request (W16). If the
+            // handler does not answer in this turn, the acknowledgement is sent after all.
         }
         RequestAction::Store { slot: index, offset: part * self.params.payload_bytes, last }
     }
