@@ -1,21 +1,21 @@
 //! Packet I/O over kernel UDP sockets.
 //!
-//! A kernel charges UDP per call and per pass through its stack, hardly per byte. So this backend
-//! hands over *trains*: packets of equal size to one peer go down as one segmented send (GSO), and
-//! what the kernel kept or put together again comes up as one receive (GRO), split in place by
-//! [`petasos_netio::Frames`]. Without kernel support every packet is a datagram of its own, moved
-//! by `sendmmsg` and `recvmmsg`. Nothing ever waits for a train to fill.
+//! For UDP, the kernel's cost is per call and per pass through its stack, and hardly per byte. So
+//! this backend uses *trains*: packets of equal size to one peer are sent as one segmented datagram
+//! (GSO), and packets that the kernel has coalesced are received as one (GRO) and split in place by
+//! [`petasos_netio::Frames`]. Without kernel support every packet is a separate datagram, moved by
+//! `sendmmsg` and `recvmmsg`. The backend never waits for a train to fill.
 //!
-//! What holds everywhere:
+//! Properties:
 //!
 //! - No privilege is needed. The UDP checksum is on.
-//! - A datagram that fits its route as it was when the route was made goes on its way whatever
-//!   becomes of the path's MTU: where it no longer fits, it is fragmented. ICMP messages are not
-//!   heeded, so nobody lowers a limit by forging them (ADR 14).
-//! - Per packet there is no heap allocation, no formatting and no system call of its own.
+//! - A datagram that fitted its route when the route was made is always sent, even if the path's
+//!   MTU has fallen since: it is fragmented then. ICMP messages are ignored, so nobody can lower a
+//!   limit by forging them (ADR 14).
+//! - No packet costs a heap allocation or formatting, and none needs a system call for itself.
 //! - Errors of the network (ICMP, full queues) are counted, not returned.
 //!
-//! [`GsoSocket`] is the socket below, usable alone: what it moves is the floor for measurements.
+//! [`GsoSocket`] is the underlying socket. Measurements use it alone as the floor.
 //!
 //! Boundary rule: sees bytes and addresses; all `unsafe` is in the private module `sys`.
 

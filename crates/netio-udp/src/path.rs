@@ -1,10 +1,10 @@
-//! The MTU towards a peer, as this host's administrator has set it: that of the route or of its
+//! The MTU towards a peer as this host's administrator has set it: that of the route, or of its
 //! interface.
 //!
-//! What the kernel has learnt from ICMP is left out. Such a message is not authenticated, any UDP
-//! socket of the host is enough to have it believed, and it would keep the packets of new sessions
-//! small for as long as they live (ADR 14). `IP_MTU` would not tell the difference, so the kernel
-//! is asked by rtnetlink(7), which says of each MTU whether it expires.
+//! What the kernel has learnt from ICMP is ignored. Such a message is not authenticated, the kernel
+//! believes it if it names any UDP socket of the host, and it would keep the packets of new
+//! sessions small for as long as they live (ADR 14). `IP_MTU` does not distinguish the two, so the
+//! kernel is asked by rtnetlink(7), which says for each MTU whether it expires.
 
 use core::ops::Range;
 use std::io;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, UdpSocket};
 
 use crate::sys;
 
-/// Two questions to the kernel: which way, and how wide.
+/// Asks the kernel for the route to a peer, and for that route's MTU.
 pub(crate) fn mtu_towards(peer: IpAddr) -> io::Result<usize> {
     let socket = UdpSocket::from(sys::open_netlink()?);
     let mut answer = [0; ANSWER_BYTES];
@@ -20,7 +20,7 @@ pub(crate) fn mtu_towards(peer: IpAddr) -> io::Result<usize> {
     let interface = word(route, &[ATTRIBUTE_INTERFACE], 0).ok_or(io::ErrorKind::InvalidData)?;
     let set = match word(route, &[ATTRIBUTE_CACHE_INFO], EXPIRES_OFFSET).unwrap_or(0) {
         0 => word(route, &[ATTRIBUTE_METRICS, METRIC_MTU], 0),
-        // Learnt, for some time.
+        // An MTU that expires was learnt.
         _ => None,
     };
     let link = ask(&socket, GET_LINK, &link_query(interface), NEW_LINK, &mut answer)?;
@@ -42,12 +42,12 @@ fn ask<'a>(
     bytes.extend_from_slice(&(len as u32).to_ne_bytes());
     bytes.extend_from_slice(&kind.to_ne_bytes());
     bytes.extend_from_slice(&FLAG_REQUEST.to_ne_bytes());
-    // The sequence number and the sender: there is one question at a time.
+    // The sequence number and the sender stay 0: there is one question at a time.
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(fixed);
     bytes.extend_from_slice(attributes);
     socket.send(&bytes)?;
-    // The kernel has answered by the time that it has taken the question.
+    // The kernel has already answered when it has accepted the question.
     let len = socket.recv(answer)?;
     let got = answer[..len].get(KIND).and_then(|kind| kind.first_chunk());
     if got.map(|kind| u16::from_ne_bytes(*kind)) != Some(expected) {
@@ -56,7 +56,7 @@ fn ask<'a>(
     answer[..len].get(HEADER_BYTES + fixed.len()..).ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// What follows a message's header.
+/// The bytes after a message's header.
 struct Question {
     fixed: Vec<u8>,
     attributes: Vec<u8>,
@@ -84,7 +84,8 @@ fn link_query(interface: u32) -> Question {
     Question { fixed, attributes: Vec::new() }
 }
 
-/// The 32-bit word at `offset` of the attribute that `names` lead to, one inside the other.
+/// The 32-bit word at `offset` of the attribute that `names` lead to; each name is looked up inside
+/// the previous attribute.
 fn word(attributes: &[u8], names: &[u16], offset: usize) -> Option<u32> {
     let mut bytes = attributes;
     for name in names {
@@ -107,9 +108,9 @@ fn attribute(mut bytes: &[u8], name: u16) -> Option<&[u8]> {
 }
 
 const HEADER_BYTES: usize = 16;
-/// Where a message's kind lies.
+/// Where the kind is in a message's header.
 const KIND: Range<usize> = 4..6;
-/// More than the kernel's answers; what a longer one has behind that is not needed.
+/// More than the kernel's answers have. The rest of a longer answer is not needed.
 const ANSWER_BYTES: usize = 8192;
 const FLAG_REQUEST: u16 = libc::NLM_F_REQUEST as u16;
 const GET_ROUTE: u16 = libc::RTM_GETROUTE;
@@ -125,7 +126,7 @@ const LINK_ATTRIBUTE_MTU: u16 = libc::IFLA_MTU;
 const METRIC_MTU: u16 = 2;
 /// The bits of an attribute's kind that are its name.
 const ATTRIBUTE_KIND_MASK: u16 = 0x3fff;
-/// Of `rta_expires` in a `struct rta_cacheinfo`.
+/// The offset of `rta_expires` in a `struct rta_cacheinfo`.
 const EXPIRES_OFFSET: usize = 8;
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! Which packets of a batch travel together.
 //!
-//! A *span* is neighbours in the batch with one route and one length. A *run* is what one message
-//! carries: spans of one route and one length in the order of the batch, and perhaps one shorter
-//! packet at the end. Invariants: each packet is in exactly one span or rejected; the packets of a
-//! run, and the runs of a route, are in the order of the batch; runs are ordered by their first
-//! packet; a run has at most [`RUN_PACKETS_MAX`] packets and [`RUN_BYTES_MAX`] bytes.
+//! A *span* is a sequence of adjacent packets in the batch with one route and one length. A *run*
+//! is what one message to the kernel carries: spans of one route and one length in the order of the
+//! batch, and perhaps one shorter packet at the end. Invariants: each packet is in exactly one span
+//! or rejected; the packets of a run, and the runs of a route, are in the order of the batch; runs
+//! are ordered by their first packet; a run has at most [`RUN_PACKETS_MAX`] packets and
+//! [`RUN_BYTES_MAX`] bytes.
 
 use arrayvec::ArrayVec;
 use petasos_netio::{Route, TX_BATCH_MAX, TxPacket};
 
 use crate::routes::{RouteEntry, RouteTable};
 
-/// Datagrams that every kernel with GSO takes in one message.
+/// How many datagrams every kernel with GSO accepts in one message.
 pub(crate) const RUN_PACKETS_MAX: usize = 64;
 
 /// Payload bytes that one message may carry on any path: 65535, less the longest pair of headers.
@@ -19,7 +20,7 @@ pub(crate) const RUN_BYTES_MAX: usize = 65_535 - 48;
 
 const NO_SPAN: u8 = u8::MAX;
 
-// Positions in a batch are kept in a byte, sets of them in 64 bits.
+// Positions in a batch are stored in a byte, sets of them in 64 bits.
 const _: () = assert!(TX_BATCH_MAX <= 64 && TX_BATCH_MAX < NO_SPAN as usize);
 
 struct Span {
@@ -31,9 +32,9 @@ struct Span {
 
 /// Packets that one message carries.
 pub(crate) struct Run {
-    /// Where to.
+    /// The route of all packets.
     pub route: Route,
-    /// Payload bytes of each packet but perhaps the last.
+    /// Payload bytes of each packet, except that the last may be shorter.
     pub segment_bytes: usize,
     /// Number of packets: 1 to [`RUN_PACKETS_MAX`].
     pub packets: usize,
@@ -45,18 +46,18 @@ pub(crate) struct Run {
     closed: bool,
 }
 
-/// A batch, cut into runs. Kept from one batch to the next, because moving it would cost more than
+/// A batch, cut into runs. It is reused from batch to batch, because moving it would cost more than
 /// filling it.
 #[derive(Default)]
 pub(crate) struct Plan {
     runs: ArrayVec<Run, TX_BATCH_MAX>,
     spans: ArrayVec<Span, TX_BATCH_MAX>,
-    /// One bit per packet that cannot be sent whole: mostly never at all.
+    /// One bit per packet that cannot be sent unfragmented; most of these can never be sent.
     rejected: u64,
 }
 
 impl Plan {
-    /// Cuts `packets`, at most [`TX_BATCH_MAX`], and forgets the batch before. Without `trains`
+    /// Cuts `packets`, at most [`TX_BATCH_MAX`], and forgets the previous batch. Without `trains`
     /// every packet is its own run.
     #[inline]
     pub(crate) fn cut(&mut self, packets: &[TxPacket<'_>], routes: &mut RouteTable, trains: bool) {
@@ -106,14 +107,14 @@ impl Plan {
         })
     }
 
-    /// Which of the first `count` packets cannot be sent whole, one bit each.
+    /// Which of the first `count` packets cannot be sent unfragmented, one bit each.
     #[inline]
     pub(crate) fn rejected_before(&self, count: usize) -> u64 {
         let mask = if count >= 64 { u64::MAX } else { (1 << count) - 1 };
         self.rejected & mask
     }
 
-    /// Adds the span about to be pushed to run number `run`, if it fits there.
+    /// Adds the span that is about to be pushed to run number `run`, if it fits there.
     fn join(&mut self, run: u8, span: &Span, len: usize) -> bool {
         let run = &mut self.runs[run as usize];
         let count = (span.end - span.start) as usize;
@@ -132,7 +133,7 @@ impl Plan {
         true
     }
 
-    /// Starts a run with the span about to be pushed.
+    /// Starts a run with the span that is about to be pushed.
     #[inline]
     fn open(&mut self, route: Route, span: &Span, len: usize, batch: u64, entry: &mut RouteEntry) {
         entry.run_batch = batch;

@@ -1,8 +1,9 @@
 //! The receive memory, and how many datagrams to ask for.
 //!
-//! A call that asks for several datagrams pays for one fruitless try when fewer have arrived. So a
-//! quiet socket is asked for one; the number doubles while every buffer asked for was filled with
-//! few frames, and falls back to one when not filled, and when the loop sleeps.
+//! A call that asks for several datagrams pays for one failed attempt if fewer have arrived. So a
+//! quiet socket is asked for one datagram. The number doubles while every buffer asked for is
+//! filled, with few frames; it falls back to one when a buffer stays empty, and when the loop
+//! sleeps.
 
 use std::io;
 
@@ -16,8 +17,8 @@ use crate::sys::{Arrival, RECEIVE_MESSAGES_MAX, SocketAddress};
 /// Bytes of one receive buffer: more than the longest datagram, and than the longest train.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
-/// With so many frames, a turn has enough to do, and the peer something to wait for: what they
-/// come to is sent before the next are received, so that both ends work at the same time.
+/// This many frames are enough work for one turn. Their answers are sent before more frames are
+/// received, so that both ends work at the same time.
 const FRAMES_ENOUGH: u64 = 32;
 
 /// The receiving half of the backend.
@@ -31,13 +32,13 @@ pub(crate) struct Receiver {
     origins: ArrayVec<Origin, RECEIVE_MESSAGES_MAX>,
     /// Datagrams to ask for next: 1 to [`RECEIVE_MESSAGES_MAX`].
     asked: usize,
-    /// The socket's drop counter when it was last seen.
+    /// The socket's drop counter when it was last read.
     drops: u32,
     latest: Latest,
 }
 
-/// Where the latest datagram came from. Most come from where the one before did, and the table
-/// costs more than a comparison.
+/// Where the latest datagram came from. Most datagrams come from the same peer as the one before,
+/// and a comparison costs less than a lookup in the table.
 struct Latest {
     source: SocketAddress,
     origin: Origin,
@@ -73,12 +74,12 @@ impl Receiver {
         }
     }
 
-    /// Nothing is known of what comes next.
+    /// Asks for one datagram next, because it is unknown how many will come.
     pub(crate) fn expect_few(&mut self) {
         self.asked = 1;
     }
 
-    /// One system call's worth of datagrams.
+    /// Receives datagrams with one system call.
     #[inline]
     pub(crate) fn receive(
         &mut self,

@@ -1,4 +1,4 @@
-//! The table of peers: each address encoded once, counted, and with what is known of its path.
+//! The table of peers. Each address is encoded once and counted, with what is known about its path.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,20 +7,21 @@ use petasos_netio::{Origin, Route, RouteError};
 
 use crate::sys::SocketAddress;
 
-/// One peer. The entry of a released route keeps its place with all limits 0, so that every packet
+/// One peer. The entry of a released route stays in place with all limits 0, so that every packet
 /// to it is refused as too long.
 pub(crate) struct RouteEntry {
-    /// The peer's address as the kernel takes it.
+    /// The peer's address in the kernel's encoding.
     pub encoded: SocketAddress,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// The largest datagram payload, in bytes, that goes there whole, when last asked.
+    /// The largest datagram payload, in bytes, that goes to the peer unfragmented, as of when the
+    /// route was last asked for.
     pub datagram_bytes_max: usize,
-    /// The largest datagram payload, in bytes, that is taken: what any holder has been told. So
-    /// the path's MTU may fall, and those who have settled on a length go on.
+    /// The largest datagram payload, in bytes, that is accepted: the largest limit that any holder
+    /// was told. So if the path's MTU falls, holders may keep using the length that they were told.
     pub taken_bytes_max: usize,
-    /// The largest datagram payload, in bytes, that may go whole: what is taken, unless the path
-    /// is in doubt.
+    /// The largest datagram payload, in bytes, that may be sent unfragmented: everything that is
+    /// accepted, unless the path is in doubt.
     pub whole_bytes_max: usize,
     /// The batch in which `run` was set: see [`RouteTable::next_batch`].
     pub run_batch: u64,
@@ -29,7 +30,8 @@ pub(crate) struct RouteEntry {
     holds: u32,
 }
 
-/// Payload of the longest datagram that every path of IPv6 carries whole: 1280 bytes with headers.
+/// Payload of the longest datagram that every IPv6 path carries unfragmented: 1280 bytes with
+/// headers.
 pub(crate) const SURE_BYTES_MAX: usize = 1280 - 40 - 8;
 
 impl RouteEntry {
@@ -55,14 +57,14 @@ impl RouteTable {
             entries: Vec::new(),
             by_address: HashMap::new(),
             free: Vec::new(),
-            // The numbers above are origins of another meaning.
+            // Higher numbers are origins with other meanings.
             routes_max: routes_max.min(Origin::UNTOLD.0 as usize),
             batch: 0,
             changes: 0,
         }
     }
 
-    /// Adds a hold to the peer's route, if it has one, with what the path allows by now.
+    /// Adds a hold to the peer's route, if it has one, and updates what its path allows.
     pub(crate) fn hold(&mut self, peer: SocketAddr, datagram_bytes_max: usize) -> Option<Route> {
         let index = *self.by_address.get(&peer)?;
         let entry = &mut self.entries[index as usize];
@@ -76,14 +78,14 @@ impl RouteTable {
         Some(Route(index))
     }
 
-    /// Where frames from `source` come from: the number of the peer's route, if it has one.
+    /// The origin of frames from `source`: the number of the peer's route, if it has one.
     #[inline]
     pub(crate) fn origin_of(&self, source: &SocketAddress) -> Origin {
         let index = source.decode().and_then(|peer| self.by_address.get(&peer));
         index.map_or(Origin::STRANGER, |index| Origin(*index))
     }
 
-    /// How often addresses have got and lost routes: what [`RouteTable::origin_of`] says holds
+    /// How often addresses have got or lost routes. A result of [`RouteTable::origin_of`] is valid
     /// until this changes.
     #[inline]
     pub(crate) fn changes(&self) -> u64 {
@@ -124,7 +126,7 @@ impl RouteTable {
         Ok(Route(index))
     }
 
-    /// Takes a hold from `route`, and frees it after the last.
+    /// Removes a hold from `route`, and frees the route after the last one.
     ///
     /// # Panics
     /// If nobody holds the route: the caller released it too often.
@@ -140,11 +142,11 @@ impl RouteTable {
         }
     }
 
-    /// Lets nothing on `route` go whole but what every path of IPv6 carries. Returns whether that
-    /// changes anything.
+    /// Lets packets on `route` go unfragmented only if every IPv6 path carries their length.
+    /// Returns whether that changes anything.
     pub(crate) fn doubt(&mut self, route: Route) -> bool {
         let Some(entry) = self.entries.get_mut(route.0 as usize) else { return false };
-        // Routers cut IPv4 packets; with IPv6 only their sender does.
+        // IPv4 packets are fragmented by routers; IPv6 packets only by their sender.
         let sure = entry.peer.ip().to_canonical().is_ipv4() || entry.holds == 0;
         if sure || entry.whole_bytes_max <= SURE_BYTES_MAX {
             return false;
@@ -153,7 +155,7 @@ impl RouteTable {
         true
     }
 
-    /// Lets all that is taken go whole.
+    /// Lets all accepted packets go unfragmented.
     pub(crate) fn trust(&mut self) {
         for entry in &mut self.entries {
             entry.whole_bytes_max = entry.taken_bytes_max;

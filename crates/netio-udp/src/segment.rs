@@ -1,47 +1,49 @@
-//! The segment size that the socket has by itself.
+//! The segment size that is set on the socket itself.
 //!
 //! The kernel takes a train's segment size from a control message, or from the socket. A control
-//! message costs a send some 55 ns of 820. Most programs send trains of one length for long, so the
-//! socket gets that length, and such trains go without. Only lengths that every path carries are
-//! set: a kernel may refuse even short datagrams on a socket whose segments do not fit the path.
+//! message costs a send some 55 ns of 820. Most programs send trains of one length for a long time,
+//! so that length is set on the socket, and such trains need no control message. Only lengths that
+//! every path carries are set: a kernel may refuse even short datagrams on a socket whose segments
+//! do not fit the path.
 //!
-//! On a socket with a size of its own, the kernel sends also a single datagram in pages beside its
-//! headers, and computes its checksum: 0.25 µs more. So a socket that sends nothing but single
-//! datagrams loses its size again.
+//! On a socket with a segment size, the kernel also puts the payload of a single datagram into
+//! pages beside its headers, and computes its checksum: 0.25 µs more. So a socket that sends only
+//! single datagrams loses its segment size again.
 
 use crate::sys::Message;
 
-/// Messages in a row that another size would have suited better, before that one is set: a system
-/// call costs as much as a dozen control messages.
+/// How many messages in a row must suit another size better before that one is set: a system call
+/// costs as much as a dozen control messages.
 const PATIENCE: u8 = 64;
 
 /// The longest segment that is set, in bytes.
 const SET_BYTES_MAX: u16 = 1024;
 
-/// What the socket has, and what it should have.
+/// The socket's segment size, and the size that it should have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
-    /// The socket's own segment size, in bytes; 0 if it has none.
+    /// The socket's segment size, in bytes; 0 if it has none.
     set: u16,
-    /// Another that messages have asked for lately, and how many in a row.
+    /// Another size that recent messages needed, and how many of them in a row.
     wanted: u16,
     times: u8,
 }
 
 impl Segment {
-    /// What the socket has.
+    /// The socket's segment size.
     #[inline]
     pub(crate) fn set(self) -> u16 {
         self.set
     }
 
-    /// The socket's own size is another from now on.
+    /// Notes that the socket's segment size was changed.
     #[cold]
     pub(crate) fn change(&mut self, set: u16) {
         *self = Segment { set, wanted: set, times: 0 };
     }
 
-    /// Notes that `message` is about to be sent. Returns the size that the socket should get first.
+    /// Notes that `message` is about to be sent. Returns the segment size to set on the socket
+    /// before that, if it should change.
     #[inline]
     pub(crate) fn note(&mut self, message: &Message<'_>) -> Option<u16> {
         let wanted = message.segment_bytes.unwrap_or(0);

@@ -1,7 +1,7 @@
 //! A UDP socket that sends and receives trains of datagrams.
 //!
-//! It keeps no buffers and no tables. The backend is built on it, and measurements use it bare as
-//! the floor that the kernel sets.
+//! It keeps no buffers and no tables. The backend is built on it, and measurements use it alone as
+//! the kernel's floor.
 
 use core::ffi::c_int;
 use std::io::{self, IoSlice};
@@ -15,7 +15,7 @@ use crate::path::mtu_towards;
 use crate::segment::Segment;
 use crate::sys::{self, Arrival, Message, RECEIVE_MESSAGES_MAX, SocketAddress};
 
-/// No path that carries the smallest session is narrower, whatever an ICMP message says.
+/// A path with a smaller MTU could not carry the smallest session, whatever an ICMP message says.
 const MTU_MIN: usize = 1280;
 
 /// The number of the loopback interface in every network namespace.
@@ -23,9 +23,10 @@ const LOOPBACK_INDEX: c_int = 1;
 
 /// A nonblocking UDP socket with segmentation (GSO) and coalescing (GRO).
 ///
-/// A datagram longer than the path's MTU is fragmented on its way (with IPv6 only by this host, so
-/// only if its own interface is what is narrow); ICMP messages that speak of the MTU are ignored.
-/// A train of them, or one that no IP packet holds, fails with `EMSGSIZE`.
+/// A datagram longer than the path's MTU is fragmented on its way. (With IPv6 only this host
+/// fragments, so only if its own interface has the small MTU.) ICMP messages about the MTU are
+/// ignored. A train of such datagrams, or a datagram too long for an IP packet, fails with
+/// `EMSGSIZE`.
 #[derive(Debug)]
 pub struct GsoSocket {
     socket: UdpSocket,
@@ -41,31 +42,32 @@ pub struct GsoSocket {
 pub struct Received {
     /// Bytes in the buffer.
     pub len: usize,
-    /// Bytes of each datagram but perhaps the last; at least 1, and `len` for a single one.
+    /// Bytes of each datagram, except that the last may be shorter; at least 1, and `len` for a
+    /// single one.
     pub segment_bytes: usize,
     /// ECN bits of the IP header.
     pub ecn: Ecn,
-    /// Who sent it.
+    /// The sender's address.
     pub source: SocketAddr,
     /// Whether the buffer was too short, so that bytes are missing at the end.
     pub truncated: bool,
 }
 
-/// What ICMP messages about the MTU of IPv6 paths are worth.
+/// What to do with ICMP messages about the MTU of IPv6 paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discovery {
-    /// Nothing: they are not taken, and datagrams go as whole as the interface allows.
+    /// Ignore them: datagrams go unfragmented wherever the interface allows.
     Off,
-    /// They are taken, and have no effect on what is sent.
+    /// Record them, without an effect on what is sent.
     Learns,
-    /// They are taken, and datagrams are cut as they tell.
+    /// Record them, and fragment datagrams accordingly.
     Cuts,
 }
 
 impl GsoSocket {
-    /// Opens a socket at `address`; port 0 lets the system choose one. GRO is on if the kernel has
-    /// it. The system may grant less than `receive_buffer_bytes`, which is asked for in both
-    /// directions. An IPv6 socket takes IPv6 only.
+    /// Opens a socket at `address`; with port 0 the system chooses the port. GRO is on if the
+    /// kernel has it. The socket asks for `receive_buffer_bytes` in both directions; the system may
+    /// grant less. An IPv6 socket accepts IPv6 only.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -73,8 +75,8 @@ impl GsoSocket {
         GsoSocket::open(address, receive_buffer_bytes, false)
     }
 
-    /// [`GsoSocket::bind`], but an IPv6 socket takes IPv4 as well, with addresses mapped into
-    /// IPv6's (RFC 4291, 2.5.5.2). Of these the ECN bits are neither sent nor told.
+    /// Like [`GsoSocket::bind`], but an IPv6 socket accepts IPv4 as well, with IPv4-mapped IPv6
+    /// addresses (RFC 4291, 2.5.5.2). For IPv4 packets, ECN bits are neither sent nor reported.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -102,25 +104,25 @@ impl GsoSocket {
             sys::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         let (peer, gro, segment) = (None, false, Segment::default());
         let mut socket = GsoSocket { socket, local, peer, gso_supported, gro, segment };
-        // Without support every datagram arrives alone, which callers handle anyway.
+        // Without support every datagram arrives by itself, which callers handle anyway.
         let _ = socket.set_gro(true);
         Ok(socket)
     }
 
-    /// Sends to `peer` and receives from it only, from now on.
+    /// From now on, sends to `peer` and receives from it only.
     ///
     /// # Errors
-    /// The system's: no way there, or another address family.
+    /// The system's: no route to the peer, or another address family.
     pub fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
         self.socket.connect(peer)?;
         self.peer = Some(peer);
         Ok(())
     }
 
-    /// Sends and receives over the loopback interface only, from now on.
+    /// From now on, sends and receives over the loopback interface only.
     ///
     /// # Errors
-    /// The system's, such as a kernel that allows it to the superuser only.
+    /// The system's, such as from a kernel that allows this only to the superuser.
     pub(crate) fn stay_on_loopback(&self) -> io::Result<()> {
         sys::set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, LOOPBACK_INDEX)
     }
@@ -128,7 +130,7 @@ impl GsoSocket {
     /// Turns coalescing of received datagrams on or off.
     ///
     /// # Errors
-    /// The system's, if the kernel does not have it.
+    /// The system's, if the kernel has no support for it.
     pub fn set_gro(&mut self, on: bool) -> io::Result<()> {
         sys::set_option(self.as_fd(), libc::SOL_UDP, libc::UDP_GRO, c_int::from(on))?;
         self.gro = on;
@@ -147,8 +149,8 @@ impl GsoSocket {
         sys::set_option(self.as_fd(), level, name, c_int::from(ecn as u8))
     }
 
-    /// Whether received datagrams tell their ECN bits. On at first; where nobody asks, off saves
-    /// every receive a control message.
+    /// Sets whether received datagrams report their ECN bits. On at first; if nobody reads the
+    /// bits, turning this off saves a control message per receive.
     ///
     /// # Errors
     /// The system's.
@@ -160,8 +162,8 @@ impl GsoSocket {
         sys::set_option(self.as_fd(), level, name, c_int::from(on))
     }
 
-    /// Says what ICMP messages about the MTU of IPv6 paths are worth. Those of IPv4 are worth
-    /// nothing.
+    /// Sets what to do with ICMP messages about the MTU of IPv6 paths. Those about IPv4 are always
+    /// ignored.
     ///
     /// # Errors
     /// The system's.
@@ -177,13 +179,13 @@ impl GsoSocket {
         sys::set_option(self.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, mode)
     }
 
-    /// Bytes that can wait in the socket, the kernel's own overhead included.
+    /// Bytes that can wait in the socket, including the kernel's own overhead.
     pub fn receive_buffer_bytes(&self) -> usize {
         let granted = sys::option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF);
         granted.ok().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
     }
 
-    /// Whether the kernel cuts trains into datagrams.
+    /// Whether the kernel splits trains into datagrams.
     pub fn gso_supported(&self) -> bool {
         self.gso_supported
     }
@@ -194,11 +196,11 @@ impl GsoSocket {
     }
 
     /// Sends `pieces`, one after another, as one datagram, or as several of `segment_bytes` each
-    /// (the last may be shorter). A destination is needed unless the socket is connected. Returns
-    /// the bytes sent, which are all.
+    /// (the last may be shorter). Without a connected socket, a destination is required. Returns
+    /// the number of bytes sent, which is all of them.
     ///
     /// # Errors
-    /// The system's; `WouldBlock` when the queue below is full.
+    /// The system's; `WouldBlock` if the send queue is full.
     #[inline]
     pub fn send(
         &self,
@@ -211,11 +213,11 @@ impl GsoSocket {
         sys::send_one(self.as_fd(), &message, self.segment.set())
     }
 
-    /// Receives one datagram or train into `buffer`. 64 KiB hold the longest. `None` means that
-    /// nothing has arrived.
+    /// Receives one datagram or train into `buffer`. 64 KiB are enough for the longest. `None`
+    /// means that nothing has arrived.
     ///
     /// # Errors
-    /// The system's, such as a connected peer's refusal that came by ICMP.
+    /// The system's, such as a connected peer's refusal reported by ICMP.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         let arrival = match sys::receive_one(self.as_fd(), buffer, self.peer.is_none()) {
@@ -233,18 +235,18 @@ impl GsoSocket {
         }))
     }
 
-    /// The MTU of this host's route to `peer`, in bytes with IP header: what its administrator has
-    /// set, not what ICMP messages have told.
+    /// The MTU of this host's route to `peer`, in bytes, including the IP header. It is what the
+    /// administrator has set, not what ICMP messages have reported.
     ///
     /// # Errors
-    /// The system's, if there is no way there.
+    /// The system's, if there is no route to the peer.
     pub fn path_mtu(&self, peer: SocketAddr) -> io::Result<usize> {
         let probe = UdpSocket::bind((self.local.ip(), 0))?;
         probe.connect(peer)?;
         if let Ok(mtu) = mtu_towards(peer.ip().to_canonical()) {
             return Ok(mtu);
         }
-        // A sandbox without netlink, or routes that depend on more than the destination.
+        // In a sandbox without netlink, or if routes depend on more than the destination.
         let (level, name) = match self.local {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
@@ -270,7 +272,7 @@ impl GsoSocket {
         }
         match self.try_messages(messages) {
             Err(error) if self.segment.set() != 0 && !is_full(&error) => {
-                // Perhaps a path where nothing can be cut, which only trains should find out.
+                // Perhaps this path cannot carry segmented datagrams; then only trains should fail.
                 self.set_segment(0);
                 self.try_messages(messages)
             }
@@ -287,12 +289,13 @@ impl GsoSocket {
         }
     }
 
-    /// Makes the socket cut into `size` bytes what comes without a control message; 0 for nothing.
+    /// Makes the socket split what is sent without a control message into `size` bytes; 0 for no
+    /// splitting.
     #[cold]
     fn set_segment(&mut self, size: u16) {
         let done =
             sys::set_option(self.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, c_int::from(size));
-        // Where it cannot be had, nothing is gained or lost, and it is tried again after a while.
+        // A refusal is harmless, and the option is tried again after a while.
         self.segment.change(if done.is_ok() { size } else { self.segment.set() });
     }
 
@@ -320,19 +323,19 @@ impl AsFd for GsoSocket {
     }
 }
 
-/// Bytes of each datagram in what arrived: at least 1, at most its length unless that is 0.
+/// Bytes of each datagram in what has arrived: at least 1, and at most its length unless that is 0.
 #[inline]
 pub(crate) fn segment_bytes(arrival: &Arrival) -> usize {
     let whole = arrival.len.max(1);
     arrival.control.segment_bytes.map_or(whole, |size| whole.min(size as usize))
 }
 
-/// Whether a send was refused because the queue below is full.
+/// Whether a send was refused because the send queue is full.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }
 
-/// The address family, and the name of its level of options.
+/// The address family, and the protocol level of its socket options.
 fn family_of(address: SocketAddr) -> (c_int, c_int) {
     match address.ip() {
         IpAddr::V4(_) => (libc::AF_INET, libc::IPPROTO_IP),
@@ -356,13 +359,14 @@ fn configure(fd: BorrowedFd<'_>, address: SocketAddr, dual: bool) -> Result<(), 
     };
     sys::set_option(fd, level, discovery, no_discovery)
         .map_err(|error| failed("allow fragmentation", error))?;
-    // Without these two, ECN bits read as "not capable" and drops go uncounted: no reason to fail.
+    // Without these two options, ECN bits read as "not capable" and drops are not counted. That is
+    // no reason to fail.
     let _ = sys::set_option(fd, level, traffic_class, 1);
     let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     Ok(())
 }
 
-/// Best effort: a privileged process gets what it asks for, others what the system's limit allows.
+/// Best effort: a privileged process gets what it asks for, others at most the system's limit.
 fn set_buffer_sizes(fd: BorrowedFd<'_>, bytes: usize) {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     for (force, plain) in

@@ -1,13 +1,13 @@
-//! From a batch of packets to system calls.
+//! Turns a batch of packets into system calls.
 //!
-//! Small packets are copied next to each other, so that a run is one piece; the kernel's cost per
-//! piece is higher than the copy's. Larger ones go as they are. Each run is one message, and all
+//! Small packets are copied next to each other, so that a run is one piece: the kernel's cost per
+//! piece is higher than the copy's. Larger packets are not copied. Each run is one message, and all
 //! messages of a batch are one system call, unless the kernel stops in between.
 //!
-//! When the queue below is full in the middle of a batch, the prefix that is reported as taken
-//! ends at the first packet that was not sent. Packets behind it that went out with an earlier run
-//! (to another peer) are then handed over again, and sent twice: datagrams may be duplicated
-//! anyway, and a duplicate costs less than a loss.
+//! If the send queue fills in the middle of a batch, the prefix that is reported as sent ends at
+//! the first packet that was not. Packets behind it that left with an earlier run (to another peer)
+//! are then passed in again and sent twice. Datagrams may be duplicated anyway, and a duplicate
+//! costs less than a loss.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -20,16 +20,16 @@ use crate::routes::RouteTable;
 use crate::socket::{Discovery, GsoSocket};
 use crate::sys::Message;
 
-/// Where messages go: the socket, or a script of errors in tests.
+/// Where messages are sent: the socket, or a script of errors in tests.
 pub(crate) trait Sink {
     /// Sends a prefix of `messages` and returns its length, at least 1. An error is the first's.
     fn send(&mut self, messages: &[Message<'_>]) -> io::Result<usize>;
 
-    /// The largest datagram payload, in bytes, that leaves this host for `peer` whole.
+    /// The largest datagram payload, in bytes, that leaves this host for `peer` unfragmented.
     fn path_bytes_max(&self, peer: SocketAddr) -> io::Result<usize>;
 
-    /// Has datagrams sent from now on cut as ICMP messages have told, or no longer. Returns whether
-    /// that is so now.
+    /// Turns on or off that datagrams are fragmented as ICMP messages have reported. Returns
+    /// whether it is on now.
     fn cut(&mut self, on: bool) -> bool;
 }
 
@@ -41,7 +41,7 @@ impl Sink for GsoSocket {
 
     fn path_bytes_max(&self, peer: SocketAddr) -> io::Result<usize> {
         let header_bytes = if peer.is_ipv4() { 20 + 8 } else { 40 + 8 };
-        // The loopback device's MTU exceeds what IP can carry.
+        // The loopback interface's MTU is larger than an IP packet can be.
         let mtu = self.path_mtu(peer)?.min(65_535);
         Ok(mtu.saturating_sub(header_bytes).max(1))
     }
@@ -70,7 +70,7 @@ type Pieces<'a> = ArrayVec<IoSlice<'a>, { 2 * TX_BATCH_MAX }>;
 /// Where each run's pieces start, and at the end where the last run's end.
 type PieceBounds = ArrayVec<u8, { TX_BATCH_MAX + 1 }>;
 
-/// What the parts of one transmission share.
+/// The state that the steps of one transmission share.
 struct Batch<'t, S> {
     sink: &'t mut S,
     routes: &'t mut RouteTable,
@@ -111,8 +111,8 @@ impl Transmitter {
         taken
     }
 
-    /// Sends a train as it lies there, in one system call. `None` if that is not possible, or
-    /// failed: nothing has been sent then.
+    /// Sends a train without a copy, in one system call. `None` if that is impossible or failed;
+    /// nothing has been sent then.
     #[inline]
     pub(crate) fn transmit_train<S: Sink>(
         &mut self,
@@ -163,7 +163,7 @@ impl Transmitter {
 }
 
 impl<S: Sink> Batch<'_, S> {
-    /// Sends the runs in order. Returns how many packets of the batch are done with.
+    /// Sends the runs in order. Returns how many packets of the batch were sent or dropped.
     #[inline]
     fn send_runs(&mut self, pieces: &[IoSlice<'_>], bounds: &[u8]) -> usize {
         let runs = self.plan.runs();
@@ -207,8 +207,8 @@ impl<S: Sink> Batch<'_, S> {
         self.sink.send(&messages)
     }
 
-    /// Decides what becomes of a run that failed. `Err` is the position of the first packet that
-    /// has to wait; otherwise the run is done with.
+    /// Handles a failed run. `Err` is the position of the first packet that has to wait; with `Ok`,
+    /// all packets of the run were sent or dropped.
     #[cold]
     fn settle(&mut self, run: &Run, error: &io::Error) -> Result<(), usize> {
         match error.raw_os_error() {
@@ -220,8 +220,9 @@ impl<S: Sink> Batch<'_, S> {
                 let fits = self.fits_interface(run);
                 return self.resend_as_singles(run, fits);
             }
-            // The interface has become too narrow for one of them, and the kernel fragments single
-            // datagrams only. The next train is tried again: a refusal costs little beside them.
+            // The interface's MTU has become too small for one of the packets, and the kernel
+            // fragments only single datagrams. The next train is tried again: a refusal costs
+            // little compared with single sends.
             Some(libc::EMSGSIZE) if run.packets > 1 => return self.resend_as_singles(run, false),
             _ => {}
         }
@@ -229,9 +230,9 @@ impl<S: Sink> Batch<'_, S> {
         Ok(())
     }
 
-    /// Sends the packets of a run that was refused as a train one by one. If any goes through
-    /// though a train `should_pass`, the kernel or the device cannot handle trains, and no more are
-    /// sent.
+    /// Sends the packets of a run that was refused as a train one by one. If one of them succeeds
+    /// although the train `should_pass`, the kernel or the device cannot handle trains, and no more
+    /// trains are sent.
     fn resend_as_singles(&mut self, run: &Run, should_pass: bool) -> Result<(), usize> {
         for position in self.plan.ranges(run).flatten() {
             let packet = &self.packets[position];
@@ -258,8 +259,8 @@ impl<S: Sink> Batch<'_, S> {
         Ok(())
     }
 
-    /// Sends those of the `rejected` packets, one bit each, whose paths are in doubt, for the
-    /// kernel to cut them as it has learnt. The others can never be sent.
+    /// Sends those `rejected` packets, one bit each, whose paths are in doubt, and lets the kernel
+    /// fragment them as it has learnt from ICMP. The others can never be sent.
     #[cold]
     fn settle_rejected(&mut self, mut rejected: u64) {
         let mut cuts = false;
@@ -285,7 +286,7 @@ impl<S: Sink> Batch<'_, S> {
         }
     }
 
-    /// Whether the run's datagrams fit the interface to its peer, as it is now.
+    /// Whether the run's datagrams fit the present MTU of the interface to its peer.
     fn fits_interface(&self, run: &Run) -> bool {
         let entry = self.routes.get(run.route).expect("a planned run has a route");
         let widest = self.sink.path_bytes_max(entry.peer).unwrap_or(usize::MAX);
@@ -299,7 +300,7 @@ impl<S: Sink> Batch<'_, S> {
     }
 }
 
-/// Collects the pieces of each run of `plan`, and where they start, copying small packets into
+/// Collects the pieces of each run of `plan`, and where they start. Copies small packets into
 /// `staging`, which has room for a batch of them.
 #[inline]
 fn gather<'a>(
@@ -340,7 +341,7 @@ fn copy_run(plan: &Plan, run: &Run, packets: &[TxPacket<'_>], copy: &mut [u8]) {
     }
 }
 
-/// Copies `from` to the start of `to`, and returns what follows it.
+/// Copies `from` to the start of `to`, and returns the rest of `to`.
 #[inline]
 fn append<'a>(to: &'a mut [u8], from: &[u8]) -> &'a mut [u8] {
     let (place, rest) = to.split_at_mut(from.len());

@@ -1,4 +1,4 @@
-//! The backend: a socket, its routes, and the two halves.
+//! The backend: a socket, its routes, a receiver and a transmitter.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,26 +18,26 @@ use crate::transmit::{Sink, Transmitter};
 /// How a [`UdpIo`] behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
-    /// Send equally sized packets to one peer as one train, where the kernel can.
+    /// Send packets of equal size to one peer as one train, if the kernel can.
     pub gso: bool,
-    /// Receive trains, where the kernel can.
+    /// Receive trains, if the kernel can.
     pub gro: bool,
-    /// Mark sent packets as ECN-capable, and read the marks of received ones. Only for those who
-    /// slow down when told of congestion.
+    /// Mark sent packets as ECN-capable, and read the marks of received ones. Set this only if
+    /// senders slow down when they learn of congestion.
     pub ecn_capable: bool,
     /// Socket buffer to ask for, in bytes and in each direction. The system may grant less.
     pub receive_buffer_bytes: usize,
-    /// Largest datagram payload, in bytes, whatever the path allows. The default is that of jumbo
-    /// frames; behind an interface of ordinary Ethernet frames the route's own limit holds (1472).
-    /// Where the path narrows later, this spares fragmentation.
+    /// Largest datagram payload, in bytes, whatever the path allows. The default fits jumbo frames;
+    /// behind an interface with ordinary Ethernet frames the route's own limit applies (1472). If
+    /// the path narrows later, a smaller value here avoids fragmentation.
     pub datagram_bytes_max: usize,
-    /// Peers that the backend knows at once.
+    /// The most peers that the backend knows at once.
     pub routes_max: usize,
-    /// An IPv6 socket reaches peers of IPv4 as well; without ECN bits on their packets.
+    /// An IPv6 socket reaches IPv4 peers as well, without ECN bits on their packets.
     pub dual_stack: bool,
-    /// Only what stays on this host is sent and received, whatever address the socket is bound to
-    /// (Linux 5.7 without privileges). For a socket of both families, which no single loopback
-    /// address serves.
+    /// Send and receive only within this host, whatever address the socket is bound to (Linux 5.7
+    /// without privileges). For a dual-stack socket, since no single loopback address serves both
+    /// families.
     pub loopback_only: bool,
 }
 
@@ -58,15 +58,15 @@ impl Default for UdpConfig {
 
 /// Packet I/O over one unconnected UDP socket.
 ///
-/// What the counters mean here: [`IoStats::rx_overflows`] is the socket's own count of lost
-/// datagrams, in which a lost train is one, and it lags until the next datagram arrives. A train
-/// cut short counts once in [`IoStats::rx_truncated`]. [`IoStats::tx_syscalls`] and
-/// [`IoStats::rx_syscalls`] count calls that move datagrams, not those that set up routes. Empty
-/// datagrams are neither sent nor delivered.
+/// The counters: [`IoStats::rx_overflows`] is the socket's own count of lost datagrams. It counts a
+/// lost train as one, and is updated only when the next datagram arrives. A train cut short counts
+/// once in [`IoStats::rx_truncated`]. [`IoStats::tx_syscalls`] and [`IoStats::rx_syscalls`] count
+/// calls that move datagrams, not those that set up routes. Empty datagrams are neither sent nor
+/// delivered.
 ///
-/// A route's limit is what this host's way to the peer allows when the route was last asked for. It
-/// is no promise about the path: datagrams that no longer fit are fragmented (ADR 14). A backend
-/// takes 550 KiB besides the socket's buffers.
+/// A route's limit is what this host's route to the peer allowed when it was last asked for. It is
+/// no promise about the path: datagrams that no longer fit are fragmented (ADR 14). A backend takes
+/// 550 KiB besides the socket's buffers.
 pub struct UdpIo {
     socket: GsoSocket,
     routes: RouteTable,
@@ -74,9 +74,9 @@ pub struct UdpIo {
     transmitter: Transmitter,
     stats: IoStats,
     datagram_bytes_max: usize,
-    /// The socket is of IPv6, and takes mapped addresses of IPv4.
+    /// Whether the socket is an IPv6 socket that accepts IPv4-mapped addresses.
     dual_stack: bool,
-    /// What the system granted.
+    /// The size that the system granted.
     receive_buffer_bytes: usize,
 }
 
@@ -102,7 +102,7 @@ impl UdpIo {
                 .set_gro(false)
                 .map_err(|error| SetupError::System { attempt: "turn GRO off", error })?;
         }
-        // Where it cannot be had, the bits read as "not capable": no reason to fail.
+        // If this fails, the bits read as "not capable": no reason to fail.
         let _ = socket.report_ecn(false);
         let mut io = UdpIo {
             receive_buffer_bytes: socket.receive_buffer_bytes(),
@@ -120,12 +120,11 @@ impl UdpIo {
         Ok(io)
     }
 
-    /// Marks packets sent from now on as ECN-capable, and reads the marks of received ones: as
+    /// Marks packets sent from now on as ECN-capable, and reads the marks of received ones, as
     /// [`UdpConfig::ecn_capable`] does from the start.
     ///
     /// # Errors
-    /// The system's, if it cannot set the bits. Marks that it cannot read are as if there were
-    /// none.
+    /// The system's, if it cannot set the bits. If it cannot read marks, packets count as unmarked.
     pub fn set_ecn_capable(&mut self) -> Result<(), SetupError> {
         let _ = self.socket.report_ecn(true);
         self.socket
@@ -133,7 +132,7 @@ impl UdpIo {
             .map_err(|error| SetupError::System { attempt: "set the ECN bits", error })
     }
 
-    /// Whether trains are sent. Falls to `false` for good when the system refuses one.
+    /// Whether trains are sent. Becomes `false` for good when the system refuses one.
     pub fn gso(&self) -> bool {
         self.transmitter.gso()
     }
@@ -143,7 +142,8 @@ impl UdpIo {
         self.socket.gro()
     }
 
-    /// What the socket calls `peer`. One of both families has IPv4's addresses within IPv6's.
+    /// The address that the socket uses for `peer`. A dual-stack socket uses IPv4-mapped IPv6
+    /// addresses.
     fn name_of(&self, peer: SocketAddr) -> Result<SocketAddr, RouteError> {
         if !self.dual_stack {
             return check_peer(self.socket.local_address(), peer).map(|()| peer);
@@ -178,7 +178,7 @@ impl PacketIo for UdpIo {
             &mut self.stats,
         );
         sent.unwrap_or_else(|| {
-            // Whatever stands in the way of the train concerns packets; they are handled there.
+            // Whatever prevents the train also concerns packets, and is handled there.
             let packets = bytes.chunks(segment_bytes);
             let packets = packets.map(|head| TxPacket { route, head, body: &[] });
             self.transmit(&packets.collect::<ArrayVec<_, TX_BATCH_MAX>>())
@@ -201,7 +201,7 @@ impl PacketIo for UdpIo {
 
     fn doubt_path(&mut self, route: Route) {
         if self.routes.doubt(route) {
-            // If it cannot be had, packets go on being lost.
+            // If this fails, packets continue to be lost.
             let _ = self.socket.set_discovery(Discovery::Learns);
         }
     }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 /// Bytes of the longest address that UDP uses.
 pub(crate) const ADDRESS_BYTES_MAX: usize = size_of::<libc::sockaddr_in6>();
 
-/// A `sockaddr_in` or `sockaddr_in6`, encoded once and handed to the kernel as often as needed.
+/// A `sockaddr_in` or `sockaddr_in6`. Encoded once and passed to the kernel as often as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct SocketAddress {
@@ -15,7 +15,7 @@ pub(crate) struct SocketAddress {
     len: u32,
 }
 
-// The offsets that the encoding below is written with.
+// The offsets that the encoding below relies on.
 const _: () = {
     assert!(size_of::<libc::sa_family_t>() == 2);
     assert!(offset_of!(libc::sockaddr_in, sin_port) == 2);
@@ -40,7 +40,7 @@ impl SocketAddress {
         SocketAddress { bytes, len: len as u32 }
     }
 
-    /// The address, if the kernel filled in one of a family that UDP uses.
+    /// The address, if the kernel has filled in one of a family that UDP uses.
     pub(crate) fn decode(&self) -> Option<SocketAddr> {
         let family = u16::from_ne_bytes(self.field(0));
         let port = u16::from_be_bytes(self.field(2));

@@ -1,20 +1,20 @@
-//! Control messages: the segment size down; segment size, ECN bits and drop count up.
+//! Control messages. Sent: the segment size. Received: segment size, ECN bits and drop count.
 //!
-//! Received control data is read as bytes with every length checked, so that no claim in it can
+//! Received control data is read as bytes, and every length is checked, so that no claim in it can
 //! lead outside the buffer.
 
 use core::mem::{offset_of, size_of};
 
 use petasos_netio::Ecn;
 
-/// What came beside a datagram.
+/// The control data of a received datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
     /// Bytes of each datagram in the train, if it is one.
     pub segment_bytes: Option<u32>,
     /// ECN bits of the IP header.
     pub ecn: Ecn,
-    /// Datagrams that the socket has dropped in its life, modulo 2^32; none so far if absent.
+    /// How many datagrams the socket has dropped in its life, modulo 2^32; none so far if absent.
     pub drops: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ impl SegmentControl {
     }
 }
 
-/// Reads the control messages in `bytes`; what is unknown or malformed is skipped.
+/// Reads the control messages in `bytes`. Skips those that are unknown or malformed.
 pub(super) fn parse(bytes: &[u8]) -> Control {
     let mut control = Control::default();
     let mut rest = bytes;
@@ -80,7 +80,7 @@ fn note(control: &mut Control, level: i32, kind: i32, data: &[u8]) {
     }
 }
 
-/// The first control message's level, type and data, and what follows it.
+/// The first control message's level, type and data, and the bytes after it.
 fn split_message(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     let header = bytes.get(..HEADER_BYTES)?;
     let len = usize::from_ne_bytes(*header.first_chunk()?);

@@ -1,8 +1,8 @@
-//! Sending and receiving datagrams, alone and in batches.
+//! Sending and receiving datagrams, one at a time and in batches.
 //!
-//! The calls for single messages go past the C library's functions of the same names: those are
-//! cancellation points of POSIX threads, which costs a process with several threads two atomic
-//! operations each, some 20 ns.
+//! For single messages, this makes the system call itself instead of calling the C library's
+//! function of the same name. Those functions are cancellation points of POSIX threads, which costs
+//! a process with several threads two atomic operations each, some 20 ns.
 
 use core::ffi::c_int;
 use core::mem::size_of;
@@ -16,20 +16,20 @@ use petasos_netio::TX_BATCH_MAX;
 use super::SocketAddress;
 use super::control::{Control, ControlBuffer, SegmentControl, parse};
 
-/// Messages that one [`send_many`] takes.
+/// The most messages that one [`send_many`] sends.
 const SEND_MESSAGES_MAX: usize = TX_BATCH_MAX;
 
-/// Messages that one [`receive_many`] brings.
+/// The most messages that one [`receive_many`] receives.
 pub(crate) const RECEIVE_MESSAGES_MAX: usize = 8;
 
 /// One datagram to send, or a train of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<'a> {
-    /// Where to; a connected socket needs no destination.
+    /// The destination. A connected socket needs none.
     pub destination: Option<&'a SocketAddress>,
     /// The bytes, in order.
     pub pieces: &'a [IoSlice<'a>],
-    /// Bytes of each datagram, if the kernel shall cut the bytes into several.
+    /// Bytes of each datagram, if the kernel should split the bytes into several.
     pub segment_bytes: Option<u16>,
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct Arrival {
     pub len: usize,
     /// Whether the buffer was too short.
     pub truncated: bool,
-    /// What came beside the bytes.
+    /// The control data.
     pub control: Control,
-    /// Who sent it; empty if that was not asked for.
+    /// The sender's address; empty if it was not asked for.
     pub source: SocketAddress,
 }
 
 impl Message<'_> {
-    /// Whether it has to say how it is to be cut on a socket that cuts into `set` bytes by itself,
-    /// or not at all if that is 0.
+    /// Whether the message needs a control message with its segment size, on a socket whose own
+    /// segment size is `set`, or 0 for none.
     #[inline]
     pub(crate) fn needs_control(&self, set: u16) -> bool {
         match self.segment_bytes {
@@ -62,7 +62,7 @@ impl Message<'_> {
     }
 }
 
-/// Sends one message on a socket that cuts into `set` bytes by itself. Returns its length in bytes.
+/// Sends one message on a socket whose own segment size is `set`. Returns its length in bytes.
 #[inline]
 pub(crate) fn send_one(fd: BorrowedFd<'_>, message: &Message<'_>, set: u16) -> io::Result<usize> {
     let controlled = message.needs_control(set);
@@ -78,7 +78,7 @@ pub(crate) fn send_one(fd: BorrowedFd<'_>, message: &Message<'_>, set: u16) -> i
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// One piece to one peer: the kernel has less to copy in than for a message.
+/// Sends one piece to one peer. The kernel copies less than for a message header.
 #[inline]
 fn send_plain(fd: BorrowedFd<'_>, to: &SocketAddress, piece: &[u8]) -> io::Result<usize> {
     let (number, fd) = (libc::SYS_sendto, fd.as_raw_fd());
@@ -90,15 +90,15 @@ fn send_plain(fd: BorrowedFd<'_>, to: &SocketAddress, piece: &[u8]) -> io::Resul
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends a prefix of `messages`, at most [`SEND_MESSAGES_MAX`] of them, on a socket that cuts into
-/// `set` bytes by itself, and returns its length, at least 1. An error is the first message's.
+/// Sends a prefix of `messages`, at most [`SEND_MESSAGES_MAX`] of them, on a socket whose own
+/// segment size is `set`. Returns its length, at least 1. An error is that of the first message.
 pub(crate) fn send_many(
     fd: BorrowedFd<'_>,
     messages: &[Message<'_>],
     set: u16,
 ) -> io::Result<usize> {
     let messages = &messages[..messages.len().min(SEND_MESSAGES_MAX)];
-    // Filled in place: `collect` would move kilobytes.
+    // Filled in place, since `collect` would move kilobytes.
     let mut controls: ArrayVec<SegmentControl, SEND_MESSAGES_MAX> = ArrayVec::new();
     for message in messages {
         controls.push(SegmentControl::new(message.segment_bytes.unwrap_or(0)));
@@ -115,7 +115,7 @@ pub(crate) fn send_many(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives one message into `buffer`, and, if `named`, its sender's address.
+/// Receives one message into `buffer`, and also its sender's address if `named`.
 #[inline]
 pub(crate) fn receive_one(
     fd: BorrowedFd<'_>,
@@ -178,7 +178,7 @@ const SEND_FLAGS: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 const RECEIVE_FLAGS: c_int = libc::MSG_DONTWAIT;
 
 fn empty_header() -> libc::msghdr {
-    // SAFETY: `msghdr` consists of integers and raw pointers, for which zero is a value.
+    // SAFETY: `msghdr` consists of integers and raw pointers, for which zero is a valid value.
     unsafe { core::mem::zeroed() }
 }
 
@@ -215,7 +215,7 @@ fn receive_header(piece: &mut libc::iovec, control: &mut ControlBuffer) -> libc:
     header
 }
 
-/// Has the kernel write the sender's address to `source`, which must outlive the call.
+/// Makes the kernel write the sender's address to `source`, which must outlive the call.
 #[inline]
 fn name_source(header: &mut libc::msghdr, source: &mut SocketAddress) {
     header.msg_namelen = source.len();

@@ -1,7 +1,7 @@
-//! The kernel's interface, made safe: the only module with `unsafe` in it.
+//! A safe interface to the kernel. This is the only module with `unsafe`.
 //!
-//! Invariant: a pointer handed to the kernel is built from a borrow that outlives the call, and no
-//! pointer survives the call that it was built for.
+//! Invariant: a pointer passed to the kernel is made from a borrow that outlives the call, and no
+//! pointer is used after the call that it was made for.
 
 mod address;
 mod control;

@@ -16,7 +16,7 @@ pub(crate) fn open(family: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// A nonblocking socket for questions about routes and interfaces: rtnetlink(7).
+/// A nonblocking socket for queries about routes and interfaces: rtnetlink(7).
 pub(crate) fn open_netlink() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers are passed.
