@@ -1,4 +1,4 @@
-//! What can be chosen.
+//! Configuration.
 
 use petasos_netio_shm::ShmConfig;
 use petasos_netio_udp::UdpConfig;
@@ -16,9 +16,9 @@ pub enum LocalPolicy {
 /// Settings of a [`crate::LocalIo`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalConfig {
-    /// Of the socket.
+    /// Settings of the socket.
     pub udp: UdpConfig,
-    /// Of the rings.
+    /// Settings of the rings.
     pub shm: ShmConfig,
     /// When to use the rings.
     pub local: LocalPolicy,

@@ -1,4 +1,4 @@
-//! The two as one: routes, batches and sleep.
+//! UDP and rings combined: routes, batches and sleep.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,24 +14,25 @@ use rustix::event::epoll;
 use crate::config::{LocalConfig, LocalPolicy};
 use crate::turns::Turns;
 
-/// Marks routes that lead over UDP. The rings' routes go through as they are, since there a turn
-/// is short.
+/// Marks routes over UDP. The routes of rings are passed through unchanged, because a turn takes
+/// much less time there.
 const UDP_BIT: u32 = 1 << 31;
 
 /// Packet I/O over UDP and, to processes of the same host, shared memory.
 pub struct LocalIo {
     udp: UdpIo,
     shm: Option<ShmIo>,
-    /// Waits for both.
+    /// Waits for the socket and the rings together.
     epoll: Option<OwnedFd>,
     turns: Turns,
 }
 
 impl LocalIo {
-    /// Opens a socket at `address`, and rings under a name of their own.
+    /// Opens a socket at `address`, and rings whose name is independent of it.
     ///
     /// # Errors
-    /// The socket's: see [`SetupError`]. Rings may be missing: see [`LocalIo::has_rings`].
+    /// The socket's: see [`SetupError`]. If there can be no rings, that is no error: see
+    /// [`LocalIo::has_rings`].
     pub fn bind(address: SocketAddr, config: &LocalConfig) -> Result<LocalIo, SetupError> {
         let udp = UdpIo::bind(address, config.udp)?;
         let rings = match config.local {
@@ -47,17 +48,17 @@ impl LocalIo {
         self.shm.is_some()
     }
 
-    /// Processes of this host that are connected by rings now.
+    /// How many processes of this host are connected by rings now.
     pub fn links(&self) -> usize {
         self.shm.as_ref().map_or(0, ShmIo::links)
     }
 
-    /// What became of links; zeros without rings.
+    /// Counters of the links; zeros without rings.
     pub fn link_stats(&self) -> ShmStats {
         self.shm.as_ref().map_or(ShmStats::default(), ShmIo::link_stats)
     }
 
-    /// Understands the marks of congested switches: see [`UdpIo::set_ecn_capable`].
+    /// Starts to use ECN: see [`UdpIo::set_ecn_capable`].
     ///
     /// # Errors
     /// The system's.
@@ -70,7 +71,7 @@ impl LocalIo {
         self.shm.as_ref()
     }
 
-    /// Bytes that can wait where packets of peers on `route` arrive.
+    /// How many bytes can wait where packets from the peer on `route` arrive.
     pub fn room_bytes(&self, route: Route) -> usize {
         match &self.shm {
             Some(shm) if !is_udp(route) => shm.receive_buffer_bytes(),
@@ -78,14 +79,14 @@ impl LocalIo {
         }
     }
 
-    /// Has `tell` called with routes through the rings that are lost: see [`ShmIo::on_lost`].
+    /// Calls `tell` with routes over rings that are lost: see [`ShmIo::on_lost`].
     pub fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
         if let Some(shm) = &mut self.shm {
             shm.on_lost(tell);
         }
     }
 
-    /// A route through the rings to the process with this name.
+    /// A route over the rings to the process with this name.
     ///
     /// # Errors
     /// See [`RouteError`]; `Unsupported` without rings.
@@ -93,7 +94,8 @@ impl LocalIo {
         self.with_rings(|shm| shm.route(name))
     }
 
-    /// A route through the rings to the process with this name, which has met this one there.
+    /// A route over the rings to the process with this name, which has already connected to this
+    /// one.
     ///
     /// # Errors
     /// See [`RouteError`]; `Unsupported` without rings.
@@ -112,7 +114,7 @@ impl LocalIo {
     }
 }
 
-/// `None` where the system gives none.
+/// `None` if the system does not allow rings.
 fn open_rings(udp: &UdpIo, config: ShmConfig) -> Option<(ShmIo, OwnedFd)> {
     let shm = ShmIo::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).ok()?;
     let joint = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
@@ -216,7 +218,7 @@ impl PacketIo for LocalIo {
         if is_udp(route) { self.udp.origin(without_bit(route)) } else { Origin::RINGS }
     }
 
-    /// The socket's.
+    /// The socket's address.
     fn local_address(&self) -> SocketAddr {
         self.udp.local_address()
     }
@@ -228,7 +230,7 @@ impl PacketIo for LocalIo {
         }
     }
 
-    /// The socket's.
+    /// The socket's buffer.
     fn receive_buffer_bytes(&self) -> usize {
         self.udp.receive_buffer_bytes()
     }
@@ -241,7 +243,7 @@ impl PacketIo for LocalIo {
         self.shm.as_mut().is_none_or(ShmIo::prepare_to_sleep) && self.udp.prepare_to_sleep()
     }
 
-    /// Both together.
+    /// The sums over both.
     fn stats(&self) -> IoStats {
         let mut stats = self.udp.stats();
         if let Some(shm) = &self.shm {

@@ -1,14 +1,14 @@
-//! One packet I/O made of two: UDP to other hosts, shared-memory rings to processes of this one.
+//! Packet I/O over two transports: UDP to other hosts, and shared-memory rings to processes of this
+//! host.
 //!
-//! Which of the two a session takes is agreed when it is set up (`docs/spec/control.md`, C17);
-//! from then on its route says it. What holds:
+//! The peers agree on a session's transport when the session is set up (`docs/spec/control.md`,
+//! C17). From then on its route determines it. Properties:
 //!
-//! - **A busy ring costs UDP nothing but a bounded delay, and UDP costs a busy ring no system call
-//!   per turn.** While the rings bring nothing, UDP is asked in every turn. `turns` has the
-//!   figures.
-//! - **The rings may be missing.** Policy may forbid them, and so may the system: then everything
-//!   goes over UDP.
-//! - A full ring holds back packets to its peer only, a full socket those over UDP.
+//! - **A busy ring delays UDP only by a bounded time, and UDP costs a busy ring no system call per
+//!   turn.** While the rings receive nothing, UDP is polled in every turn. `turns` has the figures.
+//! - **There may be no rings.** Policy or the system may forbid them. Then everything goes over
+//!   UDP.
+//! - A full ring holds back only packets to its peer; a full socket only packets over UDP.
 //!
 //! Boundary rule: sees bytes, addresses and routes; no `unsafe`, and nothing of the protocol.
 

@@ -1,39 +1,39 @@
-//! Which of the two is asked for packets next.
+//! Decides which of the two transports is polled next.
 
 use petasos_netio::RxBatch;
 
-/// How long UDP may have to wait while the rings are busy: one for each turn, and one more for
-/// each [`PATIENCE_BYTES`] that a turn brings.
+/// How long UDP may have to wait while the rings are busy: one for each turn, and one more for each
+/// [`PATIENCE_BYTES`] that a turn receives.
 ///
-/// A turn that receives from a ring takes 25 ns to 0.3 µs with small packets, and 5 µs with the
-/// 32 KiB that a ring gives at most, which count as 17: so UDP is asked every 3 to 40 µs. That is
-/// no more than its own round trip adds, and far less than a receive buffer of 4 MiB takes to
-/// overflow (600 µs at the 58 Gbit/s that loopback reaches). An empty look at the socket costs
-/// 0.2 µs, a hundredth to a twentieth of that time.
+/// A turn that receives from a ring takes 25 ns to 0.3 µs with small packets, and 5 µs with 32 KiB,
+/// the most that a ring delivers in a turn, which count as 17. So UDP is polled every 3 to 40 µs.
+/// That adds no more than its own round trip, and is far less than the time to overflow a receive
+/// buffer of 4 MiB (600 µs at loopback's 58 Gbit/s). Polling an empty socket costs 0.2 µs, a
+/// hundredth to a twentieth of that time.
 pub(crate) const UDP_PATIENCE: u32 = 128;
 
 /// See [`UDP_PATIENCE`].
 const PATIENCE_BYTES: usize = 2048;
 
-/// Turns in a row in which the rings bring nothing after which they no longer count as busy: some
-/// 10 µs, longer than a round trip through them.
+/// After this many turns in a row in which the rings receive nothing, they no longer count as busy:
+/// some 10 µs, longer than a round trip through them.
 const BUSY_TURNS: u32 = 512;
 
-/// Whose turn it is to be asked for packets.
+/// Whose turn it is to be polled.
 #[derive(Default)]
 pub(crate) struct Turns {
-    /// What is left of UDP's patience while the rings are busy.
+    /// How much longer UDP waits while the rings are busy.
     patience: u32,
-    /// What UDP's next patience will be: halved by packets, doubled by their absence.
+    /// How long UDP will wait next time: halved if it received packets, doubled if not.
     interval: u32,
     /// Turns until the rings no longer count as busy.
     busy: u32,
-    /// The rings are asked first: UDP brought something the last time.
+    /// Whether the rings are polled first, because UDP received something the last time.
     pub(crate) rings_first: bool,
 }
 
 impl Turns {
-    /// Begins a turn. Returns whether UDP is asked at all.
+    /// Begins a turn. Returns whether UDP is polled in it.
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
         if self.busy == 0 {
