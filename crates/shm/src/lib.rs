@@ -1,33 +1,31 @@
-//! Memory that two processes share, and rings in it, between processes that do not trust each
-//! other.
+//! Memory that two processes share, and rings in it, for processes that do not trust each other.
 //!
-//! A *region* is a sealed memfd with two rings, one per direction. [`create`] makes it and gives
-//! the descriptor to hand over; the other process calls [`adopt`] on what it was handed. Each gets
-//! its [`Ends`]: a [`Producer`] for what it sends, a [`Consumer`] for what it receives. Moving a
-//! record takes no system call.
+//! A *region* is a sealed memfd with two rings, one per direction. [`create`] makes it and returns
+//! the descriptor for the other process, which calls [`adopt`] on it. Each process gets its
+//! [`Ends`]: a [`Producer`] for sending and a [`Consumer`] for receiving. Moving a record takes no
+//! system call.
 //!
-//! # What holds whatever the other process does
+//! # Guarantees, whatever the other process does
 //!
-//! It may write anything anywhere in the region at any time, or die. Then records may be lost,
-//! damaged or invented, and nothing else happens: no panic, no access outside the region, no
-//! endless loop. Three rules make it so:
+//! The other process may write anything anywhere in the region at any time, or die. Then records
+//! may be lost, damaged or invented, but nothing else happens: no panic, no access outside the
+//! region, no endless loop. Three rules ensure that:
 //!
-//! 1. *Positions are private.* Where the next record lies follows from what this process itself
-//!    has pushed or popped. Shared memory never says where to look.
-//! 2. *What decides is loaded once*, into a private copy, and that copy is checked and used: a
-//!    record's length, and how far the consumer has come. A value that no honest peer writes
-//!    breaks the ring for good ([`Broken`]).
+//! 1. *Positions are private.* Where the next record is follows from what this process itself has
+//!    pushed or popped. Shared memory never says where to look.
+//! 2. *Values that decide are loaded once*, into a private copy, which is then checked and used: a
+//!    record's length, and how far the consumer has come. A value that no honest peer writes breaks
+//!    the ring for good ([`Broken`]).
 //! 3. *Contents are copied out* before anybody sees them ([`Consumer::pop`]). Nothing borrows from
 //!    shared memory.
 //!
 //! # Why this is sound
 //!
-//! Control words are atomics, also where they need no order. Contents are copied by code whose
-//! reads the optimiser can neither repeat nor defer (`mapped` says how), so a byte that changes
-//! during the copy is one of its values and stays it. Between honest peers the order of
-//! publication makes every copy free of races; the module `ring` names the pairs, and the model
-//! checker goes through their orders: `RUSTFLAGS="--cfg loom" cargo test -p petasos-shm --lib
-//! ring`.
+//! Control words are atomics, even where they need no ordering. Contents are copied by code whose
+//! reads the optimiser can neither repeat nor defer (`mapped` says how). So if a byte changes
+//! during the copy, the copy has one of its values and keeps it. Between honest peers the order of
+//! publication makes every copy free of races. The module `ring` lists the pairs, and the model
+//! checker tries all their orders: `RUSTFLAGS="--cfg loom" cargo test -p petasos-shm --lib ring`.
 //!
 //! [`Pages`] is private memory in pages of a chosen size, for measurements.
 //!

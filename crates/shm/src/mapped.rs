@@ -1,13 +1,13 @@
-//! A ring's part of a mapped region: the only code that touches shared memory.
+//! A ring's part of a mapped region. This is the only code that touches shared memory.
 //!
-//! The other process is no part of this program, and Rust's memory model does not speak of it. What
-//! must not happen is that *this* program misbehaves because memory changes under it:
+//! The other process is not part of this program, and Rust's memory model does not cover it. What
+//! must not happen is that *this* program misbehaves because memory changes while it runs:
 //!
-//! - Control words are reached as atomics only.
+//! - Control words are accessed only as atomics.
 //! - Short contents are read by relaxed atomic loads, each word once.
-//! - Long contents are read by one `memcpy` with an empty assembler block behind it, which may, for
-//!   all that the optimiser knows, change all memory. So it can neither drop the private copy and
-//!   look at the shared bytes instead, nor read them again: what is checked afterwards is what was
+//! - Long contents are read by one `memcpy`, followed by an empty assembler block, which the
+//!   optimiser must assume to change all memory. So the optimiser can neither drop the private copy
+//!   and use the shared bytes instead, nor read them again: what is checked afterwards is what was
 //!   copied.
 //! - Contents are written by plain copies and never read back.
 //!
@@ -21,21 +21,21 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use crate::region::Region;
 use crate::shape::INLINE_BYTES_MAX;
 
-/// Up to here, words are cheaper than a call of `memcpy`.
+/// Up to this length, copying words is cheaper than calling `memcpy`.
 const WORDS_BYTES_MAX: usize = 256;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// `len` bytes of a region from `start` on. Offsets below are relative to `start`.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Keeps the mapping.
+    /// Keeps the region mapped.
     _region: Arc<Region>,
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a range of addresses that stay mapped wherever it goes, and that this program reaches
-// through its owner only.
+// SAFETY: this is a range of addresses that stays mapped on any thread, and that this program
+// accesses only through its owner.
 unsafe impl Send for Memory {}
 
 impl Memory {
@@ -81,21 +81,22 @@ impl Memory {
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
-    /// Fills `out` with what is at `at`, a multiple of 8, as it is while this copies it.
+    /// Fills `out` with the bytes at `at`, a multiple of 8, as they are during the copy.
     #[inline]
     pub(crate) fn copy_out(&self, at: usize, out: &mut [u8]) {
         if out.len() <= WORDS_BYTES_MAX {
             return self.copy_words_out(at, out);
         }
         let from = self.bytes_at(at, out.len());
-        // SAFETY: `from` has these bytes; private memory does not overlap with the region. That
-        // they may change meanwhile is what the module's documentation is about.
+        // SAFETY: `from` has these bytes, and private memory does not overlap with the region. The
+        // module's documentation says why they may change meanwhile.
         unsafe { core::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
-        // SAFETY: it does nothing, and may be assumed to have written anything.
+        // SAFETY: the block does nothing, but the optimiser must assume that it has written to
+        // memory.
         unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
     }
 
-    /// Fills `out` with what is at `at`, a multiple of 8: [`Memory::copy_out`] without loops.
+    /// Like [`Memory::copy_out`], without loops.
     #[inline]
     pub(crate) fn copy_inline_out(&self, at: usize, out: &mut [u8; INLINE_BYTES_MAX]) {
         let from = self.aligned_at(at, INLINE_BYTES_MAX);

@@ -1,4 +1,5 @@
-//! A ring's memory under the model checker: every word an atomic of the checker's, contents too.
+//! A ring's memory under the model checker: every word, even of contents, is one of the checker's
+//! atomics.
 
 use petasos_base::sync::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! Memory of this process alone, in pages of a chosen size: what measurements of page sizes need,
-//! since an allocator gives whatever the system's policy happens to be.
+//! Private memory in pages of a chosen size. Measurements of page sizes need it, since what an
+//! allocator returns depends on the system's policy.
 
 use core::ptr::{NonNull, null_mut};
 use std::io;
@@ -9,12 +9,12 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 /// The size of a huge page, in bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Why memory was not to be had.
+/// Why memory could not be allocated.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PagesError {
-    /// The system gave no huge pages, or too few. Its administrator can change that, as the
-    /// message says; otherwise a retry fails again, unless memory was merely fragmented.
+    /// The system gave no huge pages, or too few. Its administrator can change that, as the message
+    /// says. Otherwise a retry fails again, unless memory was merely fragmented.
     NoHugePages {
         /// Huge pages needed.
         needed: usize,
@@ -39,7 +39,7 @@ impl core::fmt::Display for PagesError {
 
 impl std::error::Error for PagesError {}
 
-/// Zeroed memory, all of it present, in pages of one size.
+/// Zeroed memory in pages of one size, all of them present.
 #[derive(Debug)]
 pub struct Pages {
     start: NonNull<u8>,
@@ -55,7 +55,7 @@ struct Mapped {
     len: usize,
 }
 
-// SAFETY: private memory with one owner, which reaches it like a `Vec`.
+// SAFETY: it is private memory with one owner, which accesses it like a `Vec`.
 unsafe impl Send for Pages {}
 
 impl Pages {
@@ -69,7 +69,7 @@ impl Pages {
         Ok(pages)
     }
 
-    /// At least `bytes` in huge pages: from the reserved ones, or else transparent ones.
+    /// At least `bytes` in huge pages: reserved ones if there are any, otherwise transparent ones.
     ///
     /// # Errors
     /// [`PagesError::NoHugePages`] if not all of it could be had, and [`PagesError::System`].
@@ -88,8 +88,8 @@ impl Pages {
 
     /// The memory as words.
     pub fn words(&self) -> &[u64] {
-        // SAFETY: mapped, initialised to zero by the system, aligned to a page, as long as `self`
-        // lives; writes need `&mut self`.
+        // SAFETY: the memory is mapped while `self` lives, zeroed by the system, and aligned to a
+        // page; writes need `&mut self`.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / 8) }
     }
 
@@ -99,7 +99,7 @@ impl Pages {
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.len / 8) }
     }
 
-    /// Memory that starts at a huge page's boundary, with `advice` for the system, untouched.
+    /// Untouched memory that starts at a huge page's boundary, with `advice` to the system.
     fn aligned(bytes: usize, advice: Advice) -> Result<Pages, PagesError> {
         let len = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let mapped = Mapped::new(len + HUGE_PAGE_BYTES, MapFlags::empty());
@@ -109,7 +109,7 @@ impl Pages {
         let start = unsafe { mapped.start.add(offset) };
         // SAFETY: the range lies in the mapping, and the advice changes no content.
         let advised = unsafe { madvise(start.as_ptr().cast(), len, advice) };
-        // A system without transparent huge pages knows neither advice.
+        // A system without transparent huge pages supports neither advice.
         match advised {
             Err(error) if advice == Advice::LinuxHugepage => Err(PagesError::System(error.into())),
             _ => Ok(Pages { start, len, _mapped: mapped }),
@@ -120,12 +120,12 @@ impl Pages {
     fn touch(&mut self) {
         const SMALLEST_PAGE_WORDS: usize = 4096 / 8;
         self.words_mut().iter_mut().step_by(SMALLEST_PAGE_WORDS).for_each(|word| {
-            // Opaque, since a zero written over a zero could be left out.
+            // `black_box`, since the optimiser could omit a zero written over a zero.
             *word = core::hint::black_box(0);
         });
     }
 
-    /// Bytes of this memory in transparent huge pages; 0 where the system does not tell.
+    /// Bytes of this memory in transparent huge pages; 0 if the system does not say.
     fn huge_bytes(&self) -> usize {
         let start = self.start.as_ptr() as usize;
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
@@ -147,7 +147,7 @@ fn huge_bytes_in(maps: &str, range: core::ops::Range<usize>) -> usize {
     bytes
 }
 
-/// The addresses in the first line on a mapping.
+/// The addresses in the first line about a mapping.
 fn addresses(line: &str) -> Option<core::ops::Range<usize>> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let address = |text| usize::from_str_radix(text, 16).ok();
@@ -166,8 +166,8 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: `new` made exactly this mapping, and whoever has pointers into it owns this.
-        // Failure would mean that it was no mapping, which that rules out.
+        // SAFETY: `new` made exactly this mapping, and every pointer into it belongs to the owner
+        // of this value. Unmapping fails only for what is no mapping, so the result can be ignored.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

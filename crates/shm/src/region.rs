@@ -1,9 +1,9 @@
 //! Sealed memory files, mapped once, readable and writable.
 //!
-//! The process that adopts a region checks before it maps: the file must be ordinary shared memory
-//! (not huge pages, whose absence shows as a signal at the first access), of exactly the agreed
-//! length, and sealed, so that its owner can neither shrink it under the mapping nor add seals.
-//! Holes punched into it later read as zeros, which is one of the things that a peer may write.
+//! The process that adopts a region checks it before mapping it. The file must be ordinary shared
+//! memory (not huge pages, whose absence shows as a signal at the first access), of exactly the
+//! agreed length, and sealed, so that its owner can neither shrink it under the mapping nor add
+//! seals. Holes punched into it later read as zeros, which a peer could have written as well.
 
 use core::ptr::NonNull;
 use std::io;
@@ -21,7 +21,7 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RegionError {
-    /// The sizes are impossible: the fault of whoever chose them.
+    /// The sizes are impossible. The code that chose them is at fault.
     Shape(ShapeError),
     /// The peer's file is no ordinary shared memory. The peer's fault.
     NotSharedMemory,
@@ -29,9 +29,9 @@ pub enum RegionError {
     NotSealed,
     /// The peer's file does not have the agreed length. The peer's fault.
     Length {
-        /// What it should be, in bytes.
+        /// The agreed length, in bytes.
         expected: usize,
-        /// What it is.
+        /// The file's length, in bytes.
         found: u64,
     },
     /// The operating system refused; a retry may succeed when descriptors or memory are free.
@@ -72,9 +72,9 @@ pub(crate) struct Region {
     len: usize,
 }
 
-// SAFETY: it is a range of addresses; who may access it and how is the business of `mapped`.
+// SAFETY: it is a range of addresses; `mapped` decides who may access it and how.
 unsafe impl Send for Region {}
-// SAFETY: as above; its methods only tell the range.
+// SAFETY: as above; its methods only return the range.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -88,7 +88,7 @@ impl Region {
         Ok((Region::map(file.as_fd(), len)?, file))
     }
 
-    /// The region of another process, after checking it.
+    /// Checks and maps the region of another process.
     pub(crate) fn adopt(file: BorrowedFd<'_>, len: usize) -> Result<Region, RegionError> {
         check(file, len)?;
         Region::map(file, len)
@@ -103,7 +103,7 @@ impl Region {
         Ok(Region { start, len })
     }
 
-    /// A second mapping, as another process has it.
+    /// A second mapping, as in another process.
     #[cfg(test)]
     pub(crate) fn map_for_tests(fd: BorrowedFd<'_>, len: usize) -> Region {
         Region::map(fd, len).expect("a region can be mapped twice")
@@ -120,8 +120,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: `map` made exactly this mapping, and nobody holds pointers into it any more.
-        // Failure would mean that it was no mapping, which that rules out.
+        // SAFETY: `map` made exactly this mapping, and no pointers into it are left. Unmapping
+        // fails only for what is no mapping, so the result can be ignored.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -143,7 +143,7 @@ fn check(file: BorrowedFd<'_>, len: usize) -> Result<(), RegionError> {
     Ok(())
 }
 
-/// The length stays, and so do these seals (none against writing can follow).
+/// The seals fix the length and the seals themselves (so no seal against writing can follow).
 fn seals() -> SealFlags {
     SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL
 }

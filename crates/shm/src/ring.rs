@@ -2,36 +2,38 @@
 //!
 //! # Layout and publication
 //!
-//! Records take *slots* in order. A slot's header names the lap in which it was written, so a slot
-//! is its own sign of readiness: one cache line carries sign and contents of a short record. The
-//! contents of a longer one lie in the *data* part, contiguous, where both sides compute the place
-//! in the same way: behind the record before it, or at the start if the end is too near.
+//! Records take *slots* in order. A slot's header names the lap in which it was written, so the
+//! slot itself shows whether it is ready: one cache line carries the header and the contents of a
+//! short record. The contents of a longer record are in the *data* part, contiguous. Both sides
+//! compute their place in the same way: after the previous record, or at the start if the end is
+//! too near.
 //!
-//! The producer writes a train of records and keeps back the header of the first; publishing is
-//! one store, since the consumer reads headers in order. The consumer copies records out and says
-//! in one store how many slots it has consumed.
+//! The producer writes a train of records and holds back the header of the first. One store
+//! publishes them all, since the consumer reads headers in order. The consumer copies records out
+//! and reports with one store how many slots it has consumed.
 //!
 //! Order (each acquire with its release):
 //!
 //! - [`Producer::publish`] stores the first header with release; [`Consumer::pop`] loads headers
-//!   with acquire. Later headers of the train are relaxed: whoever sees the first sees them.
+//!   with acquire. Later headers of the train are relaxed: a consumer that sees the first sees
+//!   them.
 //! - [`Consumer::release`] stores the consumed count with release, after its copies; the producer
 //!   loads it with acquire before it overwrites slots or data.
 //!
 //! # Sleeping
 //!
-//! The consumer says that it sleeps, then looks once more ([`Consumer::doze`]). The producer
-//! publishes, then looks whether the consumer sleeps ([`Producer::must_wake`]). A sequentially
-//! consistent fence lies between the two steps on both sides, so at least one sees the other, and
-//! no wake-up is lost. [`Producer::seems_asleep`] is the look without the fence, for the usual
-//! case that the consumer went to sleep long ago; whoever uses it has to ask `must_wake` before it
-//! stops turning. What wakes the consumer is the caller's.
+//! The consumer announces that it sleeps, then checks for records once more ([`Consumer::doze`]).
+//! The producer publishes, then checks whether the consumer sleeps ([`Producer::must_wake`]). On
+//! both sides a sequentially consistent fence separates the two steps, so at least one side sees
+//! the other, and no wake-up is lost. [`Producer::seems_asleep`] checks without the fence, for the
+//! usual case that the consumer went to sleep long ago; its users have to call `must_wake` before
+//! they stop polling. How the consumer is woken is up to the caller.
 //!
 //! # Who may touch what
 //!
-//! The producer writes slots and data, and clears the consumer's flag; the consumer writes the
-//! count and its flag. Each side keeps its own position, and the last value of the other's that it
-//! has checked, to itself.
+//! The producer writes slots and data, and clears the consumer's flag. The consumer writes the
+//! count and its flag. Each side keeps private its own position and the last checked value of the
+//! other's.
 
 use core::fmt;
 
@@ -49,13 +51,13 @@ const _: () = assert!(HEADER_BYTES + INLINE_BYTES_MAX == crate::shape::LINE_BYTE
 /// One process's ends of a region's two rings.
 #[derive(Debug)]
 pub struct Ends {
-    /// For what this process sends.
+    /// The end for sending.
     pub producer: Producer,
-    /// For what it receives.
+    /// The end for receiving.
     pub consumer: Consumer,
 }
 
-/// The other process has written what no honest one writes. The ring is unusable for good.
+/// The other process has written what no honest process writes. The ring is unusable for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
@@ -67,12 +69,12 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// What is known of a record: a run of equally long frames, of which the last may be shorter.
+/// The lengths of a record: a run of frames of equal length, except that the last may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Bytes of all frames: 1 to the ring's `record_bytes_max`.
     pub len: usize,
-    /// Bytes of each frame but perhaps the last: 1 to `len`.
+    /// Bytes of each frame, except that the last may be shorter: 1 to `len`.
     pub segment_bytes: usize,
 }
 
@@ -94,7 +96,7 @@ impl Header {
         (self.0 >> (2 * LEN_BITS)) as u16
     }
 
-    /// The record, if a ring whose longest has `len_max` bytes can hold it.
+    /// The record, if it fits a ring whose longest record has `len_max` bytes.
     fn record(self, len_max: usize) -> Option<Record> {
         let len = (self.0 & LEN_MASK) as usize;
         let segment_bytes = (self.0 >> LEN_BITS & LEN_MASK) as usize;
@@ -103,8 +105,8 @@ impl Header {
     }
 }
 
-/// A position in a ring: the number of a slot, and how many bytes of data lie before it, both
-/// since the ring's start. Advancing it is the same computation on both sides.
+/// A position in a ring: the number of a slot, and how many bytes of data precede it, both counted
+/// from the ring's start. Both sides advance it by the same computation.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     slot: u64,
@@ -133,14 +135,14 @@ impl Position {
         crate::shape::SLOTS_AT + (self.slot & self.slot_mask) as usize * crate::shape::LINE_BYTES
     }
 
-    /// The lap of the present slot, in 16 bits: only neighbours have to differ.
+    /// The lap of the present slot, in 16 bits. Only adjacent laps have to differ.
     #[inline]
     fn lap(&self) -> u16 {
         ((self.slot >> self.slot_bits) as u16).wrapping_add(1)
     }
 
     /// Where the contents of a record of `len` bytes go, as an offset in the data part, and how
-    /// many bytes of data lie before the next one.
+    /// many bytes of data precede the next record.
     #[inline]
     fn place(&self, len: usize) -> (usize, u64) {
         let bytes = (len as u64).next_multiple_of(crate::shape::LINE_BYTES as u64);

@@ -8,7 +8,7 @@ use crate::region::{Region, RegionError};
 use crate::ring::{Consumer, Ends, Producer};
 use crate::shape::RingShape;
 
-/// Makes a region of two rings. The descriptor is for the other process, which [`adopt`]s it.
+/// Makes a region of two rings. Pass the descriptor to the other process, which calls [`adopt`].
 ///
 /// # Errors
 /// See [`RegionError`].
@@ -32,7 +32,7 @@ pub fn adopt(file: BorrowedFd<'_>, shape: RingShape) -> Result<Ends, RegionError
 }
 
 impl Ends {
-    /// The ends on the rings at `ours` (to produce into) and `theirs` (to consume from).
+    /// The ends of the rings at `ours` (to produce into) and `theirs` (to consume from).
     fn in_region(region: &Arc<Region>, ours: usize, theirs: usize, shape: RingShape) -> Ends {
         let ring = |start| Memory::new(region.clone(), start, shape.ring_bytes());
         Ends {

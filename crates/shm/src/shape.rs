@@ -1,4 +1,4 @@
-//! How large a region's rings are, and where their parts lie.
+//! How large a region's rings are, and where their parts are.
 //!
 //! ```text
 //! ring    = control (256 bytes) | slots (64 bytes each) | data | padding to a whole page
@@ -7,28 +7,29 @@
 //! region  = ring of the creator's records | ring of the adopter's records
 //! ```
 //!
-//! Lines that different processors write are 128 bytes apart, since processors fetch pairs.
+//! Lines that different processors write are 128 bytes apart, since processors fetch lines in
+//! pairs.
 
 use core::fmt;
 
-/// Bytes of a cache line: what a slot takes, and what records in the data part are aligned to.
+/// Bytes of a cache line. A slot takes one, and records in the data part are aligned to it.
 pub(crate) const LINE_BYTES: usize = 64;
-/// Where the consumer says how many slots it has consumed.
+/// Where the consumer writes how many slots it has consumed.
 pub(crate) const CONSUMED_AT: usize = 0;
-/// Where the consumer says whether it sleeps.
+/// Where the consumer writes whether it sleeps.
 pub(crate) const ASLEEP_AT: usize = 128;
 /// Where the slots start.
 pub(crate) const SLOTS_AT: usize = 256;
 const PAGE_BYTES: usize = 4096;
 
-/// The most bytes of a record that travel in a slot, beside its header.
+/// The most bytes of a record that fit into a slot, after its header.
 pub const INLINE_BYTES_MAX: usize = 56;
 
 /// The most slots of a ring.
 pub const SLOTS_MAX: u32 = 1 << 16;
 /// The most bytes of a ring's data part: 256 MiB.
 pub const DATA_BYTES_MAX: u32 = 1 << 28;
-/// The most bytes of a record that any ring takes: 1 MiB.
+/// The most bytes of a record in any ring: 1 MiB.
 pub const RECORD_BYTES_MAX: u32 = 1 << 20;
 
 const _: () = {
@@ -38,7 +39,7 @@ const _: () = {
     assert!((RECORD_BYTES_MAX as u64) < 1 << 24, "a slot's header has 24 bits for the length");
 };
 
-/// The sizes of each of a region's two rings. Both processes must name the same.
+/// The sizes of each of a region's two rings. Both processes must use the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingShape {
     /// Records that can wait: a power of two, 2 to [`SLOTS_MAX`].
@@ -51,8 +52,8 @@ pub struct RingShape {
     pub record_bytes_max: u32,
 }
 
-/// Sizes that no ring can have: a bug of the caller, or a peer that makes them up. A retry with
-/// the same sizes fails again.
+/// Sizes that no ring can have: a bug of the caller, or made up by a peer. A retry with the same
+/// sizes fails again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeError(
     /// The sizes.
@@ -84,7 +85,8 @@ impl RingShape {
             && data_bytes.is_power_of_two()
             && data_bytes <= DATA_BYTES_MAX
             && (LINE_BYTES as u32..=RECORD_BYTES_MAX).contains(&record_bytes_max)
-            // So that a record fits an empty ring wherever it starts, the rest of the lap wasted.
+            // So that a record fits an empty ring wherever it starts, even if the rest of the lap
+            // is wasted.
             && record_bytes_max.next_multiple_of(LINE_BYTES as u32) <= data_bytes / 2;
         if fits { Ok(()) } else { Err(ShapeError(self)) }
     }

@@ -1,5 +1,5 @@
-//! Stands in for the regions under the model checker, which has no memory to map, so that what is
-//! built on this crate can be compiled for it.
+//! Replaces regions under the model checker, which cannot map memory, so that crates built on this
+//! one compile for it.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -17,7 +17,7 @@ impl core::fmt::Display for RegionError {
 
 impl std::error::Error for RegionError {}
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// Always.
@@ -25,7 +25,7 @@ pub fn create(_: RingShape) -> Result<(Ends, OwnedFd), RegionError> {
     Err(RegionError)
 }
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// Always.

@@ -11,9 +11,9 @@ use crate::{Memory, RingShape};
 pub enum Pop {
     /// No record has been published.
     Empty,
-    /// The next record has so many bytes, and `out` has fewer. It stays.
+    /// The next record has this many bytes, and `out` has fewer. The record stays.
     TooLong(usize),
-    /// A record, which is in `out` now.
+    /// A record, which is now in `out`.
     Record(Record),
 }
 
@@ -23,9 +23,9 @@ pub struct Consumer {
     memory: Memory,
     data_at: usize,
     record_bytes_max: usize,
-    /// Of the next record.
+    /// The position of the next record.
     next: Position,
-    /// What the producer was told: at most `next.slot`.
+    /// How many slots the producer knows to be consumed: at most `next.slot`.
     released: u64,
     broken: bool,
 }
@@ -42,8 +42,8 @@ impl Consumer {
         }
     }
 
-    /// Copies the next record to the start of `out`, and may overwrite what follows it there. Its
-    /// place in the ring is the producer's again after the next [`Consumer::release`].
+    /// Copies the next record to the start of `out`, and may overwrite the rest of `out`. The
+    /// record's place in the ring returns to the producer with the next [`Consumer::release`].
     ///
     /// # Errors
     /// See [`Broken`].
@@ -60,7 +60,7 @@ impl Consumer {
         let inline_at = self.next.slot_at() + HEADER_BYTES;
         if record.len <= INLINE_BYTES_MAX {
             match out.first_chunk_mut() {
-                // The whole slot costs less than just the record.
+                // Copying the whole slot costs less than copying only the record.
                 Some(out) => self.memory.copy_inline_out(inline_at, out),
                 None => self.memory.copy_out(inline_at, &mut out[..record.len]),
             }
@@ -74,7 +74,7 @@ impl Consumer {
         Ok(Pop::Record(record))
     }
 
-    /// Tells the producer that what was popped so far is consumed.
+    /// Tells the producer that all popped records are consumed.
     #[inline]
     pub fn release(&mut self) {
         if self.released != self.next.slot {
@@ -90,11 +90,11 @@ impl Consumer {
         self.ready().is_none()
     }
 
-    /// Says that this side is about to sleep until it is woken. If this returns false, records
-    /// have come and it must not. It calls [`Consumer::rise`] when it is up again.
+    /// Says that this side is about to sleep until it is woken. If this returns false, records have
+    /// arrived and it must not sleep. After waking it calls [`Consumer::rise`].
     #[must_use]
     pub fn doze(&mut self) -> bool {
-        // All changes of this word are read-modify-writes, so that they have one order.
+        // All changes of this word are read-modify-write operations, so they have one total order.
         self.memory.word(ASLEEP_AT).swap(1, Ordering::Relaxed);
         // Pairs with the fence in `Producer::must_wake`.
         fence(Ordering::SeqCst);
@@ -105,7 +105,7 @@ impl Consumer {
         may
     }
 
-    /// This side is awake.
+    /// Says that this side is awake.
     pub fn rise(&mut self) {
         self.memory.word(ASLEEP_AT).swap(0, Ordering::Relaxed);
     }

@@ -6,37 +6,37 @@ use super::{Broken, HEADER_BYTES, Header, INLINE_BYTES_MAX, Position, Record};
 use crate::shape::{ASLEEP_AT, CONSUMED_AT};
 use crate::{Memory, RingShape};
 
-/// Why a record was not taken.
+/// Why a record was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushError {
     /// The consumer has not made room yet: try again later.
     Full,
-    /// The record is empty, longer than the ring takes, or cut into frames of impossible length.
-    /// The caller's fault; a retry fails again.
+    /// The record is empty, longer than the ring's longest, or cut into frames of impossible
+    /// length. The caller's fault; a retry fails again.
     Length,
     /// The consumer's fault: see [`Broken`].
     Broken,
 }
 
-/// The writing end of a ring. What it [pushes](Producer::push) is seen once
+/// The writing end of a ring. The consumer sees what was [pushed](Producer::push) once it is
 /// [published](Producer::publish).
 #[derive(Debug)]
 pub struct Producer {
     memory: Memory,
     shape: RingShape,
     data_at: usize,
-    /// Of the next record.
+    /// The position of the next record.
     next: Position,
     /// The slots before this one are published: `consumed..=next.slot`.
     published: u64,
-    /// Where the first unpublished slot is, and its header.
+    /// The first unpublished slot's place, and its header.
     held_back: Option<(usize, u64)>,
-    /// Slots that the consumer is known to have consumed: at most `published`.
+    /// How many slots the consumer is known to have consumed: at most `published`.
     consumed: u64,
     /// Bytes of data that it is known to have consumed.
     data_consumed: u64,
-    /// For each slot, how many bytes of data lie before the next record.
+    /// For each slot, how many bytes of data precede the next record.
     data_ends: Box<[u64]>,
     broken: bool,
 }
@@ -61,7 +61,7 @@ impl Producer {
     /// `body`. Nobody sees it before [`Producer::publish`].
     ///
     /// # Errors
-    /// See [`PushError`]. Nothing was written then.
+    /// See [`PushError`]. Then nothing was written.
     #[inline]
     pub fn push(
         &mut self,
@@ -92,7 +92,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Shows the consumer all records pushed so far.
+    /// Makes all records pushed so far visible to the consumer.
     #[inline]
     pub fn publish(&mut self) {
         if let Some((at, header)) = self.held_back.take() {
@@ -102,8 +102,8 @@ impl Producer {
         }
     }
 
-    /// Whether the consumer has to be woken for what was published. It counts as awake from then
-    /// on: whoever gets `true` must wake it.
+    /// Whether the consumer has to be woken for the published records. It counts as awake
+    /// afterwards, so if this returns `true`, the caller must wake it.
     #[must_use]
     pub fn must_wake(&mut self) -> bool {
         // Pairs with the fence in `Consumer::doze`.
@@ -111,12 +111,13 @@ impl Producer {
         self.seems_asleep()
     }
 
-    /// [`Producer::must_wake`] without the fence: misses a consumer that falls asleep just now.
+    /// Like [`Producer::must_wake`] without the fence. It misses a consumer that is just falling
+    /// asleep.
     #[inline]
     #[must_use]
     pub fn seems_asleep(&mut self) -> bool {
         let asleep = self.memory.word(ASLEEP_AT);
-        // Relaxed: the fences order it, and waking itself orders what follows.
+        // Relaxed: the fences order this load, and the wake-up itself orders what follows.
         asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::Relaxed) != 0
     }
 
@@ -129,7 +130,7 @@ impl Producer {
     fn announce(&mut self, slot_at: usize, header: Header) {
         match self.held_back {
             None => self.held_back = Some((slot_at, header.0)),
-            // Relaxed: the consumer comes here only past the header that is held back.
+            // Relaxed: the consumer reads this header only after the one that is held back.
             Some(_) => self.memory.word(slot_at).store(header.0, Ordering::Relaxed),
         }
     }
@@ -146,7 +147,7 @@ impl Producer {
         if self.has_room(data_end) { Ok(()) } else { Err(PushError::Full) }
     }
 
-    /// Takes over what the consumer says that it has consumed, if that is possible.
+    /// Reads how far the consumer says it has come, if that is possible.
     pub(super) fn refresh(&mut self) -> Result<(), Broken> {
         // Acquire: pairs with `Consumer::release`; its copies are done.
         let consumed = self.memory.word(CONSUMED_AT).load(Ordering::Acquire);
