@@ -8,16 +8,16 @@ use petasos_shm::RingShape;
 /// How a [`crate::ShmIo`] behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShmConfig {
-    /// The sizes of the rings of links that this side opens. A link takes twice
-    /// [`RingShape::ring_bytes`] of memory once used.
+    /// The sizes of the rings of links that this side opens. A link in use takes twice
+    /// [`RingShape::ring_bytes`] of memory.
     pub rings: RingShape,
     /// Largest datagram payload, in bytes: 1 to the longest record of a ring.
     pub datagram_bytes_max: usize,
-    /// Peers that the backend knows at once, at least 1. Links beyond that are refused, unless
-    /// one that nobody here holds a route to can be closed for it.
+    /// The most peers that the backend knows at once, at least 1. Further links are refused, unless
+    /// one to which nobody here holds a route can be closed to make room.
     pub links_max: usize,
-    /// Talk to processes of other users as well, and of containers with other mount or user
-    /// namespaces. Such a peer can pass itself off as any address.
+    /// Also accept processes of other users, and of containers with other mount or user namespaces.
+    /// Such a peer can pretend to have any address.
     pub other_users: bool,
 }
 

@@ -1,6 +1,6 @@
-//! What the connecting side says first, beside the region's descriptor.
+//! The greeting: what the connecting side sends first, together with the region's descriptor.
 //!
-//! Both are on one host, so numbers are in its byte order, and sizes are checked before use.
+//! Both sides are on one host, so numbers are in its byte order. Sizes are checked before use.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -10,12 +10,12 @@ use petasos_shm::RingShape;
 pub(crate) const GREETING_BYTES: usize = 48;
 /// The format's name and version.
 const MAGIC: [u8; 8] = *b"PETASHM1";
-/// The largest region that is accepted from a peer, whose choice it is: 64 MiB.
+/// The largest region that is accepted from a peer, which chooses the size: 64 MiB.
 const REGION_BYTES_MAX: usize = 64 << 20;
 const V4: u16 = 4;
 const V6: u16 = 6;
 
-/// Who connects, and what it has made.
+/// The contents of a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
     /// Where the connecting side can be reached, as it claims.
@@ -44,7 +44,7 @@ impl Greeting {
         bytes
     }
 
-    /// The greeting in `bytes`, if it is one and its sizes are possible.
+    /// Decodes `bytes`; `None` if they are no greeting, or its sizes are impossible.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Greeting> {
         let bytes: &[u8; GREETING_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));

@@ -12,15 +12,15 @@ use crate::rendezvous::Connection;
 /// Attempts in a row that find a peer's ring full before packets to it are dropped.
 pub const STALL_TURNS_MAX: u32 = 4096;
 
-/// Messages taken from a link's socket at once; the rest waits for the next look.
+/// The most messages taken from a link's socket at once; the rest waits for the next look.
 const MESSAGES_MAX: usize = 16;
 
 /// Why a packet was not put into the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
-    /// The ring is full: again later.
+    /// The ring is full: try again later.
     Full,
-    /// It has been full for too long: drop the packet.
+    /// The ring has been full for too long: drop the packet.
     Stalled,
     /// The packet cannot be sent: drop it.
     Impossible,
@@ -38,11 +38,11 @@ pub(crate) struct Link {
     pub(crate) datagram_bytes_max: usize,
     /// The peer's end of the socket is closed; what is in the ring is still delivered.
     pub(crate) hung_up: bool,
-    /// Its ring's rules were violated.
+    /// The peer has broken the ring's rules.
     pub(crate) broken: bool,
-    /// Published since the last look with a fence at whether the peer sleeps.
+    /// Records were published since [`Link::confirm`] last checked whether the peer sleeps.
     pub(crate) unconfirmed: bool,
-    /// Pushed since the last publication.
+    /// Records were pushed since the last publication.
     unpublished: bool,
     /// Attempts in a row that found the ring full.
     full_turns: u32,
@@ -65,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Puts a packet into the ring, unpublished.
+    /// Puts a packet into the ring without publishing it.
     #[inline]
     pub(crate) fn push(&mut self, packet: &TxPacket<'_>) -> Result<(), Unsent> {
         let len = packet.len();
@@ -76,8 +76,8 @@ impl Link {
         self.note(pushed)
     }
 
-    /// Puts as many whole datagrams of a train into the ring as one record takes, unpublished, and
-    /// returns how many. Each has `segment_bytes`, which the caller has checked.
+    /// Puts as many whole datagrams of a train into the ring as fit one record, without publishing
+    /// them. Returns how many. Each has `segment_bytes`, which the caller has checked.
     pub(crate) fn push_train(
         &mut self,
         train: &[u8],
@@ -118,7 +118,7 @@ impl Link {
         }
     }
 
-    /// Shows the peer what was pushed. Returns whether it was woken for that.
+    /// Makes the pushed records visible to the peer. Returns whether that woke it.
     #[inline]
     pub(crate) fn publish(&mut self) -> bool {
         if !self.unpublished {
@@ -145,18 +145,18 @@ impl Link {
 
     #[cold]
     fn wake(&self) {
-        // A full socket is readable already, and a peer that is gone is noticed elsewhere.
+        // If the socket is full, it is readable anyway. That a peer is gone is noticed elsewhere.
         let _ = rustix::net::send(&self.socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
-    /// Whether packets can take this link, as far as its socket tells now. A wake-up that this
-    /// takes is not missed: whoever asks has the rings looked at before it sleeps.
+    /// Whether packets can use this link, as far as its socket shows now. This may consume a
+    /// wake-up, but none is missed: its callers have the rings polled before they sleep.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.read_socket();
         !self.hung_up && !self.broken
     }
 
-    /// Takes wake-ups from the socket, and notes if the peer is gone.
+    /// Reads wake-ups from the socket, and notes if the peer is gone.
     pub(crate) fn read_socket(&mut self) {
         for _ in 0..MESSAGES_MAX {
             match rustix::net::recv(&self.socket, &mut [0u8; 8], RecvFlags::DONTWAIT) {

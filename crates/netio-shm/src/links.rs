@@ -1,4 +1,4 @@
-//! The links of a backend, by index, and those that are still being made.
+//! The links of a backend, by index, and connections that are still waiting for their greeting.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use crate::rendezvous::Pending;
 
 enum Slot {
     Free,
-    /// Its greeting has not come.
+    /// The greeting has not arrived.
     Pending(Pending),
     Open(Box<Link>),
 }
@@ -45,15 +45,15 @@ impl Links {
         }
     }
 
-    /// Empties a slot; what was in it is closed.
+    /// Empties a slot and closes what was in it.
     pub(crate) fn remove(&mut self, index: u32) {
         self.slots[index as usize] = Slot::Free;
         self.free.push(index);
         self.open.retain(|open| *open != index);
     }
 
-    /// Takes a connection that waits for its greeting out of its slot, which stays reserved until
-    /// [`Links::put_back`], [`Links::complete`] or [`Links::remove`].
+    /// Removes a connection that waits for its greeting from its slot. The slot stays reserved
+    /// until [`Links::put_back`], [`Links::complete`] or [`Links::remove`].
     pub(crate) fn lift(&mut self, index: u32) -> Option<Pending> {
         let slot = self.slots.get_mut(index as usize)?;
         match core::mem::replace(slot, Slot::Free) {
@@ -65,12 +65,12 @@ impl Links {
         }
     }
 
-    /// The greeting has not come yet.
+    /// Puts a connection back whose greeting has not arrived yet.
     pub(crate) fn put_back(&mut self, index: u32, pending: Pending) {
         self.slots[index as usize] = Slot::Pending(pending);
     }
 
-    /// The greeting has come.
+    /// Replaces a connection whose greeting has arrived by its link.
     pub(crate) fn complete(&mut self, index: u32, link: Link) {
         self.slots[index as usize] = Slot::Open(Box::new(link));
         self.open.push(index);
@@ -104,7 +104,7 @@ impl Links {
         self.open.len()
     }
 
-    /// Links and connections that wait for their greeting.
+    /// How many links there are, including connections that wait for their greeting.
     pub(crate) fn count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -117,7 +117,7 @@ impl Links {
         })
     }
 
-    /// A link to `peer` that can be used.
+    /// A usable link to `peer`.
     pub(crate) fn find(&mut self, peer: SocketAddr) -> Option<(u32, &mut Link)> {
         self.iter_mut().find(|(_, link)| link.peer == peer && !link.hung_up && !link.broken)
     }

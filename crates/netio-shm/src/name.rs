@@ -10,12 +10,12 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
 
-/// Connections that may wait to be accepted.
+/// How many connections may wait to be accepted.
 pub(crate) const BACKLOG: i32 = 128;
-/// Ports tried before giving up; far more than it takes unless nearly all are in use.
+/// How many ports are tried before giving up. Far more than needed unless nearly all are in use.
 const PORTS_TRIED_MAX: usize = 1000;
 
-/// A socket that does not block, for messages with boundaries.
+/// A nonblocking socket that keeps message boundaries.
 pub(crate) fn socket() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
@@ -23,12 +23,12 @@ pub(crate) fn socket() -> rustix::io::Result<OwnedFd> {
 
 /// The Unix address that `address` stands for.
 pub(crate) fn unix_address(address: SocketAddr) -> SocketAddrUnix {
-    // Without an IPv6 address's scope and flow, which name no one.
+    // The scope and the flow of an IPv6 address are left out: they do not identify anyone.
     let name = format!("petasos-shm/{}", SocketAddr::new(address.ip(), address.port()));
     SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("an address makes a short name")
 }
 
-/// Listens at `address`; port 0 stands for any that is free. Returns the address with its port.
+/// Listens at `address`; port 0 means any free port. Returns the address with its port.
 pub(crate) fn listen_at(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), SetupError> {
     let listener = socket().map_err(|error| failed("open a Unix socket", error))?;
     let mut rng = Rng::new(random_seed());

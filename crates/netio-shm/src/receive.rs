@@ -1,18 +1,18 @@
-//! The private memory that frames are copied to before anybody sees them.
+//! The private memory to which frames are copied before anybody sees them.
 //!
 //! It is small on purpose: a receive fills at most [`RECEIVE_BYTES`] (or one record), so that the
-//! copy stays in the nearest cache while the caller takes it on.
+//! copy is still in the nearest cache when the caller uses it.
 
 use petasos_netio::{Ecn, IoStats, Origin, RxBatch, RxChunk};
 use petasos_shm::{Broken, Pop, Record};
 
 use crate::link::Link;
 
-/// Bytes that one receive brings at most, unless a single record is longer.
+/// The most bytes that one receive returns, unless a single record is longer.
 const RECEIVE_BYTES: usize = 32 << 10;
-/// Chunks that one receive brings at most.
+/// The most chunks that one receive returns.
 const CHUNKS_MAX: usize = 128;
-/// All chunks come the same way.
+/// All chunks have the same origin.
 static ORIGINS: [Origin; CHUNKS_MAX] = [Origin::RINGS; CHUNKS_MAX];
 
 pub(crate) struct Receiver {
@@ -20,7 +20,7 @@ pub(crate) struct Receiver {
     /// Bytes in use, at the start of `memory`.
     filled: usize,
     chunks: Vec<RxChunk>,
-    /// The last chunk has whole frames only and came from the link that is being read.
+    /// Whether the last chunk has only frames of full length, from the link that is being read.
     extensible: bool,
 }
 
@@ -51,7 +51,7 @@ impl Receiver {
         RxBatch { memory: &self.memory[..self.filled], chunks: &self.chunks, origins }
     }
 
-    /// Takes what has come over `link` and fits. Returns whether all was taken.
+    /// Takes the records of `link` that have arrived and fit. Returns whether that was all.
     #[inline]
     pub(crate) fn take(&mut self, link: &mut Link, stats: &mut IoStats) -> bool {
         self.extensible = false;

@@ -1,4 +1,4 @@
-//! How two processes come to share a region.
+//! How two processes get to share a region.
 //!
 //! ```text
 //! connecting side                               listening side
@@ -9,8 +9,8 @@
 //!                                               use the rings
 //! ```
 //!
-//! There is no answer: the connecting side uses its rings at once, and what it sends waits in
-//! them. A listening side that refuses closes the socket.
+//! There is no reply: the connecting side uses its rings at once, and what it sends waits in them.
+//! A listening side that refuses closes the socket.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -29,20 +29,20 @@ use crate::greeting::{GREETING_BYTES, Greeting};
 use crate::name;
 use crate::trust::is_trusted;
 
-/// One end of what two processes share.
+/// One process's end of a connection.
 #[derive(Debug)]
 pub struct Connection {
     /// The rings.
     pub ends: Ends,
-    /// The socket beside them. It does not block.
+    /// The socket. It is nonblocking.
     pub socket: OwnedFd,
-    /// Where the peer can be reached, as it claims.
+    /// Where the peer can be reached, according to the peer.
     pub peer: SocketAddr,
     /// Largest datagram payload, in bytes, in both directions.
     pub datagram_bytes_max: usize,
 }
 
-/// Where others connect to.
+/// Accepts connections from other processes.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -50,7 +50,7 @@ pub struct Listener {
     other_users: bool,
 }
 
-/// A connection whose greeting has not come yet.
+/// A connection whose greeting has not arrived yet.
 #[derive(Debug)]
 pub struct Pending {
     socket: OwnedFd,
@@ -62,17 +62,17 @@ pub struct Pending {
 pub enum Refusal {
     /// It runs as another user, in another mount or user namespace, or has ended.
     OtherUser,
-    /// It left before it greeted.
+    /// It closed the connection before its greeting.
     Gone,
-    /// Its greeting is none, or names impossible sizes, or brings no descriptor.
+    /// It sent no valid greeting: other bytes, impossible sizes, or no descriptor.
     Greeting,
-    /// Its region is not what it should be.
+    /// Its region has the wrong kind, seals or length.
     Region,
 }
 
 impl Listener {
-    /// Listens at `address`; port 0 lets the listener choose one. Only [`ShmConfig::other_users`]
-    /// matters of `config`.
+    /// Listens at `address`; with port 0 the listener chooses one. Of `config`, only
+    /// [`ShmConfig::other_users`] matters.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -81,7 +81,7 @@ impl Listener {
         Ok(Listener { socket, local, other_users: config.other_users })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn local_address(&self) -> SocketAddr {
         self.local
     }
@@ -116,7 +116,7 @@ impl AsFd for Pending {
 }
 
 impl Pending {
-    /// The connection, once its greeting has come; this comes back while it has not.
+    /// Returns the connection if its greeting has arrived, and `self` if it has not.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -148,12 +148,12 @@ impl Pending {
     }
 }
 
-/// Connects `local` to whoever listens at `peer`, with rings and limit as `config` says. Does not
+/// Connects `local` to the listener at `peer`, with the rings and the limit of `config`. Does not
 /// wait.
 ///
 /// # Errors
 /// `ConnectionRefused` if nobody listens there, `WouldBlock` if too many others are connecting,
-/// `PermissionDenied` if it is another user's or in another container, and the system's.
+/// `PermissionDenied` if the listener belongs to another user or container, and the system's.
 pub fn connect(local: SocketAddr, peer: SocketAddr, config: &ShmConfig) -> io::Result<Connection> {
     let socket = name::socket()?;
     rustix::net::connect(&socket, &name::unix_address(peer))?;

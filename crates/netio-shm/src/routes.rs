@@ -1,4 +1,4 @@
-//! The table of peers: each address counted, and the link that leads there.
+//! The table of peers. Each address is counted, and has the link that its packets use.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,20 +11,20 @@ use petasos_netio::{Route, RouteError};
 /// Stands for "no link".
 pub(crate) const NO_LINK: u32 = u32::MAX;
 
-/// One peer. The entry of a released route keeps its place, with [`NO_LINK`] and no holds.
+/// One peer. The entry of a released route stays in place, with [`NO_LINK`] and no holds.
 pub(crate) struct RouteEntry {
     pub(crate) peer: SocketAddr,
-    /// Index of the link that packets take, or [`NO_LINK`].
+    /// Index of the link that packets use, or [`NO_LINK`].
     pub(crate) link: u32,
-    /// The limit of the link there was last, in bytes; 0 once released.
+    /// The limit of the latest link, in bytes; 0 once released.
     pub(crate) datagram_bytes_max: usize,
     pub(crate) holds: u32,
-    /// Since when no link has lasted; [`Time::NEVER`] while one does. A held route without a link
-    /// has a time here.
+    /// Since when there has been no lasting link; [`Time::NEVER`] while there is one. A held route
+    /// without a link always has a time here.
     pub(crate) cut_since: Time,
-    /// When the route was last led over a link; only kept while `cut_since` is a time.
+    /// When the route last got a link. Only kept while `cut_since` is a time.
     pub(crate) linked_at: Time,
-    /// The owner has been told that the route is lost.
+    /// Whether the owner has been told that the route is lost.
     pub(crate) told: bool,
 }
 
@@ -35,7 +35,7 @@ impl RouteEntry {
         self.cut_since = self.cut_since.min(now);
     }
 
-    /// Whether no link has lasted lately.
+    /// Whether the route has had no lasting link recently.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut_since != Time::NEVER
     }
@@ -87,7 +87,7 @@ impl RouteTable {
         Ok(Route(index))
     }
 
-    /// Takes a hold from `route`, and frees it after the last.
+    /// Removes a hold from `route`, and frees the route after the last one.
     ///
     /// # Panics
     /// If nobody holds the route: the caller released it too often.
@@ -117,8 +117,8 @@ impl RouteTable {
         self.entries.iter_mut().filter(|entry| entry.holds > 0)
     }
 
-    /// Those among them that have been cut for `patience`, have no link, and whose owner has not
-    /// been told; it counts as told from now on.
+    /// The held routes that have been cut for `patience`, have no link, and whose owner has not
+    /// been told. Marks them as told.
     pub(crate) fn take_lost(&mut self, now: Time, patience: Duration) -> Vec<Route> {
         let entries = self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.holds > 0);
         let lost = entries.filter(|(_, entry)| {

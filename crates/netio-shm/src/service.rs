@@ -1,7 +1,6 @@
-//! Everything slow: accepting peers, noticing that they are gone, finding them again.
+//! The slow path: accepting peers, noticing that they are gone, and finding them again.
 //!
-//! It happens in [`ShmIo::route`], after a sleep, and once in
-//! [`crate::LOOK_INTERVAL_TURNS`] receives.
+//! It runs in [`ShmIo::route`], after a sleep, and once in [`crate::LOOK_INTERVAL_TURNS`] receives.
 
 use std::net::SocketAddr;
 
@@ -17,25 +16,25 @@ use crate::looks::{EVENTS_MAX, LISTENER, OnLost, Retry};
 use crate::rendezvous;
 use crate::routes::NO_LINK;
 
-/// Peers tried in one look.
+/// The most peers tried in one look.
 const TRIES_MAX: usize = 4;
 
-/// How long a route may be without a link that lasts before it counts as lost. A peer that stopped
-/// keeps its link: this is for those that do not listen, or refuse.
+/// How long a route may be without a lasting link before it counts as lost. A peer that has merely
+/// stopped reading keeps its link; this is for peers that do not listen, or that refuse.
 pub const LINK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a new link must last to make good for one that was lost: a peer that refuses closes
-/// the socket at its next look.
+/// How long a new link must last to replace a lost one: a peer that refuses closes the socket at
+/// its next look.
 const SETTLED_AFTER: Duration = Duration::from_millis(100);
 
 impl ShmIo {
-    /// Looks at all sockets, without waiting.
+    /// Polls all sockets, without waiting.
     #[cold]
     pub(crate) fn look(&mut self) {
         let mut events = [const { core::mem::MaybeUninit::uninit() }; EVENTS_MAX];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.stats.rx_syscalls += 1;
-        // An error means a look that saw nothing; the next one will.
+        // After an error this look has seen nothing; the next one will.
         let found = epoll::wait(&self.epoll, &mut events, Some(&at_once));
         let found = found.map_or(&mut [][..], |(found, _)| found);
         self.stats.rx_syscalls_empty += u64::from(found.is_empty());
@@ -50,7 +49,7 @@ impl ShmIo {
         }
     }
 
-    /// Finds new links for routes whose link was lost, and tells of those that get none.
+    /// Finds new links for routes that have lost theirs, and reports routes that get none.
     fn mend(&mut self) {
         let now = self.clock.now();
         let mut all = true;
@@ -74,7 +73,7 @@ impl ShmIo {
         }
     }
 
-    /// Makes sure that packets on `route`, which is held, have a link to take.
+    /// Makes sure that packets on `route`, which is held, have a link.
     pub(crate) fn renew(&mut self, route: Route) -> Result<(), RouteError> {
         if self.is_linked(route) {
             return Ok(());
@@ -85,7 +84,7 @@ impl ShmIo {
         }
         let now = self.clock.now();
         let entry = self.routes.get_mut(route).expect("a held route exists");
-        // A link whose peer has hung up stays until what is in it has been received.
+        // A link whose peer has hung up stays until everything in it has been received.
         entry.cut(now);
         let peer = entry.peer;
         let (index, limit) = self.link_to(peer)?;
@@ -93,7 +92,7 @@ impl ShmIo {
         Ok(())
     }
 
-    /// Whether packets on `route` have a link, whose peer had not hung up until now.
+    /// Whether packets on `route` have a link, whose peer has not hung up so far.
     fn is_linked(&mut self, route: Route) -> bool {
         let entry = self.routes.get(route).expect("a held route exists");
         let Some(link) = self.links.get_mut(entry.link) else { return false };
@@ -109,7 +108,7 @@ impl ShmIo {
 
     fn accept(&mut self) {
         for _ in 0..EVENTS_MAX {
-            // A lack of descriptors leaves the connection where it is: until there are some.
+            // Without free descriptors the connection stays in the queue until there are some.
             let Ok(Some(accepted)) = self.listener.accept() else { return };
             match accepted {
                 Ok(pending) if self.has_room() => {
@@ -124,7 +123,7 @@ impl ShmIo {
         }
     }
 
-    /// Opens the link at `index` if its greeting has come.
+    /// Opens the link at `index` if its greeting has arrived.
     fn greet(&mut self, index: u32) {
         let Some(pending) = self.links.lift(index) else { return };
         match pending.greet() {
@@ -144,8 +143,9 @@ impl ShmIo {
         }
     }
 
-    /// Has the epoll descriptor tell of the socket at `index`. Without that, which takes a lack of
-    /// memory, its wake-ups and its end go unnoticed, so it is closed. Returns whether it is open.
+    /// Adds the socket at `index` to the epoll descriptor. If that fails, which only a lack of
+    /// memory can cause, its wake-ups and its end would go unnoticed, so it is closed. Returns
+    /// whether it is open.
     fn watch(&mut self, index: u32) -> bool {
         let data = epoll::EventData::new_u64(u64::from(index));
         let added = self
@@ -159,7 +159,8 @@ impl ShmIo {
         !failed
     }
 
-    /// Whether another link may be made; closes one that nobody here holds a route to, if it must.
+    /// Whether another link may be made. If necessary, closes one to which nobody here holds a
+    /// route.
     fn has_room(&mut self) -> bool {
         if self.links.count() < self.config.links_max {
             return true;
@@ -174,8 +175,8 @@ impl ShmIo {
         idle.is_some()
     }
 
-    /// A link to `peer` that exists, and its limit. A peer may have died right after it connected,
-    /// which its socket tells.
+    /// An existing link to `peer`, and its limit. The peer may have died right after it connected;
+    /// its socket shows that.
     pub(crate) fn live_link(&mut self, peer: SocketAddr) -> Option<(u32, usize)> {
         loop {
             let (index, link) = self.links.find(peer)?;
@@ -185,7 +186,7 @@ impl ShmIo {
         }
     }
 
-    /// A link to `peer`: one that exists, or a new one.
+    /// A link to `peer`: an existing one, or a new one.
     pub(crate) fn link_to(&mut self, peer: SocketAddr) -> Result<(u32, usize), RouteError> {
         if let Some(link) = self.live_link(peer) {
             return Ok(link);
@@ -205,7 +206,7 @@ impl ShmIo {
         Ok((index, limit))
     }
 
-    /// Tries to find links for routes that have none, less and less often.
+    /// Tries to find links for routes that have none, at growing intervals.
     fn look_for_peers(&mut self) {
         if self.retry.wait > 0 {
             self.retry.wait -= 1;
@@ -230,7 +231,7 @@ impl ShmIo {
         }
     }
 
-    /// Has packets to `peer` take the link at `index` if they have none.
+    /// Makes packets to `peer` use the link at `index`, if they have none.
     pub(crate) fn lead_over(&mut self, peer: SocketAddr, index: u32, limit: usize) {
         let now = self.clock.now();
         for entry in self.routes.held() {
@@ -241,7 +242,7 @@ impl ShmIo {
         }
     }
 
-    /// Closes the link at `index`, whose peer is gone or broke the rules. Packets to it take
+    /// Closes the link at `index`, whose peer is gone or broke the rules. Its packets go over
     /// another link if there is one.
     #[cold]
     pub(crate) fn close(&mut self, index: u32) {

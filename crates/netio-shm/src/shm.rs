@@ -17,26 +17,26 @@ use crate::rendezvous::Listener;
 use crate::routes::RouteTable;
 use crate::{ShmConfig, ShmStats, name};
 
-/// A spinning backend looks at its sockets once in this many receives.
+/// A spinning backend polls its sockets once in this many receives.
 pub const LOOK_INTERVAL_TURNS: u32 = 1024;
 const _: () = assert!(LOOK_INTERVAL_TURNS.is_multiple_of(CONFIRM_INTERVAL_TURNS));
 
-/// One receive in this many looks with a fence whether a peer fell asleep just when something was
-/// published for it. Not each, since the fence waits until the peer's processor has given up the
-/// cache line: a quarter of a round trip.
+/// Once in this many receives, the backend checks with a fence whether a peer fell asleep just when
+/// records were published for it. It does not do so each time, because the fence waits until the
+/// peer's processor has given up the cache line: a quarter of a round trip.
 const CONFIRM_INTERVAL_TURNS: u32 = 64;
 
 /// Packet I/O over shared-memory rings.
 ///
-/// What the counters mean here: [`IoStats::tx_errors`] counts packets that are too long, and those
-/// dropped because the peer is gone or has stopped reading ([`ShmStats`] tells them apart);
-/// [`IoStats::tx_full`] how often a full ring made `transmit` stop; [`IoStats::tx_syscalls`]
-/// wake-ups sent; [`IoStats::rx_syscalls`] looks at the sockets. Rings lose nothing once a packet
-/// is taken, unless the peer dies.
+/// The counters: [`IoStats::tx_errors`] counts packets that are too long, and packets dropped
+/// because the peer is gone or has stopped reading ([`ShmStats`] tells these apart).
+/// [`IoStats::tx_full`] counts how often a full ring made `transmit` stop, [`IoStats::tx_syscalls`]
+/// the wake-ups sent, and [`IoStats::rx_syscalls`] the looks at sockets. Once a packet is in a
+/// ring, it is lost only if the peer dies.
 ///
-/// Packets sent just before a process ends arrive. A route outlives its peer: packets to it are
-/// dropped until somebody listens at that address again, and [`ShmIo::on_lost`] tells if nobody
-/// does. Asking for such a route once more is an error.
+/// Packets sent just before a process ends still arrive. A route outlives its peer: packets on it
+/// are dropped until a process listens at that address again. If none does, [`ShmIo::on_lost`]
+/// reports it, and asking for the route again is an error.
 pub struct ShmIo {
     pub(crate) config: ShmConfig,
     pub(crate) listener: Listener,
@@ -50,18 +50,18 @@ pub struct ShmIo {
     pub(crate) on_lost: Option<OnLost>,
     pub(crate) stats: IoStats,
     pub(crate) link_stats: ShmStats,
-    /// Links on which something was published since the last look with a fence.
+    /// Links on which records were published since the last check with a fence.
     unconfirmed: Vec<u32>,
     /// Which open link the next receive starts with, so that none starves the others.
     first: usize,
     turns: u32,
-    /// The peers have been told that this side sleeps.
+    /// Whether the peers have been told that this side sleeps.
     asleep: bool,
 }
 
 impl ShmIo {
-    /// Opens a backend at `address`, a name in a number space of its own: see the crate's
-    /// documentation. Port 0 chooses a free one at random.
+    /// Opens a backend at `address`, whose ports are independent of UDP's and TCP's: see the
+    /// crate's documentation. Port 0 chooses a free one at random.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -92,12 +92,12 @@ impl ShmIo {
         })
     }
 
-    /// The sizes and limits that it was opened with.
+    /// The configuration of this backend.
     pub fn config(&self) -> &ShmConfig {
         &self.config
     }
 
-    /// What became of links and wake-ups.
+    /// Counters of links and wake-ups.
     pub fn link_stats(&self) -> ShmStats {
         self.link_stats
     }
@@ -107,9 +107,9 @@ impl ShmIo {
         self.links.open_count()
     }
 
-    /// A route to a peer that should have connected to this side. It is better than
-    /// [`PacketIo::route`] where that is so: who opens a link is not told if the other side refuses
-    /// it, while a link that the peer has opened stands at both ends.
+    /// A route to a peer that should have connected to this side. If it has, this is better than
+    /// [`PacketIo::route`]: a side that opens a link is not told if the other refuses it, while a
+    /// link that the peer has opened exists at both ends.
     ///
     /// # Errors
     /// `NotConnected` if there is no link to `peer`: it has not connected, is gone, or this side
@@ -128,15 +128,15 @@ impl ShmIo {
         self.route(peer)
     }
 
-    /// Has `tell` called, from within [`PacketIo::receive`] or [`PacketIo::route`], with every
-    /// route that has had no link that lasts for [`crate::LINK_PATIENCE`]: its peer lives but does
-    /// not listen or refuses, or is gone. It is told once, until a link lasts or the route is
+    /// Calls `tell`, from within [`PacketIo::receive`] or [`PacketIo::route`], with every route
+    /// that has had no lasting link for [`crate::LINK_PATIENCE`]: its peer is gone, or it lives but
+    /// refuses or does not listen. A route is reported once, until it gets a lasting link or is
     /// asked for again.
     pub fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
         self.on_lost = Some(OnLost(Box::new(tell)));
     }
 
-    /// Puts a packet into its peer's ring, unpublished; `false` if that is full.
+    /// Puts a packet into its peer's ring without publishing it; `false` if the ring is full.
     #[inline]
     fn send(&mut self, link: u32, packet: &TxPacket<'_>) -> bool {
         let sent = match self.links.get_mut(link) {
@@ -153,13 +153,13 @@ impl ShmIo {
         }
     }
 
-    /// Sends one record of a train and returns how many datagrams were dealt with; 0 if the ring
+    /// Sends one record of a train. Returns how many datagrams were sent or dropped; 0 if the ring
     /// is full.
     fn send_train(&mut self, route: Route, rest: &[u8], segment_bytes: usize) -> usize {
         let (link, limit) = self.way(route);
         let datagrams = rest.len().div_ceil(segment_bytes);
         if segment_bytes > limit {
-            // All but the last are too long for sure.
+            // All except perhaps the last are too long.
             let head = &rest[..rest.len().min(segment_bytes)];
             return usize::from(self.send(link, &TxPacket { route, head, body: &[] }));
         }
@@ -181,14 +181,14 @@ impl ShmIo {
         }
     }
 
-    /// The link of `route`, and the longest datagram that it takes.
+    /// The link of `route`, and the longest datagram that fits it.
     #[inline]
     fn way(&self, route: Route) -> (u32, usize) {
         const NOWHERE: (u32, usize) = (crate::routes::NO_LINK, 0);
         self.routes.get(route).map_or(NOWHERE, |entry| (entry.link, entry.datagram_bytes_max))
     }
 
-    /// Counts packets that have nowhere to go. They count as taken.
+    /// Counts and drops packets whose route has no link. They count as sent.
     #[cold]
     fn drop_unlinked(&mut self, route: Route, len: usize, count: usize) -> bool {
         self.stats.tx_errors += count as u64;
@@ -197,7 +197,7 @@ impl ShmIo {
         true
     }
 
-    /// Counts packets that the link did not take; whether they count as taken.
+    /// Counts packets that the link refused. Returns whether they count as sent.
     #[cold]
     fn refuse(&mut self, link: u32, unsent: Unsent, count: usize) -> bool {
         match unsent {
@@ -213,7 +213,7 @@ impl ShmIo {
         true
     }
 
-    /// Shows the peer of `link` what was pushed.
+    /// Makes the pushed records visible to the peer of `link`.
     #[inline]
     fn publish(&mut self, index: u32) {
         let Some(link) = self.links.get_mut(index) else { return };
@@ -226,7 +226,7 @@ impl ShmIo {
         }
     }
 
-    /// Wakes peers that fell asleep while something was published for them.
+    /// Wakes peers that fell asleep while records were published for them.
     fn confirm(&mut self) {
         while let Some(index) = self.unconfirmed.pop() {
             let woken = self.links.get_mut(index).is_some_and(|link| link.confirm());
@@ -235,7 +235,7 @@ impl ShmIo {
         }
     }
 
-    /// What a receive does now and then beside receiving.
+    /// What a receive does now and then besides receiving.
     #[cold]
     fn keep_up(&mut self) {
         self.confirm();
@@ -252,7 +252,7 @@ impl ShmIo {
         self.links.iter_mut().for_each(|(_, link)| link.consumer.rise());
     }
 
-    /// Copies what has come to the receiver's memory.
+    /// Copies what has arrived to the receiver's memory.
     #[inline]
     fn collect(&mut self) {
         self.receiver.clear();
@@ -264,7 +264,7 @@ impl ShmIo {
             let index = self.links.open_index(self.first);
             let Some(link) = self.links.get_mut(index) else { break };
             if !self.receiver.take(link, &mut self.stats) {
-                // It has more; the next receive starts behind it, and comes round.
+                // This link has more. The next receive starts with the link after it.
                 self.first += 1;
                 break;
             }
@@ -326,7 +326,7 @@ impl PacketIo for ShmIo {
         taken
     }
 
-    /// Each peer has a ring of its own.
+    /// Each peer has its own ring.
     fn holds_back(&self, full: Route, other: Route) -> bool {
         full == other
     }
@@ -338,11 +338,11 @@ impl PacketIo for ShmIo {
             self.renew(route)?;
             let entry = self.routes.get_mut(route).expect("a route that is found exists");
             entry.holds += 1;
-            // Whoever asks for it now has not been told.
+            // The new holder has not been told.
             entry.told = false;
             return Ok(route);
         }
-        // What has happened meanwhile may have brought a link from there, or ended one.
+        // Meanwhile a link may have been opened from there, or one may have ended.
         self.look();
         let (link, limit) = self.link_to(peer)?;
         self.routes.insert(peer, link, limit)
@@ -352,7 +352,8 @@ impl PacketIo for ShmIo {
         self.routes.release(route);
     }
 
-    /// A name is what its process says of itself, so it is no origin: the way is.
+    /// A process chooses its own name, so the name proves no origin. That the frame came over a
+    /// ring does.
     fn origin(&self, _route: Route) -> Origin {
         Origin::RINGS
     }

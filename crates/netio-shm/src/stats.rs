@@ -1,7 +1,7 @@
-//! Counters of links, beside those that every backend has.
+//! Counters of links, in addition to those that every backend has.
 
 petasos_base::counters! {
-    /// What became of links and wake-ups.
+    /// What happened to links, and wake-ups.
     pub struct ShmStats {
         /// Links opened by this side.
         links_opened,

@@ -1,11 +1,11 @@
-//! Whose memory may be shared.
+//! With which processes this one may share memory.
 //!
-//! A network namespace and a user number say little: containers often share both. What is asked
-//! for in addition is what the kernel asks of a debugger that wants to read: the peer must be a
-//! process of the same mount and user namespace. `/proc` does not even tell the namespaces of a
-//! process that this one may not look into. So whoever passes could read this process's memory,
-//! or at least its files and keys, without rings (Yama, which forbids to *attach* to strangers,
-//! leaves those readable).
+//! A network namespace and a user number are not enough: containers often share both. In addition,
+//! this module requires what the kernel requires of a debugger that wants to read memory: the peer
+//! must be in the same mount and user namespace. `/proc` does not even show the namespaces of a
+//! process that this one may not inspect. So a peer that passes could read this process's memory,
+//! or at least its files and keys, without rings. (Yama, which forbids to *attach* to other
+//! processes, leaves those readable.)
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,16 +18,16 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 /// The namespaces that must be the same.
 const NAMESPACES: [&str; 2] = ["mnt", "user"];
 
-/// Whether the process at the other end was this one's user, in its mount and user namespace, when
-/// it connected or listened. Not, if that cannot be told: it has ended, or `/proc` does not
-/// show it.
+/// Whether the process at the other end had this one's user, mount namespace and user namespace
+/// when it connected or listened. False if that cannot be determined: the process has ended, or
+/// `/proc` does not show it.
 pub(crate) fn is_trusted(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    // Not through rustix, which cannot represent a peer of another PID namespace.
+    // Not with rustix, which cannot represent a peer in another PID namespace.
     let peer = getsockopt(&socket, sockopt::PeerCredentials)?;
     if peer.uid() != rustix::process::geteuid().as_raw() {
         return Ok(false);
     }
-    // A peer of a PID namespace that this one does not see has the number 0.
+    // A peer in a PID namespace that is invisible from here has the number 0.
     let Some(pid) = Pid::from_raw(peer.pid()) else { return Ok(false) };
     if pid == rustix::process::getpid() {
         return Ok(true);
@@ -38,12 +38,12 @@ pub(crate) fn is_trusted(socket: BorrowedFd<'_>) -> io::Result<bool> {
         let theirs = namespace(pid, name);
         theirs.is_some() && theirs == namespace(own, name)
     });
-    // While the process lives, nobody else has had its number.
+    // The process still lives, so no other can have had its number.
     Ok(same && lives(&process))
 }
 
-/// The peer itself (Linux 6.5). Before, whoever has its number now: a process that ended before it
-/// was looked at may have left it to another.
+/// A descriptor of the peer (Linux 6.5). On older kernels, of the process that has its number now:
+/// if the peer ended before this looks, that may be another process.
 fn open_process(socket: BorrowedFd<'_>, pid: Pid) -> io::Result<OwnedFd> {
     match getsockopt(&socket, sockopt::PeerPidfd) {
         Ok(process) => Ok(process),
@@ -52,7 +52,7 @@ fn open_process(socket: BorrowedFd<'_>, pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
-/// What names a namespace; `None` if this process may not know.
+/// The identity of a namespace; `None` if this process may not know it.
 fn namespace(pid: Pid, name: &str) -> Option<(u64, u64)> {
     let path = format!("/proc/{}/ns/{name}", pid.as_raw_nonzero());
     let metadata = std::fs::metadata(path).ok()?;
