@@ -1,11 +1,11 @@
-//! Telling code that works for a call that nobody waits for its answer any more (R11).
+//! Telling code that works on a call that nobody waits for the answer any more (R11).
 //!
-//! A call that other threads may ask about has a [`CancelState`], which says so once the call is
-//! over. Calls on workers and of gRPC have one from the start, beside their origin. A handler in a
-//! loop has none before it asks, and then the loop keeps it by the handler's task
-//! (the runtime's `watches`): so who never asks pays nothing.
+//! A call that other threads may ask about has a [`CancelState`], which says whether the call is
+//! over. Calls on workers and gRPC calls have one from the start, in their origin. A handler in a
+//! loop has none until it asks; then the loop keeps it with the handler's task (the runtime's
+//! `watches`). So a handler that never asks pays nothing.
 //!
-//! Invariant: no code of the application's (wakers) runs under the lock.
+//! Invariant: no code of the application (a waker) runs under the lock.
 
 use core::fmt;
 use core::future::Future;
@@ -16,26 +16,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_base::{Clock, Time};
 
-/// Tells that a call is over for its handler: the caller has given it up or is gone, its deadline
-/// has passed, or the server ends. Also ready once the handler has answered, so that nobody waits
-/// for ever.
+/// A future that is ready when a call is over for its handler: the caller has given it up or is
+/// gone, its deadline has passed, or the server shuts down. It is also ready once the handler has
+/// answered, so that nobody waits for ever.
 ///
-/// It may go to any thread. A handler itself is dropped when its call is over, at its next await;
-/// this is for what blocks or computes meanwhile, and for what a handler has started elsewhere.
+/// It may move to any thread. A handler itself is dropped at its next await when its call is over;
+/// use this for code that blocks or computes, and for work that a handler has started elsewhere.
 #[derive(Clone)]
 #[must_use = "it tells nothing unless it is asked or awaited"]
 pub struct Cancelled {
     call: Option<Arc<dyn Cancellable>>,
-    /// The call's deadline: those who are to tell of it may be kept from it.
+    /// The call's deadline. Checked here too, because the thread that would report it may be busy.
     deadline: Time,
     place: Place,
 }
 
-/// Where a waker is among those of its [`CancelState`].
+/// The place of a waker in the list of its [`CancelState`].
 #[derive(Default)]
 struct Place(Option<u64>);
 
-/// A clone waits for itself.
+/// A clone has its own waker.
 impl Clone for Place {
     fn clone(&self) -> Place {
         Place(None)
@@ -48,7 +48,7 @@ impl Cancelled {
         Cancelled { call, deadline, place: Place::default() }
     }
 
-    /// Whether the call is over. Cheap enough for a loop that computes.
+    /// Whether the call is over. It is cheap enough to be called in a computing loop.
     pub fn is_cancelled(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.state().is_over()) || is_late(self.deadline)
     }
@@ -81,9 +81,9 @@ impl fmt::Debug for Cancelled {
     }
 }
 
-/// Something of a call's that knows whether the call is over.
+/// A part of a call that knows whether the call is over.
 pub trait Cancellable: Send + Sync {
-    /// What knows it.
+    /// The state of the call.
     fn state(&self) -> &CancelState;
 }
 
@@ -111,16 +111,18 @@ impl CancelState {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is.
+    /// Whether the call is over.
     pub fn is_over(&self) -> bool {
-        // Acquire: pairs with the release in `end`; who sees the end sees what came before it.
+        // Acquire: pairs with the release in `end`, so that a thread that sees the end also sees
+        // what came before it.
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// The call is over.
+    /// Marks the call as over, and wakes those who wait for that.
     pub fn end(&self) {
-        // Release: pairs with the acquire in `is_over`. Set before the list is taken, and looked at
-        // under its lock by those who join it, so nobody joins it too late.
+        // Release: pairs with the acquire in `is_over`. The flag is set before the list of wakers
+        // is taken, and a waker is added only after checking the flag under the list's lock, so
+        // none is added too late.
         self.is_over.store(true, Ordering::Release);
         let wakers = core::mem::take(&mut self.wakers().list);
         wakers.into_iter().for_each(|(_, waker)| waker.wake());

@@ -1,4 +1,4 @@
-//! From bodies to messages and back, for both ends.
+//! Decoding and encoding of message bodies, for both ends.
 
 use core::ops::Range;
 
@@ -13,10 +13,10 @@ use petasos_message::{
 
 use crate::request::{More, Response, ResponseParts as _, TAIL_BYTES_LIMIT};
 
-/// The message in `body`, as a copy of its own.
+/// The message in `body`, copied.
 ///
 /// # Errors
-/// R13: the sender's fault.
+/// The message cannot be decoded (R13): the sender's fault.
 #[inline]
 pub fn decode<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, Status> {
     match encoding {
@@ -25,10 +25,10 @@ pub fn decode<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, Sta
     }
 }
 
-/// The message at `body` in a buffer of its own: a native one is read there.
+/// The message at `body` in a buffer. A native message is read in place, and keeps the buffer.
 ///
 /// # Errors
-/// R13: the sender's fault.
+/// The message cannot be decoded (R13): the sender's fault.
 #[inline]
 pub fn decode_in<T: Message>(
     encoding: Encoding,
@@ -39,7 +39,7 @@ pub fn decode_in<T: Message>(
         return Msg::from_native(bytes, body).map_err(undecodable);
     }
     if bytes.capacity() >= SPARE_BYTES_MIN && encoding == Encoding::Protobuf {
-        // Long fields keep the buffer.
+        // Long fields keep the buffer alive.
         return decode_protobuf(into_bytes(bytes).slice(body));
     }
     let message = decode_other(encoding, &bytes[body]);
@@ -56,17 +56,17 @@ fn decode_other<T: Message>(encoding: Encoding, body: &[u8]) -> Result<Msg<T>, S
     Msg::from_protobuf(Input::Borrowed(body), &limits).map_err(undecodable)
 }
 
-/// R5: a message behind its head, with a tail that may be empty behind it. Long pieces of the
-/// message are not copied: they are the buffer's tail.
+/// A message after its head, and before a tail that may be empty (R5). Long pieces of the message
+/// are not copied: they become the buffer's tail.
 #[inline(always)]
 pub fn framed(image: Image, head: [u8; HEAD_BYTES], tail: &[u8]) -> MsgBuf {
     headed(image.into_message(tail), head)
 }
 
-/// R5: a native message behind its head, likewise.
+/// A native message after its head, in the same form (R5).
 ///
 /// # Errors
-/// If it is too large or too deep.
+/// The message is too large or nested too deeply.
 #[inline(always)]
 pub fn framed_native<T: Message>(
     message: Msg<T>,
@@ -75,7 +75,7 @@ pub fn framed_native<T: Message>(
     Ok(headed(Msg::into_native_buf(message)?, head))
 }
 
-/// Puts a head into the room before a message.
+/// Writes a head into the room before a message.
 #[inline(always)]
 fn headed(mut buf: MsgBuf, head: [u8; HEAD_BYTES]) -> MsgBuf {
     buf.skip(ROOM_BYTES - HEAD_BYTES);
@@ -83,16 +83,16 @@ fn headed(mut buf: MsgBuf, head: [u8; HEAD_BYTES]) -> MsgBuf {
     buf
 }
 
-/// The message in bytes that long fields of it keep.
+/// Decodes a message from bytes, which its long fields keep alive.
 ///
 /// # Errors
-/// The sender's fault.
+/// The message cannot be decoded: the sender's fault.
 pub fn decode_protobuf<T: Message>(body: bytes::Bytes) -> Result<Msg<T>, Status> {
     let limits = DecodeLimits::for_input(body.len());
     Msg::from_protobuf(Input::Owned(body), &limits).map_err(undecodable)
 }
 
-/// What a message that cannot be read means for its call.
+/// The status of a call whose message cannot be decoded.
 #[cold]
 pub fn undecodable(error: DecodeError) -> Status {
     match error {
@@ -101,13 +101,13 @@ pub fn undecodable(error: DecodeError) -> Status {
     }
 }
 
-/// What a message that cannot be encoded means for its call.
+/// The status of a call whose message cannot be encoded.
 #[cold]
 pub fn unencodable(error: EncodeError) -> Status {
     Status::resource_exhausted(error.to_string())
 }
 
-/// R5, R7: what a response says.
+/// Decodes a response (R5, R7).
 #[inline(always)]
 pub fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
     if let Some(head) = bytes.first_chunk()
@@ -122,7 +122,7 @@ pub fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
     read_other_response(bytes)
 }
 
-/// A response with more than a message in it.
+/// Decodes a response that has more than a message.
 #[cold]
 #[inline(never)]
 fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
@@ -133,25 +133,25 @@ fn read_other_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status>
     if head.code != Code::Ok {
         return Err(parts.into_status(head.code).0);
     }
-    // The loop has unpacked what had a codec.
+    // The loop has already decompressed it.
     let compressed = Some(head.codec != Codec::IDENTITY);
     let message = decode_in(head.encoding, bytes, body)?;
     let (metadata, trailers) = (parts.initial, parts.trailing);
     Ok(Response::received(message, More { metadata, trailers, compressed }))
 }
 
-/// A message in an encoding, behind room for heads: as many bytes as asked for, or more.
+/// An encoded message, with room for heads before it: at least as many bytes as were asked for.
 pub struct Encoded {
-    /// The message, behind the room.
+    /// The message, after the room.
     pub buf: MsgBuf,
     /// Where the message begins in `buf`.
     pub start: usize,
-    /// What it is encoded in.
+    /// How it is encoded.
     pub encoding: Encoding,
 }
 
 impl Encoded {
-    /// Encodes a message, natively if the peer takes that.
+    /// Encodes a message, natively if the peer accepts that.
     pub fn new<T: Message>(
         message: Msg<T>,
         native: bool,
@@ -166,15 +166,15 @@ impl Encoded {
     }
 }
 
-/// Encodes the only request of a call: natively or not, behind so many bytes of room.
+/// Encodes the only request of a call: natively or not, after this many bytes of room.
 pub type First = Box<dyn FnOnce(bool, usize) -> Result<Encoded, Status> + Send>;
 
-/// What comes of a stream, in order.
+/// What arrives on a stream, in order.
 pub enum Incoming<T> {
-    /// A client's: the initial metadata. At most once, before messages.
+    /// At a client: the initial metadata. At most once, before all messages.
     Head(Metadata),
     /// A message.
     Message(Msg<T>),
-    /// No more follow. At a client the call went well, with these trailing metadata.
+    /// The end. At a client the call has succeeded, with these trailing metadata.
     End(Metadata),
 }

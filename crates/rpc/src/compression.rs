@@ -1,22 +1,21 @@
-//! What callers and handlers say of compression, and are told.
+//! How callers and handlers choose compression, and learn about it.
 //!
-//! A request carries both among its extensions, and so costs nothing where nothing is said or was
-//! compressed.
+//! A request has both in its extensions, so they cost nothing if nothing was chosen or compressed.
 
 use petasos_call::Codec;
 
 use crate::extensions::Extensions;
 
-/// A caller's: what the call's messages are compressed with, in place of the channel's codec.
+/// The codec that a caller has chosen for a call's messages, instead of the channel's.
 #[derive(Clone, Copy, Debug)]
 pub struct ChosenCodec(pub Codec);
 
-/// A server's: the request came compressed.
+/// At a server: the request was compressed.
 #[derive(Clone, Copy, Debug)]
 pub struct CameCompressed;
 
 impl ChosenCodec {
-    /// What a call is compressed with: what was chosen for it, or what its channel has.
+    /// The codec of a call: the one that was chosen for it, or its channel's.
     pub fn or(extensions: &Extensions, of_channel: Codec) -> Codec {
         extensions.get().map_or(of_channel, |ChosenCodec(codec)| *codec)
     }

@@ -1,16 +1,16 @@
-//! Descriptors: what is known of services and their methods when they are compiled.
+//! Descriptors: what generated code knows about services and their methods.
 
 use petasos_message::Module;
 
-/// What is known of a service when it is compiled.
+/// A service's descriptor.
 pub struct ServiceInfo {
-    /// The schema that it is part of.
+    /// The schema that defines it.
     pub module: &'static Module,
-    /// Its place among the schema's services.
+    /// Its index among the schema's services.
     pub index: u32,
     /// The full name.
     pub name: &'static str,
-    /// The hash of the service with its methods and their messages.
+    /// The hash of the service, including its methods and their messages.
     pub hash: [u8; 16],
     /// The methods, by name in ascending order (R1).
     pub methods: &'static [MethodInfo],
@@ -22,12 +22,12 @@ impl core::fmt::Debug for ServiceInfo {
     }
 }
 
-/// What is known of a method when it is compiled.
+/// A method's descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodInfo {
     /// The name, without the service's.
     pub name: &'static str,
-    /// Its place among the service's methods.
+    /// Its index among the service's methods.
     pub index: u16,
     /// Which sides are streams.
     pub kind: MethodKind,
@@ -51,10 +51,10 @@ pub enum MethodKind {
 /// What a second execution of a method does, as its schema says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idempotency {
-    /// It is not said.
+    /// Not specified.
     Unknown,
-    /// Nothing: the method only looks.
+    /// Nothing: the method only reads.
     NoSideEffects,
-    /// Nothing more than the first.
+    /// Nothing that the first has not done already.
     Idempotent,
 }

@@ -1,4 +1,4 @@
-//! Values of any type beside a call, one of each type.
+//! Values that belong to a call at one end: at most one of each type.
 
 use core::any::{Any, TypeId};
 use core::fmt;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 type Value = Arc<dyn Any + Send + Sync>;
 
-/// What interceptors, handlers and callers hand each other beside a call, at one end of it: at most
-/// one value of each type. Nothing of it is sent.
+/// Values that interceptors, handlers and callers pass to each other along with a call, at one end
+/// of it: at most one of each type. They are not sent.
 ///
-/// One word; empty it owns nothing. Clones share the values.
+/// One word in size; an empty value owns nothing. Clones share the values.
 #[derive(Clone, Default)]
 pub struct Extensions(Option<Box<Values>>);
 
@@ -17,18 +17,18 @@ pub struct Extensions(Option<Box<Values>>);
 struct Values(Vec<(TypeId, Value)>);
 
 impl Extensions {
-    /// Without values.
+    /// Creates an empty value.
     pub const fn new() -> Extensions {
         Extensions(None)
     }
 
-    /// The value of a type.
+    /// The value of this type, if there is one.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let (_, value) = self.0.as_ref()?.0.iter().find(|(of, _)| *of == TypeId::of::<T>())?;
         value.downcast_ref()
     }
 
-    /// Puts a value in place of the one of its type.
+    /// Inserts a value, replacing one of the same type.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         let (of, value) = (TypeId::of::<T>(), Arc::new(value));
         let Values(values) = &mut **self.0.get_or_insert_default();
@@ -38,12 +38,12 @@ impl Extensions {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of values.
+    /// How many values there are.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |values| values.0.len())
     }

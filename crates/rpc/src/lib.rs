@@ -1,20 +1,21 @@
-//! What a typed call is, whoever runs it: requests and responses, the descriptors of services, who
-//! called, and everything that is said of a call before it is sent.
+//! The parts of typed calls that do not depend on what runs the calls: requests and responses,
+//! descriptors of services, peers, and the settings of a call before it is sent.
 //!
 //! A [`request::Request`] is a message with its [`request::CallParts`]: metadata, timeout,
-//! [`extensions::Extensions`] and the [`origin::Origin`] it came from. `settings` resolves what the
-//! program said of a channel and of a call, once. `codec` writes messages into buffers and reads
-//! them, `recode` compresses. `intercept` runs the program's hooks around calls.
+//! [`extensions::Extensions`] and the [`origin::Origin`] it came from. `settings` combines, once
+//! per call, what the program has set on a channel and on a call. `codec` encodes messages into
+//! buffers and decodes them, `recode` compresses. `intercept` runs the program's hooks around
+//! calls.
 //!
-//! Programs use the `petasos` crate, which re-exports what is theirs. Modules are public here for
-//! the crates that run calls: what these share and programs do not name is in this crate's modules
-//! or hidden from the documentation, and may change at any time.
+//! Programs use the `petasos` crate, which re-exports the public part. Modules are public here for
+//! the crates that run calls. What these crates share and programs do not name is in this crate's
+//! modules, or hidden from the documentation, and may change at any time.
 //!
-//! Invariants: `current` is the only place that knows which call a thread works for. No code of the
-//! application's runs under a lock.
+//! Invariants: `current` is the only place that knows which call a thread works on. No code of the
+//! application runs under a lock.
 //!
-//! Boundary rule: knows nothing of loops, channels' connections or servers. It may name what a
-//! transport says of a peer, and nothing else of a transport.
+//! Boundary rule: knows nothing of loops, channels' connections or servers. Of a transport, it may
+//! name only what that says about a peer.
 
 pub mod cancelled;
 pub mod codec;

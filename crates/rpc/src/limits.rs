@@ -1,7 +1,7 @@
-//! How long the messages of a call may be, as its method's policy says.
+//! How long the messages of a call may be, according to its method's policy.
 //!
 //! Lengths are those of protobuf's encoding, uncompressed, so that a policy means the same over
-//! every transport. Responses over gRPC are stopped by their reader, before they are whole.
+//! every transport. A gRPC response is stopped by its reader, before all of it has arrived.
 //!
 //! Boundary rule: a call whose policy has no limits comes here once, to find that out.
 
@@ -17,26 +17,26 @@ pub type BytesMax = Option<u32>;
 /// The limits of a method's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Of a request, in bytes.
+    /// The longest request, in bytes.
     pub request: BytesMax,
-    /// Of a response, in bytes.
+    /// The longest response, in bytes.
     pub response: BytesMax,
 }
 
 impl Limits {
-    /// What a policy says of them.
+    /// The limits that a policy sets.
     pub fn of(policy: &MethodPolicy) -> Limits {
         let MethodPolicy { request_bytes_max: request, response_bytes_max: response, .. } = *policy;
         Limits { request, response }
     }
 
-    /// Whether there is one.
+    /// Whether there is any limit.
     pub fn is_any(&self) -> bool {
         self.request.is_some() || self.response.is_some()
     }
 }
 
-/// Judges a message.
+/// Checks a message's length.
 ///
 /// # Errors
 /// It is longer than its method's policy allows.
@@ -53,6 +53,6 @@ fn check_length(what: &str, bytes: usize, bytes_max: u32) -> Result<(), Status> 
     if bytes <= bytes_max as usize {
         return Ok(());
     }
-    let text = format!("a {what} of {bytes} bytes, where the policy allows {bytes_max}");
+    let text = format!("a {what} of {bytes} bytes exceeds the policy's limit of {bytes_max}");
     Err(Status::resource_exhausted(text))
 }

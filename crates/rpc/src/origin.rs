@@ -12,19 +12,19 @@ use crate::peer::Peer;
 /// Where a request came from.
 #[derive(Clone, Default)]
 pub enum Origin {
-    /// From this end.
+    /// This end made it.
     #[default]
     Here,
-    /// A client's session.
+    /// It came over a client's session.
     Session {
-        /// The number of the loop that has it.
+        /// The number of the loop that has the session.
         loop_id: u32,
-        /// The session there.
+        /// The session in that loop.
         session: ServerSessionId,
     },
-    /// A call of which requests know when it is over.
+    /// It belongs to a call whose requests can tell when it is over.
     Watched(Arc<Watched>),
-    /// Within the one above only.
+    /// It came over gRPC. Occurs only inside of `Watched`.
     #[cfg(feature = "grpc")]
     Grpc(Arc<petasos_grpc::Peer>),
 }
@@ -32,7 +32,7 @@ pub enum Origin {
 const _: () = assert!(size_of::<Origin>() == 16);
 
 impl Origin {
-    /// Whether there is nothing to be dropped.
+    /// Whether the value needs no drop.
     #[inline(always)]
     pub fn owns_nothing(&self) -> bool {
         matches!(self, Origin::Here | Origin::Session { .. })
@@ -48,7 +48,8 @@ impl Origin {
         }
     }
 
-    /// Who that is; `None` at this end, and once the session is gone.
+    /// The peer that sent the request; `None` at the end that made it, and once the session is
+    /// gone.
     pub fn peer(&self) -> Option<Peer> {
         match self {
             Origin::Here => None,
@@ -61,8 +62,8 @@ impl Origin {
 }
 
 impl Origin {
-    /// What tells that the call is over. Of a handler in a loop that is asked for where the loop
-    /// polls it.
+    /// A future that is ready when the call is over. For a handler in a loop, call this on the
+    /// loop's thread while the loop polls the handler.
     pub fn cancelled(&self) -> Cancelled {
         let call: Option<Arc<dyn Cancellable>> = match self {
             Origin::Watched(call) => Some(call.clone()),
@@ -72,11 +73,11 @@ impl Origin {
         Cancelled::new(call, current::deadline())
     }
 
-    /// Whether the call is over, as far as that is known here.
+    /// Whether the call is over, as far as this thread can know.
     pub fn is_cancelled(&self) -> bool {
         let is_over = match self {
             Origin::Watched(call) => call.state.is_over(),
-            // Of a loop that polls the handler, nobody else knows more.
+            // On the thread of the loop that polls the handler, only the deadline can be known.
             Origin::Session { loop_id, session } => {
                 !current::is_in_loop(*loop_id) && current::peer(*loop_id, *session).is_none()
             }
@@ -92,7 +93,7 @@ impl fmt::Debug for Origin {
     }
 }
 
-/// A call of which requests know when it is over.
+/// A call whose requests can tell when it is over.
 pub struct Watched {
     origin: Origin,
     state: CancelState,
@@ -104,17 +105,17 @@ impl Cancellable for Watched {
     }
 }
 
-/// Says that a call is over when it is dropped.
+/// Marks a call as over when it is dropped.
 pub struct CancelGuard(Arc<Watched>);
 
 impl CancelGuard {
-    /// A call from `origin`, whose request has what is given beside.
+    /// Watches a call from `origin`. The returned origin belongs into its request.
     pub fn of(origin: Origin) -> (Origin, CancelGuard) {
         let watched = Arc::new(Watched { origin, state: CancelState::default() });
         (Origin::Watched(watched.clone()), CancelGuard(watched))
     }
 
-    /// [`CancelGuard::of`], in the origin's place.
+    /// Like [`CancelGuard::of`], but replaces `origin` by the new one.
     pub fn watch(origin: &mut Origin) -> CancelGuard {
         let (watched, guard) = CancelGuard::of(core::mem::take(origin));
         *origin = watched;

@@ -19,8 +19,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for a future on this thread, which sleeps meanwhile: for programs without a runtime. A
-/// thread that has a `Loop` waits with `Loop::block_on` instead.
+/// Waits for a future on this thread, which sleeps meanwhile. For programs without a runtime. A
+/// thread that has a `Loop` calls `Loop::block_on` instead.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);

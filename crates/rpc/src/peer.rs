@@ -1,8 +1,8 @@
-//! Who called.
+//! The other end of a call.
 //!
-//! A request that came over datagrams names its session only, so that knowing its peer costs
-//! nothing before somebody asks: the loop keeps who has each session, behind a lock that is taken
-//! when a session's first request comes and when somebody asks.
+//! A request that came over datagrams only names its session, so its peer costs nothing until it is
+//! asked for. The loop keeps the peer of each session, behind a lock that is taken when a session's
+//! first request arrives and when a peer is asked for.
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use petasos_endpoint::Identity;
 
-/// The other end of a call, as its server knows it.
+/// The client of a call, as its server knows it.
 #[derive(Clone)]
 pub struct Peer {
     address: SocketAddr,
     transport: PeerTransport,
-    /// What it has proved with its certificate.
+    /// The identity that its certificate has proved.
     identity: Option<Arc<Identity>>,
 }
 
-/// What a call came over.
+/// The transport of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PeerTransport {
@@ -48,23 +48,23 @@ impl Peer {
         Peer { address: peer.address, transport: PeerTransport::Grpc, identity }
     }
 
-    /// Where it is: its address for datagrams, or where its connection comes from.
+    /// The client's address: that of its datagrams, or of its connection.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What the call came over.
+    /// The transport of the call.
     pub fn transport(&self) -> PeerTransport {
         self.transport
     }
 
-    /// The names that an authority vouches for in its certificate: those of DNS, and URIs such as
-    /// SPIFFE ids. Empty if it has shown none.
+    /// The names in its certificate, for which an authority vouches: DNS names, and URIs such as
+    /// SPIFFE ids. Empty if it has presented no certificate.
     pub fn names(&self) -> &[String] {
         self.identity.as_ref().map_or(&[], |identity| &identity.names)
     }
 
-    /// Its certificate, in DER, which has been verified. `None` if it has shown none.
+    /// Its verified certificate, in DER. `None` if it has presented none.
     pub fn certificate(&self) -> Option<&[u8]> {
         self.identity.as_ref().map(|identity| &*identity.certificate)
     }

@@ -1,8 +1,9 @@
-//! Bodies in other forms than their usual one: protobuf for servers that cannot take the native
-//! encoding, and compressed ones (R4, R8).
+//! Bodies in other forms than the usual one: protobuf for servers that do not accept the native
+//! encoding, and compressed bodies (R4, R8).
 //!
-//! A unary request is encoded before its session is known, natively, since that is what most
-//! servers take. What its server takes is known when it is sent, and it changes its form then.
+//! A unary request is encoded before its session is known: natively, since most servers accept
+//! that. What its server accepts is known when the request is sent, and then it is converted if
+//! necessary.
 
 use core::fmt;
 
@@ -15,42 +16,42 @@ use petasos_message::{MESSAGE_BYTES_MAX, Message, to_protobuf, view_native};
 
 use crate::codec::{undecodable, unencodable};
 
-/// What is spoken here.
+/// The codecs that this end supports.
 pub const SPOKEN: CodecSet = petasos_call::compress::SPOKEN;
 
-/// How a unary request changes its form.
+/// How a unary request is converted.
 #[derive(Clone, Copy)]
 pub struct Recode {
-    /// From a native image, which begins at a multiple of 8, to protobuf.
+    /// Converts a native image, which begins at a multiple of 8, to protobuf.
     to_protobuf: fn(&[u8]) -> Result<MsgBuf, Status>,
-    /// What the caller would like to compress with, both ways.
+    /// The codec that the caller would like for request and response.
     codec: Codec,
 }
 
 impl Recode {
-    /// For requests of this type.
+    /// The conversion of requests of this type.
     #[inline]
     pub fn of<Q: Message>(codec: Codec) -> Recode {
         Recode { to_protobuf: native_to_protobuf::<Q>, codec }
     }
 
-    /// Whether the caller wishes for another form than the usual one.
+    /// Whether the caller asks for compression.
     #[inline]
     pub fn is_wished(&self) -> bool {
         self.codec != Codec::IDENTITY
     }
 
-    /// Whether a request to this method has to change.
+    /// Whether a request to this method has to be converted.
     #[inline]
     pub fn is_needed(&self, method: &BoundMethod) -> bool {
         !(method.native_request && method.native_response) || self.is_wished()
     }
 
-    /// The request, with head and tail, as the server takes it. It may have been recoded for
-    /// another server before.
+    /// The request, with head and tail, in a form that the server accepts. It may have been
+    /// converted for another server before.
     ///
     /// # Errors
-    /// If it becomes too large.
+    /// The converted request is too large.
     #[cold]
     pub fn request(self, request: &[u8], method: &BoundMethod) -> Result<MsgBuf, Status> {
         let head = request.first_chunk().ok_or(Malformed::TooShort)?;
@@ -68,7 +69,7 @@ impl Recode {
         let mut body = unpacked.as_deref().unwrap_or(&request[body]);
         let protobuf;
         if head.encoding == Encoding::Native && !method.native_request {
-            // What was compressed may lie anywhere.
+            // A decompressed body may be at any address.
             let aligned = MsgBuf::from_slice(body);
             protobuf = (self.to_protobuf)(&aligned)?;
             body = &protobuf;
@@ -91,7 +92,7 @@ fn native_to_protobuf<Q: Message>(image: &[u8]) -> Result<MsgBuf, Status> {
     Ok(to_protobuf(message, 0).map_err(unencodable)?.into_buf())
 }
 
-/// A response as it is sent: compressed, if the caller takes that and it is worth it.
+/// A response ready to be sent: compressed, if the caller accepts that and it saves enough.
 #[cold]
 pub fn compressed_response(mut head: ResponseHead, codec: Codec, message: &[u8]) -> MsgBuf {
     let (body, _) = split(message, head.has_tail).expect("it was just made");
@@ -101,42 +102,42 @@ pub fn compressed_response(mut head: ResponseHead, codec: Codec, message: &[u8])
     assemble(head.to_bytes(), head.codec, body, after)
 }
 
-/// The body of a message that came compressed, if that takes a moment: see
+/// The body of a compressed message, if decompressing it is quick: see
 /// [`decompress_short`](petasos_call::compress::decompress_short).
 ///
 /// # Errors
-/// The sender's fault.
+/// The body cannot be decompressed: the sender's fault.
 #[cold]
 pub fn unpacked_short(codec: Codec, body: &[u8], limit: usize) -> Result<Option<Vec<u8>>, Status> {
     codec.check(SPOKEN)?;
     Ok(petasos_call::compress::decompress_short(codec, body, limit)?)
 }
 
-/// The body of a message that came compressed; at most `limit` bytes.
+/// The body of a compressed message; at most `limit` bytes.
 ///
 /// # Errors
-/// The sender's fault.
+/// The body cannot be decompressed, or is too long: the sender's fault.
 #[cold]
 pub fn unpacked(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, Status> {
     codec.check(SPOKEN)?;
     Ok(petasos_call::compress::decompress(codec, body, limit)?)
 }
 
-/// A response that came compressed, with a body of at most `limit` bytes that is not. Its head goes
-/// on naming the codec, for who asks.
+/// A compressed response with its body decompressed to at most `limit` bytes. Its head still names
+/// the codec, so that the caller can ask for it.
 ///
 /// # Errors
-/// The sender's fault.
+/// The body cannot be decompressed, or is too long: the sender's fault.
 #[cold]
 pub fn unpacked_response(response: &[u8], limit: usize) -> Result<MsgBuf, Status> {
     let unpack = |codec, body: &[u8]| unpacked(codec, body, limit).map(Some);
     unpacked_response_by(response, unpack).map(|unpacked| unpacked.expect("it is never left"))
 }
 
-/// [`unpacked_response`], if that takes a moment.
+/// Like [`unpacked_response`], if decompressing is quick.
 ///
 /// # Errors
-/// The sender's fault.
+/// The body cannot be decompressed, or is too long: the sender's fault.
 #[cold]
 pub fn unpacked_short_response(response: &[u8], limit: usize) -> Result<Option<MsgBuf>, Status> {
     unpacked_response_by(response, |codec, body| unpacked_short(codec, body, limit))
@@ -154,7 +155,7 @@ fn unpacked_response_by(
     Ok(body.map(|body| assemble(head.to_bytes(), Codec::IDENTITY, &body, after)))
 }
 
-/// Head, body in `codec`, and what is behind it.
+/// Joins a head, a body in `codec`, and the bytes after it.
 fn assemble(head: [u8; HEAD_BYTES], codec: Codec, body: &[u8], after: &[u8]) -> MsgBuf {
     let packed;
     let body = match codec {

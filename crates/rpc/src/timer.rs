@@ -1,4 +1,4 @@
-//! Waiting for a call's deadline before the call has begun, wherever its channel keeps time.
+//! Waiting for a call's deadline before the call has begun, with the timer that its channel uses.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -6,11 +6,12 @@ use core::time::Duration;
 
 use petasos_call::Status;
 
-/// What a call fails with that has waited too long, once it has.
+/// A future that is ready when a call has waited too long, with the status that the call fails
+/// with.
 pub type Timer = Pin<Box<dyn Future<Output = Status> + Send>>;
 
-/// Who keeps the time of a channel's calls: its loop, or the runtime of its connections.
+/// The timer of a channel's calls: its loop, or the runtime of its connections.
 pub trait Timekeeper: Send + Sync {
-    /// What is ready after so long.
+    /// A future that is ready after this time.
     fn start(&self, timeout: Duration) -> Timer;
 }

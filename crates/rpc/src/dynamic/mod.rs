@@ -1,5 +1,5 @@
-//! Services of which no types are compiled in: their messages are bytes in protobuf's encoding, and
-//! their descriptors are made at run time.
+//! Services without compiled types: their messages are bytes in protobuf's encoding, and their
+//! descriptors are made at run time.
 
 #[rustfmt::skip]
 mod generated;

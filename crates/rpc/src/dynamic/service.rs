@@ -1,7 +1,7 @@
-//! Services that are known at run time only.
+//! Services that are only known at run time.
 //!
-//! What typed calls know of a service lives as long as the program, and so do these: equal ones are
-//! kept once.
+//! Typed calls use descriptors that live as long as the program, and so do these. Equal services
+//! share one descriptor.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,33 +13,33 @@ use petasos_schema::{Method, Schema};
 use super::Payload;
 use crate::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
 
-/// A service and methods of it. What is known of it stays in memory for good, once however often
-/// the same is asked for.
+/// A service and some of its methods. Its descriptor is never freed, but asking for the same
+/// service again adds no new one.
 #[derive(Clone, Copy, Debug)]
 pub struct Service(&'static ServiceInfo);
 
-/// Names that no service has. The program's fault.
+/// Why there is no such service. The program's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Not identifiers joined by dots, or more than 255 bytes.
+    /// A name is not identifiers joined by dots, or has more than 255 bytes.
     #[error("`{0}` is no name of a service or method")]
     Invalid(String),
-    /// A method comes twice.
-    #[error("the method `{0}` comes twice")]
+    /// A method is listed twice.
+    #[error("the method `{0}` is listed twice")]
     Twice(String),
     /// The schema has no such service.
     #[error("the schema has no service `{0}`")]
     NoService(String),
-    /// More than 65,534 methods, or than 65,536 different services in this process.
+    /// There are more than 65,534 methods, or more than 65,536 different services in this process.
     #[error("too many methods or services")]
     TooMany,
 }
 
-/// Services in a process, so that names from outside cannot fill its memory.
+/// The most services in a process, so that names from outside cannot fill its memory.
 const SERVICES_MAX: usize = 1 << 16;
 
-/// Everything by which services differ.
+/// The properties by which services differ.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     name: String,
@@ -47,12 +47,12 @@ struct Key {
     methods: Vec<(String, u8, u8)>,
 }
 
-/// Those that there are.
+/// All services so far.
 static SERVICES: Mutex<BTreeMap<Key, &'static ServiceInfo>> = Mutex::new(BTreeMap::new());
 
 impl Service {
-    /// A service by its full name (`package.Service`) and those of its methods that are called, in
-    /// any order.
+    /// A service by its full name (`package.Service`), with the methods that are called, in any
+    /// order.
     ///
     /// # Errors
     /// See [`NameError`].
@@ -61,8 +61,8 @@ impl Service {
         service(name, [0; 16], infos.collect(), || Payload::TYPE.module)
     }
 
-    /// A service of a schema, with all its methods. Servers with the same service need not send
-    /// their schema when they are bound, and those with an incompatible one are not called.
+    /// A service of a schema, with all its methods. A server with the same service need not send
+    /// its schema at the bind, and a server with an incompatible one is not called.
     ///
     /// # Errors
     /// See [`NameError`].
@@ -77,7 +77,7 @@ impl Service {
         })
     }
 
-    /// What generated code would have of it.
+    /// The descriptor, as generated code would have it.
     pub fn info(self) -> &'static ServiceInfo {
         self.0
     }
@@ -151,14 +151,14 @@ fn idempotency(method: &Method) -> Idempotency {
     }
 }
 
-/// Whether a service was made here, so that its messages have no native form. Asked at binds only.
+/// Whether a service was made here, so that its messages have no native form. Only called at binds.
 pub fn is_untyped(info: &ServiceInfo) -> bool {
     let services = SERVICES.lock().expect("nothing panics under the lock");
     services.values().any(|known| core::ptr::eq(*known, info))
 }
 
-/// R3 for a service that is known by names only: where its methods are at a server. `None` if
-/// there is a schema to compare.
+/// Binds a service that is known only by names: finds its methods at a server (R3). `None` if there
+/// is a schema to compare.
 pub fn find_by_name(
     info: &ServiceInfo,
     theirs: &Schema,

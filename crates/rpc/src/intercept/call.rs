@@ -1,4 +1,4 @@
-//! What interceptors know of a call, and how it ended.
+//! What interceptors can see of a call and of its outcome.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub enum Side {
 
 /// A call, as its interceptors see it.
 ///
-/// Times are those of this end's clock. What is changed of it after [`Interceptor::call`] is not
-/// possible: the call has left, or its handler runs.
+/// Times are those of this end's clock. The call can only be changed in [`Interceptor::call`]:
+/// after that it has been sent, or its handler runs.
 ///
 /// [`Interceptor::call`]: super::Interceptor::call
 #[derive(Debug)]
@@ -52,12 +52,12 @@ impl CallInfo {
         CallInfo { around, method, side, metadata, timeout, began, extensions, origin }
     }
 
-    /// Which end this is.
+    /// The end at which the interceptor runs.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// What is known of the service.
+    /// The service's descriptor.
     pub fn service_info(&self) -> &'static ServiceInfo {
         self.around.service
     }
@@ -72,73 +72,73 @@ impl CallInfo {
         &self.around.service.methods[usize::from(self.method)]
     }
 
-    /// What the client sends with the call.
+    /// The metadata that the client sends with the call.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// What the client sends with the call, to be changed: at the client it is sent so, at the
-    /// server the handler finds it so. Metadata for all calls of a channel are added later, and not
-    /// here.
+    /// The metadata that the client sends with the call, mutable. At the client the changed
+    /// metadata are sent; at the server the handler gets them. A channel's metadata for all its
+    /// calls are added later, and are not in here.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.metadata
     }
 
-    /// The time that the call had when it began here, if it has a deadline.
+    /// The time that the call had left when it began at this end, if it has a deadline.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// What is left of it.
+    /// The time that the call has left now, if it has a deadline.
     pub fn time_left(&self) -> Option<Duration> {
         self.timeout.map(|timeout| timeout.saturating_sub(self.elapsed()))
     }
 
-    /// Gives the call less time; more than it has is not given. At a server, this is told to the
-    /// handler, and nothing else of it.
+    /// Shortens the call's timeout; a longer one has no effect. At a server, the handler is told
+    /// the new timeout, but it has no other effect.
     pub fn limit_timeout(&mut self, timeout: Duration) {
         self.timeout = Some(self.timeout.map_or(timeout, |had| had.min(timeout)));
     }
 
-    /// How long the call has been going on here.
+    /// The time since the call began at this end.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(now().nanos_since(self.began))
     }
 
-    /// At a server: who called. `None` once the caller's session is gone. A client does not know
-    /// yet which server takes the call.
+    /// At a server: the client. `None` once the client's session is gone, and always at a client,
+    /// which does not know yet which server will take the call.
     pub fn peer(&self) -> Option<Peer> {
         self.origin.peer()
     }
 
-    /// Whether the call is one of gRPC, over HTTP/2.
+    /// Whether the call is a gRPC call, over HTTP/2.
     pub fn is_grpc(&self) -> bool {
         self.around.calls_grpc || self.origin.is_grpc()
     }
 
-    /// Where the call belongs in a distributed trace, if it does.
+    /// The call's place in a distributed trace, if it has one.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.extensions.get()
     }
 
-    /// Says where the call belongs in a distributed trace: at a client this is sent, at a server
-    /// the handler finds it.
+    /// Sets the call's place in a distributed trace. At a client this is sent, at a server the
+    /// handler gets it.
     pub fn set_trace(&mut self, trace: TraceContext) {
         self.extensions.insert(trace);
     }
 
-    /// What was put beside the call at this end.
+    /// The call's extensions at this end.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
     }
 
-    /// What is put beside the call at this end, for other interceptors and, at a server, for the
+    /// The call's extensions at this end, mutable: for other interceptors and, at a server, for the
     /// handler ([`Request::extensions`](crate::request::Request::extensions)).
     pub fn extensions_mut(&mut self) -> &mut Extensions {
         &mut self.extensions
     }
 
-    /// What its caller or handler is given of it now.
+    /// The parts that the caller or the handler gets.
     pub(super) fn beside(&self) -> CallParts {
         CallParts {
             metadata: self.metadata.clone(),
@@ -158,17 +158,17 @@ pub struct Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// The code.
+    /// The status code.
     pub fn code(&self) -> Code {
         match self.result {
             Ok(()) => Code::Ok,
-            // A server's handler that fails with OK is told as this.
+            // A server's handler that fails with OK counts as this.
             Err(status) if status.code() == Code::Ok => Code::Unknown,
             Err(status) => status.code(),
         }
     }
 
-    /// What it failed with.
+    /// The status, if the call failed.
     pub fn status(&self) -> Option<&'a Status> {
         self.result.err()
     }

@@ -1,4 +1,4 @@
-//! Lists of interceptors, and what is around a service's methods.
+//! Lists of interceptors, and interceptors around a service's methods.
 
 use core::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::descriptors::ServiceInfo;
 pub struct Chain(Option<Arc<[Arc<dyn Interceptor>]>>);
 
 impl Chain {
-    /// Adds one within those that there are.
+    /// Adds an interceptor, inside of the existing ones.
     pub fn push(&mut self, interceptor: impl Interceptor) {
         let inner: Arc<dyn Interceptor> = Arc::new(interceptor);
         self.0 = Some(self.list().iter().cloned().chain([inner]).collect());
@@ -22,13 +22,13 @@ impl Chain {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// What is around the methods of a service, unless it is nothing.
+    /// The interceptors around the methods of a service, or `None` if there are none.
     pub fn around(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
         let around = || Around { chain: self.clone(), service, calls_grpc: false };
         self.0.is_some().then(|| Arc::new(around()))
     }
 
-    /// Likewise, around calls of a service that are made over gRPC.
+    /// Like [`Chain::around`], for calls of a service that this end makes over gRPC.
     #[cfg(feature = "grpc")]
     pub fn around_grpc(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
         let around = || Around { chain: self.clone(), service, calls_grpc: true };
@@ -49,9 +49,9 @@ pub struct Around {
     pub chain: Chain,
     /// The service.
     pub service: &'static ServiceInfo,
-    /// They are calls that are made here, over gRPC.
+    /// Whether these are calls that this end makes over gRPC.
     pub(super) calls_grpc: bool,
 }
 
-/// Interceptors, and the index of the method that they are around.
+/// Interceptors, and the index of the method around which they run.
 pub type Hooks = (Arc<Around>, u16);

@@ -1,15 +1,15 @@
-//! Messages as interceptors see them: of a type that they may not know.
+//! Messages as interceptors see them, whose type they may not know.
 
 use core::any::Any;
 use core::fmt;
 
 use petasos_message::{Message, Msg, Reflect};
 
-/// A message of any type, read through its schema or as the type that it is.
+/// A message of any type. It can be read through its schema, or downcast to its type.
 #[derive(Clone, Copy)]
 pub struct AnyMessage<'a>(&'a dyn Erased);
 
-/// What can be asked of messages of all types.
+/// The operations on messages of all types.
 trait Erased: Any {
     fn reflect(&self) -> Reflect<'_>;
     fn append_protobuf(&self, out: &mut Vec<u8>) -> bool;
@@ -31,7 +31,7 @@ impl<'a> AnyMessage<'a> {
         AnyMessage(message)
     }
 
-    /// The message, if it is of this type.
+    /// The message, if it has this type.
     pub fn downcast<T: Message>(self) -> Option<&'a T> {
         let message: &dyn Any = self.0;
         message.downcast_ref::<Msg<T>>().map(AsRef::as_ref)
@@ -47,8 +47,9 @@ impl<'a> AnyMessage<'a> {
         self.reflect().message().full_name()
     }
 
-    /// Its length in protobuf's encoding, in bytes, uncompressed: the same on all transports. It is
-    /// encoded for that, in memory that the thread keeps; zero if it is too large to be encoded.
+    /// Its length in protobuf's encoding, in bytes, uncompressed: the same on all transports. This
+    /// encodes the message, into memory that the thread keeps. Zero if it is too large to be
+    /// encoded.
     pub fn protobuf_bytes(self) -> usize {
         thread_local! {
             static SCRATCH: core::cell::RefCell<Vec<u8>> = const {
@@ -58,7 +59,7 @@ impl<'a> AnyMessage<'a> {
         SCRATCH.with_borrow_mut(|scratch| {
             scratch.clear();
             let bytes = if self.0.append_protobuf(scratch) { scratch.len() } else { 0 };
-            // One long message does not cost memory for good.
+            // So that one long message does not occupy memory for good.
             scratch.clear();
             scratch.shrink_to(SCRATCH_BYTES_MAX);
             bytes
@@ -66,7 +67,7 @@ impl<'a> AnyMessage<'a> {
     }
 }
 
-/// What a thread keeps for [`AnyMessage::protobuf_bytes`].
+/// The most bytes that a thread keeps for [`AnyMessage::protobuf_bytes`].
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
 
 impl fmt::Debug for AnyMessage<'_> {

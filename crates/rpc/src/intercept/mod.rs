@@ -1,11 +1,11 @@
-//! How interceptors are run around calls. What they are promised stands at `petasos::intercept`.
+//! How interceptors run around calls. `petasos::intercept` documents what interceptors can rely on.
 //!
-//! How it works: `chain` is the list, and what is around a service's methods. `scope` is one call's
-//! hooks: it makes sure that they run once and in order. A server's handlers are wrapped in a
-//! future that goes through them (`unary`, `streams`); a client's calls become such a future
-//! instead of being begun by the stub. Streams carry a `Tap` in each direction.
+//! `chain` is the list of interceptors, and the interceptors around a service's methods. `scope`
+//! holds one call's hooks, and ensures that they run once and in order. A server's handler is
+//! wrapped in a future that runs the hooks (`unary`, `streams`). A client's call becomes such a
+//! future too, instead of being started by the stub. Streams have a `Tap` in each direction.
 //!
-//! Boundary rule: stands on requests and their parts; knows nothing of packets, segments or HTTP/2.
+//! Boundary rule: uses requests and their parts; knows nothing of packets, segments or HTTP/2.
 
 mod call;
 mod chain;
@@ -35,22 +35,22 @@ pub use spans::Tracing;
 pub use streams::{HandlerScope, Later, ReaderScope, Tap, Watched, around_opening};
 pub use unary::{Intercepted, around_call, around_handler};
 
-/// What runs around calls. All hooks do nothing unless they are written.
+/// Hooks that run around calls. By default each hook does nothing.
 ///
 /// Hooks run where calls do: a server's on the loop that received the request, or on the gRPC
-/// connection's task. None may block; what takes time is awaited in [`Step::Wait`].
+/// connection's task. None may block; await slow work in [`Step::Wait`].
 pub trait Interceptor: Send + Sync + 'static {
-    /// Before the call leaves, or before its handler runs. What it changes in `call` is what is
-    /// sent, or what the handler finds.
+    /// Runs before the call is sent, or before its handler runs. The changed `call` is what is
+    /// sent, or what the handler gets.
     fn call<'a>(&'a self, call: &'a mut CallInfo) -> Step<'a> {
         let _ = call;
         Step::Continue
     }
 
-    /// Each message, before it is sent or after it was received.
+    /// Runs for each message, before it is sent or after it was received.
     ///
     /// # Errors
-    /// The call ends with this status, and the message goes no farther.
+    /// The call ends with this status, and the message is dropped.
     fn message(
         &self,
         call: &CallInfo,
@@ -61,13 +61,13 @@ pub trait Interceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// When the call is over, at this end. Exactly once.
+    /// Runs when the call is over at this end. Exactly once.
     fn ended(&self, call: &CallInfo, outcome: &Outcome<'_>) {
         let _ = (call, outcome);
     }
 }
 
-/// One that several channels or servers share, or that the program asks later.
+/// An interceptor that several channels or servers share, or that the program keeps a handle to.
 impl<T: Interceptor + ?Sized> Interceptor for Arc<T> {
     fn call<'a>(&'a self, call: &'a mut CallInfo) -> Step<'a> {
         (**self).call(call)
@@ -87,18 +87,19 @@ impl<T: Interceptor + ?Sized> Interceptor for Arc<T> {
     }
 }
 
-/// What an interceptor waits for.
+/// A future that an interceptor waits for.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How a call goes on.
+/// How a call continues after an interceptor.
 #[must_use = "a step that is not returned changes nothing"]
 pub enum Step<'a> {
-    /// At once.
+    /// It continues at once.
     Continue,
-    /// It ends with this status, and no handler sees it.
+    /// It ends with this status; no handler sees it.
     Refuse(Status),
-    /// It goes on, or ends, as this future says. It is dropped at the deadline that the call had
-    /// when its interceptor was asked; the call then is `DEADLINE_EXCEEDED`.
+    /// It waits for this future, and continues or ends according to its result. The future is
+    /// dropped at the deadline that the call had when the interceptor was called; the call then
+    /// ends with `DEADLINE_EXCEEDED`.
     Wait(BoxFuture<'a, Result<(), Status>>),
 }
 
@@ -119,7 +120,7 @@ impl fmt::Debug for Step<'_> {
     }
 }
 
-/// Where a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the server.

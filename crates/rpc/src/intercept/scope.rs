@@ -1,8 +1,8 @@
-//! One call's hooks: each in its time, `ended` exactly once.
+//! One call's hooks: each runs in its turn, and `ended` runs exactly once.
 //!
-//! A call's owner has a [`Scope`]. What else of it runs elsewhere, the directions of a stream, has
-//! the scope's [`Watch`]. Whoever ends the call says so; a scope that is dropped before was a call
-//! that was given up.
+//! A call's owner has a [`Scope`]. The other parts of a call, the directions of a stream, share the
+//! scope's [`Watch`]. Code that ends the call reports the outcome; if a scope is dropped without a
+//! report, the call was given up.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -19,27 +19,27 @@ use crate::timer::{Timekeeper, Timer};
 
 use super::{AnyMessage, Around, BoxFuture, CallInfo, Direction, Extensions, Outcome, Side, Step};
 
-/// A client's deadline is its call's; a server's is kept to a millisecond where it is kept.
+/// A client's deadline is exact. A server enforces its deadline with a resolution of a millisecond.
 const SLACK: core::time::Duration = core::time::Duration::from_millis(1);
 
-/// What all that belongs to a call shares.
+/// What all parts of a call share.
 pub struct Watch {
     around: Arc<Around>,
     pub(super) info: CallInfo,
-    /// So many interceptors know of the call.
+    /// How many interceptors have seen the call.
     begun: usize,
     is_over: AtomicBool,
     streams: Mutex<Streams>,
 }
 
-/// What the directions of a stream tell each other, and the end.
+/// What the two directions of a stream tell each other and the end of the call.
 #[derive(Default)]
 struct Streams {
-    /// What a message was refused with.
+    /// The status with which a message was refused.
     refusal: Option<Status>,
-    /// The reader's, to be told of that.
+    /// The reader's waker, for when a message is refused.
     waker: Option<Waker>,
-    /// What a server's sender has sent beside messages.
+    /// The metadata that a server's sender has sent besides messages.
     metadata: Metadata,
     trailers: Metadata,
 }
@@ -47,7 +47,7 @@ struct Streams {
 /// The owner of a call's hooks.
 pub struct Scope {
     pub(super) watch: Arc<Watch>,
-    /// A client's: who says when the call's time is over. A server's handler is dropped then.
+    /// At a client: the timer that ends the wait at the deadline. A server drops the handler then.
     timekeeper: Option<Arc<dyn Timekeeper>>,
 }
 
@@ -61,16 +61,16 @@ impl Scope {
         Scope { watch, timekeeper: None }
     }
 
-    /// A client's, which waits no longer than until its deadline.
+    /// At a client: interceptors wait at most until the call's deadline.
     pub fn timed_by(mut self, timekeeper: Arc<dyn Timekeeper>) -> Scope {
         self.timekeeper = Some(timekeeper);
         self
     }
 
-    /// Goes through the interceptors, from the outermost. What is left of the call then.
+    /// Runs the interceptors, from the outermost, and returns the parts of the call.
     ///
     /// # Errors
-    /// One has refused the call, or its time is over.
+    /// An interceptor has refused the call, or its deadline has passed.
     pub(super) async fn enter(&mut self) -> Result<CallParts, Status> {
         let watch = Arc::get_mut(&mut self.watch).expect("nobody watches before the call begins");
         let Watch { around, info, begun, .. } = watch;
@@ -94,13 +94,13 @@ impl Scope {
         if has_waited && info.time_left().is_some() {
             beside.timeout = info.time_left();
             if beside.timeout.is_some_and(|left| left.is_zero()) {
-                return Err(Status::deadline_exceeded("the call waited too long before it began"));
+                return Err(Status::deadline_exceeded("the deadline passed before the call began"));
             }
         }
         Ok(beside)
     }
 
-    /// The call is over.
+    /// Reports the outcome of the call.
     pub(super) fn ended(&self, outcome: &Outcome<'_>) {
         self.watch.ended(outcome);
     }
@@ -113,7 +113,7 @@ impl Drop for Scope {
 }
 
 impl Watch {
-    /// A message on its way.
+    /// Shows a message to the interceptors.
     ///
     /// # Errors
     /// One of the interceptors refuses it.
@@ -133,30 +133,30 @@ impl Watch {
         }
     }
 
-    /// The call is over. Only the first that is said of it counts.
+    /// Reports the outcome of the call. Only the first report counts.
     pub(super) fn ended(&self, outcome: &Outcome<'_>) {
-        // Relaxed: the flag guards nothing but who tells of the end.
+        // Relaxed: the flag only decides who reports the outcome.
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
         for interceptor in self.around.chain.list()[..self.begun].iter().rev() {
-            // There is nothing more to be refused.
+            // At this point nothing can be refused any more, so a panic is ignored.
             let _ = shielded(|| interceptor.ended(&self.info, outcome));
         }
     }
 
-    /// The call failed with `status`.
+    /// Reports that the call failed with `status`.
     pub(super) fn failed(&self, status: &Status, metadata: &Metadata) {
         let trailers = status.metadata();
         self.ended(&Outcome { result: Err(status), metadata, trailers });
     }
 
-    /// Nothing panics under the lock, and no code of others runs.
+    /// Nothing panics under the lock, and no foreign code runs under it.
     fn streams(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message was refused: no more go either way.
+    /// Notes that a message was refused: no more messages pass in either direction.
     #[cold]
     pub(super) fn refuse(&self, refusal: &Status) {
         let mut streams = self.streams();
@@ -194,7 +194,7 @@ impl Watch {
         }
     }
 
-    /// The handler of a stream is done.
+    /// Reports that the handler of a stream has finished.
     pub(super) fn handled(&self, result: &Result<(), Status>) {
         let (metadata, trailers) = {
             let streams = &mut *self.streams();
@@ -209,7 +209,7 @@ impl Watch {
         }
     }
 
-    /// Nobody goes on with the call.
+    /// Reports that the call was given up.
     #[cold]
     fn given_up(&self) {
         // Relaxed: as in `ended`.
@@ -231,7 +231,7 @@ impl Watch {
     }
 }
 
-/// The span that an interceptor has put beside a call, if one has.
+/// The span that an interceptor has put into a call's extensions, if there is one.
 #[derive(Default)]
 pub struct CallSpan {
     #[cfg(feature = "tracing")]
@@ -239,7 +239,7 @@ pub struct CallSpan {
 }
 
 impl CallSpan {
-    /// The span among what is beside a call.
+    /// The span in the extensions.
     pub fn of(extensions: &Extensions) -> CallSpan {
         #[cfg(not(feature = "tracing"))]
         let _ = extensions;
@@ -249,7 +249,7 @@ impl CallSpan {
         }
     }
 
-    /// Runs `poll` within it.
+    /// Runs `poll` within the span.
     pub fn around<R>(&self, poll: impl FnOnce() -> R) -> R {
         #[cfg(feature = "tracing")]
         let _entered = self.span.as_ref().map(tracing::Span::enter);
@@ -257,20 +257,20 @@ impl CallSpan {
     }
 }
 
-/// Polls a handler within the span that an interceptor has put beside its call, if one has.
+/// Polls a handler within the span in its call's extensions, if there is one.
 pub(super) async fn within<F: Future>(watch: &Watch, handler: F) -> F::Output {
     let span = CallSpan::of(watch.info.extensions());
     let mut handler = pin!(handler);
     poll_fn(|cx| span.around(|| handler.as_mut().poll(cx))).await
 }
 
-/// What a hook gives, or that it panicked.
+/// The result of a hook, or an error if it panicked.
 fn shielded<R>(hook: impl FnOnce() -> R) -> Result<R, Status> {
     let panicked = |_| Status::internal("an interceptor panicked");
     catch_unwind(AssertUnwindSafe(hook)).map_err(panicked)
 }
 
-/// What a future comes to, or that it panicked, or that it took too long.
+/// The result of a future, or an error if it panicked or took too long.
 async fn caught(
     mut future: BoxFuture<'_, Result<(), Status>>,
     mut timer: Option<Timer>,

@@ -15,9 +15,9 @@ use super::{CallInfo, Interceptor, Outcome, Side, Step};
 /// `otel.status_code` for bridges. Handlers are polled within it, and find it in their request's
 /// extensions.
 ///
-/// It also gives each call a span id of its own in the trace that the call belongs to, or begins a
-/// trace (`trace_id`, `span_id` and `parent_id` in the span): at a client that is what is sent, at
-/// a server what the handler finds, to be passed on with
+/// It also gives each call its own span id in the trace that the call belongs to, or begins a trace
+/// (`trace_id`, `span_id` and `parent_id` in the span). A client sends this; at a server the
+/// handler gets it, and can pass it on with
 /// [`Request::with_trace`](crate::request::Request::with_trace).
 #[derive(Clone, Debug, Default)]
 pub struct Tracing {
@@ -25,12 +25,12 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Opens spans, and begins a trace for calls that belong to none.
+    /// Opens spans, and begins a trace for each call that belongs to none.
     pub fn new() -> Tracing {
         Tracing::default()
     }
 
-    /// Begins no traces.
+    /// Continues traces, but begins none.
     #[must_use]
     pub fn only_continuing(self) -> Tracing {
         Tracing { only_continues: true }
@@ -96,7 +96,7 @@ fn note(span: &Span, place: &TraceContext, parent: Option<&TraceContext>) {
     }
 }
 
-/// Not all zeros.
+/// Random bytes that are not all zero.
 fn random_bytes<const N: usize>() -> [u8; N] {
     thread_local! {
         static RNG: RefCell<Rng> = RefCell::new(Rng::new(random_seed()));

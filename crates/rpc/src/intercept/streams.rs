@@ -1,8 +1,8 @@
 //! Interceptors around streams.
 //!
-//! A client's call is over when its reader has seen the end, or is gone; a server's when its
-//! handler is. Each direction has a [`Tap`], which shows messages to the interceptors. What they
-//! refuse ends the call in both directions.
+//! A client's call is over when its reader has seen the end or is dropped; a server's when its
+//! handler has finished. Each direction has a [`Tap`], which shows messages to the interceptors. If
+//! they refuse one, the call ends in both directions.
 
 use core::future::Future;
 use core::task::{Context, Poll};
@@ -16,17 +16,17 @@ use super::scope::{Scope, Watch, within};
 use super::{Direction, Outcome, Side};
 use crate::request::CallParts;
 
-/// Shows the messages of one direction.
+/// Shows the messages of one direction to the interceptors.
 pub struct Tap {
     watch: Arc<Watch>,
     direction: Direction,
 }
 
 impl Tap {
-    /// A message on its way.
+    /// Shows a message to the interceptors.
     ///
     /// # Errors
-    /// The call is refused, by this message or by one before it, in whichever direction.
+    /// The call is refused, because of this message or an earlier one, in either direction.
     pub fn message<T: Message>(&self, message: &Msg<T>) -> Result<(), Status> {
         if let Some(refusal) = self.watch.refusal() {
             return Err(refusal);
@@ -35,43 +35,43 @@ impl Tap {
         shown.inspect_err(|refusal| self.watch.refuse(refusal))
     }
 
-    /// What a message was refused with; otherwise who polls is woken when one is.
+    /// The status with which a message was refused; pending while none was.
     pub fn poll_refusal(&self, cx: &mut Context<'_>) -> Poll<Status> {
         self.watch.poll_refusal(cx)
     }
 
-    /// A server's: what the sender has sent beside messages.
+    /// At a server: keeps the metadata that the sender has sent besides messages.
     pub fn keep(&self, metadata: Option<&Metadata>, trailers: Option<&Metadata>) {
         self.watch.keep(metadata, trailers);
     }
 }
 
-/// The hooks of a client's stream, with its reader.
+/// The hooks of a client's stream. Its reader owns them.
 pub struct ReaderScope(Scope);
 
 impl ReaderScope {
-    /// The call is over.
+    /// Reports the outcome of the call.
     pub fn ended(&self, metadata: &Metadata, trailers: &Metadata, end: &Result<(), Status>) {
         let result = end.as_ref().copied();
         self.0.watch.ended(&Outcome { result, metadata, trailers });
     }
 }
 
-/// A client's stream within interceptors.
+/// The interceptors' parts of a client's stream.
 pub struct Watched {
-    /// The call, as its reader holds it.
+    /// The call, owned by its reader.
     pub scope: ReaderScope,
-    /// What sees the messages that are received.
+    /// Sees the messages that are received.
     pub reader: Tap,
-    /// What sees the messages that are sent.
+    /// Sees the messages that are sent.
     pub writer: Tap,
 }
 
-/// Where the hooks of a call are found that has not begun when its only request is there.
+/// Where a call that has not begun yet will find the hooks for its only request.
 pub type Later = Arc<OnceLock<Tap>>;
 
-/// Opens a client's stream: `open` begins what is around nothing. `first` is told of the hooks that
-/// the only request has to go through.
+/// Opens a client's stream: runs the interceptors, then `open`. `first` gets the hooks that the
+/// only request has to pass.
 pub async fn around_opening<E, F>(
     mut scope: Scope,
     first: Option<Later>,
@@ -107,13 +107,13 @@ where
 pub struct HandlerScope(Scope);
 
 impl HandlerScope {
-    /// A call of the method that the interceptors are around.
+    /// A call of the method around which the interceptors run.
     pub fn new((around, method): Hooks, parts: CallParts) -> HandlerScope {
         HandlerScope(Scope::new(&around, method, Side::Server, parts))
     }
 
-    /// Goes through the interceptors; what is left of the call, with what shows its requests and
-    /// its responses.
+    /// Runs the interceptors. Returns the parts of the call, and the taps of its requests and its
+    /// responses.
     ///
     /// # Errors
     /// The call is refused.
@@ -123,13 +123,13 @@ impl HandlerScope {
         Ok((parts, [tap(Direction::Request), tap(Direction::Response)]))
     }
 
-    /// Polls the handler within the span that an interceptor has put beside the call.
+    /// Polls the handler within the span in its call's extensions.
     pub async fn within<F: Future>(&self, handler: F) -> F::Output {
         within(&self.0.watch, handler).await
     }
 
-    /// The handler is done. Whatever it makes of a message that was refused, the call fails with
-    /// that.
+    /// Reports that the handler has finished. If a message was refused, the call fails with that
+    /// status, whatever the handler returned.
     pub fn handled(&self, result: Result<(), Status>) -> Result<(), Status> {
         let result = self.0.watch.refusal().map_or(result, Err);
         self.0.watch.handled(&result);

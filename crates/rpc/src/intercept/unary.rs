@@ -11,7 +11,7 @@ use super::scope::{Scope, within};
 use super::{Around, BoxFuture, Direction, Outcome, Side};
 use crate::request::{Request, RequestParts as _, Response, ResponseParts as _};
 
-/// A client's call: `begin` begins what is around nothing.
+/// A client's call: runs the interceptors, then `begin`.
 pub async fn around_call<Q, P, F>(
     mut scope: Scope,
     message: Msg<Q>,
@@ -34,15 +34,15 @@ where
     outcome
 }
 
-/// A call that goes through interceptors.
+/// A client's call with interceptors.
 pub struct Intercepted<P> {
     call: BoxFuture<'static, Result<Response<P>, Status>>,
-    /// What came of it at once.
+    /// The outcome, if it was known at once.
     outcome: Option<Result<Response<P>, Status>>,
 }
 
 impl<P: Message> Intercepted<P> {
-    /// Goes as far as that is possible without waiting.
+    /// Runs the call as far as possible without waiting.
     pub fn begin(mut call: BoxFuture<'static, Result<Response<P>, Status>>) -> Intercepted<P> {
         let outcome = match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => Some(outcome),
@@ -51,7 +51,7 @@ impl<P: Message> Intercepted<P> {
         Intercepted { call, outcome }
     }
 
-    /// How the call has ended, or its next step.
+    /// Polls the call for its outcome.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
         match self.outcome.take() {
             Some(outcome) => Poll::Ready(outcome),
@@ -60,7 +60,7 @@ impl<P: Message> Intercepted<P> {
     }
 }
 
-/// A server's handler.
+/// A server's handler with interceptors.
 pub async fn around_handler<T, Q, P, F>(
     (around, method): (Arc<Around>, u16),
     service: Arc<T>,

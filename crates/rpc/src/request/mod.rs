@@ -1,4 +1,4 @@
-//! Messages with what travels beside them.
+//! Messages with metadata and the other parts of a call.
 
 mod parts;
 mod tail;
@@ -20,10 +20,10 @@ pub use tail::{all_in_status, request_tail, tail_of, with_trace};
 #[cfg(feature = "grpc")]
 pub use tail::{read_traceparent, with_traceparent};
 
-/// The longest tail that is taken, in bytes (R9).
+/// The longest tail that is accepted, in bytes (R9).
 pub const TAIL_BYTES_LIMIT: usize = TAIL_BYTES_MAX;
 
-/// A request, as the caller makes it and the handler gets it. Reads as its message.
+/// A request, as the caller makes it and the handler receives it. It dereferences to its message.
 pub struct Request<T> {
     message: Msg<T>,
     metadata: Metadata,
@@ -33,7 +33,7 @@ pub struct Request<T> {
 }
 
 impl<T: Message> Request<T> {
-    /// A request with nothing beside its message.
+    /// A request with a message and nothing else.
     #[inline(always)]
     pub fn new(message: impl Into<Msg<T>>) -> Request<T> {
         let (metadata, extensions) = (Metadata::new(), Extensions::new());
@@ -41,8 +41,8 @@ impl<T: Message> Request<T> {
         Request { message: message.into(), metadata, timeout: None, extensions, origin }
     }
 
-    /// Lets the call take no longer than `timeout`, in place of what is left of the call in whose
-    /// handler it is made (R10).
+    /// Sets the call's timeout. Without one, a call that a handler makes has the time that the
+    /// handler's own call has left (R10).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Request<T> {
         self.timeout = Some(timeout);
@@ -52,7 +52,7 @@ impl<T: Message> Request<T> {
     /// Adds an entry to the metadata.
     ///
     /// # Errors
-    /// If key or value may not be; see [`MetadataError`].
+    /// The key or the value is not allowed; see [`MetadataError`].
     pub fn with_metadata(mut self, key: &str, value: &str) -> Result<Request<T>, MetadataError> {
         self.metadata.append(key, value)?;
         Ok(self)
@@ -63,75 +63,78 @@ impl<T: Message> Request<T> {
         &self.metadata
     }
 
-    /// The metadata, to be changed.
+    /// The metadata, mutable.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.metadata
     }
 
-    /// The caller's timeout; at the server, what was left of it when the request arrived.
+    /// The caller's timeout; at the server, the time that was left when the request arrived.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// At a server: who called. `None` once the caller's session is gone.
+    /// At a server: the client. `None` once the client's session is gone.
     pub fn peer(&self) -> Option<Peer> {
         self.origin.peer()
     }
 
-    /// At a server: tells when nobody waits for the answer any more, and may go to any thread. A
-    /// handler in its loop asks for it before it gives the request away: elsewhere, what this
-    /// gives tells of nothing but the deadline, and that only if it is asked: awaited, it does not
-    /// end. At a client it tells of nothing.
+    /// At a server: a future that is ready when nobody waits for the answer any more. It may move
+    /// to any thread. A handler in a loop must call this itself, before it gives the request away:
+    /// called elsewhere, the result knows only the deadline. [`Cancelled::is_cancelled`] then shows
+    /// when that has passed, but awaiting it never ends. At a client the result never becomes
+    /// ready.
     pub fn cancelled(&self) -> Cancelled {
         self.origin.cancelled()
     }
 
-    /// At a server: whether nobody waits for the answer any more, since the caller has given the
+    /// At a server: whether nobody waits for the answer any more, because the caller has given the
     /// call up or is gone, or its deadline has passed. For handlers that compute or block, which
-    /// are on workers: one in its loop keeps the loop from hearing of anything but the deadline.
+    /// run on workers. A handler that blocks its loop also keeps the loop from noticing, so it sees
+    /// only the deadline.
     pub fn is_cancelled(&self) -> bool {
         self.origin.is_cancelled()
     }
 
-    /// Where the call belongs in a distributed trace, if it does.
+    /// The call's place in a distributed trace, if it has one.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.extensions.get()
     }
 
     /// Makes the call part of a distributed trace, such as that of the call in whose handler it is
-    /// made: nothing is inherited by itself.
+    /// made. Traces are not inherited automatically.
     #[must_use]
     pub fn with_trace(mut self, trace: TraceContext) -> Request<T> {
         self.extensions.insert(trace);
         self
     }
 
-    /// Compresses the request with this codec in place of the channel's, if it has a kilobyte or
-    /// more and the server takes the codec, and lets the server do so with its response. Not at all
-    /// with [`Codec::IDENTITY`]. gRPC knows [`Codec::GZIP`] only; another is the identity there.
+    /// Compresses the request with this codec instead of the channel's, if the request has at least
+    /// a kilobyte and the server accepts the codec, and lets the server compress its response with
+    /// it. [`Codec::IDENTITY`] turns compression off. gRPC supports only [`Codec::GZIP`]; any other
+    /// codec counts as the identity there.
     #[must_use]
     pub fn with_codec(mut self, codec: Codec) -> Request<T> {
         self.extensions.insert(ChosenCodec(codec));
         self
     }
 
-    /// At a server: whether the request came compressed.
+    /// At a server: whether the request was compressed.
     pub fn was_compressed(&self) -> bool {
         self.extensions.get::<CameCompressed>().is_some()
     }
 
-    /// What interceptors of this end have put beside the call, or the caller for them. Nothing of
-    /// it is sent.
+    /// The call's extensions: values from this end's interceptors, or from the caller for them.
+    /// They are not sent.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
     }
 
-    /// What is put beside the call for this end's interceptors.
+    /// The call's extensions, mutable, for this end's interceptors.
     pub fn extensions_mut(&mut self) -> &mut Extensions {
         &mut self.extensions
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     pub fn into_message(self) -> Msg<T> {
         self.message
     }
@@ -159,17 +162,17 @@ impl<T: Message> fmt::Debug for Request<T> {
     }
 }
 
-/// A response, as the handler makes it and the caller gets it. Reads as its message.
+/// A response, as the handler makes it and the caller receives it. It dereferences to its message.
 pub struct Response<T> {
     message: Msg<T>,
-    /// One word: few responses have more than a message.
+    /// One word, because few responses have more than a message.
     more: Option<Box<More>>,
 }
 
 static NO_METADATA: Metadata = Metadata::new();
 
 impl<T: Message> Response<T> {
-    /// A response with nothing beside its message.
+    /// A response with a message and nothing else.
     #[inline]
     pub fn new(message: impl Into<Msg<T>>) -> Response<T> {
         Response { message: message.into(), more: None }
@@ -180,7 +183,7 @@ impl<T: Message> Response<T> {
         self.more.as_ref().map_or(&NO_METADATA, |more| &more.metadata)
     }
 
-    /// The initial metadata, to be changed.
+    /// The initial metadata, mutable.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.more.get_or_insert_default().metadata
     }
@@ -190,26 +193,26 @@ impl<T: Message> Response<T> {
         self.more.as_ref().map_or(&NO_METADATA, |more| &more.trailers)
     }
 
-    /// The trailing metadata, to be changed.
+    /// The trailing metadata, mutable.
     pub fn trailers_mut(&mut self) -> &mut Metadata {
         &mut self.more.get_or_insert_default().trailers
     }
 
-    /// Says whether the response is compressed, at the server. With `true` it is, if it has a
-    /// kilobyte or more and the caller takes that; with `false` it is not. Otherwise it is
-    /// compressed as the caller asks for it: over gRPC, if the requests are.
+    /// At the server: sets whether the response is compressed. With `true` it is, if it has at
+    /// least a kilobyte and the caller accepts that; with `false` it is not. If this is not called,
+    /// the caller decides: over gRPC, the response is compressed if the requests are.
     #[must_use]
     pub fn compressed(mut self, compressed: bool) -> Response<T> {
         self.more.get_or_insert_default().compressed = Some(compressed);
         self
     }
 
-    /// At the caller: whether the response came compressed.
+    /// At the caller: whether the response was compressed.
     pub fn was_compressed(&self) -> bool {
         self.more.as_ref().is_some_and(|more| more.compressed == Some(true))
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     pub fn into_message(self) -> Msg<T> {
         self.message
     }

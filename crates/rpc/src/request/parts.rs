@@ -1,7 +1,7 @@
-//! The parts of requests and responses, for those who run calls.
+//! The parts of requests and responses, for the crates that run calls.
 //!
-//! These are traits and not methods of the types, because requests and responses read as their
-//! messages: a method `message` would hide a field of this name from programs.
+//! These are traits and not methods of the types, because requests and responses dereference to
+//! their messages: a method `message` would hide a field of this name from programs.
 
 use core::time::Duration;
 
@@ -12,53 +12,53 @@ use super::{Request, Response};
 use crate::extensions::Extensions;
 use crate::origin::{CancelGuard, Origin};
 
-/// What goes with a call beside its messages.
+/// The parts of a call besides its messages.
 #[derive(Debug, Default)]
 pub struct CallParts {
-    /// What is sent with the call.
+    /// The metadata that are sent with the call.
     pub metadata: Metadata,
-    /// The time that it has, if there is a limit.
+    /// The call's timeout, if it has one.
     pub timeout: Option<Duration>,
-    /// What this end has put beside it.
+    /// The extensions at this end.
     pub extensions: Extensions,
     /// Where it came from.
     pub origin: Origin,
 }
 
-/// What a response has beside its message.
+/// The parts of a response besides its message.
 #[derive(Default)]
 pub struct More {
     /// The initial metadata.
     pub metadata: Metadata,
     /// The trailing metadata.
     pub trailers: Metadata,
-    /// A handler's: whether it is to be compressed, if that was said. A caller's: whether it was.
+    /// From a handler: whether to compress the response, if it has said so. At a caller: whether it
+    /// was compressed.
     pub compressed: Option<bool>,
 }
 
 /// A request in its parts.
 pub trait RequestParts<T: Message>: Sized {
-    /// A message that has come from there with nothing beside it.
+    /// A message from this origin, without other parts.
     fn plain(message: Msg<T>, origin: Origin) -> Self;
 
-    /// A message with what goes with it.
+    /// A message with the other parts of its call.
     fn with(message: Msg<T>, beside: CallParts) -> Self;
 
-    /// The message, and what goes with it.
+    /// Splits the request into its message and the other parts.
     fn into_parts(self) -> (Msg<T>, CallParts);
 
     /// The message.
     fn message(&self) -> &Msg<T>;
 
-    /// From now on the call is over when what this gives is dropped.
+    /// Watches the call: from now on it is over when the returned guard is dropped.
     fn watch(&mut self) -> CancelGuard;
 
-    /// Whether there is nothing beside the message that a call would carry, or that would have to
-    /// be dropped.
+    /// Whether the request has no parts that a call would carry, or that would have to be dropped.
     fn is_plain(&self) -> bool;
 
-    /// The message of a request that [is plain](RequestParts::is_plain). Nothing of the request is
-    /// moved or looked at for it.
+    /// The message of a request that [is plain](RequestParts::is_plain). The other parts are
+    /// neither moved nor read.
     fn into_plain_message(self) -> Msg<T>;
 }
 
@@ -106,13 +106,13 @@ impl<T: Message> RequestParts<T> for Request<T> {
 
 /// A response in its parts.
 pub trait ResponseParts<T: Message>: Sized {
-    /// What a caller has got.
+    /// A response that a caller has received.
     fn received(message: Msg<T>, more: More) -> Self;
 
     /// The message.
     fn message(&self) -> &Msg<T>;
 
-    /// The message, and what is beside it if anything is.
+    /// Splits the response into its message and the other parts, if it has any.
     fn into_parts(self) -> (Msg<T>, Option<Box<More>>);
 }
 

@@ -1,10 +1,11 @@
-//! What is sent beside a message: metadata, and a call's place in a distributed trace.
+//! What is sent with a message: metadata, and the call's place in a distributed trace.
 
 use petasos_call::{Metadata, MetadataKind, Status, TailWriter, TraceContext};
 
 use crate::extensions::Extensions;
 
-/// A status with the initial metadata before its own: who has no response has no other place.
+/// Puts the initial metadata into a status, before its own: a call that fails has no response to
+/// carry them.
 pub fn all_in_status(mut initial: Metadata, mut status: Status) -> Status {
     if initial.is_empty() {
         return status;
@@ -16,7 +17,7 @@ pub fn all_in_status(mut initial: Metadata, mut status: Status) -> Status {
     status
 }
 
-/// R9: the tail of a message, with its length; nothing if there is nothing to say.
+/// The tail of a message, with its length (R9); empty if there is nothing to send.
 pub fn tail_of(initial: &Metadata, trailing: &Metadata) -> Vec<u8> {
     if initial.is_empty() && trailing.is_empty() {
         return Vec::new();
@@ -27,7 +28,7 @@ pub fn tail_of(initial: &Metadata, trailing: &Metadata) -> Vec<u8> {
     })
 }
 
-/// R9: the tail of a request, likewise.
+/// The tail of a request, in the same form (R9).
 #[inline]
 pub fn request_tail(metadata: &Metadata, extensions: &Extensions) -> Vec<u8> {
     if metadata.is_empty() && extensions.is_empty() {
@@ -51,11 +52,11 @@ fn written(write: impl FnOnce(&mut TailWriter<'_>)) -> Vec<u8> {
     bytes
 }
 
-/// The key of a trace's place among gRPC's metadata.
+/// The key of a call's place in a trace in gRPC's metadata.
 #[cfg(feature = "grpc")]
 const TRACEPARENT: &str = "traceparent";
 
-/// What goes with a call over gRPC: its place in a trace is metadata there.
+/// The metadata of a call over gRPC, where the call's place in a trace is metadata too.
 #[cfg(feature = "grpc")]
 pub fn with_traceparent(mut metadata: Metadata, extensions: &Extensions) -> Metadata {
     if let Some(trace) = extensions.get::<TraceContext>() {
@@ -65,14 +66,14 @@ pub fn with_traceparent(mut metadata: Metadata, extensions: &Extensions) -> Meta
     metadata
 }
 
-/// What a call's metadata say of its place in a trace. They stay as they are.
+/// The place in a trace that a call's metadata contain. The metadata are not changed.
 #[cfg(feature = "grpc")]
 pub fn read_traceparent(metadata: &Metadata) -> Extensions {
     let trace = metadata.get(TRACEPARENT).and_then(TraceContext::from_traceparent);
     with_trace(trace)
 }
 
-/// What is beside a call that has come, if its place in a trace has.
+/// The extensions of a received call, with its place in a trace if it has one.
 #[inline]
 pub fn with_trace(trace: Option<TraceContext>) -> Extensions {
     let mut extensions = Extensions::new();

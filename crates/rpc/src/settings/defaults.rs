@@ -1,4 +1,4 @@
-//! What a channel's calls have unless they say otherwise, and what comes of that for one call.
+//! The defaults of a channel's calls, and the settings of one call that result from them.
 
 use core::fmt;
 use core::time::Duration;
@@ -12,64 +12,65 @@ use crate::current;
 use crate::descriptors::{Idempotency, MethodInfo, ServiceInfo};
 use crate::request::CallParts;
 
-/// Who decides what follows the end of an attempt.
+/// What decides how a call continues when an attempt ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryMode {
-    /// Nobody: an answer is the outcome, and so is a failure unless the request has not run.
+    /// Nothing: an answer is the outcome, and so is a failure unless the request has not run.
     #[default]
     Plain,
     /// The call's retry state.
     Retried,
-    /// Likewise; its attempts are calls of their own.
+    /// The call's retry state; the attempts are calls of their own.
     Hedged,
-    /// It is such an attempt: the retry state of its hedged call.
+    /// The retry state of a hedged call, of which this call is an attempt.
     Attempt,
 }
 
-/// What a channel's calls have unless they say otherwise.
+/// The defaults of a channel's calls.
 #[derive(Debug)]
 pub struct Defaults {
-    /// The time that a call has, if there is a limit.
+    /// A call's timeout, if there is one.
     pub timeout: Option<Duration>,
-    /// Calls wait while no server can be reached.
+    /// Whether calls wait while no server can be reached.
     pub wait_for_ready: bool,
-    /// What is sent with every call.
+    /// Metadata that are sent with every call.
     pub metadata: Metadata,
-    /// What applies to services and methods by name.
+    /// Policies of services and methods, by name.
     pub policies: Option<Policies>,
-    /// What messages are compressed with, where the server takes that.
+    /// The codec for messages, if the server accepts it.
     pub codec: Codec,
 }
 
 /// [`Defaults`] of one service's methods.
 pub struct ServiceDefaults {
-    /// What is sent with every call.
+    /// Metadata that are sent with every call.
     pub metadata: Metadata,
-    /// By the method's index.
+    /// Indexed by the method.
     methods: Vec<MethodDefaults>,
-    /// What messages are compressed with, where the server takes that.
+    /// The codec for messages, if the server accepts it.
     pub codec: Codec,
 }
 
-/// What applies to a method.
+/// The defaults of one method.
 #[derive(Debug)]
 pub struct MethodDefaults {
-    /// The policy that names it, or the one without limits.
+    /// The policy that names the method, or the one without limits.
     pub policy: MethodPolicy,
-    /// It may run more than once: its schema says so, or a policy of its own hedges it.
+    /// Whether the method may run more than once: its schema says so, or a policy for this method
+    /// hedges it.
     pub is_idempotent: bool,
     pub retry_mode: RetryMode,
 }
 
 impl Defaults {
-    /// Whether calls have nothing of it.
+    /// Whether the method has no defaults.
     pub fn is_plain(&self) -> bool {
         let Defaults { timeout, wait_for_ready, metadata, policies, codec } = self;
         let has_own = timeout.is_some() || *wait_for_ready || !metadata.is_empty();
         !has_own && *codec == Codec::IDENTITY && policies.is_none()
     }
 
-    /// What applies to a service.
+    /// The defaults of a service's methods.
     pub fn of(&self, service: &ServiceInfo) -> Arc<ServiceDefaults> {
         let methods = service.methods.iter().map(|method| self.of_method(service.name, method));
         let methods = methods.collect();
@@ -83,10 +84,10 @@ impl Defaults {
         policy.timeout = policy.timeout(self.timeout);
         policy.wait_for_ready |= self.wait_for_ready;
         let is_hedged = matches!(&policy.attempts, Attempts::Hedge(it) if it.attempts_max > 1);
-        // Who hedges a method by its name says that it may run more than once.
+        // A policy that hedges a method by its name says that the method may run more than once.
         let is_named = policies.is_some_and(|policies| policies.names(service, method.name));
         let is_idempotent = method.idempotency != Idempotency::Unknown || is_hedged && is_named;
-        // A success fills the budget again, whatever the method's own policy.
+        // Every success refills the retry budget, whatever the method's own policy.
         let is_retried = self.throttling().is_some();
         let retry_mode = match &policy.attempts {
             _ if is_hedged && is_idempotent => RetryMode::Hedged,
@@ -97,14 +98,14 @@ impl Defaults {
         MethodDefaults { policy, is_idempotent, retry_mode }
     }
 
-    /// How far retries are throttled, if they are.
+    /// How retries are throttled, if they are.
     pub fn throttling(&self) -> Option<Throttling> {
         self.policies.as_ref().and_then(|policies| policies.throttling)
     }
 }
 
 impl ServiceDefaults {
-    /// Adds what all calls have to a call's metadata, and gives what applies to its method.
+    /// Adds the metadata of all calls to a call's, and returns the defaults of its method.
     fn apply(&self, method: u16, metadata: &mut Metadata) -> &MethodDefaults {
         for (key, value) in self.metadata.iter() {
             let appended = metadata.append_bytes(key.as_bytes(), value);
@@ -118,13 +119,13 @@ impl ServiceDefaults {
         &self.method(method).policy
     }
 
-    /// What applies to a method.
+    /// The defaults of a method.
     pub fn method(&self, method: u16) -> &MethodDefaults {
         &self.methods[usize::from(method)]
     }
 }
 
-/// The policy that applies to a method, by its index.
+/// Returns the policy of a method, by its index.
 pub type PolicyOf = for<'a> fn(Option<&'a ServiceDefaults>, u16) -> &'a MethodPolicy;
 
 static PLAIN: MethodPolicy = MethodPolicy {
@@ -135,7 +136,7 @@ static PLAIN: MethodPolicy = MethodPolicy {
     attempts: Attempts::Once,
 };
 
-/// How the attempts of a method with streams follow each other: those are not hedged.
+/// The policy for the attempts of a method with streams. Those are not hedged.
 pub fn stream_policy_of(defaults: Option<&ServiceDefaults>, method: u16) -> &MethodPolicy {
     let policy = policy_of(defaults, method);
     if matches!(policy.attempts, Attempts::Hedge(_)) { &PLAIN } else { policy }
@@ -152,24 +153,24 @@ impl fmt::Debug for ServiceDefaults {
     }
 }
 
-/// How one call is made.
+/// The settings of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallSettings {
-    /// The time that it has, if there is a limit.
+    /// Its timeout, if there is one.
     pub timeout: Option<Duration>,
-    /// It waits while no server can be reached.
+    /// Whether it waits while no server can be reached.
     pub wait_for_ready: bool,
-    /// What its messages are compressed with, where the server takes that.
+    /// The codec for its messages, if the server accepts it.
     pub codec: Codec,
-    /// How often it may be sent.
+    /// What decides whether it is sent again.
     pub retry_mode: RetryMode,
-    /// The longest response that is taken, in bytes.
+    /// The longest response that is accepted, in bytes.
     pub response_bytes_max: Option<u32>,
 }
 
 impl CallSettings {
-    /// Joins what a call's request asks for, what is left of the call in whose handler it is made
-    /// (R10), and what applies to its method. Adds to its metadata what all calls have.
+    /// Combines the settings in a call's request, the time left for the call in whose handler it is
+    /// made (R10), and the defaults of its method. Adds the metadata of all calls to the call's.
     ///
     /// # Errors
     /// There is no time left (R10): the call is not sent.

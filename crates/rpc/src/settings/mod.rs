@@ -1,4 +1,4 @@
-//! Settings of channels: their servers, and what applies to the calls that are made through them.
+//! Settings of channels: their servers, and the defaults of their calls.
 
 mod defaults;
 mod resolver;
@@ -24,17 +24,18 @@ pub use target::TargetError;
 #[cfg(feature = "grpc")]
 pub use target::hosts;
 
-/// What is known of a channel, to its users and to its loop.
+/// What a channel's users and its loop know about it.
 pub struct ChannelInfo {
     /// Its servers.
     pub servers: Servers,
-    /// How it connects and balances.
+    /// How it connects and balances its load.
     pub config: ChannelConfig,
-    /// Whether the balancer learns from every response.
+    /// Whether the balancer wants a report of every response.
     pub wants_reports: bool,
-    /// What its calls have unless they say otherwise, if the program has said anything.
+    /// The defaults of its calls, if the program has set any.
     pub defaults: Option<Defaults>,
-    /// What is called through it; a service's place in the channel is its index here.
+    /// The services that are called through it. A service's number in the channel is its index
+    /// here.
     services: Mutex<Vec<Known>>,
 }
 
@@ -45,7 +46,7 @@ struct Known {
 }
 
 impl ChannelInfo {
-    /// A channel that is called for no service yet.
+    /// A channel that has not called any service yet.
     pub fn new(servers: Servers, balance: Balance, defaults: Option<Defaults>) -> Arc<ChannelInfo> {
         let resolves = servers.addresses().is_none();
         let config = ChannelConfig { balance, resolves, ..ChannelConfig::default() };
@@ -58,17 +59,17 @@ impl ChannelInfo {
         self.services.lock().expect("nothing panics under the lock")
     }
 
-    /// The service at a place.
+    /// The service with this number.
     pub fn service(&self, service: u32) -> &'static ServiceInfo {
         self.services()[service as usize].info
     }
 
-    /// What applies to the methods of the service at a place.
+    /// The defaults of the methods of the service with this number.
     pub fn service_defaults(&self, service: u32) -> Option<Arc<ServiceDefaults>> {
         self.services()[service as usize].defaults.clone()
     }
 
-    /// When calls are not tried again.
+    /// How retries are throttled, if they are.
     pub fn throttling(&self) -> Option<Throttling> {
         self.defaults.as_ref().and_then(Defaults::throttling)
     }
@@ -78,7 +79,7 @@ impl ChannelInfo {
         self.services().first().map(|known| known.info)
     }
 
-    /// The place of a service, and what applies to its methods.
+    /// The number of a service, and the defaults of its methods.
     pub fn place(&self, service: &'static ServiceInfo) -> (u32, Option<Arc<ServiceDefaults>>) {
         let mut services = self.services();
         let known = services.iter().position(|known| core::ptr::eq(known.info, service));
@@ -97,7 +98,7 @@ impl fmt::Debug for ChannelInfo {
     }
 }
 
-/// What a caller tells of a service when it binds it (R2).
+/// What a caller sends about a service when it binds it (R2).
 pub fn schema_of(info: &ServiceInfo) -> CallerSchema {
     let methods = info.methods.len() as u16;
     let layout = if is_untyped(info) { 0 } else { LAYOUT_VERSION as u16 };

@@ -1,11 +1,11 @@
-//! Finding a channel's servers in ways that this crate does not know.
+//! Finding a channel's servers with code of the program.
 
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Finds the servers of a channel, and follows their changes.
+/// Finds the servers of a channel, and reports changes.
 ///
 /// ```
 /// use petasos::{Channel, FoundServers, Resolver};
@@ -24,19 +24,19 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Resolver: fmt::Debug + Send + Sync + 'static {
-    /// Looks for the servers and tells `found` what they are, now or later and as often as they
-    /// change. It must not block. Called when the channel needs servers for the first time, and
-    /// again when it wants to know whether the list is still right. A resolver is dropped with its
-    /// channel.
+    /// Looks for the servers and passes them to `found`, now or later, and again whenever they
+    /// change. It must not block. It is called when the channel needs servers for the first time,
+    /// and again when the channel wants to know whether the list is still right. A resolver is
+    /// dropped with its channel.
     fn resolve(&self, found: FoundServers);
 
-    /// Whether servers may have addresses of IPv6.
+    /// Whether servers may have IPv6 addresses.
     fn is_ipv6(&self) -> bool {
         true
     }
 }
 
-/// Takes what a [`Resolver`] has found to the channel that asked. It does not keep the channel
+/// Passes what a [`Resolver`] has found to the channel that asked. It does not keep the channel
 /// alive.
 #[derive(Clone)]
 pub struct FoundServers(Arc<dyn Fn(io::Result<Vec<SocketAddr>>) + Send + Sync>);
@@ -47,7 +47,7 @@ impl FoundServers {
         FoundServers(Arc::new(set))
     }
 
-    /// These are the channel's servers now; or why they could not be found, and then the channel
+    /// Sets the channel's servers, or says why they could not be found. After an error the channel
     /// asks again after a while.
     pub fn set(&self, servers: io::Result<Vec<SocketAddr>>) {
         (self.0)(servers);

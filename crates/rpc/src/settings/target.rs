@@ -1,4 +1,4 @@
-//! What a channel leads to: addresses, or names that stand for some.
+//! Targets of channels: addresses, or names to be looked up.
 
 use core::fmt;
 use std::io;
@@ -6,31 +6,31 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use super::Resolver;
 
-/// Why a target leads nowhere. The program's fault.
+/// Why a target is invalid. The program's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// It is not of the form `petasos://HOST:PORT[,HOST:PORT…]`.
-    #[error("`{0}` is no target: petasos://HOST:PORT was expected")]
+    /// It does not have the form `petasos://HOST:PORT[,HOST:PORT…]`.
+    #[error("`{0}` is not a target: expected petasos://HOST:PORT")]
     Form(String),
-    /// What its scheme means is not known here.
-    #[error("`{0}` is no known scheme: petasos:// was expected")]
+    /// Its scheme is unknown.
+    #[error("`{0}` is an unknown scheme: expected petasos://")]
     Scheme(String),
 }
 
 /// The servers of a channel.
 #[derive(Debug)]
 pub enum Servers {
-    /// Where they are.
+    /// Their addresses.
     Addresses(Vec<SocketAddr>),
-    /// To be looked up; addresses may be among them.
+    /// Hosts and ports to be looked up; some hosts may be addresses.
     Names(Vec<(String, u16)>),
-    /// To be found by the program's resolver.
+    /// The program's resolver finds them.
     Resolved(Box<dyn Resolver>),
 }
 
 impl Servers {
-    /// The servers that `target` stands for.
+    /// Parses `target`.
     pub fn parse(target: &str) -> Result<Servers, TargetError> {
         let form = || TargetError::Form(target.to_owned());
         let (scheme, list) = target.split_once("://").unwrap_or(("petasos", target));
@@ -62,7 +62,7 @@ impl Servers {
         }
     }
 
-    /// Whether some may be of IPv6.
+    /// Whether some may have IPv6 addresses.
     pub fn is_ipv6(&self) -> bool {
         match self {
             Servers::Addresses(list) => list.iter().any(SocketAddr::is_ipv6),
@@ -71,8 +71,8 @@ impl Servers {
         }
     }
 
-    /// Looks the names up: this waits for the network. Of a name that has addresses of IPv4, these
-    /// count; a server should not seem to be two.
+    /// Looks the names up, waiting for the network. If a name has IPv4 addresses, its others are
+    /// ignored, so that one server does not look like two.
     pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
         let names = match self {
             Servers::Addresses(addresses) => return Ok(addresses.clone()),
@@ -94,7 +94,8 @@ impl Servers {
     }
 }
 
-/// The servers of a list, `HOST:PORT[,HOST:PORT…]`, as they stand there; `None` if one is not such.
+/// The servers of a list `HOST:PORT[,HOST:PORT…]`, unparsed; `None` if one of them has another
+/// form.
 #[cfg(feature = "grpc")]
 pub fn hosts(list: &str) -> Option<Vec<String>> {
     let servers = list.strip_suffix('/').unwrap_or(list).split(',');
@@ -105,13 +106,13 @@ pub fn hosts(list: &str) -> Option<Vec<String>> {
     checked.collect()
 }
 
-/// The addresses of IPv4, if there are any.
+/// The IPv4 addresses if there are any, otherwise all addresses.
 fn of_one_family(addresses: Vec<SocketAddr>) -> impl Iterator<Item = SocketAddr> {
     let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
     addresses.into_iter().filter(move |address| address.is_ipv4() == has_ipv4)
 }
 
-/// Host and port; a host in brackets is an address of IPv6.
+/// Splits a server into host and port. A host in brackets is an IPv6 address.
 fn name(server: &str) -> Option<(String, u16)> {
     let (host, port) = server.rsplit_once(':')?;
     let port = port.parse().ok()?;

@@ -6,8 +6,8 @@
 //! `rpc_client_…`; with [`Metrics::with_bytes`] also `rpc_server_msg_received_bytes_total` and
 //! `rpc_server_msg_sent_bytes_total`.
 //!
-//! What a method counts is made when its first call comes, and found without a lock by every call;
-//! all counters are atomics. There are as many as there are methods, so nobody who calls can make
+//! A method's counters are made when its first call arrives, and every call finds them without a
+//! lock; all counters are atomics. There are as many as there are methods, so callers cannot make
 //! them grow.
 
 mod table;
@@ -22,7 +22,7 @@ use petasos_call::{Code, Status};
 use super::{AnyMessage, CallInfo, Direction, Interceptor, Outcome, Side, Step};
 use table::{Counters, Table};
 
-/// Upper bounds of the latency histograms' buckets; one more has what takes longer.
+/// Upper bounds of the latency histograms' buckets. A last bucket counts what takes longer.
 pub const LATENCY_BOUNDS: [Duration; 20] = {
     const fn us(us: u64) -> Duration {
         Duration::from_micros(us)
@@ -51,21 +51,21 @@ pub const LATENCY_BOUNDS: [Duration; 20] = {
     ]
 };
 
-/// Buckets of a latency histogram.
+/// How many buckets a latency histogram has.
 pub const BUCKETS: usize = LATENCY_BOUNDS.len() + 1;
 
-/// An interceptor that counts. Clones count together, so the program keeps one to read.
+/// An interceptor that counts. Clones share their counters, so the program keeps one to read them.
 #[derive(Clone, Default)]
 pub struct Metrics {
     table: Arc<Table>,
     counts_bytes: bool,
 }
 
-/// What has been counted of a method at one side.
+/// The counts of a method at one side.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MethodMetrics {
-    /// Whether the calls were made or answered.
+    /// Whether this process made or answered the calls.
     pub side: Side,
     /// The service's full name.
     pub service: &'static str,
@@ -73,51 +73,53 @@ pub struct MethodMetrics {
     pub method: &'static str,
     /// Calls that have begun.
     pub started: u64,
-    /// Calls that are over, by the number of their codes.
+    /// Calls that are over, indexed by their code's number.
     pub handled: [u64; Code::ALL.len()],
     /// Messages that were received.
     pub received: u64,
     /// Messages that were sent.
     pub sent: u64,
-    /// Their bytes in protobuf's encoding, uncompressed; zero without [`Metrics::with_bytes`].
+    /// Bytes of received messages in protobuf's encoding, uncompressed; zero without
+    /// [`Metrics::with_bytes`].
     pub received_bytes: u64,
-    /// Likewise.
+    /// Bytes of sent messages, counted in the same way.
     pub sent_bytes: u64,
-    /// Calls that are over by how long they took: for each of [`LATENCY_BOUNDS`] those that took
-    /// longer than the bound before and not longer than this one; last those beyond all.
+    /// Calls that are over, by duration. Each bucket counts calls that took longer than the
+    /// previous one of [`LATENCY_BOUNDS`] and not longer than its own; the last bucket counts all
+    /// longer ones.
     pub latency: [u64; BUCKETS],
-    /// How long all of these took together.
+    /// The sum of these durations.
     pub latency_sum: Duration,
 }
 
 impl MethodMetrics {
-    /// Calls that ended with a code.
+    /// Calls that ended with this code.
     pub fn handled_with(&self, code: Code) -> u64 {
         self.handled[usize::from(code.number())]
     }
 }
 
 impl Metrics {
-    /// Counts all but bytes.
+    /// Counts everything except bytes.
     pub fn new() -> Metrics {
         Metrics::default()
     }
 
-    /// Counts bytes of messages too, for which each is encoded once more.
+    /// Counts the bytes of messages too. For that, each message is encoded once more.
     #[must_use]
     pub fn with_bytes(self) -> Metrics {
         Metrics { counts_bytes: true, ..self }
     }
 
-    /// What has been counted so far, of each method that was called, by side and service. Counters
-    /// are read one after the other while calls go on.
+    /// The counts so far of each method that was called, by side and service. Counters are read one
+    /// after the other while calls continue.
     pub fn snapshot(&self) -> Vec<MethodMetrics> {
         let mut all: Vec<MethodMetrics> = self.table.methods().collect();
         all.sort_by_key(|of| (of.side == Side::Client, of.service, of.method));
         all
     }
 
-    /// The same in Prometheus' text format, version 0.0.4.
+    /// The counts in Prometheus' text format, version 0.0.4.
     pub fn to_prometheus(&self) -> String {
         text::text(&self.snapshot(), self.counts_bytes)
     }

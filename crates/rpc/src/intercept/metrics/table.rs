@@ -1,8 +1,8 @@
 //! Counters of methods, found without a lock.
 //!
-//! Services form a list that only grows, at its end: whoever has a service to add sets the last
-//! one's successor, or goes on from that of another thread's. A program has few services, so the
-//! walk is short.
+//! Services form a linked list that only grows, at its end. A thread that adds a service sets the
+//! last element's successor, or continues from the successor that another thread has set. A program
+//! has few services, so the walk is short.
 
 use core::time::Duration;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ type Link = OnceLock<Box<Node>>;
 struct Node {
     service: &'static ServiceInfo,
     side: Side,
-    /// By the method's index.
+    /// Indexed by the method.
     methods: Box<[Counters]>,
     next: Link,
 }
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// What has been counted of methods that were called.
+    /// The counts of all methods that were called.
     pub(super) fn methods(&self) -> impl Iterator<Item = MethodMetrics> {
         let nodes = core::iter::successors(self.first.get(), |node| node.next.get());
         let methods = nodes.flat_map(|node| {
@@ -61,12 +61,12 @@ impl Node {
     }
 }
 
-/// What is counted of a method. All orderings are relaxed: the counters guard nothing.
+/// A method's counters. All orderings are relaxed, since the counters guard nothing.
 #[derive(Default)]
 pub(super) struct Counters {
     started: AtomicU64,
     handled: [AtomicU64; Code::ALL.len()],
-    /// Received, and sent.
+    /// Messages received, and messages sent.
     messages: [AtomicU64; 2],
     bytes: [AtomicU64; 2],
     latency: [AtomicU64; BUCKETS],
@@ -100,7 +100,8 @@ impl Counters {
             side: of.side,
             service: of.service.name,
             method,
-            // Read first, so that no more are over than have begun, unless some begin meanwhile.
+            // Read first, so that not more calls are over than have begun, except if some begin
+            // meanwhile.
             handled: self.handled.each_ref().map(get),
             started: get(&self.started),
             received,

@@ -7,7 +7,7 @@ use petasos_call::Code;
 
 use super::{LATENCY_BOUNDS, MethodMetrics, Side};
 
-/// A counter that each method has once.
+/// A counter that each method has: its name, its help text, and its value.
 type Count = (&'static str, &'static str, fn(&MethodMetrics) -> u64);
 
 const COUNTS: [Count; 3] = [
@@ -32,7 +32,7 @@ pub(super) fn text(all: &[MethodMetrics], with_bytes: bool) -> String {
     out
 }
 
-/// One side's.
+/// The text for one side.
 struct Text<'a> {
     out: &'a mut String,
     side: &'static str,
@@ -85,7 +85,7 @@ impl Text<'_> {
         writeln!(self.out, "# TYPE rpc_{side}_{name} {kind}")
     }
 
-    /// Names of services and methods are identifiers and dots, so nothing is escaped.
+    /// Names of services and methods consist of identifiers and dots, so nothing needs escaping.
     fn line(
         &mut self,
         name: &str,
