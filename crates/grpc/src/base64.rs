@@ -1,8 +1,8 @@
-//! Base64 (RFC 4648, section 4) of binary metadata.
+//! Base64 (RFC 4648, section 4) for binary metadata.
 //!
-//! gRPC writes it without padding and must take it either way. Bits that the last character has
-//! beyond the last byte are not looked at, as no implementation does. Public for whoever shows or
-//! reads such metadata as text.
+//! gRPC writes it without padding and must accept both forms. Surplus bits of the last character
+//! are ignored, as in other implementations. Public for code that shows or reads such metadata as
+//! text.
 
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{Engine, alphabet};
@@ -15,12 +15,12 @@ pub fn encode(bytes: &[u8]) -> String {
     PLAIN.encode(bytes)
 }
 
-/// The bytes of `text`, padded or not; none if it is not base64.
+/// The bytes of `text`, padded or not; `None` if it is not base64.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     PLAIN.decode(without_padding(text)?).ok()
 }
 
-/// Padding is whole or absent.
+/// Removes the padding. It must be complete or absent.
 fn without_padding(text: &[u8]) -> Option<&[u8]> {
     let end = text.iter().position(|character| *character == b'=').unwrap_or(text.len());
     let (text, padding) = text.split_at(end);

@@ -1,6 +1,6 @@
-//! How compression of messages is named in headers.
+//! The names of compressions in headers.
 
-/// How messages may be compressed (`grpc-encoding`).
+/// How messages are compressed (`grpc-encoding`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
@@ -11,7 +11,7 @@ pub enum Compression {
     Gzip,
 }
 
-/// What either end says that it takes (`grpc-accept-encoding`).
+/// What both ends declare that they accept (`grpc-accept-encoding`).
 pub(crate) const ACCEPTED: &str = "identity,gzip";
 
 impl Compression {

@@ -1,22 +1,22 @@
-//! Limits and times of connections.
+//! Limits and timeouts of connections.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 const KIB: u32 = 1 << 10;
 const MIB: u32 = 1 << 20;
-/// No limit of a connection's own: what one stream does not read must not stop the others, and
-/// each has its own window.
+/// No limit for a whole connection: a stream that is not read must not stop the others, and each
+/// stream has its own window.
 const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
-/// When a connection without traffic is asked whether it still lives.
+/// How a peer that is gone is noticed on a connection without traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Between one ping's answer and the next ping.
+    /// The time between the answer to a ping and the next ping.
     pub interval: Duration,
-    /// How long an answer may take before the connection is given up.
+    /// How long an answer may take before the connection is closed.
     pub timeout: Duration,
-    /// A client's: whether it pings while it has no calls, which servers may forbid.
+    /// At a client: whether it pings while it has no calls, which servers may forbid.
     pub without_calls: bool,
 }
 
@@ -27,13 +27,13 @@ impl Default for Keepalive {
     }
 }
 
-/// How often clients may ping (gRPC's proposal A8). A client that does so more often, three times
-/// without having been sent anything, is told `too_many_pings`, and its connection ends.
+/// How often clients may ping (gRPC's proposal A8). If a client pings more often, three times
+/// without having been sent anything, it is told `too_many_pings` and its connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingLimit {
-    /// Between two pings.
+    /// The shortest time between two pings.
     pub interval_min: Duration,
-    /// Whether clients may ping so often without calls; otherwise it is once in two hours.
+    /// Whether clients without calls may ping just as often; otherwise only once in two hours.
     pub without_calls: bool,
 }
 
@@ -43,50 +43,50 @@ impl Default for PingLimit {
     }
 }
 
-/// What a server grants to its peers.
+/// Configuration of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GrpcConfig {
-    /// Longest message that is taken, in bytes, before and after decompression.
+    /// Longest message that is accepted, in bytes, before and after decompression.
     pub receive_bytes_max: usize,
-    /// Calls at a time on one connection.
+    /// The most concurrent calls on one connection.
     pub streams_max: u32,
-    /// Connections at a time; more wait to be accepted.
+    /// The most connections at a time; more wait to be accepted.
     pub connections_max: usize,
-    /// Connections of one address at a time; more are closed at once. A client has one, a proxy
-    /// some.
+    /// The most connections of one address at a time; more are closed at once. A client has one, a
+    /// proxy may have several.
     pub connections_per_address_max: usize,
-    /// Longest header list that is taken, in bytes as RFC 9113 counts them.
+    /// Longest header list that is accepted, in bytes as RFC 9113 counts them.
     pub header_bytes_max: u32,
-    /// Bytes that a client may send on one stream before they are taken.
+    /// How many bytes a client may send on one stream before the handler has read them.
     pub stream_window_bytes: u32,
-    /// The same for all streams of a connection. Less than all their windows together lets those
-    /// that are not read stop the others.
+    /// The same for all streams of a connection together. If this is less than the sum of their
+    /// windows, streams that are not read can stop the others.
     pub connection_window_bytes: u32,
-    /// Bytes that a stream keeps for a client that does not take them, a message apart.
+    /// How many bytes a stream buffers, besides one message, for a client that does not read them.
     pub send_buffer_bytes: usize,
     /// Whether responses to compressed requests are compressed.
     pub compress: bool,
     /// Messages shorter than this are not compressed, in bytes.
     pub compress_bytes_min: usize,
-    /// How long TLS and the beginning of HTTP/2 may take.
+    /// How long the handshakes of TLS and HTTP/2 may take.
     pub handshake_timeout: Duration,
-    /// Pings; none without it.
+    /// Keepalive pings; `None` for no pings.
     pub keepalive: Option<Keepalive>,
-    /// How often clients may ping; as they like without it.
+    /// How often clients may ping; `None` for no limit.
     pub ping_limit: Option<PingLimit>,
-    /// How long a connection may have no calls before its client is told to leave it; for ever
-    /// without it.
+    /// How long a connection may have no calls before its client is told to leave it; `None` for
+    /// ever.
     pub idle_timeout: Option<Duration>,
-    /// How long a connection lives, a tenth more or less, before its client is told to leave it
-    /// for another; for ever without it. It spreads clients over servers that are new.
+    /// How long a connection lives, a tenth more or less, before its client is told to leave it for
+    /// another; `None` for ever. A limit spreads clients over new servers.
     pub age_max: Option<Duration>,
-    /// How long the calls of such a connection may run on; for ever without it.
+    /// How long the calls of such a connection may continue; `None` for ever.
     pub age_grace: Option<Duration>,
-    /// Whether the port may be in the clear beyond this host, where whoever reaches the network can
-    /// listen and call.
+    /// Whether the port may accept plaintext connections from other hosts. Anyone on the network
+    /// can then listen to calls and make them.
     pub plaintext: bool,
-    /// TLS; cleartext without it.
+    /// TLS; `None` for plaintext.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::ServerTls>,
 }
@@ -117,37 +117,38 @@ impl Default for GrpcConfig {
     }
 }
 
-/// What a client grants to its server.
+/// Configuration of a client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientConfig {
-    /// Longest message that is taken, in bytes, before and after decompression.
+    /// Longest message that is accepted, in bytes, before and after decompression.
     pub receive_bytes_max: usize,
-    /// Longest header list that is taken, in bytes as RFC 9113 counts them.
+    /// Longest header list that is accepted, in bytes as RFC 9113 counts them.
     pub header_bytes_max: u32,
-    /// Bytes that the server may send on one stream before they are taken.
+    /// How many bytes the server may send on one stream before the caller has read them.
     pub stream_window_bytes: u32,
     /// The same for all streams of the connection; see [`GrpcConfig::connection_window_bytes`].
     pub connection_window_bytes: u32,
-    /// Bytes that a stream keeps for a server that does not take them, a message apart.
+    /// How many bytes a stream buffers, besides one message, for a server that does not read them.
     pub send_buffer_bytes: usize,
-    /// How requests are compressed, for who calls by generated clients.
+    /// How requests are compressed, for callers that use generated clients.
     pub compression: crate::Compression,
     /// Messages shorter than this are not compressed, in bytes.
     pub compress_bytes_min: usize,
-    /// How long connecting may take, TLS and the beginning of HTTP/2 included.
+    /// How long connecting may take, including the handshakes of TLS and HTTP/2.
     pub connect_timeout: Duration,
-    /// Pings; none without it, as some servers end connections that ping often.
+    /// Keepalive pings; `None` for no pings, since some servers close connections that ping often.
     pub keepalive: Option<Keepalive>,
-    /// Whether servers beyond this host may be called in the clear.
+    /// Whether servers on other hosts may be called in plaintext.
     pub plaintext: bool,
-    /// TLS; cleartext without it.
+    /// TLS; `None` for plaintext.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::ClientTls>,
 }
 
 impl GrpcConfig {
-    /// Whether a port at `ip` would be in the clear for other hosts although nobody wants that.
+    /// Whether a port at `ip` would accept plaintext from other hosts without
+    /// [`GrpcConfig::plaintext`].
     pub fn forbids(&self, ip: IpAddr) -> bool {
         #[cfg(feature = "tls")]
         if self.tls.is_some() {
@@ -158,7 +159,8 @@ impl GrpcConfig {
 }
 
 impl ClientConfig {
-    /// Whether calls to `ip` would leave this host in the clear although nobody wants that.
+    /// Whether calls to `ip` would leave this host in plaintext without
+    /// [`ClientConfig::plaintext`].
     pub fn forbids(&self, ip: IpAddr) -> bool {
         #[cfg(feature = "tls")]
         if self.tls.is_some() {
@@ -168,7 +170,7 @@ impl ClientConfig {
     }
 }
 
-/// Also for "any address", `0.0.0.0` and `::`.
+/// True also for the unspecified addresses `0.0.0.0` and `::`.
 fn is_beyond_this_host(ip: IpAddr) -> bool {
     !ip.to_canonical().is_loopback()
 }

@@ -1,8 +1,8 @@
-//! Messages out of the bytes of a stream, without I/O.
+//! Splits the bytes of a stream into messages, without I/O.
 //!
-//! gRPC puts five bytes before a message: a flag (1: compressed) and the length. A message that
-//! lies in one DATA frame is not copied. One that does not is gathered in memory that grows with
-//! what has arrived, not with what the length promises.
+//! gRPC puts five bytes before a message: a flag (1: compressed) and the length. A message within
+//! one DATA frame is not copied. Other messages are collected in memory that grows with the bytes
+//! that have arrived, not with the announced length.
 
 use bytes::{Buf, Bytes, BytesMut};
 use petasos_buf::memory::{self, Counted, LONG_BYTES_MIN};
@@ -13,23 +13,23 @@ use crate::compress::Compression;
 
 /// Bytes before each message.
 pub(crate) const PREFIX_BYTES: usize = 5;
-/// What gzip makes of a byte at most.
+/// The most bytes that gzip can make of one byte.
 const GZIP_FACTOR_MAX: usize = 1032;
 
-/// Why a message cannot be read. The sender's fault; the rest of the stream cannot be read either.
+/// Why a message cannot be read. The sender's fault; nothing more of the stream can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameError {
-    /// It is longer than the limit, compressed or not.
+    /// It is longer than the limit, before or after decompression.
     TooLong { limit: usize },
     /// Its flag is neither 0 nor 1.
     Flag(u8),
-    /// It is compressed, and the stream names no compression.
+    /// It is compressed, but the stream's headers name no compression.
     NotAgreed,
-    /// It does not decompress.
+    /// It cannot be decompressed.
     Corrupt,
-    /// The stream ended within it.
+    /// The stream ended in the middle of it.
     CutOff,
-    /// The process has no room for it.
+    /// The process has no memory for it.
     NoRoom,
 }
 
@@ -37,16 +37,16 @@ impl From<FrameError> for Status {
     fn from(error: FrameError) -> Status {
         let (code, text) = match error {
             FrameError::TooLong { limit } => {
-                let text = format!("a message is longer than the {limit} bytes that are taken");
+                let text = format!("a message is longer than the limit of {limit} bytes");
                 (Code::ResourceExhausted, text)
             }
             FrameError::Flag(flag) => (Code::Internal, format!("a message has the flag {flag}")),
             FrameError::NotAgreed => {
                 (Code::Internal, "a message is compressed, but no compression was named".into())
             }
-            FrameError::Corrupt => (Code::Internal, "a message does not decompress".into()),
+            FrameError::Corrupt => (Code::Internal, "a message cannot be decompressed".into()),
             FrameError::NoRoom => {
-                (Code::ResourceExhausted, "there is no room for the message".into())
+                (Code::ResourceExhausted, "there is no memory for the message".into())
             }
             FrameError::CutOff => (Code::Internal, "the stream ended within a message".into()),
         };
@@ -59,16 +59,16 @@ impl From<FrameError> for Status {
 pub(crate) enum Framed {
     /// It can be read.
     Plain(Bytes),
-    /// It has to be decompressed first, which takes a while.
+    /// It must be decompressed first, which takes a while.
     Packed(Packed),
 }
 
-/// A compressed message, for a thread that may be kept busy.
+/// A compressed message, to be decompressed on a thread that may block.
 #[derive(Debug)]
 pub(crate) struct Packed {
     message: Bytes,
     limit: usize,
-    /// Counts what it may become, for as long as it has not.
+    /// Counts the memory that the decompressed message may need, until it is decompressed.
     _reserved: Counted,
 }
 
@@ -83,20 +83,20 @@ impl Packed {
 pub(crate) struct Deframer {
     compression: Compression,
     limit: usize,
-    /// What has arrived and was not looked at.
+    /// Bytes that have arrived and were not parsed yet.
     chunk: Bytes,
     prefix: [u8; PREFIX_BYTES],
     prefix_bytes: usize,
-    /// What has arrived of a message, if it does not lie in one chunk.
+    /// The part of a message that has arrived, if the message spans chunks.
     partial: BytesMut,
-    /// Counts it.
+    /// Counts that memory.
     counted: Counted,
     /// Whether the latest message was compressed.
     compressed: bool,
 }
 
 impl Deframer {
-    /// For messages of at most `limit` bytes.
+    /// A deframer for messages of at most `limit` bytes.
     pub(crate) fn new(compression: Compression, limit: usize) -> Deframer {
         let (prefix, partial) = ([0; PREFIX_BYTES], BytesMut::new());
         Deframer {
@@ -111,7 +111,7 @@ impl Deframer {
         }
     }
 
-    /// How the latest message came.
+    /// How the latest message was compressed.
     pub(crate) fn compression(&self) -> Compression {
         if self.compressed { self.compression } else { Compression::Identity }
     }
@@ -120,13 +120,13 @@ impl Deframer {
         self.compression = compression;
     }
 
-    /// Takes what arrived. To be called only when [`Deframer::next`] has nothing.
+    /// Adds bytes that have arrived. Call it only after [`Deframer::next`] has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "the last chunk was used up");
         self.chunk = chunk;
     }
 
-    /// The next message, if it has arrived whole.
+    /// The next message, if all of it has arrived.
     pub(crate) fn next(&mut self) -> Result<Option<Framed>, FrameError> {
         if !self.read_prefix()? {
             return Ok(None);
@@ -142,12 +142,12 @@ impl Deframer {
         }
     }
 
-    /// To be called when the stream has ended.
+    /// Checks the end of the stream. Call it when the stream has ended.
     pub(crate) fn finish(&self) -> Result<(), FrameError> {
         if self.prefix_bytes == 0 { Ok(()) } else { Err(FrameError::CutOff) }
     }
 
-    /// Whether the prefix is there. It is judged once, when it becomes so.
+    /// Whether a message's prefix has arrived. It is checked once, as soon as it has.
     fn read_prefix(&mut self) -> Result<bool, FrameError> {
         if self.prefix_bytes == PREFIX_BYTES {
             return Ok(true);
@@ -217,7 +217,7 @@ fn refused(error: DecompressError, limit: usize) -> FrameError {
     }
 }
 
-/// Bytes that are counted for as long as anybody has a part of them.
+/// Bytes that are counted for as long as anybody holds a part of them.
 struct Owned {
     bytes: Bytes,
     _counted: Counted,
@@ -229,7 +229,7 @@ impl AsRef<[u8]> for Owned {
     }
 }
 
-/// A message, counted if it is long: decoded, it may refer to these bytes.
+/// Counts a long message; after decoding, its fields may refer to these bytes.
 fn counted(bytes: Bytes) -> Bytes {
     if bytes.len() < LONG_BYTES_MIN {
         return bytes;

@@ -1,11 +1,11 @@
-//! What failures of HTTP/2 mean to a call (the tables of `docs/adr/0011-typed-calls.md`, which are
-//! those of gRPC's protocol).
+//! The statuses of calls that fail in HTTP/2 (the tables of `docs/adr/0011-typed-calls.md`, which
+//! are those of gRPC's protocol).
 
 use h2::Reason;
 use http::StatusCode;
 use petasos_call::{Code, Retry, Status};
 
-/// The status of a response that is not gRPC's, by its HTTP status.
+/// The status of a response that is not a gRPC response, by its HTTP status.
 pub(crate) fn from_http(http: StatusCode) -> Status {
     let code = match http.as_u16() {
         400 => Code::Internal,
@@ -15,7 +15,7 @@ pub(crate) fn from_http(http: StatusCode) -> Status {
         429 | 502..=504 => Code::Unavailable,
         _ => Code::Unknown,
     };
-    Status::new(code, format!("the answer is no gRPC, with HTTP status {}", http.as_u16()))
+    Status::new(code, format!("the response is not gRPC: HTTP status {}", http.as_u16()))
 }
 
 /// The status of a call whose stream was reset, or whose connection failed.
@@ -25,7 +25,7 @@ pub(crate) fn from_h2(error: &h2::Error) -> Status {
     }
     let code = match error.reason() {
         Some(reason) if error.is_reset() => from_reason(reason),
-        // A connection that ends takes its calls along; another may carry them.
+        // A connection that ends also ends its calls; another may carry them.
         _ if error.is_go_away() => Code::Unavailable,
         Some(reason) => from_reason(reason),
         None => Code::Unavailable,
@@ -33,8 +33,9 @@ pub(crate) fn from_h2(error: &h2::Error) -> Status {
     Status::new(code, error.to_string())
 }
 
-/// Whether a call that failed so may be sent again. A server that goes away names the last stream
-/// that it takes; those above it fail with that, the others go on (RFC 9113, 6.8 and 8.7).
+/// Whether a call that failed like this may be sent again. A server that goes away names the last
+/// stream that it will handle. Those above it fail with this error; the others continue (RFC 9113,
+/// 6.8 and 8.7).
 pub(crate) fn retry(error: &h2::Error) -> Retry {
     let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
     if error.is_remote() && (is_refused || error.is_go_away()) {

@@ -1,4 +1,4 @@
-//! Metadata, statuses and what else gRPC has in header fields.
+//! Metadata, statuses and gRPC's other header fields.
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use petasos_call::{Code, Metadata, Status};
@@ -16,12 +16,12 @@ const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
 const BINARY: &str = "-bin";
 
-/// Longest text and details that are written, in bytes as encoded: a peer refuses a whole header
+/// Longest message and details of a status that are sent, in encoded bytes. A peer refuses a header
 /// list that is too long, and would then know nothing of the status.
 const MESSAGE_BYTES_MAX: usize = 4096;
 const DETAILS_BYTES_MAX: usize = 8192;
 
-/// What the peer says that its messages are.
+/// The content type that the peer declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Protobuf, in gRPC's frames.
@@ -43,8 +43,9 @@ pub(crate) fn content(headers: &HeaderMap) -> Content {
     }
 }
 
-/// The metadata among a peer's fields. HTTP's own and gRPC's are left out, and so is what no
-/// metadata can be: an intermediary may have added it, and the call can do without.
+/// The metadata among a peer's header fields. Fields of HTTP and of gRPC are left out. So are
+/// fields that cannot be metadata: an intermediary may have added them, and the call does not need
+/// them.
 pub(crate) fn metadata(headers: &HeaderMap) -> Metadata {
     let mut metadata = Metadata::new();
     for (name, value) in headers {
@@ -58,11 +59,11 @@ pub(crate) fn metadata(headers: &HeaderMap) -> Metadata {
 
 fn append(metadata: &mut Metadata, name: &str, value: &[u8]) {
     if !name.ends_with(BINARY) {
-        // Fails for what is no metadata: a reserved name, other characters.
+        // Fails for fields that cannot be metadata: a reserved name, other characters.
         let _ = metadata.append_bytes(name.as_bytes(), value);
         return;
     }
-    // Several values of a name may arrive in one field; base64 has no comma.
+    // One field may contain several values, separated by commas, which base64 does not use.
     for value in value.split(|byte| *byte == b',') {
         if let Some(value) = base64::decode(value.trim_ascii()) {
             let _ = metadata.append_bytes(name.as_bytes(), &value);
@@ -70,8 +71,8 @@ fn append(metadata: &mut Metadata, name: &str, value: &[u8]) {
     }
 }
 
-/// Adds fields for metadata. Those that HTTP forbids, or that say what others here say, are left
-/// out.
+/// Adds fields for metadata. Leaves out those that HTTP forbids, and those that other functions
+/// here set.
 pub(crate) fn put_metadata(headers: &mut HeaderMap, metadata: &Metadata) {
     headers.reserve(metadata.len());
     for (key, value) in metadata.iter() {
@@ -88,7 +89,7 @@ pub(crate) fn put_metadata(headers: &mut HeaderMap, metadata: &Metadata) {
     }
 }
 
-/// Fields of a connection, which HTTP/2 does not have (RFC 9113, 8.2.2), and gRPC's own.
+/// Connection-specific fields, which HTTP/2 forbids (RFC 9113, 8.2.2), and gRPC's own fields.
 fn is_forbidden(name: &HeaderName) -> bool {
     const CONNECTION: [&str; 8] = [
         "connection",
@@ -103,7 +104,7 @@ fn is_forbidden(name: &HeaderName) -> bool {
     CONNECTION.contains(&name.as_str())
 }
 
-/// Adds the fields of a status, with its metadata and more.
+/// Adds the fields of a status, with its metadata and the trailing metadata.
 pub(crate) fn put_status(headers: &mut HeaderMap, status: &Status, trailers: &Metadata) {
     put_metadata(headers, status.metadata());
     put_metadata(headers, trailers);
@@ -119,7 +120,7 @@ pub(crate) fn put_status(headers: &mut HeaderMap, status: &Status, trailers: &Me
     }
 }
 
-/// A code as fields have it.
+/// A code as a field's value.
 fn number(code: Code) -> HeaderValue {
     const NUMBERS: [&str; 17] = [
         "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
@@ -127,7 +128,7 @@ fn number(code: Code) -> HeaderValue {
     HeaderValue::from_static(NUMBERS[usize::from(code.number())])
 }
 
-/// The status that fields say, with all metadata among them; none if they say none.
+/// The status in header fields, with all metadata among them; `None` if there is no status.
 pub(crate) fn status(headers: &HeaderMap) -> Option<Status> {
     let number = std::str::from_utf8(headers.get(STATUS)?.as_bytes()).ok();
     let code =

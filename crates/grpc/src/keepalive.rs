@@ -1,12 +1,12 @@
-//! Pings, so that a peer that is gone is noticed.
+//! Pings that detect a peer that is gone.
 
 use h2::{Ping, PingPong};
 use tokio::time::{sleep, timeout};
 
 use crate::config::Keepalive;
 
-/// Ends when the peer has not answered a ping in time; never without `keepalive`. Whether a ping is
-/// wanted is asked before each.
+/// Returns when the peer has not answered a ping in time; never without `keepalive`. Before each
+/// ping it asks whether one is wanted.
 pub(crate) async fn watch(
     pings: Option<PingPong>,
     keepalive: Option<Keepalive>,
@@ -22,7 +22,7 @@ pub(crate) async fn watch(
         }
         match timeout(times.timeout, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
-            // The connection itself has failed, and says so to whoever drives it.
+            // The connection itself has failed; the task that drives it reports that.
             Ok(Err(_)) => return std::future::pending().await,
             Err(_) => return,
         }

@@ -1,23 +1,26 @@
-//! gRPC over HTTP/2, as bytes: what a Petasos server and client need to speak with any gRPC peer.
+//! gRPC over HTTP/2, with messages as bytes: what a Petasos server or client needs to talk to any
+//! gRPC peer.
 //!
-//! [`serve`] accepts connections and hands every call to [`Routes`] as a [`ServerCall`];
-//! [`Connection::call`] begins one. At both ends a call is a [`FrameWriter`] and a [`FrameReader`]:
-//! messages as bytes, metadata and statuses as `petasos-call` has them. The protocol is gRPC's
-//! public document "gRPC over HTTP2"; HTTP/2 itself is `h2`'s, TLS is `rustls`'s (feature `tls`).
+//! [`serve`] accepts connections and passes every call to [`Routes`] as a [`ServerCall`];
+//! [`Connection::call`] begins a call. At both ends a call has a [`FrameWriter`] and a
+//! [`FrameReader`]. Messages are bytes; metadata and statuses are those of `petasos-call`. The
+//! protocol is gRPC's public document "gRPC over HTTP2". HTTP/2 is implemented by `h2`, TLS by
+//! `rustls` (feature `tls`).
 //!
 //! Invariants:
-//! - *Back-pressure has no queue of its own.* A writer hands one message to `h2` and waits for
+//! - *Back-pressure needs no queue here.* A writer passes one message to `h2` and waits for
 //!   capacity before the next. A reader opens the peer's window as it takes bytes. So a stream
-//!   holds at most its windows and a message each way, and a peer that never reads, or never
-//!   stops, costs no more.
-//! - *Every call ends.* A server's writer that is dropped ends its call with `INTERNAL`, a panic
-//!   too; a deadline, a reset or the connection's end drops the handler. A client's reader that is
-//!   dropped resets the stream.
-//! - *Nothing a peer sends panics.* Limits on header lists, on resets before a call was handled,
-//!   on small and empty frames are `h2`'s, and end the connection with `ENHANCE_YOUR_CALM`.
+//!   holds at most its windows and one message in each direction, even if the peer never reads or
+//!   never stops sending.
+//! - *Every call ends.* If a server's writer is dropped, by a panic for example, its call ends with
+//!   `INTERNAL`. A deadline, a reset or the connection's end drops the handler. If a client's
+//!   reader is dropped, the stream is reset.
+//! - *Nothing that a peer sends causes a panic.* `h2` limits header lists, resets before a call was
+//!   handled, and small and empty frames; beyond a limit it closes the connection with
+//!   `ENHANCE_YOUR_CALM`.
 //!
-//! A handler is polled first in its connection's task, and only moved to one of its own if it
-//! waits: a call that is answered at once wakes nobody. What blocks must not run there.
+//! A handler is first polled in its connection's task, and moves to its own task only if it waits:
+//! a call that is answered at once wakes no task. Blocking code must not run there.
 //!
 //! Boundary rule: knows bytes, metadata and statuses; never messages' contents, services, or
 //! datagrams.
@@ -57,5 +60,5 @@ pub use tls::{ClientTls, CredentialError, Pem, PemFiles, ServerTls, TlsError};
 pub use wakers::Wakers;
 pub use writer::{CallEnd, FrameWriter};
 
-/// A future that owns what it needs and may move between threads.
+/// A boxed future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,4 +1,4 @@
-//! What is handed to HTTP/2: a framed message in the buffer that it came in.
+//! What is passed to HTTP/2: a framed message in its original buffer.
 
 use bytes::{Buf, Bytes};
 use petasos_buf::MsgBuf;
@@ -11,7 +11,7 @@ use crate::deframe::PREFIX_BYTES;
 /// One message with its prefix, not copied unless it is compressed.
 pub(crate) struct Payload {
     memory: Memory,
-    /// Bytes of `memory` that were sent, or do not belong to the frame.
+    /// Bytes at the start of `memory` that were sent, or do not belong to the frame.
     at: usize,
 }
 
@@ -21,17 +21,17 @@ enum Memory {
 }
 
 impl Payload {
-    /// Nothing, to end a stream with.
+    /// Empty, to end a stream with.
     pub(crate) fn empty() -> Payload {
         Payload { memory: Memory::Packed(Bytes::new()), at: 0 }
     }
 
-    /// Bytes that have their prefixes.
+    /// Bytes that already contain their prefixes.
     pub(crate) fn frames(bytes: Bytes) -> Payload {
         Payload { memory: Memory::Packed(bytes), at: 0 }
     }
 
-    /// A message behind [`HEAD_BYTES`] bytes of room, of which the prefix takes the last.
+    /// A message after [`HEAD_BYTES`] bytes of room; the prefix is written into the last of these.
     ///
     /// # Panics
     /// If the buffer has no such room.

@@ -1,7 +1,7 @@
 //! The percent-encoding of `grpc-message`.
 //!
-//! Printable ASCII but `%` stands for itself, every other byte of the UTF-8 is `%` and two
-//! hexadecimal digits. Decoding never fails: what is wrong is taken as it is.
+//! Printable ASCII except `%` stands for itself. Every other byte of the UTF-8 is `%` and two
+//! hexadecimal digits. Decoding never fails: invalid escapes are kept as they are.
 
 /// The header's value for `message`.
 pub(crate) fn encode(message: &str) -> String {
@@ -23,7 +23,7 @@ fn digit(value: u8) -> char {
     char::from(b"0123456789ABCDEF"[usize::from(value)])
 }
 
-/// Cuts an encoded message to at most `bytes`, not within a character.
+/// Cuts an encoded message to at most `bytes`, at a character boundary.
 pub(crate) fn truncate(text: &mut String, bytes: usize) {
     if text.len() <= bytes {
         return;
@@ -44,7 +44,7 @@ fn within_escape(text: &[u8], at: usize) -> bool {
     text[at.saturating_sub(2)..at].contains(&b'%')
 }
 
-/// The message of a header's value. Bytes that are no UTF-8 become U+FFFD.
+/// Decodes a header's value. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn decode(text: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -21,13 +21,13 @@ use crate::unpacking::{Share, Unpacking};
 
 /// Receives a call's messages.
 ///
-/// Dropping a client's before its end gives the call up.
+/// If a client's reader is dropped before the call has ended, the call is cancelled.
 pub struct FrameReader {
     source: Source,
     deframer: Deframer,
-    /// A message that is being decompressed elsewhere.
+    /// A message that another thread is decompressing.
     unpacking: Option<Unpacking>,
-    /// Its connection's.
+    /// The connection's share of the decompression threads.
     share: Share,
     head: Metadata,
     trailers: Metadata,
@@ -35,23 +35,24 @@ pub struct FrameReader {
 }
 
 enum Source {
-    /// A client's whose response has not begun.
+    /// At a client: the response has not begun.
     Response(ResponseFuture),
     Body(RecvStream),
     Over(Result<(), Status>),
 }
 
-/// What only a client's reader has.
+/// The part that only a client's reader has.
 struct Client {
     send_half: Arc<SendHalf>,
     deadline: Option<Pin<Box<Sleep>>>,
-    /// Where its connection is.
+    /// The runtime of its connection.
     runtime: Option<Handle>,
-    /// What the response's headers say of a status: it counts if nothing follows them.
+    /// The status in the response's headers, if there is one. It counts if nothing follows the
+    /// headers.
     early: Option<Status>,
-    /// What failed below says of the request.
+    /// After a failure of the connection: whether the request may be sent again.
     below: Option<Retry>,
-    /// One of the calls that its connection counts.
+    /// Makes the connection count the call.
     _running: Arc<()>,
 }
 
@@ -77,7 +78,7 @@ impl FrameReader {
     ) -> Self {
         let deadline = deadline.map(|at| Box::pin(tokio::time::sleep_until(at)));
         let (early, below) = (None, None);
-        // Whoever polls the reader may have none.
+        // The thread that polls the reader may have no runtime.
         let runtime = Handle::try_current().ok();
         let client = Client { send_half, deadline, runtime, early, below, _running: running };
         FrameReader {
@@ -91,14 +92,14 @@ impl FrameReader {
         }
     }
 
-    /// The next message, decompressed; none behind the last. At a client that means that the call
-    /// went well. A future that is dropped while it waits has lost nothing.
+    /// The next message, decompressed; `None` after the last. At a client, `None` means that the
+    /// call has succeeded. If the future is dropped while it waits, nothing is lost.
     ///
     /// # Errors
-    /// At a client the call's status, with the trailing metadata in it, or what failed: the
-    /// connection, the server (it breaks the protocol), the deadline. At a server: the client gave
-    /// the call up, or breaks the protocol, or a message is too long; the handler can pass the
-    /// status on. All later calls give the same.
+    /// At a client: the call's status, with its trailing metadata, or a failure of the connection,
+    /// of the server (a protocol violation), or of the deadline. At a server: the client has given
+    /// the call up or violates the protocol, or a message is too long; the handler can return this
+    /// status. Further calls return the same error.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -106,7 +107,7 @@ impl FrameReader {
     /// The only message of a side that does not stream.
     ///
     /// # Errors
-    /// As [`FrameReader::next`]; `UNIMPLEMENTED` if the peer sends none or a second.
+    /// As [`FrameReader::next`]; `UNIMPLEMENTED` if the peer sends no message, or a second one.
     pub async fn single(&mut self) -> Result<Bytes, Status> {
         let message = self.next().await?;
         let message = message.ok_or_else(|| Status::unimplemented("there is no message"))?;
@@ -116,8 +117,8 @@ impl FrameReader {
         }
     }
 
-    /// A client's: waits for the response to begin and gives the initial metadata, which are empty
-    /// if it is nothing but a status. A server's come with the call.
+    /// At a client: waits for the response to begin, and returns the initial metadata. They are
+    /// empty if the response is only a status. (At a server, the metadata come with the call.)
     ///
     /// # Errors
     /// As [`FrameReader::next`], if the response does not begin.
@@ -131,39 +132,39 @@ impl FrameReader {
         self.deframer.compression()
     }
 
-    /// A client's: takes the initial metadata, which are there once [`FrameReader::poll_head`] was
-    /// ready.
+    /// At a client: takes the initial metadata, once [`FrameReader::poll_head`] has been ready.
     pub fn take_head(&mut self) -> Metadata {
         std::mem::take(&mut self.head)
     }
 
-    /// A client's: takes the trailing metadata, which are there once [`FrameReader::next`] has
-    /// given none or the status.
+    /// At a client: takes the trailing metadata, once [`FrameReader::next`] has returned `None` or
+    /// an error.
     pub fn trailers(&mut self) -> Metadata {
         std::mem::take(&mut self.trailers)
     }
 
-    /// A client's, once the call is over: whether it may be sent again, if the server has not
-    /// answered it. A request that was refused, or that came after the server had said it takes no
-    /// more, has certainly not run.
+    /// At a client, once the call is over and the server has not answered: whether the call may be
+    /// sent again. A request that was refused, or that arrived after the server had said that it
+    /// takes no more, has certainly not run.
     pub fn failed_below(&self) -> Option<Retry> {
         self.client.as_ref().and_then(|client| client.below)
     }
 
-    /// A client's: gives the call up. What follows is `CANCELLED`, unless the call has ended.
+    /// At a client: cancels the call. After this, [`FrameReader::next`] returns `CANCELLED`, unless
+    /// the call has ended.
     pub fn cancel(&mut self) {
         if self.client.is_some() && !matches!(self.source, Source::Over(_)) {
             self.finish(Err(Status::cancelled("the call was given up")));
         }
     }
 
-    /// [`FrameReader::next`], for who polls by hand.
+    /// Poll version of [`FrameReader::next`].
     ///
     /// # Errors
     /// As [`FrameReader::next`].
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
         ready!(self.poll_head(cx))?;
-        // A response may be nothing but a status.
+        // A response may consist of a status only.
         if let Source::Over(outcome) = &self.source {
             return Poll::Ready(outcome.clone().map(|()| None));
         }
@@ -184,7 +185,7 @@ impl FrameReader {
         }
     }
 
-    /// The next message of what has arrived.
+    /// The next message in the bytes that have arrived.
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, FrameError>> {
         if self.unpacking.is_none() {
             match self.deframer.next() {
@@ -203,8 +204,8 @@ impl FrameReader {
         Poll::Ready(unpacked.map(Some))
     }
 
-    /// Has a message decompressed on another thread: others use this one. Gives it back if there is
-    /// none: then this thread is nobody else's.
+    /// Starts to decompress a message on another thread, since other calls use this one. Returns it
+    /// if there is no runtime: then no other call uses this thread.
     #[cold]
     fn leave(&mut self, packed: Packed) -> Result<(), Packed> {
         let runtime = match &self.client {
@@ -216,7 +217,7 @@ impl FrameReader {
         Ok(())
     }
 
-    /// [`FrameReader::head`], for who polls by hand.
+    /// Poll version of [`FrameReader::head`].
     ///
     /// # Errors
     /// As [`FrameReader::head`].
@@ -232,7 +233,7 @@ impl FrameReader {
         }
     }
 
-    /// Judges a response's headers.
+    /// Checks a response's headers.
     fn begin(&mut self, response: Response<RecvStream>) -> Result<(), Status> {
         let (parts, body) = response.into_parts();
         let status = headers::status(&parts.headers);
@@ -263,7 +264,8 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Takes bytes that arrived, for which the peer may then send others; false at their end.
+    /// Takes bytes that have arrived, and lets the peer send as many more; false at the end of the
+    /// stream.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Status>> {
         let Source::Body(body) = &mut self.source else {
             unreachable!("the response has begun and is not over")
@@ -273,7 +275,7 @@ impl FrameReader {
             Some(Err(error)) => return Poll::Ready(Err(self.fail_below(&error))),
             Some(Ok(chunk)) => chunk,
         };
-        // Fails if the stream is over, which the next poll finds out.
+        // Fails if the stream is over; the next poll notices that.
         let _ = body.flow_control().release_capacity(chunk.len());
         if let Some(client) = &mut self.client
             && !chunk.is_empty()
@@ -305,7 +307,7 @@ impl FrameReader {
         Poll::Ready(self.end(status.unwrap_or_else(missing)))
     }
 
-    /// The call has a status.
+    /// Ends the call with a status.
     fn end(&mut self, status: Status) -> Result<(), Status> {
         self.trailers = status.metadata().clone();
         let outcome = if status.code() == Code::Ok { Ok(()) } else { Err(status) };
@@ -313,7 +315,8 @@ impl FrameReader {
         outcome
     }
 
-    /// Something below failed. A server that keeps deadlines may be first to end a call at one.
+    /// Ends the call after a failure of HTTP/2. A server that enforces deadlines may end a call
+    /// before this end does.
     fn fail_below(&mut self, error: &h2::Error) -> Status {
         let deadline = self.client.as_ref().and_then(|client| client.deadline.as_ref());
         let is_late = deadline.is_some_and(|timer| timer.deadline() <= Instant::now());
@@ -342,7 +345,7 @@ impl FrameReader {
         }
     }
 
-    /// Nothing more is read. A client's stream that is not over both ways is given up.
+    /// Stops reading. A client's stream that is still open in a direction is reset.
     fn finish(&mut self, outcome: Result<(), Status>) {
         let code = outcome.as_ref().err().map_or(Code::Cancelled, Status::code);
         self.source = Source::Over(outcome);
@@ -360,7 +363,7 @@ impl Drop for FrameReader {
     }
 }
 
-/// The compression that headers name; none if it is not known.
+/// The compression that headers name; `None` if it is unknown.
 pub(crate) fn compression(headers: &HeaderMap) -> Option<Compression> {
     match headers.get(headers::ENCODING) {
         None => Some(Compression::Identity),

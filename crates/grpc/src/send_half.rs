@@ -1,8 +1,9 @@
-//! The sending half of a stream, shared by the writer and by whoever may end the call.
+//! The sending half of a stream, shared by the writer and by code that may end the call.
 //!
-//! `h2` keeps one waker for a stream's sending half, and two may wait: the writer for capacity, the
-//! call's task for a reset. So both lie in [`Wakers`], which is what `h2` is given. It refers to
-//! no stream: a stream that is never woken again must not keep itself alive.
+//! `h2` keeps one waker for a stream's sending half, but two tasks may wait: the writer for
+//! capacity, the call's task for a reset. So both wakers are in [`Wakers`], which is what `h2`
+//! gets. It does not refer to a stream, because a stream that is never woken again must not keep
+//! itself alive.
 //!
 //! Invariant: once the half is `Over` it stays so, with the code that ended it first.
 
@@ -22,46 +23,46 @@ use crate::wakers::Wakers;
 
 pub(crate) struct SendHalf {
     half: Mutex<Half>,
-    /// Made for the first who waits: most calls are answered before anybody does.
+    /// Made when a task first waits: most calls are answered before that.
     wakers: OnceLock<Arc<Wakers>>,
 }
 
 struct Half {
     state: State,
-    /// A writer waits for capacity, so what was sent has not left.
+    /// Whether the writer waits for capacity, so that sent bytes are still buffered.
     is_blocked: bool,
-    /// A server's: goes with the end.
+    /// At a server: metadata to be sent with the status.
     trailers: Metadata,
 }
 
 enum State {
-    /// A server's that has sent no headers, with those that every response has.
+    /// At a server: no headers have been sent. With the headers that every response has.
     Unanswered(SendResponse<Payload>, HeaderMap),
     Open(SendStream<Payload>),
-    /// A client's that has sent all, kept to be reset.
+    /// At a client: everything has been sent. Kept so that the stream can be reset.
     Closed(SendStream<Payload>),
     Over(Code),
 }
 
-/// Who waits.
+/// The two that may wait.
 #[derive(Clone, Copy)]
 pub(crate) enum Waiter {
     Writer = 0,
     Task = 1,
 }
 
-/// Nothing panics while it holds one of these locks, `h2`'s own bugs apart.
+/// Nothing panics while it holds one of these locks, except for bugs in `h2`.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SendHalf {
-    /// A server's; `headers` go before all others of the response.
+    /// At a server: a stream without a response. `headers` go before all others of the response.
     pub(crate) fn unanswered(respond: SendResponse<Payload>, headers: HeaderMap) -> Arc<SendHalf> {
         SendHalf::new(State::Unanswered(respond, headers))
     }
 
-    /// A client's, whose headers are sent.
+    /// At a client: a stream whose headers have been sent.
     pub(crate) fn open(stream: SendStream<Payload>) -> Arc<SendHalf> {
         SendHalf::new(State::Open(stream))
     }
@@ -71,12 +72,12 @@ impl SendHalf {
         Arc::new(SendHalf { half, wakers: OnceLock::new() })
     }
 
-    /// Sends a response's headers, unless they are sent.
+    /// Sends a response's headers, unless they have been sent.
     pub(crate) fn head(&self, metadata: &Metadata) {
         lock(&self.half).head(metadata);
     }
 
-    /// Waits until less is kept for the peer than may be.
+    /// Waits until less than the limit is buffered for the peer.
     pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let waker = self.waker(Waiter::Writer, cx);
         let mut half = lock(&self.half);
@@ -93,7 +94,8 @@ impl SendHalf {
         stream.send_data(payload, false).map_err(|error| half.fail(&error))
     }
 
-    /// Adds to a response's headers how its messages are compressed. False if they are sent.
+    /// Adds the messages' compression to a response's headers. Returns false if these have been
+    /// sent.
     pub(crate) fn name_compression(&self, compression: Compression) -> bool {
         let mut half = lock(&self.half);
         let State::Unanswered(_, headers) = &mut half.state else { return false };
@@ -102,13 +104,13 @@ impl SendHalf {
         true
     }
 
-    /// A client's: this is the last of it.
+    /// At a client: sends the last bytes and closes the half.
     pub(crate) fn close(&self, last: Payload) {
         let mut half = lock(&self.half);
         let state = std::mem::replace(&mut half.state, State::Over(Code::Internal));
         half.state = match state {
             State::Open(mut stream) => {
-                // Fails if the stream is over, which its reader finds out.
+                // Fails if the stream is over; its reader notices that.
                 let _ = stream.send_data(last, true);
                 State::Closed(stream)
             }
@@ -116,18 +118,18 @@ impl SendHalf {
         };
     }
 
-    /// A server's: ends the call with a status, behind what was sent.
+    /// At a server: ends the call with a status, after the messages that were sent.
     pub(crate) fn end(&self, status: &Status, trailers: &Metadata) {
         lock(&self.half).end(status, trailers);
         self.wake();
     }
 
-    /// A server's: metadata that go with the end.
+    /// At a server: keeps metadata to be sent with the status.
     pub(crate) fn keep_trailers(&self, trailers: Metadata) {
         lock(&self.half).trailers = trailers;
     }
 
-    /// [`SendHalf::end`], with a status that is made if the call is not over.
+    /// Like [`SendHalf::end`], with a status that is only made if the call is not over.
     pub(crate) fn end_unless_over(&self, status: impl FnOnce() -> Status) {
         let is_over = matches!(lock(&self.half).state, State::Over(_));
         if !is_over {
@@ -135,11 +137,11 @@ impl SendHalf {
         }
     }
 
-    /// A server's: answers with one message and OK, without waiting for capacity.
+    /// At a server: answers with one message and OK, without waiting for capacity.
     pub(crate) fn finish(&self, metadata: &Metadata, payload: Payload, trailers: &Metadata) {
         let mut half = lock(&self.half);
         half.head(metadata);
-        // What fails here is a stream that is over.
+        // This can only fail if the stream is over.
         if let State::Open(mut stream) = half.take(Code::Ok) {
             let mut headers = HeaderMap::new();
             put_status(&mut headers, &Status::ok(), trailers);
@@ -150,8 +152,8 @@ impl SendHalf {
         self.wake();
     }
 
-    /// A server's: ends the call with a status now. What waits to be sent is dropped if the client
-    /// does not take it, and so is the status.
+    /// At a server: ends the call with a status now. If the client does not read them, buffered
+    /// messages are dropped, and the status with them.
     pub(crate) fn end_now(&self, status: &Status) {
         let is_blocked = lock(&self.half).is_blocked;
         match is_blocked {
@@ -160,7 +162,7 @@ impl SendHalf {
         }
     }
 
-    /// Gives the stream up.
+    /// Resets the stream.
     pub(crate) fn reset(&self, reason: Reason, code: Code) {
         let mut half = lock(&self.half);
         match half.take(code) {
@@ -172,7 +174,7 @@ impl SendHalf {
         self.wake();
     }
 
-    /// Ready when the peer has given the stream up, or the connection has failed.
+    /// Ready when the peer has reset the stream, or the connection has failed.
     pub(crate) fn poll_reset(&self, cx: &mut Context<'_>) -> Poll<()> {
         let waker = self.waker(Waiter::Task, cx);
         let mut cx = Context::from_waker(&waker);
@@ -189,12 +191,12 @@ impl SendHalf {
         Poll::Ready(())
     }
 
-    /// Notes who waits, and gives what `h2` is to wake.
+    /// Registers a waiting task, and returns the waker for `h2`.
     fn waker(&self, waiter: Waiter, cx: &Context<'_>) -> Waker {
         self.wakers.get_or_init(Arc::default).wait(waiter as usize, cx)
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting tasks.
     fn wake(&self) {
         if let Some(wakers) = self.wakers.get() {
             wakers.clone().wake();
@@ -240,7 +242,7 @@ impl Half {
     }
 
     fn end(&mut self, status: &Status, trailers: &Metadata) {
-        // What fails here is a stream that is over.
+        // This can only fail if the stream is over.
         match self.take(status.code()) {
             State::Unanswered(mut respond, mut headers) => {
                 headers::put_metadata(&mut headers, &self.trailers);
@@ -266,9 +268,9 @@ impl Half {
     /// Why nothing can be sent.
     fn refusal(&self) -> Status {
         match self.state {
-            State::Over(Code::Ok) => Status::internal("nothing can be sent behind a status"),
+            State::Over(Code::Ok) => Status::internal("nothing can be sent after the status"),
             State::Over(code) => Status::new(code, "the call is over"),
-            _ => Status::internal("nothing can be sent behind the end"),
+            _ => Status::internal("nothing can be sent after the end"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// Units, finest first, with their length in nanoseconds.
+/// Units, finest first, with their lengths in nanoseconds.
 const UNITS: [(u8, u128); 6] = [
     (b'n', 1),
     (b'u', 1_000),
@@ -14,10 +14,10 @@ const UNITS: [(u8, u128); 6] = [
     (b'H', 3600 * NS_PER_S),
 ];
 
-/// One more than what eight digits can say.
+/// One more than eight digits can express.
 const AMOUNT_END: u128 = 100_000_000;
 
-/// The time in the finest unit that fits; longer ones than can be said are the longest, 11 400
+/// The timeout in the finest unit that fits. Longer timeouts become the longest possible, 11 400
 /// years.
 pub(crate) fn format(timeout: Duration) -> String {
     let ns = timeout.as_nanos();
@@ -26,7 +26,7 @@ pub(crate) fn format(timeout: Duration) -> String {
     format!("{}{}", (ns / unit_ns).min(AMOUNT_END - 1), char::from(unit))
 }
 
-/// The time that the value says; none if it says none.
+/// Parses the value; `None` if it is invalid.
 pub(crate) fn parse(value: &[u8]) -> Option<Duration> {
     let (unit, digits) = value.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

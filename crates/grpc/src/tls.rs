@@ -1,7 +1,7 @@
-//! TLS 1.3 for connections, with HTTP/2 offered and demanded at both ends (ALPN).
+//! TLS 1.3 for connections. Both ends offer and require HTTP/2 (ALPN).
 //!
-//! A server with authorities demands a certificate of every client; an allow-list then says which
-//! names may call. Certificates are `petasos_tls`'s affair.
+//! A server with authorities requires a certificate from every client; an allow-list then says
+//! which names may call. `petasos_tls` handles certificates.
 
 use std::io;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ pub use petasos_tls::{CredentialError, Pem, PemFiles};
 
 const ALPN: &[u8] = b"h2";
 
-/// Why TLS cannot be used, or a connection was not made.
+/// Why TLS cannot be used, or a connection failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// Certificates or keys cannot be used; the operator's fault.
+    /// Certificates or keys are unusable; the operator's fault.
     #[error(transparent)]
     Credentials(#[from] CredentialError),
     /// The handshake failed: an end does not trust the other, or does not speak TLS 1.3.
@@ -29,10 +29,10 @@ pub enum TlsError {
     /// The peer does not speak HTTP/2.
     #[error("the peer did not agree to HTTP/2")]
     NoHttp2,
-    /// The peer's certificate has no name of the allow-list.
+    /// No name in the peer's certificate is on the allow-list.
     #[error("the peer {0:?} is not on the allow-list")]
     NotAllowed(Vec<String>),
-    /// The server's name cannot be one; the caller's fault.
+    /// This cannot be a server's name; the caller's fault.
     #[error("`{0}` is neither a host's name nor an address")]
     Name(String),
 }
@@ -48,12 +48,12 @@ pub struct ServerTls {
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<Reloading<ClientConfig>>,
-    /// What servers must prove to be, if not the host that is called.
+    /// The name that servers must prove, if not the host that is called.
     server: Option<Arc<str>>,
 }
 
 impl ServerTls {
-    /// From PEM that does not change.
+    /// Loads certificates and keys from PEM text, which does not change.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -62,8 +62,8 @@ impl ServerTls {
         Ok(ServerTls { config, allowed: None })
     }
 
-    /// From files, which are looked at again at most once a second. If new contents cannot be used
-    /// that is logged and the old ones stay.
+    /// Loads certificates and keys from files. The files are checked for changes at most once a
+    /// second. If new contents are unusable, that is logged and the old ones stay in use.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -79,7 +79,7 @@ impl ServerTls {
         self
     }
 
-    /// Makes a connection of a client's stream, and says who the client is.
+    /// Performs the handshake on a client's stream, and returns the client's identity.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -100,7 +100,7 @@ impl ServerTls {
 }
 
 impl ClientTls {
-    /// From PEM that does not change.
+    /// Loads certificates and keys from PEM text, which does not change.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -109,7 +109,7 @@ impl ClientTls {
         Ok(ClientTls { config, server: None })
     }
 
-    /// From files; as [`ServerTls::from_files`].
+    /// Loads certificates and keys from files, as [`ServerTls::from_files`] does.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -118,16 +118,16 @@ impl ClientTls {
         Ok(ClientTls { config, server: None })
     }
 
-    /// Has servers prove that they are `name`, a host's name or an address, in place of the host
-    /// that is called: for servers that are called by address.
+    /// Sets the name that servers must prove, a host's name or an address, instead of the host that
+    /// is called. For servers that are called by address.
     #[must_use]
     pub fn server_name(mut self, name: &str) -> ClientTls {
         self.server = Some(name.into());
         self
     }
 
-    /// Makes a connection of a stream to the server that must prove to be `host`, unless there is
-    /// another name.
+    /// Performs the handshake on a stream to the server, which must prove that it is `host`, unless
+    /// another name is set.
     pub(crate) async fn connect(
         &self,
         host: &str,

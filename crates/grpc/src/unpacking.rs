@@ -1,10 +1,10 @@
-//! Decompression that takes a while, on threads that may be kept busy.
+//! Slow decompression, on threads that may block.
 //!
-//! The thread that reads a connection's frames serves other calls too. As many messages as half of
-//! the processors are decompressed at one time, whatever peers send; others wait. Of each
-//! connection one message is decompressed or waits among those of others, the rest behind it:
-//! connections take turns, however much one of them sends. How many connections a peer may have is
-//! for the listener to say.
+//! The thread that reads a connection's frames also serves other calls. So slow decompression runs
+//! on other threads: for at most half as many messages at a time as there are processors, whatever
+//! peers send; others wait. Each connection has one message among these, and its other messages
+//! wait behind it. So connections take turns, however much one of them sends. The listener limits
+//! how many connections a peer may have.
 
 use std::num::NonZero;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::deframe::{FrameError, Packed};
 
-/// Messages that are decompressed at one time.
+/// Places for messages that are decompressed at the same time.
 #[derive(Clone)]
 struct Places(Arc<Semaphore>);
 
@@ -27,7 +27,7 @@ impl Places {
         Places(Arc::new(Semaphore::new(count)))
     }
 
-    /// Those of the process.
+    /// The places of the process.
     fn all() -> &'static Places {
         static PLACES: OnceLock<Places> = OnceLock::new();
         PLACES.get_or_init(|| {
@@ -37,7 +37,7 @@ impl Places {
     }
 }
 
-/// A connection's share of the places: one, or one turn.
+/// A connection's share of the places: at most one, or one turn in the queue.
 #[derive(Clone)]
 pub(crate) struct Share {
     places: Places,
@@ -56,7 +56,7 @@ impl Share {
     }
 }
 
-/// A message that is being decompressed. Given up when it is dropped, if its turn has not come.
+/// A message that is being decompressed. Dropping this cancels it, if its turn has not come.
 pub(crate) struct Unpacking(JoinHandle<Result<Bytes, FrameError>>);
 
 impl Unpacking {
@@ -66,7 +66,8 @@ impl Unpacking {
             let turn = own.acquire_owned().await.expect("the semaphore is never closed");
             let place = places.0.acquire_owned().await.expect("the semaphore is never closed");
             let unpacked = spawn_blocking(|| {
-                // Held by the thread: whoever gives the message up does not get its place.
+                // The thread holds both, so that they are not free before it has finished, even if
+                // the message was given up.
                 let _held = (turn, place);
                 packed.unpack()
             });
@@ -74,7 +75,7 @@ impl Unpacking {
         }))
     }
 
-    /// What came of it. Without a runtime, the message is as good as cut off.
+    /// The decompressed message. If the runtime has ended, the message counts as cut off.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, FrameError>> {
         let unpacked = Pin::new(&mut self.0).poll(cx);
         unpacked.map(|unpacked| unpacked.unwrap_or(Err(FrameError::CutOff)))

@@ -1,15 +1,15 @@
-//! Two who wait for one stream of HTTP/2.
+//! Two wakers for one stream of HTTP/2.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// Wakes two who wait for a stream, of which `h2` keeps one waker for each direction. It refers to
-/// no stream: one that is never woken again must not keep itself alive.
+/// Wakes two tasks that wait for a stream, for which `h2` keeps one waker per direction. It does
+/// not refer to a stream, because a stream that is never woken again must not keep itself alive.
 #[derive(Default)]
 pub struct Wakers(Mutex<[Option<Waker>; 2]>);
 
 impl Wakers {
-    /// Notes who waits, in place 0 or 1, and gives what `h2` is to wake.
+    /// Registers a waiting task in place 0 or 1, and returns the waker for `h2`.
     pub fn wait(self: &Arc<Wakers>, place: usize, cx: &Context<'_>) -> Waker {
         let slot = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner)[place];
         match slot {

@@ -14,23 +14,24 @@ use crate::compress::Compression;
 use crate::payload::Payload;
 use crate::send_half::SendHalf;
 
-/// Sends a call's messages, and a server's status.
+/// Sends a call's messages, and at a server its status.
 ///
-/// Dropping a client's closes its half of the call. Dropping a server's that was not ended ends
-/// the call with `INTERNAL`.
+/// Dropping a client's writer closes its half of the call. Dropping a server's writer before the
+/// call has ended ends the call with `INTERNAL`.
 pub struct FrameWriter {
     send_half: Arc<SendHalf>,
     side: Side,
-    /// What the headers name; messages may be compressed so, or not at all.
+    /// The compression that the headers name. Each message is compressed with it, or not at all.
     named: Compression,
     compression: Compression,
     compress_bytes_min: usize,
 }
 
 enum Side {
-    /// With what the client takes, beside the identity, and whether the call ends with the writer.
+    /// The compression that the client accepts besides the identity, and whether the call ends with
+    /// the writer.
     Server { accepted: Compression, is_last: bool },
-    /// With the call's deadline, and the timer once a message has waited.
+    /// The call's deadline, and a timer once a message has waited.
     Client { deadline: Option<Instant>, timer: Option<Pin<Box<Sleep>>> },
 }
 
@@ -55,8 +56,9 @@ impl FrameWriter {
         FrameWriter { send_half, side, named: compression, compression, compress_bytes_min }
     }
 
-    /// How messages are compressed from now on, short ones apart. What the peer does not take, or
-    /// was not told before the first message, is the identity; gives what it is.
+    /// Sets how messages are compressed from now on, except short ones. If the peer does not accept
+    /// `wanted`, or was not told before the first message, messages are not compressed. Returns the
+    /// compression that is used.
     pub fn set_compression(&mut self, wanted: Compression) -> Compression {
         if let Side::Server { accepted, .. } = self.side
             && wanted == accepted
@@ -69,9 +71,9 @@ impl FrameWriter {
         self.compression
     }
 
-    /// Whether messages are compressed from now on, short ones apart. A client's are so as its head
-    /// has named it; a server's in whatever way the client takes, if that has been named or nothing
-    /// has been sent yet.
+    /// Sets whether messages are compressed from now on, except short ones. A client uses the
+    /// compression that its head has named. A server uses the one that the client accepts, if its
+    /// headers have named it or have not been sent yet.
     pub fn compress(&mut self, compress: bool) {
         let wanted = match (&self.side, compress) {
             (_, false) => Compression::Identity,
@@ -81,18 +83,20 @@ impl FrameWriter {
         self.set_compression(wanted);
     }
 
-    /// A server's: sends the initial metadata, now. Only the first call counts, and only before the
-    /// first message; without it there are none. A client's went with the call's head.
+    /// At a server: sends the initial metadata, now. Only the first call counts, and only before
+    /// the first message; without it there are none. A client's metadata were sent with the call's
+    /// head.
     pub fn head(&mut self, metadata: Metadata) {
         self.send_half.head(&metadata);
     }
 
-    /// Sends a message, after waiting until the one before it has mostly left. Its buffer begins
-    /// with [`HEAD_BYTES`] bytes of room. A future that is dropped while it waits has sent nothing.
+    /// Sends a message, after waiting until most of the previous one has left. Its buffer begins
+    /// with [`HEAD_BYTES`] bytes of room. If the future is dropped while it waits, nothing has been
+    /// sent.
     ///
     /// # Errors
-    /// The call is over, with a code that says how: at a client the reader knows the whole status.
-    /// What was sent before may or may not have been handled.
+    /// The call is over; the code says how. At a client, the reader knows the whole status. Earlier
+    /// messages may or may not have been handled.
     ///
     /// # Panics
     /// If the buffer has no such room.
@@ -101,7 +105,7 @@ impl FrameWriter {
         self.send_now(message)
     }
 
-    /// [`FrameWriter::send`], once [`FrameWriter::poll_ready`] was ready.
+    /// Sends a message without waiting, once [`FrameWriter::poll_ready`] has been ready.
     ///
     /// # Errors
     /// As [`FrameWriter::send`].
@@ -113,8 +117,8 @@ impl FrameWriter {
         self.send_half.send(payload)
     }
 
-    /// Sends bytes that are messages with their prefixes already, none of them compressed, once
-    /// [`FrameWriter::poll_ready`] was ready. They may be cut anywhere. They are not copied.
+    /// Sends bytes that consist of uncompressed messages with their prefixes, once
+    /// [`FrameWriter::poll_ready`] has been ready. They may be cut anywhere. They are not copied.
     ///
     /// # Errors
     /// As [`FrameWriter::send`].
@@ -128,7 +132,7 @@ impl FrameWriter {
         Payload::message(message, compression)
     }
 
-    /// Waits until the messages before have mostly left.
+    /// Waits until most of the previous messages have left.
     ///
     /// # Errors
     /// As [`FrameWriter::send`].
@@ -143,63 +147,64 @@ impl FrameWriter {
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(*deadline)));
         timer.as_mut().poll(cx).map(|()| {
             self.send_half.reset(Reason::CANCEL, Code::DeadlineExceeded);
-            Err(Status::deadline_exceeded("the server took no more before the deadline"))
+            Err(Status::deadline_exceeded("the server accepted no more data before the deadline"))
         })
     }
 
-    /// A server's: ends the call with a status, the status's own metadata and more. At a client it
-    /// is [`FrameWriter::close`].
+    /// At a server: ends the call with a status, and with `trailers` besides the status's own
+    /// metadata. At a client it is the same as [`FrameWriter::close`].
     pub fn end(self, status: Status, trailers: Metadata) {
         if matches!(self.side, Side::Server { .. }) {
             self.send_half.end(&status, &trailers);
         }
     }
 
-    /// A server's: answers with one message and OK, all at once. It waits for nothing: what the
-    /// client does not take yet is kept for it.
+    /// At a server: answers with one message and OK, in one step. It does not wait: bytes that the
+    /// client does not read yet are buffered.
     ///
     /// # Panics
     /// If the buffer has no room as [`FrameWriter::send`] needs it, and at a client.
     pub fn finish(self, metadata: &Metadata, message: MsgBuf, trailers: &Metadata) {
-        assert!(matches!(self.side, Side::Server { .. }), "a client's has no status to end with");
+        assert!(matches!(self.side, Side::Server { .. }), "only a server's writer sends a status");
         let payload = self.payload(message);
         self.send_half.finish(metadata, payload, trailers);
     }
 
-    /// A client's: sends the last message and closes, all at once, without waiting.
+    /// At a client: sends the last message and closes the half, in one step and without waiting.
     ///
     /// # Panics
     /// If the buffer has no room as [`FrameWriter::send`] needs it, and at a server.
     pub fn close_with(self, message: MsgBuf) {
-        assert!(matches!(self.side, Side::Client { .. }), "a server ends with a status");
+        assert!(matches!(self.side, Side::Client { .. }), "a server's writer ends with a status");
         let payload = self.payload(message);
         self.send_half.close(payload);
     }
 
-    /// A server's: lets who has the [`CallEnd`] end the call, and not the writer any more.
+    /// At a server: from now on the [`CallEnd`] ends the call, and not the writer.
     ///
     /// # Panics
     /// At a client.
     pub fn split(&mut self) -> CallEnd {
         let Side::Server { is_last, .. } = &mut self.side else {
-            panic!("a client's has no status to end with")
+            panic!("only a server's writer sends a status")
         };
         *is_last = false;
         CallEnd { send_half: self.send_half.clone() }
     }
 
-    /// A server's: metadata that go with the end, beside those that are given with it.
+    /// At a server: adds metadata that are sent with the status, besides those that are passed with
+    /// it.
     pub fn keep_trailers(&mut self, trailers: Metadata) {
         self.send_half.keep_trailers(trailers);
     }
 
-    /// A client's: gives the call up. Its reader fails, unless the call has ended.
+    /// At a client: cancels the call. Its reader fails, unless the call has ended.
     pub fn give_up(self) {
         self.send_half.reset(Reason::CANCEL, Code::Cancelled);
     }
 
-    /// A client's: no more messages follow. At a server this ends the call with `INTERNAL`, as a
-    /// status is missing.
+    /// At a client: says that no more messages follow. At a server this ends the call with
+    /// `INTERNAL`, because the status is missing.
     pub fn close(self) {
         drop(self);
     }
@@ -216,14 +221,14 @@ impl Drop for FrameWriter {
     }
 }
 
-/// Ends a call at its server, whoever writes its messages. Dropping it ends the call with
-/// `INTERNAL`, unless it has ended.
+/// Ends a call at its server, independently of the writer of its messages. If it is dropped before
+/// the call has ended, the call ends with `INTERNAL`.
 pub struct CallEnd {
     send_half: Arc<SendHalf>,
 }
 
 impl CallEnd {
-    /// Ends the call with a status, the status's own metadata and the writer's.
+    /// Ends the call with a status, its metadata, and the writer's.
     pub fn end(self, status: &Status) {
         self.send_half.end(status, &Metadata::new());
     }

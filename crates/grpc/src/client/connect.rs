@@ -1,4 +1,4 @@
-//! Makes connections.
+//! Opens connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,19 +17,20 @@ use crate::unpacking::Share;
 use crate::{ClientConfig, keepalive};
 
 impl Connection {
-    /// Connects to `host:port`, with TLS if the configuration has it. The connection is driven by a
-    /// task of the Tokio runtime that polls this.
+    /// Connects to `host:port`, with TLS if it is configured. A task on the Tokio runtime that
+    /// polls this future drives the connection.
     ///
     /// # Errors
     /// `UNAVAILABLE`: the server cannot be reached, does not speak HTTP/2, takes too long, or one
-    /// end does not trust the other's certificate. `INVALID_ARGUMENT`: `target` is no such thing.
+    /// end does not trust the other's certificate. `INVALID_ARGUMENT`: `target` is not of this
+    /// form.
     pub async fn connect(target: &str, config: ClientConfig) -> Result<Connection, Status> {
         let authority = parse(target)?;
         Self::timed(TcpStream::connect(authority.to_string()), authority, config).await
     }
 
-    /// Connects to an address, and calls it `target` (`host:port`) in calls; its certificate must
-    /// say so, too.
+    /// Connects to an address. Calls name the server `target` (`host:port`), and its certificate
+    /// must have that name.
     ///
     /// # Errors
     /// As [`Connection::connect`].
@@ -46,7 +47,7 @@ impl Connection {
         authority: Authority,
         config: ClientConfig,
     ) -> Result<Connection, Status> {
-        let late = Status::unavailable(format!("{authority} took too long"));
+        let late = Status::unavailable(format!("connecting to {authority} took too long"));
         let made = timeout(config.connect_timeout, Self::reach(stream, authority, config));
         made.await.unwrap_or(Err(late))
     }
@@ -65,7 +66,7 @@ impl Connection {
         if let Some(tls) = &config.tls {
             let host = authority.host().trim_start_matches('[').trim_end_matches(']');
             let stream = tls.connect(host, stream).await.map_err(|error| {
-                tracing::warn!(%authority, %error, "no TLS connection was made");
+                tracing::warn!(%authority, %error, "a TLS handshake failed");
                 Status::unavailable(format!("no TLS connection to {authority}: {error}"))
             })?;
             return Self::over(stream, Scheme::HTTPS, authority, config).await;
@@ -73,7 +74,7 @@ impl Connection {
         Self::over(stream, Scheme::HTTP, authority, config).await
     }
 
-    /// Speaks over a stream that exists.
+    /// Starts HTTP/2 on an open stream.
     async fn over<T>(
         stream: T,
         scheme: Scheme,
@@ -94,7 +95,7 @@ impl Connection {
         let shared = Arc::new(shared);
         let users = Arc::downgrade(&shared);
         let has_calls = move || {
-            // One is held here, and one by those who can begin calls.
+            // This closure holds one, and the handles that can begin calls hold one together.
             Arc::strong_count(&calls) > 1 + usize::from(users.strong_count() > 0)
         };
         tokio::spawn(drive(connection, keepalive, has_calls, ended));
@@ -104,11 +105,12 @@ impl Connection {
 
 fn parse(target: &str) -> Result<Authority, Status> {
     let authority = Authority::try_from(target).ok().filter(|a| a.port_u16().is_some());
-    authority.ok_or_else(|| Status::invalid_argument(format!("`{target}` is no host:port")))
+    authority
+        .ok_or_else(|| Status::invalid_argument(format!("`{target}` is not of the form host:port")))
 }
 
-/// Calls that are under way at most before the server has said how many it takes: it should take so
-/// many (RFC 9113, 6.5.2), and may refuse more.
+/// The most concurrent calls before the server has announced its limit. It should accept this many
+/// (RFC 9113, 6.5.2), and may refuse more.
 const STREAMS_AT_FIRST: usize = 100;
 
 fn settings(config: &ClientConfig) -> h2::client::Builder {
@@ -123,8 +125,8 @@ fn settings(config: &ClientConfig) -> h2::client::Builder {
     settings
 }
 
-/// Moves bytes until the connection ends, or the server answers no more. Calls learn of it from
-/// their streams.
+/// Drives a connection until it ends, or the server stops answering. Calls learn of it from their
+/// streams.
 async fn drive<T>(
     mut connection: h2::client::Connection<T, Payload>,
     times: Option<crate::Keepalive>,
@@ -143,7 +145,7 @@ async fn drive<T>(
             }
         }
         () = keepalive::watch(pings, times, is_wanted) => {
-            tracing::info!("a server answers no more");
+            tracing::info!("a server has stopped answering");
         }
     }
     drop(ended);

@@ -20,7 +20,7 @@ use crate::send_half::SendHalf;
 use crate::unpacking::Share;
 use crate::{ClientConfig, FrameReader, FrameWriter, failure, headers, timeout};
 
-/// A connection to a gRPC server; clones share it. It ends when all clones and calls are gone.
+/// A connection to a gRPC server; clones share it. It closes when all clones and calls are gone.
 #[derive(Clone)]
 pub struct Connection {
     requests: SendRequest<Payload>,
@@ -31,11 +31,11 @@ struct Shared {
     scheme: Scheme,
     authority: Authority,
     config: ClientConfig,
-    /// Nobody sends; it closes when the connection's task ends.
+    /// Nothing is ever sent; the channel closes when the connection's task ends.
     alive: watch::Receiver<()>,
-    /// Each call has another.
+    /// Each call holds a clone, to be counted.
     calls: Arc<()>,
-    /// Of the places where long messages are decompressed.
+    /// The connection's share of the places for decompression.
     unpacking: Share,
 }
 
@@ -44,32 +44,32 @@ struct Shared {
 pub struct MethodPath(PathAndQuery);
 
 impl MethodPath {
-    /// The path in a text; none if it cannot be one.
+    /// Parses a path; `None` if it is invalid.
     pub fn new(path: &str) -> Option<MethodPath> {
         PathAndQuery::try_from(path).ok().map(MethodPath)
     }
 }
 
-/// What begins a call.
+/// The head of a call.
 #[derive(Clone, Debug, Default)]
 pub struct ClientHead {
-    /// Goes before the messages.
+    /// Metadata, sent before the messages.
     pub metadata: Metadata,
     /// How long the call may take, from when [`Connection::call`] is polled.
     pub timeout: Option<Duration>,
-    /// How requests are compressed; the server chooses for responses.
+    /// How requests are compressed; the server chooses the compression of responses.
     pub compression: Compression,
-    /// Longest response that is taken, in bytes, if it is not the connection's limit.
+    /// Longest response that is accepted, in bytes, if that is not the connection's limit.
     pub receive_bytes_max: Option<usize>,
 }
 
 impl Connection {
-    /// Begins a call of a method, on the Tokio runtime that the connection was made in. Beyond the
-    /// server's limit of calls it waits, as its messages do.
+    /// Begins a call of a method, on the Tokio runtime of the connection. It waits while the
+    /// server's limit of concurrent calls is reached.
     ///
     /// # Errors
-    /// `UNAVAILABLE`: the connection is over, and the call has not begun; another connection may
-    /// carry it. `DEADLINE_EXCEEDED`: likewise, but no time is left.
+    /// `UNAVAILABLE`: the connection is over and the call has not begun; another connection may
+    /// carry it. `DEADLINE_EXCEEDED`: no time is left, and the call has not begun.
     pub async fn call(
         &self,
         path: &MethodPath,
@@ -88,8 +88,8 @@ impl Connection {
         self.begin(requests, request, head, deadline)
     }
 
-    /// [`Connection::call`] without waiting, in the context of a Tokio runtime if the call has a
-    /// timeout. `None`: the server takes no more calls now.
+    /// Like [`Connection::call`], without waiting. Must run in the context of a Tokio runtime if
+    /// the call has a timeout. `None`: the server accepts no more calls now.
     ///
     /// # Errors
     /// As [`Connection::call`].
@@ -127,16 +127,16 @@ impl Connection {
         Ok((FrameWriter::client(send_half, deadline, head.compression, bytes_min), reader))
     }
 
-    /// Whether the connection has ended, for calls that run as well.
+    /// Whether the connection has ended, and with it all its calls.
     pub fn is_closed(&self) -> bool {
         self.shared.alive.has_changed().is_err()
     }
 
-    /// Waits until the connection has ended, without keeping it.
+    /// Waits until the connection has ended, without keeping it open.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut alive = self.shared.alive.clone();
         async move {
-            // Nothing is ever sent, so what ends the wait is the end of the sender.
+            // Nothing is ever sent, so the wait ends when the sender is dropped.
             let _ = alive.changed().await;
         }
     }

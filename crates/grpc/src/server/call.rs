@@ -1,4 +1,4 @@
-//! One call at a server: what is refused at once, and the handler's future.
+//! One call at a server: checks of its request, and the handler's future.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -21,7 +21,8 @@ use crate::server::{Peer, Routes, ServerCall};
 use crate::unpacking::Share;
 use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
 
-/// Handles a request: refuses it, or polls its handler and, if that waits, gives it a task.
+/// Handles a request: refuses it, or polls its handler and, if the handler waits, spawns a task for
+/// it.
 pub(super) fn begin(
     routes: &dyn Routes,
     config: &GrpcConfig,
@@ -74,13 +75,13 @@ fn run(routes: &dyn Routes, uri: Uri, call: ServerCall, send_half: Arc<SendHalf>
         Err(_) => return panicked(&send_half, &uri),
     };
     let mut task = CallTask { handler, uri, send_half, deadline, timer: None };
-    // A task of its own is polled again, and then with its own waker.
+    // A spawned task is polled again, with its own waker.
     if Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         tokio::spawn(task);
     }
 }
 
-/// The HTTP status of what is no gRPC request.
+/// The HTTP status for a request that is not a gRPC request.
 fn refusal(parts: &request::Parts) -> Option<StatusCode> {
     if parts.method != Method::POST {
         return Some(StatusCode::METHOD_NOT_ALLOWED);
@@ -97,27 +98,27 @@ fn refuse(mut respond: SendResponse<Payload>, status: StatusCode) {
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     }
-    // Fails if the stream is over, and then nobody waits for it.
+    // Fails if the stream is over; then nobody waits for the response.
     let _ = respond.send_response(response, true);
 }
 
-/// What a request's fields ask for.
+/// What a request's header fields ask for.
 struct Terms {
     timeout: Option<Duration>,
     requests: Compression,
     responses: Compression,
-    /// What the client takes, beside the identity.
+    /// The compression that the client accepts besides the identity.
     accepted: Compression,
 }
 
 fn terms(fields: &HeaderMap, config: &GrpcConfig) -> Result<Terms, Status> {
     let requests = reader::compression(fields)
-        .ok_or_else(|| Status::unimplemented("the compression of the requests is not known"))?;
+        .ok_or_else(|| Status::unimplemented("the compression of the requests is unknown"))?;
     let timeout = match fields.get(headers::TIMEOUT) {
         None => None,
         Some(value) => Some(
             timeout::parse(value.as_bytes())
-                .ok_or_else(|| Status::internal("grpc-timeout is no time"))?,
+                .ok_or_else(|| Status::internal("grpc-timeout is invalid"))?,
         ),
     };
     let accepted = accepted(fields, requests);
@@ -126,7 +127,8 @@ fn terms(fields: &HeaderMap, config: &GrpcConfig) -> Result<Terms, Status> {
     Ok(Terms { timeout, requests, responses, accepted })
 }
 
-/// What the client takes, beside the identity; one that does not say takes what it sends.
+/// The compression that the client accepts besides the identity. If the client does not say, it
+/// accepts the one that it sends.
 fn accepted(fields: &HeaderMap, requests: Compression) -> Compression {
     let mut lists = fields.get_all(headers::ACCEPT_ENCODING).iter().peekable();
     if lists.peek().is_none() {
@@ -140,9 +142,9 @@ fn accepted(fields: &HeaderMap, requests: Compression) -> Compression {
     }
 }
 
-/// A handler that runs, until it is done, or nobody waits for it any more.
+/// Runs a handler until it has finished, or nobody waits for it any more.
 struct CallTask {
-    /// Taken out to be dropped.
+    /// `None` once it was dropped.
     handler: Option<BoxFuture<'static, ()>>,
     uri: Uri,
     send_half: Arc<SendHalf>,
@@ -164,7 +166,7 @@ impl Future for CallTask {
             }
         }
         if self.is_late(cx) {
-            let status = Status::deadline_exceeded("the handler was not done at the deadline");
+            let status = Status::deadline_exceeded("the handler did not finish by the deadline");
             self.send_half.end_now(&status);
             return self.discard();
         }
@@ -182,7 +184,7 @@ impl CallTask {
         timer.as_mut().poll(cx).is_ready()
     }
 
-    /// Drops the handler, which may panic in that too.
+    /// Drops the handler, whose drop may panic too.
     fn discard(&mut self) -> Poll<()> {
         let handler = self.handler.take();
         if catch_unwind(AssertUnwindSafe(|| drop(handler))).is_err() {

@@ -16,7 +16,7 @@ use crate::server::{Peer, Routes, call};
 use crate::unpacking::Share;
 use crate::{Drain, GrpcConfig};
 
-/// What all connections share.
+/// The part that all connections share.
 pub(super) struct Server {
     pub(super) routes: Arc<dyn Routes>,
     pub(super) config: GrpcConfig,
@@ -36,7 +36,7 @@ impl Server {
                     self.speak(stream, Peer { address, identity }).await;
                 }
                 Some(Err(error)) => tracing::warn!(%address, %error, "a client was refused"),
-                None => tracing::warn!(%address, "a client took too long over TLS"),
+                None => tracing::warn!(%address, "a client's TLS handshake took too long"),
             }
             return;
         }
@@ -49,12 +49,12 @@ impl Server {
         let stream = Watched::new(stream, seen.clone());
         match self.begun(self.settings().handshake(stream)).await {
             Some(Ok(connection)) => self.drive(connection, seen, peer).await,
-            Some(Err(error)) => tracing::debug!(%address, %error, "a client speaks no HTTP/2"),
-            None => tracing::debug!(%address, "a client took too long over HTTP/2"),
+            Some(Err(error)) => tracing::debug!(%address, %error, "a client does not speak HTTP/2"),
+            None => tracing::debug!(%address, "a client's HTTP/2 handshake took too long"),
         }
     }
 
-    /// What a client has begun in time, which is over when the server is to end.
+    /// Waits for a client's handshake, until it takes too long or the server shuts down.
     async fn begun<R>(&self, beginning: impl Future<Output = R>) -> Option<R> {
         tokio::select! {
             biased;
@@ -75,7 +75,7 @@ impl Server {
         settings
     }
 
-    /// Accepts calls until the connection ends, or the server does.
+    /// Accepts calls until the connection ends or the server shuts down.
     async fn drive<T>(
         &self,
         mut connection: Connection<Watched<T>, Payload>,
@@ -93,7 +93,7 @@ impl Server {
                     call::begin(&*self.routes, &self.config, of_connection, request, respond);
                 }
                 Event::Part(reason) => {
-                    tracing::info!(%address, %reason, "a connection is ended");
+                    tracing::info!(%address, %reason, "closing a connection");
                     return part(connection, reason).await;
                 }
                 Event::Over(None) => return,
@@ -106,13 +106,13 @@ impl Server {
     }
 }
 
-/// Ends a connection with whatever still runs on it.
+/// Closes a connection with all calls that still run on it.
 async fn part<T>(mut connection: Connection<T, Payload>, reason: Reason)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     connection.abrupt_shutdown(reason);
     let closed = std::future::poll_fn(|cx| connection.poll_closed(cx));
-    // Whether the peer heard of it or not, the connection is over.
+    // Whether the peer was told or not, the connection is over.
     let _ = timeout(FAREWELL, closed).await;
 }

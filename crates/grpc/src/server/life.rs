@@ -1,8 +1,10 @@
-//! When a connection ends: by order, of age, for want of calls, or for its client's pings.
+//! When a connection ends: at shutdown, at its greatest age, when it has been idle, or because of
+//! its client's pings.
 //!
-//! A connection that is to end *leaves*: its client is told to begin no calls (GOAWAY), and it
-//! ends with the last of them. `h2` waits for the client's word that it has heard, which a client
-//! that is alive gives at once; one that does not is left [`FAREWELL`] after its last call.
+//! Before it ends, a connection *leaves*: its client is told to begin no calls (GOAWAY), and the
+//! connection closes after the last of them. `h2` waits for the client's acknowledgement, which a
+//! live client sends at once. If there is none, the connection is closed [`FAREWELL`] after its
+//! last call.
 
 use std::hash::BuildHasher;
 use std::pin::Pin;
@@ -21,36 +23,36 @@ use crate::{BoxFuture, Drain, GrpcConfig, keepalive};
 /// How long a peer may take to read that its connection ends.
 pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What comes of a connection.
+/// An event on a connection.
 #[allow(clippy::large_enum_variant, reason = "a call is the common one, and is moved only once")]
 pub(super) enum Event {
     Call(Request<RecvStream>, SendResponse<Payload>),
-    /// It is to be ended with whatever runs on it.
+    /// It must be closed, with all calls that still run.
     Part(Reason),
-    /// It has ended, or nobody is at its other end.
+    /// It has ended, or its peer is gone.
     Over(Option<h2::Error>),
 }
 
-/// A connection's times.
+/// Decides when a connection ends.
 pub(super) struct Life {
     gone: BoxFuture<'static, ()>,
     drained: Option<BoxFuture<'static, Instant>>,
     idle_timeout: Option<Duration>,
     age_grace: Option<Duration>,
-    /// When it is told to end; none once it was.
+    /// When the client is told to leave because of the connection's age; `None` once it was told.
     age_end: Option<Instant>,
-    /// Once it leaves: when what still runs is ended, if ever.
+    /// While the connection leaves: when calls that still run are ended, if ever.
     leaving: Option<Option<Instant>>,
-    /// Since when there are no calls, if anybody wants to know.
+    /// Since when there have been no calls, if there is an idle timeout.
     idle_since: Option<Instant>,
-    /// Never later than anything is due; early is harmless.
+    /// Never later than the next due time. It may fire early.
     timer: Option<Pin<Box<Sleep>>>,
     seen: Seen,
     strikes: Option<Strikes>,
 }
 
 impl Life {
-    /// Of a connection that has begun.
+    /// For a connection that has just begun.
     pub(super) fn new<T>(
         config: &GrpcConfig,
         drain: &Drain,
@@ -135,13 +137,13 @@ impl Life {
             let grace = self.age_grace.filter(|_| is_old);
             self.leave(connection, grace.and_then(|grace| Instant::now().checked_add(grace)));
             self.note_idle(connection);
-            // What `h2` has to say is said when it is polled, which nothing else asks for.
+            // `h2` sends what it has queued only when it is polled, and nothing else would poll it.
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
-    /// Tells the client to begin no calls; what runs at `end` is ended.
+    /// Tells the client to begin no calls. Calls that still run at `end` are ended.
     fn leave<T>(&mut self, connection: &mut Connection<T, Payload>, end: Option<Instant>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
@@ -167,7 +169,7 @@ impl Life {
         }
     }
 
-    /// When something is to be done.
+    /// The next due time.
     fn due(&self) -> Option<Instant> {
         let (patience, end) = match self.leaving {
             None => (self.idle_timeout, self.age_end),
@@ -181,7 +183,7 @@ impl Life {
     /// Ready at `due` or before.
     fn wait_for(&mut self, due: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        // A timer that is too early is left alone: calls come and go more often.
+        // A timer that fires too early is kept, since calls come and go more often than it fires.
         if timer.deadline() > due || timer.is_elapsed() {
             timer.as_mut().reset(due);
         }
@@ -189,7 +191,7 @@ impl Life {
     }
 }
 
-/// A tenth more or less, so that connections that began together do not end together.
+/// Varies `age` by up to a tenth, so that connections that began together do not end together.
 fn spread(age: Duration) -> Duration {
     let random = std::hash::RandomState::new().hash_one(age) as f64 / u64::MAX as f64;
     Duration::try_from_secs_f64(age.as_secs_f64() * (0.9 + 0.2 * random)).unwrap_or(age)

@@ -1,8 +1,8 @@
 //! Accepts connections and calls.
 //!
-//! Each connection has a task, in which its calls' handlers are polled first; [`call`] judges a
-//! request and runs its handler, [`connection`] drives HTTP/2, [`life`] knows when that ends, and
-//! [`quota`] leaves connections to other addresses.
+//! Each connection has a task, in which its calls' handlers are first polled. [`call`] checks a
+//! request and runs its handler, [`connection`] drives HTTP/2, [`life`] decides when the connection
+//! ends, and [`quota`] limits the connections of one address.
 
 mod call;
 mod connection;
@@ -25,10 +25,10 @@ use tokio::time::{sleep, sleep_until};
 use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
 use quota::Quota;
 
-/// Whoever handles calls.
+/// Handles calls.
 pub trait Routes: Send + Sync + 'static {
-    /// Begins to handle a call of `path`, such as `/routeguide.RouteGuide/GetFeature`; the paths
-    /// are the client's choice, and it is for this to answer unknown ones with `UNIMPLEMENTED`.
+    /// Begins to handle a call of `path`, such as `/routeguide.RouteGuide/GetFeature`. The client
+    /// chooses the path; this method has to answer unknown ones with `UNIMPLEMENTED`.
     ///
     /// The future is dropped when the client gives the call up or its deadline passes. It must not
     /// block.
@@ -38,15 +38,15 @@ pub trait Routes: Send + Sync + 'static {
 /// A call at its server.
 #[non_exhaustive]
 pub struct ServerCall {
-    /// What the client sent with the call.
+    /// The metadata that the client sent with the call.
     pub metadata: Metadata,
-    /// How long the client waits; the call is ended then.
+    /// How long the client waits. After that the call is ended.
     pub timeout: Option<Duration>,
-    /// Who calls: the same for all calls of a connection.
+    /// The client: the same for all calls of a connection.
     pub peer: Arc<Peer>,
     /// The client's messages.
     pub requests: FrameReader,
-    /// Takes the messages and the status that answer them.
+    /// Sends the response messages and the status.
     pub responses: FrameWriter,
 }
 
@@ -54,16 +54,16 @@ pub struct ServerCall {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Where it connects from.
+    /// Its address.
     pub address: SocketAddr,
-    /// Who it proved to be; none without a client certificate.
+    /// The identity that it has proved; `None` without a client certificate.
     pub identity: Option<Arc<Identity>>,
 }
 
-/// Serves until `drain` is given and all calls have ended, or its grace is over.
+/// Serves until `drain` has started and all calls have ended, or the grace period is over.
 ///
-/// Runs on the Tokio runtime that polls it, with time and I/O enabled. A connection that fails
-/// harms no other; what fails is logged.
+/// Runs on the Tokio runtime that polls it, with time and I/O enabled. A connection that fails does
+/// not affect others; failures are logged.
 pub async fn serve(
     listener: TcpListener,
     routes: Arc<dyn Routes>,
@@ -100,7 +100,7 @@ pub async fn serve(
 
 type Accepted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
 
-/// The next connection, when there may be another.
+/// The next connection, once the limit allows another.
 async fn accept(listener: &TcpListener, free: &Arc<Semaphore>) -> Accepted {
     let permit = free.clone().acquire_owned().await.expect("the semaphore is never closed");
     loop {
@@ -108,7 +108,7 @@ async fn accept(listener: &TcpListener, free: &Arc<Semaphore>) -> Accepted {
             Ok((stream, address)) => return (stream, address, permit),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                // No descriptors or memory are left. Others may free some.
+                // No descriptors or no memory are left; other connections may free some.
                 tracing::warn!(%error, "a connection cannot be accepted");
                 sleep(Duration::from_millis(50)).await;
             }
@@ -121,7 +121,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Connections end by themselves by `end`, give or take the time it takes to say so.
+/// Waits for connections, which close by themselves at about `end`.
 async fn finish(mut tasks: JoinSet<()>, end: tokio::time::Instant) {
     let late = sleep_until(end + 2 * life::FAREWELL);
     let all = async { while tasks.join_next().await.is_some() {} };

@@ -1,11 +1,12 @@
-//! Clients that ping too often (gRPC's proposal A8), found where their bytes pass.
+//! Detects clients that ping too often (gRPC's proposal A8), by watching their bytes.
 //!
-//! `h2` answers pings by itself and tells nobody. So [`Watched`] lies between it and the stream,
-//! and looks at the heads of the frames that pass either way; [`Strikes`] judges what it saw.
+//! `h2` answers pings by itself and does not report them. So [`Watched`] sits between `h2` and the
+//! stream and reads the frame headers in both directions; [`Strikes`] evaluates what it has seen.
 //!
-//! A client whose connection ends for that is told so in words (`too_many_pings`), after which
-//! gRPC's clients ping less often. `h2` has no words for its GOAWAY, so once [`Seen::end`] was
-//! called its frames are dropped, and its end of the stream is preceded by a GOAWAY made here.
+//! If that closes a client's connection, the client is told the reason as text (`too_many_pings`),
+//! and gRPC's clients then ping less often. `h2` cannot put a text into its GOAWAY. So after
+//! [`Seen::end`] its frames are dropped, and a GOAWAY that is made here precedes the end of the
+//! stream.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,13 +18,13 @@ use tokio::time::{Duration, Instant};
 
 use crate::config::PingLimit;
 
-/// Pings for nothing that a client may send.
+/// How many needless pings a client may send.
 const STRIKES_MAX: u32 = 2;
-/// Between pings of a client that has no calls, if it must not ping then: what TCP's own probes
-/// wait.
+/// The shortest time between pings of a client without calls, if it must not ping then: the same as
+/// for TCP's keepalive probes.
 const WITHOUT_CALLS: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Bytes of a client's first words, before its frames.
+/// Bytes of the preface that a client sends before its frames.
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 const DATA: u8 = 0;
@@ -34,22 +35,23 @@ const ACK: u8 = 1;
 const ENHANCE_YOUR_CALM: u32 = 11;
 const WHY: &[u8] = b"too_many_pings";
 
-/// What has passed since it was last asked for.
+/// The frames seen since this was last taken.
 #[derive(Default)]
 struct Passed {
     pings: u32,
-    /// Whether the client was sent headers or data.
+    /// Whether headers or data were sent to the client.
     has_answered: bool,
     stream_last: u32,
     is_ending: bool,
 }
 
-/// What a [`Watched`] stream has seen, for whoever drives the connection.
+/// What a [`Watched`] stream has seen, for the task that drives the connection.
 #[derive(Clone, Default)]
 pub(super) struct Seen(Arc<Mutex<Passed>>);
 
 impl Seen {
-    /// The client's pings, and whether it was sent anything, since this was last asked.
+    /// The number of pings from the client, and whether anything was sent to it, since the last
+    /// call.
     fn take(&self) -> (u32, bool) {
         let passed = &mut *self.lock();
         match core::mem::take(&mut passed.pings) {
@@ -58,7 +60,7 @@ impl Seen {
         }
     }
 
-    /// The connection ends because of the client's pings.
+    /// Says that the connection is being closed because of the client's pings.
     pub(super) fn end(&self) {
         self.lock().is_ending = true;
     }
@@ -68,7 +70,7 @@ impl Seen {
     }
 }
 
-/// Judges a client's pings.
+/// Counts a client's needless pings.
 pub(super) struct Strikes {
     limit: PingLimit,
     last: Option<Instant>,
@@ -80,7 +82,7 @@ impl Strikes {
         Strikes { limit, last: None, strikes: 0 }
     }
 
-    /// Whether the client has gone too far. To be asked whenever something may have passed.
+    /// Whether the client has sent too many pings. Call it whenever frames may have passed.
     pub(super) fn are_too_many(&mut self, seen: &Seen, has_calls: impl Fn() -> bool) -> bool {
         let (pings, has_answered) = seen.take();
         if pings == 0 {
@@ -93,7 +95,7 @@ impl Strikes {
     fn count(&mut self, pings: u32, has_answered: bool, may: bool, now: Instant) -> bool {
         let interval = if may { self.limit.interval_min } else { WITHOUT_CALLS };
         let earlier = self.last.replace(now);
-        // Clients measure their bandwidth with a ping after data, which harms nobody.
+        // Clients ping after data to measure their bandwidth; that is harmless.
         let mut free = u32::from(has_answered);
         if has_answered {
             self.strikes = 0;
@@ -105,12 +107,12 @@ impl Strikes {
     }
 }
 
-/// Finds the heads of frames in the bytes of one direction.
+/// Finds the frame headers in the bytes of one direction.
 struct Frames {
     head: [u8; HEAD_BYTES],
-    /// Of the head, that have passed.
+    /// How many bytes of the current header have passed.
     head_bytes: usize,
-    /// That pass before the next head.
+    /// How many bytes pass before the next header.
     skip: usize,
 }
 
@@ -143,7 +145,7 @@ impl Frames {
         }
     }
 
-    /// Bytes that the frame which passes is known to lack.
+    /// How many bytes of the current frame are still missing, as far as known.
     fn missing(&self) -> usize {
         match self.head_bytes {
             0 => self.skip,
@@ -152,13 +154,13 @@ impl Frames {
     }
 }
 
-/// A stream whose frames are looked at.
+/// A stream whose frames are watched.
 pub(super) struct Watched<T> {
     stream: T,
     seen: Seen,
     input: Frames,
     output: Frames,
-    /// The last words, and how much of them is written.
+    /// The final GOAWAY, and how much of it is written.
     farewell: Option<(Vec<u8>, usize)>,
 }
 
@@ -268,7 +270,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
     }
 }
 
-/// A GOAWAY that says why.
+/// A GOAWAY that gives the reason.
 fn go_away(stream_last: u32) -> Vec<u8> {
     let mut frame = vec![0, 0, (8 + WHY.len()) as u8, GOAWAY, 0, 0, 0, 0, 0];
     frame.extend(stream_last.to_be_bytes());

@@ -1,5 +1,5 @@
-//! How many connections one address may have, so that others find room. Of IPv6 a /64 is one
-//! address, since whoever has one has all of it.
+//! Limits the connections of one address, so that others find room. An IPv6 /64 counts as one
+//! address, since its owner can use all of it.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -23,7 +23,7 @@ impl Quota {
         Quota { per_address_max, counts: Arc::default() }
     }
 
-    /// Counts a connection; none if its address has as many as it may have.
+    /// Counts a connection; `None` if its address already has the maximum.
     pub(super) fn take(&self, address: SocketAddr) -> Option<Counted> {
         let ip = holder(address.ip());
         let mut counts = self.counts();
@@ -40,7 +40,7 @@ impl Quota {
     }
 }
 
-/// The address that a connection counts for.
+/// The address for which a connection counts.
 fn holder(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64))),
