@@ -1,7 +1,8 @@
 //! Follows the addresses under a prefix, for one channel.
 //!
-//! A task reads all keys, watches for changes from there on, and reads them again when there are
-//! some. It runs in a runtime of the process's own, and is aborted with the channel's resolver.
+//! A task reads all keys, watches for changes from that revision on, and reads all keys again after
+//! a change. It runs on a runtime of the process, and is aborted when the channel's resolver is
+//! dropped.
 
 use core::convert::Infallible;
 use core::time::Duration;
@@ -24,7 +25,7 @@ use petasos::{
 /// The wait after the first failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
-/// Keeps a channel's list of servers up to date for as long as somebody has this.
+/// Keeps a channel's list of servers up to date until it is dropped.
 #[derive(Debug)]
 struct Follower {
     known: Arc<Known>,
@@ -37,7 +38,7 @@ impl Drop for Follower {
     }
 }
 
-/// The list that was read last.
+/// The list as it was last read.
 #[derive(Debug, Default)]
 struct Known(Mutex<Option<Vec<SocketAddr>>>);
 
@@ -51,12 +52,12 @@ impl Known {
 #[derive(Debug)]
 pub struct EtcdResolver {
     source: Source,
-    /// Keeps the list up to date, once somebody has asked.
+    /// Keeps the list up to date, once the channel has asked for it.
     follower: Mutex<Option<Follower>>,
 }
 
 impl EtcdResolver {
-    /// The servers that `etcd://HOST:PORT[,HOST:PORT…]/PREFIX` stands for.
+    /// The servers listed at `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`.
     ///
     /// # Errors
     /// As [`EtcdOptions::channel`].
@@ -64,7 +65,7 @@ impl EtcdResolver {
         EtcdResolver::with_options(target, &EtcdOptions::new())
     }
 
-    /// The same, with TLS and a user.
+    /// Like [`EtcdResolver::new`], with TLS and a user.
     ///
     /// # Errors
     /// As [`EtcdOptions::channel`].
@@ -76,10 +77,10 @@ impl EtcdResolver {
 
 impl EtcdOptions {
     /// A channel to the servers that are listed at a target: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`
-    /// in the clear, `etcds://…` with TLS.
+    /// in plaintext, `etcds://…` with TLS.
     ///
     /// # Errors
-    /// The target is not of this form, or is `etcds://` and there is no TLS in the options.
+    /// The target does not have this form, or it is `etcds://` and the options have no TLS.
     pub fn channel(&self, target: &str) -> Result<ChannelBuilder, ConnectError> {
         Ok(Channel::builder(target).resolver(EtcdResolver::with_options(target, self)?))
     }
@@ -110,7 +111,7 @@ async fn follow(source: Source, known: Arc<Known>, found: FoundServers) {
         let Err(status) = follow_once(&source, &known, &found, &mut wait).await;
         let status = source.explain(status);
         let Source { hosts, prefix, .. } = &source;
-        tracing::warn!(hosts, prefix, %status, "the list in etcd cannot be read");
+        tracing::warn!(hosts, prefix, %status, "the list of servers in etcd cannot be read");
         if known.lock().is_none() {
             found.set(Err(io::Error::other(status)));
         }
@@ -119,7 +120,7 @@ async fn follow(source: Source, known: Arc<Known>, found: FoundServers) {
     }
 }
 
-/// Follows until something fails.
+/// Follows the list until something fails.
 async fn follow_once(
     source: &Source,
     known: &Known,
@@ -143,7 +144,7 @@ async fn follow_once(
     Err(over("the watch has ended"))
 }
 
-/// Reads all addresses, and tells them if they are others than before. The store's revision.
+/// Reads all addresses, and reports them if they have changed. Returns the store's revision.
 async fn read(
     keys: &KVClient,
     source: &Source,
@@ -159,7 +160,7 @@ async fn read(
             Ok(addresses) => list.extend(addresses),
             Err(why) => {
                 let key = pair.key().escape_ascii().to_string();
-                tracing::warn!(key, why, "a value in etcd is no address");
+                tracing::warn!(key, why, "a value in etcd is not an address");
             }
         }
     }
@@ -171,7 +172,7 @@ async fn read(
     Ok(answer.header().map_or(0, |header| header.revision()))
 }
 
-/// Asks for the changes from a revision on.
+/// Asks for the changes since a revision.
 fn watch_from(source: &Source, revision: i64) -> Msg<WatchRequest> {
     let mut ask = WatchRequest::new();
     let (key, end) = (source.prefix.as_bytes(), source.range_end());
@@ -180,12 +181,12 @@ fn watch_from(source: &Source, revision: i64) -> Msg<WatchRequest> {
     ask
 }
 
-/// The addresses that a value stands for.
+/// The addresses in a value; names are looked up.
 async fn look_up(text: &[u8]) -> Result<Vec<SocketAddr>, String> {
     let address = value::address(text).ok_or("neither host:port nor JSON with Addr")?;
     let found = tokio::net::lookup_host(address).await.map_err(|error| error.to_string())?;
     let mut found: Vec<SocketAddr> = found.collect();
-    // One server should not seem to be two: addresses of IPv4 count, if there are any.
+    // Only the IPv4 addresses, if there are any, so that one server does not look like two.
     if found.iter().any(SocketAddr::is_ipv4) {
         found.retain(SocketAddr::is_ipv4);
     }

@@ -2,14 +2,15 @@
 //!
 //! Each key under `PREFIX/` has a server's address as its value: `host:port`, or what gRPC's naming
 //! for etcd writes, a JSON object with the address in `Addr`. A channel with such a target reads
-//! them and watches for changes. While etcd cannot be reached, the list that was known last
-//! stays. A server puts itself there with a [`Registration`].
+//! them and watches for changes. While etcd cannot be reached, the channel keeps the latest list. A
+//! server adds itself to the list with a [`Registration`].
 //!
-//! etcd (3.4 or later) is spoken with over gRPC: `etcd://` in the clear, beyond this host by consent
-//! only, `etcds://` with TLS. [`EtcdOptions`] has certificates, user and password; `proto/etcd/rpc.proto` is the part
-//! of its API that is used, and [`api`] what was made from it.
+//! etcd (3.4 or later) is reached over gRPC: with `etcd://` in plaintext, which needs consent
+//! beyond this host, with `etcds://` over TLS. [`EtcdOptions`] has certificates, user and password.
+//! The part of etcd's API that is used is in `proto/etcd/rpc.proto`, and the code generated from it
+//! in [`api`].
 //!
-//! What etcd says is not trusted: a value that is no address is passed over, with a warning.
+//! etcd's contents are not trusted: a value that is not an address is skipped, with a warning.
 
 mod follow;
 pub mod api {
@@ -31,7 +32,7 @@ pub use options::{EtcdOptions, OptionsError};
 pub use register::{RegisterError, Registration};
 
 /// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, in
-/// an etcd of this host without users; [`EtcdOptions::channel`] reaches others.
+/// an etcd on this host that has no users. For others use [`EtcdOptions::channel`].
 ///
 /// # Errors
 /// As [`EtcdOptions::channel`].

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use petasos::grpc::{ClientTls, PemFiles, TlsError};
 
-/// Why the environment's options cannot be used. The operator's fault.
+/// Why the options in the environment are unusable. The operator's fault.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// Certificates or keys cannot be used.
+    /// Certificates or keys are unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// `ETCDCTL_USER` names a user without a password.
@@ -17,7 +17,7 @@ pub enum OptionsError {
     NoPassword,
 }
 
-/// A user of etcd. The password is not printed.
+/// A user of etcd. Its `Debug` output does not contain the password.
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) name: Arc<str>,
@@ -30,7 +30,7 @@ impl fmt::Debug for User {
     }
 }
 
-/// How etcd is reached: TLS, user, consent to plaintext.
+/// How etcd is reached: TLS, user, and consent to plaintext.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,9 +57,8 @@ impl EtcdOptions {
         EtcdOptions::default()
     }
 
-    /// What etcdctl's variables say: `ETCDCTL_CACERT`, `ETCDCTL_CERT` and `ETCDCTL_KEY` name PEM
-    /// files, `ETCDCTL_USER` is `USER:PASSWORD`, or a user whose password is in
-    /// `ETCDCTL_PASSWORD`.
+    /// Reads etcdctl's variables: `ETCDCTL_CACERT`, `ETCDCTL_CERT` and `ETCDCTL_KEY` name PEM
+    /// files; `ETCDCTL_USER` is `USER:PASSWORD`, or a user whose password is in `ETCDCTL_PASSWORD`.
     ///
     /// # Errors
     /// See [`OptionsError`].
@@ -86,21 +85,22 @@ impl EtcdOptions {
         }
     }
 
-    /// TLS for `etcds://`: the authority that etcd's certificate comes from, and a certificate of
-    /// our own if etcd demands one.
+    /// Sets TLS for `etcds://`: the authority that signs etcd's certificate, and a client
+    /// certificate if etcd requires one.
     pub fn tls(mut self, tls: ClientTls) -> EtcdOptions {
         self.tls = Some(tls);
         self
     }
 
-    /// Asks as this user of etcd. An etcd whose users are not enabled is asked as nobody.
+    /// Authenticates as this user of etcd. If authentication is not enabled in etcd, calls go
+    /// without a user.
     pub fn user(mut self, name: &str, password: &str) -> EtcdOptions {
         self.user = Some(User { name: name.into(), password: password.into() });
         self
     }
 
-    /// Consents to `etcd://` in the clear beyond this host, where whoever reaches the network can
-    /// read the password and answer in etcd's place.
+    /// Allows plaintext (`etcd://`) beyond this host. Anyone on the network can then read the
+    /// password and answer in etcd's place.
     pub fn plaintext(mut self) -> EtcdOptions {
         self.plaintext = true;
         self

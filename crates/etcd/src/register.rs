@@ -1,4 +1,4 @@
-//! Servers that put themselves into etcd.
+//! Servers that register themselves in etcd.
 
 use core::fmt;
 use core::time::Duration;
@@ -17,28 +17,29 @@ use super::source::{PATIENCE, Source, longer, over};
 use super::value;
 use petasos::{ConnectError, Request, background_runtime};
 
-/// Why a server is not in etcd.
+/// Why a server is not registered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// The target is not `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, or leads nowhere. The program's
+    /// The target is not `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, or is not usable. The program's
     /// fault.
     #[error(transparent)]
     Target(#[from] ConnectError),
-    /// The system gave no thread.
+    /// The system could not start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// etcd did not take it. `UNAUTHENTICATED`: it wants a user, or another password;
-    /// `PERMISSION_DENIED`: the user may not write there. Otherwise a later attempt may succeed.
+    /// etcd refused. `UNAUTHENTICATED`: it requires a user, or another password;
+    /// `PERMISSION_DENIED`: the user may not write there. After other codes a later attempt may
+    /// succeed.
     #[error("{0}")]
     Etcd(Status),
 }
 
-/// A server's address in etcd, under a lease that is renewed for as long as this is kept.
+/// A server's address in etcd, with a lease that is renewed until this is dropped.
 ///
-/// While etcd is away the lease may end; the address is put there again when it is back. Dropped,
-/// the address stays until the lease ends; [`Registration::end`] takes it out at once, which a
-/// server does before it drains.
+/// If etcd is unavailable, the lease may expire; the address is registered again when etcd is back.
+/// After a drop, the address stays until the lease expires. [`Registration::end`] removes it at
+/// once; a server calls it before it drains.
 #[must_use = "dropped, the lease is not renewed"]
 pub struct Registration {
     task: JoinHandle<()>,
@@ -53,8 +54,9 @@ struct Entry {
 }
 
 impl Registration {
-    /// Puts the server at `address` into etcd, for channels to the same target; once it is there.
-    /// `life`: how long it stays after the process is gone, in whole seconds, at least 2.
+    /// Registers the server at `address` for channels to the same target, and returns once it is in
+    /// etcd. `life` is how long the address stays after the process is gone, in whole seconds, at
+    /// least 2.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -87,20 +89,20 @@ impl Registration {
         }
     }
 
-    /// Takes the address out. Returns when it is, or when etcd cannot be reached.
+    /// Removes the address. Returns once it is removed, or when etcd cannot be reached.
     pub async fn end(mut self) {
         let (tell, told) = oneshot::channel();
         if let Some(end) = self.end.take()
             && end.send(tell).is_ok()
         {
-            // Without an answer, the lease ends by itself.
+            // Without an answer, the lease expires by itself.
             let _ = told.await;
         }
     }
 }
 
 impl EtcdOptions {
-    /// [`Registration::new`] with these options.
+    /// Like [`Registration::new`], with these options.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -141,7 +143,7 @@ impl Entry {
             };
             let status = self.source.explain(status);
             if let Some(done) = done.take() {
-                // Whoever registers gives up, and hears why.
+                // The first attempt failed: give up and report why.
                 return drop(done.send(Err(status)));
             }
             tracing::warn!(hosts = self.source.hosts, %status, "a registration is interrupted");
@@ -158,7 +160,7 @@ impl Entry {
         }
     }
 
-    /// Keeps the address there until something fails.
+    /// Keeps the address registered until something fails.
     async fn keep_once(
         &self,
         done: &mut Option<oneshot::Sender<Result<(), Status>>>,
@@ -200,7 +202,7 @@ impl Entry {
         }
     }
 
-    /// Puts the address there under a new lease; the lease.
+    /// Registers the address with a new lease, and returns the lease.
     async fn put(&self, leases: &LeaseClient, keys: &KVClient) -> Result<i64, Status> {
         let mut grant: Msg<LeaseGrantRequest> = LeaseGrantRequest::new();
         grant.edit().set_ttl(self.seconds);

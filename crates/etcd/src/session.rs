@@ -1,7 +1,7 @@
-//! Calls to etcd as its user: a token for the password, and what refusals mean.
+//! Calls to etcd as its user: a token for the password, and explanations of refusals.
 //!
-//! A token ends: by time, when the user changes, or when etcd starts anew. Whoever uses a session
-//! begins another after any failure, and with it gets a new token.
+//! A token expires after some time, when the user changes, or when etcd restarts. So after any
+//! failure, callers begin a new session, which gets a new token.
 
 use petasos::intercept::{CallInfo, Step};
 use petasos::{Channel, Code, Interceptor, Metadata, Msg, Request, Status};
@@ -10,16 +10,17 @@ use super::api::{AuthClient, AuthenticateRequest};
 use super::options::User;
 use super::source::{PATIENCE, Source, over};
 
-/// The metadata that has the token, as etcd's own clients name it.
+/// The metadata key of the token, as etcd's own clients name it.
 const TOKEN: &str = "token";
-/// Longer tokens are no tokens, in bytes: those of etcd with a signature have some hundreds.
+/// The longest token that is accepted, in bytes. etcd's signed tokens have some hundreds.
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Sends a token with each call.
 struct Token(String);
 
 impl Token {
-    /// None if it cannot be sent, so that no answer can make later calls fail strangely.
+    /// `None` if the token cannot be sent as metadata, so that a bad answer does not make later
+    /// calls fail.
     fn new(text: &str) -> Option<Token> {
         let is_one = !text.is_empty()
             && text.len() <= TOKEN_BYTES_MAX
@@ -39,8 +40,8 @@ impl Interceptor for Token {
 }
 
 impl Source {
-    /// A channel to etcd, in the context of a Tokio runtime, whose calls are the user's, if there
-    /// is one.
+    /// A channel to etcd whose calls are the user's, if there is one. Needs the context of a Tokio
+    /// runtime.
     pub(crate) async fn session(&self) -> Result<Channel, Status> {
         let channel = self.connect().map_err(|error| over(&error.to_string()))?;
         let Some(user) = &self.options.user else { return Ok(channel) };
@@ -50,13 +51,13 @@ impl Source {
         })
     }
 
-    /// What a failure means, for who has to mend it.
+    /// Explains a failure to the person who has to fix it.
     pub(crate) fn explain(&self, status: Status) -> Status {
         explain(status, self.options.user.as_ref().map(|user| &*user.name), &self.prefix)
     }
 }
 
-/// The user's token; none if this etcd has no users.
+/// The user's token; `None` if this etcd has no users.
 async fn authenticate(channel: &Channel, user: &User) -> Result<Option<Token>, Status> {
     let mut ask: Msg<AuthenticateRequest> = AuthenticateRequest::new();
     ask.edit().set_name(&*user.name).set_password(&*user.password);
@@ -66,7 +67,7 @@ async fn authenticate(channel: &Channel, user: &User) -> Result<Option<Token>, S
     match asked {
         Ok(answer) => Token::new(answer.token()).map(Some).ok_or_else(|| over("it has no token")),
         Err(status) if status.message().contains("authentication is not enabled") => {
-            tracing::warn!(user = &*user.name, "etcd has no users: it is asked as nobody");
+            tracing::warn!(user = &*user.name, "etcd has no users: calls carry no token");
             Ok(None)
         }
         Err(status) => Err(status),

@@ -1,4 +1,4 @@
-//! Where addresses are listed, and how etcd is reached.
+//! Where in etcd addresses are listed, and how etcd is reached.
 
 use core::time::Duration;
 
@@ -7,15 +7,15 @@ use petasos::{Channel, ConnectError, Status, TargetError};
 
 use super::options::EtcdOptions;
 
-/// Time for a question to etcd.
+/// The timeout of a call to etcd.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where addresses are listed.
+/// Where in etcd addresses are listed.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// etcd's own servers, `host:port` each, with commas between.
+    /// etcd's own servers, each `host:port`, separated by commas.
     pub(crate) hosts: String,
-    /// Of the keys; ends in `/`.
+    /// The prefix of the keys; ends in `/`.
     pub(crate) prefix: String,
     /// Whether etcd must be reached with TLS.
     is_secure: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// What is behind `etcd://` in a target; none if it cannot be.
+    /// Parses what follows `etcd://` in a target; `None` if it is invalid.
     fn parse(text: &str, is_secure: bool, options: &EtcdOptions) -> Option<Source> {
         let (hosts, path) = text.split_once('/')?;
         let path = path.trim_end_matches('/');
@@ -33,7 +33,7 @@ impl Source {
         (!path.is_empty()).then_some(source)
     }
 
-    /// What a target, `etcd://…` or `etcds://…`, stands for.
+    /// Parses a target, `etcd://…` or `etcds://…`.
     pub(crate) fn of_target(target: &str, options: &EtcdOptions) -> Result<Source, ConnectError> {
         let form = || TargetError::Form(target.to_owned());
         let (scheme, text) = target.split_once("://").ok_or_else(form)?;
@@ -46,7 +46,7 @@ impl Source {
         Ok(Source::parse(text, is_secure, options).ok_or_else(form)?)
     }
 
-    /// A channel to etcd, in the context of a Tokio runtime.
+    /// A channel to etcd. Needs the context of a Tokio runtime.
     pub(crate) fn connect(&self) -> Result<Channel, ConnectError> {
         let (interval, timeout) = (Duration::from_secs(10), Duration::from_secs(5));
         let mut config = ClientConfig::default();
@@ -57,7 +57,7 @@ impl Source {
         Channel::builder(&format!("{scheme}://{}", self.hosts)).grpc(config).connect_lazily()
     }
 
-    /// The first key that is not under the prefix.
+    /// The first key after all keys with the prefix.
     pub(crate) fn range_end(&self) -> Vec<u8> {
         let mut end = self.prefix.clone().into_bytes();
         let last = end.last_mut().expect("a prefix ends in `/`");
@@ -66,7 +66,7 @@ impl Source {
     }
 }
 
-/// The wait after a failure, from the one before.
+/// The wait after another failure.
 pub(crate) fn longer(wait: Duration) -> Duration {
     (wait * 2).min(Duration::from_secs(30))
 }

@@ -1,17 +1,17 @@
-//! Addresses as etcd's values have them.
+//! Addresses in etcd's values.
 
 use serde_json::Value;
 
 use petasos::hosts;
 
-/// The `host:port` in a value; none if there is none.
+/// The `host:port` in a value, if there is one.
 pub(super) fn address(value: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?.trim();
     if !text.starts_with('{') {
         return hosts(text).filter(|hosts| hosts.len() == 1)?.pop();
     }
     let Ok(Value::Object(fields)) = serde_json::from_str(text) else { return None };
-    // 0 adds an address; 1 takes it away, in a version of the naming that had such records.
+    // 0 adds an address; 1 removes it, in an older version of gRPC's naming.
     if fields.get("Op").and_then(Value::as_u64).unwrap_or(0) != 0 {
         return None;
     }
