@@ -1,5 +1,5 @@
-//! Load reports out of band, as gRPC has them (ORCA): a service that tells a server's load at an
-//! interval, for clients and proxies that weigh their servers by it.
+//! Out-of-band load reports as in gRPC (ORCA): a service that reports a server's load at an
+//! interval, for clients and proxies that weight their servers by load.
 //!
 //! ```
 //! let (reporter, service) = petasos_orca::service();
@@ -10,7 +10,7 @@
 //! // Serve `service` beside the others, and go on updating.
 //! ```
 //!
-//! Source: gRFC A51. Load that travels with each response of Petasos' own transport needs none of
+//! Source: gRFC A51. Petasos' own transport sends the load with each response and does not need
 //! this (`docs/spec/call.md`, R7).
 
 #[rustfmt::skip]
@@ -27,19 +27,19 @@ pub use generated::{
     OrcaLoadReportRequest,
 };
 
-/// Reports to one client are no closer together, unless [`service_with`] says otherwise.
+/// The shortest interval between reports to one client, unless [`service_with`] sets another.
 pub const INTERVAL_MIN: Duration = Duration::from_secs(30);
 
-/// Costs that one client may name: they are kept for as long as it listens.
+/// How many costs one client may name. The names are kept for as long as it listens.
 pub const COST_NAMES_MAX: usize = 256;
 
-/// The service, and what sets the load that it reports: nothing at first.
+/// The service, and a reporter that sets the load. At first the load is empty.
 pub fn service() -> (LoadReporter, OpenRcaServiceServer<LoadService>) {
     service_with(INTERVAL_MIN)
 }
 
-/// [`service`] with another bound on the interval, as each report costs the server time whatever
-/// its clients ask for. A millisecond is the least.
+/// Like [`service`], with another shortest interval. Each report costs the server time, so clients
+/// cannot choose a shorter one. The least is a millisecond.
 pub fn service_with(interval_min: Duration) -> (LoadReporter, OpenRcaServiceServer<LoadService>) {
     let reporter = LoadReporter::default();
     let interval_min = interval_min.max(Duration::from_millis(1));
@@ -47,20 +47,20 @@ pub fn service_with(interval_min: Duration) -> (LoadReporter, OpenRcaServiceServ
     (reporter, OpenRcaServiceServer::new(service))
 }
 
-/// Sets the load that is reported. Clones set the same.
+/// Sets the reported load. Clones set the same load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReporter {
     report: Arc<Mutex<Msg<OrcaLoadReport>>>,
 }
 
 impl LoadReporter {
-    /// Reports this from now on.
+    /// Sets the report.
     pub fn set(&self, report: Msg<OrcaLoadReport>) {
         self.change(|kept| *kept = report);
     }
 
-    /// Changes what is reported. What was written before is copied first, so that values that are
-    /// set again and again take no more memory.
+    /// Changes the report. It works on a copy, so that setting the same values again and again does
+    /// not use more and more memory.
     pub fn update(&self, change: impl FnOnce(&mut Msg<OrcaLoadReport>)) {
         self.change(|kept| {
             change(kept);
@@ -68,13 +68,14 @@ impl LoadReporter {
         });
     }
 
-    /// What is reported now.
+    /// The present report.
     pub fn report(&self) -> Msg<OrcaLoadReport> {
         self.change(|kept| kept.clone())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Msg<OrcaLoadReport>) -> T) -> T {
-        // A report is whole also if a change panicked half-way: it has some of the new values.
+        // If a change has panicked half-way, the report is still valid, with some of the new
+        // values.
         change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -96,12 +97,12 @@ impl OpenRcaService for LoadService {
         let interval = asked.unwrap_or_default().max(self.interval_min);
         let names = request.request_cost_names();
         if names.len() > COST_NAMES_MAX {
-            let text = format!("{} costs are named, at most {COST_NAMES_MAX} may be", names.len());
+            let text = format!("{} costs are named, the limit is {COST_NAMES_MAX}", names.len());
             return Err(Status::invalid_argument(text));
         }
         let wanted: Vec<String> = names.iter().map(|name| name.as_str().to_owned()).collect();
         drop(request);
-        // Until the client has enough.
+        // The client ends the stream by cancelling the call.
         loop {
             reports.send(only(self.reporter.report(), &wanted)).await?;
             pause(interval)?.await;
@@ -109,7 +110,7 @@ impl OpenRcaService for LoadService {
     }
 }
 
-/// The handler may run on a loop without Tokio: the timer is that of the process's own runtime.
+/// A timer of the process's own runtime, because the handler may run on a loop without Tokio.
 fn pause(interval: Duration) -> Result<Sleep, Status> {
     let runtime = background_runtime().map_err(|error| {
         Status::resource_exhausted(format!("the server has no thread for timers: {error}"))
@@ -118,7 +119,7 @@ fn pause(interval: Duration) -> Result<Sleep, Status> {
     Ok(sleep(interval))
 }
 
-/// The report with no costs but those that are wanted, if any are named.
+/// Removes all costs from the report except those that are wanted, if any are named.
 fn only(mut report: Msg<OrcaLoadReport>, wanted: &[String]) -> Msg<OrcaLoadReport> {
     if wanted.is_empty() {
         return report;
