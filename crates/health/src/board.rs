@@ -1,4 +1,4 @@
-//! What is known of services, and who waits for it to change.
+//! The status of each service, and the tasks that wait for changes.
 
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -16,7 +16,7 @@ pub(super) struct Board {
 struct State {
     services: BTreeMap<Box<str>, ServingStatus>,
     is_shut_down: bool,
-    /// By the number of the watch: who is polled when anything changes.
+    /// Wakers of the tasks to be polled after any change, by the number of the watch.
     wakers: HashMap<u64, Waker>,
     next_watch: u64,
 }
@@ -52,7 +52,7 @@ impl Board {
         state.services.iter().map(|(name, status)| (name.to_string(), *status)).collect()
     }
 
-    /// Watches a service, known or not.
+    /// Watches a service, whether it has a status or not.
     pub(super) fn watch<'b>(&'b self, service: &'b str) -> Watch<'b> {
         let mut state = self.lock();
         state.next_watch += 1;
@@ -72,18 +72,18 @@ impl Board {
     }
 }
 
-/// Somebody who wants to know how a service is.
+/// Waits for changes of one service's status.
 pub(super) struct Watch<'b> {
     board: &'b Board,
     service: &'b str,
     number: u64,
-    /// What was told last, if anything was.
+    /// The status that was returned last, if any was.
     told: Option<Option<ServingStatus>>,
 }
 
 impl Watch<'_> {
-    /// How the service is, if anything is known of it, as soon as this is news. The first time it
-    /// always is.
+    /// Waits until the service's status differs from the one returned last, and returns it; `None`
+    /// if the service has no status. The first call returns at once.
     pub(super) async fn changed(&mut self) -> Option<ServingStatus> {
         poll_fn(|cx| {
             let waker = cx.waker().clone();

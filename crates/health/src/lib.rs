@@ -1,4 +1,4 @@
-//! Health checks by gRPC's protocol (`grpc.health.v1`): a service like others.
+//! Health checks with gRPC's protocol (`grpc.health.v1`), as an ordinary service.
 //!
 //! ```
 //! use petasos_health::ServingStatus;
@@ -10,7 +10,8 @@
 //! reporter.shut_down();
 //! ```
 //!
-//! Invariant: whoever watches is woken after each change, and compares with what it last said.
+//! Invariant: every change wakes all watchers. Each compares the status with the one that it last
+//! sent.
 
 mod board;
 #[rustfmt::skip]
@@ -30,41 +31,42 @@ use petasos::Sender;
 use petasos::Status;
 use petasos::{Request, Response};
 
-/// The most services that `List` tells of; more are refused, as the protocol says.
+/// The most services in an answer to `List`. If there are more, the call fails, as the protocol
+/// requires.
 const LIST_MAX: usize = 100;
 
-/// The service, and what sets the state of services in it. The server as a whole, whose name is
-/// empty, is serving; of all others nothing is known.
+/// The service, and a reporter that sets the status of services in it. At first the server as a
+/// whole, whose name is empty, is serving, and no other service has a status.
 pub fn service() -> (HealthReporter, HealthServer<HealthService>) {
     let board = Arc::new(Board::new());
     let service = HealthService { board: board.clone() };
     (HealthReporter { board }, HealthServer::new(service))
 }
 
-/// Sets how services are. Clones set the same.
+/// Sets the status of services. Clones set the same.
 #[derive(Clone, Debug)]
 pub struct HealthReporter {
     board: Arc<Board>,
 }
 
 impl HealthReporter {
-    /// From now on a service is so. The empty name is the server as a whole.
+    /// Sets the status of a service. The empty name is the server as a whole.
     pub fn set(&self, service: &str, status: ServingStatus) {
         self.board.set(service, Some(status));
     }
 
-    /// From now on nothing is known of a service.
+    /// Removes the status of a service.
     pub fn clear(&self, service: &str) {
         self.board.set(service, None);
     }
 
-    /// How a service is, if anything is known of it.
+    /// The status of a service, if it has one.
     pub fn status(&self, service: &str) -> Option<ServingStatus> {
         self.board.status(service)
     }
 
-    /// From now on no known service is serving, and nothing changes this any more: clients that
-    /// watch go elsewhere before the server leaves.
+    /// Sets all services to not serving, for good. Clients that watch use other servers before this
+    /// one shuts down.
     pub fn shut_down(&self) {
         self.board.shut_down();
     }
@@ -92,7 +94,7 @@ impl Health for HealthService {
     ) -> Result<Response<HealthListResponse>, Status> {
         let statuses = self.board.all();
         if statuses.len() > LIST_MAX {
-            let what = format!("{} services are known, and {LIST_MAX} can be told", statuses.len());
+            let what = format!("{} services, more than the limit of {LIST_MAX}", statuses.len());
             return Err(Status::resource_exhausted(what));
         }
         let mut response = HealthListResponse::new();
