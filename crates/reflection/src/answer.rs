@@ -1,34 +1,34 @@
-//! What reflection is asked and answers, in any version.
+//! The requests and answers of reflection, independent of the version.
 
 use std::collections::BTreeSet;
 
 use petasos::Code;
 use petasos_schema::{DescriptorFile, Files};
 
-/// What answers.
+/// Answers requests.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) names: BTreeSet<String>,
-    /// What the program brought, before what was made.
+    /// The files that the program has added, then those made from schemas.
     pub(super) files: [Files; 2],
 }
 
-/// What is asked.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Question<'q> {
-    /// For a file by its name.
+    /// A file, by its name.
     File(&'q str),
-    /// For the file of a symbol.
+    /// The file of a symbol.
     Symbol(&'q str),
-    /// For the file of an extension of a message.
+    /// The file of an extension of a message.
     Extension(&'q str, i32),
-    /// For the numbers of a message's extensions.
+    /// The numbers of a message's extensions.
     Extensions(&'q str),
-    /// For all services.
+    /// All services.
     Services,
 }
 
-/// What it comes to.
+/// The answer to a request.
 #[derive(Debug)]
 pub(super) enum Answer<'a> {
     /// Encoded files.
@@ -45,7 +45,7 @@ pub(super) enum Answer<'a> {
 impl Inner {
     pub(super) fn answer<'a>(&'a self, question: Option<Question<'a>>) -> Answer<'a> {
         let Some(question) = question else {
-            let what = "the request asks nothing that this server knows of".to_owned();
+            let what = "the request asks for nothing that this server supports".to_owned();
             return Answer::Nothing(Code::InvalidArgument, what);
         };
         let missing = |what: String| Answer::Nothing(Code::NotFound, what);
@@ -66,7 +66,7 @@ impl Inner {
         }
     }
 
-    /// The file that is found, with all that it imports, the first time that one is.
+    /// The first file that is found, and all files that it imports.
     fn files<'a>(
         &'a self,
         find: impl Fn(&'a Files) -> Option<&'a DescriptorFile>,
@@ -83,7 +83,7 @@ impl Inner {
     }
 }
 
-/// Names in descriptors begin with a dot; questions for them should not, but some do.
+/// Removes a leading dot. Names in descriptors have one; names in requests should not, but some do.
 fn without_dot(name: &str) -> &str {
     name.strip_prefix('.').unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! Asks a server what its services and messages are, in whichever version it speaks.
+//! Asks a server for its services and messages, in the version that the server supports.
 
 use petasos::{Code, Status};
 use petasos_schema::{Files, Limits};
@@ -7,7 +7,7 @@ use super::{v1, v1alpha};
 use petasos::Channel;
 use petasos::{Sender, Streaming};
 
-/// A conversation with a server's reflection.
+/// A call of a server's reflection.
 #[derive(Debug)]
 pub struct Conversation {
     version: Version,
@@ -19,7 +19,7 @@ enum Version {
     V1Alpha(Sender<v1alpha::ServerReflectionRequest>, Streaming<v1alpha::ServerReflectionResponse>),
 }
 
-/// What can be asked.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug)]
 enum Ask<'a> {
     Services,
@@ -27,7 +27,7 @@ enum Ask<'a> {
     Symbol(&'a str),
 }
 
-/// What came of it.
+/// The answer to a request.
 #[derive(Debug, Default)]
 struct Reply {
     files: Vec<Vec<u8>>,
@@ -35,10 +35,10 @@ struct Reply {
 }
 
 impl Conversation {
-    /// Begins one, and asks for all services, sorted by name.
+    /// Begins a call, and returns it with the names of all services, sorted.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` if the server offers no reflection; or what became of the call.
+    /// `UNIMPLEMENTED` if the server has no reflection; otherwise the status of the call.
     pub async fn begin(channel: &Channel) -> Result<(Conversation, Vec<String>), Status> {
         match Conversation::begin_v1(channel).await {
             Err(status) if status.code() == Code::Unimplemented => {}
@@ -61,21 +61,21 @@ impl Conversation {
         Ok((self, services))
     }
 
-    /// The file that declares a symbol (`package.Service`, `package.Message`, …), with all that it
-    /// imports, added to `files`.
+    /// Adds the file that declares a symbol (`package.Service`, `package.Message`, …) to `files`,
+    /// with all files that it imports.
     ///
     /// # Errors
-    /// `NOT_FOUND` if the server knows no such symbol; `INTERNAL` if its descriptors cannot be; or
-    /// what became of the call.
+    /// `NOT_FOUND` if the server does not know the symbol; `INTERNAL` if its descriptors are
+    /// invalid; otherwise the status of the call.
     pub async fn collect(&mut self, symbol: &str, files: &mut Files) -> Result<(), Status> {
         let reply = self.ask(Ask::Symbol(symbol)).await?;
         add(files, &reply)?;
-        // A server may leave out what it has sent before, or all imports.
+        // A server may leave out files that it has already sent, or all imports.
         while let Some(name) = files.missing_import().map(str::to_owned) {
             let reply = self.ask(Ask::File(&name)).await?;
             add(files, &reply)?;
             if files.file(&name).is_none() {
-                let what = format!("the server's reflection gives no file `{name}`");
+                let what = format!("the server's reflection lacks the file `{name}`");
                 return Err(Status::internal(what));
             }
         }
@@ -95,7 +95,7 @@ fn add(files: &mut Files, reply: &Reply) -> Result<(), Status> {
     reply.files.iter().try_for_each(|file| files.add(file, &Limits::default()).map_err(unreadable))
 }
 
-/// A question in a version, whose messages are alike in all but their types.
+/// Sends a request in one version. The messages of the versions differ only in their types.
 macro_rules! ask {
     ($ask:ident, $read:ident, $version:ident) => {
         async fn $ask(
@@ -109,7 +109,7 @@ macro_rules! ask {
                 Ask::File(name) => request.edit().set_file_by_filename(name),
                 Ask::Symbol(name) => request.edit().set_file_containing_symbol(name),
             };
-            // What has gone wrong, if something has, the other direction knows better.
+            // If sending has failed, the responses have the reason, so their error comes first.
             let sent = requests.send(request).await;
             let response = responses.message().await?;
             sent?;
@@ -132,7 +132,7 @@ macro_rules! ask {
                     let code = u32::try_from(told.error_code()).unwrap_or(u32::MAX);
                     Err(Status::new(Code::from_number(code), told.error_message().to_owned()))
                 }
-                _ => Err(Status::internal("the server's reflection answers something else")),
+                _ => Err(Status::internal("the server's reflection sent another kind of answer")),
             }
         }
     };

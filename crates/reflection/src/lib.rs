@@ -1,4 +1,4 @@
-//! Server reflection by gRPC's protocol, in both of its versions: services like others.
+//! Server reflection with gRPC's protocol, in both of its versions, as ordinary services.
 //!
 //! ```
 //! use petasos_reflection::Reflection;
@@ -11,9 +11,9 @@
 //! // Serve both beside the services that they describe.
 //! ```
 //!
-//! Generated code has no descriptors; they are made from its schema (`petasos_schema::Files`), so
-//! their files are named after packages, and comments and unknown options are lost. A program that
-//! has descriptors can give them to [`Reflection::add_descriptors`].
+//! Generated code contains no descriptors. They are made from its schema (`petasos_schema::Files`),
+//! so files are named after packages, and comments and unknown options are lost. A program that has
+//! descriptors can pass them to [`Reflection::add_descriptors`].
 
 mod answer;
 pub mod client;
@@ -33,27 +33,27 @@ use answer::{Answer, Inner, Question};
 use petasos::rt::Service;
 use petasos::{Sender, Streaming};
 
-/// gRPC's protocol of today.
+/// gRPC's current protocol.
 pub mod v1 {
     pub use super::generated_v1::*;
 }
 
-/// gRPC's protocol as older clients speak it.
+/// gRPC's older protocol, for older clients.
 pub mod v1alpha {
     pub use super::generated_v1alpha::*;
 }
 
-/// What a server tells of its services.
+/// The services that a server describes.
 #[derive(Clone, Debug, Default)]
 pub struct Reflection {
     names: BTreeSet<String>,
     schemas: Vec<Schema>,
-    /// What the program brought itself.
+    /// Descriptors that the program has added.
     given: Files,
 }
 
 impl Reflection {
-    /// One that tells of itself alone.
+    /// A value that describes only the reflection services themselves.
     pub fn new() -> Reflection {
         let mut reflection = Reflection::default();
         reflection.describe(&v1::ServerReflectionServer::new(Described::default()));
@@ -61,7 +61,7 @@ impl Reflection {
         reflection
     }
 
-    /// Tells of a service, too.
+    /// Adds a service.
     pub fn describe(&mut self, service: &impl Service) {
         let info = service.info();
         if self.names.insert(info.name.to_owned()) {
@@ -69,16 +69,16 @@ impl Reflection {
         }
     }
 
-    /// Answers from an encoded `google.protobuf.FileDescriptorSet` where it has an answer: with the
-    /// files' own names, comments and options. It makes no services known.
+    /// Adds an encoded `google.protobuf.FileDescriptorSet`. Answers come from it first, with its
+    /// file names, comments and options. It does not add services.
     ///
     /// # Errors
-    /// If it is no such set.
+    /// The bytes are no such set.
     pub fn add_descriptors(&mut self, set: &[u8]) -> Result<(), LoadError> {
         self.given.add_set(set, &Limits::default())
     }
 
-    /// The service in both versions.
+    /// The reflection services, one for each version.
     pub fn services(
         self,
     ) -> (v1::ServerReflectionServer<Described>, v1alpha::ServerReflectionServer<Described>) {
@@ -90,13 +90,13 @@ impl Reflection {
     }
 }
 
-/// Answers questions of reflection; see [`Reflection::services`].
+/// Implements the reflection services; see [`Reflection::services`].
 #[derive(Clone, Debug, Default)]
 pub struct Described {
     inner: Arc<Inner>,
 }
 
-/// The service of a version, whose messages are alike in all but their types.
+/// Implements the service of one version. The messages of the versions differ only in their types.
 macro_rules! serve {
     ($version:ident, $respond:ident) => {
         impl $version::ServerReflection for Described {
