@@ -1,8 +1,8 @@
-//! What a bind's answer means: whether the ends understand each other, and in which encoding (R3,
-//! R4).
+//! Evaluates the answer to a bind: whether the two schemas are compatible, and in which encoding
+//! the ends exchange messages (R3, R4).
 //!
-//! The answer comes from the network: it is bounded by a message's size, and the schema in it by
-//! the limits of schemas.
+//! The answer comes from the network. The limits of messages bound its size, and the limits of
+//! schemas bound the schema in it.
 
 use petasos_call::{
     Agreement, BindResponse, Code, Malformed, MethodMatch, ResponseHead, Status, read_tail, split,
@@ -14,7 +14,7 @@ use petasos_rpc::dynamic;
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use petasos_rpc::settings::schema_of;
 
-/// R3: what a bind's answer means for the methods of `info`.
+/// What a bind's answer means for the methods of `info` (R3).
 pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, Status> {
     let head = answer.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;
@@ -26,7 +26,8 @@ pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, 
     Ok(Agreement::evaluate(&schema_of(info), &answer, |theirs| compare(info, theirs))?)
 }
 
-/// Where the server's schema, in compact form, has our methods; or why there is no understanding.
+/// Finds this end's methods in the server's schema, which is in compact form; or says why the
+/// schemas are incompatible.
 fn compare(info: &ServiceInfo, theirs: &[u8]) -> Result<Vec<Option<MethodMatch>>, String> {
     let ours = info.module.schema();
     let theirs = Schema::decode(theirs, &Limits::default())

@@ -1,10 +1,10 @@
-//! Buffers of what was received, and of what is sent.
+//! Buffers of received and sent messages.
 
 use petasos_buf::{MsgBuf, SPARE_BYTES_MIN};
 use petasos_endpoint::{Context, Payload, RequestHandle};
 
-/// The buffer of what was received, for good, if it is so long that it should be read there; what
-/// was received, otherwise.
+/// Keeps the buffer of a received message, if the message is so long that it should be read in
+/// place. Otherwise returns the payload.
 #[inline]
 pub fn kept<'a, S>(cx: &mut Context<S>, payload: Payload<'a>) -> Result<MsgBuf, Payload<'a>> {
     match payload {
@@ -16,7 +16,7 @@ pub fn kept<'a, S>(cx: &mut Context<S>, payload: Payload<'a>) -> Result<MsgBuf, 
     }
 }
 
-/// Answers with a message in a buffer of its own, and long pieces of it from where they are.
+/// Answers with a message in its own buffer; long pieces of it are sent without a copy.
 #[inline(never)]
 pub fn respond_in<S>(cx: &mut Context<S>, handle: RequestHandle, buf: MsgBuf) {
     if let Some(buf) = cx.respond_in(handle, buf) {
@@ -24,7 +24,7 @@ pub fn respond_in<S>(cx: &mut Context<S>, handle: RequestHandle, buf: MsgBuf) {
     }
 }
 
-/// Gives the buffer of what was received back.
+/// Returns the buffer of a received message.
 #[inline]
 pub fn free<S>(cx: &mut Context<S>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {

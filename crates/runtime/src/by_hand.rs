@@ -1,7 +1,7 @@
-//! Loops that are turned by hand, several on one thread, without nodes: for simulation.
+//! Loops that are turned by hand, without nodes, several on one thread: for simulation.
 //!
-//! A thread has one loop at a time. Whoever has several lets the one that is to run step in, and
-//! has it step aside again afterwards. What opens sessions is a [`Dial`] in place of a node.
+//! A thread has one loop at a time. If it owns several, the one that is to run must step in, and
+//! step aside again afterwards. A [`Dial`] opens sessions in place of a node.
 
 use petasos_base::Time;
 use petasos_endpoint::Endpoint;
@@ -11,16 +11,17 @@ use crate::dispatcher::Dispatcher;
 use crate::runtime::Runtime;
 use crate::turn;
 
-/// What a loop still has. All zero, but for `sessions`, when nothing is called or served any more.
+/// The resources that a loop holds. When nothing is called or served any more, all except
+/// `sessions` are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Places of calls, attempts of hedged calls among them.
+    /// Places of calls, including attempts of hedged calls.
     pub calls: usize,
-    /// Calls that are tried again, and attempts of hedged ones.
+    /// Calls that are being retried, and attempts of hedged calls.
     pub retries: usize,
     /// Calls and streams that wait for a slot or a bind.
     pub waiting: usize,
-    /// Slots that calls and streams have in sessions.
+    /// Slots in sessions that calls and streams hold.
     pub slots: usize,
     /// Halves of streams.
     pub streams: usize,
@@ -31,13 +32,13 @@ pub struct Held {
 }
 
 impl Runtime {
-    /// This thread may have another loop, until this one steps in again. Whoever drops the runtime
-    /// has it step in before.
+    /// Lets this thread use another loop, until this one steps in again. Step in before you drop
+    /// the runtime.
     pub fn step_aside(&self) {
         self.local.leave();
     }
 
-    /// The loop is this thread's again.
+    /// Makes this loop the thread's again.
     ///
     /// # Panics
     /// If another loop has not stepped aside: the caller's fault.
@@ -45,23 +46,23 @@ impl Runtime {
         assert!(self.local.settle(), "this thread has one loop at a time");
     }
 
-    /// Has sessions opened by `dial`, in place of a node.
+    /// Opens sessions with `dial`, in place of a node.
     pub fn dial_with(&self, dial: Dial<Dispatcher>) {
         *self.dial.borrow_mut() = Some(dial);
     }
 
-    /// The endpoint, between turns: what a node would do with it.
+    /// Accesses the endpoint between turns, as a node would.
     pub fn with_endpoint<R>(&self, act: impl FnOnce(&mut Endpoint<Dispatcher>) -> R) -> R {
         act(&mut self.endpoint.borrow_mut())
     }
 
-    /// When the loop has to turn next even if nothing arrives; [`Time::NEVER`] if it need not.
+    /// When the loop must next turn if nothing arrives; [`Time::NEVER`] if it need not.
     pub fn next_turn_at(&self) -> Time {
         let at_once = turn::has_work(self.local);
         if at_once { self.local.clock.now() } else { self.endpoint.borrow().next_turn_at() }
     }
 
-    /// What the loop still has.
+    /// The resources that the loop holds.
     pub fn held(&self) -> Held {
         let (calls, streams) = (self.local.calls.borrow(), self.local.streams.borrow());
         let (waiting, slots, sessions) = self.local.channels.borrow().held();

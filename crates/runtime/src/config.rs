@@ -1,4 +1,4 @@
-//! What loops can be told, and what can go wrong with them.
+//! Configuration of loops, and their errors.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,37 +9,38 @@ use petasos_endpoint::{
     TlsConfig, UdpConfig,
 };
 
-/// How other processes are spoken with over datagrams. Shared memory is between processes of one
-/// user, and is not sealed.
+/// How datagrams to and from other processes are secured. Shared memory is only used between
+/// processes of one user, and is not sealed.
 #[derive(Clone, Debug, Default)]
 pub enum Security {
-    /// In the clear, and on loopback only: everything else is refused.
+    /// Plaintext, on loopback only. Everything else is refused.
     #[default]
     Loopback,
-    /// In the clear, wherever it may be: for networks in which everybody is trusted.
+    /// Plaintext, over any network. For networks in which everyone is trusted.
     Plaintext,
-    /// Over TLS 1.3, where both ends have certificates, and with sealed packets (ADR 12).
+    /// TLS 1.3 with certificates at both ends, and sealed packets (ADR 12).
     Tls(TlsConfig),
 }
 
 /// Settings of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopConfig {
-    /// Where other processes ask for sessions, over TCP; `None` if the loop only calls.
+    /// The TCP address at which other processes ask for sessions; `None` if the loop only makes
+    /// calls.
     pub listen: Option<SocketAddr>,
-    /// Where packets leave from; `None` for the address above, or any of IPv4, or `127.0.0.1` with
-    /// [`Security::Loopback`], whose sockets stay on this host in any case. Any of IPv6, `::`,
-    /// reaches IPv4 as well.
+    /// The IP address of the packet sockets. `None` means that of `listen`, or else any IPv4
+    /// address, or `127.0.0.1` with [`Security::Loopback`], whose sockets stay on this host in any
+    /// case. The unspecified IPv6 address `::` reaches IPv4 as well.
     pub ip: Option<IpAddr>,
-    /// Of all its sessions.
+    /// How all its sessions are secured.
     pub security: Security,
-    /// Of the endpoint.
+    /// Settings of the endpoint.
     pub endpoint: EndpointConfig,
-    /// Of its sockets and rings.
+    /// Settings of sockets and rings.
     pub io: LocalConfig,
 }
 
-/// Concurrent calls of a session at most, unless told otherwise: as many as there can be.
+/// The most concurrent calls of a session by default: as many as the protocol allows.
 const SLOTS: u32 = 64;
 
 impl Default for LoopConfig {
@@ -52,7 +53,7 @@ impl Default for LoopConfig {
 }
 
 impl LoopConfig {
-    /// What the loop's node is told.
+    /// The configuration of the loop's node.
     #[doc(hidden)]
     pub fn node(&self) -> NodeConfig {
         let (tls, plaintext) = match &self.security {
@@ -71,7 +72,7 @@ impl LoopConfig {
         io.map_err(|error| LoopError::Sockets(Box::new(error)))
     }
 
-    /// Where packets leave from.
+    /// The IP address of the packet sockets.
     fn own_ip(&self) -> IpAddr {
         let listens_at = self.listen.map(|listen| listen.ip());
         let any = match self.security {
@@ -84,17 +85,17 @@ impl LoopConfig {
     fn udp(&self) -> UdpConfig {
         let (ip, mut udp) = (self.own_ip(), self.io.udp);
         udp.dual_stack |= ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        // All its peers are on this host, and no address of one family reaches both.
+        // All peers are on this host, and no address of one family reaches both families.
         udp.loopback_only |= matches!(self.security, Security::Loopback) && ip.is_unspecified();
         udp
     }
 }
 
-/// Why there is no loop.
+/// Why a loop could not be started, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError {
-    /// The thread has a loop already. The program's fault.
+    /// The thread already has a loop. The program's fault.
     #[error("this thread has a loop already")]
     AnotherHere,
     /// The sockets could not be opened.
@@ -109,25 +110,25 @@ pub enum LoopError {
     /// The loop's thread has failed.
     #[error("the loop's thread has failed")]
     Panicked,
-    /// The system gave no thread.
+    /// The system could not start a thread.
     #[error("cannot start the loop's thread: {0}")]
     Thread(io::Error),
-    /// The system gave no descriptor.
-    #[error("the system gave no file descriptor for the loop: {0}")]
+    /// The system has no file descriptor left.
+    #[error("cannot get a file descriptor for the loop: {0}")]
     Descriptor(#[from] io::Error),
 }
 
-/// Why a service is not served. The program's fault; nothing was changed.
+/// Why a service could not be added. The program's fault; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// In a handler or a spawned future: the loop turns.
+    /// The call came from a handler or a spawned future, while the loop turns.
     #[error("services cannot be added while the loop turns")]
     Turning,
-    /// The service's methods are not those of its description.
-    #[error("the service's methods are not those of its description")]
+    /// The service's methods differ from those of its description.
+    #[error("the service's methods differ from those of its description")]
     Methods,
-    /// The service does not fit with the others.
+    /// The service conflicts with another one.
     #[error(transparent)]
     Service(#[from] ServiceError),
 }

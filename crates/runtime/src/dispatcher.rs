@@ -21,41 +21,41 @@ use super::stream_handle::StreamHandle;
 use super::streams::StreamKey;
 use super::task::Task;
 
-/// Handlers that may wait at once; more requests are rejected.
+/// The most handlers that may wait at the same time. Further requests are rejected.
 pub(crate) const WAITING_MAX: u32 = 65_536;
-/// Deadlines are kept to a millisecond. Those farther away are looked at again each second.
+/// Deadlines have a resolution of a millisecond. Those farther away are checked again each second.
 const DEADLINE_SLOT_NS: u64 = 1 << 20;
 const DEADLINE_REACH_NS: u64 = 1 << 30;
 
-/// What a handler starts with.
+/// What the handler of a stream gets.
 pub struct Handling {
     /// The stream's place in the table.
     pub key: StreamKey,
-    /// What the handler reads.
+    /// The half that the handler reads.
     pub requests: StreamHandle,
-    /// What it writes.
+    /// The half that the handler writes.
     pub responses: StreamHandle,
-    /// What goes with the call.
+    /// The other parts of the call.
     pub beside: CallParts,
 }
 
-/// Whether a handler may begin with a message: a long one is counted where it lies already, and
-/// then waits with its handler.
+/// Whether there is memory for a handler that keeps this message. A long message is already counted
+/// where it is, and stays there while its handler waits.
 #[inline]
 pub fn has_room(message: &[u8]) -> bool {
     message.len() < LONG_BYTES_MIN || memory::admits(0)
 }
 
-/// A method in a loop: the one virtual call of a request.
+/// A method in a loop. Its `start` is the only virtual call of a request.
 pub trait LocalMethod {
-    /// Runs the handler of a request as far as it goes.
+    /// Starts the handler of a request, and runs it until it finishes or waits.
     fn start(
         &mut self,
         parts: &mut DispatcherParts,
         cx: &mut Context<Dispatcher>,
         request: &mut Request<'_>,
     );
-    /// Whether its requests are exchanges of streams.
+    /// Whether its calls are streams.
     fn is_stream(&self) -> bool {
         false
     }
@@ -63,13 +63,14 @@ pub trait LocalMethod {
     fn open(&mut self, _: &mut DispatcherParts, _: &mut Context<Dispatcher>, _: Handling) {
         unreachable!("streams begin in methods with streams");
     }
-    /// Goes on with the handler in `slot`, if there is one.
+    /// Polls the handler in `slot`, if there is one.
     fn poll(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32);
     /// Whether a handler waits in `slot`.
     fn is_waiting(&self, slot: u32) -> bool;
-    /// Drops the handler in `slot`: nobody wants its answer (R11).
+    /// Drops the handler in `slot`, because nobody waits for its answer (R11).
     fn abandon(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32);
-    /// Drops the handler in `slot`, if it is still that of this generation: its time is up (R10).
+    /// Drops the handler in `slot`, if it still is the one of this generation: its deadline has
+    /// passed (R10).
     fn expire(
         &mut self,
         parts: &mut DispatcherParts,
@@ -77,41 +78,42 @@ pub trait LocalMethod {
         slot: u32,
         generation: u32,
     );
-    /// Drops the handler in `slot`, whose server ends, and answers so if that is possible.
+    /// Drops the handler in `slot`, because its server shuts down, and tells the caller if
+    /// possible.
     fn cut_off(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         self.abandon(parts, cx, slot);
     }
-    /// The method within, if this times it; otherwise this.
+    /// The inner method, if this one times it; otherwise this one.
     fn untimed(self: Box<Self>) -> Result<Box<dyn LocalMethod>, Box<dyn LocalMethod>>;
 }
 
-/// What the endpoint gives to a loop's callbacks.
+/// The state that the endpoint passes to a loop's callbacks.
 pub struct Dispatcher {
-    /// Method numbers count from 1 here (R1).
+    /// Indexed from 0; the numbers of methods count from 1 (R1).
     pub(crate) methods: Vec<Box<dyn LocalMethod>>,
     pub(crate) parts: DispatcherParts,
 }
 
-/// All of the dispatcher but the methods, so that one of them can be leased the rest.
+/// The dispatcher without its methods, so that a method can borrow the rest.
 pub struct DispatcherParts {
-    /// What futures see of the loop.
+    /// The part of the loop that futures use.
     pub local: &'static Local,
     pub(crate) services: Services,
-    /// Handlers that have not answered: by request, and their deadlines.
+    /// Handlers that have not answered, by request.
     pub(crate) waiting: HashMap<RequestKey, Task>,
-    /// What is due, and when.
+    /// Timers of the loop.
     pub deadlines: Wheel<Due>,
     pub(crate) due: Vec<Due>,
-    /// The typical time in handlers, and what became of their requests.
+    /// The typical time that handlers take, in nanoseconds.
     typical_ns: u64,
-    /// [`DispatcherParts::load`] as it is sent.
+    /// [`DispatcherParts::load`], encoded.
     load: LoadBytes,
     pub(crate) panics: u64,
     pub(crate) malformed: u64,
-    /// Lists that are exchanged for those of `Local`, once a turn.
+    /// A list that is swapped with one of `Local` once a turn.
     pub(crate) polled: Vec<Task>,
     pub(crate) sent: Vec<u32>,
-    /// Generations of the sessions whose clients are known, by index.
+    /// The generations of sessions whose clients are known, by the session's index.
     met: Vec<u32>,
     pub(crate) slow: Slow,
 }
@@ -138,7 +140,7 @@ impl Dispatcher {
 }
 
 impl DispatcherParts {
-    /// Where a request of a session comes from.
+    /// The origin of a request from a session.
     #[inline]
     pub fn origin(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) -> Origin {
         if self.met.get(session.index() as usize) != Some(&session.generation()) {
@@ -147,12 +149,12 @@ impl DispatcherParts {
         Origin::Session { loop_id: self.local.shared.loop_id, session }
     }
 
-    /// A session's first request has come.
+    /// Notes the client of a session, at its first request.
     #[cold]
     fn meet(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) {
         let at = session.index() as usize;
         if self.met.len() <= at {
-            // A generation that no session has yet means an entry of nobody's.
+            // The generation `u32::MAX` marks an entry without a session.
             self.met.resize(at + 1, u32::MAX);
         }
         self.met[at] = session.generation();
@@ -178,7 +180,7 @@ impl DispatcherParts {
         }
     }
 
-    /// A handler that has waited since `since` is over.
+    /// Notes that a handler that has waited since `since` has finished.
     #[inline]
     pub fn answered(&mut self, key: RequestKey, since: Time, now: Time) {
         if let Some(task) = self.waiting.remove(&key) {
@@ -187,7 +189,7 @@ impl DispatcherParts {
         self.took(now.nanos_since(since));
     }
 
-    /// A handler was over at once.
+    /// Notes that a handler finished at once.
     #[inline]
     pub fn took_nothing(&mut self) {
         if self.typical_ns != 0 {
@@ -195,14 +197,14 @@ impl DispatcherParts {
         }
     }
 
-    /// A handler took so long.
+    /// Notes how long a handler took.
     #[inline(never)]
     fn took(&mut self, ns: u64) {
         self.typical_ns = self.typical_ns - self.typical_ns / 8 + ns / 8;
         self.load = self.load().into();
     }
 
-    /// The head of a response that is a native message and nothing else.
+    /// The head of a response that consists of a native message only.
     #[inline(always)]
     pub fn plain_head(&self) -> [u8; HEAD_BYTES] {
         ResponseHead::plain(self.load)
@@ -218,8 +220,9 @@ impl DispatcherParts {
         self.waiting.len() >= WAITING_MAX as usize
     }
 
-    /// Why no handler may begin for a request whose message has room (see [`has_room`]), or not:
-    /// nothing of it has been decompressed or decoded yet.
+    /// Why no handler may start for a request, if none may. `has_room` says whether there is memory
+    /// for its message (see [`has_room`]). Nothing of the message has been decompressed or decoded
+    /// yet.
     pub fn refusal(&self, cx: &Context<Dispatcher>, has_room: bool) -> Option<RejectCode> {
         match () {
             () if cx.is_draining() => Some(RejectCode::Draining),
@@ -228,7 +231,7 @@ impl DispatcherParts {
         }
     }
 
-    /// What responses tell of this server (R7).
+    /// The load that responses report (R7).
     #[inline]
     pub fn load(&self) -> Load {
         let time_us = u32::try_from(self.typical_ns / 1000).unwrap_or(u32::MAX);
@@ -245,7 +248,8 @@ impl DispatcherParts {
         if has_tail {
             tail.finish();
         }
-        // An error that says OK is the handler's mistake, and must not look like a response.
+        // A handler that returns an error with the code OK is mistaken. It must not look like a
+        // response.
         let code = if status.code() == Code::Ok { Code::Unknown } else { status.code() };
         let (encoding, codec) = Default::default();
         let head = ResponseHead { encoding, codec, has_tail, code, load: self.load() };
@@ -253,7 +257,7 @@ impl DispatcherParts {
         cx.respond_with(handle, &bytes);
     }
 
-    /// R13: the request breaks a rule.
+    /// Answers a request that breaks a rule (R13).
     #[cold]
     pub fn refuse_malformed(
         &mut self,
@@ -265,7 +269,7 @@ impl DispatcherParts {
         self.refuse(cx, handle, &malformed.into());
     }
 
-    /// A peer broke rules so many times, often none.
+    /// Counts how often a peer broke rules; mostly 0.
     #[inline]
     pub fn note_malformed(&mut self, times: u64) {
         if times > 0 {
@@ -273,7 +277,7 @@ impl DispatcherParts {
         }
     }
 
-    /// The log has every count that is a power of two, so that a hostile peer does not fill it.
+    /// Logs only counts that are powers of two, so that a hostile peer cannot fill the log.
     #[cold]
     fn log_malformed(&mut self, times: u64) {
         self.malformed += times;
@@ -283,7 +287,7 @@ impl DispatcherParts {
         }
     }
 
-    /// A handler panicked; its call is over.
+    /// Counts a handler that panicked. Its call is over.
     #[cold]
     pub fn note_panic(&mut self) {
         self.panics += 1;

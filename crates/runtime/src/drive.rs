@@ -1,4 +1,4 @@
-//! Loops as a task of a Tokio runtime.
+//! Runs a loop as a task of a Tokio runtime.
 
 use core::future::Future;
 use core::pin::{Pin, pin};
@@ -13,11 +13,11 @@ use tokio::time::{Instant, Sleep};
 use super::Runtime;
 use super::turn::has_work;
 
-/// Turns before other tasks of the runtime get their chance.
+/// How many turns run before other tasks of the runtime get a chance.
 const TURNS_MAX: u32 = 64;
 
 impl Runtime {
-    /// A future that turns the loop for as long as it lives; see `Loop::drive`.
+    /// A future that turns the loop until it is dropped; see `Loop::drive`.
     pub async fn drive(runtime: Rc<Runtime>) -> io::Error {
         let descriptor = runtime.endpoint.borrow_mut().descriptor();
         match descriptor.and_then(register) {
@@ -27,8 +27,8 @@ impl Runtime {
     }
 }
 
-/// The successor of `new` is unsafe: the descriptor must stay the same until it is deregistered,
-/// which an `OwnedFd` sees to.
+/// `AsyncFd::new`'s successor is unsafe: the descriptor must stay the same until it is
+/// deregistered. An `OwnedFd` ensures that.
 #[allow(deprecated, reason = "an `OwnedFd` keeps its promise without unsafe code here")]
 fn register(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(descriptor)
@@ -54,7 +54,7 @@ async fn turn_forever(runtime: &Rc<Runtime>, descriptor: &AsyncFd<OwnedFd>) -> i
     }
 }
 
-/// Takes the driver's waker away when nobody drives any more.
+/// Removes the driver's waker when the driver is dropped.
 struct Driver<'a> {
     runtime: &'a Runtime,
 }
@@ -66,7 +66,7 @@ impl Drop for Driver<'_> {
     }
 }
 
-/// Waits until the descriptor is readable, the time has come, or futures ask for a turn.
+/// Waits until the descriptor is readable, a timer is due, or futures ask for a turn.
 struct Rest<'a> {
     runtime: &'a Runtime,
     descriptor: &'a AsyncFd<OwnedFd>,

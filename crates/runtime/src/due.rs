@@ -1,4 +1,4 @@
-//! What a loop does when a time has come.
+//! What a loop does when a timer is due.
 
 use petasos_base::Time;
 
@@ -6,7 +6,7 @@ use super::keys::CallKey;
 use super::streams::StreamKey;
 use super::task::Task;
 
-/// What is over at some time.
+/// What becomes due.
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the fields' names say it")]
 pub enum Due {
@@ -32,7 +32,7 @@ pub enum Due {
     Sweep {
         at: Time,
     },
-    /// Somebody waits for this time.
+    /// A timer that a future waits for.
     Timer {
         number: u32,
         at: Time,

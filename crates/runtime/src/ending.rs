@@ -1,4 +1,4 @@
-//! How a loop ends on request.
+//! Shutting a loop down.
 
 use core::future::{Future, poll_fn};
 use core::task::Poll;
@@ -9,18 +9,18 @@ use super::Runtime;
 use super::shared::Shared;
 use super::turn;
 
-/// Time for what was answered last to arrive.
+/// How long the loop turns on so that the last answers arrive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-/// How long to turn before looking at what handlers have asked for.
+/// How long to turn before the requests of handlers are looked at again.
 const SLICE: Duration = Duration::from_millis(1);
 
 impl Runtime {
-    /// What other threads touch of it.
+    /// The part of the loop that other threads use.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.local.shared
     }
 
-    /// Waits until somebody asks the loop to end; gives the time that handlers have for it.
+    /// Waits until the loop is asked to shut down, and returns the grace period for handlers.
     pub fn stopped(&self) -> impl Future<Output = Duration> + use<> {
         let local = self.local;
         poll_fn(move |_| match local.stopped.get() {
@@ -29,8 +29,8 @@ impl Runtime {
         })
     }
 
-    /// Ends: takes no more requests, lets handlers finish for as long as `grace`, and answers
-    /// `UNAVAILABLE` for those that have not. How many these were.
+    /// Shuts the loop down: accepts no more requests, lets handlers finish within `grace`, and
+    /// answers `UNAVAILABLE` for those that do not. Returns how many did not.
     pub fn end(&self, grace: Duration) -> usize {
         let local = self.local;
         let deadline = local.clock.now() + grace;

@@ -1,4 +1,4 @@
-//! What all clones of a channel share of its place in its loop.
+//! What all clones of a channel share.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use petasos_rpc::settings::ChannelInfo;
 use super::remote::KeepAlive;
 use super::shared::{Command, Shared};
 
-/// What all clones of a channel over datagrams share, on any thread.
+/// What all clones of a channel over datagrams share, on all threads.
 pub struct ChannelShared {
-    /// What other threads touch of the loop.
+    /// The part of the loop that other threads use.
     pub runtime: Arc<Shared>,
     /// The channel's number in its loop.
     pub channel: u32,
-    /// What is known of the channel.
+    /// The channel's servers and settings.
     pub info: Arc<ChannelInfo>,
-    /// The thread that turns the loop, if no other does.
+    /// The thread that turns the loop, if the channel has to keep it running.
     pub thread: Option<KeepAlive>,
 }
 

@@ -1,9 +1,9 @@
-//! What things in a loop's tables are named by.
+//! Names of entries in a loop's tables.
 
 use petasos_endpoint::SessionId;
 
-/// Names a call in its loop: its place in the table, and the place's generation, in one word. No
-/// other call of the loop has the same name.
+/// The name of a call in its loop: its place in the table and the place's generation, in one word.
+/// No other call of the loop has the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallKey(u64);
 
@@ -19,20 +19,20 @@ impl CallKey {
         self.0 as u32
     }
 
-    /// Tells it from the calls that had its place before.
+    /// Distinguishes it from earlier calls in its place.
     #[inline(always)]
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
 
-/// Names a session of a channel.
+/// The name of a session of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChannelSession {
     /// The channel's number in the loop.
     pub(crate) channel: u32,
     /// The session's number in the channel. A later session may have the same.
     pub(crate) number: u32,
-    /// Its name in the endpoint, which no other session ever has.
+    /// Its name in the endpoint, which is never used again.
     pub(crate) id: SessionId,
 }

@@ -1,18 +1,18 @@
-//! Runs typed calls: a loop is a thread's endpoint with its timers and tasks, and what calls,
-//! channels, streams and handlers do in it.
+//! Runs typed calls. A loop is a thread's endpoint together with its timers and tasks, and with the
+//! tables of calls, channels, streams and handlers.
 //!
-//! How a call runs: the stub encodes the request, takes a place in the loop's table of calls and
-//! puts the place's number into the outbox. In the same turn the loop hands it to the endpoint. The
-//! response's continuation puts the bytes into the place and the task on the ready list, and ready
-//! tasks are polled before the turn sends. At the server the request's handler becomes a future in
-//! a slot of its method and is polled in the turn that received it.
+//! How a call runs: the stub encodes the request, takes a place in the loop's table of calls, and
+//! puts the place's number into the outbox. In the same turn the loop passes the request to the
+//! endpoint. The response's continuation puts the bytes into the place and the task on the ready
+//! list, and ready tasks are polled before the turn sends. At the server, the request's handler
+//! becomes a future in a slot of its method, and is polled in the turn that received the request.
 //!
-//! Who may touch what: futures touch the loop's `Local` only, never the endpoint; the loop empties
-//! the one and fills the other, once a turn (`turn`). No cell of `Local` is borrowed while code of
-//! the application runs.
+//! Who may touch what: futures use only the loop's `Local`, never the endpoint. Once a turn, the
+//! loop moves work between the two (`turn`). No cell of `Local` is borrowed while code of the
+//! application runs.
 //!
-//! Programs use the `petasos` crate. Modules are public here for it alone, and may change at any
-//! time.
+//! Programs use the `petasos` crate. Modules are public here only for that crate, and may change at
+//! any time.
 //!
 //! Boundary rule: knows calls and the endpoint; nothing of stubs, servers or gRPC, and not what
 //! messages contain.

@@ -1,14 +1,15 @@
-//! The limit of the process's account of long buffers, unless the program has set one.
+//! The default limit for the process's account of long buffers.
 
 use std::fs;
 use std::sync::Once;
 
 use petasos_buf::memory::{set_limit, usage};
 
-/// With less memory than this, it is taken for this.
+/// If the process may have less memory than this, the default is computed from this.
 const MEMORY_BYTES_MIN: usize = 256 << 20;
 
-/// Half of the memory that the process may have, once, and only if there is no limit yet.
+/// Sets the limit to half of the memory that the process may have. Does so once, and only if there
+/// is no limit yet.
 pub(crate) fn limit_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -20,7 +21,7 @@ pub(crate) fn limit_by_default() {
     });
 }
 
-/// The machine's memory, or what its control group lets the process have.
+/// The machine's memory, or the limit of the process's control group.
 fn memory_bytes() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();

@@ -1,4 +1,4 @@
-//! The loops of the process, for futures that end elsewhere.
+//! The loops of the process, for futures that are dropped on other threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use petasos_rpc::current;
 
 use super::shared::{Command, Shared};
 
-/// The loops of the process by number, for futures that end elsewhere.
+/// The loops of the process, by number.
 static LOOPS: Mutex<Option<HashMap<u32, Arc<Shared>>>> = Mutex::new(None);
 
 /// Adds a loop.
@@ -17,13 +17,13 @@ pub(crate) fn add(shared: Arc<Shared>) {
     loops.get_or_insert_default().insert(shared.loop_id, shared);
 }
 
-/// A loop has ended.
+/// Removes a loop that has ended.
 pub(crate) fn remove(loop_id: u32) {
     let mut loops = LOOPS.lock().expect("nothing panics under the lock");
     loops.as_mut().and_then(|loops| loops.remove(&loop_id));
 }
 
-/// Tells a loop something, wherever it is. If it is gone, the command is declined.
+/// Sends a command to a loop on any thread. If the loop is gone, the command is declined.
 pub fn send(loop_id: u32, command: Command) {
     match shared_of(loop_id) {
         Some(shared) => shared.send(command),
@@ -31,13 +31,13 @@ pub fn send(loop_id: u32, command: Command) {
     }
 }
 
-/// What other threads may touch of a loop, if there still is one of this number.
+/// The part of a loop that other threads use, if a loop with this number still exists.
 pub(crate) fn shared_of(loop_id: u32) -> Option<Arc<Shared>> {
     let loops = LOOPS.lock().expect("nothing panics under the lock");
     loops.as_ref().and_then(|loops| loops.get(&loop_id)).cloned()
 }
 
-/// A number that no other loop has, now or earlier.
+/// A number that no other loop has or has had.
 pub(crate) fn next_loop_id() -> u32 {
     static NEXT: Mutex<u32> = Mutex::new(0);
     let mut next = NEXT.lock().expect("nothing panics under the lock");

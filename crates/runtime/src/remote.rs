@@ -1,10 +1,10 @@
-//! Where the outcome of a call is left for a future on another thread.
+//! Carries the outcome of a call to a future on another thread.
 //!
-//! A cell is shared by one future and its loop. The future may be polled on any thread; the loop
-//! tells the cell where in its table the call is, and puts the outcome into it, once. Whoever gives
-//! the call up says so in the cell, so that a loop that has not begun it never does.
+//! A cell is shared by one future and its loop. The future may be polled on any thread. The loop
+//! writes into the cell where in its table the call is, and later the outcome, once. A future that
+//! is dropped marks the cell, so that a loop that has not begun the call never does.
 //!
-//! Invariant: no code of the application's (wakers) runs under the lock.
+//! Invariant: no code of the application (a waker) runs under the lock.
 
 use core::any::Any;
 use core::task::Waker;
@@ -15,16 +15,16 @@ use petasos_call::Status;
 
 use super::keys::CallKey;
 
-/// Keeps the thread that turns a loop, if the loop has one of its own.
+/// Keeps the thread of a loop running, if the loop has its own.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
-/// What a call has brought.
+/// The outcome of a call.
 pub(crate) type Outcome = Result<MsgBuf, Status>;
 
-/// Where the outcome of a call is left.
+/// The cell for the outcome of a call.
 pub struct RemoteCompletion {
     state: Mutex<State>,
-    /// Turns the loop for as long as the call is wanted, though its channel be gone.
+    /// Keeps the loop turning while the call is wanted, even if its channel is gone.
     _thread: Option<KeepAlive>,
 }
 
@@ -46,7 +46,7 @@ impl Default for State {
 }
 
 impl RemoteCompletion {
-    /// For a call in the loop that `thread` turns, if one does.
+    /// A cell for a call in the loop on `thread`, if it has its own.
     pub fn new(thread: Option<KeepAlive>) -> Arc<RemoteCompletion> {
         Arc::new(RemoteCompletion { state: Mutex::default(), _thread: thread })
     }
@@ -55,7 +55,7 @@ impl RemoteCompletion {
         self.state.lock().expect("nothing panics under the lock")
     }
 
-    /// The outcome, once; otherwise `waker` is woken when there is one.
+    /// Takes the outcome; if there is none yet, `waker` is woken when there is.
     pub fn poll(&self, waker: &Waker) -> Option<Outcome> {
         let waker = waker.clone();
         let mut state = self.lock();
@@ -73,7 +73,7 @@ impl RemoteCompletion {
         }
     }
 
-    /// The loop has begun the call. False if nobody wants it any more.
+    /// Notes that the loop has begun the call. Returns false if nobody wants it any more.
     pub(crate) fn settle(&self, key: CallKey) -> bool {
         match &mut *self.lock() {
             State::Asked { call, .. } => {
@@ -84,7 +84,7 @@ impl RemoteCompletion {
         }
     }
 
-    /// The call has ended.
+    /// Stores the outcome, and wakes the future.
     pub(crate) fn finish(&self, outcome: Outcome) {
         let mut state = self.lock();
         let State::Asked { waker, .. } = &mut *state else { return };
@@ -96,7 +96,7 @@ impl RemoteCompletion {
         }
     }
 
-    /// Nobody wants the outcome. Where the call is, if it is under way.
+    /// Says that nobody wants the outcome. Returns the call's name, if the loop has begun it.
     pub fn give_up(&self) -> Option<CallKey> {
         let earlier = core::mem::replace(&mut *self.lock(), State::Over);
         match earlier {

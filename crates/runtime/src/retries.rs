@@ -1,6 +1,6 @@
-//! What is remembered of calls that are sent more than once.
+//! The state of calls that may be sent more than once.
 //!
-//! The retry state of a call is keyed by the call's place. It exists from the first end of an
+//! A call's retry state is stored under the call's place. It exists from the end of the first
 //! attempt that is not the call's outcome until the call is over or given up.
 
 use std::collections::HashMap;
@@ -22,15 +22,15 @@ use super::remote::Outcome;
 /// How an attempt has ended.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// What failed, if not the application.
+    /// What failed below the application, if anything did.
     pub(crate) failure: Option<Failure>,
     pub(crate) request: Option<MsgBuf>,
-    /// Where it was.
+    /// The session of the attempt.
     pub(crate) session: Option<SessionIndex>,
 }
 
 impl Ended {
-    /// Below the application.
+    /// An attempt that failed below the application.
     pub(crate) fn below(
         failure: Failure,
         request: Option<MsgBuf>,
@@ -39,7 +39,7 @@ impl Ended {
         Ended { outcome: Err(failure.status()), failure: Some(failure), request, session }
     }
 
-    /// The status, and what the server wishes.
+    /// The status, and the server's pushback.
     pub(crate) fn status(&self) -> (Code, Pushback) {
         match &self.outcome {
             Ok(response) => read_status(response).unwrap_or((Code::Internal, Pushback::Unsaid)),
@@ -48,17 +48,17 @@ impl Ended {
     }
 }
 
-/// A call that is tried again.
+/// The state of a call that is tried again.
 pub(crate) struct RetryState {
     pub(crate) plan: CallPlan,
     defaults: Option<Arc<ServiceDefaults>>,
     method: u16,
     policy_of: PolicyOf,
-    /// Where the attempts were that have ended.
+    /// The sessions of attempts that have ended, to be avoided.
     pub(crate) avoid: Avoid,
-    /// A server has rejected it as overloaded before.
+    /// Whether a server has already rejected it as overloaded.
     overloaded: bool,
-    /// Of a hedged call.
+    /// The attempts, if the call is hedged.
     pub(crate) hedge: Option<Hedge>,
 }
 
@@ -69,7 +69,7 @@ impl RetryState {
         RetryState::of(method, policy_of, head.deadline, now)
     }
 
-    /// Likewise, of a method with this policy.
+    /// The same, for a method with this policy.
     pub(crate) fn of(
         (defaults, method): (Option<Arc<ServiceDefaults>>, u16),
         policy_of: PolicyOf,
@@ -92,11 +92,12 @@ impl RetryState {
         (&mut self.plan, (self.policy_of)(self.defaults.as_deref(), self.method))
     }
 
-    /// R12: what an attempt's end says about the request.
+    /// What an attempt's end says about the request (R12).
     pub(crate) fn fate(&mut self, failure: Option<Failure>) -> Fate {
         match failure {
             None => Fate::Answered,
-            // Once elsewhere, at once; a server that stays overloaded is spared.
+            // A rejected request is sent elsewhere once, at once. After that, overloaded servers
+            // get a pause.
             Some(Failure::Overloaded) if self.overloaded => Fate::Unknown,
             Some(failure) => {
                 self.overloaded |= failure == Failure::Overloaded;
@@ -106,18 +107,18 @@ impl RetryState {
     }
 }
 
-/// The retries of a loop's calls, by their places.
+/// The retry states of a loop's calls, by their places.
 #[derive(Default)]
 pub(crate) struct RetryStates {
     pub(crate) list: HashMap<u32, Box<RetryState>>,
-    /// Whose attempt is in a place.
+    /// The hedged call's place, by the place of the attempt.
     pub(crate) attempts: HashMap<u32, u32>,
-    /// Answers that have been decompressed beside the loop.
+    /// Answers that were decompressed on other threads.
     pub(crate) answers: Vec<Answer>,
 }
 
-/// The answer to an attempt of a call that may be retried. Its place is taken until it is looked
-/// at, whoever may have given the call up.
+/// The answer to an attempt of a call that may be retried. Its place stays taken until the answer
+/// is processed, even if the call was given up.
 pub(crate) struct Answer {
     pub(crate) place: u32,
     pub(crate) session: SessionId,
@@ -131,30 +132,30 @@ impl RetryStates {
         self.list.get_mut(call)?.hedge.as_mut()
     }
 
-    /// The answer to the attempt in `place` is being decompressed beside the loop.
+    /// Notes that the answer to the attempt in `place` is being decompressed on another thread.
     #[cold]
     pub(crate) fn unpacks(&mut self, place: u32) {
         self.hedge_of(place).into_iter().for_each(|hedge| hedge.unpacking += 1);
     }
 
-    /// It has been.
+    /// Notes that it has been decompressed.
     pub(crate) fn has_unpacked(&mut self, place: u32) {
         self.hedge_of(place).into_iter().for_each(|hedge| hedge.unpacking -= 1);
     }
 }
 
-/// What a hedged call has beside its plan.
+/// The attempts of a hedged call.
 pub(crate) struct Hedge {
     pub(crate) request: MsgBuf,
-    /// Those under way, in the order in which they began.
+    /// Attempts under way, in the order in which they began.
     pub(crate) attempts: Vec<CallKey>,
-    /// Those whose answers are being decompressed. Meanwhile no other begins.
+    /// How many answers are being decompressed. Meanwhile no other attempt begins.
     pub(crate) unpacking: u32,
-    /// What the last attempt that failed has brought.
+    /// The outcome of the last attempt that failed.
     pub(crate) held: Option<Outcome>,
 }
 
-/// What a response says beside its message.
+/// Reads what a response says besides its message.
 fn read_status(response: &[u8]) -> Result<(Code, Pushback), Malformed> {
     let head = response.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;

@@ -1,4 +1,4 @@
-//! A loop, as those who turn it share it.
+//! A loop, as the code that turns it shares it.
 
 use core::cell::RefCell;
 use core::future::Future;
@@ -23,21 +23,21 @@ use crate::slow::{SlowCounts, SlowTurns};
 use crate::task::Task;
 use crate::{memory, registry, turn};
 
-/// Bind's method number (R1).
+/// The method number of binds (R1).
 const BIND: u16 = 0;
 
-/// A thread's event loop, as those who turn it share it.
+/// A thread's event loop, as the code that turns it shares it.
 pub struct Runtime {
     pub(crate) endpoint: RefCell<Endpoint<Dispatcher>>,
     pub(crate) local: &'static Local,
     pub(crate) node: Option<Node>,
-    /// What opens sessions in place of a node.
+    /// Opens sessions in place of a node.
     pub(crate) dial: RefCell<Option<Dial<Dispatcher>>>,
     /// Dropped last.
     _tables: Tables,
 }
 
-/// What a loop's tables hold: freed once the endpoint is gone, whose handlers may yet use them.
+/// The loop's tables. Freed after the endpoint, whose handlers may still use them.
 struct Tables(&'static Local);
 
 impl Drop for Tables {
@@ -47,7 +47,7 @@ impl Drop for Tables {
 }
 
 impl Runtime {
-    /// A runtime over UDP and shared memory, with a node of its own.
+    /// A runtime over UDP and shared memory, with its own node.
     pub fn start(config: LoopConfig) -> Result<Runtime, LoopError> {
         let io = config.open()?;
         let node = Node::start(config.node())?;
@@ -57,7 +57,7 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Where other processes reach this one; `None` if the loop does not listen.
+    /// The address at which other processes reach this one; `None` if the loop does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.node.as_ref().and_then(Node::local_address)
     }
@@ -70,15 +70,15 @@ impl Runtime {
         ChannelShared { runtime: shared, channel, info, thread: None }
     }
 
-    /// Where the loop's packet I/O is.
+    /// The address of the loop's packet I/O.
     pub fn endpoint_address(&self) -> SocketAddr {
         self.endpoint.borrow().local_address()
     }
 
-    /// Gives a channel to this very loop its session, through the packet I/O.
+    /// Gives a channel to this same loop its session, through the packet I/O.
     ///
     /// # Panics
-    /// In a handler or a spawned future, and if the packet I/O does not reach itself.
+    /// In a handler or a spawned future, and if the packet I/O cannot reach itself.
     pub fn connect_to_itself(&self, channel: &ChannelShared) {
         let endpoint = &mut *self.endpoint.borrow_mut();
         let address = endpoint.local_address();
@@ -87,19 +87,20 @@ impl Runtime {
         channels.adopt(endpoint.context(), channel.channel, &address, session);
     }
 
-    /// Runs a future on this loop whenever it turns, on whatever thread its wakers are used. If
-    /// the loop is dropped, so is the future.
+    /// Spawns a future on this loop. Its wakers may be used on any thread. If the loop is dropped,
+    /// so is the future.
     pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         let (task, handle) = joinable(future);
         self.local.spawn(task);
         handle
     }
 
-    /// Turns the loop until `future` is ready. The future may borrow, and is polled between turns;
-    /// what should be polled within them is spawned.
+    /// Turns the loop until `future` is ready. The future may borrow; it is polled between turns.
+    /// Spawn futures that should be polled within turns.
     ///
     /// # Panics
-    /// If the loop turns already: within `block_on`, or in a task beside `Loop::drive`'s.
+    /// If the loop is already turning: within `block_on`, or in a task beside that of
+    /// `Loop::drive`.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let local = self.local;
         let task_waker = TaskWaker::new(&local.shared, Task::MAIN);
@@ -123,7 +124,7 @@ impl Runtime {
         }
     }
 
-    /// Turns the loop `turns` times without waiting: for those who drive it by hand, on a virtual
+    /// Turns the loop `turns` times without waiting. For code that drives it by hand, on a virtual
     /// clock.
     pub fn run_turns(&self, turns: u32) {
         for _ in 0..turns {
@@ -133,7 +134,7 @@ impl Runtime {
         }
     }
 
-    /// Handlers that have panicked, and messages that broke a rule of the calls' (R13).
+    /// How many handlers have panicked, and how many messages broke a rule of calls (R13).
     pub fn failures(&self) -> (u64, u64) {
         let endpoint = self.endpoint.borrow();
         let parts = &endpoint.state().parts;
@@ -186,13 +187,13 @@ impl Runtime {
         })
     }
 
-    /// Makes it part of a node.
+    /// Attaches it to a node.
     pub fn attach(&self, node: &Node) -> Result<(), LoopError> {
         Ok(self.endpoint.borrow_mut().attach(node)?)
     }
 
-    /// Serves all methods of a service. `method` gives the one with an index, which is to have a
-    /// number of its own in the loop.
+    /// Serves all methods of a service. `method` returns the method with an index; each gets its
+    /// own number in the loop.
     pub fn serve(
         &self,
         info: &'static ServiceInfo,
@@ -222,7 +223,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Lets `run` turn the loop, then does what needs the endpoint itself.
+    /// Turns the loop with `run`, and then does the work that needs the endpoint itself.
     pub(crate) fn turn<R>(&self, run: impl FnOnce(&mut Endpoint<Dispatcher>) -> R) -> R {
         let endpoint = &mut *self.endpoint.borrow_mut();
         self.local.set_turn(Some(self.local.clock.now()));

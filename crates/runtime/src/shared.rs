@@ -1,4 +1,4 @@
-//! What other threads touch of a loop: its commands.
+//! The part of a loop that other threads use: its commands.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,49 +19,49 @@ use super::slow::SlowCounts;
 use super::streams::{RemoteStream, Side, StreamKey};
 use super::task::Task;
 
-/// What another thread asks of a loop.
+/// A command from another thread to a loop.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields' names say it")]
 pub enum Command {
-    /// To poll a task.
+    /// Poll a task.
     Wake(Task),
-    /// To forget a call whose future was dropped there.
+    /// Forget a call whose future was dropped on that thread.
     GiveUp(CallKey),
-    /// Nothing more is done there with a direction of a stream.
+    /// A direction of a stream is no longer used on that thread.
     LeaveStream { key: StreamKey, side: Side },
-    /// A direction of a stream that is used there has something for the loop.
+    /// A direction of a stream that is used on that thread has something for the loop.
     Stream(Arc<RemoteStream>),
-    /// To begin a call.
+    /// Begin a call.
     Begin(Box<RemoteCall>),
-    /// To leave the outcome of a call where its future has gone.
+    /// Put the outcome of a call into this cell, because its future has moved to another thread.
     Move { call: CallKey, remote: Arc<RemoteCompletion> },
-    /// To add a channel under its number.
+    /// Add a channel with this number.
     Open { channel: u32, info: Arc<ChannelInfo> },
-    /// To connect a channel, and to tell when that has succeeded or failed.
+    /// Connect a channel, and report success or failure.
     Connect { channel: u32, timeout: Duration, remote: Arc<RemoteCompletion> },
-    /// Nobody has the channel any more.
+    /// The last handle to the channel was dropped.
     Close { channel: u32 },
-    /// To tell somebody when this time has passed.
+    /// Complete `remote` when this time has passed.
     Timer { timeout: Duration, remote: Arc<RemoteCompletion> },
     /// A channel's name has been looked up.
     Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
-    /// To end, and to give handlers this time for it.
+    /// Shut down, with this grace period for handlers.
     Stop { grace: Duration },
 }
 
 /// A call that begins on another thread.
 #[derive(Debug)]
 pub struct RemoteCall {
-    /// Without a deadline yet.
+    /// The call; its deadline is not set yet.
     pub call: NewCall,
-    /// The time that it has, if there is a limit.
+    /// Its timeout, if there is one.
     pub timeout: Option<Duration>,
-    /// Where its outcome goes.
+    /// The cell for its outcome.
     pub remote: Arc<RemoteCompletion>,
 }
 
 impl Command {
-    /// Answers a command that its loop will never read.
+    /// Completes a command that its loop will never read.
     pub(crate) fn decline(self) {
         let remote = match self {
             Command::Begin(call) => call.remote,
@@ -74,13 +74,13 @@ impl Command {
     }
 }
 
-/// What calls of a loop that has ended fail with.
+/// The status of calls whose loop has ended.
 #[cold]
 pub(crate) fn loop_gone() -> Status {
     Status::unavailable("the channel's loop has ended")
 }
 
-/// What other threads touch of a loop.
+/// The part of a loop that other threads use.
 pub struct Shared {
     /// The loop's number, which no other loop of the process has.
     pub loop_id: u32,
@@ -88,16 +88,17 @@ pub struct Shared {
     /// `None` once the loop has ended.
     mailbox: Mutex<Option<Mailbox>>,
     channels: Mutex<Numbers>,
-    /// Who has the sessions that requests come in, by index, with the session's generation.
+    /// The clients of sessions, by the session's index.
     clients: Mutex<Vec<Option<(ServerSessionId, Peer)>>>,
-    /// Turns in which tasks took long.
+    /// Counts of turns in which tasks took too long.
     pub slow: SlowCounts,
 }
 
-/// How a loop that has not ended is reached.
+/// How a loop that has not ended receives commands.
 #[derive(Default)]
 struct Mailbox {
-    /// Set before anybody else knows of the loop. It owns a descriptor, which goes with the loop.
+    /// Set before other code knows of the loop. It owns a descriptor, which is closed with the
+    /// loop.
     notifier: Option<Notifier>,
     commands: Vec<Command>,
 }
@@ -125,7 +126,7 @@ impl Shared {
         self.clients.lock().expect("nothing panics under the lock")
     }
 
-    /// Notes who has a session.
+    /// Notes the peer of a session.
     pub(crate) fn meet(&self, session: ServerSessionId, peer: Option<Peer>) {
         let (mut clients, at) = (self.clients(), session.index() as usize);
         if clients.len() <= at {
@@ -151,7 +152,7 @@ impl Shared {
         self.mailbox.lock().expect("nothing panics under the lock")
     }
 
-    /// Posts a command. One that the loop will never read is declined.
+    /// Sends a command. A command that the loop will never read is declined.
     pub fn send(&self, command: Command) {
         let posted = match &mut *self.mailbox() {
             Some(mailbox) => {
@@ -171,20 +172,21 @@ impl Shared {
         }
     }
 
-    /// Whether another thread has asked for something.
+    /// Whether another thread has sent a command.
     #[inline]
     pub fn has_commands(&self) -> bool {
         self.has_commands.load(Ordering::Acquire)
     }
 
     pub(crate) fn take_commands(&self) -> Vec<Command> {
-        // Cleared before the commands are taken: one that is posted in between is seen again.
+        // Cleared before the commands are taken, so that a command that is sent meanwhile is seen
+        // later.
         self.has_commands.store(false, Ordering::Relaxed);
         let mut mailbox = self.mailbox();
         mailbox.as_mut().map(|mailbox| core::mem::take(&mut mailbox.commands)).unwrap_or_default()
     }
 
-    /// The loop has ended: commands that it has not read, and later ones, are declined.
+    /// Says that the loop has ended. Commands that it has not read, and later ones, are declined.
     pub(crate) fn close(&self) {
         let clients = core::mem::take(&mut *self.clients());
         drop(clients);
@@ -206,7 +208,7 @@ impl Shared {
         })
     }
 
-    /// The number can be given to another channel: the loop knows of none with it.
+    /// Frees a channel's number. The loop must not know a channel with it.
     pub(crate) fn give_channel_number(&self, number: u32) {
         self.channels.lock().expect("nothing panics under the lock").free.push(number);
     }

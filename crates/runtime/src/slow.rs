@@ -1,4 +1,4 @@
-//! Counts of turns in which tasks took too long: everything else in the loop waits meanwhile.
+//! Counts turns in which tasks took too long, while everything else in the loop had to wait.
 
 use core::fmt::Write;
 use core::time::Duration;
@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use petasos_base::Time;
-/// The log has one line in so long.
+/// At most one line is logged in this time.
 #[cfg(feature = "tracing")]
 const LOGGED: Duration = Duration::from_secs(1);
 
-/// Turns of loops in which handlers and other tasks took more than a millisecond, while all other
-/// calls of the loop waited. Such methods belong on workers (`Placement::Worker`). A thread that
-/// is kept off its core counts, too.
+/// Turns in which handlers and other tasks took more than a millisecond, while all other calls of
+/// the loop waited. Such methods belong on workers (`Placement::Worker`). A thread that was
+/// descheduled counts, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlowTurns {
-    /// How many there were.
+    /// How many such turns there were.
     pub turns: u64,
-    /// The longest.
+    /// The duration of the longest.
     pub longest: Duration,
-    /// Methods one of whose handlers took most of such a turn, by name. Handlers are timed for a
-    /// minute after a slow turn, so the first is in nobody's account.
+    /// Methods with a handler that took most of such a turn, by name. Handlers are timed for a
+    /// minute after a slow turn, so the first slow turn is not attributed.
     pub methods: Vec<SlowMethod>,
 }
 
-/// What a method has to do with slow turns.
+/// A method's part in slow turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlowMethod {
@@ -35,7 +35,7 @@ pub struct SlowMethod {
     pub method: &'static str,
     /// Turns that were slow because of it.
     pub turns: u64,
-    /// The longest time that a handler of it took at a stretch.
+    /// The longest time that one of its handlers took without waiting.
     pub longest: Duration,
 }
 
@@ -61,7 +61,7 @@ impl SlowTurns {
     }
 }
 
-/// What a loop has counted, for any thread to read.
+/// The counts of a loop. Any thread may read them.
 #[derive(Default)]
 pub struct SlowCounts(Mutex<Counted>);
 
@@ -73,7 +73,7 @@ struct Counted {
     methods: BTreeMap<Name, (u64, Duration)>,
 }
 
-/// A service's and a method's.
+/// The names of a service and a method.
 pub(crate) type Name = (&'static str, &'static str);
 
 impl SlowCounts {
@@ -81,7 +81,7 @@ impl SlowCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a turn; gives how many there have been.
+    /// Counts a turn. Returns how many there have been.
     pub(crate) fn note(&self, took: Duration, culprit: Option<(Name, Duration)>) -> u64 {
         let mut counted = self.lock();
         counted.turns += 1;
@@ -93,7 +93,7 @@ impl SlowCounts {
         counted.turns
     }
 
-    /// All that these have counted.
+    /// The sum of several loops' counts.
     pub fn sum<'a>(all: impl Iterator<Item = &'a SlowCounts>) -> SlowTurns {
         let mut sum = Counted::default();
         for counts in all {
@@ -112,21 +112,21 @@ impl SlowCounts {
     }
 }
 
-/// What a loop remembers of slow turns.
+/// A loop's own state for finding slow turns.
 #[derive(Default)]
 pub(crate) struct Slow {
-    /// By the methods' indices in the loop.
+    /// Names, by the methods' indices in the loop.
     pub(crate) names: Vec<Name>,
     /// Until when handlers are timed, if they are.
     pub(crate) timed_until: Option<Time>,
-    /// The handler of this turn that took the longest, while they are timed.
+    /// While handlers are timed: the one that took the longest in this turn.
     pub(crate) slowest: Option<(u32, Duration)>,
     #[cfg(feature = "tracing")]
     logged_at: Option<Time>,
 }
 
 impl Slow {
-    /// Says so, unless that was said of another turn just before.
+    /// Logs a slow turn, unless one was logged just before.
     #[cfg(feature = "tracing")]
     pub(crate) fn log(&mut self, now: Time, took: Duration, method: Option<Name>, so_far: u64) {
         if self.logged_at.is_some_and(|last| now < last + LOGGED) {
@@ -136,7 +136,7 @@ impl Slow {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let method =
             method.map_or("?".to_owned(), |(service, method)| format!("{service}/{method}"));
-        tracing::warn!(took_us, method, so_far, "tasks have kept their loop from all else");
+        tracing::warn!(took_us, method, so_far, "tasks have blocked their loop");
     }
 
     #[cfg(not(feature = "tracing"))]

@@ -1,4 +1,4 @@
-//! What futures hold of streams.
+//! Handles of streams, for futures.
 
 use core::task::{Context, Poll, ready};
 use std::sync::Arc;
@@ -22,27 +22,28 @@ use super::streams::{
 };
 use super::unpacking::{self, Unpacking};
 
-/// The head of a segment, and that of a message's record (R16).
+/// Bytes of the head of a segment, and of the head of a message's record (R16).
 const SEGMENT_HEAD_BYTES: usize = 16;
 
-/// Asks a loop to look at a mailbox. If the loop is gone, the command is declined, which ends the
+/// Asks a loop to look at a mailbox. If the loop is gone, the command is declined, which closes the
 /// mailbox.
 fn post(loop_id: u32, remote: Arc<RemoteStream>) {
     registry::send(loop_id, Command::Stream(remote));
 }
 
-/// One direction of a stream. Dropping it leaves the direction: a call whose reader leaves before
-/// its end is given up, one whose writer leaves is closed.
+/// One direction of a stream. If a reader is dropped before the end, the call is given up; if a
+/// writer is dropped, its direction is closed.
 ///
-/// At loop_id it touches the loop's table. Once it is used on another thread, it has a mailbox.
+/// On the thread of loop `loop_id`, it uses the loop's table. Once it is used on another thread, it
+/// has a mailbox.
 pub struct StreamHandle {
     loop_id: u32,
     at: At,
     side: Side,
     form: Form,
-    /// How the latest message came, and what the next are sent with at most.
+    /// The compression of the latest and of the next messages.
     codecs: Codecs,
-    /// A reader's: a message that is being decompressed elsewhere.
+    /// In a reader: a message that another thread is decompressing.
     unpacking: Option<Box<Packed>>,
 }
 
@@ -52,12 +53,12 @@ struct Packed {
     body: Unpacking<Result<Vec<u8>, Status>>,
 }
 
-/// What applications say of compression, and are told.
+/// What the application has set about compression, and what it can ask.
 #[derive(Clone, Copy, Default)]
 struct Codecs {
-    /// A writer's: messages go as they are.
+    /// In a writer: messages are not compressed.
     is_off: bool,
-    /// A reader's: the latest message was compressed.
+    /// In a reader: the latest message was compressed.
     was_used: bool,
 }
 
@@ -66,7 +67,7 @@ enum At {
     Remote(Arc<RemoteStream>),
 }
 
-/// Where an operation finds the direction.
+/// Where an operation finds the direction's state.
 enum Access<'a> {
     Local(&'static Local, StreamKey),
     Remote(&'a Arc<RemoteStream>),
@@ -99,7 +100,7 @@ impl StreamHandle {
         }
     }
 
-    /// What comes next.
+    /// Polls for the next message or the end.
     pub fn poll_next<T: Message>(
         &mut self,
         cx: &mut Context<'_>,
@@ -133,7 +134,7 @@ impl StreamHandle {
         })
     }
 
-    /// Decompresses a message, elsewhere if that takes a while.
+    /// Decompresses a message; on another thread if that takes a while.
     #[cold]
     fn unpack<T: Message>(
         &mut self,
@@ -176,7 +177,7 @@ impl StreamHandle {
         message.inspect_err(|status| self.refuse(status)).map(Incoming::Message)
     }
 
-    /// A message could not be read (R13), or a client's is not sent: the stream ends.
+    /// Ends the stream, because a message could not be read (R13), or a client's could not be sent.
     #[cold]
     pub fn refuse(&mut self, status: &Status) {
         let side = self.side;
@@ -189,17 +190,17 @@ impl StreamHandle {
         }
     }
 
-    /// Whether the latest message came compressed.
+    /// Whether the latest message was compressed.
     pub fn was_compressed(&self) -> bool {
         self.codecs.was_used
     }
 
-    /// Whether messages are compressed from now on, if the receiver takes that.
+    /// Sets whether messages are compressed from now on, if the receiver accepts that.
     pub fn compress(&mut self, compress: bool) {
         self.codecs.is_off = !compress;
     }
 
-    /// A client's: gives the call up.
+    /// At a client: gives the call up.
     #[cold]
     pub fn give_up(&mut self) {
         self.refuse(&Status::cancelled("the call was given up"));
@@ -220,7 +221,7 @@ impl StreamHandle {
         }
     }
 
-    /// Sends a message, for which there was room.
+    /// Sends a message, after [`StreamHandle::poll_room`] was ready.
     pub fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
         self.send_encoded(Encoded::new(message, self.form.native, ROOM_BYTES)?)
     }
@@ -243,7 +244,7 @@ impl StreamHandle {
         Ok(())
     }
 
-    /// A server's: sends the initial metadata.
+    /// At a server: sends the initial metadata.
     pub fn head(&mut self, metadata: Metadata) {
         match self.access() {
             Access::Remote(remote) => remote.head(metadata),
@@ -254,7 +255,7 @@ impl StreamHandle {
         }
     }
 
-    /// A server's: leaves the trailing metadata for the end.
+    /// At a server: keeps the trailing metadata for the end.
     pub fn finish(&mut self, trailers: Metadata) {
         if trailers.is_empty() {
             return;
@@ -281,7 +282,7 @@ impl Drop for StreamHandle {
     }
 }
 
-/// A call that waits for its session.
+/// A call that is waiting for its session.
 pub struct Opened {
     /// Reader and writer.
     ports: Option<[StreamHandle; 2]>,
@@ -327,7 +328,7 @@ impl Opened {
         Opened { ports: Some(ports), first }
     }
 
-    /// Its two directions, the reader's first, once a session has taken it.
+    /// Returns its two directions, the reader's first, once a session has accepted it.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<[StreamHandle; 2], Status>> {
         let form = ready!(self.poll_form(cx));
         let [mut reader, mut writer] = self.ports.take().expect("it is asked until it is open");

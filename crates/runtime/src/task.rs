@@ -1,11 +1,11 @@
-//! The numbers of what a loop polls.
+//! Names of the futures that a loop polls.
 
-/// A future that the loop polls: of a method's slot, of a spawned task, or the one of `block_on`.
+/// A future that the loop polls: that of a handler, of a spawned task, or of `block_on`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// The method's index in the loop, or one of the constants.
     pub kind: u32,
-    /// The slot among those of its kind.
+    /// The slot, among those of the same kind.
     pub slot: u32,
 }
 
@@ -13,7 +13,7 @@ impl Task {
     pub(crate) const SPAWNED: u32 = u32::MAX;
     pub(crate) const MAIN: Task = Task { kind: u32::MAX - 1, slot: 0 };
     pub(crate) const NONE: Task = Task { kind: u32::MAX - 2, slot: 0 };
-    /// Looks at what handlers have asked for.
+    /// The task that processes the requests of handlers for a watch.
     pub(crate) const WATCHES: Task = Task { kind: u32::MAX - 3, slot: 0 };
 
     /// Whether this is the task of a method's handler.

@@ -1,4 +1,4 @@
-//! Loops on threads of their own.
+//! Loops on their own threads.
 
 use core::time::Duration;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,17 +7,18 @@ use std::sync::{Arc, Mutex, Weak, mpsc};
 use super::shared::{Command, Shared};
 use super::{LoopConfig, LoopError, Runtime, Security};
 
-/// A thread that turns a loop for as long as somebody has this.
+/// A thread that turns a loop until this is dropped.
 pub struct LoopThread {
     runtime: Arc<Shared>,
 }
 
-/// The threads that channels of the process share: of those that need IPv4 only, and of others.
+/// The threads that the process's channels share: one for channels that need only IPv4, one for
+/// others.
 static SHARED: Mutex<[Weak<LoopThread>; 2]> = Mutex::new([Weak::new(), Weak::new()]);
 
 impl LoopThread {
-    /// The thread of channels that are made where there is no loop; with `is_ipv6` it reaches both
-    /// families, where there are both.
+    /// The shared thread, for channels that are made on a thread without a loop. With `is_ipv6` it
+    /// reaches both families, if the host has both.
     pub fn shared(is_ipv6: bool) -> Result<Arc<LoopThread>, LoopError> {
         let mut threads = SHARED.lock().expect("nothing panics under the lock");
         let slot = &mut threads[usize::from(is_ipv6)];
@@ -29,14 +30,14 @@ impl LoopThread {
         Ok(thread)
     }
 
-    /// A thread of one channel's own, which is secured in a way of its own.
+    /// A thread for a single channel, which has its own security settings.
     pub fn own(is_ipv6: bool, security: Security) -> Result<Arc<LoopThread>, LoopError> {
         Ok(Arc::new(LoopThread::start(is_ipv6, &security)?))
     }
 
     fn start(is_ipv6: bool, security: &Security) -> Result<LoopThread, LoopError> {
         match LoopThread::start_at(is_ipv6, security.clone()) {
-            // Without IPv6, those servers are reached that have an address of IPv4.
+            // Without IPv6 on this host, servers with an IPv4 address can still be reached.
             Err(LoopError::Sockets(_)) if is_ipv6 => LoopThread::start_at(false, security.clone()),
             started => started,
         }
@@ -44,12 +45,12 @@ impl LoopThread {
 
     fn start_at(is_ipv6: bool, security: Security) -> Result<LoopThread, LoopError> {
         let (report, started) = mpsc::channel();
-        // Any address of IPv6 reaches IPv4 as well.
+        // The unspecified IPv6 address reaches IPv4 as well.
         let ip = is_ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
         let config = LoopConfig { ip, security, ..LoopConfig::default() };
         let run = move || match Runtime::start(config) {
             Ok(runtime) => {
-                // Whoever started the thread waits for this.
+                // The code that started the thread waits for this.
                 let _ = report.send(Ok(runtime.shared().clone()));
                 runtime.block_on(runtime.stopped());
             }
@@ -75,7 +76,7 @@ impl core::fmt::Debug for LoopThread {
 
 impl Drop for LoopThread {
     fn drop(&mut self) {
-        // Not waited for: this may be the thread itself, or one that must not block.
+        // Not joined: this may be the thread itself, or one that must not block.
         self.runtime.send(Command::Stop { grace: Duration::ZERO });
     }
 }

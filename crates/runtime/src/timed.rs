@@ -1,9 +1,9 @@
 //! Finds turns in which tasks took too long.
 //!
-//! The clock is read once more at the end of a turn that has polled something. That tells of a slow
-//! turn, and not of whom it was slow for; so from the first one on handlers are timed, each by
-//! itself, until there has been none for `TIMED`: each method is wrapped in a `Timed` for that
-//! time, and nobody pays for it otherwise.
+//! At the end of each turn that has polled a task, the clock is read once more. That detects a slow
+//! turn, but not which handler caused it. So from the first slow turn on, each handler is timed,
+//! until there has been none for `TIMED`: for that time each method is wrapped in a `Timed`.
+//! Otherwise timing costs nothing.
 
 use core::time::Duration;
 
@@ -13,7 +13,7 @@ use petasos_endpoint::{Context, Request};
 use super::dispatcher::{Dispatcher, DispatcherParts, Handling, LocalMethod};
 use super::task::Task;
 
-/// What the tasks of a turn may take.
+/// The longest time that the tasks of a turn should take.
 const SLOW: Duration = Duration::from_millis(1);
 /// How long handlers are timed after a slow turn.
 const TIMED: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ impl LocalMethod for Timed {
 }
 
 impl Dispatcher {
-    /// A turn that began at `began` has polled tasks: was it slow?
+    /// Checks whether a turn that began at `began` and polled tasks was slow.
     #[inline(never)]
     pub(crate) fn check_time(&mut self, began: Time) {
         let last = self.parts.local.take_polled();
@@ -120,7 +120,7 @@ impl Dispatcher {
         let name = |kind: u32| parts.slow.names.get(kind as usize).copied();
         let culprit = slowest.and_then(|(kind, of_it)| Some((name(kind)?, of_it)));
         let so_far = parts.local.shared.slow.note(took, culprit);
-        // Whoever was polled last may have waited for another.
+        // The task that was polled last may have waited for another, so it is only a suspect.
         let suspect = if was_timed { None } else { last.and_then(|task| name(task.kind)) };
         let named = culprit.map(|(name, _)| name).or(suspect);
         parts.slow.log(began, took, named, so_far);
@@ -129,7 +129,7 @@ impl Dispatcher {
         }
     }
 
-    /// Times handlers from now on, or no more.
+    /// Starts or stops timing handlers.
     #[cold]
     fn time_handlers(&mut self, timed: bool) {
         let methods = core::mem::take(&mut self.methods).into_iter().zip(0..);

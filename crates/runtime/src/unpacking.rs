@@ -1,12 +1,13 @@
-//! Decompression that takes a while, off the loops' threads.
+//! Slow decompression, on other threads than the loops'.
 //!
-//! A loop serves others meanwhile. The threads are the process's: as many as half of the processors
-//! have, whatever peers send, begun with the first message that needs one.
+//! Meanwhile a loop serves other calls. The threads belong to the process: half as many as there
+//! are processors, whatever peers send. They are started with the first message that needs one.
 //!
-//! Of the places for messages, one peer has at most as many as it leaves free; what is beyond is
-//! refused. So with *n* peers that take all that they get, one in *n* + 1 stays free, and another
-//! peer has half of these. Peers take turns at the threads: a message waits for its own peer's
-//! messages, and for one of each other peer for each of these.
+//! There is a limited number of places for messages. A peer may have at most as many as it leaves
+//! free; further messages are refused. So if *n* peers take all that they can get, one place in *n*
+//! + 1 stays free, and another peer can get half of these. Peers take turns at the threads: a
+//! message waits for the earlier messages of its own peer and, for each of these, for one message
+//! of each other peer.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -20,10 +21,10 @@ use petasos_rpc::intercept::CallSpan;
 
 use crate::workers::Workers;
 
-/// Messages that may wait for the threads, or be with them.
+/// The most messages that wait for the threads or are being decompressed.
 const PLACES: usize = 1024;
 
-/// As many messages wait as may: of the peer's share, or of all.
+/// No place is left: the peer has its share, or all are taken.
 #[derive(Debug)]
 pub struct Busy;
 
@@ -33,13 +34,13 @@ impl From<Busy> for Status {
     }
 }
 
-/// What is awaited in the loop. Given up when it is dropped, if its turn has not come.
+/// The result, to be awaited in the loop. Dropping it cancels the work, if its turn has not come.
 pub type Unpacking<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Has `unpack` run on one of the threads, for a message of `peer`.
+/// Runs `unpack` on one of the threads, for a message of `peer`.
 ///
 /// # Errors
-/// If as many wait as may.
+/// No place is left for the peer.
 #[cold]
 pub fn start<T: Send + 'static>(
     peer: PeerKey,
@@ -68,7 +69,7 @@ struct Shares(Mutex<Taken>);
 #[derive(Default)]
 struct Taken {
     all: usize,
-    /// Of those who have any.
+    /// Peers that have places, and how many.
     of: HashMap<PeerKey, usize>,
 }
 
@@ -77,7 +78,7 @@ impl Shares {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a message of `peer`, if it leaves as many free as it has.
+    /// A place for a message of `peer`, if the peer has fewer than are free.
     fn take(&'static self, peer: PeerKey) -> Option<Place> {
         let mut taken = self.taken();
         let has = taken.of.get(&peer).copied().unwrap_or(0);
@@ -90,7 +91,7 @@ impl Shares {
     }
 }
 
-/// A message's place, given back when it is dropped.
+/// A message's place. It is freed on drop.
 struct Place {
     shares: &'static Shares,
     peer: PeerKey,

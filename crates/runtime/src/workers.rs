@@ -1,11 +1,12 @@
-//! Where handlers run that block or compute: a Tokio runtime, or threads of the server's own.
+//! Workers, for handlers that block or compute: a Tokio runtime, or the server's own threads.
 //!
-//! A handler on workers is a job; what awaits it in the loop is a [`Running`]. If that is dropped,
-//! the job is at its next await. What a job panics with goes on in whoever awaits it. A job that
-//! waits has no thread, so streams that stay open keep nobody else from running.
+//! A handler on workers is a job; the loop awaits it through a [`Running`]. If that is dropped, the
+//! job ends at its next await. If a job panics, the panic continues in the code that awaits it. A
+//! job that waits occupies no thread, so streams that stay open do not keep other jobs from
+//! running.
 //!
-//! Invariants: jobs that are not over are at most as many as configured; no code of the
-//! application's runs under a lock, wakers included.
+//! Invariants: the number of unfinished jobs has the configured limit; no code of the application,
+//! wakers included, runs under a lock.
 
 use core::future::{Future, poll_fn};
 use core::pin::{Pin, pin};
@@ -22,13 +23,13 @@ use petasos_endpoint::{PeerKey, WorkerPool};
 use petasos_rpc::current;
 use petasos_rpc::intercept::CallSpan;
 
-/// Polls a handler whose call has so much time left, outside of loops and workers.
+/// Polls a handler whose call has this much time left, outside of loops and workers.
 pub async fn with_time_left<F: Future + Unpin>(timeout: Duration, mut handler: F) {
     let deadline = Clock::system().now() + timeout;
     poll_fn(|cx| current::with_deadline(deadline, || Pin::new(&mut handler).poll(cx))).await;
 }
 
-/// There are as many jobs as there may be.
+/// The number of jobs has reached its limit.
 #[derive(Debug)]
 pub struct Full;
 
@@ -38,7 +39,7 @@ impl From<Full> for Status {
     }
 }
 
-/// Where handlers run that block or compute, with a limit of how many.
+/// Runs handlers that block or compute, up to a number of jobs.
 pub struct Workers {
     place: Place,
     /// Jobs that are not over.
@@ -53,7 +54,8 @@ enum Place {
 }
 
 impl Workers {
-    /// Jobs on the runtime of this thread, if it has one, otherwise on `threads` new threads.
+    /// Runs jobs on this thread's Tokio runtime, if there is one, otherwise on `threads` new
+    /// threads.
     pub fn start(threads: usize, jobs_max: usize) -> io::Result<Workers> {
         #[cfg(feature = "tokio")]
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -63,14 +65,14 @@ impl Workers {
         Workers::on_threads(threads, jobs_max)
     }
 
-    /// Jobs on new threads.
+    /// Runs jobs on new threads.
     pub(crate) fn on_threads(threads: usize, jobs_max: usize) -> io::Result<Workers> {
         let place = Place::Threads(WorkerPool::new(threads, jobs_max)?);
         Ok(Workers { place, jobs: Arc::default(), jobs_max })
     }
 
-    /// Runs the future that `make` gives, which is called only if there is room for another; what
-    /// comes of it is awaited in the loop. It is polled within a span, if there is one.
+    /// Runs the future that `make` returns, within a span if there is one. `make` is called only if
+    /// another job is allowed. The loop awaits the result.
     pub fn run<F>(
         &self,
         timeout: Option<Duration>,
@@ -83,8 +85,8 @@ impl Workers {
         self.run_for(PeerKey::default(), timeout, span, make)
     }
 
-    /// [`Workers::run`], for a peer: on threads, the jobs of one wait for no more than one job of
-    /// each other peer at a time.
+    /// Like [`Workers::run`], for a peer. On threads, each job of a peer waits for at most one job
+    /// of each other peer.
     pub(crate) fn run_for<F>(
         &self,
         peer: PeerKey,
@@ -95,7 +97,7 @@ impl Workers {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        // Relaxed: a count that guards nothing else.
+        // Relaxed: this count guards nothing else.
         if self.jobs.fetch_add(1, Ordering::Relaxed) >= self.jobs_max {
             self.jobs.fetch_sub(1, Ordering::Relaxed);
             return Err(Full);
@@ -119,7 +121,7 @@ impl Workers {
     }
 }
 
-/// Counts a job for as long as it lives.
+/// Counts a job until it is dropped.
 struct Count(Arc<AtomicUsize>);
 
 impl Drop for Count {
@@ -129,7 +131,7 @@ impl Drop for Count {
     }
 }
 
-/// What a job and who awaits it share.
+/// The state that a job shares with the code that awaits it.
 struct JobState<T> {
     stage: Mutex<Stage<T>>,
 }

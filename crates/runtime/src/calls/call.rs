@@ -27,7 +27,7 @@ use crate::keys::ChannelSession;
 use crate::remote::{Outcome, RemoteCompletion};
 use crate::task::Task;
 
-/// Who awaits a call.
+/// What awaits a call.
 #[derive(Default)]
 pub(crate) enum Waiter {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Waiter {
     RemoteCompletion(Arc<RemoteCompletion>),
 }
 
-/// Where a call is; see the table above.
+/// The stage of a call; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is no call in this place.
@@ -56,7 +56,7 @@ pub(crate) enum Stage {
 
 /// A call, or a free place for one.
 pub(crate) struct Call {
-    /// Tells it from the calls that were in its place before.
+    /// Distinguishes it from earlier calls in its place.
     pub(super) generation: u32,
     /// The number of its session in its channel, once it has a slot there.
     number: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// In a new place.
+    /// A new record with a queued call.
     pub(super) fn queued(head: CallHead, request: MsgBuf) -> Call {
         let (stage, bytes) = (Stage::Queued, Some(request));
         let (generation, number, since) = (0, 0, Time::ZERO);
@@ -78,7 +78,7 @@ impl Call {
         Call { generation, number, stage, bytes, status, waiter, since, head }
     }
 
-    /// Whether it is to be sent, once, as it is, and for as long as it takes.
+    /// Whether it is sent once, unchanged, and without a deadline.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         let CallHead { deadline, retry_mode, recode, .. } = &self.head;
@@ -88,13 +88,13 @@ impl Call {
             && !recode.is_wished()
     }
 
-    /// Whether a response is its outcome: it was sent, is wanted, and is not tried again.
+    /// Whether a response ends it: it was sent, somebody waits for it, and it is not retried.
     #[inline(always)]
     pub(crate) fn ends_with_response(&self) -> bool {
         matches!(self.stage, Stage::Sent(_)) && self.head.retry_mode == RetryMode::Plain
     }
 
-    /// The session that it has a slot in, or had, whose name in the endpoint is given.
+    /// The session in which it has or had a slot; `id` is the session's name in the endpoint.
     #[inline(always)]
     pub(crate) fn session(&self, id: SessionId) -> ChannelSession {
         ChannelSession { channel: self.head.channel, number: self.number, id }
@@ -105,25 +105,25 @@ impl Call {
         matches!(self.stage, Stage::Sent(_) | Stage::Unbound).then_some(self.number)
     }
 
-    /// Its request, to be given to the endpoint. [`Call::sent`] follows, or an end.
+    /// Takes its request, for the endpoint. After this comes [`Call::sent`], or the call's end.
     #[inline(always)]
     pub(crate) fn take_request(&mut self) -> MsgBuf {
         self.bytes.take().expect("a call that is to be sent has its request")
     }
 
-    /// The endpoint has taken it, in the session of this number.
+    /// Notes that the endpoint has accepted it, in the session with this number.
     #[inline(always)]
     pub(crate) fn sent(&mut self, number: u32, id: CallId, now: Time) {
         (self.number, self.since) = (number, now);
         self.stage = Stage::Sent(id);
     }
 
-    /// It has a slot in the session of this number, and waits for a bind.
+    /// Notes that it has a slot in the session with this number, and waits for a bind.
     pub(crate) fn unbind(&mut self, number: u32) {
         (self.number, self.stage) = (number, Stage::Unbound);
     }
 
-    /// Ends it, if it was not given up; gives who is to be woken.
+    /// Ends it, unless it was given up. Returns who is to be woken.
     #[inline(always)]
     pub(crate) fn end(&mut self, outcome: Outcome) -> Waiter {
         self.stage = Stage::Done;
@@ -134,7 +134,7 @@ impl Call {
         core::mem::take(&mut self.waiter)
     }
 
-    /// What it has ended with.
+    /// Takes its outcome.
     #[inline(always)]
     pub(super) fn take_outcome(&mut self) -> Outcome {
         match self.bytes.take() {
@@ -143,13 +143,13 @@ impl Call {
         }
     }
 
-    /// Notes who awaits it, unless that needs somebody else's waker to be dropped.
+    /// Sets the task that awaits it. Returns false if that would drop an application's waker.
     #[inline(always)]
     pub(super) fn set_task(&mut self, task: Task) -> bool {
         if !matches!(self.waiter, Waiter::Nobody | Waiter::Task(_)) {
             return false;
         }
-        // There is nothing to be dropped, which is not looked at.
+        // There is nothing to drop; `forget` saves the check for that.
         core::mem::forget(core::mem::replace(&mut self.waiter, Waiter::Task(task)));
         true
     }

@@ -1,9 +1,9 @@
 //! The table of a loop's calls: one record for each ([`Call`]), from its beginning until its
 //! outcome is taken.
 //!
-//! Invariants: a call that was given up keeps its place until its end has come, so that no other
-//! call gets that. Numbers of places in the outbox and in the lists may be stale: who takes one
-//! looks at the call's stage. Nobody's waker is woken or dropped here, since that runs the
+//! Invariants: a call that was given up keeps its place until it has ended, so that no other call
+//! gets the place. Places in the outbox and in the other lists may be stale, so code that takes one
+//! checks the call's stage. No waker is woken or dropped here, since that would run the
 //! application's code.
 
 mod call;
@@ -27,13 +27,13 @@ use super::task::Task;
 pub(crate) struct Calls {
     places: Vec<Call>,
     free: Vec<u32>,
-    /// Places with calls to be sent.
+    /// Places of calls to be sent.
     pub(crate) outbox: Vec<u32>,
-    /// Calls whose futures are gone.
+    /// Sent calls whose futures were dropped.
     pub(crate) cancels: Vec<CallId>,
-    /// Calls that waited in their channels, whose futures are gone.
+    /// Calls that waited in their channels, and whose futures were dropped.
     pub(crate) abandoned: Vec<(u32, Ticket)>,
-    /// Calls that could not be sent, to be ended, and their requests.
+    /// Calls that could not be sent and are to be ended, with their requests.
     pub(crate) failed: Vec<(u32, Status, Option<MsgBuf>)>,
     /// Calls whose last attempt has ended.
     pub(crate) over: Vec<(u32, Outcome)>,
@@ -41,7 +41,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Places that are not free.
+    /// How many places are taken.
     pub(crate) fn taken(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -52,7 +52,7 @@ impl Calls {
         &mut self.places[place as usize]
     }
 
-    /// Names the call in a place.
+    /// The name of the call in a place.
     pub(crate) fn key(&self, place: u32) -> CallKey {
         CallKey::new(place, self.places[place as usize].generation)
     }
@@ -63,7 +63,7 @@ impl Calls {
         (call.generation == key.generation()).then_some(call)
     }
 
-    /// Where a call is. `Free`, if its outcome was taken.
+    /// The stage of a call; `Free` if its outcome was taken.
     fn stage(&self, key: CallKey) -> Stage {
         let call = self.places.get(key.place() as usize);
         let call = call.filter(|call| call.generation == key.generation());
@@ -80,33 +80,33 @@ impl Calls {
         matches!(self.stage(key), Stage::Unbound | Stage::Waiting(_))
     }
 
-    /// Whether this call is sent again at some time.
+    /// Whether this call is to be sent again later.
     pub(crate) fn is_to_go_on(&self, key: CallKey) -> bool {
         matches!(self.stage(key), Stage::Paused | Stage::Hedged)
     }
 
-    /// Whether somebody waits for the outcome of the call in a place, which is not over.
+    /// Whether the call in a place is not over, and somebody waits for its outcome.
     pub(crate) fn is_wanted(&self, place: u32) -> bool {
         let stage = self.places[place as usize].stage;
         !matches!(stage, Stage::Free | Stage::GivenUp | Stage::Done)
     }
 
-    /// The number of the session that a call has a slot in, if it has one.
+    /// The number of the session in which a call has a slot, if it has one.
     pub(crate) fn session_number(&self, place: u32) -> Option<u32> {
         self.places[place as usize].session_number()
     }
 
-    /// The session that a call was sent in, whose name in the endpoint is given.
+    /// The session in which a call was sent; `id` is the session's name in the endpoint.
     pub(crate) fn session_of(&self, place: u32, id: SessionId) -> ChannelSession {
         self.places[place as usize].session(id)
     }
 
-    /// What is called in a place.
+    /// The parameters of the call in a place.
     pub(crate) fn head(&self, place: u32) -> CallHead {
         self.places[place as usize].head
     }
 
-    /// Who decides what follows attempts of the call in a place.
+    /// What decides how the call in a place continues after an attempt.
     pub(crate) fn retry_mode(&self, place: u32) -> RetryMode {
         self.places[place as usize].head.retry_mode
     }
@@ -121,7 +121,7 @@ impl Calls {
         of_it.any(|call| !matches!(call.stage, Stage::Free | Stage::Done))
     }
 
-    /// Whether nothing was asked for since the last turn.
+    /// Whether the lists for the turn are empty.
     pub(crate) fn is_quiet(&self) -> bool {
         let Calls { outbox, cancels, abandoned, retries, .. } = self;
         let is_empty = outbox.is_empty() && cancels.is_empty() && abandoned.is_empty();
@@ -143,7 +143,7 @@ impl Calls {
     ) -> CallKey {
         let Some(place) = self.free.pop() else { return self.begin_in_new(head(), request) };
         let call = &mut self.places[place as usize];
-        // Written where it stays.
+        // Written in place, without a copy.
         call.head = head();
         (call.stage, call.bytes) = (Stage::Queued, Some(request));
         self.outbox.push(place);
@@ -166,30 +166,30 @@ impl Calls {
         self.outbox.push(place);
     }
 
-    /// Queues a call again that waits for a slot or for a bind.
+    /// Queues a call again that is waiting for a slot or for a bind.
     pub(crate) fn start_anew(&mut self, place: u32) {
         self.at(place).stage = Stage::Queued;
         self.outbox.push(place);
     }
 
-    /// The call in a place is sent again later.
+    /// Notes that the call in a place is sent again later.
     pub(crate) fn pause(&mut self, place: u32, request: MsgBuf) {
         let call = self.at(place);
         (call.stage, call.bytes) = (Stage::Paused, Some(request));
     }
 
-    /// The attempts of the call in a place are calls of their own. Gives its request.
+    /// Notes that the attempts of the call in a place are separate calls. Returns its request.
     pub(crate) fn hedge(&mut self, place: u32) -> MsgBuf {
         let call = self.at(place);
         call.stage = Stage::Hedged;
         let mut request = call.take_request();
-        // Each attempt has a copy.
+        // Each attempt gets a copy.
         request.flatten();
         request
     }
 
-    /// A call that is not with the endpoint is about to be ended, or sent again. Gives its request,
-    /// if it has one.
+    /// Takes the request, if there is one, of a call that is not with the endpoint and is about to
+    /// be ended or sent again.
     pub(crate) fn take_back(&mut self, place: u32) -> Option<MsgBuf> {
         let call = self.at(place);
         match call.stage {
@@ -201,7 +201,7 @@ impl Calls {
         }
     }
 
-    /// An attempt of a hedged call is over, and its place free.
+    /// Frees the place of a hedged call's attempt, which is over.
     pub(crate) fn end_attempt(&mut self, place: u32) {
         let waiter = self.release(place);
         debug_assert!(matches!(waiter, Waiter::Nobody), "only its hedged call waits for it");
@@ -217,14 +217,15 @@ impl Calls {
         self.take_outcome(self.key(place))
     }
 
-    /// The outcome of a call. If there is none yet, whether the task given waits for it now.
+    /// Takes the outcome of a call. If there is none yet, the error says whether `task` waits for
+    /// it now.
     #[inline(always)]
     pub(crate) fn poll(&mut self, key: CallKey, task: Option<Task>) -> Result<Outcome, bool> {
         let call = self.get(key).ok_or(false)?;
         if !matches!(call.stage, Stage::Done) {
             return Err(task.is_some_and(|task| call.set_task(task)));
         }
-        // Whoever waited was told, and has been taken.
+        // The waiter was woken, and has been removed.
         call.stage = Stage::Free;
         call.generation = call.generation.wrapping_add(1);
         let outcome = call.take_outcome();
@@ -236,7 +237,7 @@ impl Calls {
         core::mem::replace(&mut self.at(place).waiter, waiter)
     }
 
-    /// Frees a place. Gives who waited for the call.
+    /// Frees a place. Returns who waited for the call.
     fn release(&mut self, place: u32) -> Waiter {
         let call = self.at(place);
         call.stage = Stage::Free;
@@ -248,7 +249,7 @@ impl Calls {
         waiter
     }
 
-    /// Nobody wants the outcome of a call. Gives who waited for it, to be dropped.
+    /// Gives a call up. Returns who waited for it, to be dropped.
     pub(crate) fn give_up(&mut self, key: CallKey) -> Waiter {
         let Some(call) = self.get(key) else { return Waiter::Nobody };
         let (stage, CallHead { channel, retry_mode, .. }) = (call.stage, call.head);
@@ -269,7 +270,7 @@ impl Calls {
         }
     }
 
-    /// Ends a call; gives who is to be woken.
+    /// Ends a call. Returns who is to be woken.
     #[inline]
     pub(crate) fn finish(&mut self, place: u32, outcome: Outcome) -> Waiter {
         let call = self.at(place);
@@ -287,7 +288,7 @@ impl Calls {
         }
     }
 
-    /// Nothing more is tried of the call in a place, which is over or was given up.
+    /// Stops all further attempts of the call in a place, which is over or was given up.
     #[cold]
     pub(crate) fn forget(&mut self, place: u32) {
         self.retries.attempts.remove(&place);
@@ -302,7 +303,7 @@ impl Calls {
         }
     }
 
-    /// The loop ends: whoever waits is to be told.
+    /// Takes all waiters, to be told that the loop ends.
     pub(crate) fn take_waiters(&mut self) -> Vec<Waiter> {
         self.places.iter_mut().map(|call| core::mem::take(&mut call.waiter)).collect()
     }

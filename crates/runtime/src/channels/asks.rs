@@ -1,10 +1,11 @@
-//! Sessions for those who use them longer than a call: streams (R14), and who waits for a channel
-//! to be connected.
+//! Sessions for users that need them longer than a call: streams (R14), and futures that wait for a
+//! channel to connect.
 //!
-//! Whoever drives streams asks with a tag of its own ([`Channels::ask_for_stream`]), from anywhere
-//! in the loop's thread. A later turn puts what became of it into [`Channels::granted`]: a session
-//! that has bound the service, with a slot that is two of the endpoint's, until
-//! [`Channels::give_back`]. Sessions of streams that end before are put into [`Channels::lost`].
+//! The code that drives streams asks with a tag ([`Channels::ask_for_stream`]), from anywhere on
+//! the loop's thread. A later turn puts the result into [`Channels::granted`]: a session that has
+//! bound the service, with a slot that counts as two of the endpoint's, until
+//! [`Channels::give_back`]. Sessions of streams that are lost before that are put into
+//! [`Channels::lost`].
 
 use std::sync::Arc;
 
@@ -18,17 +19,17 @@ use super::{Channels, Who};
 use crate::lease::Lease;
 use crate::remote::{Outcome, RemoteCompletion};
 
-/// Who asks for a session.
+/// What asks for a session.
 #[derive(Debug)]
 pub(crate) enum Asker {
-    /// A stream, by the tag of its driver.
+    /// A stream, with its driver's tag.
     Stream(u32),
-    /// Somebody who waits for the channel to be connected.
+    /// A future that waits for the channel to connect.
     Connect(Arc<RemoteCompletion>),
 }
 
 impl Asker {
-    /// Tells somebody who waits for a connection.
+    /// Reports the result to a future that waits for a connection.
     pub(crate) fn finish(self, outcome: Outcome) {
         if let Asker::Connect(remote) = self {
             remote.finish(outcome);
@@ -36,12 +37,12 @@ impl Asker {
     }
 }
 
-/// What somebody asks for.
+/// A request for a session.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) asker: Asker,
     pub(crate) channel: u32,
-    /// What is to be bound: the service's place in the channel, and the method.
+    /// What to bind: the service's number in the channel, and the method.
     pub(crate) method: Option<(u32, u16)>,
     pub(crate) options: CallOptions,
 }
@@ -52,13 +53,13 @@ pub(crate) struct Granted {
     pub(crate) session: SessionId,
     /// How the method is called there.
     pub(crate) method: BoundMethod,
-    /// What is given back when the stream is over.
+    /// The slot to be given back when the stream is over.
     pub(crate) lease: Lease,
 }
 
 impl Channels {
-    /// Asks for a session for a stream of the channel with this number; `tag` comes back with it.
-    /// Gives the ask's number, for [`Channels::withdraw`].
+    /// Asks for a session for a stream of the channel with this number. `tag` is returned with the
+    /// result. Returns the ask's number, for [`Channels::withdraw`].
     pub(crate) fn ask_for_stream(
         &mut self,
         channel: u32,
@@ -71,7 +72,7 @@ impl Channels {
         self.ask(Ask { asker: Asker::Stream(tag), channel, method: Some(method), options })
     }
 
-    /// Nobody wants what was asked for under this number. Nothing once it was granted.
+    /// Withdraws the ask with this number. No effect once it was granted.
     pub(crate) fn withdraw(&mut self, ask: u32) {
         let Some(Ask { channel, .. }) = self.asks.remove(&ask) else { return };
         let Some(entry) = self.entry(channel) else { return };
@@ -82,14 +83,14 @@ impl Channels {
         }
     }
 
-    /// A stream is over.
+    /// Takes back the slot of a stream that is over.
     pub(crate) fn give_back(&mut self, lease: Lease, now: Time) {
         let Lease(session) = lease;
         self.count_leases(session.channel, -1);
         self.release(session, None, now);
     }
 
-    /// A stream has found its session gone.
+    /// Takes back the slot of a stream whose session is gone.
     pub(crate) fn lose_lease(&mut self, lease: Lease) {
         let Lease(session) = lease;
         self.count_leases(session.channel, -1);
@@ -103,13 +104,13 @@ impl Channels {
         }
     }
 
-    /// Whether somebody has a session of a channel, or asks for one.
+    /// Whether a stream has a session of a channel, or something asks for one.
     pub(crate) fn is_in_use(&mut self, channel: u32) -> bool {
         let is_asked = self.asks.values().any(|ask| ask.channel == channel);
         is_asked || self.entry(channel).is_some_and(|entry| entry.leases > 0)
     }
 
-    /// Connects a channel, and has `remote` completed.
+    /// Connects a channel, and completes `remote` when that has succeeded or failed.
     pub(crate) fn connect(&mut self, channel: u32, deadline: Time, remote: Arc<RemoteCompletion>) {
         let options = CallOptions { deadline, ..CallOptions::default() };
         self.ask(Ask { asker: Asker::Connect(remote), channel, method: None, options });
@@ -123,7 +124,7 @@ impl Channels {
         number
     }
 
-    /// The channel for streams beside a channel, made if need be.
+    /// The companion channel of a channel, for streams. Made if there is none yet.
     fn streams_of(&mut self, channel: u32, now: Time) -> u32 {
         let Some(entry) = self.entry(channel) else { return channel };
         if let Some(streams) = entry.streams {
@@ -141,12 +142,12 @@ impl Channels {
         streams
     }
 
-    /// The loop ends: who still waits.
+    /// Takes all that still wait, because the loop ends.
     pub(crate) fn take_askers(&mut self) -> Vec<Asker> {
         self.asks.drain().map(|(_, ask)| ask.asker).collect()
     }
 
-    /// Ends an ask without a session.
+    /// Ends an ask with an error.
     pub(crate) fn refuse_ask(&mut self, number: u32, status: Status) {
         let Some(ask) = self.asks.remove(&number) else { return };
         match ask.asker {
@@ -155,7 +156,7 @@ impl Channels {
         }
     }
 
-    /// An ask has a slot, and its method is bound if it named one.
+    /// Grants an ask that has a slot, and whose method is bound if it named one.
     pub(crate) fn grant(
         &mut self,
         number: u32,
@@ -176,7 +177,7 @@ impl Channels {
         }
     }
 
-    /// What somebody asks for, if it is still wanted.
+    /// An ask, if it is still wanted.
     pub(crate) fn asked_for(&self, number: u32) -> Option<&Ask> {
         self.asks.get(&number)
     }
@@ -186,7 +187,7 @@ impl Channels {
         self.asks.contains_key(&number)
     }
 
-    /// The session of an ask is gone before it was granted.
+    /// Starts an ask again whose session was lost before it was granted.
     pub(crate) fn ask_again(&mut self, number: u32) {
         self.new_asks.push(number);
     }

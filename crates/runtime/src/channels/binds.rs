@@ -1,4 +1,4 @@
-//! What a session knows of services (R3), and binds that are under way.
+//! What a session knows about services (R3), and binds under way.
 
 use petasos_base::Time;
 use petasos_call::{BoundMethod, Status};
@@ -9,21 +9,21 @@ use crate::keys::ChannelSession;
 /// A bind or probe under way.
 pub(crate) struct Asked {
     pub(crate) session: ChannelSession,
-    /// The service's place in the channel; none if it is a probe.
+    /// The service's number in the channel; `None` for a probe.
     pub(crate) service: Option<u32>,
     pub(crate) since: Time,
 }
 
-/// What is to be done with a call that has a slot.
+/// What to do next with a call that has a slot.
 pub(crate) enum NextStep {
     Send(BoundMethod),
-    /// To bind first.
+    /// Bind the service first.
     Bind,
     Fail(Status),
 }
 
 impl ChannelEntry {
-    /// What a session knows of a method.
+    /// What to do next with a call of this method.
     #[inline]
     pub(crate) fn next_step(&mut self, number: u32, service: u32, method: u16) -> NextStep {
         let session = self.sessions[number as usize].as_mut().expect("who has a slot knows it");

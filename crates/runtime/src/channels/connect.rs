@@ -1,4 +1,4 @@
-//! Sessions that are opened, lost and closed.
+//! Opening, losing and closing sessions.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,8 +12,9 @@ use petasos_rpc::settings::ChannelInfo;
 use super::{ChannelEntry, Channels, Session};
 use crate::keys::ChannelSession;
 
-/// Opens a session with so many slots to a server in place of a node, or says why there is none.
-/// Whoever made it establishes or fails a session that is still connecting.
+/// Opens a session with this number of slots to a server, in place of a node, or says why it
+/// cannot. If the session is still connecting, the provider of the `Dial` has to establish it or to
+/// fail it.
 pub type Dial<S> = Box<dyn FnMut(&mut Endpoint<S>, SocketAddr, u32) -> Result<SessionId, String>>;
 
 /// A session that is being opened.
@@ -22,12 +23,12 @@ pub(crate) struct Opening {
     pub(crate) peer: PeerIndex,
     pub(crate) address: SocketAddr,
     pub(crate) slots: u32,
-    /// None until the endpoint has been asked.
+    /// `None` until the endpoint has been asked.
     pub(crate) session: Option<SessionId>,
 }
 
 impl Channels {
-    /// Closes and opens sessions: what needs the endpoint itself, between turns.
+    /// Opens and closes sessions. This needs the endpoint itself, between turns.
     #[cold]
     pub(crate) fn use_endpoint<S>(
         &mut self,
@@ -48,7 +49,7 @@ impl Channels {
         };
         for mut opening in core::mem::take(&mut self.opening) {
             if opening.session.is_none() && opening.address == endpoint.local_address() {
-                // Without a node, this is the only server there is.
+                // Without a node, this loop is the only server.
                 opening.session = Some(open_to_itself(endpoint));
             } else if opening.session.is_none() {
                 match dial(endpoint, opening.address, opening.slots) {
@@ -63,7 +64,7 @@ impl Channels {
         }
     }
 
-    /// A session could not be opened.
+    /// Notes that a session could not be opened.
     fn failed(&mut self, opening: &Opening, why: String, now: Time) {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(opening.channel as usize).and_then(Option::as_mut);
@@ -73,7 +74,7 @@ impl Channels {
         self.mark_dirty(opening.channel);
     }
 
-    /// A session is ready.
+    /// Notes that a session is ready.
     fn opened(&mut self, opening: &Opening, id: SessionId, slots: u32, now: Time) {
         let Some(entry) = self.entry(opening.channel) else { return self.closing.push(id) };
         entry.last_error.clear();
@@ -83,7 +84,7 @@ impl Channels {
         self.mark_dirty(opening.channel);
     }
 
-    /// Gives a channel to one server a session that was opened for it.
+    /// Gives a channel with one server a session that was opened for it.
     pub(crate) fn adopt<S>(
         &mut self,
         cx: &Context<S>,
@@ -100,7 +101,7 @@ impl Channels {
         self.mark_dirty(channel);
     }
 
-    /// Looks after sessions that are being opened.
+    /// Checks on sessions that are being opened.
     #[cold]
     pub(crate) fn check_opening<S>(&mut self, cx: &Context<S>) {
         for opening in core::mem::take(&mut self.opening) {
@@ -123,7 +124,7 @@ impl Channels {
         }
     }
 
-    /// A session's server takes no more calls (C13).
+    /// Notes that a session's server accepts no more calls (C13).
     pub(crate) fn drained(&mut self, session: ChannelSession, now: Time) {
         let ChannelSession { channel, number, id } = session;
         let Some(entry) = self.entry(channel) else { return };
@@ -133,8 +134,8 @@ impl Channels {
         self.mark_dirty(channel);
     }
 
-    /// A channel's name has been looked up. The channel beside it learns of it too: one of the two
-    /// is for streams.
+    /// Notes the result of looking a channel's name up. The companion channel gets it too: one of
+    /// the two is for streams.
     pub(crate) fn resolved(
         &mut self,
         channel: u32,
@@ -148,7 +149,7 @@ impl Channels {
             let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else {
                 continue;
             };
-            // Each asks for lookups of its own.
+            // An error goes only to the one that asked; each asks by itself.
             match &found {
                 Ok(_) => {
                     entry.return_leases(now);
@@ -168,7 +169,7 @@ impl Channels {
 }
 
 impl ChannelEntry {
-    /// Adds a session that is ready. False if it is not wanted.
+    /// Adds a session that is ready. Returns false if it is not wanted.
     fn add_session(&mut self, peer: PeerIndex, id: SessionId, slots: u32, now: Time) -> bool {
         self.return_leases(now);
         let Some(index) = self.core.handle_connected(peer, slots, now) else { return false };
@@ -192,7 +193,7 @@ impl ChannelEntry {
 /// A session of a loop with itself, through its packet I/O.
 ///
 /// # Panics
-/// If the packet I/O does not reach itself.
+/// If the packet I/O cannot reach itself.
 pub(crate) fn open_to_itself<S>(endpoint: &mut Endpoint<S>) -> SessionId {
     let address = endpoint.local_address();
     let offer = endpoint.open_session(address, None).ok().flatten();

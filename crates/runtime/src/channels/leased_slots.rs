@@ -1,10 +1,10 @@
-//! Slots to be had without asking: those of the only server's sessions, leased by the core
-//! ([`ChannelCore::lease`]).
+//! Slots that calls take without asking the core: those of the only server's sessions, leased by
+//! the core ([`ChannelCore::lease`]).
 //!
-//! The invariants: only sessions of one server are leased, and the first of them with a free slot
-//! gives it, so that the later ones fall idle. Whatever changes what there is to choose from gives
-//! all leased slots back first ([`ChannelEntry::return_leases`]), and so does each look at the
-//! channel that its core wanted: the core sees then who is idle.
+//! Invariants: only sessions of one server are leased. A call gets a slot of the first leased
+//! session with a free one, so that later sessions become idle. Before anything changes the choice
+//! of sessions, all leased slots are given back ([`ChannelEntry::return_leases`]), and also
+//! whenever the core has asked to look at the channel: the core then sees which sessions are idle.
 //!
 //! [`ChannelCore::lease`]: petasos_call::channel::ChannelCore::lease
 
@@ -20,14 +20,14 @@ const _: () = assert!(SESSIONS_MAX == 64, "`free` has a bit for each session");
 /// Which sessions of a server have leased slots that are free.
 #[derive(Debug, Default)]
 pub(crate) struct LeasedSlots {
-    /// The number of the server's first session.
+    /// The sessions of a server that have free leased slots.
     base: u32,
-    /// A bit for each session, from there on.
+    /// A bit for each session, starting at `base`.
     free: u64,
 }
 
 impl LeasedSlots {
-    /// The number of the first session with a free slot; of no session, if there is none.
+    /// The number of the first session with a free slot; an invalid number if there is none.
     #[inline(always)]
     fn first(&self) -> usize {
         match self.free {
@@ -51,7 +51,7 @@ impl LeasedSlots {
         self.free &= !LeasedSlots::bit(number);
     }
 
-    /// A session is gone, which may be another server's.
+    /// Forgets a session that is gone. It may be another server's.
     pub(crate) fn forget(&mut self, number: u32) {
         if number / SESSIONS_MAX as u32 == self.base / SESSIONS_MAX as u32 {
             self.remove(number);
@@ -77,7 +77,8 @@ impl ChannelEntry {
         Some((number, id, method))
     }
 
-    /// [`ChannelEntry::take_leased`], if the method there is as it is here; with its number.
+    /// Like [`ChannelEntry::take_leased`], if the method there is the same as here. Returns its
+    /// number, too.
     #[inline(always)]
     pub(crate) fn take_usual(
         &mut self,
@@ -94,7 +95,7 @@ impl ChannelEntry {
         Some((number, id, method))
     }
 
-    /// A slot for a call in a session with leased slots, if there is one; the session's number.
+    /// Takes a leased slot for a call, if one is free. Returns the session's number.
     pub(crate) fn take_any_leased(&mut self) -> Option<u32> {
         let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
@@ -102,7 +103,7 @@ impl ChannelEntry {
         Some(number as u32)
     }
 
-    /// Takes back the slot of a call that is over. False if it is the core's.
+    /// Takes back the slot of a call that is over. Returns false if the slot belongs to the core.
     #[inline(always)]
     pub(crate) fn keep_slot(&mut self, number: u32, id: SessionId) -> bool {
         if !self.waiting.is_empty() {
@@ -117,7 +118,7 @@ impl ChannelEntry {
         true
     }
 
-    /// Borrows the free slots of a session that the core has picked.
+    /// Leases the free slots of a session that the core has picked.
     pub(crate) fn borrow_slots(&mut self, number: u32) {
         if self.orphaned {
             return;
@@ -131,7 +132,7 @@ impl ChannelEntry {
         }
     }
 
-    /// Gives leased slots back: what there is to choose from is about to change.
+    /// Gives leased slots back, because the choice of sessions is about to change.
     pub(crate) fn return_leases(&mut self, now: Time) {
         self.leased_slots = LeasedSlots::default();
         for session in self.sessions.iter_mut().flatten() {
@@ -144,7 +145,7 @@ impl ChannelEntry {
 }
 
 impl Session {
-    /// Takes one of the slots that [`LeasedSlots`] says are free.
+    /// Takes one of the slots that [`LeasedSlots`] shows as free.
     #[inline(always)]
     fn take(&mut self, leased_slots: &mut LeasedSlots, number: u32) -> SessionId {
         self.free -= 1;

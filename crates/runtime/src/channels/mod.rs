@@ -1,13 +1,13 @@
 //! A loop's channels: their servers, their sessions, and the calls that wait for a slot.
 //!
-//! `petasos_call`'s [`ChannelCore`] decides; here is what it needs of an endpoint. The invariants:
-//! a call has a slot in a session from [`ChannelEntry::take_leased`] until [`Channels::ended`] or
-//! [`Channels::release`], so that nothing waits in the endpoint's backlog; a bind goes in the slot
-//! of the first call that needs it. What happened to a channel makes it *dirty*, and the turn
-//! asks the core of each dirty channel what follows (`turn::channels`).
+//! `petasos_call`'s [`ChannelCore`] decides; this module is its interface to an endpoint.
+//! Invariants: a call has a slot in a session from [`ChannelEntry::take_leased`] until
+//! [`Channels::ended`] or [`Channels::release`], so that nothing waits in the endpoint's backlog; a
+//! bind uses the slot of the first call that needs it. An event on a channel makes it *dirty*, and
+//! the turn asks the core of each dirty channel what to do (`turn::channels`).
 //!
 //! While a channel has one server, its sessions' free slots are *leased*: the core has given them
-//! out, and a call takes one without asking (`leased_slots`).
+//! out, and a call takes one without asking the core (`leased_slots`).
 
 mod asks;
 mod binds;
@@ -40,19 +40,19 @@ pub(crate) use connect::{Opening, open_to_itself};
 use leased_slots::LeasedSlots;
 pub(crate) use resolve::resolve;
 
-/// What a session knows of a service.
+/// What a session knows about a service.
 pub(crate) enum Bind {
     Unasked,
     Asked,
     Known(Result<Agreement, Status>),
 }
 
-/// Who waits for a slot, or has one and waits for a bind.
+/// What waits for a slot, or has one and waits for a bind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Who {
     /// A call in the loop's table.
     Call(CallKey),
-    /// Somebody who asks for a session: a number in [`Channels::asks`].
+    /// An ask for a session: its number in [`Channels::asks`].
     Ask(u32),
 }
 
@@ -60,13 +60,13 @@ pub(crate) enum Who {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) index: SessionIndex,
-    /// Slots that the core has leased and no call has.
+    /// Leased slots that no call has.
     pub(crate) free: u32,
-    /// Slots of calls that are over stay here.
+    /// Whether slots of calls that are over stay leased.
     pub(crate) is_leased: bool,
-    /// By the service's place in the channel.
+    /// Indexed by the service's number in the channel.
     pub(crate) binds: Vec<Bind>,
-    /// Those that have a slot here and wait for the bind of a service.
+    /// Calls and asks that have a slot here and wait for the bind of a service.
     pub(crate) unbound: Vec<(u32, Who)>,
 }
 
@@ -74,29 +74,29 @@ pub(crate) struct Session {
 pub(crate) struct ChannelEntry {
     pub(crate) info: Arc<ChannelInfo>,
     pub(crate) core: ChannelCore,
-    /// By [`SessionIndex::number`].
+    /// Indexed by [`SessionIndex::number`].
     pub(crate) sessions: Vec<Option<Session>>,
-    /// Sessions with slots to be had without asking.
+    /// The sessions with leased slots.
     pub(crate) leased_slots: LeasedSlots,
     pub(crate) waiting: HashMap<Ticket, Who>,
-    /// What its calls may be tried again by.
+    /// Limits how often its calls are retried.
     pub(crate) budget: RetryBudget,
-    /// Why the last session failed, for people.
+    /// Why the last session failed, as text.
     pub(crate) last_error: String,
-    /// Why the last lookup failed, for people, unless a later one has found servers.
+    /// Why the last lookup failed, as text; empty if a later one has found servers.
     pub(crate) lookup_error: String,
-    /// Slots that streams have.
+    /// How many slots streams have.
     pub(crate) leases: u32,
-    /// The channel of the same servers for streams (R14), once there is one.
+    /// The companion channel to the same servers, for streams (R14), once there is one.
     pub(crate) streams: Option<u32>,
     pub(crate) is_dirty: bool,
-    /// When the turn looks at the channel again.
+    /// When the turn must look at the channel again.
     pub(crate) timer_at: Time,
-    /// Nobody has the channel any more: it goes when its calls are over.
+    /// The last handle to the channel was dropped: the channel is removed when its calls are over.
     pub(crate) orphaned: bool,
 }
 
-/// What a pick gives.
+/// The result of a pick.
 pub(crate) enum Slot {
     Taken(ChannelSession),
     Wait(Ticket),
@@ -122,25 +122,25 @@ impl ChannelEntry {
         }
     }
 
-    /// The session of a number, if it is still that one.
+    /// The session with this number, if it is still the one named `id`.
     pub(crate) fn session(&mut self, number: u32, id: SessionId) -> Option<&mut Session> {
         let session = self.sessions.get_mut(number as usize)?.as_mut()?;
         (session.id == id).then_some(session)
     }
 
-    /// Names the session of a number that somebody has a slot in; the channel has this number.
+    /// The name of the session with this number in this channel. Somebody has a slot in it.
     fn named(&self, channel: u32, number: u32) -> ChannelSession {
         let session = self.sessions[number as usize].as_ref();
         ChannelSession { channel, number, id: session.expect("who has a slot knows it").id }
     }
 
-    /// The session of a number, whichever that is now.
+    /// The session that has this number now.
     pub(crate) fn index_at(&self, number: u32) -> Option<SessionIndex> {
         let session = self.sessions.get(number as usize)?.as_ref();
         session.map(|session| session.index)
     }
 
-    /// What a call that goes nowhere fails with.
+    /// The status of a call that finds no session.
     fn status(&self, error: PickError) -> Status {
         let status = Status::from(error);
         let why = match error {
@@ -165,17 +165,17 @@ pub(crate) struct Channels {
     /// Sessions to be closed.
     pub(crate) closing: Vec<SessionId>,
     pub(crate) opening: Vec<Opening>,
-    /// Channels that something has happened to, each once.
+    /// Channels with events to be processed, each once.
     pub(crate) dirty: Vec<u32>,
-    /// Sessions that turned out to be gone.
+    /// Sessions that were found to be gone.
     pub(crate) losing: Vec<ChannelSession>,
     pub(crate) asks: HashMap<u32, Ask>,
     pub(crate) next_ask: u32,
-    /// Asks that have no session and do not wait for one.
+    /// Asks that have no session and are not waiting for one yet.
     pub(crate) new_asks: Vec<u32>,
-    /// Who waited for a connection, and is to be told.
+    /// Results for futures that waited for a connection.
     pub(crate) completions: Vec<(Asker, Outcome)>,
-    /// What became of asks for streams, for whoever drives these. Taken each turn.
+    /// Results of asks for streams, for the code that drives streams. Taken each turn.
     pub(crate) granted: Vec<(u32, Result<Granted, Status>)>,
     /// Sessions of streams that are gone. Taken each turn.
     pub(crate) lost: Vec<SessionId>,
@@ -205,7 +205,8 @@ impl Channels {
         }
     }
 
-    /// Calls and asks that wait for slots or binds, slots that they and streams have, and sessions.
+    /// How many calls and asks wait for slots or binds, how many slots they and streams have, and
+    /// how many sessions there are.
     pub(crate) fn held(&self) -> (usize, usize, usize) {
         let entries = || self.list.iter().flatten();
         let waiting = entries().map(|entry| entry.core.waiting()).sum::<usize>();
@@ -217,7 +218,7 @@ impl Channels {
         (waiting + self.asks.len() + self.asked.len(), slots.sum(), sessions.sum())
     }
 
-    /// Adds a channel under a number of the loop's.
+    /// Adds a channel with a number of the loop's.
     pub(crate) fn add(&mut self, channel: u32, info: Arc<ChannelInfo>, now: Time) {
         self.add_with(channel, info, false, now);
     }
@@ -236,7 +237,7 @@ impl Channels {
         assert!(earlier.is_none(), "a number is given to one channel at a time");
     }
 
-    /// What another thread asks about a channel.
+    /// Executes a command from another thread about a channel.
     pub(crate) fn read(&mut self, command: Command, now: Time) {
         match command {
             Command::Open { channel, info } => self.add(channel, info, now),
@@ -263,27 +264,27 @@ impl Channels {
         self.list.get_mut(channel as usize)?.as_deref_mut()
     }
 
-    /// A session, for its channel's core. None if it is gone.
+    /// A session's index, for its channel's core. `None` if the session is gone.
     pub(crate) fn index_of(&mut self, session: ChannelSession) -> Option<SessionIndex> {
         let ChannelSession { channel, number, id } = session;
         self.entry(channel)?.session(number, id).map(|session| session.index)
     }
 
-    /// A channel's budget for trying calls again, and what jitter is made from.
+    /// A channel's retry budget, and the generator for jitter.
     pub(crate) fn budget(&mut self, channel: u32) -> Option<(&mut RetryBudget, &mut Rng)> {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(channel as usize)?.as_mut()?;
         Some((&mut entry.budget, rng))
     }
 
-    /// A slot for somebody, as the core of the channel says, or a place among those who wait.
+    /// Picks a slot for `who`, as the channel's core decides, or a place in its queue.
     #[inline(never)]
     pub(crate) fn pick(&mut self, channel: u32, options: CallOptions, who: Who, now: Time) -> Slot {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(channel as usize).and_then(Option::as_mut);
         let Some(entry) = entry else { return Slot::Fail(loop_gone()) };
         if !options.avoid.is_empty() {
-            // The core finds a session that no attempt has been in only among slots of its own.
+            // To find a session that no attempt has used, the core needs all slots back.
             entry.return_leases(now);
         }
         if let Some(number) = entry.take_any_leased() {
@@ -294,7 +295,8 @@ impl Channels {
                 let number = index.number() as u32;
                 entry.borrow_slots(number);
                 let slot = Slot::Taken(entry.named(channel, number));
-                // Balancers that learn from reports also ask for probes, which is seen to then.
+                // A balancer that learns from reports also asks for probes, so its channel is
+                // marked as dirty below.
                 if !entry.info.wants_reports {
                     return slot;
                 }
@@ -310,7 +312,7 @@ impl Channels {
         slot
     }
 
-    /// Who waited for a slot does not want it any more.
+    /// Removes something from the queue for a slot.
     pub(crate) fn abandon(&mut self, channel: u32, ticket: Ticket) {
         let Some(entry) = self.entry(channel) else { return };
         entry.waiting.remove(&ticket);
@@ -318,7 +320,7 @@ impl Channels {
         self.mark_dirty(channel);
     }
 
-    /// Something has happened to a channel: its core is to be asked.
+    /// Notes an event on a channel: its core must be asked what to do.
     pub(crate) fn mark_dirty(&mut self, channel: u32) {
         let Some(entry) = self.entry(channel) else { return };
         if !core::mem::replace(&mut entry.is_dirty, true) {
@@ -326,7 +328,7 @@ impl Channels {
         }
     }
 
-    /// Whether the turn has something to do for channels beside calls.
+    /// Whether the turn has work for channels, apart from calls.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         !(self.dirty.is_empty() && self.new_asks.is_empty() && self.losing.is_empty())
@@ -338,13 +340,14 @@ impl Channels {
         !self.opening.is_empty()
     }
 
-    /// Whether somebody outside of the turn has something to do for it.
+    /// Whether there is work that needs the endpoint between turns.
     #[inline]
     pub(crate) fn needs_endpoint(&self) -> bool {
         !self.closing.is_empty() || self.opening.iter().any(|opening| opening.session.is_none())
     }
 
-    /// A call's slot in a session is free again. `report` is asked if the balancer learns from it.
+    /// Frees a call's slot in a session. `report` is only called if the balancer learns from
+    /// reports.
     #[inline]
     pub(crate) fn ended(
         &mut self,
@@ -360,7 +363,7 @@ impl Channels {
         self.release(session, report, now);
     }
 
-    /// [`Channels::ended`], by way of the core.
+    /// Like [`Channels::ended`], through the core.
     #[inline(never)]
     pub(crate) fn release(&mut self, session: ChannelSession, report: Option<Report>, now: Time) {
         let ChannelSession { channel, number, id } = session;
@@ -371,7 +374,7 @@ impl Channels {
         }
     }
 
-    /// Nobody has the channel, and its calls are over.
+    /// Removes a channel that has no handles and no calls any more.
     pub(crate) fn remove(&mut self, channel: u32) {
         let Some(mut entry) = self.list[channel as usize].take() else { return };
         self.closing.extend(entry.sessions.drain(..).flatten().map(|session| session.id));

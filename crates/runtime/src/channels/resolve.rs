@@ -1,4 +1,4 @@
-//! Looking up the servers of channels.
+//! Looking the servers of channels up.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use petasos_rpc::settings::{ChannelInfo, FoundServers, Servers};
 
 use crate::shared::{Command, Shared};
 
-/// Looks for a channel's servers. What is found comes to the loop by command.
+/// Looks for a channel's servers. The loop gets the result as a command.
 pub(crate) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
     match &info.servers {
         Servers::Resolved(resolver) => {
@@ -23,7 +23,7 @@ pub(crate) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo
     }
 }
 
-/// Looks names up on a thread of its own.
+/// Looks names up on a separate thread.
 fn look_up(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
     let (shared, of) = (runtime.clone(), info.clone());
     let look_up = move || {

@@ -1,11 +1,11 @@
-//! Who has waited for a channel, and goes on.
+//! Calls and asks that have waited for a channel.
 
 use petasos_base::Time;
 
 use super::{Channels, Slot, Who};
 
 impl Channels {
-    /// Somebody who has waited, and what there is for them now.
+    /// The next one that need not wait any longer, and its slot or error.
     pub(crate) fn next_given(&mut self, channel: u32, now: Time) -> Option<(Who, Slot)> {
         let Channels { list, rng, .. } = self;
         let entry = list[channel as usize].as_mut().expect("it was just there");
@@ -18,7 +18,7 @@ impl Channels {
         Some((who, given))
     }
 
-    /// The time at which a channel wanted to be looked at has come.
+    /// Handles a channel's timer.
     pub(crate) fn is_due(&mut self, channel: u32, at: Time) {
         let Some(entry) = self.entry(channel).filter(|entry| entry.timer_at == at) else { return };
         entry.timer_at = Time::NEVER;
