@@ -1,4 +1,4 @@
-//! An endpoint as a member of a node: joining, leaving, opening sessions.
+//! Endpoints in a node: joining, leaving, opening sessions.
 
 use std::net::SocketAddr;
 
@@ -15,8 +15,8 @@ use crate::outside::Attachment;
 use crate::sessions::{SessionId, SessionState};
 
 impl<S> Endpoint<S> {
-    /// Makes the endpoint a member of `node`: sessions can be opened from it, and to it as soon as
-    /// it has a handler. Dropping the endpoint leaves the node.
+    /// Attaches the endpoint to `node`. It can then open sessions, and others can open sessions to
+    /// it once it has a handler. Dropping the endpoint detaches it.
     ///
     /// # Errors
     /// See [`AttachError`].
@@ -31,13 +31,13 @@ impl<S> Endpoint<S> {
         let index = shared.members().join(Member { mailbox: mailbox.clone(), serves })?;
         outside.attachment = Some(Attachment { shared, index });
         self.io_mut().on_lost(move |route| {
-            // An endpoint that is gone need not be told.
+            // If the endpoint is gone, it need not be told.
             let _ = mailbox.post(Mail::RouteLost { route });
         });
         Ok(())
     }
 
-    /// Leaves the node. Sessions that were set up through it are closed, at both ends.
+    /// Detaches the endpoint. Sessions that were set up through the node are closed at both ends.
     pub fn detach(&mut self) {
         let own: Vec<_> = self.cx.core.outside.remotes.keys().copied().collect();
         self.cx.core.outside.detach();
@@ -55,9 +55,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Begins to set up a session with whichever endpoint the process at `server` (its node's
-    /// address) picks. The session is [`SessionState::Connecting`] until the loop has heard of the
-    /// outcome; if it fails, [`crate::Context::session_error`] says why.
+    /// Begins to set up a session with an endpoint of the process at `server` (its node's address);
+    /// the process chooses which. The session is [`SessionState::Connecting`] until the loop knows
+    /// the outcome; if it fails, [`crate::Context::session_error`] says why.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -65,8 +65,8 @@ impl<S> Endpoint<S> {
         self.connect_with_slots(server, self.cx.core.config.session.slots)
     }
 
-    /// [`Endpoint::connect`] for a session of `slots` concurrent requests, a power of two up to
-    /// 64, in place of [`crate::SessionConfig::slots`]. The server may grant fewer.
+    /// Like [`Endpoint::connect`], for a session of `slots` concurrent requests, a power of two up
+    /// to 64, instead of [`crate::SessionConfig::slots`]. The server may grant fewer.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -94,8 +94,8 @@ impl<S> Endpoint<S> {
         Ok(session)
     }
 
-    /// [`Endpoint::connect`], then turns the loop until the session is ready. A session that does
-    /// not become ready is closed.
+    /// Like [`Endpoint::connect`], but turns the loop until the session is ready. If it does not
+    /// become ready, it is closed.
     ///
     /// # Errors
     /// See [`ConnectAndWaitError`].
@@ -109,7 +109,7 @@ impl<S> Endpoint<S> {
         match self.context().session_state(session) {
             SessionState::Ready => Ok(session),
             state => {
-                // Without a stated reason the session is still connecting: time is up.
+                // A session without an error is still connecting: the time is up.
                 let error = self.context().session_error(session);
                 debug_assert!(error.is_some() || state == SessionState::Connecting);
                 self.close_session(session);
@@ -119,9 +119,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Forgets the session that this endpoint granted under `index` and `tag`: what the peer's
-    /// disconnect asks for. Handlers that have not answered will find their call gone. Returns
-    /// whether there was such a session.
+    /// Drops the session that this endpoint granted under `index` and `tag`, because the peer has
+    /// disconnected it. Handlers that have not answered will find their call gone. Returns whether
+    /// there was such a session.
     pub fn drop_server_session(&mut self, index: u32, tag: u32) -> bool {
         let found = self.cx.core.servers.get(index).is_some_and(|entry| entry.tag == tag);
         if found {
@@ -130,7 +130,7 @@ impl<S> Endpoint<S> {
         found
     }
 
-    /// The client session that `session` names.
+    /// The client session with this reference.
     pub(crate) fn client_of(&self, session: SessionRef) -> Option<SessionId> {
         let entry = self.cx.core.clients.get(session.session);
         let entry = entry.filter(|entry| entry.tag == session.tag)?;

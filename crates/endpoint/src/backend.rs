@@ -1,7 +1,7 @@
 //! The packet I/O backends that an endpoint can own: a closed set, matched once per batch.
 //!
-//! Beside the packets' way this file knows what a backend can promise to a peer when a session is
-//! set up: which addresses it gives, and how much a session can have in flight there.
+//! Besides moving packets, this module determines what a backend can promise a peer when a session
+//! is set up: its addresses, and how much a session can have in flight.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ pub enum Backend {
     Udp(Box<UdpIo>),
     /// Kernel UDP sockets, and shared memory to processes of the same host.
     Local(Box<LocalIo>),
-    /// Shared memory alone: peers are on the same host, or not reached.
+    /// Shared memory alone: only peers on the same host can be reached.
     Shm(Box<ShmIo>),
-    /// AF_XDP sockets: UDP past the kernel's stack.
+    /// AF_XDP sockets: UDP that bypasses the kernel's stack.
     Xdp(Box<XdpIo>),
-    /// DPDK's poll-mode drivers: the loop never sleeps, whatever it is told.
+    /// DPDK's poll-mode drivers. The loop never sleeps, whatever its configuration says.
     #[cfg(feature = "dpdk")]
     Dpdk(Box<DpdkIo>),
     /// libfabric's datagram endpoints.
@@ -99,7 +99,7 @@ impl From<FabricIo> for Backend {
     }
 }
 
-/// What a session can have on one path to this endpoint.
+/// The limits of a session on one path to this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathLimits {
     /// The largest datagram payload, in bytes.
@@ -108,17 +108,17 @@ pub(crate) struct PathLimits {
     pub(crate) room_bytes: usize,
 }
 
-/// Where a peer can be reached.
+/// The addresses of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress {
-    /// Over the network.
+    /// Its network address.
     pub(crate) network: SocketAddr,
-    /// By shared memory (C17); agreed, if it comes from a grant.
+    /// Its name for shared memory (C17). In a grant, both ends have agreed on it.
     pub(crate) local: Option<SocketAddr>,
 }
 
 impl Backend {
-    /// What sessions to the process whose control connection leads to `server` can have.
+    /// The limits of sessions to the process whose control connection leads to `server`.
     pub(crate) fn path_limits_to(&mut self, server: SocketAddr) -> Result<PathLimits, RouteError> {
         if let Some(path) = self.path_limits_to_all() {
             return Ok(path);
@@ -129,8 +129,8 @@ impl Backend {
         Ok(path)
     }
 
-    /// What sessions to everybody can have, if the control connection's address is not to be asked:
-    /// packets may go to another that is not known yet.
+    /// The limits of sessions to any peer, if the control connection's address must not be used:
+    /// packets may go to another address that is not known yet.
     fn path_limits_to_all(&self) -> Option<PathLimits> {
         let datagram_bytes_max = match self {
             Backend::Shm(io) => io.config().datagram_bytes_max,
@@ -143,7 +143,7 @@ impl Backend {
         Some(PathLimits { datagram_bytes_max, room_bytes: self.receive_buffer_bytes() })
     }
 
-    /// What sessions on `route` can have.
+    /// The limits of sessions on `route`.
     pub(crate) fn path_limits_on(&self, route: Route) -> PathLimits {
         let room_bytes = match self {
             Backend::Local(io) => io.room_bytes(route),
@@ -152,7 +152,8 @@ impl Backend {
         PathLimits { datagram_bytes_max: self.datagram_bytes_max(route), room_bytes }
     }
 
-    /// The name at which processes of this host reach this endpoint, and what they can have.
+    /// The name at which processes of this host reach this endpoint, and the limits of their
+    /// sessions.
     pub(crate) fn local_name(&self) -> Option<(SocketAddr, PathLimits)> {
         match self {
             Backend::Local(io) => io.rings().map(name_of),
@@ -166,14 +167,14 @@ impl Backend {
         }
     }
 
-    /// A route to a client that offers `peer`, by shared memory where both can, and whether it is
-    /// that.
+    /// A route to a client that offers the addresses `peer`: through shared memory if both ends
+    /// can, which the returned flag says.
     pub(crate) fn route_back(&mut self, peer: PeerAddress) -> Result<(Route, bool), RouteError> {
         match (self, peer.local) {
             (Backend::Shm(io), name) => Ok((io.route(name.ok_or_else(no_rings)?)?, true)),
             (Backend::Local(io), Some(name)) => match io.local_route(name) {
                 Ok(route) => Ok((route, true)),
-                // Nobody listens there, or another user does: the network is there as well.
+                // Nobody listens there, or another user does. The network still works.
                 Err(_) => Ok((io.route(peer.network)?, false)),
             },
             (Backend::Memory(io), Some(name)) => match io.ring_route(name) {
@@ -184,23 +185,23 @@ impl Backend {
         }
     }
 
-    /// A route to a server that has granted a session at `peer`. The server has reached this end's
-    /// rings before it granted its own. If they do not stand all the same, the network is better
-    /// than to try from this end, where a refusal would show only after the first calls.
+    /// A route to a server that has granted a session at `peer`. Before the server granted rings,
+    /// it had reached this end's. If they are missing all the same, use the network: if this end
+    /// opened rings now, a refusal would only show after the first calls.
     pub(crate) fn route_granted(&mut self, peer: PeerAddress) -> Result<Route, RouteError> {
         match (self, peer.local) {
             (Backend::Shm(io), name) => io.route(name.ok_or_else(no_rings)?),
             (Backend::Local(io), Some(name)) => io.local_route_met(name),
             (Backend::Memory(io), Some(name)) => io.ring_route(name),
             (io, None) => io.route(peer.network),
-            // It has offered no name, so that none was granted.
+            // This end offered no name, so the server should not have granted one.
             (_, Some(_)) => Err(no_rings()),
         }
     }
 }
 
 impl Backend {
-    /// Whether addresses of peers have nothing to do with those of control connections.
+    /// Whether addresses of peers are unrelated to those of control connections.
     pub(crate) fn has_own_network(&self) -> bool {
         match self {
             Backend::Memory(_) => true,
@@ -212,12 +213,12 @@ impl Backend {
         }
     }
 
-    /// Whether a session that cannot have its rings can have the network instead.
+    /// Whether a session that cannot use rings can use the network instead.
     pub(crate) fn has_network_beside_rings(&self) -> bool {
         matches!(self, Backend::Local(_))
     }
 
-    /// Has `tell` called with routes through rings that are lost: see [`ShmIo::on_lost`].
+    /// Calls `tell` with routes over rings that are lost: see [`ShmIo::on_lost`].
     pub(crate) fn on_lost(&mut self, tell: impl FnMut(Route) + Send + 'static) {
         match self {
             Backend::Shm(io) => io.on_lost(tell),
@@ -227,14 +228,14 @@ impl Backend {
     }
 }
 
-/// The name of rings, and what a session can have in them.
+/// The name of rings, and the limits of sessions over them.
 fn name_of(io: &ShmIo) -> (SocketAddr, PathLimits) {
     let datagram_bytes_max = io.config().datagram_bytes_max;
     let room_bytes = io.receive_buffer_bytes();
     (io.local_address(), PathLimits { datagram_bytes_max, room_bytes })
 }
 
-/// One end has no shared memory, or does not want it.
+/// One end has no shared memory, or does not use it.
 fn no_rings() -> RouteError {
     RouteError::Unreachable(io::ErrorKind::Unsupported.into())
 }

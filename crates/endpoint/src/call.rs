@@ -14,19 +14,19 @@ use crate::sessions::SessionId;
 /// A call that is over.
 #[derive(Debug)]
 pub struct Completion<'a> {
-    /// The tag that the caller gave.
+    /// The tag that the caller passed.
     pub tag: u64,
     /// The session of the call.
     pub session: SessionId,
-    /// The request's buffer, back from the call. Give it to [`crate::Context::free`] or use it
+    /// The request's buffer, returned by the call. Pass it to [`crate::Context::free`] or use it
     /// again.
     pub request: MsgBuf,
-    /// The response, or why there is none. A response of several packets comes in a buffer of the
-    /// endpoint's pool: give that to [`crate::Context::free`].
+    /// The response, or why there is none. A response of several packets is in a buffer of the
+    /// endpoint's pool: pass that to [`crate::Context::free`].
     pub result: Result<Payload<'a>, CallError>,
 }
 
-/// Names a call, so that it can be cancelled.
+/// The name of a call, with which it can be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
     pub(crate) session: SessionId,
@@ -42,27 +42,27 @@ impl CallId {
 }
 
 impl SessionId {
-    /// The call of a number that [`CallId::number`] gave, in this session.
+    /// The call of this session with a number from [`CallId::number`].
     #[inline(always)]
     pub fn call(self, number: u64) -> CallId {
         CallId { session: self, number }
     }
 }
 
-/// What a caller may say of one call beyond method and bytes.
+/// Optional settings of one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallSettings {
-    /// The call fails if it has not been answered within this time, to a millisecond's accuracy.
-    /// `None` waits for as long as the peer lives.
+    /// The call fails if it has not been answered within this time, with a resolution of a
+    /// millisecond. With `None` it waits for as long as the peer lives.
     pub timeout: Option<Duration>,
-    /// The longest response that is taken, in bytes; `None` is the session's limit.
+    /// The longest response that is accepted, in bytes; `None` for the session's limit.
     pub response_bytes_max: Option<u32>,
-    /// How the request's bytes are to be read.
+    /// How the request's bytes are encoded.
     pub encoding: Encoding,
 }
 
 impl CallSettings {
-    /// What `settings`, or else the defaults, ask of a call.
+    /// The options of a call with `settings`, or with the defaults.
     #[inline(always)]
     pub(crate) fn of_call(
         settings: Option<&CallSettings>,
@@ -81,11 +81,11 @@ impl CallSettings {
     }
 }
 
-/// Why a call failed. See [`CallError::retry_is_safe`] for what can be done about it.
+/// Why a call failed. [`CallError::retry_is_safe`] says whether it can be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The call's own time was up. The handler may have run.
+    /// The call's timeout has passed. The handler may have run.
     Timeout,
     /// The caller cancelled the call. The handler may have run.
     Cancelled,
@@ -93,16 +93,16 @@ pub enum CallError {
     PeerFailed,
     /// The session was closed, by this side or by the peer. The handler may have run.
     SessionClosed,
-    /// The session ended, for whichever of these reasons, before a packet of the request was sent.
-    /// It has not run.
+    /// The session ended, for one of these reasons, before a packet of the request was sent. It has
+    /// not run.
     NotSent,
     /// The server has no handler for the method. The caller's fault.
     UnknownMethod,
-    /// The server takes no request of this length. The caller's fault.
+    /// The request is longer than the server accepts. The caller's fault.
     RequestTooLarge,
-    /// The response is longer than this call takes. The handler has run.
+    /// The response is longer than this call accepts. The handler has run.
     ResponseTooLarge,
-    /// The server had no room for the request, and did not run it.
+    /// The server had no memory or worker for the request, and did not run it.
     Overloaded,
     /// The server is shutting down, and did not run the request.
     Draining,
@@ -165,11 +165,11 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-/// Why a call was not even started. Nothing was sent, so a retry is always safe.
+/// Why a call was not started. Nothing was sent, so a retry is always safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EnqueueError {
-    /// The session does not exist any more. Open another.
+    /// The session no longer exists. Open another.
     NoSuchSession,
     /// The session is still being set up. Wait until it is ready.
     NotReady,
@@ -180,12 +180,12 @@ pub enum EnqueueError {
         /// The limit in bytes.
         bytes_max: u32,
     },
-    /// Too many calls are waiting on the session already. Slow down.
+    /// Too many calls are already waiting on the session. Slow down.
     BacklogFull {
         /// The limit.
         calls_max: u32,
     },
-    /// Too many bytes of requests are in progress on the endpoint already. Slow down.
+    /// Too many bytes of requests are already in progress on the endpoint. Slow down.
     TooManyBytes {
         /// The limit.
         bytes_max: usize,
@@ -218,18 +218,19 @@ impl std::error::Error for EnqueueError {}
 pub struct Refused {
     /// The buffer, unchanged.
     pub request: MsgBuf,
-    /// Why.
+    /// The reason.
     pub error: EnqueueError,
 }
 
-/// Where a response of several packets is put together; never empty while a call has it.
+/// The buffer in which a response of several packets is assembled. Never empty while a call has it.
 pub(crate) type ResponseBox = Box<Option<MsgBuf>>;
 
-/// Boxes that calls have given back.
+/// Boxes that calls have returned, for reuse.
 #[derive(Default)]
 pub(crate) struct ResponseBoxes(Vec<ResponseBox>);
 
-/// Boxes that are kept: as many as an endpoint usually has long responses under way.
+/// The most boxes that are kept: as many as the long responses that an endpoint usually has under
+/// way.
 const BOXES_KEPT_MAX: usize = 256;
 
 impl ResponseBoxes {
@@ -240,7 +241,7 @@ impl ResponseBoxes {
         response
     }
 
-    /// What is in the box, which is kept.
+    /// Takes the buffer out of the box, which is kept.
     pub(crate) fn take(&mut self, mut response: ResponseBox) -> MsgBuf {
         let buf = response.take().expect("a pulled response has a buffer");
         if self.0.len() < BOXES_KEPT_MAX {

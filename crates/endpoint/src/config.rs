@@ -1,4 +1,4 @@
-//! What an endpoint can be told.
+//! Configuration of an endpoint.
 
 use core::time::Duration;
 
@@ -13,40 +13,40 @@ pub struct EndpointConfig {
     pub pool: PoolConfig,
     /// Retransmission timers of client sessions.
     pub timers: TimerConfig,
-    /// Congestion control of the sessions that this endpoint opens; `None` for what suits its
-    /// packet I/O ([`crate::Endpoint::congestion`] tells). A session's packets have their own
+    /// Congestion control of the sessions that this endpoint opens. `None` chooses one that suits
+    /// its packet I/O ([`crate::Endpoint::congestion`] returns it). Each session has its own packet
     /// length, so `packet_bytes` does not matter here.
     ///
-    /// With DCTCP the endpoint says in its packets that it understands congestion marks, and reads
-    /// them. Both ends have to be told so: the server's echoes what the client learns from.
+    /// With DCTCP the endpoint marks its packets as ECN-capable and reads congestion marks.
+    /// Configure it at both ends: the client learns of marks from the server's echoes.
     pub congestion: Option<CongestionConfig>,
-    /// What this endpoint asks for in sessions that it opens, and grants at most in sessions that
-    /// others open.
+    /// What this endpoint asks for in sessions that it opens, and the most that it grants in
+    /// sessions that others open.
     pub session: SessionConfig,
-    /// Client and server sessions each; more are refused.
+    /// The most client sessions, and the most server sessions; more are refused.
     pub sessions_max: u32,
-    /// Server sessions of one peer: over TLS of one name, else of one address (for IPv6, one /64).
-    /// More are refused, so that others find room.
+    /// The most server sessions of one peer: over TLS of one name, otherwise of one address (for
+    /// IPv6, one /64). More are refused, so that others find room.
     pub sessions_per_peer_max: u32,
-    /// Requests of one peer whose handlers have not answered yet: the slots of all its sessions
-    /// together. Sessions that would bring more are refused.
+    /// The most unanswered requests of one peer: the slots of all its sessions together. Sessions
+    /// that would exceed this are refused.
     pub requests_per_peer_max: u32,
-    /// Calls that wait for a slot of their session; more are refused.
+    /// The most calls that wait for a slot of their session; more are refused.
     pub backlog_max: u32,
-    /// Bytes of requests in progress, queued ones included; more are refused. Requests of up to 488
-    /// bytes do not count: their number is bounded by slots and `backlog_max`.
+    /// The most bytes of requests in progress, including queued ones; more are refused. Requests of
+    /// up to 488 bytes do not count: slots and `backlog_max` bound their number.
     pub request_bytes_in_flight_max: usize,
     /// How the loop waits when there is nothing to do.
     pub polling: Polling,
-    /// How long a key of a sealed session lasts. The peers must have the same; there is no reason
-    /// to change it but tests of rotation.
+    /// How long a key of a sealed session lasts. The peers must use the same value. Only tests of
+    /// key rotation need to change it.
     pub key_life: KeyLife,
-    /// Whether clients may name an IP address for their packets that is not their control
-    /// connection's (C20): for hosts whose data network is another than that of control. Whoever
-    /// may open sessions can then aim packets at any host.
+    /// Whether clients may name another IP address for their packets than that of their control
+    /// connection (C20). For hosts with separate networks for data and control. Anyone who may open
+    /// sessions can then direct packets at any host.
     pub believe_data_addresses: bool,
-    /// For simulations and tests that replay: the seed of session tags and injected faults. Tags
-    /// can be guessed then. `None` takes each tag from the system's cryptographic generator.
+    /// The seed of session tags and injected faults, for simulations and tests that are replayed.
+    /// Tags can then be guessed. `None` takes each tag from the system's cryptographic generator.
     pub seed: Option<u64>,
 }
 
@@ -73,17 +73,16 @@ impl Default for EndpointConfig {
 /// How [`crate::Endpoint::run`] waits when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
-    /// It does not: lowest latency, one whole core.
+    /// It does not wait: lowest latency, one whole core.
     Spin,
-    /// It spins for a bounded time after the last thing that happened, then sleeps until packets,
-    /// mail or a timer come. An idle process uses no processor time.
+    /// It spins for a bounded time after the last event, then sleeps until packets, mail or a timer
+    /// arrive. An idle process uses no processor time.
     Adaptive {
         /// How long to spin.
         spin: Duration,
     },
-    /// The application drives the loop from an event loop of its own: see
-    /// [`crate::Endpoint::descriptor`] and [`crate::Endpoint::run_ready`]. `run` then sleeps at
-    /// once.
+    /// The application drives the loop from its own event loop: see [`crate::Endpoint::descriptor`]
+    /// and [`crate::Endpoint::run_ready`]. `run` then sleeps at once.
     External,
 }
 
@@ -102,13 +101,13 @@ pub struct SessionConfig {
     pub credits: u32,
     /// Longest message in either direction, in bytes (up to 2^28 − 1).
     pub message_bytes_max: u32,
-    /// Upper bound on the datagram's payload, in bytes; the path's own limit holds as well.
+    /// Upper bound on the datagram's payload, in bytes. The path's own limit applies as well.
     pub datagram_bytes_max: u32,
     /// How lost packets are recovered.
     pub recovery: Recovery,
-    /// Whether packets carry a CRC32C beside UDP's 16-bit checksum, for sessions that this
-    /// endpoint opens. It costs zero-copy sending: every packet is copied once more. Packets of
-    /// sealed sessions have their tag instead.
+    /// Whether packets carry a CRC32C in addition to UDP's 16-bit checksum, in sessions that this
+    /// endpoint opens. With it, sending is not zero-copy: every packet is copied once more. Packets
+    /// of sealed sessions have their tag instead.
     pub checksum: bool,
 }
 

@@ -7,8 +7,8 @@ use petasos_wire::HEADER_BYTES;
 
 use crate::backend::Backend;
 
-/// What Ethernet (with its preamble and gap), IPv4 and UDP add to a packet. More exact is not worth
-/// while: paces are made of estimates.
+/// What Ethernet (with preamble and gap), IPv4 and UDP add to a packet. More precision would be
+/// useless: paces are computed from estimates.
 const FRAMING_BYTES: usize = 38 + 20 + 8;
 
 const _: () = assert!(
@@ -16,13 +16,13 @@ const _: () = assert!(
     "every session's packets are within what congestion control accepts"
 );
 
-/// What an endpoint over `io` does if it has been told `configured`.
+/// The congestion control of an endpoint over `io`, if `configured` says so.
 pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> CongestionConfig {
     let chosen = configured.unwrap_or_else(|| match io {
         Backend::Udp(_) | Backend::Local(_) => CongestionConfig::swift_over_kernel(),
-        // Between two rings there is no queue but the receiver's, for which it grants credits.
+        // A ring has no queue except the receiver's, for which the receiver grants credits.
         Backend::Shm(_) => on_rings(None),
-        // Their packets pass through a kernel, too, or wait for threads on busy processors.
+        // These packets also pass through a kernel, or wait for threads on busy processors.
         #[cfg(feature = "dpdk")]
         Backend::Dpdk(io) if io.is_virtual() => CongestionConfig::swift_over_kernel(),
         #[cfg(feature = "fabric")]
@@ -36,14 +36,14 @@ pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> 
     chosen
 }
 
-/// The same for a session by rings, whatever else the packet I/O has.
+/// The congestion control of a session over rings, whatever other transports the packet I/O has.
 pub(crate) fn on_rings(configured: Option<CongestionConfig>) -> CongestionConfig {
     configured.unwrap_or_else(CongestionConfig::none)
 }
 
-/// Sends packets as such that may be marked, and reads the marks of those received.
+/// Marks sent packets as ECN-capable, and reads the marks of received ones.
 fn understand_marks(io: &mut Backend) {
-    // Where it cannot be had there are no marks, and losses have to tell of congestion.
+    // If this fails, there are no marks, and only losses show congestion.
     match io {
         Backend::Udp(io) => drop(io.set_ecn_capable()),
         Backend::Local(io) => drop(io.set_ecn_capable()),
@@ -57,7 +57,7 @@ fn understand_marks(io: &mut Backend) {
     }
 }
 
-/// `chosen`, for packets of the length that the session has agreed on.
+/// `chosen`, adapted to the packet length that the session has negotiated.
 pub(crate) fn fit(chosen: &CongestionConfig, params: &SessionParams) -> CongestionConfig {
     let packet_bytes = params.payload_bytes + (HEADER_BYTES + FRAMING_BYTES) as u32;
     CongestionConfig { packet_bytes, ..*chosen }

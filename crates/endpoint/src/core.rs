@@ -1,4 +1,4 @@
-//! What handlers and continuations may touch: everything of the endpoint but the packet I/O.
+//! What handlers and continuations may use: everything of the endpoint except the packet I/O.
 //!
 //! Invariants:
 //! - a session is on its dirty list exactly if its `dirty` flag is set;
@@ -7,8 +7,8 @@
 //! - `request_bytes` is the sum of [`counted_bytes`] of the requests of all calls that have not
 //!   ended.
 //!
-//! Handlers are given the context, which has the core, which has the handlers: these types stand
-//! together here. The modules in this folder divide what the core does.
+//! Handlers get the context, the context contains the core, and the core contains the handlers; so
+//! these types are defined together here. The modules in this folder implement what the core does.
 
 mod assemblies;
 mod chores;
@@ -45,38 +45,38 @@ use prefetch::Hints;
 pub(crate) use prefetch::Prefetcher;
 pub(crate) use share::Half;
 
-/// Sessions that can be due or dirty in one turn before a list has to grow.
+/// How many sessions can be due or dirty in one turn before a list has to grow.
 const LISTED_SESSIONS: usize = 64;
 
 /// Width of the pacing wheel's slots and how far it reaches ahead, in nanoseconds (eRPC has 0.5 µs
-/// and 2.2 ms). A session that waits longer is looked at, and parked again, at the reach.
+/// and 2.2 ms). A session that waits longer is checked at the end of that reach, and parked again.
 const PACING_SLOT_NS: u64 = 512;
 const PACING_REACH_NS: u64 = 2_000_000;
 
-/// The longest request that is sent by copying it next to others, in bytes. Shorter ones do not
-/// count against the limit of bytes in progress: slots and backlog bound their number.
+/// The longest request that is copied next to others for sending, in bytes. Requests up to this
+/// length do not count against the limit of bytes in progress: slots and backlog bound their
+/// number.
 pub(crate) const SHORT_REQUEST_BYTES_MAX: usize = STAGED_PAYLOAD_BYTES_MAX;
 
-/// What a request of `bytes` counts against the limit of bytes in progress.
+/// How many bytes a request of `bytes` counts against the limit of bytes in progress.
 #[inline(always)]
 pub(crate) fn counted_bytes(bytes: usize) -> usize {
     if bytes > SHORT_REQUEST_BYTES_MAX { bytes } else { 0 }
 }
 
-/// What runs for each request of a method, in the event loop ("dispatch"). It should take no
-/// longer than a few hundred nanoseconds; it may answer at once, or keep the handle and answer
-/// later.
+/// Runs for each request of a method, in the event loop ("dispatch"). It should take no longer than
+/// a few hundred nanoseconds. It may answer at once, or keep the handle and answer later.
 pub type Handler<S> = fn(&mut S, &mut Context<S>, Request<'_>);
 
-/// What runs when a call is over. It gets the application's state and may start further calls.
+/// Runs when a call is over. It gets the application's state and may start further calls.
 pub type Continuation<S> = fn(&mut S, &mut Context<S>, Completion<'_>);
 
-/// What runs when a request whose handle is still out is not wanted any more: the client has
+/// Runs when a request whose handle has not been used is not wanted any more: the client has
 /// cancelled it or sent a newer one in its slot, or its session is gone. An answer would be
 /// dropped.
 pub type AbandonedHook<S> = fn(&mut S, &mut Context<S>, RequestKey);
 
-/// What runs once a turn; it says when it needs a turn next even if nothing comes.
+/// Runs once a turn. Returns when it needs a turn next if nothing arrives.
 pub type TurnHook<S> = fn(&mut S, &mut Context<S>) -> Time;
 
 /// The endpoint as handlers, continuations and the application see it.
@@ -84,17 +84,18 @@ pub struct Context<S> {
     pub(crate) core: Core<S>,
 }
 
-/// What the endpoint keeps with a call.
+/// What the endpoint stores for a call.
 pub(crate) struct CallContext<S> {
     pub(crate) request: MsgBuf,
-    /// The response, once it is known to take several packets. Boxed because most do not, and the
-    /// context is moved for every call; the boxes are used again ([`ResponseBoxes`]).
+    /// The response's buffer, once it is known that the response has several packets. Boxed because
+    /// most do not, and the context is moved for every call. The boxes are reused
+    /// ([`ResponseBoxes`]).
     pub(crate) response: Option<ResponseBox>,
     pub(crate) continuation: Continuation<S>,
     pub(crate) tag: u64,
 }
 
-/// A call that is over without a response, whose continuation is still to be run.
+/// A call that ended without a response, and whose continuation has not run yet.
 pub(crate) struct Finished<S> {
     pub(crate) session: SessionId,
     pub(crate) context: CallContext<S>,
@@ -107,7 +108,7 @@ pub(crate) struct Core<S> {
     pub(crate) pool: Pool,
     pub(crate) clients: Table<ClientEntry<CallContext<S>>>,
     pub(crate) servers: Table<ServerEntry>,
-    /// By method; gaps are `receive::refuse`.
+    /// Indexed by the method; unused entries are `receive::refuse`.
     pub(crate) handlers: Vec<Handler<S>>,
     pub(crate) tx: TxQueue,
     pub(crate) dirty_clients: Vec<u32>,
@@ -115,24 +116,25 @@ pub(crate) struct Core<S> {
     pub(crate) finished: Vec<Finished<S>>,
     pub(crate) response_boxes: ResponseBoxes,
     pub(crate) timers: TimerWheel,
-    /// Of every client session opened from now on.
+    /// Congestion control of every client session opened from now on.
     pub(crate) congestion: CongestionConfig,
-    /// Client sessions that wait until their pace lets them send. Packets never wait anywhere.
+    /// Client sessions that wait until their pace lets them send. Packets never wait in a queue.
     pub(crate) paced: Wheel<TimerEntry>,
     pub(crate) due: Vec<TimerEntry>,
-    /// Which sessions share the room of the receive queue.
+    /// The sessions that share the room of the receive queue.
     pub(crate) share: CreditShare<Half>,
     pub(crate) assemblies: Assemblies,
     pub(crate) holders: Holders,
     pub(crate) request_bytes: usize,
     pub(crate) generation: u32,
     pub(crate) chores: Vec<Chore>,
-    /// When paths are no longer in doubt.
+    /// When doubts about paths end.
     pub(crate) trust_at: Time,
-    /// Whether requests are refused; there are no handlers then, unless they drain themselves.
+    /// Whether requests are rejected because the endpoint drains. There are then no handlers,
+    /// unless they drain themselves.
     pub(crate) draining: bool,
     pub(crate) hooks: Hooks<S>,
-    /// Requests whose sessions are gone, for the hook to be told.
+    /// Requests whose sessions are gone, and of which the hook has to be told.
     pub(crate) abandoned: Vec<RequestKey>,
     pub(crate) tags: Tags,
     pub(crate) switches: Switches,
@@ -142,7 +144,8 @@ pub(crate) struct Core<S> {
     pub(crate) closed_servers: ServerStats,
     pub(crate) outside: Outside,
     pub(crate) hints: Hints,
-    /// Where the packet at hand is opened (W27); empty until one is, and while one is handled.
+    /// The buffer in which a packet is opened (W27). Empty until the first one, and while one is
+    /// being handled.
     pub(crate) opened: Vec<u8>,
 }
 
@@ -197,13 +200,13 @@ impl<S> Core<S> {
         self.generation
     }
 
-    /// The session that `id` names, if it exists.
+    /// The session named `id`, if it exists.
     #[inline]
     pub(crate) fn client_mut(&mut self, id: SessionId) -> Option<&mut ClientEntry<CallContext<S>>> {
         self.clients.get_mut(id.index).filter(|entry| entry.generation == id.generation)
     }
 
-    /// Puts the session on the list of those that may have something to send.
+    /// Puts the session on the dirty list: it may have something to send.
     #[inline]
     pub(crate) fn touch_client(&mut self, index: u32) {
         if let Some(entry) = self.clients.get_mut(index)
@@ -224,14 +227,14 @@ impl<S> Core<S> {
         }
     }
 
-    /// Takes a buffer from the pool, counting failure.
+    /// Takes a buffer from the pool, and counts a failure.
     pub(crate) fn take_buffer(&mut self, len: usize) -> Option<MsgBuf> {
         let taken = self.pool.take(len).ok();
         self.stats.out_of_memory += u64::from(taken.is_none());
         taken
     }
 
-    /// Notes that a call is over without a response; its continuation runs later in this turn.
+    /// Notes that a call has ended without a response. Its continuation runs later in this turn.
     pub(crate) fn finish_later(
         &mut self,
         session: SessionId,
@@ -247,7 +250,7 @@ impl<S> Core<S> {
         self.finished.push(Finished { session, context, error });
     }
 
-    /// Ends every call of a session and leaves it failed.
+    /// Ends every call of a session, and marks the session as failed.
     pub(crate) fn fail_client(&mut self, id: SessionId, error: CallError) {
         let Some(entry) = self.client_mut(id) else { return };
         let state = core::mem::replace(&mut entry.state, ClientState::Failed);
@@ -262,7 +265,7 @@ impl<S> Core<S> {
         }
     }
 
-    /// Forgets a server session. Handlers that have not answered will find their handle void.
+    /// Drops a server session. Handlers that have not answered will find their handle void.
     pub(crate) fn drop_server(&mut self, index: u32) {
         let Some(entry) = self.servers.remove(index) else { return };
         self.forget_assemblies(entry.from.holder, entry.assembling);
@@ -291,7 +294,7 @@ impl<S> Core<S> {
         }
     }
 
-    /// Queues a bare header to a client session's peer.
+    /// Queues a header without payload to a client session's peer.
     pub(crate) fn push_to_peer(&mut self, session: SessionId, header: Header) {
         if let Some(entry) = self.clients.get_mut(session.index)
             && let ClientState::Ready { route, .. } = &entry.state

@@ -16,7 +16,7 @@ use crate::sessions::ClientState;
 use crate::stats::{EndpointStats, MemoryStats};
 use crate::switches::{Faults, Switches};
 
-/// One thread's RPC machine. See the crate's documentation.
+/// The event loop of one thread. See the crate's documentation.
 pub struct Endpoint<S> {
     pub(crate) cx: Context<S>,
     pub(crate) io: Backend,
@@ -28,7 +28,7 @@ impl<S> Endpoint<S> {
     /// An endpoint over `io` whose handlers and continuations share `state`.
     ///
     /// # Panics
-    /// If `config.congestion` is not valid: [`CongestionConfig::validate`] tells beforehand.
+    /// If `config.congestion` is not valid. [`CongestionConfig::validate`] checks it beforehand.
     pub fn new(config: EndpointConfig, io: impl Into<Backend>, clock: Clock, state: S) -> Self {
         let mut io = io.into();
         let congestion = congestion::choose(config.congestion, &mut io);
@@ -36,8 +36,8 @@ impl<S> Endpoint<S> {
         Endpoint { cx: Context { core }, io, clock, state }
     }
 
-    /// Turns optimisations off, or injects faults, to measure what they cost. To be done before
-    /// there are sessions.
+    /// Turns optimisations off or injects faults, to measure what they cost. Call this before there
+    /// are sessions.
     pub fn set_switches(&mut self, switches: Switches) {
         let core = &mut self.cx.core;
         core.switches = switches;
@@ -49,7 +49,7 @@ impl<S> Endpoint<S> {
         &self.cx.core.congestion
     }
 
-    /// Makes `handler` answer `method`, in place of an earlier one. Nothing once the endpoint
+    /// Makes `handler` answer `method`, instead of an earlier handler. No effect once the endpoint
     /// [drains](Endpoint::drain).
     pub fn register(&mut self, method: u16, handler: Handler<S>) {
         let index = usize::from(method);
@@ -68,12 +68,12 @@ impl<S> Endpoint<S> {
         &self.state
     }
 
-    /// The application's state, to be changed.
+    /// The application's state, mutable.
     pub fn state_mut(&mut self) -> &mut S {
         &mut self.state
     }
 
-    /// What can be done between turns: calls, answers, buffers. Reads the clock, since the last
+    /// The context, for calls, answers and buffers between turns. Reads the clock, since the last
     /// turn may be long ago.
     #[inline]
     pub fn context(&mut self) -> &mut Context<S> {
@@ -88,7 +88,7 @@ impl<S> Endpoint<S> {
         (&mut self.state, &mut self.cx)
     }
 
-    /// One turn of the loop, without waiting. Returns whether anything was received, ended or
+    /// Runs one turn of the loop, without waiting. Returns whether anything was received, ended or
     /// sent.
     #[inline]
     pub fn run_once(&mut self) -> bool {
@@ -109,14 +109,14 @@ impl<S> Endpoint<S> {
         mailed | received | finished | wanted | sent
     }
 
-    /// Sends what is queued, as far as the packet I/O takes it, without a turn.
+    /// Sends what is queued, as far as the packet I/O accepts it, without a turn.
     pub fn send_now(&mut self) {
         self.cx.core.now = self.clock.now();
         self.send();
     }
 
-    /// Lets sessions send, and hands what they say to the packet I/O. Returns whether there was
-    /// anything.
+    /// Lets sessions send, and passes their packets to the packet I/O. Returns whether there were
+    /// any.
     #[inline(always)]
     fn send(&mut self) -> bool {
         self.cx.core.pump();
@@ -127,8 +127,8 @@ impl<S> Endpoint<S> {
         sent
     }
 
-    /// Receives, unless so much waits to be sent that what comes may wait as well: a queue that
-    /// its peers can fill faster than it empties would grow without end.
+    /// Receives, unless so many packets wait to be sent that received ones should wait too.
+    /// Otherwise peers that fill the queue faster than it empties would make it grow without end.
     #[inline(always)]
     fn receive_unless_backed_up(&mut self) -> bool {
         if self.cx.core.tx.is_backed_up() {
@@ -145,15 +145,15 @@ impl<S> Endpoint<S> {
             return false;
         }
         self.cx.core.stats.turns_busy += 1;
-        // Marks are rare, and nothing of the common way asks for them packet by packet.
+        // Marks are rare, so the common path does not check each packet for them.
         let marked = batch.chunks.iter().any(|chunk| is_marked(chunk.ecn));
         let mut frames = batch.frames();
         let per_packet = !self.cx.core.switches.batched_clock;
         let with = HandleWith { clock: per_packet.then_some(&self.clock), marked };
         let (state, cx) = (&mut self.state, &mut self.cx);
         loop {
-            // A panic leaves the application's state as the handler left it; the endpoint's own
-            // is whole, since the handler is called outside of any change to it.
+            // A panic leaves the application's state as the handler left it. The endpoint's own
+            // state is consistent, since no handler is called in the middle of a change to it.
             let run = AssertUnwindSafe(|| handle_frames(state, cx, &mut frames, &with));
             match catch_unwind(run) {
                 Ok(()) => return true,
@@ -172,7 +172,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// What the protocol has for the packet I/O to do beside packets.
+    /// Does the protocol's work with the packet I/O besides packets.
     #[cold]
     fn do_chores(&mut self) {
         for chore in self.cx.core.chores.drain(..) {
@@ -184,8 +184,8 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// When the loop has to turn next even if nothing arrives: now if packets wait for the packet
-    /// I/O, at the next timer otherwise; [`Time::NEVER`] if there is none.
+    /// When the loop must next turn if nothing arrives: now if packets wait for the packet I/O,
+    /// otherwise at the next timer; [`Time::NEVER`] if there is none.
     pub fn next_turn_at(&self) -> Time {
         let waits = self.cx.core.outside.has_mail()
             || !self.cx.core.tx.is_empty()
@@ -197,7 +197,7 @@ impl<S> Endpoint<S> {
         if waits { self.cx.core.now } else { self.cx.core.next_timer_at().min(hooks_at) }
     }
 
-    /// The packet I/O underneath.
+    /// The packet I/O.
     pub fn io(&self) -> &Backend {
         &self.io
     }
@@ -216,7 +216,7 @@ impl<S> Endpoint<S> {
         &self.clock
     }
 
-    /// Where peers' packets arrive.
+    /// The address at which peers' packets arrive.
     pub fn local_address(&self) -> SocketAddr {
         self.io.local_address()
     }
@@ -240,7 +240,7 @@ impl<S> Endpoint<S> {
         stats
     }
 
-    /// Where the endpoint's memory is.
+    /// How much memory the endpoint uses.
     pub fn memory(&self) -> MemoryStats {
         let clients = self.cx.core.clients.iter().map(|(_, entry)| match &entry.state {
             ClientState::Ready { session, .. } => session.footprint_bytes(),

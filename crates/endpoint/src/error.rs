@@ -1,4 +1,4 @@
-//! What can go wrong between processes, whose fault it is, and whether a retry is of use.
+//! Errors between processes: whose fault they are, and whether a retry can help.
 
 use core::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use petasos_control::{ConfigError, FailureReason, Fault, ProtocolError, RefuseCode, VersionRange};
 use petasos_tls::{CredentialError, HandshakeFailure};
 
-/// Why a [`crate::Node`] did not start. The caller's to handle; nothing runs.
+/// Why a [`crate::Node`] did not start. Nothing runs then.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NodeError {
@@ -17,10 +17,10 @@ pub enum NodeError {
     AddressNotLocal(SocketAddr),
     /// The settings contradict each other.
     Config(ConfigError),
-    /// Certificates or keys cannot be used. The operator's fault.
+    /// Certificates or keys are unusable. The operator's fault.
     Credentials(CredentialError),
-    /// The address can be reached from other hosts, and there is no TLS: everything would be in the
-    /// clear. Give certificates, or say that plaintext is wanted.
+    /// The address can be reached from other hosts and there is no TLS, so everything would be in
+    /// plaintext. Configure certificates, or allow plaintext.
     Plaintext(SocketAddr),
     /// The operating system refused for another reason.
     System {
@@ -57,13 +57,13 @@ impl std::error::Error for NodeError {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// It is attached already.
+    /// It is already attached.
     Attached,
     /// The node has ended.
     NodeEnded,
     /// The node has as many endpoints as a process may have.
     TooManyEndpoints,
-    /// The operating system gave no descriptor.
+    /// The operating system has no file descriptor left.
     System(io::Error),
 }
 
@@ -72,27 +72,28 @@ impl fmt::Display for AttachError {
         match self {
             AttachError::Attached => f.write_str("the endpoint is attached to a node already"),
             AttachError::NodeEnded => f.write_str("the node has ended"),
-            AttachError::TooManyEndpoints => f.write_str("the node has no room for endpoints"),
-            AttachError::System(error) => write!(f, "the system gave no descriptor: {error}"),
+            AttachError::TooManyEndpoints => f.write_str("the node has too many endpoints"),
+            AttachError::System(error) => write!(f, "cannot get a file descriptor: {error}"),
         }
     }
 }
 
 impl std::error::Error for AttachError {}
 
-/// Why no session was even begun. Nothing was sent, so a retry is always safe.
+/// Why a session was not begun. Nothing was sent, so a retry is always safe.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The endpoint is not attached to a node, or the node has ended. The caller's fault.
     NotAttached,
-    /// The endpoint has all the sessions that it may have. Close some, or raise the limit.
+    /// The endpoint has reached its limit of sessions. Close some, or raise the limit.
     SessionsFull,
-    /// The packet I/O cannot reach the address: another family than the local socket's, or the
-    /// system knows no way there.
+    /// The packet I/O cannot reach the address: it belongs to another family than the local
+    /// socket's, or the system knows no route to it.
     NoRoute(petasos_netio::RouteError),
-    /// The same, and there is neither TLS nor consent to speak in the clear with an address beyond
-    /// this host: the socket is bound to loopback. A retry fails until there is.
+    /// The packet I/O cannot reach the address, because the socket is bound to loopback: there is
+    /// neither TLS nor consent to plaintext beyond this host. A retry fails until there is one of
+    /// them.
     Plaintext(SocketAddr),
 }
 
@@ -100,7 +101,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConnectError::NotAttached => f.write_str("the endpoint is not attached to a node"),
-            ConnectError::SessionsFull => f.write_str("the endpoint has no room for sessions"),
+            ConnectError::SessionsFull => f.write_str("the endpoint has too many sessions"),
             ConnectError::NoRoute(error) => error.fmt(f),
             ConnectError::Plaintext(address) => SessionError::Plaintext(*address).fmt(f),
         }
@@ -113,52 +114,51 @@ impl std::error::Error for ConnectError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Nothing listens at the address. The caller's fault if the address is wrong, otherwise the
-    /// server is not up; a retry is of use once it is.
+    /// Nothing listens at the address. If the address is wrong, the caller's fault; otherwise the
+    /// server is not running, and a retry can succeed once it is.
     Refused,
-    /// The system knows no way to the address, or has no resources to try. A retry may succeed.
+    /// The system knows no route to the address, or has no resources to try. A retry may succeed.
     Unreachable(io::ErrorKind),
     /// The server did not answer in time. Nobody's fault; a retry may succeed.
     Timeout,
     /// No version of the control protocol is common to both. A retry fails until one side is
     /// upgraded.
     VersionMismatch {
-        /// What this process speaks.
+        /// The versions that this process supports.
         ours: VersionRange,
-        /// What the server speaks.
+        /// The versions that the server supports.
         theirs: VersionRange,
     },
     /// The server refused; the code says whose fault that is.
     RefusedBy(RefuseCode),
-    /// The server's process failed: it died, fell silent or broke the control protocol. A retry
-    /// succeeds once it is back.
+    /// The server's process failed: it died, went silent, or violated the control protocol. A retry
+    /// can succeed once it is back.
     PeerFailed(FailureReason),
-    /// The control connection broke, and no other one took its place in time (see
+    /// The control connection broke, and was not replaced in time (see
     /// [`crate::NodeConfig::resume_grace`]). Nobody's fault; a retry may succeed.
     ConnectionLost,
-    /// The server's process ended on purpose. Retry once it is back, or elsewhere.
+    /// The server's process shut down. Retry once it is back, or on another server.
     PeerEnded,
-    /// The server gave up the session. A new one may be had.
+    /// The server closed the session. A new one can be opened.
     ClosedByPeer,
-    /// The address that the server gave for its packets cannot be reached. The server's (or its
-    /// network's) fault; a retry fails alike.
+    /// The address that the server gave for its packets cannot be reached. The fault of the server
+    /// or its network; a retry fails again.
     NoRoute,
-    /// The TLS connection to the server failed: an end does not trust the other, or does not speak
-    /// TLS. A retry fails alike until files or settings have changed.
+    /// The TLS connection to the server failed: one end does not trust the other, or does not use
+    /// TLS. A retry fails until certificates or settings have changed.
     Tls(HandshakeFailure),
-    /// Packets or words to this address would leave the host in the clear, and nobody has said that
-    /// this is wanted. The caller's fault.
+    /// Packets or control messages to this address would leave the host in plaintext, which is not
+    /// allowed. The caller's fault.
     Plaintext(SocketAddr),
-    /// The shared memory that the session went through broke, and could not be made anew although
-    /// both processes live. Nobody's fault; the next session goes over the network, if there is
-    /// one.
+    /// The shared memory of the session broke and could not be set up again, although both
+    /// processes live. Nobody's fault; the next session goes over the network, if there is one.
     RingsLost,
     /// This process's node has ended. The caller's fault.
     NodeEnded,
 }
 
 impl SessionError {
-    /// Who can do something about it: the client is this process.
+    /// Who can do something about it. The client is this process.
     pub fn fault(&self) -> Fault {
         match self {
             SessionError::Refused
@@ -172,8 +172,8 @@ impl SessionError {
         }
     }
 
-    /// Whether another session to the same address may be had later without a change to either
-    /// program. Nothing runs for a session that failed to be set up, so a retry is always safe.
+    /// Whether another session to the same address may succeed later without a change to either
+    /// program. Nothing runs for a session that could not be set up, so a retry is always safe.
     pub fn retry_may_succeed(&self) -> bool {
         match self {
             SessionError::RefusedBy(code) => code.retry_may_succeed(),
@@ -184,13 +184,13 @@ impl SessionError {
             | SessionError::NoRoute
             | SessionError::Plaintext(_)
             | SessionError::NodeEnded => false,
-            // The peer may have died within the handshake.
+            // The peer may have died during the handshake.
             SessionError::Tls(failure) => *failure == HandshakeFailure::Ended,
             _ => true,
         }
     }
 
-    /// What the end of a connection means for its sessions.
+    /// The error of a connection's sessions when the connection ends.
     pub(crate) fn from_failure(reason: FailureReason) -> SessionError {
         match reason {
             FailureReason::Incompatible { ours, theirs } => {
@@ -220,7 +220,7 @@ impl fmt::Display for SessionError {
                 f.write_str("the control connection broke and was not restored in time")
             }
             SessionError::PeerEnded => f.write_str("the server's process has ended"),
-            SessionError::ClosedByPeer => f.write_str("the server gave up the session"),
+            SessionError::ClosedByPeer => f.write_str("the server closed the session"),
             SessionError::NoRoute => f.write_str("the server's data address cannot be reached"),
             SessionError::Tls(failure) => failure.fmt(f),
             SessionError::Plaintext(address) => {
@@ -234,13 +234,13 @@ impl fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {}
 
-/// Why [`crate::Endpoint::connect_and_wait`] brought no session.
+/// Why [`crate::Endpoint::connect_and_wait`] returned no session.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectAndWaitError {
-    /// It was not even begun.
+    /// The session was not begun.
     NotBegun(ConnectError),
-    /// It failed, or took too long ([`SessionError::Timeout`]).
+    /// The session failed, or took too long ([`SessionError::Timeout`]).
     Failed(SessionError),
 }
 

@@ -1,13 +1,13 @@
-//! A queue in which peers take turns, so that what one has put in does not delay the others.
+//! A queue in which peers take turns, so that one peer's items do not delay those of others.
 //!
-//! Invariant: a peer is in the list once, with what it has in the queue, the oldest first. It has
-//! something, unless it is alone.
+//! Invariant: each peer is in the list once, with its queued items, oldest first. It has at least
+//! one item, unless it is the only peer.
 
 use std::collections::VecDeque;
 
-/// Items `T` of peers that `P` names.
+/// Items `T` of peers named by `P`.
 pub(crate) struct FairQueue<P, T> {
-    /// Who comes next is first.
+    /// The first is the next one to have its turn.
     peers: VecDeque<(P, VecDeque<T>)>,
 }
 
@@ -18,7 +18,7 @@ impl<P, T> Default for FairQueue<P, T> {
 }
 
 impl<P: PartialEq, T> FairQueue<P, T> {
-    /// Adds an item of `peer`. Most queues have items of one.
+    /// Adds an item of `peer`. Most queues have items of one peer.
     pub(crate) fn push(&mut self, peer: P, item: T) {
         match self.peers.iter_mut().find(|(of, _)| *of == peer) {
             Some((_, items)) => items.push_back(item),
@@ -31,7 +31,7 @@ impl<P: PartialEq, T> FairQueue<P, T> {
         let (peer, mut items) = self.peers.pop_front()?;
         let item = items.pop_front();
         let is_alone = self.peers.is_empty();
-        // Who is alone keeps its place, and so its memory.
+        // A peer that is alone keeps its entry, so that its memory is reused.
         if is_alone || !items.is_empty() {
             self.peers.push_back((peer, items));
         }

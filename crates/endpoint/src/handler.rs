@@ -5,44 +5,44 @@ use petasos_buf::MsgBuf;
 /// One request.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What the answer is addressed to. If it is dropped, the client waits until its timeout.
+    /// The handle to answer with. If it is dropped, the client waits until its timeout.
     pub handle: RequestHandle,
-    /// Which method was called.
+    /// The method that was called.
     pub method: u16,
     /// The request's bytes.
     pub payload: Payload<'a>,
 }
 
-/// Names a session that requests come in: its index and its generation, in one word. No other
-/// session of the endpoint ever has the same name.
+/// The name of a session that receives requests: its index and its generation, in one word. No
+/// other session of the endpoint ever has the same name.
 ///
-/// A handle is written when a packet comes and read by its handler at once. Read in the pieces in
-/// which it was written, it does not have to wait until all that was written before has reached the
-/// cache, which takes long where sessions lie in memory only.
+/// A handle is written when a packet arrives, and its handler reads it at once. If it were read in
+/// other pieces than it was written, the read would have to wait until earlier writes have reached
+/// the cache, which takes long if sessions are only in memory (failed store forwarding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServerSessionId(u64);
 
 impl ServerSessionId {
-    /// Names none: there are not so many.
+    /// Names no session: there are not so many.
     const NONE: ServerSessionId = ServerSessionId(u64::MAX);
 
     pub(crate) fn new(index: u32, generation: u32) -> ServerSessionId {
         ServerSessionId(u64::from(generation) << 32 | u64::from(index))
     }
 
-    /// Its place among the endpoint's server sessions. A later session may have the same.
+    /// Its index among the endpoint's server sessions. A later session may have the same.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.0 as u32
     }
 
-    /// Tells it from the sessions that had its index before.
+    /// Distinguishes it from earlier sessions with the same index.
     #[inline(always)]
     pub fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// Names one of the session's requests.
+    /// The name of one of the session's requests.
     pub(crate) fn key(self, request: u64) -> RequestKey {
         RequestKey { session: self, request }
     }
@@ -58,15 +58,15 @@ pub struct RequestHandle {
 }
 
 impl RequestHandle {
-    /// Names the request, for as long as there is none newer in its place.
+    /// The name of the request, valid until a newer request takes its slot.
     #[inline]
     pub fn key(&self) -> RequestKey {
         let RequestHandle { session, request } = *self;
         session.key(request)
     }
 
-    /// Takes the handle out of a request that is only borrowed. What is left names no request:
-    /// answers to it go nowhere.
+    /// Takes the handle out of a request that is only borrowed. What is left there names no
+    /// request: answers to it are dropped.
     #[inline(always)]
     pub fn take(&mut self) -> RequestHandle {
         let RequestHandle { session, request } = *self;
@@ -75,8 +75,7 @@ impl RequestHandle {
     }
 }
 
-/// Names a request at the server that it came to. It gives no right to answer, and is never used
-/// again.
+/// The name of a request at its server. It gives no right to answer, and is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestKey {
     pub(crate) session: ServerSessionId,
@@ -84,7 +83,7 @@ pub struct RequestKey {
 }
 
 impl RequestKey {
-    /// The session that the request came in.
+    /// The session of the request.
     #[inline]
     pub fn session(&self) -> ServerSessionId {
         self.session
@@ -97,12 +96,12 @@ impl RequestKey {
     }
 }
 
-/// Bytes of a message: where they were received, or assembled in a buffer.
+/// A message's bytes: in the memory that they were received into, or assembled in a buffer.
 #[derive(Debug)]
 pub enum Payload<'a> {
     /// A single-packet message in the packet I/O's memory; valid until the function returns.
     Frame(&'a [u8]),
-    /// A message in a buffer of its own.
+    /// A message in its own buffer.
     Buffer(MsgBuf),
 }
 

@@ -1,5 +1,5 @@
-//! What an application has the loop run beside handlers and continuations: its own work once a
-//! turn, and a word when a request is not wanted any more.
+//! Hooks that the loop runs besides handlers and continuations: the application's own work once a
+//! turn, and a notice when a request is not wanted any more.
 //!
 //! Without hooks, a turn pays one comparison for all of them.
 
@@ -12,15 +12,15 @@ use crate::endpoint::Endpoint;
 use crate::mail::Mail;
 use crate::mailbox::Mailbox;
 
-/// Makes a loop turn, from any thread: for what its work of a turn looks at beside the endpoint.
+/// Makes a loop turn, from any thread. For work per turn that depends on more than the endpoint.
 #[derive(Clone)]
 pub struct Notifier {
     mailbox: Arc<Mailbox<Mail>>,
 }
 
 impl Notifier {
-    /// Makes the loop turn soon, also if it sleeps. What was written before is seen in that turn,
-    /// if it is guarded by a lock or an atomic of its own.
+    /// Makes the loop turn soon, even if it sleeps. That turn sees everything written before, if it
+    /// is guarded by its own lock or atomic.
     pub fn notify(&self) {
         self.mailbox.wake();
     }
@@ -33,18 +33,19 @@ impl core::fmt::Debug for Notifier {
 }
 
 impl<S> Endpoint<S> {
-    /// What makes this loop turn from elsewhere.
+    /// Returns a notifier, which makes this loop turn from other threads.
     ///
     /// # Errors
-    /// The system's, if it gives no descriptor for the mailbox.
+    /// The system's, if it has no file descriptor for the mailbox.
     pub fn notifier(&mut self) -> io::Result<Notifier> {
         let mailbox = self.cx.core.outside.open_mailbox()?;
         Ok(Notifier { mailbox })
     }
 
-    /// Has `work` run once a turn, between receiving and sending, in place of earlier work. It
-    /// says when it needs a turn even if nothing comes ([`crate::Time::NEVER`] if it does not),
-    /// which [`Endpoint::run`], [`Endpoint::run_ready`] and [`Endpoint::next_turn_at`] heed.
+    /// Runs `work` once a turn, between receiving and sending, instead of earlier work. It returns
+    /// when it needs a turn if nothing arrives ([`crate::Time::NEVER`] for no turn).
+    /// [`Endpoint::run`], [`Endpoint::run_ready`] and [`Endpoint::next_turn_at`] take that into
+    /// account.
     ///
     /// A panic in it is counted, and the work runs again in the next turn.
     pub fn on_turn(&mut self, work: TurnHook<S>) {
@@ -52,16 +53,16 @@ impl<S> Endpoint<S> {
         (hooks.on_turn, hooks.any) = (Some(work), true);
     }
 
-    /// Has `hook` run whenever a request whose handle is still out is not wanted any more: its
-    /// client has cancelled it or sent a newer one in its slot, or its session is gone. In the
-    /// turn that shows it, and before a newer request's handler.
+    /// Runs `hook` whenever a request whose handle has not been used is not wanted any more: its
+    /// client has cancelled it or sent a newer one in its slot, or its session is gone. It runs in
+    /// the turn that shows this, before a newer request's handler.
     pub fn on_abandoned(&mut self, hook: AbandonedHook<S>) {
         let hooks = &mut self.cx.core.hooks;
         (hooks.on_abandoned, hooks.any) = (Some(hook), true);
     }
 
-    /// From now on draining leaves requests to their handlers, which see
-    /// [`Context::is_draining`](crate::Context::is_draining) and decide themselves.
+    /// From now on, while the endpoint drains, requests still go to their handlers, which check
+    /// [`Context::is_draining`](crate::Context::is_draining) and decide for themselves.
     pub fn let_handlers_drain(&mut self) {
         self.cx.core.hooks.handlers_drain = true;
     }

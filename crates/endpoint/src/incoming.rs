@@ -1,4 +1,4 @@
-//! What mail does to an endpoint's sessions.
+//! How an endpoint handles its mail.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,8 +15,8 @@ use crate::secure::SessionSecurity;
 use crate::sessions::{ClientState, PeerId, SessionId, SessionOffer};
 
 impl<S> Context<S> {
-    /// Why `session` could not be set up, or has failed since; `None` if it has not, or if that
-    /// was not for the node to know. The reason is kept until the session is closed.
+    /// Why `session` could not be set up, or has failed since. `None` if it has not, or if the node
+    /// does not know. The reason is kept until the session is closed.
     pub fn session_error(&self, session: SessionId) -> Option<SessionError> {
         self.core.outside.errors.get(&session).cloned()
     }
@@ -61,12 +61,12 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// The server has granted a session; if it is not wanted any more, it is given back.
+    /// Handles a granted session. If it is no longer wanted, it is given back.
     fn on_granted(&mut self, offer: &SessionOffer, granted: Granted) {
         let Granted { link, server, server_ip, params, security } = granted;
         let (session, far) = (offer.session, params.server_ref());
         if self.cx.core.outside.attachment.is_none() {
-            // The endpoint has left the node meanwhile.
+            // The endpoint has been detached meanwhile.
             return self.fail_with(session, CallError::PeerFailed, SessionError::NodeEnded);
         }
         let data_ip = params.address.ip.unwrap_or(server_ip);
@@ -91,9 +91,9 @@ impl<S> Endpoint<S> {
         self.cx.core.outside.command(Command::Disconnect { link, session: far });
     }
 
-    /// Asks again for a session whose granted rings cannot be reached, now over the network (C17).
-    /// No call has been made on it, so none can be lost or run twice. False if it cannot be asked
-    /// for.
+    /// Asks again, now over the network, for a session whose granted rings cannot be reached (C17).
+    /// It has had no call yet, so none can be lost or run twice. Returns false if it cannot be
+    /// asked for.
     fn ask_network(&mut self, offer: &SessionOffer, link: PeerId, server: SocketAddr) -> bool {
         let Some(from) = self.cx.core.outside.mailbox().cloned() else { return false };
         let Some(again) = self.offer_network(offer) else { return false };
@@ -103,8 +103,8 @@ impl<S> Endpoint<S> {
         outside.command(Command::Connect { server, offer, from })
     }
 
-    /// `offer` with nothing local and another tag, so that nothing that concerns the first grant is
-    /// taken for the second's. `None` if there is no network to fall back to.
+    /// `offer` without rings and with another tag, so that nothing about the first grant is
+    /// mistaken for the second. `None` if there is no network to fall back to.
     fn offer_network(&mut self, offer: &SessionOffer) -> Option<SessionOffer> {
         let tag = self.cx.core.tags.take();
         let has_network = self.io().has_network_beside_rings() && offer.params.local.is_some();
@@ -114,9 +114,9 @@ impl<S> Endpoint<S> {
         Some(SessionOffer { params: ConnectParams { tag, local: None, ..offer.params }, ..*offer })
     }
 
-    /// Rings broke and were not made anew, although the control connection says nothing of the
-    /// peer's end. The sessions on them end, since nothing moves them elsewhere; their server ends
-    /// are given up with them.
+    /// Handles rings that broke and were not set up again, although the control connection reports
+    /// no end of the peer. Their sessions end, since nothing can move them, and their server ends
+    /// are closed with them.
     fn on_route_lost(&mut self, route: Route) {
         let on_route = |state: &ClientState<_>| match state {
             ClientState::Ready { route: taken, .. } => *taken == route,
@@ -138,8 +138,8 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// A session for a client, unless its packets would leave this host in the clear although that
-    /// is not wanted.
+    /// Grants a session to a client, unless its packets would leave this host in plaintext and that
+    /// is not allowed.
     fn grant(
         &mut self,
         link: PeerId,
@@ -177,7 +177,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Only the process that holds the other end may give a session up.
+    /// Handles a disconnect. Only the process that has the other end may close a session.
     fn on_disconnected(&mut self, link: PeerId, session: SessionRef) {
         let remotes = &mut self.cx.core.outside.remotes;
         if remotes.get(&session).is_none_or(|remote| remote.link != link) {
@@ -207,8 +207,8 @@ impl<S> Endpoint<S> {
         self.fail_peer(link);
     }
 
-    /// Every link has ended before, each with a letter of its own, unless the control thread
-    /// failed; so go through what is left.
+    /// Handles the node's end. Every link has already reported its own end, unless the control
+    /// thread failed; so go through the rest.
     fn on_node_ended(&mut self) {
         let mut links: Vec<_> = self.cx.core.outside.remotes.values().map(|r| r.link).collect();
         links.sort_unstable();

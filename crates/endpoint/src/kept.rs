@@ -1,27 +1,27 @@
 //! What a server session keeps in each slot: the request while it is being assembled, then the
 //! response until the client has it.
 //!
-//! A short response lies in the slot itself: it is written there and to the transmit queue in
-//! one go, and costs neither an allocation nor another cache line.
+//! A short response is stored in the slot itself. It is written there and into the transmit queue
+//! in one step, and costs neither an allocation nor another cache line.
 
 use petasos_buf::MsgBuf;
 
 /// The longest response that a slot keeps without a buffer.
 pub(crate) const SHORT_BYTES_MAX: usize = 127;
 
-/// `len` when the message is in the buffer.
+/// The value of `len` if the message is in the buffer.
 const IN_BUFFER: u8 = u8::MAX;
 
-/// Invariant: `len` is at most [`SHORT_BYTES_MAX`] or [`IN_BUFFER`]; the latter only while there is
-/// a buffer.
+/// Invariant: `len` is at most [`SHORT_BYTES_MAX`] or is [`IN_BUFFER`], the latter only while there
+/// is a buffer.
 ///
-/// The buffer comes last: the beginning of a short response shares a line of the cache with the
+/// The buffer comes last, so that the beginning of a short response shares a cache line with the
 /// rest of its slot.
 #[repr(C)]
 pub(crate) struct Kept {
     len: u8,
     short: [u8; SHORT_BYTES_MAX],
-    /// The message, or one of earlier whose memory the next may reuse.
+    /// The message, or an earlier one whose memory the next may reuse.
     buffer: Option<MsgBuf>,
 }
 
@@ -32,20 +32,20 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Keeps a message of `len` bytes, at most [`SHORT_BYTES_MAX`], to be written.
+    /// Keeps a message of `len` bytes, at most [`SHORT_BYTES_MAX`]; the caller writes it.
     #[inline(always)]
     pub(crate) fn short_mut(&mut self, len: usize) -> &mut [u8] {
         self.len = len as u8;
         &mut self.short[..len]
     }
 
-    /// Keeps `buf`, and gives the buffer that lay here.
+    /// Keeps `buf`, and returns the buffer that was here.
     pub(crate) fn put(&mut self, buf: MsgBuf) -> Option<MsgBuf> {
         self.len = IN_BUFFER;
         self.buffer.replace(buf)
     }
 
-    /// Takes the buffer away, whether it holds the message or one of earlier.
+    /// Takes the buffer, whether it holds the message or an earlier one.
     pub(crate) fn take(&mut self) -> Option<MsgBuf> {
         self.len = 0;
         self.buffer.take()
@@ -57,13 +57,13 @@ impl Kept {
         if self.len == IN_BUFFER { self.buffer.as_ref() } else { None }
     }
 
-    /// [`Kept::buffer`], to be written.
+    /// Like [`Kept::buffer`], mutable.
     #[inline]
     pub(crate) fn buffer_mut(&mut self) -> Option<&mut MsgBuf> {
         if self.len == IN_BUFFER { self.buffer.as_mut() } else { None }
     }
 
-    /// Takes the buffer away if it can hold `len` bytes.
+    /// Takes the buffer if it can hold `len` bytes.
     pub(crate) fn take_roomy(&mut self, len: usize) -> Option<MsgBuf> {
         self.buffer.as_mut()?.rewind();
         let roomy = self.buffer.as_ref().is_some_and(|buf| buf.capacity() >= len);

@@ -1,38 +1,38 @@
-//! The endpoint: one thread's RPC machine.
+//! The endpoint: one thread's event loop for RPCs.
 //!
 //! An [`Endpoint`] joins the protocol (`proto`), a clock and packet I/O in one event loop. It owns
-//! its sessions, buffers and queues; nothing in it is shared, so nothing in it is locked. The
-//! application's state `S` lives in the endpoint and is lent to handlers and continuations, which
-//! are plain functions.
+//! its sessions, buffers and queues; nothing in it is shared, so nothing needs a lock. The
+//! application's state `S` is stored in the endpoint and passed to handlers and continuations,
+//! which are plain functions.
 //!
-//! Who may touch what: the thread that runs the endpoint, and nobody else.
+//! Who may touch what: only the thread that runs the endpoint.
 //!
 //! One turn of the loop ([`Endpoint::run_once`]), in this order:
 //! 1. read the clock once;
-//! 2. take mail from other threads, if the mailbox's flag is up;
+//! 2. handle mail from other threads, if the mailbox's flag is set;
 //! 3. receive one batch of frames; run handlers and continuations as they complete;
 //! 4. run due timers, then the application's own work ([`Endpoint::on_turn`]);
-//! 5. give every session that something happened to its chance to send;
-//! 6. hand the transmit queue to the packet I/O as batches.
+//! 5. let every session with an event send;
+//! 6. pass the transmit queue to the packet I/O in batches.
 //!
-//! Other threads reach an endpoint through its mailbox only: the process's [`Node`], which sets
-//! sessions up and notices failed peers; worker threads ([`WorkerPool`]); and whoever has a
-//! [`Notifier`]. How the loop waits when there is nothing to do is [`Polling`].
+//! Other threads reach an endpoint only through its mailbox: the process's [`Node`], which sets
+//! sessions up and notices failed peers; worker threads ([`WorkerPool`]); and holders of a
+//! [`Notifier`]. [`Polling`] sets how the loop waits when there is nothing to do.
 //!
-//! Calls end in continuations. Futures for them are the business of the layer above (`petasos`).
+//! Calls end in continuations. The layer above (`petasos`) provides futures for them.
 //!
 //! The transmit queue holds *references* (session, slot, request number, packet index), never
-//! pointers. A reference is resolved when it is sent and dropped if the slot has moved on, so a
-//! call that has completed, failed or been cancelled leaves nothing queued that could touch its
-//! buffer (eRPC, section 4.2.2 and appendix B).
+//! pointers. A reference is resolved when it is sent, and dropped if the slot has gone on to
+//! another request. So a call that has completed, failed or been cancelled leaves nothing in the
+//! queue that could touch its buffer (eRPC, section 4.2.2 and appendix B).
 //!
 //! The modules, from below:
 //! - requests, calls, sessions and their secrets as data; `backend`; queues and timers;
-//! - what threads tell each other (`mail`, `mailbox`), the process among others (`node`),
-//!   threads of workers, and what ties an endpoint to all of these (`outside`);
-//! - `core`: [`Context`], and everything of an endpoint but its packet I/O; `receive`: from frames
-//!   to handlers and continuations;
-//! - `endpoint`: the loop; and what stands on it: `setup`, `attach` and `incoming` (sessions),
+//! - what threads tell each other (`mail`, `mailbox`), the process among others (`node`), worker
+//!   threads, and the endpoint's link to all of these (`outside`);
+//! - `core`: [`Context`], and everything of an endpoint except its packet I/O; `receive`: from
+//!   frames to handlers and continuations;
+//! - `endpoint`: the loop; and modules built on it: `setup`, `attach` and `incoming` (sessions),
 //!   `polling`, `hooks`, `workers`, `shut_down`.
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.

@@ -1,4 +1,4 @@
-//! What an endpoint and other threads tell each other: the control thread and workers.
+//! Messages between an endpoint and other threads: the control thread and workers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,15 +26,15 @@ pub(crate) enum Mail {
         client_ip: IpAddr,
         security: Option<Box<SessionSecurity>>,
     },
-    /// The peer has given up a session; this endpoint's end is named.
+    /// The peer has closed a session. `session` names this endpoint's end.
     Disconnected { link: PeerId, session: SessionRef },
-    /// A session that this endpoint granted was never heard of by its client.
+    /// The client never learnt of a session that this endpoint granted.
     Void { session: SessionRef },
     /// A control connection has ended.
     PeerLost { link: PeerId, error: SessionError },
     /// The process shuts down gracefully.
     Drain,
-    /// A route of this endpoint leads nowhere any more: rings that broke were not made anew.
+    /// A route of this endpoint is lost: its rings broke and were not set up again.
     RouteLost { route: Route },
     /// The node is gone; there are no control connections any more.
     NodeEnded,
@@ -42,18 +42,18 @@ pub(crate) enum Mail {
     Answer(Box<WorkerAnswer>),
 }
 
-/// What a worker sends back.
+/// The result of a worker.
 pub(crate) struct WorkerAnswer {
     pub(crate) handle: RequestHandle,
     pub(crate) request: MsgBuf,
     pub(crate) result: Result<MsgBuf, RejectCode>,
 }
 
-/// What a server granted, and over which connection.
+/// A session that a server has granted, and the link to that server.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) link: PeerId,
-    /// Where the server was asked.
+    /// The address at which the server was asked.
     pub(crate) server: SocketAddr,
     pub(crate) server_ip: IpAddr,
     pub(crate) params: AcceptParams,
@@ -71,9 +71,9 @@ pub(crate) enum Command {
         result: Box<Result<AcceptParams, RefuseCode>>,
         from: Arc<Mailbox<Mail>>,
     },
-    /// Tell the peer that a session is given up; the peer's end is named.
+    /// Tell the peer that a session is closed. `session` names the peer's end.
     Disconnect { link: PeerId, session: SessionRef },
-    /// Ask for nothing local for this endpoint on this link for a while.
+    /// For a while, do not ask for rings for this endpoint on this link.
     AvoidRings { link: PeerId, endpoint: u16 },
     /// Take no new sessions.
     Drain,

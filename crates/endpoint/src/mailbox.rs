@@ -1,13 +1,13 @@
 //! Messages from other threads to a loop that owns its state.
 //!
-//! A [`Mailbox`] is a queue, a [`Doorbell`] and an eventfd. The loop looks at the doorbell once
-//! per turn (one load); only if it has rung does it take the lock, once for all messages that are
-//! waiting. The eventfd is written only when the loop has said that it sleeps.
+//! A [`Mailbox`] is a queue, a [`Doorbell`] and an eventfd. The loop checks the doorbell once per
+//! turn (one load). Only if it has rung does the loop take the lock, once for all waiting messages.
+//! The eventfd is written only when the loop has said that it sleeps.
 //!
 //! Who may touch what: any thread calls [`Mailbox::post`] and [`Mailbox::wake`]; everything else
-//! belongs to the loop's thread. Closing is exact: a message is either taken by the loop, handed
-//! back to its sender, or returned by [`Mailbox::close`]; none is lost in between. The lock is
-//! never held while code of the application runs, so that it is never poisoned.
+//! belongs to the loop's thread. Closing loses nothing: each message is either taken by the loop,
+//! returned to its sender, or returned by [`Mailbox::close`]. The lock is never held while code of
+//! the application runs, so that it is never poisoned.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,7 +34,8 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Posts a message and wakes the loop if it sleeps. If the loop is gone, the message returns.
+    /// Posts a message, and wakes the loop if it sleeps. If the loop is gone, the message is
+    /// returned.
     pub(crate) fn post(&self, message: T) -> Result<(), T> {
         match &mut *self.lock() {
             None => return Err(message),
@@ -57,7 +58,7 @@ impl<T> Mailbox<T> {
         self.doorbell.has_rung()
     }
 
-    /// Exchanges `emptied` for all waiting messages.
+    /// Swaps `emptied` with the queue of waiting messages.
     pub(crate) fn take(&self, emptied: &mut VecDeque<T>) {
         self.doorbell.answer();
         if let Some(queue) = &mut *self.lock() {
@@ -66,18 +67,18 @@ impl<T> Mailbox<T> {
     }
 
     /// Says that the loop is about to sleep on [`Mailbox::as_fd`]. If this returns false, mail has
-    /// come and it must not. The loop calls [`Mailbox::rise`] when it is up again.
+    /// arrived and the loop must not sleep. After waking, the loop calls [`Mailbox::rise`].
     #[must_use]
     pub(crate) fn doze(&self) -> bool {
         self.doorbell.doze()
     }
 
-    /// The loop is awake: no more writes to the eventfd.
+    /// Says that the loop is awake: the eventfd is no longer written.
     pub(crate) fn rise(&self) {
         self.doorbell.rise();
     }
 
-    /// The loop counts as asleep from now on: every first message makes the eventfd readable.
+    /// From now on the loop counts as asleep: the first message always makes the eventfd readable.
     pub(crate) fn sleep_always(&self) {
         if self.doorbell.sleep_always() {
             self.write();
@@ -91,11 +92,11 @@ impl<T> Mailbox<T> {
 
     /// Makes the eventfd unreadable until the next wake-up.
     pub(crate) fn hush(&self) {
-        // An error says that it was not readable, which is what is wanted.
+        // An error means that it was not readable, which is the goal.
         let _ = rustix::io::read(&self.eventfd, &mut [0u8; 8]);
     }
 
-    /// Refuses messages from now on; those that wait come back.
+    /// Refuses messages from now on, and returns those that wait.
     pub(crate) fn close(&self) -> VecDeque<T> {
         self.lock().take().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! What ties an endpoint to other threads: its mailbox, its node, its sessions' far ends.
+//! An endpoint's links to other threads: its mailbox, its node, and the far ends of its sessions.
 //!
-//! Everything here is touched by set-up, tear-down and mail only; of all this a turn of the loop
-//! looks at [`Outside::has_mail`] alone. Invariant: `remotes` has an entry for every session that
-//! was established through the node, until either end gives it up or its link ends.
+//! Only set-up, tear-down and mail use this state; a turn of the loop only checks
+//! [`Outside::has_mail`]. Invariant: `remotes` has an entry for every session that was established
+//! through the node, until either end closes it or its link ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -18,7 +18,7 @@ use crate::node::Shared;
 use crate::sessions::{PeerId, SessionId};
 use crate::worker_method::WorkerMethod;
 
-/// The far end of a session, and the way there.
+/// The far end of a session, and the link to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remote {
     pub(crate) link: PeerId,
@@ -34,21 +34,21 @@ pub(crate) struct Attachment {
 pub(crate) struct Outside {
     /// Made when something first needs it.
     mailbox: Option<Arc<Mailbox<Mail>>>,
-    /// Whether the loop is driven by its descriptor: then it counts as asleep at all times.
+    /// Whether the loop is driven by its descriptor. It then always counts as asleep.
     pub(crate) external: bool,
     pub(crate) attachment: Option<Attachment>,
-    /// An empty queue to exchange for a full one.
+    /// An empty queue to swap with a full one.
     pub(crate) spare: VecDeque<Mail>,
     /// Why sessions failed, until they are closed.
     pub(crate) errors: HashMap<SessionId, SessionError>,
-    /// The far ends by this endpoint's own.
+    /// The far ends of sessions, by this endpoint's ends.
     pub(crate) remotes: HashMap<SessionRef, Remote>,
     /// Methods that run on worker threads.
     pub(crate) workers: HashMap<u16, WorkerMethod>,
 }
 
 impl Outside {
-    /// Whether there is mail. The loop's once-per-turn look.
+    /// Whether there is mail. The loop checks this once per turn.
     #[inline]
     pub(crate) fn has_mail(&self) -> bool {
         self.mailbox.as_ref().is_some_and(|mailbox| mailbox.has_mail())
@@ -76,7 +76,8 @@ impl Outside {
         self.attachment.as_ref().is_some_and(|attachment| attachment.shared.guard.is_secured())
     }
 
-    /// Whether packets must not go to `ip`: in the clear, off this host, and nobody wants that.
+    /// Whether packets must not go to `ip`: they would leave this host in plaintext, which is not
+    /// allowed.
     pub(crate) fn forbids(&self, ip: IpAddr) -> bool {
         self.attachment.as_ref().is_some_and(|attachment| attachment.shared.guard.forbids(ip))
     }
@@ -125,7 +126,7 @@ impl Outside {
                     self.command(Command::Reply { link, id, result, from: from.clone() });
                 }
             }
-            // The rest concerns what is gone with the endpoint.
+            // The rest concerns state that is gone with the endpoint.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What sessions were set up with, for those who make more of requests than calls.
+//! The parameters of sessions, for layers that build more than calls from requests.
 
 use petasos_proto::SessionParams;
 
@@ -7,7 +7,7 @@ use crate::handler::ServerSessionId;
 use crate::sessions::{ClientState, SessionId};
 
 impl<S> Context<S> {
-    /// What a client session was set up with; `None` unless it is ready.
+    /// The parameters of a client session; `None` unless it is ready.
     pub fn session_params(&self, session: SessionId) -> Option<SessionParams> {
         let entry = self.core.clients.get(session.index);
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
@@ -16,7 +16,7 @@ impl<S> Context<S> {
         }
     }
 
-    /// Likewise for a session that requests come in; `None` once it is gone.
+    /// The parameters of a server session; `None` once it is gone.
     pub fn served_params(&self, session: ServerSessionId) -> Option<SessionParams> {
         let entry = self.core.servers.get(session.index());
         entry.filter(|entry| entry.id == session).map(|entry| *entry.session.params())

@@ -11,19 +11,19 @@ use crate::secure::is_sealed;
 use crate::sessions::{ClientAddress, SessionId};
 use crate::source::PeerKey;
 
-/// Who has a session that requests come in.
+/// The client of a server session.
 #[derive(Clone, Debug)]
 pub struct ServedPeer {
-    /// Its address for packets, as it said when it opened the session.
+    /// Its address for packets, as the client named it when it opened the session.
     pub address: SocketAddr,
     /// Whether packets come through shared memory.
     pub shared_memory: bool,
-    /// What it has proved with its certificate; `None` over plaintext.
+    /// The identity that its certificate has proved; `None` over plaintext.
     pub identity: Option<Arc<Identity>>,
 }
 
 impl<S> Context<S> {
-    /// Who has a session that requests come in; `None` once it is gone.
+    /// The client of a server session; `None` once the session is gone.
     pub fn served_peer(&self, session: ServerSessionId) -> Option<ServedPeer> {
         let entry = self.core.servers.get(session.index())?;
         let entry = Some(entry).filter(|entry| entry.id == session)?;
@@ -32,22 +32,22 @@ impl<S> Context<S> {
         Some(ServedPeer { address, shared_memory, identity })
     }
 
-    /// For whose share a session counts that requests come in; nobody's once it is gone.
+    /// The key of the peer for which a server session counts; the default once the session is gone.
     pub fn served_peer_key(&self, session: ServerSessionId) -> PeerKey {
         let entry = self.core.servers.get(session.index());
         let entry = entry.filter(|entry| entry.id == session);
         entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.from.holder))
     }
 
-    /// For whose share `session` counts: each address that was dialled is a peer. Nobody's once
-    /// the session is gone.
+    /// The key of the peer for which client session `session` counts: each dialled address is a
+    /// peer. The default once the session is gone.
     pub fn session_peer_key(&self, session: SessionId) -> PeerKey {
         let entry = self.core.clients.get(session.index);
         let entry = entry.filter(|entry| entry.generation == session.generation);
         entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.holder))
     }
 
-    /// Who sent the request that `handle` names: what the client has proved with its certificate.
+    /// The client that sent the request of `handle`: the identity that its certificate has proved.
     /// `None` over plaintext, or if the session is gone.
     pub fn peer(&self, handle: &RequestHandle) -> Option<&Arc<Identity>> {
         let entry = self.core.servers.get(handle.session.index())?;
@@ -55,7 +55,7 @@ impl<S> Context<S> {
         entry.secure.as_ref().map(|secure| &secure.identity)
     }
 
-    /// Who serves `session`: what the server has proved with its certificate. `None` over
+    /// The server of `session`: the identity that its certificate has proved. `None` over
     /// plaintext, until the session is ready, or if it is gone.
     pub fn session_peer(&self, session: SessionId) -> Option<&Arc<Identity>> {
         let entry = self.core.clients.get(session.index)?;

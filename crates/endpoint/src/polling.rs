@@ -1,14 +1,14 @@
 //! How the loop waits: spinning, sleeping, or driven from outside.
 //!
-//! A loop sleeps in `poll(2)` on the packet I/O's descriptor and the mailbox's eventfd until its
-//! next timer. No wake-up is lost: the packet I/O is told right before the poll
-//! ([`PacketIo::prepare_to_sleep`]) and from then on makes its descriptor readable for whatever has
-//! come or comes; and mail is guarded by the mailbox protocol.
+//! A loop sleeps in `poll(2)` on the packet I/O's descriptor and the mailbox's eventfd, until its
+//! next timer. No wake-up is lost: right before the poll the packet I/O is told
+//! ([`PacketIo::prepare_to_sleep`]), and from then on its descriptor is readable if anything has
+//! arrived or arrives; the mailbox's protocol protects mail.
 //!
-//! Driven from outside, the loop counts as asleep at all times, so that every first mail makes
-//! the descriptor readable, and [`Endpoint::run_ready`] makes it unreadable again *before* it
-//! takes the mail. For packets each turn of the loop ends that state, so whatever turns it tells
-//! the packet I/O again at its end.
+//! If an outside event loop drives the loop, it always counts as asleep, so that the first mail
+//! makes the descriptor readable. [`Endpoint::run_ready`] makes the descriptor unreadable *before*
+//! it takes the mail. For packets, each turn of the loop ends that state, so at its end it tells
+//! the packet I/O again.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,13 +25,13 @@ use crate::endpoint::Endpoint;
 use crate::timespec::timespec_of;
 
 impl<S> Endpoint<S> {
-    /// Turns the loop, waiting as [`crate::EndpointConfig::polling`] says, until `until` returns
-    /// true. It is asked after every turn, and so before every sleep.
+    /// Turns the loop, waiting according to [`crate::EndpointConfig::polling`], until `until`
+    /// returns true. `until` is called after every turn, and so before every sleep.
     pub fn run(&mut self, until: impl FnMut(&mut S, &mut Context<S>) -> bool) {
         self.run_until(Time::NEVER, until);
     }
 
-    /// [`Endpoint::run`] for at most `timeout`. Returns whether `until` has returned true.
+    /// Like [`Endpoint::run`], for at most `timeout`. Returns whether `until` has returned true.
     pub fn run_for(
         &mut self,
         timeout: Duration,
@@ -52,7 +52,7 @@ impl<S> Endpoint<S> {
         loop {
             let busy = self.run_once();
             if busy {
-                // What ran may have taken its time; a turn without anything has taken none.
+                // Handlers may have taken long; a turn without events has not.
                 self.cx.core.now = self.clock().now();
             }
             let (state, context) = (&mut self.state, &mut self.cx);
@@ -73,15 +73,15 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Whether one frame has come since `frames` were counted. It was probably alone: for a loop
-    /// that does not spin, to ask for others is a system call in vain, and its sleep ends at once
-    /// if there are any.
+    /// Whether exactly one frame has arrived since `frames` were counted. Probably no other is
+    /// there: a loop that does not spin would make a useless system call to ask for more, and if
+    /// there are more, its sleep ends at once.
     fn had_one(&self, frames: &mut u64) -> bool {
         let received = self.io().stats().rx_frames;
         received - core::mem::replace(frames, received) == 1
     }
 
-    /// Whether the loop has spun for as long as it should since `idle_since`.
+    /// Whether the loop has spun long enough since `idle_since`.
     fn has_spun(&self, idle_since: Time) -> bool {
         match self.cx.core.config.polling {
             Polling::Spin => false,
@@ -90,9 +90,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Sleeps until packets, mail, a timer or `deadline` come. False if it did not: a packet I/O
-    /// without a descriptor has its peers in this very thread or must be polled, and virtual time
-    /// stands still.
+    /// Sleeps until packets, mail, a timer or `deadline`. Returns false if it did not sleep: a
+    /// packet I/O without a descriptor has its peers on this same thread or must be polled, and
+    /// virtual time stands still.
     pub(crate) fn sleep(&mut self, deadline: Time) -> bool {
         let wake_at = self.next_turn_at().min(deadline);
         let wait_ns = wake_at.nanos_since(self.clock().now());
@@ -104,13 +104,13 @@ impl<S> Endpoint<S> {
         let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
         let packets = PollFd::from_borrowed_fd(packets, PollFlags::IN);
         let outside = &self.cx.core.outside;
-        // An interrupted or failed poll is an early end of the sleep, which is harmless.
+        // An interrupted or failed poll only ends the sleep early, which is harmless.
         match outside.mailbox() {
             None => {
                 let _ = poll(&mut [packets], timeout.as_ref());
             }
             Some(mailbox) => {
-                // A loop that counts as asleep at all times must not rise either.
+                // A loop that always counts as asleep must not be marked as awake either.
                 let may = if outside.external { !mailbox.has_mail() } else { mailbox.doze() };
                 if !may {
                     return false;
@@ -129,13 +129,13 @@ impl<S> Endpoint<S> {
         true
     }
 
-    /// A descriptor that is readable when the loop should turn because packets or mail have come:
-    /// for event loops that wait for descriptors. Timers need [`Endpoint::next_turn_at`] as well.
-    /// From this call on the loop counts as asleep between turns: drive it with
+    /// A descriptor that is readable when the loop should turn because packets or mail have
+    /// arrived, for event loops that wait for descriptors. For timers, [`Endpoint::next_turn_at`]
+    /// is needed as well. From this call on the loop counts as asleep between turns: drive it with
     /// [`Endpoint::run_ready`].
     ///
     /// # Errors
-    /// The system's, if it gives no descriptor; `Unsupported` if the packet I/O has none.
+    /// The system's, if it has no file descriptor; `Unsupported` if the packet I/O has none.
     pub fn descriptor(&mut self) -> io::Result<OwnedFd> {
         let mailbox = self.cx.core.outside.open_mailbox()?;
         let packets = self.io().descriptor().ok_or(io::ErrorKind::Unsupported)?;
@@ -148,10 +148,10 @@ impl<S> Endpoint<S> {
         Ok(joint)
     }
 
-    /// Has packets make the descriptor readable from now on, if the loop is driven by it.
+    /// Makes packets make the descriptor readable from now on, if the loop is driven by it.
     fn rest_outside(&mut self) {
         if self.cx.core.outside.external && !self.prepare_to_sleep() {
-            // Packets are there already, which nothing will tell: so the eventfd does.
+            // Packets have already arrived, which nothing else will report: so write the eventfd.
             self.cx
                 .core
                 .outside
@@ -161,9 +161,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Turns the loop until nothing happens, at most `turns_max` times, and says when to turn
-    /// again even if the descriptor does not become readable: at once if turns ran out,
-    /// [`Time::NEVER`] if nothing is due. [`Endpoint::until`] converts it to a duration.
+    /// Turns the loop until nothing happens, at most `turns_max` times. Returns when to turn again
+    /// even if the descriptor does not become readable: at once if the number of turns was reached,
+    /// [`Time::NEVER`] if no timer is set. [`Endpoint::until`] converts it to a duration.
     pub fn run_ready(&mut self, turns_max: u32) -> Time {
         if let Some(mailbox) = self.cx.core.outside.mailbox() {
             mailbox.hush();
@@ -176,7 +176,7 @@ impl<S> Endpoint<S> {
         self.cx.core.now
     }
 
-    /// How long it is until `time`; `None` if that is [`Time::NEVER`].
+    /// The time from now until `time`; `None` for [`Time::NEVER`].
     pub fn until(&self, time: Time) -> Option<Duration> {
         (time != Time::NEVER).then(|| time - self.clock().now())
     }

@@ -1,18 +1,18 @@
-//! What each peer holds of an endpoint: sessions, slots in them, and memory for what it has
+//! What each peer uses of an endpoint: sessions, slots in them, and memory for messages that it has
 //! announced. Each slot can have a request whose handler has not answered yet. Client sessions are
-//! counted without limits: it is this process that opens them.
+//! counted without limits, since this process opens them.
 //!
-//! Who counts as one peer, [`Holder`] tells. A session knows its holder by number, so that nothing
-//! is hashed when messages come.
+//! [`Holder`] defines what counts as one peer. A session knows its holder by number, so that
+//! nothing is hashed when messages arrive.
 //!
-//! Invariant: what a session was counted for is given back exactly once, when it is dropped. A
-//! holder has a number for as long as it has sessions.
+//! Invariant: everything that was counted for a session is given back exactly once, when the
+//! session is dropped. A holder has a number for as long as it has sessions.
 
 use std::collections::HashMap;
 
 use crate::source::{Holder, PeerKey};
 
-/// Names a holder that has sessions.
+/// The number of a holder that has sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HolderId(u32);
 
@@ -20,7 +20,8 @@ pub(crate) struct HolderId(u32);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerLimits {
     pub(crate) sessions_max: u32,
-    /// Of all its sessions together: so many of its requests can wait for their handlers.
+    /// Slots of all its sessions together: the most requests of the peer that can wait for their
+    /// handlers.
     pub(crate) slots_max: u32,
 }
 
@@ -34,7 +35,7 @@ struct Held {
     key: PeerKey,
     sessions: u32,
     slots: u32,
-    /// Bytes of messages that are announced and not whole.
+    /// Bytes of messages that were announced and have not arrived completely.
     announced: u64,
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
-    /// Counts a session with `slots` for `holder`, unless it would hold more than `limits`.
+    /// Counts a session with `slots` for `holder`, unless that exceeds `limits`.
     pub(crate) fn take(
         &mut self,
         holder: Holder,
@@ -69,7 +70,7 @@ impl Holders {
         Some(id)
     }
 
-    /// Gives back what [`Holders::take`] counted.
+    /// Undoes [`Holders::take`].
     pub(crate) fn give(&mut self, id: HolderId, slots: u32) {
         let held = self.held_mut(id);
         held.sessions -= 1;
@@ -82,19 +83,19 @@ impl Holders {
         }
     }
 
-    /// One of the holder's sessions had announced `before`, and has `now`.
+    /// Updates the bytes that one of the holder's sessions has announced, from `before` to `now`.
     pub(crate) fn announce(&mut self, id: HolderId, before: u64, now: u64) {
         let held = self.held_mut(id);
         held.announced = held.announced - before + now;
     }
 
-    /// What all of the holder's sessions have announced.
+    /// The bytes that all of the holder's sessions have announced.
     pub(crate) fn announced(&self, id: HolderId) -> u64 {
         let held = self.held[id.0 as usize].as_ref();
         held.expect("a session is counted while it lives").announced
     }
 
-    /// Who the holder is to the rest of the process.
+    /// The holder's key in the process.
     pub(crate) fn key(&self, id: HolderId) -> PeerKey {
         self.held[id.0 as usize].as_ref().expect("a session is counted while it lives").key
     }

@@ -1,8 +1,8 @@
 //! From received frames to handlers and continuations.
 //!
-//! A frame is looked at here: most take one of two short cuts (`handle_frame`). What does not is a
-//! whole packet for `packet`, by way of `protected` if it has to be verified first; `requests` and
-//! `responses` do what the session's half makes of it.
+//! Most frames take one of two fast paths here (`handle_frame`). The others go to `packet` as whole
+//! packets, through `protected` if they must be verified first. `requests` and `responses` carry
+//! out what the session's half decides.
 
 mod packet;
 mod protected;
@@ -23,15 +23,15 @@ use requests::{run_handler, run_on_copy};
 use responses::complete_short;
 pub(crate) use responses::run_finished;
 
-/// What is special about a batch of frames.
+/// The options for handling a batch of frames.
 pub(crate) struct HandleWith<'a> {
-    /// To be read for each frame, instead of once for all.
+    /// A clock to be read for each frame, instead of once for all.
     pub(crate) clock: Option<&'a Clock>,
     /// Whether the network has marked some of the frames.
     pub(crate) marked: bool,
 }
 
-/// Handles the rest of `frames`. If a handler panics, calling it again goes on after its frame.
+/// Handles the rest of `frames`. If a handler panics, call this again to continue after its frame.
 pub(crate) fn handle_frames<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -53,7 +53,7 @@ pub(crate) fn handle_frames<S>(
     }
 }
 
-/// With frames whose origin the packet I/O tells.
+/// Handles frames whose origin the packet I/O reports.
 #[inline(never)]
 fn handle_frames_of_origins<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frames<'_>) {
     while let Some(Frame { bytes, .. }) = frames.next() {
@@ -61,7 +61,7 @@ fn handle_frames_of_origins<S>(state: &mut S, cx: &mut Context<S>, frames: &mut 
     }
 }
 
-/// With so many sessions that each packet meets one that is in no cache.
+/// Handles frames with prefetching, for so many sessions that each packet's session is in no cache.
 #[inline(never)]
 fn handle_frames_ahead<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frames<'_>) {
     let mut prefetcher = Prefetcher::new(&cx.core, frames);
@@ -71,8 +71,8 @@ fn handle_frames_ahead<S>(state: &mut S, cx: &mut Context<S>, frames: &mut Frame
     }
 }
 
-/// With marked frames, with injected faults, or without the optimisations of one clock reading for
-/// all frames and of requests where they lie.
+/// Handles marked frames, frames with injected faults, and frames without the optimisations of one
+/// clock reading per batch and of zero-copy requests.
 #[cold]
 fn handle_frames_singly<S>(
     state: &mut S,
@@ -97,8 +97,8 @@ fn handle_frames_singly<S>(
     }
 }
 
-/// Handles a frame of `bytes` that the network has not marked. Nearly every packet is the only one
-/// of its message and takes one of the two short cuts. Its origin matters only if it is `TOLD`.
+/// Handles an unmarked frame of `bytes`. Nearly every packet is the only one of its message and
+/// takes one of the two fast paths. Its origin matters only if the packet I/O reports it (`TOLD`).
 #[inline(always)]
 fn handle_frame<S, const ZERO_COPY: bool, const TOLD: bool>(
     state: &mut S,
@@ -143,7 +143,7 @@ pub(crate) fn is_marked(ecn: Ecn) -> bool {
     ecn == Ecn::CongestionExperienced
 }
 
-/// Every packet that is not of the commonest kind, and every wrong one.
+/// Handles every packet that takes no fast path, and every invalid one.
 #[cold]
 fn handle_any<S>(
     state: &mut S,
@@ -168,8 +168,8 @@ fn handle_any<S>(
 }
 
 impl<S> Core<S> {
-    /// Whether `packet` names a session whose packets come from elsewhere (W32). One that is being
-    /// set up takes none in any case.
+    /// Whether `packet` names a session whose packets come from another origin (W32). A session
+    /// that is being set up accepts no packets in any case.
     fn is_misled(&self, packet: &Packet<'_>, origin: Origin) -> bool {
         let at = packet.session();
         let of = match packet.from_server() {
@@ -180,7 +180,7 @@ impl<S> Core<S> {
     }
 }
 
-/// Puts a packet's part of a message in its place.
+/// Copies a packet's part of a message to its place.
 #[inline]
 fn store(buf: &mut [u8], offset: u32, payload: &[u8]) {
     let start = offset as usize;

@@ -1,28 +1,28 @@
-//! What makes a session secure: who the peer is, and the keys of its packets (W27, C19).
+//! The security of a session: the peer's identity, and the keys of its packets (W27, C19).
 
 use std::sync::Arc;
 
 use petasos_seal::{End, KeyLife, Seal, Sealer, SessionSecret};
 use petasos_tls::Identity;
 
-/// What a control connection over TLS gives a session.
+/// What a session gets from a control connection over TLS.
 #[derive(Clone, Debug)]
 pub struct SessionSecurity {
-    /// Who the peer is.
+    /// The peer's identity.
     pub identity: Arc<Identity>,
-    /// What the keys of the session's packets are derived from.
+    /// The secret from which the keys of the session's packets are derived.
     pub secret: SessionSecret,
 }
 
 impl SessionSecurity {
-    /// What `end` keeps of a session; without keys if its packets are not `sealed`.
+    /// The state for `end` of a session; without keys if its packets are not `sealed`.
     pub(crate) fn keep(self, end: End, server_tag: u32, life: KeyLife, sealed: bool) -> Secure {
         let seal = sealed.then(|| Seal::new(&self.secret, end, server_tag, life));
         Secure { identity: self.identity, seal }
     }
 }
 
-/// What one end of a session keeps.
+/// The state at one end of a session.
 #[derive(Debug)]
 pub(crate) struct Secure {
     pub(crate) identity: Arc<Identity>,

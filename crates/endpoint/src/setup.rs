@@ -1,4 +1,4 @@
-//! Setting sessions up and giving them up: what the control protocol decides.
+//! Setting sessions up and closing them, as the control protocol decides.
 
 mod client;
 mod limits;
@@ -24,7 +24,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Fails every session that hangs on control connection `peer`, client's and server's.
+    /// Fails every client and server session of control connection `peer`.
     pub fn fail_peer(&mut self, peer: PeerId) {
         let lost = self.cx.core.clients.iter().filter(|(_, e)| e.peer == Some(peer));
         let lost = lost.map(|(index, e)| SessionId { index, generation: e.generation });

@@ -1,26 +1,27 @@
-//! The graceful end of an endpoint.
+//! Graceful shutdown of an endpoint.
 
 use core::time::Duration;
 
 use crate::endpoint::Endpoint;
 use crate::sessions::{ClientState, SessionId};
 
-/// How long to look for unfinished work at a time.
+/// How often to check for unfinished work.
 const SLICE: Duration = Duration::from_millis(1);
-/// How long to stay for clients that have not received their last response and ask again.
+/// How long to stay for clients that have not received their last response and ask for it again.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// What a shut-down has cut off.
+/// What a shutdown has cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Requests of others whose handlers had not answered.
+    /// Requests from clients whose handlers had not answered.
     pub requests: usize,
-    /// Own calls that had not ended; they ended with [`crate::CallError::SessionClosed`].
+    /// Calls by this endpoint that had not ended. They ended with
+    /// [`crate::CallError::SessionClosed`].
     pub calls: usize,
 }
 
 impl<S> Endpoint<S> {
-    /// Stops taking requests: new ones are rejected as draining, those that run are finished.
+    /// Stops accepting requests: new ones are rejected as draining, those that run are finished.
     /// Handlers that [drain themselves](Endpoint::let_handlers_drain) still get theirs.
     pub fn drain(&mut self) {
         self.cx.core.draining = true;
@@ -29,7 +30,7 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Requests whose handlers have not answered, and calls that have not ended.
+    /// How many requests have no answer yet, and how many calls have not ended.
     pub fn unfinished(&self) -> (usize, usize) {
         let running = self.cx.core.servers.iter().map(|(_, entry)| entry.session.running()).sum();
         let calls = self.cx.core.clients.iter().map(|(_, entry)| match &entry.state {

@@ -1,4 +1,4 @@
-//! Who is behind an address or a certificate, for shares and quotas.
+//! Which peer an address or a certificate belongs to, for shares and quotas.
 
 use core::hash::BuildHasher;
 use std::hash::RandomState;
@@ -7,18 +7,19 @@ use std::sync::OnceLock;
 
 use petasos_tls::Identity;
 
-/// For whom something counts.
+/// The peer for which something counts.
 ///
-/// A peer that has proved a name over TLS counts as that name, wherever it calls from. So two names
-/// behind one address (a NAT, a host of many containers) do not use up each other's quota, and one
-/// name at many addresses has one. All others count as their address.
+/// A peer that has proved a name over TLS counts as that name, whatever address it calls from. So
+/// two names behind one address (a NAT, a host of many containers) do not use up each other's
+/// quota, and one name at many addresses has one quota. All others count as their address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     Address(IpAddr),
-    /// The first name of a certificate, or all of one without names.
+    /// The first name in a certificate, or the whole certificate if it has no names.
     Name(Vec<u8>),
-    /// What this process has dialled. It chooses its servers, so each address counts by itself, and
-    /// those of one service, which may share a name, do not use up each other's quota.
+    /// An address that this process has dialled. The process chooses its servers, so each address
+    /// counts separately. Servers of one service, which may share a name, do not use up each
+    /// other's quota.
     Server(SocketAddr),
 }
 
@@ -35,15 +36,16 @@ impl Holder {
     }
 }
 
-/// Names a peer to all of a process: who counts as one peer for an endpoint's quotas (over TLS one
-/// name, otherwise one address) has the same key at each endpoint. The default is nobody's.
+/// The name of a peer in the whole process: what counts as one peer for an endpoint's quotas (over
+/// TLS one name, otherwise one address) has the same key at each endpoint. The default belongs to
+/// nobody.
 ///
-/// A hash with a secret of the process: no peer can choose to have another's.
+/// It is a hash with a secret of the process, so that no peer can choose another's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PeerKey(u64);
 
 impl PeerKey {
-    /// The key of who has proved no name, and is at this address.
+    /// The key of a peer at this address that has proved no name.
     pub fn of_address(ip: IpAddr) -> PeerKey {
         PeerKey::of(&Holder::of(ip, None))
     }
@@ -54,8 +56,8 @@ impl PeerKey {
     }
 }
 
-/// Whose share an address uses: its own, for IPv6 that of its /64, since a host may choose any
-/// address in its network.
+/// The address whose share is used: the address itself, for IPv6 its /64, since a host may choose
+/// any address in its network.
 fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) => IpAddr::V4(ip),

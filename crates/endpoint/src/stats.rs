@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! Counters of an endpoint.
 
 use petasos_buf::PoolStats;
 use petasos_netio::IoStats;
@@ -23,59 +23,59 @@ petasos_base::counters! {
         malformed_other,
         /// Received packets whose CRC32C does not match (W12).
         malformed_checksum,
-        /// Received packets of sealed sessions that did not open (W27).
+        /// Received packets of sealed sessions that failed authentication (W27).
         seals_broken,
         /// Received packets of sealed sessions that had been opened before, or were too old to
-        /// tell (W31).
+        /// check (W31).
         seals_replayed,
-        /// Packets not sent since their number was not above the last one's (W29): never, unless
-        /// the protocol machine is wrong.
+        /// Packets not sent because their number was not above the previous one's (W29). Never
+        /// happens unless the protocol's implementation is wrong.
         transmit_unsealed,
         /// Received packets for a session that does not exist (W4).
         unknown_session,
-        /// Received packets for a session in the clear that came by another way (shared memory or
-        /// the network) or from another address than its peer's (W32).
+        /// Received packets for a plaintext session from another origin than its peer's (W32):
+        /// another address, or shared memory instead of the network, or the reverse.
         wrong_origin,
-        /// Sessions refused since their client named another host's address for packets (C20).
+        /// Sessions refused because their client named another host's address for packets (C20).
         foreign_addresses,
-        /// Sessions refused since their peer held as many as one may
+        /// Sessions refused because their peer had reached its limit
         /// ([`EndpointConfig::sessions_per_peer_max`](crate::EndpointConfig)).
         sessions_over_quota,
         /// Received packets dropped on purpose.
         injected_losses,
-        /// Queued packets that were void when their turn came: the call was over.
+        /// Queued packets that were void when their turn came, because the call was over.
         transmit_void,
-        /// Times that a session was parked until its pace allowed it to send.
+        /// How often a session was parked until its pace allowed it to send.
         sessions_parked,
-        /// Pulls that asked for more than a turn has for their session (W19).
+        /// Pulls that asked for more packets than a turn sends for their session (W19).
         pulls_cut,
-        /// Packets, or trains of them, that were dropped unsent since too much waited.
+        /// Packets, or trains of them, that were dropped unsent because the queue was too long.
         transmit_overruns,
-        /// Turns that received nothing since too much waited to be sent.
+        /// Turns that received nothing because the transmit queue was too long.
         turns_backed_up,
         /// Handlers and continuations that panicked.
         panics,
         /// Requests for a method without a handler.
         unknown_methods,
-        /// Requests refused before they were whole: their peer's announcements leave no room for
-        /// those of others.
+        /// Requests refused before they were complete, because their peer's announcements leave no
+        /// room for those of others.
         assemblies_refused,
-        /// Requests given up since nothing more came of them and others wanted the memory.
+        /// Requests given up because no more of them arrived and others needed the memory.
         assemblies_given_up,
-        /// Responses refused before they were whole: their server's announcements leave no room for
-        /// those of others.
+        /// Responses refused before they were complete, because their server's announcements leave
+        /// no room for those of others.
         responses_refused,
-        /// Messages for which no buffer could be had.
+        /// Messages for which there was no buffer.
         out_of_memory,
-        /// Sessions whose granted rings could not be reached, so that they were asked for again
-        /// over the network (C17).
+        /// Sessions whose granted rings could not be reached, and which were requested again over
+        /// the network (C17).
         rings_unreachable,
-        /// Client sessions that ended because their rings broke and could not be made anew.
+        /// Client sessions that ended because their rings broke and could not be set up again.
         rings_lost,
     }
 }
 
-/// Every counter of an endpoint. Closed sessions are included.
+/// Every counter of an endpoint, including closed sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStats {
     /// The loop.
@@ -99,11 +99,11 @@ impl EndpointStats {
     }
 }
 
-/// Where an endpoint's memory is.
+/// How much memory an endpoint uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// The buffer pool.
     pub pool: PoolStats,
-    /// Bytes of all sessions' own state, tables included, without pooled buffers.
+    /// Bytes of all sessions' own state, including tables, without pooled buffers.
     pub session_bytes: usize,
 }

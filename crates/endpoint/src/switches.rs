@@ -1,16 +1,16 @@
-//! What measurements turn off in an endpoint, and faults that they inject. No program needs it.
+//! Switches that turn optimisations off, and faults that can be injected, for measurements only.
 
 use petasos_base::Rng;
 
-/// The common-case optimisations (eRPC, table 3), all on at first, and injected faults, none at
-/// first.
+/// The common-case optimisations (eRPC, table 3), all on by default, and injected faults, none by
+/// default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switches {
     /// Read the clock once per turn instead of once per packet.
     pub batched_clock: bool,
     /// Let a short response reuse the buffer of the slot's previous one.
     pub preallocated_responses: bool,
-    /// Show a single-packet request to its handler where it was received.
+    /// Pass a single-packet request to its handler in the memory that it was received into.
     pub zero_copy_requests: bool,
     /// Probability with which each received packet is dropped, after GRO has been split.
     pub loss: f64,

@@ -1,17 +1,18 @@
 //! The tags of sessions.
 //!
-//! A tag is what a packet must know to be taken (W4), so nobody may guess one from others that were
-//! granted to him. Each comes from the system's cryptographic generator, at set-up, where a system
-//! call costs nothing that matters. Simulations and tests that replay give a seed instead.
+//! A packet must carry its session's tag to be accepted (W4), so nobody may be able to guess a tag
+//! from other tags that they have been granted. Each tag comes from the system's cryptographic
+//! generator, at set-up, where the cost of a system call does not matter. Simulations and tests
+//! that are replayed use a seed instead.
 
 use petasos_base::{Rng, secret_u64};
 use petasos_wire::TAG_MAX;
 
 /// Where tags come from.
 pub(crate) enum Tags {
-    /// The system. There is no state that earlier tags could tell.
+    /// The system. There is no state that earlier tags could reveal.
     Secret,
-    /// A seed, so that a run can be repeated. Three tags give all that follow.
+    /// A seed, so that a run can be repeated. Three tags reveal all later ones.
     Seeded(Rng),
 }
 
@@ -23,7 +24,7 @@ impl Tags {
     /// The next tag.
     pub(crate) fn take(&mut self) -> u32 {
         match self {
-            // The bound is so near a power of two that no value is noticeably likelier.
+            // The bound is so near a power of two that no value is noticeably more likely.
             Tags::Secret => (secret_u64() % u64::from(TAG_MAX)) as u32,
             Tags::Seeded(rng) => rng.below(u64::from(TAG_MAX)) as u32,
         }

@@ -1,17 +1,17 @@
 //! A hashed timing wheel of sessions (Varghese and Lauck, 1987), one millisecond a slot.
 //!
-//! Each session has at most one live entry: its `timer_at`. Entries are never removed; one that
-//! fires early or for a session that has re-armed is ignored by the owner. So arming costs a push,
-//! and a call that completes in time costs nothing.
+//! Each session has at most one live entry, which fires at its `timer_at`. Entries are never
+//! removed: the owner ignores an entry that fires early, or for a session that has re-armed. So
+//! arming costs a push, and a call that completes in time costs nothing.
 
 use petasos_base::Time;
 
 const TICK_NS: u64 = 1_000_000;
 const SLOTS: u64 = 256;
-/// Entries that a slot takes without an allocation: enough for a program with few busy sessions.
+/// How many entries a slot has room for at first: enough for a program with few busy sessions.
 const SLOT_ENTRIES: usize = 8;
 
-/// Which session to look at.
+/// The session to be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimerEntry {
     pub(crate) index: u32,
@@ -20,7 +20,7 @@ pub(crate) struct TimerEntry {
 
 pub(crate) struct TimerWheel {
     slots: Box<[Vec<TimerEntry>]>,
-    /// The next tick to be looked at.
+    /// The next tick to be processed.
     tick: u64,
     entries: usize,
 }
@@ -35,8 +35,8 @@ impl TimerWheel {
     }
 
     /// Makes `entry` fire at `at` or up to a tick later; earlier if `at` is beyond the wheel's
-    /// reach. Returns the time to wait for: `at`, or that earlier one, when the owner has to arm
-    /// it again.
+    /// reach. Returns that time: `at`, or the earlier one, at which the owner has to arm the entry
+    /// again.
     pub(crate) fn arm(&mut self, at: Time, entry: TimerEntry) -> Time {
         let tick = (at.as_nanos() / TICK_NS + 1).clamp(self.tick, self.tick + SLOTS - 1);
         self.slots[(tick % SLOTS) as usize].push(entry);
@@ -44,7 +44,7 @@ impl TimerWheel {
         at.min(Time::from_nanos(tick * TICK_NS))
     }
 
-    /// Whether [`TimerWheel::fire`] has ticks to go through.
+    /// Whether [`TimerWheel::fire`] has ticks to process.
     #[inline]
     pub(crate) fn is_due(&self, now: Time) -> bool {
         now.as_nanos() >= self.tick * TICK_NS

@@ -1,4 +1,4 @@
-//! The packets of a turn: trains of short ones, references to long ones.
+//! The packets of a turn: trains of short packets, references to long ones.
 //!
 //! Who may touch what: only [`crate::transmit`] takes packets out.
 
@@ -7,42 +7,43 @@ use petasos_netio::{Route, TX_BATCH_MAX};
 use petasos_seal::Sealer;
 use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header, SEAL_BYTES};
 
-/// Packets up to this length are put next to each other as they are made, so that a run of them
-/// is one train; the copy costs less than the reference. Longer ones are sent from their buffers.
+/// Packets up to this length are written next to each other as they are made, so that a run of them
+/// is one train; copying costs less than a reference. Longer packets are sent from their buffers.
 const STAGED_BYTES_MAX: usize = 512;
 
 /// Payload of the longest packet that is staged.
 pub(crate) const STAGED_PAYLOAD_BYTES_MAX: usize = STAGED_BYTES_MAX - HEADER_BYTES;
 
-/// Bytes of a train: what one send takes on any path.
+/// The most bytes of a train: what one send can carry on any path.
 const TRAIN_BYTES_MAX: usize = 65_000;
 
-/// Packets of a train. Longer ones cost less per packet, but both ends would take turns over a
-/// usual window (8 sessions of 8 slots) instead of working at the same time: half of it is best.
+/// The most packets of a train. Longer trains cost less per packet, but then both ends would take
+/// turns over a usual window (8 sessions of 8 slots) instead of working at the same time. Half of
+/// that window is best.
 const TRAIN_PACKETS_MAX: u32 = 32;
 
-/// Padding that a packet takes to join the train before it: far cheaper than a send of its own on
-/// kernel sockets, and little on the wire.
+/// The most padding for a packet to join the train before it. That is far cheaper than a separate
+/// send on kernel sockets, and costs little on the wire.
 const PADDING_BYTES_MAX: usize = 128;
 
 /// The stage's first size: a turn's packets in most programs.
 const STAGE_BYTES_MIN: usize = 64 << 10;
 
-/// A queue as long as this takes no more packets of responses: whoever wants them asks again.
+/// A queue of this length accepts no more packets of responses; clients ask for them again.
 const ITEMS_FULL: usize = 1 << 16;
 const STAGED_BYTES_FULL: usize = 64 << 20;
 
-/// With so much left after a turn, nothing is received until it has been sent: what is received
-/// makes more to send.
+/// If this many items are left after a turn, nothing is received until they have been sent, since
+/// received packets make more to send.
 const ITEMS_BACKED_UP: usize = ITEMS_FULL / 4;
 const STAGED_BYTES_BACKED_UP: usize = STAGED_BYTES_FULL / 4;
 
-/// What may wait for queues that lead to one peer each, all together: so little that it backs
-/// nothing up.
+/// The most items, all together, that may wait for queues with a single peer each: so few that they
+/// do not stop receiving.
 const ITEMS_ALONE: usize = ITEMS_BACKED_UP / 2;
 const STAGED_BYTES_ALONE: usize = STAGED_BYTES_BACKED_UP / 2;
 
-/// What an item of the queue is.
+/// The kind of an item of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A reference to a packet of the request in a client session's slot.
@@ -59,22 +60,23 @@ pub(crate) struct TxItem {
     pub(crate) route: Route,
     pub(crate) kind: Kind,
     pub(crate) slot: u8,
-    /// The session; of a train, the bytes of each packet.
+    /// The session. For a train: the bytes of each packet.
     pub(crate) session: u32,
-    /// The packet's index; of a train, where it starts in the stage.
+    /// The packet's index. For a train: where it starts in the stage.
     pub(crate) index: u32,
-    /// The request's number; of a train, its bytes.
+    /// The request's number. For a train: its bytes.
     pub(crate) request: u64,
 }
 
 impl TxItem {
-    /// Bytes of the stage that it needs.
+    /// How many bytes of the stage the item uses.
     fn staged_bytes(&self) -> usize {
         if self.kind == Kind::Train { self.request as usize } else { 0 }
     }
 }
 
-/// The train that the next staged packet may join; an item of the queue once it is closed.
+/// The train that the next staged packet may join. It becomes an item of the queue when it is
+/// closed.
 #[derive(Clone, Copy, Debug)]
 struct OpenTrain {
     route: Route,
@@ -89,15 +91,14 @@ struct OpenTrain {
 const CLOSED: OpenTrain = OpenTrain { route: Route(0), segment_bytes: 0, room: 0, start: 0 };
 
 impl OpenTrain {
-    /// The padding with which a packet of `packet_bytes` to `route` can join, if it can.
+    /// The padding with which a packet of `packet_bytes` to `route` can join the train, if it can.
     fn padding(&self, route: Route, packet_bytes: usize) -> Option<usize> {
         let padding = (self.segment_bytes as usize).checked_sub(packet_bytes)?;
         (padding <= PADDING_BYTES_MAX && self.route == route).then_some(padding)
     }
 }
 
-/// Packets to be sent, in order. Milestone 2's pacing wheel stands before it: a paced packet is
-/// the same reference with a time.
+/// Packets to be sent, in order. Paced sessions wait in a wheel before this queue, never packets.
 pub(crate) struct TxQueue {
     pub(crate) items: Vec<TxItem>,
     /// The bytes of the trains, and after them room for at least [`STAGED_BYTES_MAX`] more.
@@ -105,13 +106,13 @@ pub(crate) struct TxQueue {
     /// How many bytes of the stage are in use.
     pub(crate) staged: usize,
     open: OpenTrain,
-    /// Where a packet is put together that lies in several pieces; kept for the next.
+    /// A buffer for assembling a packet that lies in several pieces; reused.
     part: Vec<u8>,
-    /// Items that have been taken by the packet I/O.
+    /// Items that the packet I/O has accepted.
     pub(crate) sent: usize,
-    /// Where a flush collects what is not taken; kept empty for the next.
+    /// Where a flush collects refused items; empty between flushes.
     pub(crate) left: Vec<TxItem>,
-    /// Packets dropped because their number was not above the last (W29).
+    /// Packets dropped because their number was not above the previous one's (W29).
     pub(crate) unsealed: u64,
 }
 
@@ -142,8 +143,8 @@ impl TxQueue {
         self.push(TxItem { route, kind: Kind::Request, slot: slot as u8, session, index, request });
     }
 
-    /// Queues packet `index` of a message cut into `payload_bytes`, copying it. A session that is
-    /// sealed comes with its sealer.
+    /// Queues a copy of packet `index` of a message cut into `payload_bytes`. A sealed session
+    /// passes its sealer.
     pub(crate) fn push_part(
         &mut self,
         route: Route,
@@ -156,7 +157,7 @@ impl TxQueue {
         self.push_copy(route, header, part(message, index, payload_bytes), padded, sealer);
     }
 
-    /// [`TxQueue::push_part`] of a message in a buffer, which may have a tail.
+    /// Like [`TxQueue::push_part`], for a message in a buffer, which may have a tail.
     pub(crate) fn push_buffer_part(
         &mut self,
         route: Route,
@@ -177,12 +178,13 @@ impl TxQueue {
         self.part = part;
     }
 
-    /// Queues a message's only packet, in a session without checksums, copying its payload of at
-    /// most [`STAGED_PAYLOAD_BYTES_MAX`]; also to `kept`, which is as long. If the packet before it
-    /// is a little longer, it is padded to that length and joins its train (W7).
+    /// Queues a copy of a message's only packet, in a session without checksums; its payload has at
+    /// most [`STAGED_PAYLOAD_BYTES_MAX`]. Also copies the payload to `kept`, which has its length.
+    /// If the packet before it is a little longer, this one is padded to that length and joins its
+    /// train (W7).
     ///
-    /// The packet is written first and joins a train, or begins one, afterwards: there is always
-    /// room for one more.
+    /// The packet is written first, and joins or begins a train afterwards: there is always room
+    /// for one more.
     #[inline(always)]
     pub(crate) fn push_short(
         &mut self,
@@ -212,8 +214,8 @@ impl TxQueue {
         }
     }
 
-    /// Queues a packet, copying it; long packets only where the copy is needed for their checksum
-    /// or seal. `padded` says whether it may be padded: it is a message's only packet.
+    /// Queues a copy of a packet. Long packets only come here if their checksum or seal requires a
+    /// copy. `padded` says whether the packet may be padded because it is a message's only one.
     fn push_copy(
         &mut self,
         route: Route,
@@ -233,13 +235,13 @@ impl TxQueue {
         self.stage[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
         self.stage[start + HEADER_BYTES..end].copy_from_slice(payload);
         if trailer != 0 {
-            // The padding comes before what covers it (W12, W27).
+            // The padding comes before the checksum or tag, which covers it (W12, W27).
             let padding = self.open.padding(route, end - start + trailer);
             let padding = padding.filter(|_| padded).unwrap_or(0);
             self.stage[end..end + padding].fill(0);
             end += padding;
             if !protect(&mut self.stage[start..end + trailer], sealer) {
-                // As if the network had lost it.
+                // Drop it, as if the network had lost it.
                 self.unsealed += 1;
                 return;
             }
@@ -248,8 +250,8 @@ impl TxQueue {
         self.join_or_open(route, start, padded && trailer == 0);
     }
 
-    /// Makes the packet that has just been staged, from `start` on, part of the open train if it
-    /// can be, and the first of a new one otherwise.
+    /// Adds the packet that has just been staged, from `start` on, to the open train if possible;
+    /// otherwise it begins a new one.
     #[inline(never)]
     fn join_or_open(&mut self, route: Route, start: usize, padded: bool) {
         let packet_bytes = self.staged - start;
@@ -276,13 +278,13 @@ impl TxQueue {
         self.open = OpenTrain { route, segment_bytes, room, start };
     }
 
-    /// Lets no further packet join the open train, if there is one.
+    /// Closes the open train, if there is one, so that no more packets join it.
     #[inline(never)]
     pub(crate) fn close_train(&mut self) {
         self.end_train(self.staged);
     }
 
-    /// Queues what has been staged up to `end` as a train.
+    /// Queues the bytes staged up to `end` as a train.
     fn end_train(&mut self, end: usize) {
         let OpenTrain { route, segment_bytes, start, .. } = self.open;
         if segment_bytes != 0 {
@@ -339,17 +341,17 @@ impl TxQueue {
         self.items.len() >= ITEMS_FULL || self.staged >= STAGED_BYTES_FULL
     }
 
-    /// Whether so much waits that receiving has to. What has been sent counts until all has: so the
-    /// queue comes to its end now and then, however fast it is filled.
+    /// Whether so much waits that receiving must pause. Items that were sent count until all have
+    /// been sent, so that the queue runs empty now and then, however fast it is filled.
     #[inline]
     pub(crate) fn is_backed_up(&self) -> bool {
         self.items.len() >= ITEMS_BACKED_UP || self.staged >= STAGED_BYTES_BACKED_UP
     }
 
-    /// Keeps only `left`, a part of the items in their order, once no train is open.
+    /// Keeps only `left`, some of the items in their order. No train may be open.
     ///
-    /// Trains that wait move to the stage's start when they are less than half of it: otherwise
-    /// the stage would grow for as long as one peer's packets wait and others' are sent.
+    /// Waiting trains move to the stage's start if they take less than half of it. Otherwise the
+    /// stage would grow for as long as one peer's packets wait and others' are sent.
     pub(crate) fn keep(&mut self, left: Vec<TxItem>) {
         self.left = core::mem::replace(&mut self.items, left);
         self.left.clear();
@@ -376,11 +378,12 @@ impl TxQueue {
     }
 }
 
-/// Drops what exceeds the shares of `routes`, each of which alone waits for its queue: the latest
-/// items of a peer that does not read. They are lost, as on a network; its own calls repeat them.
-/// Returns how many these were.
+/// Each of `routes` has a queue for itself and a share of the items. This drops what exceeds their
+/// shares: the latest items to a peer that does not read. They are lost, as on a network; the
+/// peer's own calls repeat them. Returns how many there were.
 ///
-/// What waits for a queue that leads to many has no share: receiving pauses for it, and it moves.
+/// Items that wait for a queue with many peers have no share: receiving pauses for them, and that
+/// queue moves on.
 pub(crate) fn cut_shares(items: &mut Vec<TxItem>, routes: impl Iterator<Item = Route>) -> u64 {
     if items.len() <= ITEMS_ALONE && staged_bytes(items) <= STAGED_BYTES_ALONE {
         return 0;
@@ -413,7 +416,7 @@ const _: () =
 const _: () = assert!(TRAIN_PACKETS_MAX as usize <= TX_BATCH_MAX);
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
 
-/// Fills the end of a packet: with its tag, or with a checksum. Returns whether it can be sent.
+/// Fills in the end of a packet: its tag or its checksum. Returns whether the packet can be sent.
 fn protect(packet: &mut [u8], sealer: Option<&mut Sealer>) -> bool {
     if let Some(sealer) = sealer {
         return sealer.seal(packet).is_ok();

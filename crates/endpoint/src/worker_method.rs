@@ -1,4 +1,4 @@
-//! What a worker method is: its handler, where that runs, and where its answers go.
+//! A worker method: its handler, the pool that runs it, and the mailbox for its answers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::worker_pool::WorkerPool;
 /// Answers up to this length are copied into the slot's preallocated response.
 pub(crate) const COPIED_BYTES_MAX: usize = 4096;
 
-/// A request as a worker sees it.
+/// A request, as a worker sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerRequest<'a> {
-    /// Which method was called.
+    /// The method that was called.
     pub method: u16,
     /// The request's bytes.
     pub payload: &'a [u8],
 }
 
-/// What runs on a worker thread for each request of a method. An error declines to answer, with
-/// that reason; a panic answers [`RejectCode::HandlerFailed`].
+/// Runs on a worker thread for each request of a method. An error declines to answer, with that
+/// reason; a panic answers [`RejectCode::HandlerFailed`].
 pub type WorkerHandler = dyn Fn(WorkerRequest<'_>) -> Result<MsgBuf, RejectCode> + Send + Sync;
 
 /// One method's entry in the endpoint.
@@ -34,7 +34,7 @@ pub(crate) struct WorkerMethod {
     pub(crate) answer_to: Arc<Mailbox<Mail>>,
 }
 
-/// A request on its way to a worker.
+/// A request to be run by a worker.
 pub(crate) struct WorkerCall {
     pub(crate) handle: RequestHandle,
     pub(crate) method: u16,
@@ -42,7 +42,7 @@ pub(crate) struct WorkerCall {
 }
 
 impl WorkerMethod {
-    /// Has a thread of the pool answer `call`, or gives it back if too many wait for one.
+    /// Runs `call` on a thread of the pool, or returns it if too many wait for one.
     pub(crate) fn submit(&self, call: WorkerCall) -> Result<(), WorkerCall> {
         let (handler, answer_to) = (self.handler.clone(), self.answer_to.clone());
         self.pool.submit(call, |call| async move { answer(call, &*handler, &answer_to) })
@@ -52,7 +52,7 @@ impl WorkerMethod {
 /// Runs the handler on a worker's thread.
 fn answer(call: WorkerCall, handler: &WorkerHandler, answer_to: &Mailbox<Mail>) {
     let WorkerCall { handle, method, request } = call;
-    // What a panicking handler leaves behind is its own; the pool shares nothing with it.
+    // A panicking handler can only damage its own state; the pool shares none with it.
     let run = || handler(WorkerRequest { method, payload: &request });
     let result = catch_unwind(AssertUnwindSafe(run));
     let result = result.unwrap_or(Err(RejectCode::HandlerFailed)).map(in_pool_class);
@@ -60,8 +60,8 @@ fn answer(call: WorkerCall, handler: &WorkerHandler, answer_to: &Mailbox<Mail>) 
     let _ = answer_to.post(Mail::Answer(Box::new(WorkerAnswer { handle, request, result })));
 }
 
-/// A long answer moves into the endpoint's pool, whose buffers have capacities of powers of two:
-/// if it has to be copied for that, then here and not in the loop.
+/// Prepares a long answer for the endpoint's pool, whose buffers have capacities of powers of two.
+/// If it must be copied for that, the copy happens here and not in the loop.
 fn in_pool_class(answer: MsgBuf) -> MsgBuf {
     if answer.len() <= COPIED_BYTES_MAX || answer.capacity().is_power_of_two() {
         return answer;

@@ -1,4 +1,4 @@
-//! Threads for what takes long or blocks, beside any loop.
+//! Threads for jobs that take long or block.
 //!
 //! One pool serves both kinds of handlers: functions over bytes ([`Endpoint::register_worker`]) and
 //! the futures of the layer above. A function is a job that never waits.
@@ -25,7 +25,7 @@ pub struct WorkerPool {
 
 struct Inner {
     threads: Arc<Threads>,
-    /// Requests for worker methods that no thread has begun.
+    /// Requests for worker methods that no thread has started yet.
     waiting: Arc<AtomicUsize>,
     waiting_max: usize,
 }
@@ -35,7 +35,7 @@ impl WorkerPool {
     /// wait for one.
     ///
     /// # Errors
-    /// The system's, if it gives no thread.
+    /// The system's, if it cannot start a thread.
     pub fn new(threads: usize, waiting_max: usize) -> io::Result<WorkerPool> {
         let shared = Arc::<Threads>::default();
         let inner = Inner { threads: shared.clone(), waiting: Arc::default(), waiting_max };
@@ -49,19 +49,19 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Runs a job, however many wait. One thread at a time polls it, and none has it while it
-    /// waits. A panic ends the job and nothing else.
+    /// Runs a job, however many wait. One thread at a time polls it; while it waits, it occupies no
+    /// thread. A panic ends only the job.
     pub fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
         self.spawn_for(PeerKey::default(), job);
     }
 
-    /// [`WorkerPool::spawn`], for a peer: peers take turns, so that however many jobs of one wait,
-    /// each of another waits for one of them at a time.
+    /// Like [`WorkerPool::spawn`], for a peer. Peers take turns: however many jobs of one peer
+    /// wait, each job of another waits for only one of them.
     pub fn spawn_for(&self, peer: PeerKey, job: impl Future<Output = ()> + Send + 'static) {
         self.inner.threads.spawn(peer, Box::pin(job));
     }
 
-    /// Runs the job that `make` makes of `request`, or gives it back if too many wait.
+    /// Runs the job that `make` returns for `request`, or returns the request if too many wait.
     pub(crate) fn submit<T, F>(&self, request: T, make: impl FnOnce(T) -> F) -> Result<(), T>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -89,12 +89,12 @@ impl Drop for Inner {
     }
 }
 
-/// A place among the requests that wait.
+/// A place among the waiting requests.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
     fn take(pool: &Inner) -> Option<Place> {
-        // Relaxed: a count that guards nothing else.
+        // Relaxed: this count guards nothing else.
         let earlier = pool.waiting.fetch_add(1, Ordering::Relaxed);
         let place = Place(pool.waiting.clone());
         (earlier < pool.waiting_max).then_some(place)

@@ -1,9 +1,10 @@
-//! Threads that poll jobs. A job that waits has no thread: its waker puts it on the queue again.
+//! Threads that poll jobs. A job that waits occupies no thread: its waker puts it on the queue
+//! again.
 //!
-//! Invariants: a task is on the queue at most once, exactly while it is `Queued`; it is polled by
-//! one thread at a time. Jobs are polled and dropped by these threads alone, and never under a
-//! lock: whoever wakes a task may hold locks that a job's drop takes, as `h2` does. So once no more
-//! come, the threads stay for those that are not over.
+//! Invariants: a task is on the queue at most once, exactly while it is `Queued`; one thread at a
+//! time polls it. Only these threads poll and drop jobs, and never under a lock: code that wakes a
+//! task may hold locks that a job's drop takes, as `h2` does. So when the pool is closed, the
+//! threads stay until all jobs are over.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -17,7 +18,7 @@ use crate::source::PeerKey;
 
 pub(crate) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Default)]
 pub(crate) struct Threads {
     state: Mutex<State>,
@@ -30,7 +31,7 @@ struct State {
     queue: FairQueue<PeerKey, Arc<Task>>,
     /// Tasks that are not over.
     tasks: usize,
-    /// No more come.
+    /// Whether the pool is closed: no more jobs come.
     is_closed: bool,
 }
 
@@ -69,13 +70,13 @@ impl Threads {
         self.more.notify_one();
     }
 
-    /// No more jobs come: the threads end with the last.
+    /// Closes the pool: no more jobs come, and the threads end with the last one.
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.more.notify_all();
     }
 
-    /// A thread's life.
+    /// The main function of a thread.
     pub(crate) fn work(&self) {
         while let Some(task) = self.next() {
             if task.run() {
@@ -107,7 +108,7 @@ impl Task {
         self.stage.lock().expect("nothing panics under the lock")
     }
 
-    /// Polls the job. Says whether it is over, as it also is if it panics.
+    /// Polls the job. Returns whether it is over; a job that panics is.
     fn run(self: Arc<Self>) -> bool {
         let polled = Stage::Polled { is_woken: false };
         let earlier = core::mem::replace(&mut *self.stage(), polled);

@@ -1,12 +1,12 @@
-//! Handlers that run on threads of their own, because they take long or block.
+//! Handlers that run on separate threads, because they take long or block.
 //!
-//! A request for a worker method is handed, with its bytes, to a [`WorkerPool`]: the buffer that
-//! it was assembled in moves, a single-packet request is copied out of the frame. The queue is
-//! bounded; what finds it full is rejected as overloaded, without having run. The answer comes back
-//! as mail, and its request's buffer with it, since buffers belong to the loop's pool.
+//! A request for a worker method is passed with its bytes to a [`WorkerPool`]: the buffer in which
+//! it was assembled is moved; a single-packet request is copied out of the frame. The queue is
+//! bounded: if it is full, a request is rejected as overloaded without having run. The answer comes
+//! back as mail together with the request's buffer, which belongs to the loop's pool.
 //!
-//! In the handler table a worker method is an ordinary handler that passes the request on, so
-//! that methods without workers pay nothing.
+//! In the handler table a worker method is an ordinary handler that passes the request on, so that
+//! methods without workers pay nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -21,10 +21,11 @@ use crate::worker_method::{COPIED_BYTES_MAX, WorkerCall, WorkerHandler, WorkerMe
 use crate::worker_pool::WorkerPool;
 
 impl<S> Endpoint<S> {
-    /// Makes `handler`, run by the threads of `pool`, answer `method`, in place of an earlier one.
+    /// Makes `handler`, run by the threads of `pool`, answer `method`, instead of an earlier
+    /// handler.
     ///
     /// # Errors
-    /// The system's, if it gives no descriptor for the endpoint's mailbox.
+    /// The system's, if it has no file descriptor for the endpoint's mailbox.
     pub fn register_worker(
         &mut self,
         method: u16,
@@ -38,7 +39,7 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
-    /// Sends what a worker has found.
+    /// Sends a worker's answer.
     pub(crate) fn on_answer(&mut self, answer: WorkerAnswer) {
         let WorkerAnswer { handle, request, result } = answer;
         let context = self.context();
@@ -48,7 +49,8 @@ impl<S> Endpoint<S> {
             Ok(response) if response.len() <= COPIED_BYTES_MAX => {
                 context.respond_with(handle, &response);
             }
-            // The pool takes the answer's buffer back later, so one of its size has to be lent.
+            // The pool will take the answer's buffer back later, so one of its size has to be
+            // counted as lent.
             Ok(response) => match context.alloc(response.capacity()) {
                 Ok(_) => context.respond(handle, response),
                 Err(_) => context.reject(handle, RejectCode::HandlerFailed),

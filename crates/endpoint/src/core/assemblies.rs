@@ -1,15 +1,15 @@
-//! Memory for messages that have been announced and are not whole.
+//! Memory for messages that have been announced and have not arrived completely.
 //!
-//! The first packet of a message tells its length, and that much memory is taken at once: messages
-//! lie in one piece. So an announcement costs a peer one packet and this endpoint megabytes. A
-//! peer's announcements ([`crate::source::Holder`]) may take as much of the pool as they leave
-//! free, so that with *n* greedy peers a part in *n* + 1 is left for others (dynamic thresholds:
-//! Choudhury and Hahne, 1998). If that is not enough for a request, sessions that have been silent
-//! in the middle of requests are made to give up theirs: rejected as overloaded, they have not run,
-//! and may be sent again (W22). Responses end with their calls, and these with their timeouts.
+//! The first packet of a message tells its length, and that much memory is allocated at once,
+//! because messages are contiguous. So an announcement costs a peer one packet, and this endpoint
+//! megabytes. A peer's announcements ([`crate::source::Holder`]) may use as much of the pool as
+//! they leave free. With *n* greedy peers, a part in *n* + 1 is left for others (dynamic
+//! thresholds: Choudhury and Hahne, 1998). If that is not enough for a request, sessions that have
+//! gone silent in the middle of requests lose theirs: these are rejected as overloaded, have not
+//! run, and may be sent again (W22). Responses end with their calls, and calls with their timeouts.
 //!
-//! Invariant: what is announced for a holder is the sum of its server sessions' `assembling` and of
-//! the responses that its client sessions have buffers for.
+//! Invariant: a holder's announced bytes are the sum of its server sessions' `assembling` and of
+//! the responses for which its client sessions have buffers.
 
 use core::time::Duration;
 
@@ -21,20 +21,20 @@ use petasos_wire::RejectCode;
 use super::Core;
 use crate::quota::HolderId;
 
-/// A session from which nothing new has come for so long has stalled.
+/// A session from which nothing new has come for this long has stalled.
 const STALLED: Duration = Duration::from_secs(1);
-/// All sessions are looked through no more often than this.
+/// The shortest time between two searches through all sessions.
 const SWEEP_GAP: Duration = Duration::from_millis(100);
 
-/// When stalled sessions are looked for.
+/// When stalled sessions may be searched for.
 #[derive(Default)]
 pub(crate) struct Assemblies {
     sweep_at: Time,
 }
 
 impl<S> Core<S> {
-    /// A packet came to a session that has assemblies, or begins one; `replaced` is the slot that
-    /// had one before, if the packet's had.
+    /// Handles a packet for a session that has assemblies, or that begins one. `replaced` is the
+    /// packet's slot, if that had an assembly before.
     pub(crate) fn on_assembly(&mut self, index: u32, action: RequestAction, replaced: Option<u32>) {
         let Some(entry) = self.servers.get_mut(index) else { return };
         match action {
@@ -46,7 +46,8 @@ impl<S> Core<S> {
             }
             RequestAction::Begin { .. } => entry.assembled_at = self.now,
             RequestAction::Deliver | RequestAction::Reject(_) => {
-                // A newer request in the slot: nobody would count what the old one had.
+                // A newer request took the slot: the old one's memory would not be counted any
+                // more.
                 let old = replaced.and_then(|slot| entry.session.kept_mut(slot).take());
                 if let Some(old) = old {
                     self.pool.give(old);
@@ -60,7 +61,7 @@ impl<S> Core<S> {
         self.count_assemblies(index);
     }
 
-    /// A session's assemblies have begun or ended: counts them anew.
+    /// Recounts a session's assemblies, after some have begun or ended.
     pub(crate) fn count_assemblies(&mut self, index: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
         let bytes = entry.session.receiving().map(|bytes| taken(bytes as usize)).sum();
@@ -68,12 +69,13 @@ impl<S> Core<S> {
         self.holders.announce(entry.from.holder, before, bytes);
     }
 
-    /// A session is gone, with its assemblies.
+    /// Forgets the assemblies of a session that is gone.
     pub(crate) fn forget_assemblies(&mut self, of: HolderId, bytes: u64) {
         self.holders.announce(of, bytes, 0);
     }
 
-    /// A buffer for the response of `bytes` that a server has announced, if it may have that.
+    /// A buffer for the response of `bytes` that a server has announced, if the server may have
+    /// that much.
     pub(crate) fn take_for_response(&mut self, index: u32, bytes: u32) -> Option<MsgBuf> {
         let of = self.clients.get(index)?.holder;
         let taken = taken(bytes as usize);
@@ -86,13 +88,13 @@ impl<S> Core<S> {
         Some(buf)
     }
 
-    /// A response is whole, or given up.
+    /// Forgets a response that is complete or given up.
     pub(crate) fn forget_response(&mut self, index: u32, response: &MsgBuf) {
         let entry = self.clients.get(index).expect("a session outlives its calls");
         self.holders.announce(entry.holder, taken(response.len()), 0);
     }
 
-    /// Whether the request whose announcement was just counted may have its memory.
+    /// Whether the request whose announcement was just counted may allocate its memory.
     pub(crate) fn admits_assembly(&mut self, index: u32) -> bool {
         if self.fits_share(index) {
             return true;
@@ -106,8 +108,8 @@ impl<S> Core<S> {
         self.holders.announced(entry.from.holder) <= self.pool.lendable_bytes() as u64
     }
 
-    /// Ends the assemblies of stalled sessions, but not of `spared`, from which something has just
-    /// come.
+    /// Ends the assemblies of stalled sessions, except of `spared`, from which a packet has just
+    /// arrived.
     #[cold]
     fn reclaim_stalled(&mut self, spared: u32) {
         if self.now < self.assemblies.sweep_at {
@@ -141,7 +143,7 @@ impl<S> Core<S> {
     }
 }
 
-/// What a message of `bytes` takes of the pool: buffers are up to twice as long.
+/// How much of the pool a message of `bytes` uses: buffers are up to twice as long.
 fn taken(bytes: usize) -> u64 {
     Pool::lent_for(bytes) as u64
 }

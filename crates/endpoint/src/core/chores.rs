@@ -1,8 +1,9 @@
-//! What the protocol has for the packet I/O to do beside packets, at the end of a turn.
+//! The protocol's work with the packet I/O besides packets, at the end of a turn.
 //!
-//! Paths in doubt (ADR 14): where packets of full size vanish and are repeated, they are cut for
-//! [`DOUBT`], by backends that can. Then they go whole again; if they still vanish, the doubt comes
-//! back within two timeouts. One time for all routes keeps it short for each.
+//! Paths in doubt (ADR 14): where full-size packets get lost and are repeated, backends that can do
+//! so have them fragmented for [`DOUBT`]. Then they are sent unfragmented again; if they still get
+//! lost, the doubt returns within two timeouts. All routes share one end of doubts, which keeps it
+//! short for each.
 
 use core::time::Duration;
 
@@ -12,11 +13,11 @@ use petasos_wire::PAYLOAD_BYTES_MIN;
 
 use super::Core;
 
-/// How long packets are cut before they go whole again: long enough that finding out anew costs
-/// little, short enough that nobody gains by causing it.
+/// How long packets are fragmented before they are sent unfragmented again: long enough that
+/// finding out again costs little, short enough that nobody gains by causing it.
 const DOUBT: Duration = Duration::from_secs(10);
 
-/// One of them.
+/// A piece of that work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
     /// See [`petasos_netio::PacketIo::release_route`].
@@ -28,7 +29,7 @@ pub(crate) enum Chore {
 }
 
 impl<S> Core<S> {
-    /// Packets of full size seem to vanish on `route`.
+    /// Notes that full-size packets seem to get lost on `route`.
     #[cold]
     pub(crate) fn doubt_path(&mut self, route: Route) {
         if self.trust_at == Time::NEVER {
@@ -37,15 +38,15 @@ impl<S> Core<S> {
         self.chores.push(Chore::DoubtPath(route));
     }
 
-    /// The time of doubts is over.
+    /// Ends all doubts.
     #[cold]
     pub(crate) fn trust_paths(&mut self) {
         self.trust_at = Time::NEVER;
         self.chores.push(Chore::TrustPaths);
     }
 
-    /// A server session's client has asked for packets `start..end` of the response to `request`:
-    /// again, if an earlier one reached as far.
+    /// Notes that a server session's client has asked for packets `start..end` of the response to
+    /// `request`. If an earlier pull reached as far, it has asked again.
     pub(crate) fn note_pulled(&mut self, index: u32, request: u64, (start, end): (u32, u32)) {
         let Some(entry) = self.servers.get_mut(index) else { return };
         let (of, reached) = entry.pulled_to;
@@ -57,7 +58,8 @@ impl<S> Core<S> {
         }
     }
 
-    /// A server session's client has not got the response's only packet, or its first.
+    /// Notes that a server session's client has not received the response's only packet, or its
+    /// first.
     pub(crate) fn note_repeated(&mut self, index: u32, slot: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
         let long = entry.session.kept_mut(slot).len() > PAYLOAD_BYTES_MIN as usize;

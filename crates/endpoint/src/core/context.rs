@@ -29,23 +29,23 @@ impl<S> Context<S> {
         self.core.pool.take(len)
     }
 
-    /// Gives a buffer back to the pool.
+    /// Returns a buffer to the pool.
     #[inline]
     pub fn free(&mut self, buf: MsgBuf) {
         self.core.pool.give(buf);
     }
 
-    /// Takes a buffer that the endpoint gave out of the pool's account: it is its holder's, for as
-    /// long as it likes, on any thread. Whoever is done with it leaves it to the process
-    /// ([`petasos_buf::give_spare`]), or gives it to any pool.
+    /// Removes a buffer that the endpoint has lent from the pool's account: its holder may keep it
+    /// for any time, on any thread, and then leave it to the process ([`petasos_buf::give_spare`])
+    /// or give it to any pool.
     #[inline]
     pub fn part_with(&mut self, buf: &MsgBuf) {
         self.core.pool.part_with(buf);
     }
 
-    /// Answers a request with a buffer that is not of the endpoint's pool: without a copy if it is
-    /// long. Its tail stays where it is in any case. Without memory for it, the request is rejected
-    /// as [`RejectCode::HandlerFailed`]: it has run. Gives the buffer back if it was not needed.
+    /// Answers a request with a buffer that is not from the endpoint's pool; without a copy if it
+    /// is long. Its tail is never copied. If there is no memory for it, the request is rejected as
+    /// [`RejectCode::HandlerFailed`], because it has run. Returns the buffer if it was not needed.
     pub fn respond_in(&mut self, handle: RequestHandle, mut buf: MsgBuf) -> Option<MsgBuf> {
         if buf.capacity() >= SPARE_BYTES_MIN / 2 {
             self.core.pool.take_over(&buf);
@@ -68,8 +68,8 @@ impl<S> Context<S> {
         Some(buf)
     }
 
-    /// Starts a call: `continuation` runs, with `tag`, exactly once when it is over. The request's
-    /// buffer goes in with the call and comes back with the completion.
+    /// Starts a call. When it is over, `continuation` runs exactly once, with `tag`. The request's
+    /// buffer is returned with the completion.
     ///
     /// # Errors
     /// The buffer, with the reason; see [`crate::EnqueueError`].
@@ -85,7 +85,7 @@ impl<S> Context<S> {
         self.enqueue(session, method, request, continuation, tag, None)
     }
 
-    /// [`Context::enqueue_request`] with a timeout and other settings of the one call.
+    /// Like [`Context::enqueue_request`], with a timeout and other settings of this call.
     ///
     /// # Errors
     /// The buffer, with the reason; see [`crate::EnqueueError`].
@@ -139,7 +139,7 @@ impl<S> Context<S> {
     }
 
     /// Cancels a call. Its continuation runs with [`CallError::Cancelled`] within this turn, and
-    /// the server is told, as well as a datagram can. Returns whether there was such a call.
+    /// the server is told by a datagram, which may be lost. Returns whether there was such a call.
     pub fn cancel(&mut self, call: CallId) -> bool {
         let Some(entry) = self.core.client_mut(call.session) else { return false };
         let Some(client) = ready(entry) else { return false };
@@ -177,7 +177,7 @@ impl<S> Context<S> {
         self.core.pool.take(len)
     }
 
-    /// Answers a request. If its call is over already, the response is dropped.
+    /// Answers a request. If its call is already over, the response is dropped.
     #[inline]
     pub fn respond(&mut self, handle: RequestHandle, response: MsgBuf) {
         let core = &mut self.core;
@@ -201,8 +201,8 @@ impl<S> Context<S> {
         }
     }
 
-    /// Answers a request with a copy of `bytes`. Without memory for it, the request is rejected
-    /// as [`RejectCode::HandlerFailed`]: it has run.
+    /// Answers a request with a copy of `bytes`. If there is no memory for it, the request is
+    /// rejected as [`RejectCode::HandlerFailed`], because it has run.
     #[inline(always)]
     pub fn respond_with(&mut self, handle: RequestHandle, bytes: &[u8]) {
         let core = &mut self.core;
@@ -240,7 +240,7 @@ impl<S> Context<S> {
         }
     }
 
-    /// Whether the call behind `handle` still waits for an answer; long work may look now and
+    /// Whether the call behind `handle` still waits for an answer. Long work may check this now and
     /// then.
     pub fn is_wanted(&self, handle: &RequestHandle) -> bool {
         let entry = self.core.servers.get(handle.session.index());
@@ -249,7 +249,7 @@ impl<S> Context<S> {
         })
     }
 
-    /// Whether the endpoint drains: a handler sees that only after
+    /// Whether the endpoint drains. A handler can only see that after
     /// [`Endpoint::let_handlers_drain`](crate::Endpoint::let_handlers_drain).
     pub fn is_draining(&self) -> bool {
         self.core.draining
@@ -264,7 +264,7 @@ impl<S> Context<S> {
         }
     }
 
-    /// How far `session` is.
+    /// The state of `session`.
     pub fn session_state(&self, session: SessionId) -> SessionState {
         let entry = self.core.clients.get(session.index);
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {

@@ -1,4 +1,5 @@
-//! Whose turn it is: sessions with something to send, timers that are due, paces that allow.
+//! The sessions to be processed in a turn: those with something to send, due timers, or a pace that
+//! allows sending.
 
 use petasos_base::Time;
 
@@ -9,7 +10,7 @@ use crate::sessions::{ClientEntry, ClientState, SessionId};
 use crate::timers::TimerEntry;
 
 impl<S> Core<S> {
-    /// Gives every session on the dirty lists its chance to send.
+    /// Lets every session on the dirty lists send.
     #[inline]
     pub(crate) fn pump(&mut self) {
         while let Some(index) = self.dirty_clients.pop() {
@@ -20,7 +21,7 @@ impl<S> Core<S> {
         }
     }
 
-    /// Goes through the sessions whose timers are due, or whose pace lets them send again.
+    /// Processes the sessions whose timers are due, or whose pace lets them send again.
     pub(crate) fn run_timers(&mut self) {
         if self.paced.is_due(self.now) {
             self.unpark();
@@ -28,7 +29,7 @@ impl<S> Core<S> {
         if !self.timers.is_due(self.now) {
             return;
         }
-        // Once a tick is often enough.
+        // Once per tick is often enough.
         if self.share.is_due(self.now) {
             self.end_share_epoch();
         }
@@ -48,7 +49,7 @@ impl<S> Core<S> {
         self.due = due;
     }
 
-    /// Gives sessions whose pace allows it their chance to send in this turn.
+    /// Lets sessions send in this turn whose pace allows it.
     #[cold]
     fn unpark(&mut self) {
         let mut due = core::mem::take(&mut self.due);
@@ -62,7 +63,7 @@ impl<S> Core<S> {
         self.due = due;
     }
 
-    /// Lets the session wait until `at`, when its pace lets it send.
+    /// Parks the session until `at`, when its pace lets it send.
     #[cold]
     pub(crate) fn park(&mut self, index: u32, at: Time) {
         let Some(entry) = self.clients.get_mut(index) else { return };

@@ -1,4 +1,4 @@
-//! Calls that do not leave in one step: they wait, or are long.
+//! Calls that are not sent in one step: they have to wait, or are long.
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
@@ -9,8 +9,8 @@ use crate::call::{CallId, CallSettings, EnqueueError, Refused};
 use crate::sessions::{ClientState, SessionId};
 
 impl<S> Core<S> {
-    /// Queues a short call that was not sent in one step on a session that is ready: what it misses
-    /// is a slot or credits, unless the session is one with checksums or seals.
+    /// Queues a short call that was not sent in one step on a session that is ready. It lacks a
+    /// slot or credits, unless the session has checksums or seals.
     #[inline(never)]
     pub(super) fn enqueue_waiting(
         &mut self,
@@ -31,7 +31,7 @@ impl<S> Core<S> {
         }
     }
 
-    /// A call has been queued. When its session has its turn, it arms the timer of what it sends.
+    /// Notes that a call was queued. When its session sends, that arms the timer.
     fn await_turn(&mut self, session: SessionId, number: u64, timeout_at: Time) -> CallId {
         self.touch_client(session.index);
         if timeout_at != Time::NEVER {

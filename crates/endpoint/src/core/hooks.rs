@@ -1,4 +1,4 @@
-//! What the application has the loop run beside handlers and continuations.
+//! The application's hooks in the loop, besides handlers and continuations.
 
 use petasos_base::Time;
 
@@ -7,11 +7,11 @@ use super::{AbandonedHook, TurnHook};
 pub(crate) struct Hooks<S> {
     pub(crate) on_turn: Option<TurnHook<S>>,
     pub(crate) on_abandoned: Option<AbandonedHook<S>>,
-    /// When the work of turns needs one, as it said last.
+    /// When the application's work needs a turn, as it said last.
     pub(crate) turn_at: Time,
     /// Whether draining leaves requests to their handlers.
     pub(crate) handlers_drain: bool,
-    /// Whether a turn has any of them to run.
+    /// Whether a turn has any hook to run.
     pub(crate) any: bool,
 }
 
@@ -23,7 +23,7 @@ impl<S> Default for Hooks<S> {
 }
 
 impl<S> Hooks<S> {
-    /// Whether a turn has any of them to run.
+    /// Whether a turn has any hook to run.
     #[inline(always)]
     pub(crate) fn is_any(&self) -> bool {
         self.any

@@ -1,13 +1,13 @@
-//! Fetching sessions before their packets, calls and timers come to them.
+//! Prefetching sessions before their packets, calls and timers are processed.
 //!
-//! With thousands of sessions every packet and every call finds a session that lies in memory
-//! only: a dozen cache lines on either side, each waited for in turn, which is several times what
-//! the call itself costs. The packets of a batch say early which sessions come, so do the timers
-//! that are due, and a client that picks its sessions ahead can ([`Context::will_call`]). What is
-//! fetched is never wrong, only useless at worst: nothing here changes what happens.
+//! With thousands of sessions, every packet and every call needs a session that is in no cache: a
+//! dozen cache lines on either side, one miss after the other, which costs several times the call
+//! itself. The packets of a batch show early which sessions will be needed; so do the due timers,
+//! and a client that chooses its sessions ahead can say so ([`Context::will_call`]). A wrong
+//! prefetch is only useless: nothing here changes what happens.
 //!
-//! A session is fetched in three steps, since where it lies stands in a table, and where its slots
-//! lie stands in the session.
+//! A session is prefetched in three steps, since a table holds the session's address, and the
+//! session holds that of its slots.
 
 use petasos_netio::{Frame, Frames};
 use petasos_wire::RawPacket;
@@ -15,19 +15,19 @@ use petasos_wire::RawPacket;
 use super::{CallContext, Context, Core};
 use crate::sessions::{ClientEntry, ClientState, FEW_SESSIONS, ServerEntry, SessionId};
 
-/// How many packets ahead sessions' places in the table, sessions, and then their slots, are
-/// fetched. Each packet ahead gives the memory about 40 ns.
+/// How many packets ahead a session's entry in the table, the session, and then its slots are
+/// prefetched. Each packet ahead gives the memory about 40 ns.
 const PLACES_AHEAD: usize = 16;
 const SESSIONS_AHEAD: usize = 12;
 const SLOTS_AHEAD: usize = 6;
 /// How many timers ahead their sessions are fetched.
 pub(crate) const TIMERS_AHEAD: usize = 8;
-/// How many hints lie between fetching a session's place and the session, and between that and its
-/// slots.
+/// How many hints lie between prefetching a session's entry in the table and the session, and
+/// between that and its slots.
 const HINTS_BETWEEN: usize = 3;
 const HINTS: usize = 8;
 
-/// Three places ahead of the next frame of a batch.
+/// Three positions ahead of the next frame of a batch.
 pub(crate) struct Prefetcher<'a> {
     places: Frames<'a>,
     sessions: Frames<'a>,
@@ -52,7 +52,7 @@ impl<'a> Prefetcher<'a> {
         prefetcher
     }
 
-    /// To be called once before each frame is handled.
+    /// Call this once before each frame is handled.
     #[inline]
     pub(crate) fn step<S>(&mut self, core: &Core<S>) {
         self.fetch_place(core);
@@ -96,7 +96,7 @@ fn next<'a>(frames: &mut Frames<'a>) -> Option<RawPacket<'a>> {
     frames.next().and_then(|Frame { bytes, .. }| RawPacket::read(bytes))
 }
 
-/// The sessions that the client named last.
+/// The sessions that the client has named most recently.
 #[derive(Default)]
 pub(crate) struct Hints {
     latest: [u32; HINTS],
@@ -110,7 +110,7 @@ impl Hints {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// What was named so many hints before the latest.
+    /// The session that was named this many hints before the latest.
     fn before(&self, hints: usize) -> usize {
         self.latest[self.next.wrapping_sub(1 + hints) % HINTS] as usize
     }
@@ -127,9 +127,9 @@ impl<S> Core<S> {
 }
 
 impl<S> Context<S> {
-    /// Hints that a call on `session` comes soon: about eight to sixteen calls from now is best.
-    /// Worth it with thousands of sessions, where it saves the call from waiting for memory; it
-    /// changes nothing else.
+    /// Hints that a call on `session` follows soon: about eight to sixteen calls from now is best.
+    /// With thousands of sessions it saves the call from waiting for memory; it changes nothing
+    /// else.
     #[inline]
     pub fn will_call(&mut self, session: SessionId) {
         let Core { clients, hints, .. } = &mut self.core;

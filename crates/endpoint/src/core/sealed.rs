@@ -12,7 +12,7 @@ impl<S> Core<S> {
     /// Starts a short call on a sealed session in one step.
     ///
     /// # Errors
-    /// Gives the context back if it is no such call.
+    /// Returns the context if it is no such call.
     #[inline(never)]
     pub(crate) fn start_sealed(
         &mut self,
@@ -41,8 +41,8 @@ impl<S> Core<S> {
         Ok(CallId { session, number })
     }
 
-    /// Answers a request of a sealed session with a copy of `bytes`, few enough for the slot to
-    /// keep them without a buffer. False if it is no such request.
+    /// Answers a request of a sealed session with a copy of `bytes` that is short enough for the
+    /// slot to keep without a buffer. Returns false if it is no such request.
     pub(crate) fn respond_sealed(&mut self, handle: &RequestHandle, bytes: &[u8]) -> bool {
         let preallocated = self.switches.preallocated_responses;
         let Some(entry) = self.servers.get_mut(handle.session.index()) else { return false };
@@ -58,5 +58,5 @@ impl<S> Core<S> {
     }
 }
 
-/// The part of a message that is all of it.
+/// The part of a message that is the whole message.
 const WHOLE: (u32, usize) = (0, usize::MAX);

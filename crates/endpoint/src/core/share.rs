@@ -5,8 +5,8 @@ use petasos_proto::{Sharer, Sharers};
 use super::{CallContext, Core};
 use crate::sessions::{ClientEntry, ServerEntry, Table, ready};
 
-/// Names the half of a session that is here. An index may have become another session's: that does
-/// no harm, since it holds no share unless it joins by itself.
+/// The local half of a session. If its index has become another session's, that is harmless: the
+/// other holds no share unless it joins by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Half {
     Client(u32),
@@ -30,7 +30,7 @@ impl<S> Sharers for Halves<'_, S> {
 }
 
 impl<S> Core<S> {
-    /// Gives the session a share: a part of a long message has come to it.
+    /// Gives the session a share, because it has received a part of a long message.
     #[inline(never)]
     pub(crate) fn share_with(&mut self, half: Half) {
         let membership = match half {

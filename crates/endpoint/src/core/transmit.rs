@@ -1,4 +1,4 @@
-//! From what sessions want to send to batches of packets.
+//! Collects the packets that sessions want to send into batches.
 
 use arrayvec::ArrayVec;
 use petasos_base::Time;
@@ -18,7 +18,7 @@ const _: () = assert!(
 );
 
 impl<S> Core<S> {
-    /// Takes what a client session has to send.
+    /// Takes the packets that a client session has to send.
     pub(crate) fn pump_client(&mut self, index: u32) {
         let Some(entry) = self.clients.get_mut(index) else { return };
         entry.dirty = false;
@@ -56,7 +56,7 @@ impl<S> Core<S> {
         }
     }
 
-    /// Arms the timer of a session for a packet that leaves now: it may have been set for a call
+    /// Arms the timer of a session for a packet that leaves now. It may have been set for a call
     /// that waits far longer.
     #[cold]
     pub(crate) fn arm_retransmission(&mut self, index: u32) {
@@ -69,7 +69,7 @@ impl<S> Core<S> {
         }
     }
 
-    /// Takes what a server session has to acknowledge.
+    /// Takes the acknowledgements that a server session has to send.
     pub(crate) fn pump_server(&mut self, index: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
         entry.dirty = false;
@@ -80,8 +80,8 @@ impl<S> Core<S> {
         }
     }
 
-    /// Queues packets `start..end` of the response in `slot`, as many as one turn has for the
-    /// session (W19). The client takes the rest for lost, and asks again.
+    /// Queues packets `start..end` of the response in `slot`, as many as the session may send in
+    /// one turn (W19). The client considers the rest lost, and asks again.
     pub(crate) fn send_pulled(&mut self, index: u32, slot: u32, start: u32, end: u32) {
         let turn = self.stats.turns;
         let Some(entry) = self.servers.get_mut(index) else { return };
@@ -126,8 +126,8 @@ impl<S> Core<S> {
         }
     }
 
-    /// Hands the queue to the packet I/O. What it does not take stays queued, and holds back only
-    /// what has to wait for the same queue below ([`PacketIo::holds_back`]).
+    /// Passes the queue to the packet I/O. Refused items stay queued, and hold back only items that
+    /// have to wait for the same underlying queue ([`PacketIo::holds_back`]).
     #[inline]
     pub(crate) fn flush(&mut self, io: &mut impl PacketIo) {
         self.tx.close_train();
@@ -143,8 +143,8 @@ impl<S> Core<S> {
         self.tx.clear();
     }
 
-    /// The rest of a flush after the packet I/O has not taken the item that is next: offers those
-    /// that need not wait for it. What is left keeps its order.
+    /// The rest of a flush after the packet I/O has refused the next item: offers those items that
+    /// need not wait for it. The remaining ones keep their order.
     #[cold]
     fn flush_around(&mut self, io: &mut impl PacketIo) {
         let mut left = core::mem::take(&mut self.tx.left);
@@ -166,7 +166,7 @@ impl<S> Core<S> {
         self.tx.keep(left);
     }
 
-    /// Offers the item that is next in the queue. Returns whether it is done with.
+    /// Offers the next item of the queue. Returns whether it was sent or dropped.
     fn flush_one(&mut self, item: TxItem, io: &mut impl PacketIo) -> bool {
         if item.kind == Kind::Train {
             return self.flush_train(item, io);
@@ -178,7 +178,7 @@ impl<S> Core<S> {
         done
     }
 
-    /// Offers the train that is next in the queue. Returns whether it was taken whole.
+    /// Offers the train that is next in the queue. Returns whether all of it was accepted.
     #[inline]
     fn flush_train(&mut self, train: TxItem, io: &mut impl PacketIo) -> bool {
         let (start, len) = (train.index as usize, train.request as usize);
@@ -196,7 +196,7 @@ impl<S> Core<S> {
         false
     }
 
-    /// Offers the references that are next in the queue. Returns whether all were taken.
+    /// Offers the references that are next in the queue. Returns whether all were accepted.
     fn flush_references(&mut self, io: &mut impl PacketIo) -> bool {
         let rest = &self.tx.items[self.tx.sent..];
         let references = rest.iter().take(TX_BATCH_MAX).take_while(|item| item.kind != Kind::Train);
@@ -212,7 +212,7 @@ impl<S> Core<S> {
     }
 
     /// Offers the references up to queue position `end`. Returns how many of them were not void,
-    /// and how many of these were taken.
+    /// and how many of these were accepted.
     fn transmit_until(&self, end: usize, io: &mut impl PacketIo) -> (usize, usize) {
         let mut packets = ArrayVec::<TxPacket<'_>, TX_BATCH_MAX>::new();
         for item in &self.tx.items[self.tx.sent..end] {
@@ -237,7 +237,7 @@ impl<S> Core<S> {
         self.tx.sent + position.unwrap_or(rest.len())
     }
 
-    /// The bytes that a reference stands for, unless it has become void.
+    /// The bytes of a reference's packet, unless it has become void.
     #[inline]
     fn resolve(&self, item: &TxItem) -> Option<(&[u8], &[u8])> {
         let slot = u32::from(item.slot);

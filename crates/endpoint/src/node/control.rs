@@ -1,9 +1,9 @@
-//! The control thread: sockets, connections, and who asked for what.
+//! The control thread: sockets, connections, and pending requests for sessions.
 //!
-//! Invariants: an attempt is in `attempts` from its command until its outcome is posted, and then
-//! waits on exactly one link, or lost one; `by_address` names exactly those that this process
-//! dialled and whose sessions have not ended. However the thread ends, also by a panic, every
-//! endpoint is told (`Drop`).
+//! Invariants: an attempt is in `attempts` from its command until its outcome is posted, and until
+//! then waits on exactly one link, or lost link. `by_address` names exactly the links that this
+//! process dialled and whose sessions have not ended. However the thread ends, even by a panic,
+//! every endpoint is told (`Drop`).
 
 mod admission;
 mod outcomes;
@@ -31,9 +31,10 @@ use crate::mail::{Command, Mail};
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
 
-/// How long the listener rests after the system could not give a descriptor.
+/// How long the listener pauses after the system had no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Connections that are accepted in one turn: those that stand have theirs in between.
+/// The most connections that are accepted in one turn, so that established ones get their turns in
+/// between.
 const ACCEPTS_MAX: usize = 32;
 /// How long a stopping node waits for its goodbyes to arrive.
 const STOP_TIMEOUT: Duration = Duration::from_millis(600);
@@ -42,7 +43,7 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(600);
 struct Attempt {
     offer: Box<SessionOffer>,
     from: Arc<Mailbox<Mail>>,
-    /// Whether it was asked for on a connection that broke before the answer.
+    /// Whether it was first asked for on a connection that broke before the answer.
     is_repeated: bool,
 }
 
@@ -59,21 +60,21 @@ pub(super) struct Control {
     now: Time,
     links: BTreeMap<PeerId, Link>,
     by_address: HashMap<SocketAddr, PeerId>,
-    /// Links without a connection, by the numbers that they had and may have again.
+    /// Links without a connection, by the numbers that they had and may get again.
     lost: BTreeMap<PeerId, Lost>,
-    /// How long they stay.
+    /// How long they are kept.
     grace: Duration,
     attempts: HashMap<u64, Attempt>,
-    /// Counts from a random start, so that an endpoint that moves from one node to another does
-    /// not take a late letter of the first for one of the second.
+    /// Counts from a random start, so that an endpoint that moves to another node does not mistake
+    /// late mail of the first node for mail of the second.
     next_link: PeerId,
-    /// Connect ids are never used twice in an incarnation (C12).
+    /// Connect ids are never reused in an incarnation (C12).
     next_connect: u64,
     /// Where the search for the next serving endpoint starts.
     cursor: usize,
     accept_at: Time,
     draining: bool,
-    /// When a node that was told to stop gives up on its goodbyes.
+    /// When a stopping node stops waiting for its goodbyes.
     stop_at: Option<Time>,
 }
 
@@ -124,7 +125,7 @@ impl Control {
             if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
                 return;
             }
-            // After the links, which may have broken: their peers come again.
+            // After the links, which may have broken: their peers connect again.
             if accepts {
                 self.accept();
             }
@@ -149,7 +150,7 @@ impl Control {
         let asleep = self.shared.commands.doze();
         let now = self.clock.now();
         let wait_ns = if asleep { wake_at.nanos_since(now) } else { 0 };
-        // An interrupted or failed poll is a turn without news: everything is nonblocking.
+        // An interrupted or failed poll is a turn without events: everything is nonblocking.
         let _ = poll(&mut fds, timespec(wake_at, wait_ns).as_ref());
         if asleep {
             self.shared.commands.rise();
@@ -258,20 +259,20 @@ impl Control {
         }
     }
 
-    /// Gives every link its turn. Links are few and this runs when something has happened, so that
-    /// none is left out and no list of those with news has to be kept right.
+    /// Processes every link. There are few links, and this only runs after an event. So none is
+    /// missed, and there is no list of links with events to maintain.
     fn turn_links(&mut self) {
         let numbers: Vec<_> = self.links.keys().copied().collect();
         for number in numbers {
-            // One may have taken another's place.
+            // One link may have taken another's number.
             if self.links.contains_key(&number) && self.turn_dialling(number) {
                 self.turn_link(number);
             }
         }
     }
 
-    /// Turns a link whose TCP connection has come to stand into a talking one. False if it does
-    /// not stand.
+    /// Starts the control protocol on a link whose TCP connection has been established. Returns
+    /// false if it has not.
     fn turn_dialling(&mut self, number: PeerId) -> bool {
         let (now, draining) = (self.now, self.draining);
         let link = self.links.get_mut(&number).expect("a link's number was just read");
@@ -300,7 +301,7 @@ impl Control {
         let link = self.links.get_mut(&number).expect("a link's number was just read");
         link.take_input(self.now);
         if !self.keeps(number) {
-            // Nothing hangs on it yet: its first words have not been looked at.
+            // No session depends on it yet, since none of its messages was processed.
             self.links.remove(&number);
             return;
         }
@@ -315,8 +316,8 @@ impl Control {
         }
     }
 
-    /// Deals with what has happened on a link, one by one: an event may put the link in another
-    /// one's place. Returns the number that it has then; `None` if the link is gone.
+    /// Handles the events of a link one by one: an event may put the link in another one's place.
+    /// Returns the number that it then has; `None` if the link is gone.
     fn take_events(&mut self, mut number: PeerId) -> Option<PeerId> {
         loop {
             let link = self.links.get_mut(&number)?;
@@ -326,7 +327,7 @@ impl Control {
         }
     }
 
-    /// Returns the link's number from now on.
+    /// Handles an event. Returns the link's number from now on.
     fn on_event(&mut self, number: PeerId, event: Event) -> PeerId {
         match event {
             Event::ConnectRequested { id, params } => self.on_asked(number, id, params),
@@ -344,13 +345,13 @@ impl Control {
                 let error = if by_peer { SessionError::PeerEnded } else { SessionError::NodeEnded };
                 self.end_link(number, error);
             }
-            // What these change is read off the connection in `send_waiting`.
+            // Their effects are read from the connection in `send_waiting`.
             Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
         }
         number
     }
 
-    /// Asks and tells what has waited for the connection to take it.
+    /// Sends connects and disconnects that have waited for the connection to accept them.
     fn send_waiting(&mut self, number: PeerId) {
         let now = self.now;
         let mut failed = Vec::new();
@@ -362,7 +363,7 @@ impl Control {
         while let Some(session) = link.disconnects.front() {
             match connection.disconnect(*session) {
                 Err(DisconnectError::TooManyOutstanding | DisconnectError::Backlogged) => break,
-                // Sent, or impossible for good: the connection's end does the same.
+                // Sent, or impossible for good: then the connection's end has the same effect.
                 _ => link.disconnects.pop_front(),
             };
         }
@@ -390,7 +391,7 @@ impl Control {
         }
     }
 
-    /// The connection is over: everything that hangs on it fails.
+    /// Ends a link whose connection is over: everything that depends on it fails.
     fn end_link(&mut self, number: PeerId, error: SessionError) {
         let link = self.links.get_mut(&number).expect("a link that ends exists");
         link.ended = true;
@@ -412,7 +413,7 @@ impl Control {
     }
 
     /// Tells endpoints that the sessions of a connection end: those that were asked for sessions,
-    /// or all, where this process dialled. Strangers that come and go wake no endpoint.
+    /// or all if this process dialled. So strangers that connect and disconnect wake no endpoint.
     fn tell_lost(&self, number: PeerId, asked: Option<&[u16]>, error: &SessionError) {
         let members = self.shared.members();
         for (index, member) in (0..).zip(&members.list) {
@@ -452,7 +453,7 @@ impl Drop for Control {
     }
 }
 
-/// Whether a connection has sent a connect, or why it never will; `None` if it may later.
+/// Whether a connection has sent a connect, or why it never will; `None` if it may do so later.
 fn sent(result: Result<(), ConnectError>) -> Option<Result<(), RefuseCode>> {
     match result {
         Ok(()) => Some(Ok(())),

@@ -1,4 +1,4 @@
-//! How a node guards its control connections: with TLS, or by staying on this host (C16).
+//! How a node protects its control connections: with TLS, or by staying on this host (C16).
 
 use std::net::IpAddr;
 
@@ -8,14 +8,15 @@ use super::NodeConfig;
 
 const ALPN: &[u8] = b"petasos-control/1";
 
-/// TLS 1.3 between nodes: both ends prove who they are, and sessions' packets are sealed.
+/// TLS 1.3 between nodes: both ends prove their identity, and sessions' packets are sealed.
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
     /// Where certificate, key and authorities come from; all three are needed.
     pub credentials: Credentials,
-    /// Names of which a peer must have one in its certificate, as DNS names or URIs (SPIFFE ids);
-    /// of servers that are dialled and of clients that come. `None` lets in whomever an authority
-    /// vouches for, and then a server's certificate must have the IP address that was dialled.
+    /// The names that are allowed, as DNS names or URIs (SPIFFE ids): a peer, dialled server or
+    /// client, must have one of them in its certificate. With `None`, every peer with a certificate
+    /// from an authority is allowed, and then a server's certificate must contain the IP address
+    /// that was dialled.
     pub allow: Option<Vec<String>>,
 }
 
@@ -23,14 +24,15 @@ pub struct TlsConfig {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Credentials {
-    /// From memory: they stay.
+    /// From memory. They do not change.
     Pem(Pem),
-    /// From files, which are looked at for new connections, at most once a second. If new contents
-    /// cannot be used that is logged, and the old ones stay. Connections that stand are left alone.
+    /// From files, which are checked for changes when there are new connections, at most once a
+    /// second. If new contents are unusable, that is logged and the old ones stay in use.
+    /// Established connections are not affected.
     Files(PemFiles),
 }
 
-/// A node's guard.
+/// The protection of a node's control connections.
 #[derive(Debug)]
 pub(crate) struct Guard {
     tls: Option<PeerTls>,
@@ -55,8 +57,8 @@ impl Guard {
         self.tls.is_some()
     }
 
-    /// Whether what goes to `ip`, or comes there, would be in the clear beyond this host although
-    /// nobody wants that.
+    /// Whether traffic to or from `ip` would be plaintext beyond this host although that is not
+    /// allowed.
     pub(crate) fn forbids(&self, ip: IpAddr) -> bool {
         !self.is_secured() && !self.plaintext && !ip.to_canonical().is_loopback()
     }

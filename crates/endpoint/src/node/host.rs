@@ -1,4 +1,4 @@
-//! Which host this is, and which network namespace of it.
+//! Identifies this host, and the thread's network namespace on it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,8 +8,8 @@ use petasos_control::Place;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const NAMESPACE: &str = "/proc/thread-self/ns/net";
 
-/// Where the calling thread runs; `None` where the system does not say, and then everything goes
-/// over the network.
+/// Where the calling thread runs. `None` if the system does not say; then everything goes over the
+/// network.
 pub(super) fn place() -> Option<Place> {
     let boot = parse_boot_id(&fs::read_to_string(BOOT_ID).ok()?)?;
     let namespace = fs::metadata(NAMESPACE).ok()?.ino();

@@ -1,8 +1,9 @@
 //! One TCP connection to another process, and the state machine that it carries.
 //!
-//! A link lives a little longer than its [`Connection`]: what the connection says last is flushed,
-//! then the stream is shut, and the socket closes when the peer has done the same or a bounded time
-//! has passed. (Closing at once could reset the stream and take the last words with it.)
+//! A link lives a little longer than its [`Connection`]: the connection's last messages are
+//! flushed, then the stream is shut down, and the socket is closed when the peer has done the same
+//! or a bounded time has passed. (Closing at once could reset the stream and lose the last
+//! messages.)
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -25,52 +26,54 @@ use crate::secure::SessionSecurity;
 use crate::sessions::PeerId;
 use crate::source::Holder;
 
-/// How long a link outlives its connection at most.
+/// The longest time that a link outlives its connection.
 const LINGER: Duration = Duration::from_millis(500);
-/// Bytes read from one link per turn at most, so that one peer does not keep others waiting.
+/// The most bytes read from one link per turn, so that one peer does not keep others waiting.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) enum Stage {
     /// The TCP connection is being made.
     Dialling { until: Time },
-    /// It stands.
+    /// It is established.
     Talking(Box<Connection>),
 }
 
 pub(super) struct Link {
     stream: TcpStream,
-    /// The lost connection whose place this one is to take, until that is decided (C21).
+    /// The lost connection that this one is to replace, until that is decided (C21).
     pub(super) resumes: Option<PeerId>,
-    /// For this connection: the peer's if this process dialled, otherwise the one that was given.
+    /// The ticket for this connection: the peer's if this process dialled, otherwise the one that
+    /// was given to the peer.
     pub(super) ticket: Option<Ticket>,
     /// Tickets of the lost connection that have not been shown here.
     pub(super) untried: Vec<Ticket>,
-    /// Whether one has been shown.
+    /// Whether a ticket has been shown.
     pub(super) has_shown: bool,
-    /// Until when it must have taken a lost connection's place, if there is room for it only then.
+    /// If there is room for this connection only as a replacement: until when it must have replaced
+    /// a lost one.
     pub(super) resume_by: Time,
     pub(super) stage: Stage,
-    /// Between the stream and the connection; made with the latter.
+    /// TLS between the stream and the connection. Made together with the connection.
     pub(super) tls: Option<Box<Tls>>,
     /// The peer's IP address.
     pub(super) peer_ip: IpAddr,
-    /// For whom it counts: the peer's address until it has proved a name.
+    /// The holder for which it counts: the peer's address until the peer has proved a name.
     pub(super) holder: Holder,
-    /// What this process dialled; `None` if the peer did.
+    /// The address that this process dialled; `None` if the peer dialled.
     pub(super) server: Option<SocketAddr>,
-    /// Connect ids that wait to be asked.
+    /// Connect ids that wait to be sent.
     pub(super) waiting: VecDeque<u64>,
-    /// What was asked on a lost connection and has to be asked again here (C12).
+    /// Connects that were sent on a lost connection and must be sent again on this one (C12).
     pub(super) repeats: VecDeque<(u64, ConnectParams)>,
-    /// Connect ids whose answer will not come, until the connection says why.
+    /// Connect ids that will get no answer. They wait until the connection says why.
     pub(super) orphans: Vec<u64>,
     /// Disconnects that wait to be sent.
     pub(super) disconnects: VecDeque<SessionRef>,
     /// Endpoints that the peer has asked for sessions.
     pub(super) asked: Vec<u16>,
-    /// Which endpoints ask for nothing local.
+    /// The endpoints that do not ask for rings.
     pub(super) without_rings: WithoutRings,
-    /// Whether the end of the connection has been dealt with.
+    /// Whether the end of the connection has been handled.
     pub(super) ended: bool,
     /// When to close, once the connection has ended.
     close_at: Time,
@@ -140,12 +143,12 @@ impl Link {
         }
     }
 
-    /// Small messages should leave at once. Best effort: the protocol works without it.
+    /// Makes small messages leave at once. Best effort: the protocol works without it.
     fn set_options(&self) {
         let _ = self.stream.set_nodelay(true);
     }
 
-    /// What has become of dialling: whether the connection stands.
+    /// Checks on dialling: whether the connection is established.
     pub(super) fn dialled(&mut self, now: Time) -> Result<bool, SessionError> {
         let Stage::Dialling { until } = self.stage else { return Ok(true) };
         if let Some(error) = self.stream.take_error().unwrap_or_else(Some) {
@@ -158,15 +161,15 @@ impl Link {
         if until <= now { Err(SessionError::Timeout) } else { Ok(false) }
     }
 
-    /// Begins to talk, over the TCP connection that this process has made.
+    /// Starts the control protocol on the TCP connection that this process has made.
     pub(super) fn talk(&mut self, connection: Connection, guard: &Guard) {
         let tls = guard.tls().map(|tls| Tls::new(tls.dial(self.peer_ip)));
         self.tls = tls.map(Box::new);
         self.stage = Stage::Talking(Box::new(connection));
     }
 
-    /// If the peer of an accepted connection has just proved a name, the link counts for that. For
-    /// whom it counted, and the new holder.
+    /// If the peer of an accepted connection has just proved a name, makes the link count for that
+    /// name. Returns the previous holder and the new one.
     pub(super) fn take_name(&mut self) -> Option<(Holder, Holder)> {
         if self.server.is_some() || matches!(self.holder, Holder::Name(_)) {
             return None;
@@ -181,10 +184,10 @@ impl Link {
         self.tls.as_ref()?.failure()
     }
 
-    /// What TLS gives a session that `client` asks for on this link; nothing without TLS.
+    /// What TLS provides for a session that `client` asks for on this link; nothing without TLS.
     ///
     /// # Errors
-    /// If there is TLS and it gives nothing: no session must come of that.
+    /// There is TLS but it provides nothing: the session must not be set up.
     pub(super) fn security(
         &mut self,
         id: u64,
@@ -202,7 +205,7 @@ impl Link {
         }
     }
 
-    /// Whether hellos have been exchanged, and nothing has ended the connection.
+    /// Whether hellos have been exchanged and the connection has not ended.
     pub(super) fn is_open(&mut self) -> bool {
         self.connection().is_some_and(|connection| connection.is_open())
     }
@@ -220,7 +223,7 @@ impl Link {
         interest
     }
 
-    /// When the link has something to do even if the socket is quiet.
+    /// When the link has work even if the socket is quiet.
     pub(super) fn next_timeout(&self) -> Time {
         match &self.stage {
             Stage::Dialling { until } => *until,
@@ -231,7 +234,7 @@ impl Link {
         }
     }
 
-    /// Hands over what the socket has, then the time.
+    /// Passes the socket's bytes to the connection, then the time.
     pub(super) fn take_input(&mut self, now: Time) {
         let Stage::Talking(connection) = &mut self.stage else { return };
         let mut buffer = [0; 16 * 1024];
@@ -256,7 +259,7 @@ impl Link {
         }
     }
 
-    /// Writes what the connection has to say, and goes on with its end.
+    /// Writes the connection's output, and continues its shutdown.
     pub(super) fn give_output(&mut self, now: Time) {
         let Stage::Talking(connection) = &mut self.stage else { return };
         let written = match &mut self.tls {
@@ -264,8 +267,8 @@ impl Link {
             Some(tls) => say_over(tls, &mut self.stream, connection),
         };
         if written.is_err() {
-            // Nobody reads what is left; the end of the connection clears it, or, if it had ended
-            // before, the link closes with it unsent.
+            // Nobody reads the rest. The end of the connection clears it; if it had already ended,
+            // the link closes without sending it.
             self.at_end_of_stream = true;
             connection.handle_reset(now);
         }
@@ -277,10 +280,10 @@ impl Link {
             self.write_shut = true;
             if let Some(tls) = &mut self.tls {
                 tls.close();
-                // A few bytes, behind a goodbye that has been written: best effort.
+                // A few bytes after a goodbye that has been written: best effort.
                 let _ = tls.write_to(&mut self.stream);
             }
-            // An error says that the stream is gone already.
+            // An error means that the stream is already gone.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
     }
@@ -297,12 +300,12 @@ impl AsFd for Link {
     }
 }
 
-/// A link has TLS, which did not give what a session needs.
+/// A link has TLS, but TLS did not provide what a session needs.
 #[derive(Debug)]
 pub(super) struct Unsecured;
 
-/// Lets the connection hear what the socket has, or a part of it. Returns how many bytes that were
-/// at the socket; 0 is the end of the stream.
+/// Passes bytes from the socket to the connection, perhaps not all. Returns how many the socket
+/// had; 0 is the end of the stream.
 fn hear(
     socket: &mut impl Read,
     tls: Option<&mut Tls>,
@@ -328,7 +331,7 @@ fn hear(
     Ok(count)
 }
 
-/// Writes what the connection has to say, as far as the socket takes it.
+/// Writes the connection's output, as far as the socket accepts it.
 fn say(socket: &mut impl Write, connection: &mut Connection) -> io::Result<()> {
     while let Some(output) = connection.poll_output() {
         match socket.write(output) {
@@ -341,7 +344,7 @@ fn say(socket: &mut impl Write, connection: &mut Connection) -> io::Result<()> {
     Ok(())
 }
 
-/// [`say`], through TLS, which has words of its own as well.
+/// Like [`say`], through TLS, which has output of its own as well.
 fn say_over(tls: &mut Tls, socket: &mut impl Write, connection: &mut Connection) -> io::Result<()> {
     loop {
         let given = connection.poll_output().map_or(0, |output| tls.give(output));

@@ -1,12 +1,12 @@
-//! A control connection that broke, while its sessions wait for another one (C6, C21).
+//! A control connection that broke, while its sessions wait for a replacement (C6, C21).
 //!
-//! Data packets do not travel on control connections, so calls go on meanwhile. A lost connection
-//! keeps the number of its link: to endpoints nothing has happened unless the grace runs out.
+//! Data packets do not use control connections, so calls continue meanwhile. A lost connection
+//! keeps the number of its link: endpoints notice nothing unless the grace period runs out.
 //!
-//! Threat model: a resumption is a second way into sessions. It takes the ticket, which only the
-//! process that had the connection has heard; the same process, address, holder and, over TLS,
-//! proven names; and a connection that was lost and not ended. What is lost goes on counting for
-//! its holder, so that losing connections makes no room for more.
+//! Threat model: a resumption is a second way into sessions. It requires the ticket, which only the
+//! process with the connection has seen; the same process, address, holder and, over TLS, proven
+//! names; and a connection that was lost and has not ended. A lost connection still counts for its
+//! holder, so that losing connections makes no room for more.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -23,13 +23,13 @@ use super::without_rings::WithoutRings;
 use crate::sessions::PeerId;
 use crate::source::Holder;
 
-/// Tickets that a dialler remembers: the one it had, and those of attempts whose outcome it has
-/// not heard.
+/// The most tickets that a dialler remembers: the one that it had, and those of attempts whose
+/// outcome it does not know.
 const TICKETS_MAX: usize = petasos_control::RESUMES_MAX;
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_millis(200);
 
-/// Who is at the other end of a link.
+/// The peer of a link.
 pub(super) struct Peer {
     pub(super) holder: Holder,
     ip: IpAddr,
@@ -38,15 +38,15 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// `None` before its hello.
+    /// `None` before the peer's hello.
     pub(super) fn of(link: &mut Link) -> Option<Peer> {
         let identity = link.tls.as_mut().and_then(|tls| tls.identity());
         let hello = link.connection()?.peer()?.clone();
         Some(Peer { holder: link.holder.clone(), ip: link.peer_ip, identity, hello })
     }
 
-    /// Whether both are one process, as far as it can prove that: a certificate may have been
-    /// renewed meanwhile, but not for other names.
+    /// Whether both are one process, as far as it can prove that. A certificate may have been
+    /// renewed meanwhile, but only with the same names.
     pub(super) fn is(&self, other: &Peer) -> bool {
         let is_same = match (self.identity.as_deref(), other.identity.as_deref()) {
             (Some(one), Some(other)) if !one.names.is_empty() => one.names == other.names,
@@ -60,10 +60,11 @@ impl Peer {
 }
 
 pub(super) struct Lost {
-    /// What this process had dialled; `None` if the peer had, and then the peer comes again.
+    /// The address that this process had dialled; `None` if the peer had dialled, and so will dial
+    /// again.
     pub(super) server: Option<SocketAddr>,
     pub(super) peer: Peer,
-    /// The last one is the likeliest.
+    /// The last one is the most likely to be valid.
     pub(super) tickets: Vec<Ticket>,
     answers: Answers,
     /// As in [`Link`].
@@ -76,14 +77,14 @@ pub(super) struct Lost {
     pub(super) reason: FailureReason,
     /// When its sessions end.
     pub(super) until: Time,
-    /// The link that may take its place.
+    /// The link that may replace it.
     pub(super) attempt: Option<PeerId>,
     retry_at: Time,
     backoff: Duration,
 }
 
 impl Lost {
-    /// What is left of a link; `None` if nothing could take its place.
+    /// The state to be kept of a link; `None` if nothing could replace it.
     pub(super) fn of(
         mut link: Link,
         reason: FailureReason,
@@ -115,8 +116,8 @@ impl Lost {
         })
     }
 
-    /// Lets `link` go on in place of what was lost. Answers to connects move along: the peer may
-    /// not have heard them.
+    /// Lets `link` continue in place of the lost one. Answers to connects move along, because the
+    /// peer may not have received them.
     pub(super) fn hand_over(self, link: &mut Link) {
         link.server = self.server;
         link.waiting = self.waiting;
@@ -135,14 +136,15 @@ impl Lost {
         self.server.is_some() && self.attempt.is_none() && self.retry_at <= now
     }
 
-    /// An attempt has ended without an outcome. If the peer may have let it, its ticket counts.
+    /// Notes that an attempt has ended without an outcome. If the peer may have accepted it, its
+    /// ticket counts.
     pub(super) fn retry(&mut self, ticket: Option<Ticket>, now: Time) {
         self.attempt = None;
         self.retry_at = now + jittered(self.backoff);
         self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
         if let Some(ticket) = ticket {
             if self.tickets.len() == TICKETS_MAX {
-                // Not the first: if no attempt was heard of, it is the good one.
+                // Not the first: if the peer received no attempt, the first is the valid one.
                 self.tickets.remove(1);
             }
             self.tickets.push(ticket);
@@ -155,8 +157,8 @@ impl Lost {
     }
 }
 
-/// Half of `backoff` at least, the rest at random: what cut one process off cut off others, which
-/// should not all come back at one moment.
+/// At least half of `backoff`, the rest at random: an event that cut one process off has cut off
+/// others, and they should not all return at the same moment.
 fn jittered(backoff: Duration) -> Duration {
     let half_nanos = backoff.as_nanos() as u64 / 2;
     Duration::from_nanos(half_nanos + secret_u64() % half_nanos.max(1))

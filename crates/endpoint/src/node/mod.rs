@@ -1,19 +1,20 @@
 //! The process as its peers see it: one control thread, one TCP port, many endpoints.
 //!
-//! A [`Node`] owns a thread that runs the control protocol (`docs/spec/control.md`) over TCP: one
-//! connection per process that this one has sessions at, shared by all endpoints and sessions, and
-//! one per process that has sessions here. Endpoints attach to the node; the two sides exchange
-//! messages through mailboxes and share nothing else but the list of members.
+//! A [`Node`] owns a thread that runs the control protocol (`docs/spec/control.md`) over TCP. It
+//! has one connection to each process where this process has sessions, shared by all endpoints and
+//! sessions, and one from each process that has sessions here. Endpoints attach to the node. The
+//! two sides exchange messages through mailboxes, and share nothing else except the list of
+//! members.
 //!
 //! Who may touch what: the control thread owns sockets, connections and attempts; an endpoint's
-//! thread owns its sessions. A session hangs on one control connection, and fails with it unless
-//! another connection takes its place in time (`lost`).
+//! thread owns its sessions. A session depends on one control connection, and fails with it unless
+//! another connection replaces it in time (`lost`).
 //!
-//! How it ends: dropping the last clone of the node stops the thread, which says goodbye on every
-//! connection, waits a moment for that to arrive, and tells every endpoint that the node is gone.
-//! An endpoint does not keep its node alive.
+//! How it ends: dropping the last clone of the node stops the thread. The thread says goodbye on
+//! every connection, waits a moment for that to arrive, and tells every endpoint that the node is
+//! gone. An endpoint does not keep its node alive.
 //!
-//! Nothing here names an endpoint: its end of all this is `attach`, `incoming` and `outside`.
+//! Nothing here names an endpoint; an endpoint's side is in `attach`, `incoming` and `outside`.
 
 mod control;
 mod guard;
@@ -42,48 +43,49 @@ use guard::Guard;
 pub use guard::{Credentials, TlsConfig};
 pub use quota::NodeStats;
 
-/// Endpoints that one node can have: as many as its hello promises room for.
+/// The most endpoints of one node, which is also the number that its hello announces.
 const ENDPOINTS_MAX: u16 = 1024;
 
-/// What a node can be told.
+/// Configuration of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// Where other processes reach this one; `None` if they need not. Port 0 lets the system
-    /// choose one.
+    /// The address at which other processes reach this one; `None` if they need not. With port 0
+    /// the system chooses the port.
     pub listen: Option<SocketAddr>,
-    /// Silence after which a peer is asked for a sign of life.
+    /// After this much silence, a peer is asked for a sign of life.
     pub heartbeat: Duration,
-    /// Silence after which a peer has failed; longer than `heartbeat`. A peer has as long to
-    /// introduce itself.
+    /// After this much silence, a peer counts as failed; longer than `heartbeat`. A peer also has
+    /// this long to introduce itself.
     pub failure_timeout: Duration,
-    /// How long to wait for a TCP connection, and for the answer of a peer that lives.
+    /// How long to wait for a TCP connection, and for the answer of a live peer.
     pub connect_timeout: Duration,
-    /// Connections from other processes at one time; more are closed at once.
+    /// The most connections from other processes at a time; more are closed at once.
     pub connections_max: usize,
-    /// Of these, from one address (for IPv6, one /64): a process has one connection to another. So
-    /// one host leaves room for others. Over TLS that holds until the peer has proved its name.
+    /// The most of these from one address (for IPv6, one /64), so that one host leaves room for
+    /// others. A process has one connection to another. Over TLS this limit applies until the peer
+    /// has proved its name.
     pub connections_per_address_max: usize,
-    /// Over TLS, connections of one name (the first of the certificate), from wherever.
+    /// Over TLS, the most connections of one name (the first in the certificate), from any address.
     pub connections_per_name_max: usize,
-    /// Connections that one address may begin per second, as many of them at once. Over TLS each
-    /// costs a handshake; those that end with a proof of a name count for that name instead, as
-    /// long as that has some left.
+    /// How many connections one address may begin per second, which is also the most at once. Over
+    /// TLS each costs a handshake. A handshake that proves a name counts for that name instead, as
+    /// long as the name has some left.
     pub handshakes_per_second: u32,
-    /// How long sessions outlive a control connection that broke, for another one to take its
-    /// place; calls go on meanwhile, and new sessions with the same peer wait for it. 0: they end
-    /// with it. A connection whose peer is silent, or where nothing listens any more, has failed at
-    /// once.
+    /// How long sessions outlive a control connection that broke, so that another one can replace
+    /// it. Meanwhile calls continue, and new sessions with the same peer wait. With 0, sessions end
+    /// with the connection. A connection whose peer is silent, or where nothing listens any more,
+    /// has failed at once.
     pub resume_grace: Duration,
     /// TLS on every control connection, and sealed packets: see [`TlsConfig`]. The peers' nodes
     /// must have it as well.
     pub tls: Option<TlsConfig>,
-    /// Whether a node without TLS may listen at, and connect to, addresses beyond this host: then
-    /// whoever reaches the network can listen, call and forge.
+    /// Whether a node without TLS may listen at, and connect to, addresses beyond this host. Anyone
+    /// on the network can then listen, make calls and forge packets.
     pub plaintext: bool,
-    /// What the process calls itself, for messages to people.
+    /// The process's name, for messages to people.
     pub name: String,
     /// The seed of the incarnation number; `None` takes one from the system. Two processes, or two
-    /// starts of one, must not share it.
+    /// starts of one process, must not share it.
     pub seed: Option<u64>,
 }
 
@@ -108,7 +110,7 @@ impl Default for NodeConfig {
     }
 }
 
-/// A process's place among others. See the module's documentation. Clones are the same node.
+/// A process among its peers. See the module's documentation. Clones are the same node.
 #[derive(Clone)]
 pub struct Node {
     inner: Arc<Inner>,
@@ -124,7 +126,7 @@ struct Inner {
 pub(crate) struct Shared {
     pub(crate) commands: Mailbox<Command>,
     pub(crate) guard: Guard,
-    /// What was refused.
+    /// Counters of refusals.
     refused: quota::Counters,
     members: Mutex<Members>,
 }
@@ -145,7 +147,7 @@ pub(crate) struct Member {
 }
 
 impl Node {
-    /// Starts a node with a thread of its own.
+    /// Starts a node with its own thread.
     ///
     /// # Errors
     /// See [`NodeError`].
@@ -184,18 +186,19 @@ impl Node {
         Ok(Node { inner: Arc::new(inner) })
     }
 
-    /// Where other processes reach this one; `None` if the node does not listen.
+    /// The address at which other processes reach this one; `None` if the node does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.inner.local
     }
 
-    /// What the node has refused so far, and what it has let in again.
+    /// What the node has refused so far, and what it has resumed.
     pub fn stats(&self) -> NodeStats {
         self.inner.shared.refused.read()
     }
 
-    /// Begins a graceful end: peers are told, new sessions are refused, and every endpoint rejects
-    /// new requests while it finishes those at hand (see [`crate::Endpoint::shut_down`]).
+    /// Begins a graceful shutdown: peers are told, new sessions are refused, and every endpoint
+    /// rejects new requests while it finishes its present ones (see
+    /// [`crate::Endpoint::shut_down`]).
     pub fn drain(&self) {
         // If the thread is gone there is nothing left to drain.
         let _ = self.inner.shared.commands.post(Command::Drain);
@@ -214,11 +217,11 @@ impl core::fmt::Debug for Node {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A thread that is gone already needs no telling.
+        // A thread that is already gone need not be told.
         let _ = self.shared.commands.post(Command::Stop);
         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
         if let Some(thread) = thread {
-            // If it panicked, its endpoints were told by the unwinding; a drop must not panic.
+            // If the thread panicked, its unwinding has told the endpoints; a drop must not panic.
             let _ = thread.join();
         }
     }
@@ -251,7 +254,7 @@ impl Members {
         self.list[usize::from(index)] = None;
     }
 
-    /// The member has handlers from now on.
+    /// Notes that the member has handlers from now on.
     pub(crate) fn serve(&mut self, index: u16) {
         if let Some(Some(member)) = self.list.get_mut(usize::from(index)) {
             member.serves = true;
@@ -262,7 +265,7 @@ impl Members {
         self.list.get(usize::from(index))?.as_ref()
     }
 
-    /// The first serving member from index `from` on, in a circle.
+    /// The first serving member from index `from` on, wrapping around.
     fn next_serving(&self, from: usize) -> Option<u16> {
         let count = self.list.len();
         let mut circle = (0..count).map(|step| (from + step) % count);
@@ -276,7 +279,7 @@ fn hello(config: &NodeConfig, listens: bool) -> Hello {
     Hello {
         versions: SUPPORTED,
         incarnation: config.seed.unwrap_or_else(petasos_base::random_seed),
-        // Room, not presence: endpoints come and go while a connection lives.
+        // The limit, not the present number: endpoints come and go while a connection lives.
         endpoints: ENDPOINTS_MAX,
         capabilities: match listens {
             true => capabilities.with(Capabilities::SERVER),

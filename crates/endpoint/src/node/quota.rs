@@ -1,10 +1,10 @@
-//! What one peer may take of the control thread, so that others find room.
+//! How much of the control thread one peer may use, so that others find room.
 //!
-//! A connection counts for its address first: TCP has shown that the peer can receive there, so
-//! nobody uses up another's quota from afar. Once it has proved a name over TLS, it counts for that
-//! name instead ([`Holder`]).
+//! A connection first counts for its address: TCP has shown that the peer can receive there, so
+//! nobody can use up another's quota from elsewhere. Once the peer has proved a name over TLS, the
+//! connection counts for that name instead ([`Holder`]).
 //!
-//! Who may touch what: the control thread owns [`Handshakes`]; anybody may read [`NodeStats`].
+//! Who may touch what: the control thread owns [`Handshakes`]; any thread may read [`NodeStats`].
 
 use std::collections::HashMap;
 
@@ -13,20 +13,21 @@ use petasos_base::sync::{AtomicU64, Ordering};
 
 use crate::source::Holder;
 
-/// Peers that are remembered at one time.
+/// The most peers that are remembered at a time.
 const HOLDERS_MAX: usize = 4096;
 const SECOND_NANOS: u64 = 1_000_000_000;
 
-/// A token bucket for each peer: how often it may begin a handshake.
+/// A token bucket for each peer, which limits how often the peer may begin a handshake.
 pub(super) struct Handshakes {
-    /// Tokens that come in a second, and at most lie there.
+    /// How many tokens a bucket gets per second, and the most that it holds.
     per_second: u32,
     buckets: HashMap<Holder, Bucket>,
 }
 
 #[derive(Clone, Copy)]
 struct Bucket {
-    /// When it was, or will be, empty: a bucket is as full as that is ago, up to a second.
+    /// When the bucket was, or will be, empty. It is as full as the time since then, up to a
+    /// second's worth.
     empty_at: Time,
 }
 
@@ -35,14 +36,14 @@ impl Handshakes {
         Handshakes { per_second: per_second.max(1), buckets: HashMap::new() }
     }
 
-    /// Whether `holder` may begin a handshake now; if so, it has.
+    /// Whether `holder` may begin a handshake now. If so, a token is taken.
     pub(super) fn take(&mut self, holder: Holder, now: Time) -> bool {
         if self.buckets.len() >= HOLDERS_MAX && !self.buckets.contains_key(&holder) {
             self.make_room(now);
         }
         let token = SECOND_NANOS / u64::from(self.per_second);
         let bucket = self.buckets.entry(holder).or_insert(Bucket { empty_at: Time::ZERO });
-        // A full bucket does not get fuller.
+        // A full bucket does not fill further.
         let full_since = Time::from_nanos(now.as_nanos().saturating_sub(SECOND_NANOS));
         let empty_at = bucket.empty_at.max(full_since).plus_nanos(token);
         if empty_at > now {
@@ -52,7 +53,7 @@ impl Handshakes {
         true
     }
 
-    /// Gives back what [`Handshakes::take`] has taken: it was another's.
+    /// Undoes [`Handshakes::take`], because the handshake counts for another holder.
     pub(super) fn give_back(&mut self, holder: &Holder) {
         if let Some(bucket) = self.buckets.get_mut(holder) {
             let token = SECOND_NANOS / u64::from(self.per_second);
@@ -60,8 +61,8 @@ impl Handshakes {
         }
     }
 
-    /// Forgets the peers whose buckets are full; if there are none, all: the room for buckets must
-    /// not be something that many can take from others.
+    /// Forgets the peers whose buckets are full; if there are none, forgets all. Many peers
+    /// together must not be able to take the room for buckets away from others.
     #[cold]
     fn make_room(&mut self, now: Time) {
         self.buckets.retain(|_, bucket| now.nanos_since(bucket.empty_at) < SECOND_NANOS);
@@ -71,7 +72,7 @@ impl Handshakes {
     }
 }
 
-/// What a node has refused, and what it has let in again.
+/// What a node has refused, and what it has resumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStats {
@@ -87,14 +88,14 @@ pub struct NodeStats {
     /// Connections closed because their address, or their name, began more handshakes than
     /// [`handshakes_per_second`](crate::NodeConfig::handshakes_per_second).
     pub handshakes_refused: u64,
-    /// Connections that took the place of one that broke.
+    /// Connections that replaced one that broke.
     pub connections_resumed: u64,
-    /// Tickets that were shown by another process, address or name, after their time, twice, or for
-    /// a connection on which no session was asked for.
+    /// Tickets that were refused because they were shown by another process, address or name, too
+    /// late, twice, or for a connection on which no session was asked for.
     pub resumptions_refused: u64,
 }
 
-/// [`NodeStats`] as the control thread counts them. Relaxed: numbers for people.
+/// [`NodeStats`] as the control thread counts them. Relaxed, since they are only displayed.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(super) connections_refused: AtomicU64,

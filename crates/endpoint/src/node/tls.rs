@@ -1,8 +1,7 @@
 //! TLS between a link's socket and its control connection (C16).
 //!
-//! [`Tls`] takes bytes from the socket and gives the connection's, and the other way round. What
-//! the connection hears has always come from a peer that has proved who it is: `rustls` gives out
-//! nothing before.
+//! [`Tls`] converts the socket's bytes to the connection's and back. The connection only receives
+//! bytes from a peer that has proved its identity: `rustls` returns none before.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -17,20 +16,20 @@ use crate::secure::SessionSecurity;
 const LABEL: &[u8] = b"EXPORTER-petasos-data";
 const CONTEXT_BYTES: usize = 1 + 8 + 4;
 
-/// Which process of a link opened it, seen from a session.
+/// Which process of a link dialled it, from a session's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialler {
-    /// The one that holds the session's client end.
+    /// The one with the session's client end.
     Client = 0,
-    /// The other one.
+    /// The one with the session's server end.
     Server = 1,
 }
 
 pub(super) struct Tls {
     connection: Connection,
-    /// Of the peer, once it has proved it.
+    /// The peer's identity, once proved.
     identity: Option<Arc<Identity>>,
-    /// Once it is there, what comes is thrown away.
+    /// Once TLS has failed, all input is discarded.
     failure: Option<HandshakeFailure>,
 }
 
@@ -44,8 +43,8 @@ impl Tls {
         self.failure.as_ref()
     }
 
-    /// Reads from the socket what there is, up to some 16 KiB. Returns how many bytes; 0 is the end
-    /// of the stream.
+    /// Reads what the socket has, up to some 16 KiB. Returns how many bytes; 0 is the end of the
+    /// stream.
     pub(super) fn read_from(&mut self, socket: &mut impl Read) -> io::Result<usize> {
         if self.failure.is_some() {
             return socket.read(&mut [0; 4096]);
@@ -63,24 +62,25 @@ impl Tls {
         Ok(count)
     }
 
-    /// What the peer says to the control connection next; 0 if there is nothing at the moment.
+    /// Takes the next bytes from the peer for the control connection; 0 if there are none at the
+    /// moment.
     pub(super) fn take(&mut self, plain: &mut [u8]) -> usize {
-        // The end of the stream shows at the socket as well.
+        // The end of the stream is detected at the socket as well.
         self.connection.reader().read(plain).unwrap_or(0)
     }
 
-    /// Takes what the control connection says. Returns how many bytes of it; the rest has to wait.
+    /// Accepts output of the control connection. Returns how many bytes; the rest has to wait.
     pub(super) fn give(&mut self, plain: &[u8]) -> usize {
         // Writing to memory does not fail.
         self.connection.writer().write(plain).unwrap_or(0)
     }
 
-    /// Whether something waits for the socket.
+    /// Whether there are bytes to be written to the socket.
     pub(super) fn wants_write(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Writes to the socket what waits for it. Returns whether all of it was taken.
+    /// Writes waiting bytes to the socket. Returns whether the socket accepted all of them.
     pub(super) fn write_to(&mut self, socket: &mut impl Write) -> io::Result<bool> {
         while self.connection.wants_write() {
             match self.connection.write_tls(socket) {
@@ -93,13 +93,13 @@ impl Tls {
         Ok(true)
     }
 
-    /// Says goodbye: nothing follows.
+    /// Says goodbye: nothing more is sent.
     pub(super) fn close(&mut self) {
         self.connection.send_close_notify();
     }
 
-    /// What a session gets whose connect had this id and tag (C19); `None` before the handshake's
-    /// end, when there are no sessions.
+    /// The security of a session whose connect had this id and tag (C19). `None` before the end of
+    /// the handshake, when there are no sessions.
     pub(super) fn security(
         &mut self,
         dialler: Dialler,
@@ -121,7 +121,7 @@ impl Tls {
         Some(SessionSecurity { identity, secret: SessionSecret::new(cipher, exported.ok()?) })
     }
 
-    /// Who the peer has proved to be.
+    /// The identity that the peer has proved.
     pub(super) fn identity(&mut self) -> Option<Arc<Identity>> {
         if self.identity.is_none() && !self.connection.is_handshaking() {
             let certificate = self.connection.peer_certificates()?.first()?;

@@ -1,10 +1,9 @@
-//! Which endpoints of this process could not reach their rings to one peer lately.
+//! Remembers which endpoints of this process recently could not reach their rings to one peer.
 //!
-//! A session that is asked for over the network, because the rings that it was granted could not
-//! be reached, costs its set-up twice. The next ones should not: they ask for nothing local until
-//! some time has passed. This is kept per link, so that it ends with the peer's process, and per
-//! endpoint, since each has rings of its own. It has at most as many entries as the node has
-//! endpoints.
+//! If a session's granted rings cannot be reached, it is asked for again over the network, which
+//! costs its set-up twice. To save the next sessions from that, they do not ask for rings for some
+//! time. The memory is kept per link, so that it ends with the peer's process, and per endpoint,
+//! since each has its own rings. It has at most as many entries as the node has endpoints.
 
 use std::collections::HashMap;
 
@@ -13,7 +12,7 @@ use core::time::Duration;
 use petasos_base::Time;
 use petasos_control::ConnectParams;
 
-/// How long to ask for nothing local.
+/// How long an endpoint does not ask for rings.
 const AVOIDED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -28,7 +27,7 @@ impl WithoutRings {
         self.until.insert(endpoint, now + AVOIDED_FOR);
     }
 
-    /// What to ask for instead of `params`.
+    /// The parameters to ask for, instead of `params`.
     pub(super) fn apply(&mut self, params: ConnectParams, now: Time) -> ConnectParams {
         match self.until.get(&params.endpoint) {
             Some(&until) if now < until => ConnectParams { local: None, ..params },

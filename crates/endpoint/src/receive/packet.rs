@@ -1,4 +1,4 @@
-//! Whole packets, which are what they say: to the half of their session that is here.
+//! Passes valid packets to the local half of their session.
 
 use petasos_wire::{Malformed, Packet};
 
@@ -6,7 +6,7 @@ use super::requests::on_client_packet;
 use super::responses::on_server_packet;
 use crate::core::{Context, Core};
 
-/// A whole packet.
+/// Handles a valid packet.
 pub(super) fn handle_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,

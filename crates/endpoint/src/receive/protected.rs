@@ -1,4 +1,4 @@
-//! Packets that have to be verified first: by their checksum (W12) or their tag (W27).
+//! Packets that must be verified first: by their checksum (W12) or their tag (W27).
 
 use petasos_seal::{OpenError, Seal};
 use petasos_wire::{CHECKSUM_BYTES, Malformed, Packet, Verified};
@@ -10,10 +10,10 @@ use crate::core::{Context, Core};
 use crate::handler::{Payload, RequestHandle};
 use crate::sessions::{ClientState, SessionId};
 
-/// What the buffer for opened packets is made for: the longest datagram.
+/// The size of the buffer for opened packets: the longest datagram.
 const OPENED_BYTES: usize = 1 << 16;
 
-/// A packet that ends with a checksum or a tag: its session says which.
+/// Handles a packet that ends with a checksum or a tag, depending on its session.
 pub(super) fn handle_protected<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -41,8 +41,8 @@ pub(super) fn handle_protected<S>(
 }
 
 impl<S> Core<S> {
-    /// The keys of the session that `packet` names with the right tag, if that is sealed. What has
-    /// another tag is not worth opening.
+    /// The keys of the session that `packet` names, if it is sealed and the packet has its session
+    /// tag. A packet with another session tag is not worth opening.
     fn seal_of(&mut self, packet: &Packet<'_>) -> Option<&mut Seal> {
         let secure = match packet.from_server() {
             true => {
@@ -58,7 +58,8 @@ impl<S> Core<S> {
     }
 }
 
-/// An opened packet: most are their message's only one and take a short cut, as in plaintext.
+/// Handles an opened packet. Most are the only one of their message and take a fast path, as in
+/// plaintext.
 fn handle_opened<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, marked: bool) {
     let core = &mut cx.core;
     let (index, now) = (packet.session(), core.now);

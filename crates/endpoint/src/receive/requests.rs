@@ -1,4 +1,4 @@
-//! Packets of requests, and the handlers of those that are whole.
+//! Packets of requests, and the handlers of complete requests.
 
 use petasos_proto::RequestAction;
 use petasos_wire::{Packet, RejectCode};
@@ -8,7 +8,7 @@ use crate::core::{Context, Core, Half};
 use crate::handler::{Payload, Request, RequestHandle, RequestKey};
 use crate::secure::sealer;
 
-/// A packet for a server session of ours.
+/// Handles a packet for a server session.
 pub(super) fn on_client_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -37,7 +37,7 @@ pub(super) fn on_client_packet<S>(
     on_action(state, cx, index, packet, action);
 }
 
-/// A packet that ends, or replaces, the request that `key` names, which was running.
+/// Handles a packet that ends or replaces a running request, which `key` names.
 fn on_abandoning_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -75,7 +75,7 @@ fn on_action<S>(
     }
 }
 
-/// What concerns requests of several packets and everything rare.
+/// Handles requests of several packets and all rare cases.
 fn on_request_action<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -119,7 +119,7 @@ fn on_request_action<S>(
     }
 }
 
-/// The first packet that has come of a request: makes room for the whole.
+/// Handles the first packet to arrive of a request: allocates memory for the whole request.
 fn begin_request<S>(
     core: &mut Core<S>,
     index: u32,
@@ -161,8 +161,8 @@ pub(super) fn run_handler<S>(
     handler(state, cx, Request { handle, method, payload });
 }
 
-/// Answers the request in `frame`, whose handler has panicked. Nothing if the panic was not a
-/// handler's: a continuation runs for packets from servers only.
+/// Answers the request in `frame`, whose handler has panicked. Does nothing if the panic was a
+/// continuation's; those run only for packets from servers.
 #[cold]
 pub(crate) fn answer_panic<S>(core: &mut Core<S>, frame: &[u8]) {
     if let Ok(packet) = Packet::parse(frame)
@@ -172,7 +172,8 @@ pub(crate) fn answer_panic<S>(core: &mut Core<S>, frame: &[u8]) {
     }
 }
 
-/// What zero-copy requests save: the handler gets the request in a buffer of its own.
+/// Runs the handler on a copy of the request in its own buffer: the work that zero-copy requests
+/// save.
 #[cold]
 pub(super) fn run_on_copy<S>(
     state: &mut S,
@@ -188,7 +189,7 @@ pub(super) fn run_on_copy<S>(
     run_handler(state, cx, handle, method, Payload::Buffer(buf));
 }
 
-/// The handler of methods that have none.
+/// The handler of methods without a registered handler.
 pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
     let (core, handle) = (&mut cx.core, request.handle);
     if let Payload::Buffer(buf) = request.payload {

@@ -9,7 +9,7 @@ use crate::core::{CallContext, Context, Core, Half, SHORT_REQUEST_BYTES_MAX, cou
 use crate::handler::Payload;
 use crate::sessions::{SessionId, ready};
 
-/// A packet for a client session of ours.
+/// Handles a packet for a client session.
 pub(super) fn on_server_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -41,7 +41,7 @@ pub(super) fn on_server_packet<S>(
     }
 }
 
-/// What concerns responses of several packets and everything rare.
+/// Handles responses of several packets and all rare cases.
 fn on_response_action<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -124,7 +124,7 @@ pub(super) fn complete_short<S>(
     }
     let CallContext { request, continuation, tag, response } = context;
     debug_assert!(response.is_none(), "a short response has no buffer");
-    // Spares the check for the buffer that is not there.
+    // `forget` saves the check whether there is a buffer to drop.
     core::mem::forget(response);
     let completion = Completion { tag, session, request, result: Ok(Payload::Frame(payload)) };
     continuation(state, cx, completion);

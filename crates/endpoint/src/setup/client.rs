@@ -1,4 +1,4 @@
-//! Sessions of a client: what it asks a server for, and what becomes of the answer.
+//! Sessions of a client: what it asks a server for, and how it handles the answer.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,11 +18,11 @@ use crate::sessions::{ClientEntry, ClientState, PeerId, SessionId, SessionOffer}
 use crate::source::Holder;
 
 impl<S> Endpoint<S> {
-    /// Prepares a client session and says what to ask the server at `server` for. `None` if the
-    /// endpoint has all the sessions that it may have.
+    /// Prepares a client session, and returns what to ask the server at `server` for. `None` if the
+    /// endpoint has reached its limit of sessions.
     ///
     /// # Errors
-    /// If the packet I/O cannot reach `server`.
+    /// The packet I/O cannot reach `server`.
     pub fn open_session(
         &mut self,
         server: SocketAddr,
@@ -32,11 +32,12 @@ impl<S> Endpoint<S> {
         self.open_session_as(server, peer, sealed)
     }
 
-    /// [`Endpoint::open_session`] for one whose packets will be sealed (W27): the answer is for
-    /// [`Endpoint::establish_secured`]. An endpoint whose node has TLS opens no others.
+    /// Like [`Endpoint::open_session`], for a session whose packets will be sealed (W27). Pass the
+    /// answer to [`Endpoint::establish_secured`]. An endpoint whose node has TLS opens only such
+    /// sessions.
     ///
     /// # Errors
-    /// If the packet I/O cannot reach `server`.
+    /// The packet I/O cannot reach `server`.
     pub fn open_secured(
         &mut self,
         server: SocketAddr,
@@ -82,7 +83,8 @@ impl<S> Endpoint<S> {
         Ok(Some(SessionOffer { session, params }))
     }
 
-    /// A session that waits for what its server grants, with its tag. `None` if there is no room.
+    /// Adds a session that waits for its server's grant, and returns it with its tag. `None` if
+    /// there is no room.
     fn insert_client(
         &mut self,
         server: SocketAddr,
@@ -113,8 +115,8 @@ impl<S> Endpoint<S> {
         index.map(|index| (SessionId { index, generation }, tag))
     }
 
-    /// Makes a session ready with what the server at `server_ip` granted. Returns whether it was
-    /// waiting for that.
+    /// Makes a session ready with the grant of the server at `server_ip`. Returns whether the
+    /// session was waiting for it.
     ///
     /// # Errors
     /// If the packet I/O cannot reach the server's data address; the session has then failed.
@@ -127,7 +129,8 @@ impl<S> Endpoint<S> {
         self.establish_secured(offer, granted, server_ip, None)
     }
 
-    /// [`Endpoint::establish_session`], with what the control connection's TLS gives the session.
+    /// Like [`Endpoint::establish_session`], with what the control connection's TLS provides for
+    /// the session.
     ///
     /// # Errors
     /// If the packet I/O cannot reach the server's data address; the session has then failed.

@@ -1,4 +1,4 @@
-//! What the ends of a session agree on: lengths, slots and credits.
+//! The values that the ends of a session agree on: lengths, slots and credits.
 
 use petasos_control::{AcceptParams, ConnectParams, DataAddress, ServerLimits};
 use petasos_netio::PacketIo;
@@ -10,15 +10,16 @@ use crate::backend::PathLimits;
 use crate::endpoint::Endpoint;
 
 impl<S> Endpoint<S> {
-    /// Where this endpoint receives packets, as its peers are told.
+    /// The address at which this endpoint receives packets, to be sent to its peers.
     pub(super) fn data_address(&self) -> DataAddress {
         let local = self.io().local_address();
         let ip = local.ip();
-        // Without an address, that of the control connection is meant.
+        // Without an IP address, that of the control connection is meant.
         DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
     }
 
-    /// What this endpoint can take in a session on one path, with so many bytes behind the payload.
+    /// The limits of this endpoint for a session on one path, with `trailer_bytes` after the
+    /// payload.
     pub(super) fn limits_on(&self, path: PathLimits, trailer_bytes: usize) -> ServerLimits {
         let config = &self.cx.core.config.session;
         let datagram_bytes_max = path.datagram_bytes_max.min(config.datagram_bytes_max as usize);
@@ -34,7 +35,7 @@ impl<S> Endpoint<S> {
     }
 }
 
-/// What follows the payload of each packet.
+/// The number of bytes after the payload of each packet.
 pub(super) fn trailer_bytes(sealed: bool, checksum: bool) -> usize {
     match (sealed, checksum) {
         (true, _) => SEAL_BYTES,
@@ -43,19 +44,19 @@ pub(super) fn trailer_bytes(sealed: bool, checksum: bool) -> usize {
     }
 }
 
-/// The fewest credits that a session gets while it is alone, however small the receive buffer: less
-/// would not even fill a train.
+/// The fewest credits of a session that is alone, however small the receive buffer: with fewer it
+/// could not even fill a train.
 const CREDITS_MIN: u32 = 8;
 
-/// Packets of `datagram_bytes` that may be in flight to this endpoint: half of what fits the
-/// `room_bytes` of the receive buffer, since the system's overhead counts as well.
+/// How many packets of `datagram_bytes` may be in flight to this endpoint: half of what fits the
+/// receive buffer of `room_bytes`, since the system's overhead counts as well.
 fn fitting(room_bytes: usize, datagram_bytes: usize) -> u32 {
     let fitting = room_bytes / 2 / datagram_bytes.max(1);
     fitting.clamp(CREDITS_MIN as usize, petasos_wire::CREDITS_MAX as usize) as u32
 }
 
-/// What there is for all sessions with packets like those of a granted one. Rings are different:
-/// each pair of processes has its own, and what does not fit waits.
+/// How many packets like those of a granted session there is room for, for all sessions. Rings are
+/// different: each pair of processes has its own, and packets that do not fit wait.
 pub(super) fn room_packets(path: PathLimits, granted: &AcceptParams) -> u32 {
     match granted.local {
         Some(_) => petasos_wire::CREDITS_MAX,
@@ -63,25 +64,25 @@ pub(super) fn room_packets(path: PathLimits, granted: &AcceptParams) -> u32 {
     }
 }
 
-/// The slots that a session gets, if it is granted (C9).
+/// The slots that a session gets if it is granted (C9).
 pub(super) fn granted_slots(wanted: u8, slots_max: u32) -> u32 {
     u32::from(wanted).min(slots_max).checked_ilog2().map_or(0, |log| 1 << log)
 }
 
-/// The credits of the set-up (W26): a packet for each slot, and what a train needs.
+/// The credits of the set-up (W26): one for each slot, and those that a train needs.
 pub(super) fn first_credits(slots: u8) -> u16 {
     u16::from(slots).max(CREDITS_MIN as u16)
 }
 
 /// How many packets a session may have in flight.
 pub(super) struct Window {
-    /// What both ends agree on.
+    /// The limit that both ends agree on.
     pub(super) credits_max: u32,
-    /// What this end's receive queue holds, for all sessions.
+    /// How many packets this end's receive queue holds, for all sessions.
     pub(super) room_packets: u32,
 }
 
-/// What both state machines need to know of a granted session.
+/// The parameters of a granted session for both state machines.
 pub(super) fn session_params(
     granted: &AcceptParams,
     offer: &ConnectParams,

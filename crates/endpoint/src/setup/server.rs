@@ -20,7 +20,7 @@ use crate::sessions::{ClientAddress, PeerId, ServerEntry};
 use crate::source::Holder;
 
 impl<S> Endpoint<S> {
-    /// Grants a session to a client whose packets come from, and go to, `client_ip` unless its
+    /// Grants a session to a client whose packets come from `client_ip` and go there, unless its
     /// offer names another address.
     ///
     /// # Errors
@@ -34,7 +34,8 @@ impl<S> Endpoint<S> {
         self.accept_secured(offer, client_ip, peer, None)
     }
 
-    /// [`Endpoint::accept_session`], with what the control connection's TLS gives the session.
+    /// Like [`Endpoint::accept_session`], with what the control connection's TLS provides for the
+    /// session.
     ///
     /// # Errors
     /// Why it is refused, for the client.
@@ -67,7 +68,7 @@ impl<S> Endpoint<S> {
         granted
     }
 
-    /// Grants a session that counts for its peer already.
+    /// Grants a session that already counts for its peer.
     fn accept_counted(
         &mut self,
         offer: &ConnectParams,
@@ -126,7 +127,7 @@ impl<S> Endpoint<S> {
         granted
     }
 
-    /// The way to a client, and whether it is beside the network.
+    /// A route to a client, and whether it avoids the network.
     fn route_to_client(
         &mut self,
         offer: &ConnectParams,
@@ -144,8 +145,8 @@ impl<S> Endpoint<S> {
         Ok((route, beside))
     }
 
-    /// Whether packets may go to `data`, which the client at the other end of a control connection
-    /// with `client` names. Only the latter has proved that it receives (C20).
+    /// Whether packets may go to `data`, which a client with a control connection from `client` has
+    /// named. Only for `client` has it proved that it can receive there (C20).
     fn may_send_to(&self, data: IpAddr, client: IpAddr) -> bool {
         let (data, client) = (data.to_canonical(), client.to_canonical());
         data == client

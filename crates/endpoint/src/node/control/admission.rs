@@ -1,8 +1,10 @@
-//! Which connections are taken, and which of them stay once the peer has proved who it is.
+//! Which connections are accepted, and which of them may stay once the peer has proved its
+//! identity.
 //!
-//! Lost connections go on counting, so that losing some makes no room for more. The one that takes
-//! a lost one's place must get in all the same: beyond a limit there is room for as many as are
-//! lost, on condition that they resume one within the grace and ask for nothing before.
+//! Lost connections still count, so that losing some makes no room for more. But a connection that
+//! replaces a lost one must get in: beyond a limit, there is room for as many connections as were
+//! lost, on condition that each resumes a lost one within the grace period and asks for nothing
+//! before.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -16,12 +18,12 @@ use crate::sessions::PeerId;
 use crate::source::Holder;
 
 impl Control {
-    /// Takes new connections, but no more than a turn's.
+    /// Accepts new connections, up to a turn's limit.
     pub(super) fn accept(&mut self) {
         for _ in 0..ACCEPTS_MAX {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                // Dropping the stream tells the peer; it may come again.
+                // Dropping the stream tells the peer, which may connect again.
                 Ok((stream, peer)) => match self.admits(Holder::of(peer.ip(), None)) {
                     Some(resume_by) => self.begin(stream, peer, resume_by),
                     None => drop(stream),
@@ -50,8 +52,9 @@ impl Control {
         }
     }
 
-    /// Until when a new connection from an address must have taken a lost one's place: for ever if
-    /// there is room for it anyway. `None` if there is none, or the address has begun too many.
+    /// Until when a new connection from an address must have replaced a lost one: for ever if there
+    /// is room for it anyway. `None` if there is no room, or the address has begun too many
+    /// connections.
     fn admits(&mut self, address: Holder) -> Option<Time> {
         let refused = &self.shared.refused;
         let of_address = self.room(self.connections_per_address_max, |holder| *holder == address);
@@ -66,8 +69,8 @@ impl Control {
         None
     }
 
-    /// Whether a connection may stay. When its peer has proved a name, it counts for that, and for
-    /// its address no more: others may be behind the same.
+    /// Whether a connection may stay. Once its peer has proved a name, the connection counts for
+    /// that, and no longer for its address, which others may share.
     pub(super) fn keeps(&mut self, number: PeerId) -> bool {
         let link = self.links.get_mut(&number).expect("a link's number was just read");
         if link.resume_by <= self.now {
@@ -81,7 +84,7 @@ impl Control {
             return false;
         }
         self.handshakes.give_back(&address);
-        // The connection itself is among those that stand.
+        // The connection itself is among the established ones.
         let Some(resume_by) =
             self.room(self.connections_per_name_max + 1, |holder| *holder == name)
         else {
@@ -93,8 +96,8 @@ impl Control {
         true
     }
 
-    /// Until when one more connection must have taken a lost one's place, if peers may make
-    /// `connections_max` that count for some holders. `None` if so many stand.
+    /// Until when one more connection must have replaced a lost one, if peers may have
+    /// `connections_max` that count for some holders. `None` if that many are established.
     fn room(&self, connections_max: usize, counts: impl Fn(&Holder) -> bool) -> Option<Time> {
         let links = self.links.values().filter(|link| link.server.is_none());
         let lost = self.lost.values().filter(|lost| lost.server.is_none());

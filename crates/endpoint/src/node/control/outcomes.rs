@@ -1,4 +1,4 @@
-//! Sessions that peers ask for, and what became of those that this process asked for.
+//! Sessions that peers ask for, and answers to this process's own requests for sessions.
 
 use petasos_base::Time;
 use petasos_control::{
@@ -12,21 +12,21 @@ use crate::node::tls::Dialler;
 use crate::sessions::PeerId;
 
 impl Control {
-    /// Why a link has failed, which TLS may know better than the control protocol.
+    /// Why a link has failed. TLS may know that better than the control protocol.
     pub(super) fn failure(&self, number: PeerId, reason: FailureReason) -> SessionError {
         let link = &self.links[&number];
         let Some(failure) = link.tls_failure() else { return SessionError::from_failure(reason) };
         if link.server.is_none() {
-            tracing::warn!(peer = %link.peer_ip, %failure, "a peer was not let in");
+            tracing::warn!(peer = %link.peer_ip, %failure, "a peer was refused");
         }
         SessionError::Tls(failure.clone())
     }
 
-    /// A peer wants a session: pass it on to an endpoint.
+    /// Passes a peer's request for a session on to an endpoint.
     pub(super) fn on_asked(&mut self, number: PeerId, id: u64, params: ConnectParams) {
         let link = self.links.get_mut(&number).expect("an event's link exists");
         if link.resume_by != Time::NEVER {
-            // It was let in to take a lost connection's place.
+            // It was only admitted to replace a lost connection.
             return self.refuse(number, id, RefuseCode::SessionsFull);
         }
         let client_ip = link.peer_ip;
@@ -52,7 +52,7 @@ impl Control {
         match (posted, target) {
             (Some(index), Target::Any) => self.cursor = usize::from(index) + 1,
             (Some(_), Target::Index(_)) => {}
-            // The process may be about to attach an endpoint: a retry is of use.
+            // The process may be about to attach an endpoint, so a retry can help.
             (None, Target::Any) => self.refuse(number, id, RefuseCode::SessionsFull),
             (None, Target::Index(_)) => self.refuse(number, id, RefuseCode::NoSuchEndpoint),
         }
@@ -83,8 +83,8 @@ impl Control {
         self.fail_attempt(id, error);
     }
 
-    /// Over TLS, the keys of a session come from the connection that it was asked on (C19): what
-    /// was granted on another one is given back, and asked for anew.
+    /// Asks for a session again. Over TLS, its keys come from the connection on which it was asked
+    /// for (C19), so a session that was granted on another connection is given back.
     fn ask_anew(&mut self, number: PeerId, attempt: Attempt) {
         let id = self.next_connect;
         self.next_connect += 1;

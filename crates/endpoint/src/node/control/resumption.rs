@@ -1,4 +1,4 @@
-//! Connections that take the place of lost ones (C6, C21).
+//! Connections that replace lost ones (C6, C21).
 
 use petasos_base::{Time, secret_u64};
 use petasos_control::{FailureReason, Ticket};
@@ -13,7 +13,8 @@ use crate::sessions::PeerId;
 
 /// The end of connections.
 impl Control {
-    /// A connection has failed. Its sessions end with it, unless another one may take its place.
+    /// Handles a failed connection. Its sessions end with it, unless another connection may replace
+    /// it.
     pub(super) fn on_failed(&mut self, number: PeerId, reason: FailureReason) {
         if !self.may_lose(number, &reason) {
             let error = self.failure(number, reason);
@@ -25,8 +26,9 @@ impl Control {
         self.lost.insert(number, lost);
     }
 
-    /// A silent peer has failed (C11), and one that broke the protocol will do so again. Only a
-    /// connection that broke is worth waiting for, and only if something hangs on it.
+    /// Whether a link is kept as lost. A silent peer has failed (C11), and a peer that violated the
+    /// protocol will do so again. It is worth waiting only after a connection that broke, and only
+    /// if a session depends on it.
     fn may_lose(&self, number: PeerId, reason: &FailureReason) -> bool {
         let link = &self.links[&number];
         matches!(reason, FailureReason::Eof | FailureReason::Reset)
@@ -38,7 +40,7 @@ impl Control {
             && self.stop_at.is_none()
     }
 
-    /// Dials again where that is due, and ends what has waited for long enough.
+    /// Dials again where that is due, and ends lost connections that have waited long enough.
     pub(super) fn turn_lost(&mut self) {
         let numbers: Vec<_> = self.lost.keys().copied().collect();
         for number in numbers {
@@ -66,8 +68,8 @@ impl Control {
         }
     }
 
-    /// The link that was to take the place of `old` has ended. Where nothing listens, the process
-    /// is gone; a connection that broke again may stand next time.
+    /// Handles the end of the link that was to replace `old`. If nothing listens at the address,
+    /// the process is gone. If the connection broke again, the next attempt may succeed.
     pub(super) fn retry(&mut self, old: PeerId, ticket: Option<Ticket>, error: SessionError) {
         let Some(lost) = self.lost.get_mut(&old) else { return };
         lost.retry(ticket, self.now);
@@ -84,7 +86,7 @@ impl Control {
         self.end_lost(old, &error);
     }
 
-    /// Nothing takes the place of `number` any more: what hangs on it fails.
+    /// Ends a lost connection that nothing will replace: everything that depends on it fails.
     pub(super) fn end_lost(&mut self, number: PeerId, error: &SessionError) {
         let Some(lost) = self.lost.remove(&number) else { return };
         if let Some(attempt) = lost.attempt {
@@ -106,8 +108,8 @@ impl Control {
 
 /// What peers say of resumption.
 impl Control {
-    /// An acceptor gives a ticket. A dialler that seeks what was lost looks whether it has found
-    /// the same process.
+    /// Handles the peer's hello. An acceptor sends a ticket. A dialler that wants to resume checks
+    /// whether it has reached the same process.
     pub(super) fn on_hello(&mut self, number: PeerId) {
         let gives = !self.grace.is_zero();
         let link = self.links.get_mut(&number).expect("an event's link exists");
@@ -128,8 +130,8 @@ impl Control {
         }
     }
 
-    /// The acceptor's ticket. From now on the dialler may show its own: if the answer is lost, this
-    /// is the one that is good.
+    /// Handles the acceptor's ticket. From now on the dialler may show its own. If the answer to
+    /// that is lost, the new ticket is the valid one.
     pub(super) fn on_ticket(&mut self, number: PeerId, ticket: Ticket) {
         let link = self.links.get_mut(&number).expect("an event's link exists");
         link.ticket = Some(ticket);
@@ -142,7 +144,7 @@ impl Control {
         let link = self.links.get_mut(&number).expect("an event's link exists");
         let Some(old) = link.resumes else { return };
         if !link.is_open() {
-            // The attempt has broken as well; its last event has another one made.
+            // The attempt has broken as well; its last event starts another one.
             return;
         }
         if let Some(ticket) = link.untried.pop()
@@ -154,7 +156,8 @@ impl Control {
         self.begin_anew(number, old, &SessionError::ConnectionLost);
     }
 
-    /// The peer does not know what was lost. New sessions can be had on this link.
+    /// Starts over, because the peer does not know the lost connection. New sessions can be set up
+    /// on this link.
     fn begin_anew(&mut self, number: PeerId, old: PeerId, error: &SessionError) {
         let lost = self.lost.get_mut(&old).expect("the link seeks it");
         lost.attempt = None;
@@ -167,7 +170,7 @@ impl Control {
         self.end_lost(old, error);
     }
 
-    /// The peer's answer to a ticket. Returns the link's number from now on.
+    /// Handles the peer's answer to a ticket. Returns the link's number from now on.
     pub(super) fn on_resume_answered(&mut self, number: PeerId, accepted: bool) -> PeerId {
         let Some(old) = self.links.get(&number).and_then(|link| link.resumes) else {
             return number;
@@ -176,23 +179,23 @@ impl Control {
             return self.put_in_place(number, old);
         }
         if let (Some(lost), Some(link)) = (self.lost.get_mut(&old), self.links.get(&number)) {
-            // Those that have been refused will be refused again.
+            // Tickets that were refused once will be refused again.
             lost.tickets.clone_from(&link.untried);
         }
         self.show_ticket(number);
         number
     }
 
-    /// A peer shows a ticket. Returns the link's number from now on.
+    /// Handles a ticket that a peer shows. Returns the link's number from now on.
     pub(super) fn on_resume_requested(&mut self, number: PeerId, ticket: Ticket) -> PeerId {
         if !self.links.get_mut(&number).is_some_and(Link::is_open) {
-            // It has broken meanwhile, and could not take over what was answered (C12). The peer,
-            // which hears no answer, shows the same ticket again.
+            // The link has broken meanwhile, and could not take over answers (C12). The peer gets
+            // no answer and will show the same ticket again.
             return number;
         }
         let found = self.holder_of(number, ticket).filter(|&old| self.may_resume(number, old));
         if let Some(old) = found {
-            // One that broke at the peer's end only still stands here.
+            // A connection that broke only at the peer's end still exists here.
             if let Some(link) = self.links.remove(&old)
                 && let Some(lost) = Lost::of(link, FailureReason::Reset, self.now, self.now)
             {
@@ -215,7 +218,7 @@ impl Control {
         }
     }
 
-    /// The connection that this process gave `ticket` for, unless it is the one that shows it.
+    /// The connection for which this process issued `ticket`, unless it is the one that shows it.
     fn holder_of(&self, number: PeerId, ticket: Ticket) -> Option<PeerId> {
         let stands = |(&at, link): (&PeerId, &Link)| {
             let own = link.server.is_none() && link.ticket == Some(ticket) && !link.ended;
@@ -236,7 +239,7 @@ impl Control {
         }
     }
 
-    /// The link goes on under the number of what was lost, to which sessions are tied.
+    /// Gives the link the number of the lost connection, on which its sessions depend.
     fn put_in_place(&mut self, number: PeerId, old: PeerId) -> PeerId {
         let lost = self.lost.remove(&old).expect("the link takes its place");
         let mut link = self.links.remove(&number).expect("an event's link exists");
@@ -252,7 +255,7 @@ impl Control {
     }
 }
 
-/// A number that nobody can guess.
+/// An unpredictable number.
 fn new_ticket() -> Ticket {
     let number = u128::from(secret_u64()) << 64 | u128::from(secret_u64());
     Ticket::new(number.to_le_bytes())
