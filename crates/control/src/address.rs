@@ -1,4 +1,4 @@
-//! Where packets go.
+//! Addresses for packets.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,12 +10,12 @@ use crate::fields::{Reader, Write};
 pub struct DataAddress {
     /// The UDP port; not 0.
     pub port: u16,
-    /// The IP address; `None` is the address at the other end of the TCP connection.
+    /// The IP address. `None` means the address at the other end of the TCP connection.
     pub ip: Option<IpAddr>,
 }
 
 impl DataAddress {
-    /// A local name as it stands on the wire.
+    /// A local name in the form that it has on the wire.
     pub(crate) fn of_name(name: SocketAddr) -> DataAddress {
         DataAddress { port: name.port(), ip: Some(name.ip()) }
     }

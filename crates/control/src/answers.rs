@@ -1,9 +1,9 @@
-//! Answers given, kept so that a repeated connect is answered alike (C12).
+//! Answers that were given, kept so that a repeated connect gets the same answer (C12).
 //!
 //! A client repeats a connect if the TCP connection broke before the answer reached it. It has at
-//! most [`OUTSTANDING_MAX`] connects unanswered, and TCP loses only the end of a stream, so the
-//! last [`OUTSTANDING_MAX`] answers suffice. Invariants: `order` and `entries` hold the same ids;
-//! every reference in `sessions` leads to an entry.
+//! most [`OUTSTANDING_MAX`] unanswered connects, and TCP loses only the end of a stream, so the
+//! last [`OUTSTANDING_MAX`] answers are enough. Invariants: `order` and `entries` contain the same
+//! ids; every reference in `sessions` leads to an entry.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// No answers yet, to the process of this incarnation.
+    /// An empty set of answers to the process with this incarnation.
     pub(crate) fn to(incarnation: u64) -> Answers {
         Answers { incarnation: Some(incarnation), ..Answers::default() }
     }
@@ -39,12 +39,12 @@ impl Answers {
         self.incarnation
     }
 
-    /// The answer that was given to `connect_id`, unless it is forgotten.
+    /// The answer that was given to `connect_id`, unless it was forgotten.
     pub fn get(&self, connect_id: u64) -> Option<Result<AcceptParams, RefuseCode>> {
         self.entries.get(&connect_id).map(|entry| entry.result)
     }
 
-    /// Keeps an answer, at the price of the oldest one if there are too many.
+    /// Keeps an answer, and forgets the oldest one if there are too many.
     pub(crate) fn remember(
         &mut self,
         connect_id: u64,
@@ -66,8 +66,8 @@ impl Answers {
         self.entries.insert(connect_id, Entry { serial, client, result });
     }
 
-    /// Forgets the answer that granted `session`, named by either end: the session is gone, so
-    /// the answer would be wrong.
+    /// Forgets the answer that granted `session`, named by either end. The session is gone, so the
+    /// answer would be wrong.
     pub(crate) fn forget(&mut self, session: &SessionRef) {
         if let Some(&connect_id) = self.sessions.get(session) {
             self.remove(connect_id);

@@ -1,4 +1,4 @@
-//! Codes that one process gives another: why a connect is refused, why a connection ends.
+//! Codes that one process sends to another: why a connect is refused, why a connection ends.
 
 /// Who can do something about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -7,23 +7,23 @@ pub enum Fault {
     Client,
     /// The process that was asked.
     Server,
-    /// Nobody: the situation passes, or is as intended.
+    /// Nobody: the situation is temporary, or intended.
     Nobody,
 }
 
 /// Why a server refuses a connect (C9).
 ///
-/// A refused connect has created nothing, so repeating it under a new id is always safe;
-/// [`RefuseCode::retry_may_succeed`] tells whether that is of use.
+/// A refused connect has created nothing, so repeating it under a new id is always safe.
+/// [`RefuseCode::retry_may_succeed`] says whether that can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefuseCode {
-    /// The process offers no endpoint of that index. The client's fault; a retry fails again.
+    /// The process has no endpoint with that index. The client's fault; a retry fails again.
     NoSuchEndpoint,
-    /// The endpoint holds as many sessions as it can. Nobody's fault; a retry may succeed later,
+    /// The endpoint has reached its limit of sessions. Nobody's fault; a retry may succeed later,
     /// or at once with another endpoint.
     SessionsFull,
-    /// The process is shutting down. Nobody's fault; retry elsewhere, here it fails again.
+    /// The process is shutting down. Nobody's fault. A retry here fails again; use another server.
     Draining,
     /// No parameters satisfy both sides. The client's fault (or its configuration's); a retry
     /// fails again.
@@ -32,10 +32,10 @@ pub enum RefuseCode {
     NotAuthorised,
     /// The server failed while it set the session up. The server's fault; a retry may succeed.
     Internal,
-    /// The client holds as many sessions as one peer may. The client's fault; a retry may succeed
-    /// once it has given some up.
+    /// The client has reached the limit of sessions for one peer. The client's fault; a retry may
+    /// succeed once it has closed some.
     QuotaUsedUp,
-    /// A code that a later version defines. Take it for one that a retry does not help.
+    /// A code that a later version defines. Assume that a retry does not help.
     Unknown(u8),
 }
 
@@ -90,11 +90,11 @@ impl RefuseCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ByeReason {
-    /// The process ends.
+    /// The process shuts down.
     Shutdown,
     /// No session is left between the two processes.
     Idle,
-    /// Another connection between the same two processes takes over; sessions live on.
+    /// Another connection between the same two processes replaces this one; sessions continue.
     Superseded,
     /// A reason that a later version defines. Sessions end.
     Unknown(u8),
@@ -132,7 +132,7 @@ pub enum ErrorCode {
     Malformed,
     /// A message that the receiver's state does not allow.
     Unexpected,
-    /// More requests, or more unread answers, than the limits allow.
+    /// There are more requests, or more unread answers, than the limits allow.
     LimitExceeded,
     /// A code that a later version defines.
     Unknown(u16),

@@ -1,14 +1,16 @@
-//! What a process may choose, and the limits that the protocol fixes.
+//! Configuration of connections, and the limits that the protocol fixes.
 
 use core::time::Duration;
 
 use crate::frame::FRAME_HEADER_BYTES;
 use crate::message::{CONNECT_REPLY_BODY_BYTES_MAX, ERROR_BODY_BYTES_MAX};
 
-/// Requests (connects and disconnects) that one process may have unanswered at the other (C8).
+/// The most requests (connects and disconnects) of one process that the other has not answered
+/// (C8).
 pub const OUTSTANDING_MAX: usize = 1024;
 
-/// Bytes that a process may have to send unasked to a peer that keeps [`OUTSTANDING_MAX`] (C15).
+/// The most bytes of answers and notices that a process may have to send to a peer that keeps
+/// within [`OUTSTANDING_MAX`] (C15).
 pub const OWED_BYTES_MAX: usize = 96 * 1024;
 
 const ANSWER_BYTES_MAX: usize = FRAME_HEADER_BYTES + CONNECT_REPLY_BODY_BYTES_MAX;
@@ -24,16 +26,16 @@ const _: () = assert!(
     "so have a hello, a ping, a pong, a drain, and the last word: an error or a bye"
 );
 
-/// What a process chooses for its connections. Peers need not choose alike.
+/// A process's settings for its connections. Peers may have different ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Silence after which the peer is asked for a sign of life.
+    /// After this much silence, the peer is asked for a sign of life.
     pub heartbeat_interval: Duration,
-    /// Silence after which the peer has failed; longer than `heartbeat_interval`.
+    /// After this much silence, the peer has failed. Longer than `heartbeat_interval`.
     pub failure_timeout: Duration,
-    /// How long a connect may stay unanswered by a peer that lives.
+    /// How long a live peer may leave a connect unanswered.
     pub connect_timeout: Duration,
-    /// Unsent bytes above which new requests are turned down.
+    /// With more unsent bytes than this, new requests are refused.
     pub output_bytes_max: usize,
 }
 
@@ -67,7 +69,7 @@ impl Config {
     }
 }
 
-/// Why a [`Config`] cannot be used: the fault of whoever wrote it.
+/// Why a [`Config`] is unusable. Its author is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

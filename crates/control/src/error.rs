@@ -1,10 +1,10 @@
-//! What can go wrong: decoding, the peer's conduct, commands, and the end of a connection.
+//! Errors: in decoding, by the peer, of commands, and at the end of a connection.
 
 use crate::codes::{ErrorCode, RefuseCode};
 use crate::text::{DETAIL_BYTES_MAX, Text};
 use crate::version::VersionRange;
 
-/// Why received bytes are not a message. The sender's fault, or it is no Petasos process.
+/// Why received bytes are not a message. The sender is at fault, or it is no Petasos process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -31,7 +31,7 @@ pub enum Malformed {
     Value(&'static str),
 }
 
-/// What the peer did that the protocol forbids. Its fault; reconnecting meets the same program.
+/// How the peer violated the protocol. Its fault; a new connection meets the same program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -41,7 +41,7 @@ pub enum ProtocolError {
     /// It began with something other than a hello (C4): most likely not a Petasos process.
     #[error("it does not begin with a hello; is it a Petasos control port?")]
     HelloExpected,
-    /// It began with a record of TLS, which this connection is not wrapped in (C16).
+    /// It began with a TLS record, but this connection does not use TLS (C16).
     #[error("it speaks TLS, and this process does not")]
     SpeaksTls,
     /// It began with a frame of HTTP/2, so it is most likely a gRPC server (C4).
@@ -50,25 +50,25 @@ pub enum ProtocolError {
     /// It sent a second hello (C4).
     #[error("it sent a second hello")]
     HelloRepeated,
-    /// It answered what was not asked (C8).
+    /// It answered a request that was not made (C8).
     #[error("it sent an answer without a request")]
     UnexpectedReply,
     /// It granted more than was asked; the field is named (C9).
     #[error("it granted more `{0}` than was asked")]
     ExceedsProposal(&'static str),
-    /// It left more requests unanswered than it may (C8).
+    /// It made more requests than it may have unanswered (C8).
     #[error("it has too many requests outstanding")]
     TooManyOutstanding,
-    /// It sent a ticket, a resume or the answer to one where there must be none (C21).
+    /// It sent a ticket, a resume, or an answer to one, where that is not allowed (C21).
     #[error("it sent a message of resumption out of place")]
     ResumptionMisplaced,
-    /// It does not read the answers that it provokes (C15).
+    /// It does not read the answers to its messages (C15).
     #[error("it does not read the answers to what it sends")]
     NotReading,
 }
 
 impl ProtocolError {
-    /// The code under which the peer is told.
+    /// The code that is sent to the peer.
     pub(crate) const fn code(&self) -> ErrorCode {
         match self {
             ProtocolError::Malformed(_) => ErrorCode::Malformed,
@@ -80,50 +80,50 @@ impl ProtocolError {
     }
 }
 
-/// Why the peer is taken to have failed. All its sessions fail with it, except that after
-/// [`FailureReason::Eof`] and [`FailureReason::Reset`] the caller may first try another
-/// connection and keep the sessions if the incarnation is the same (C6).
+/// Why the peer counts as failed. All its sessions fail with it. But after [`FailureReason::Eof`]
+/// and [`FailureReason::Reset`] the caller may first try another connection, and keep the sessions
+/// if the incarnation is the same (C6).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureReason {
     /// Silent for longer than the failure timeout. Nobody's fault; a new connection is safe.
     #[error("the peer is silent")]
     Timeout,
-    /// The peer closed the stream without a word: it has most likely died.
+    /// The peer closed the stream without a message. It has most likely died.
     #[error("the peer closed the connection without giving a reason")]
     Eof,
     /// The TCP connection broke.
     #[error("the connection broke")]
     Reset,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     #[error("the peer broke the control protocol: {0}")]
     Protocol(ProtocolError),
     /// No version is common to both. A retry fails until one side is upgraded.
     #[error("this process speaks control protocol {ours}, the peer {theirs}")]
     Incompatible {
-        /// What this process speaks.
+        /// The versions that this process supports.
         ours: VersionRange,
-        /// What the peer speaks.
+        /// The versions that the peer supports.
         theirs: VersionRange,
     },
-    /// The peer reports that this process broke the protocol.
+    /// The peer reports that this process violated the protocol.
     #[error("the peer gave up on the connection: {detail} ({code:?})")]
     Reported {
-        /// Why, for programs.
+        /// The reason, for programs.
         code: ErrorCode,
-        /// Why, for people, in the peer's words.
+        /// The reason, for people, in the peer's words.
         detail: Text<DETAIL_BYTES_MAX>,
     },
 }
 
-/// Why a connect, once accepted as a command, brought no session.
+/// Why a connect that was accepted as a command brought no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectFailure {
-    /// The server refuses; the code says whose fault it is and whether a retry is of use.
+    /// The server refused. The code says whose fault it is, and whether a retry can help.
     #[error("the server refuses the session: {0:?}")]
     Refused(RefuseCode),
-    /// The server lives but has not answered in time. A retry under the same id is safe.
+    /// The server is alive but has not answered in time. A retry under the same id is safe.
     #[error("the server has not answered in time")]
     TimedOut,
     /// The peer failed first. A retry on another connection is safe, under the same id.
@@ -134,20 +134,20 @@ pub enum ConnectFailure {
     Closed,
 }
 
-/// Why a connect was not accepted as a command. The caller's to handle; nothing was sent.
+/// Why a connect was not accepted as a command. Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// Hellos have not been exchanged yet, or the connection has ended.
     #[error("the connection is not open")]
     NotOpen,
-    /// The peer is shutting down; connect elsewhere.
+    /// The peer is shutting down. Connect to another server.
     #[error("the peer is shutting down")]
     PeerDraining,
     /// The named field is out of its range. The caller's fault.
     #[error("field `{0}` is out of range")]
     InvalidField(&'static str),
-    /// The id is in use by an attempt that is not answered yet. The caller's fault.
+    /// An unanswered attempt already uses the id. The caller's fault.
     #[error("the connect id is in use")]
     IdInUse,
     /// Too many requests are unanswered; safe to retry after the next answer.
@@ -158,15 +158,15 @@ pub enum ConnectError {
     Backlogged,
 }
 
-/// Why a reply was not sent. The caller must release the session that it may have created: the
-/// peer will not hear of it.
+/// Why a reply was not sent. If the caller has created a session for it, it must release that: the
+/// peer will not learn of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplyError {
     /// The connection has ended.
     #[error("the connection is not open")]
     NotOpen,
-    /// No connect of this id waits for a reply. The caller's fault.
+    /// No connect with this id is waiting for a reply. The caller's fault.
     #[error("no connect of this id waits for a reply")]
     UnknownConnect,
     /// The named field is out of its range or grants more than was asked. The caller's fault;
@@ -179,7 +179,7 @@ pub enum ReplyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DisconnectError {
-    /// The connection is not open; the peer forgets its sessions by itself.
+    /// The connection is not open. The peer drops its sessions by itself.
     #[error("the connection is not open")]
     NotOpen,
     /// The session's index or tag is out of range. The caller's fault.

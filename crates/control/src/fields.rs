@@ -3,7 +3,7 @@
 use crate::Malformed;
 use crate::text::Text;
 
-/// Takes fields from the front of a body. Total: a short body is an error, never a panic.
+/// Reads fields from the front of a body. A short body is an error, never a panic.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         Ok(Text::new(text))
     }
 
-    /// The end of a message whose version fixes its length.
+    /// Checks the end of a message whose length is fixed by its version.
     pub(crate) fn finish(self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }

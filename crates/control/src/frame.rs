@@ -1,10 +1,10 @@
-//! Frames: how messages are cut from the byte stream (C1, C2).
+//! Frames: how the byte stream is split into messages (C1, C2).
 //!
 //! ```text
 //! body_bytes: u16   kind: u8   flags: u8   body
 //! ```
-//! [`Deframer`] holds at most one frame, and judges a header as soon as its four bytes are there:
-//! a hostile length is refused before a byte of its body is stored.
+//! [`Deframer`] holds at most one frame. It checks a header as soon as its four bytes have arrived,
+//! so that a hostile length is refused before any byte of the body is stored.
 
 use crate::Malformed;
 
@@ -46,11 +46,11 @@ impl Deframer {
     }
 
     /// Takes bytes from the front of `input`, up to the end of one frame, and returns that frame.
-    /// `None` if all of `input` was taken and the frame is not complete.
+    /// Returns `None` if all of `input` was taken and the frame is still incomplete.
     ///
     /// # Errors
-    /// The peer's fault: [`Malformed::Oversize`] or [`Malformed::ReservedFlag`] (C1, C2). There is
-    /// no way to find the next frame; the stream is lost.
+    /// The peer's fault: [`Malformed::Oversize`] or [`Malformed::ReservedFlag`] (C1, C2). The next
+    /// frame cannot be found, so the stream is lost.
     pub fn next_frame(&mut self, input: &mut &[u8]) -> Result<Option<Frame<'_>>, Malformed> {
         if self.complete {
             self.buffer.clear();
@@ -70,7 +70,7 @@ impl Deframer {
         Ok(Some(Frame { kind, skippable, body: &self.buffer[FRAME_HEADER_BYTES..] }))
     }
 
-    /// The bytes of the frame that is not complete yet, its header first.
+    /// The bytes of the incomplete frame, its header first.
     pub(crate) fn unfinished(&self) -> &[u8] {
         if self.complete { &[] } else { &self.buffer }
     }
@@ -99,7 +99,8 @@ fn checked_header(header: [u8; FRAME_HEADER_BYTES]) -> Result<(usize, u8, bool),
 /// Appends a frame of `kind` to `out`, its body written by `write_body`.
 ///
 /// # Panics
-/// If the body exceeds [`BODY_BYTES_MAX`]: every message's fields keep it far below.
+/// If the body exceeds [`BODY_BYTES_MAX`]. The limits of all messages' fields keep it far below
+/// that.
 pub(crate) fn write_frame(
     out: &mut Vec<u8>,
     kind: u8,

@@ -1,14 +1,14 @@
 //! Failure detection by silence (C11).
 //!
-//! Three timers in turn: after `interval` of silence a ping goes out; `failure_timeout` after the
-//! last frame the peer has failed. The second is counted from the ping, not from the last frame,
-//! so that a process that was itself stopped for a while does not take its peers for dead.
+//! There are two timers: after `interval` of silence a ping is sent, and after `failure_timeout` of
+//! silence the peer has failed. The second timer is set when the ping is sent, not at the last
+//! frame, so that a process that was itself stopped for a while does not consider its peers dead.
 
 use petasos_base::Time;
 
 use crate::Config;
 
-/// What is due.
+/// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     /// Nothing yet.
@@ -22,9 +22,9 @@ pub(crate) enum Beat {
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeat {
     config: Config,
-    /// When silence is to be answered with a ping; never while `fail_at` is set.
+    /// When a ping is sent if the silence continues; never while `fail_at` is set.
     ping_at: Time,
-    /// When silence becomes failure; never while the peer is not suspected.
+    /// When silence counts as failure; never while the peer is not suspected.
     fail_at: Time,
     /// The nonce of the last ping, counted from 1.
     nonce: u64,
@@ -33,19 +33,19 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Starts in suspicion: the first frame has to arrive within the failure timeout.
+    /// Starts as suspected: the first frame has to arrive within the failure timeout.
     pub(crate) fn new(config: Config, now: Time) -> Heartbeat {
         let fail_at = now + config.failure_timeout;
         Heartbeat { config, ping_at: Time::NEVER, fail_at, nonce: 0, awaits_pong: false }
     }
 
-    /// A whole frame has arrived.
+    /// Notes that a complete frame has arrived.
     pub(crate) fn on_frame(&mut self, now: Time) {
         self.ping_at = now + self.config.heartbeat_interval;
         self.fail_at = Time::NEVER;
     }
 
-    /// A pong has arrived. False if it answers no ping.
+    /// Notes that a pong has arrived. Returns false if it answers no ping.
     pub(crate) fn on_pong(&mut self, nonce: u64) -> bool {
         let answers_ping = self.awaits_pong && nonce == self.nonce;
         self.awaits_pong &= !answers_ping;

@@ -1,4 +1,4 @@
-//! The first message in each direction: what a process speaks and who it is (C4).
+//! The first message in each direction: the sender's versions and identity (C4).
 
 use crate::Malformed;
 use crate::fields::{Reader, Write};
@@ -7,10 +7,10 @@ use crate::version::{Version, VersionRange};
 
 /// The first bytes of a hello's body.
 pub const MAGIC: [u8; 4] = *b"PTSC";
-/// Bytes of a process's name.
+/// The most bytes of a process's name.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// What a process can do. Bits that are not assigned are kept and mean nothing.
+/// What a process can do. Unassigned bits are kept, and have no meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities(u32);
 
@@ -19,7 +19,7 @@ impl Capabilities {
     pub const CLIENT: Capabilities = Capabilities(1);
     /// The process accepts sessions.
     pub const SERVER: Capabilities = Capabilities(2);
-    /// The process reads the local part of connects and of their replies (C17).
+    /// The process understands the local part of connects and of their replies (C17).
     pub const LOCAL: Capabilities = Capabilities(4);
 
     /// The capabilities whose bits are set.
@@ -27,12 +27,12 @@ impl Capabilities {
         Capabilities(bits)
     }
 
-    /// The bits as they stand on the wire.
+    /// The bits as on the wire.
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// What either has.
+    /// The capabilities in either set.
     pub const fn with(self, other: Capabilities) -> Capabilities {
         Capabilities(self.0 | other.0)
     }
@@ -43,8 +43,8 @@ impl Capabilities {
     }
 }
 
-/// Where a process runs: two that name the same place share a kernel and its network namespace,
-/// and so may reach each other by local names (C17).
+/// Where a process runs. Two processes that name the same place share a kernel and its network
+/// namespace, and so may reach each other by local names (C17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The random number that the kernel chose when it started.
@@ -54,36 +54,36 @@ pub struct Place {
 }
 
 impl Place {
-    /// What a process says that does not know where it is.
+    /// The value that a process sends if it does not know where it runs.
     const UNKNOWN: Place = Place { boot: [0; 16], namespace: 0 };
 
-    /// A hello of an earlier version ends before.
+    /// A hello of an earlier version ends before this field.
     fn read(reader: &mut Reader<'_>) -> Option<Place> {
         let place = Place { boot: reader.array().ok()?, namespace: reader.u64().ok()? };
         (place != Place::UNKNOWN).then_some(place)
     }
 }
 
-/// What a process says of itself first (C4).
+/// A process's introduction (C4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The versions that it speaks.
+    /// The versions that it supports.
     pub versions: VersionRange,
-    /// Random, chosen once per start of the process: another number is another process.
+    /// A random number, chosen once per start of the process. Another number means another process.
     pub incarnation: u64,
     /// Data endpoints that it offers, numbered from 0.
     pub endpoints: u16,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// What it calls itself, for messages to people only.
+    /// Its name, only for messages to people.
     pub name: Text<NAME_BYTES_MAX>,
     /// Where it runs; not all zeros. `None` if it does not know, or its version does not say.
     pub place: Option<Place>,
 }
 
 impl Hello {
-    /// Whether the process that says this is not the one that said `previous`. If so, every
-    /// session with the earlier one is dead, whatever its packets still seem to say (C6).
+    /// Whether the process that sent this is another one than the one that sent `previous`. If so,
+    /// every session with the earlier process is dead, whatever its packets still seem to say (C6).
     pub fn ends_sessions_of(&self, previous: &Hello) -> bool {
         self.incarnation != previous.incarnation
     }
@@ -94,10 +94,10 @@ impl Hello {
         self.place.is_some() && self.place == other.place && local(self) && local(other)
     }
 
-    /// The versions that a hello's body offers, readable whatever the peer's version (C4).
+    /// The versions that a hello's body offers. Readable whatever the peer's version (C4).
     ///
     /// # Errors
-    /// [`Malformed::Magic`] if the peer does not speak this protocol at all.
+    /// [`Malformed::Magic`] if the peer does not use this protocol at all.
     pub fn versions_of(body: &[u8]) -> Result<VersionRange, Malformed> {
         read_versions(&mut Reader::new(body))
     }
@@ -115,7 +115,7 @@ impl Hello {
         out.put_u64(place.namespace);
     }
 
-    /// Bytes after the last known field belong to a later minor version and are passed over.
+    /// Bytes after the last known field belong to a later minor version and are ignored.
     pub(crate) fn read(body: &[u8]) -> Result<Hello, Malformed> {
         let mut reader = Reader::new(body);
         Ok(Hello {
@@ -130,7 +130,8 @@ impl Hello {
 }
 
 fn read_versions(reader: &mut Reader<'_>) -> Result<VersionRange, Malformed> {
-    // A body too short for the magic is a stranger's, as it is when it comes byte by byte.
+    // A body too short for the magic is treated as a stranger's, as it is when it arrives byte by
+    // byte.
     if reader.array() != Ok(MAGIC) {
         return Err(Malformed::Magic);
     }

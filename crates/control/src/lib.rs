@@ -1,10 +1,11 @@
-//! The control protocol of Petasos: who the peer is, which sessions exist, whether it lives.
+//! The control protocol of Petasos: who the peer is, which sessions exist, and whether the peer is
+//! alive.
 //!
 //! One TCP connection joins each pair of processes. [`Connection`] is the state machine at one of
-//! its ends: bytes, times and commands go in; bytes, events and a deadline come out. It owns no
-//! socket, thread, clock or source of randomness, so that the event loop and the simulator drive
-//! the same code. [`Message`] and [`Deframer`] are the format, specified with numbered rules in
-//! `docs/spec/control.md` and cited here as `C1`, `C2`, ….
+//! its ends: its inputs are bytes, times and commands; its outputs are bytes, events and a
+//! deadline. It owns no socket, thread, clock or source of randomness, so that the event loop and
+//! the simulator run the same code. [`Message`] and [`Deframer`] implement the format.
+//! `docs/spec/control.md` specifies it with numbered rules, cited here as `C1`, `C2`, ….
 //!
 //! Invariants that hold against any peer: memory is bounded (one frame of input, the output limit
 //! plus [`OWED_BYTES_MAX`], [`OUTSTANDING_MAX`] requests per direction and as many remembered

@@ -30,9 +30,9 @@ pub enum Message {
         /// The grant, or why there is none.
         result: Result<AcceptParams, RefuseCode>,
     },
-    /// The sender has given up a session; the receiver's end of it is named.
+    /// The sender has closed a session. The reference names the receiver's end.
     Disconnect(SessionRef),
-    /// The answer to a disconnect, naming what it named.
+    /// The answer to a disconnect, with the same reference.
     DisconnectReply(SessionRef),
     /// Asks for a sign of life.
     Ping {
@@ -46,7 +46,7 @@ pub enum Message {
     },
     /// The sender accepts no new sessions or requests, and will end once idle.
     Drain,
-    /// The sender ends the connection on purpose.
+    /// The sender closes the connection on purpose.
     Bye {
         /// Why.
         reason: ByeReason,
@@ -58,13 +58,13 @@ pub enum Message {
         /// Why, for people.
         detail: Text<DETAIL_BYTES_MAX>,
     },
-    /// The acceptor's: with it, the dialler may put another connection in this one's place.
+    /// From the acceptor: with this ticket the dialler may replace this connection by another.
     Ticket(Ticket),
-    /// The dialler's: this connection is to take the place of the one that the ticket is of.
+    /// From the dialler: this connection is to replace the one to which the ticket belongs.
     Resume(Ticket),
     /// The acceptor's answer to a resume.
     Resumed {
-        /// Whether the sessions of the earlier connection live on.
+        /// Whether the sessions of the earlier connection continue.
         accepted: bool,
     },
 }
@@ -84,9 +84,9 @@ const KIND_TICKET: u8 = 11;
 const KIND_RESUME: u8 = 12;
 const KIND_RESUMED: u8 = 13;
 
-/// What stands for "accepted" where a refuse code would be.
+/// Means "accepted" in the place of a refuse code.
 const ACCEPTED: u8 = 0;
-/// The same, and the grant ends with a local name (C17).
+/// Means "accepted", and that the grant ends with a local name (C17).
 const ACCEPTED_BESIDE: u8 = 255;
 
 impl Message {
@@ -109,15 +109,15 @@ impl Message {
         }
     }
 
-    /// Appends the message's frame to `out`. What the fields' documentation excludes is encoded
-    /// as it stands; a receiver refuses it.
+    /// Appends the message's frame to `out`. Field values that the documentation excludes are
+    /// encoded unchecked; a receiver refuses them.
     pub fn encode(&self, out: &mut Vec<u8>) {
         // Kinds 11 and up may be skipped (C2).
         let flags = if self.kind() >= KIND_TICKET { FLAG_SKIPPABLE } else { 0 };
         write_frame(out, self.kind(), flags, |body| self.write_body(body));
     }
 
-    /// The message of `kind` that `body` is.
+    /// Decodes the message of `kind` in `body`.
     ///
     /// # Errors
     /// The sender's fault; see [`Malformed`]. Every byte string gives a message or an error.

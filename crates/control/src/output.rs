@@ -1,8 +1,8 @@
-//! Bytes on their way to the socket.
+//! Bytes to be written to the socket.
 
 use crate::Message;
 
-/// A queue of encoded frames that the socket may take in any portions.
+/// A queue of encoded frames. The socket may accept any number of bytes at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
@@ -19,8 +19,8 @@ impl Output {
         &self.bytes[self.written..]
     }
 
-    /// Forgets the first `count` unsent bytes. Moving the rest to the front only once it is the
-    /// smaller part keeps the cost per byte constant.
+    /// Removes the first `count` unsent bytes. The rest is moved to the front only once it is the
+    /// smaller part, which keeps the cost per byte constant.
     pub(crate) fn advance(&mut self, count: usize) {
         assert!(count <= self.unsent().len(), "only what was offered can have been written");
         self.written += count;

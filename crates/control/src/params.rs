@@ -1,4 +1,4 @@
-//! What the two ends of a session agree on (C7, C9).
+//! The parameters that the two ends of a session agree on (C7, C9).
 
 mod bytes;
 
@@ -17,10 +17,10 @@ pub const PAYLOAD_BYTES_MAX: u32 = 65_000;
 /// [`Target::Any`] on the wire; no endpoint has this index.
 const TARGET_ANY: u16 = u16::MAX;
 
-/// Which endpoint of the server process a client wants.
+/// The endpoint of the server process that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Whichever the server picks.
+    /// Any endpoint; the server chooses.
     Any,
     /// This one; below `u16::MAX`.
     Index(u16),
@@ -36,18 +36,19 @@ pub enum Recovery {
     GoBackN,
 }
 
-/// How a server on the same host may reach a client without the network (C17).
+/// How a server on the same host can reach a client without the network (C17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalOffer {
-    /// The local name of the client's endpoint: an address in a number space of its own.
+    /// The local name of the client's endpoint: an address whose port is independent of UDP's and
+    /// TCP's.
     pub name: SocketAddr,
-    /// Packets in flight wanted on that way, instead of the connect's.
+    /// Packets in flight wanted over local names, instead of the connect's.
     pub credits: u16,
-    /// The largest payload per packet on that way, instead of the connect's.
+    /// The largest payload per packet over local names, instead of the connect's.
     pub payload_bytes_max: u16,
 }
 
-/// What a client asks of a session (C7).
+/// The parameters that a client asks for (C7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectParams {
     /// Which endpoint of the server it wants.
@@ -68,17 +69,17 @@ pub struct ConnectParams {
     pub payload_bytes_max: u16,
     /// The longest request that the client may send.
     pub request_bytes_max: u32,
-    /// The longest response that the client takes.
+    /// The longest response that the client accepts.
     pub response_bytes_max: u32,
     /// How lost packets are sent again, in both directions.
     pub recovery: Recovery,
     /// Whether packets carry a CRC32C, in both directions.
     pub checksum: bool,
-    /// The way beside the network, if the client has one.
+    /// The way around the network, if the client has one.
     pub local: Option<LocalOffer>,
 }
 
-/// What a server grants (C9): nothing beyond what was asked.
+/// The parameters that a server grants (C9): nothing beyond what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptParams {
     /// Where the server's endpoint receives packets.
@@ -99,8 +100,8 @@ pub struct AcceptParams {
     pub request_bytes_max: u32,
     /// The longest response: the smaller of both sides' limits.
     pub response_bytes_max: u32,
-    /// The local name of the server's endpoint: packets of this session go by local names, in
-    /// both directions, and not over the network (C17).
+    /// The local name of the server's endpoint. With it, this session's packets use local names in
+    /// both directions, and not the network (C17).
     pub local: Option<SocketAddr>,
 }
 
@@ -127,11 +128,11 @@ impl ConnectParams {
     }
 
     /// The grant that satisfies both the client and `limits`, for the server's session
-    /// `(endpoint, session, tag)` at `address`; by local names if there is a `local` one of the
-    /// server and the client has offered its own.
+    /// `(endpoint, session, tag)` at `address`. It uses local names if the server has a `local` one
+    /// and the client has offered its own.
     ///
     /// # Errors
-    /// [`RefuseCode::IncompatibleParameters`] if `limits` leave nothing that C7 allows.
+    /// [`RefuseCode::IncompatibleParameters`] if no values satisfy both `limits` and C7.
     pub fn accept(
         &self,
         limits: &ServerLimits,
@@ -158,7 +159,8 @@ impl ConnectParams {
         Ok(grant)
     }
 
-    /// The credits and the payload per packet that are asked for on one way or the other.
+    /// The credits and the payload per packet that the client asks for, over local names or over
+    /// the network.
     fn window(&self, local: bool) -> (u16, u16) {
         match self.local.filter(|_| local) {
             Some(offer) => (offer.credits, offer.payload_bytes_max),
@@ -188,7 +190,7 @@ impl AcceptParams {
         SessionRef { role: SessionRole::Server, endpoint, session, tag }
     }
 
-    /// Whether nothing is granted beyond what `asked` asks; else the field that is (C9).
+    /// Checks that nothing exceeds what `asked` asks for. The error names the field that does (C9).
     pub(crate) fn fits(&self, asked: &ConnectParams) -> Result<(), &'static str> {
         let (credits, payload_bytes_max) = asked.window(self.local.is_some());
         let checks = [

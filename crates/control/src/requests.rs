@@ -1,8 +1,9 @@
-//! Requests of this process that the peer has not answered (C8).
+//! This process's requests that the peer has not answered (C8).
 //!
-//! An attempt to connect that timed out stays here, *abandoned*, until the late answer comes: the
-//! peer still owes it, and a session that it grants has to be given back. Invariants: `deadlines`
-//! holds exactly the attempts that are waited for; no more than [`OUTSTANDING_MAX`] entries.
+//! A connect that has timed out stays here as *abandoned* until its late answer arrives: the peer
+//! still owes that answer, and a session that it grants has to be given back. Invariants:
+//! `deadlines` contains exactly the attempts that are still waited for; there are at most
+//! [`OUTSTANDING_MAX`] entries.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,25 +18,25 @@ struct Attempt {
     deadline: Option<Time>,
 }
 
-/// How an attempt begins.
+/// How to begin an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// A connect has to be sent.
+    /// Send a connect.
     Send,
-    /// The peer still owes the answer to an abandoned attempt; that will do.
+    /// Send nothing: the peer still owes the answer to an abandoned attempt with this id.
     Resume,
-    /// The id is taken.
+    /// Refuse: the id is in use.
     IdInUse,
-    /// There is no room.
+    /// Refuse: there is no room.
     Full,
 }
 
-/// What a process had asked for on a connection that ended, and does not know the outcome of.
+/// Requests on a connection that ended, with unknown outcomes.
 #[derive(Debug, Default)]
 pub struct Unanswered {
     /// Connects with their ids.
     pub connects: Vec<(u64, ConnectParams)>,
-    /// Sessions that were given up: the peer's ends.
+    /// Sessions that were to be closed, as references to the peer's ends.
     pub disconnects: VecDeque<SessionRef>,
 }
 
@@ -69,12 +70,12 @@ impl Requests {
         self.deadlines.insert((deadline, id));
     }
 
-    /// What attempt `id` asked for, waited for or abandoned.
+    /// The parameters of attempt `id`, whether it is waited for or abandoned.
     pub(crate) fn params(&self, id: u64) -> Option<&ConnectParams> {
         self.connects.get(&id).map(|attempt| &attempt.params)
     }
 
-    /// Ends attempt `id`. True if it was still waited for.
+    /// Ends attempt `id`. Returns true if it was still waited for.
     pub(crate) fn finish(&mut self, id: u64) -> bool {
         let deadline = self.connects.remove(&id).and_then(|attempt| attempt.deadline);
         deadline.is_some_and(|deadline| self.deadlines.remove(&(deadline, id)))
@@ -96,7 +97,7 @@ impl Requests {
         self.deadlines.first().map_or(Time::NEVER, |&(deadline, _)| deadline)
     }
 
-    /// Waits for the answer to a disconnect. False if it is already waited for.
+    /// Waits for the answer to a disconnect. Returns false if that answer is already waited for.
     pub(crate) fn begin_disconnect(&mut self, session: SessionRef) -> bool {
         self.disconnects.insert(session)
     }
@@ -106,13 +107,13 @@ impl Requests {
         self.disconnects.contains(session)
     }
 
-    /// False if no such disconnect is waited for.
+    /// Ends the wait for a disconnect's answer. Returns false if there is none.
     pub(crate) fn finish_disconnect(&mut self, session: &SessionRef) -> bool {
         self.disconnects.remove(session)
     }
 
-    /// Waits for nothing any more; the attempts that were waited for, in the order of their ids.
-    /// What was asked is kept, for [`Requests::into_unanswered`].
+    /// Stops waiting for all answers. Returns the attempts that were waited for, in the order of
+    /// their ids. The requests are kept for [`Requests::into_unanswered`].
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = u64> + use<> {
         self.deadlines.clear();
         let waited_for = |(id, attempt): (&u64, &mut Attempt)| attempt.deadline.take().map(|_| *id);

@@ -5,7 +5,7 @@ use petasos_wire::{SESSIONS_MAX, TAG_MAX};
 use crate::Malformed;
 use crate::fields::{Reader, Write};
 
-/// Which end of a session a process holds.
+/// The end of a session that a process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionRole {
     /// The end that sends requests.
@@ -14,10 +14,10 @@ pub enum SessionRole {
     Server,
 }
 
-/// One end of a session, named in the terms of the process that holds it (C10).
+/// One end of a session, named by the numbers of the process that holds it (C10).
 ///
-/// Session indices are an endpoint's own and apart for each role, so all four fields are needed;
-/// the random tag keeps a late message from meaning the index's next owner.
+/// Each endpoint has its own session indices, separate for each role, so all four fields are
+/// needed. The random tag ensures that a late message is not taken to mean the index's next owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionRef {
     /// Which end the process holds.
@@ -58,7 +58,7 @@ impl SessionRef {
     }
 }
 
-/// Whether the header of a packet has room for both numbers.
+/// Checks that both numbers fit the header of a packet.
 pub(crate) fn check_session(session: u32, tag: u32) -> Result<(), Malformed> {
     if session >= SESSIONS_MAX {
         return Err(Malformed::Value("session"));

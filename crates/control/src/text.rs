@@ -2,17 +2,17 @@
 
 use core::fmt;
 
-/// Bytes of the text in an error message.
+/// The most bytes of the text in an error message.
 pub const DETAIL_BYTES_MAX: usize = 255;
 
 /// UTF-8 of at most `BYTES_MAX` bytes.
 ///
-/// `Display` escapes control characters, so that a peer's name cannot drive a terminal.
+/// `Display` escapes control characters, so that a peer's name cannot control a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text<const BYTES_MAX: usize>(String);
 
 impl<const BYTES_MAX: usize> Text<BYTES_MAX> {
-    /// `text`, cut at the last whole character that fits.
+    /// `text`, cut after the last whole character that fits.
     pub fn new(text: &str) -> Self {
         Text(text[..text.floor_char_boundary(BYTES_MAX)].to_owned())
     }

@@ -1,15 +1,15 @@
-//! What lets a connection take the place of one that broke (C21).
+//! Tickets, with which a connection can replace one that broke (C21).
 
 use core::fmt;
 
 use crate::Malformed;
 use crate::fields::Reader;
 
-/// Resumes that a dialler may send on one connection.
+/// The most resumes that a dialler may send on one connection.
 pub const RESUMES_MAX: usize = 4;
 
-/// A secret number of one connection: whoever shows it may put another connection in its place.
-/// It comes from a generator whose numbers nobody can guess, and is good once.
+/// A secret number of one connection. Whoever shows it may replace that connection by another one.
+/// It must be unpredictable, and is valid once.
 #[derive(Clone, Copy)]
 pub struct Ticket([u8; 16]);
 
@@ -28,7 +28,7 @@ impl Ticket {
     }
 }
 
-/// Takes as long wherever two tickets differ.
+/// Compares in constant time.
 impl PartialEq for Ticket {
     fn eq(&self, other: &Ticket) -> bool {
         u128::from_le_bytes(self.0) ^ u128::from_le_bytes(other.0) == 0
@@ -37,7 +37,7 @@ impl PartialEq for Ticket {
 
 impl Eq for Ticket {}
 
-/// A secret stays out of logs.
+/// Keeps the secret out of logs.
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Ticket(..)")

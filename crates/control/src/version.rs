@@ -4,8 +4,8 @@ use core::fmt;
 
 /// A version of the control protocol. Ordered: a later version is greater.
 ///
-/// A minor version only adds what an earlier one may skip (C2); a major one may change anything
-/// but the frame, the first fields of a hello, and the error message (C4).
+/// A minor version only adds what an earlier one may skip (C2). A major version may change anything
+/// except the frame, the first fields of a hello, and the error message (C4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// Changes when an earlier implementation cannot follow.
@@ -15,7 +15,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version as it stands on the wire.
+    /// The version as on the wire.
     pub const fn to_bits(self) -> u16 {
         (self.major as u16) << 8 | self.minor as u16
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The versions that a process speaks: all from `oldest` to `newest`, both included.
+/// The versions that a process supports: all from `oldest` to `newest`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRange {
     /// At most `newest`.
@@ -42,7 +42,7 @@ pub struct VersionRange {
 }
 
 impl VersionRange {
-    /// The version that two processes use: the lower of their newest ones, if both speak it (C3).
+    /// The version that two processes use: the lower of their newest ones, if both support it (C3).
     pub fn agree(self, other: VersionRange) -> Option<Version> {
         let version = self.newest.min(other.newest);
         (version >= self.oldest && version >= other.oldest).then_some(version)
@@ -58,7 +58,7 @@ impl fmt::Display for VersionRange {
     }
 }
 
-/// The versions that this code speaks.
+/// The versions that this code supports.
 pub const SUPPORTED: VersionRange =
     VersionRange { oldest: Version { major: 1, minor: 0 }, newest: Version { major: 1, minor: 2 } };
 

@@ -1,4 +1,4 @@
-//! What the process wants done.
+//! Commands of the process to a connection.
 
 use petasos_base::Time;
 
@@ -14,9 +14,9 @@ use crate::{AcceptParams, ConnectParams, SessionRef, SessionRole};
 impl Connection {
     /// Asks the peer for a session. The outcome is one [`Event::ConnectAnswered`].
     ///
-    /// `id` names the attempt for the lifetime of this process: a new attempt takes a new id;
-    /// an attempt whose outcome is unknown (timed out, connection lost) may be repeated under its
-    /// id, here or on another connection to the same process, and yields at most one session.
+    /// `id` names the attempt for the lifetime of this process, so a new attempt needs a new id. An
+    /// attempt whose outcome is unknown (timed out, connection lost) may be repeated under its id,
+    /// here or on another connection to the same process. It brings at most one session.
     ///
     /// The local part of `params` is left out unless the peer runs in the same place (C17).
     ///
@@ -34,11 +34,12 @@ impl Connection {
         self.connect_again(id, params, now)
     }
 
-    /// [`Connection::connect`], for an attempt that may have been answered on an earlier
-    /// connection. A peer that drains repeats what it answered then, and refuses what is new to it.
+    /// Like [`Connection::connect`], for an attempt that may have been answered on an earlier
+    /// connection. A peer that drains repeats such an answer, and refuses attempts that are new to
+    /// it.
     ///
     /// # Errors
-    /// As there, but for [`ConnectError::PeerDraining`].
+    /// As for [`Connection::connect`], except for [`ConnectError::PeerDraining`].
     pub fn connect_again(
         &mut self,
         id: u64,
@@ -61,7 +62,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers the [`Event::ConnectRequested`] of the same `id`.
+    /// Answers the [`Event::ConnectRequested`] with the same `id`.
     ///
     /// # Errors
     /// See [`ReplyError`]; a session created for the attempt has to be released.
@@ -84,9 +85,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the peer that a session is given up; `session` names the peer's end of it. The peer
-    /// confirms with one [`Event::DisconnectAnswered`], unless the connection ends before.
-    /// Repeating a disconnect that is not confirmed yet does nothing.
+    /// Tells the peer that a session is closed; `session` names the peer's end. The peer confirms
+    /// with one [`Event::DisconnectAnswered`], unless the connection ends first. Repeating an
+    /// unconfirmed disconnect has no effect.
     ///
     /// # Errors
     /// See [`DisconnectError`]; nothing was sent.
@@ -111,8 +112,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the peer that this process is shutting down, as soon as hellos are exchanged. From
-    /// now on connects are refused without an event.
+    /// Tells the peer that this process is shutting down, as soon as hellos are exchanged. From now
+    /// on connects are refused without an event.
     pub fn drain(&mut self) {
         if !self.draining && self.phase == Phase::Open {
             self.send(&Message::Drain);
@@ -129,18 +130,18 @@ impl Connection {
         self.end(ConnectFailure::Closed, Event::Closed { reason, by_peer: false });
     }
 
-    /// The answers given here, for [`Connection::inherit_answers`] of the next connection.
+    /// The answers given on this connection, for [`Connection::inherit_answers`] of the next one.
     pub fn take_answers(&mut self) -> Answers {
         let none = self.answers.incarnation().map_or_else(Answers::default, Answers::to);
         core::mem::replace(&mut self.answers, none)
     }
 
     /// Takes over the answers given on an `earlier` connection to the same process, so that
-    /// connects repeated because that connection broke are answered alike. Call it on
-    /// [`Event::ResumeRequested`], before taking the next event; connects that have come with the
+    /// connects that are repeated because that connection broke get the same answers. Call this on
+    /// [`Event::ResumeRequested`], before taking the next event; connects that arrived with the
     /// resume are answered then.
     ///
-    /// Returns false, and forgets them, if `earlier` belongs to another incarnation.
+    /// Returns false, and drops the answers, if `earlier` belongs to another incarnation.
     pub fn inherit_answers(&mut self, earlier: Answers) -> bool {
         let same = earlier.incarnation().is_some()
             && earlier.incarnation() == self.answers.incarnation()

@@ -22,12 +22,12 @@ use crate::requests::Requests;
 use crate::version::Version;
 use crate::{AcceptParams, ConnectParams, Hello, SessionRef, Text, Ticket};
 
-/// Which process opened the TCP connection. Everything but the order of the hellos is symmetric.
+/// Which process opened the TCP connection. Everything is symmetric except the order of the hellos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// This one; it says hello at once.
+    /// This process opened it; it sends its hello at once.
     Dialler,
-    /// The other one; it says hello once it has heard one (C5).
+    /// The peer opened it; this process sends its hello after the peer's (C5).
     Acceptor,
 }
 
@@ -36,7 +36,7 @@ pub enum Role {
 pub enum Event {
     /// The peer has introduced itself; always the first event, unless the connection ends before.
     PeerHello {
-        /// What it says.
+        /// The peer's hello.
         hello: Hello,
         /// The version in use from now on.
         version: Version,
@@ -50,41 +50,41 @@ pub enum Event {
     },
     /// The outcome of a [`Connection::connect`]; exactly one for each.
     ConnectAnswered {
-        /// The id that was given to `connect`.
+        /// The id that was passed to `connect`.
         id: u64,
         /// The session's parameters at the server, or why there is no session.
         result: Result<AcceptParams, ConnectFailure>,
     },
-    /// The peer has given up a session; this process's end of it is named. Ignore it if the
-    /// session is unknown: it may have been given up at both ends at once.
+    /// The peer has closed a session. Ignore this if the session is unknown: both ends may have
+    /// closed it at the same time.
     Disconnected {
         /// This process's end.
         session: SessionRef,
     },
-    /// The peer has taken note of a [`Connection::disconnect`].
+    /// The peer has confirmed a [`Connection::disconnect`].
     DisconnectAnswered {
-        /// As it was given to `disconnect`: the peer's end.
+        /// The peer's end, as passed to `disconnect`.
         session: SessionRef,
     },
-    /// The peer is shutting down: it takes no new sessions, and no requests should be sent to it.
+    /// The peer is shutting down: it accepts no new sessions, and no requests should be sent to it.
     PeerDraining,
-    /// The acceptor's ticket for this connection (C21); only a dialler hears of one.
+    /// The acceptor's ticket for this connection (C21). Only a dialler gets one.
     Ticket(Ticket),
-    /// The dialler wants this connection to take the place of an earlier one: answer with
-    /// [`Connection::answer_resume`], and before that call [`Connection::inherit_answers`].
+    /// The dialler wants this connection to replace an earlier one. Call
+    /// [`Connection::inherit_answers`] if needed, then answer with [`Connection::answer_resume`].
     ResumeRequested(Ticket),
     /// The answer to [`Connection::resume`].
     ResumeAnswered {
-        /// Whether the earlier connection's sessions live on.
+        /// Whether the earlier connection's sessions continue.
         accepted: bool,
     },
     /// The peer, or the connection to it, has failed.
     PeerFailed(FailureReason),
-    /// One of the processes ended the connection on purpose.
+    /// One of the processes closed the connection on purpose.
     Closed {
-        /// Why.
+        /// The reason.
         reason: ByeReason,
-        /// Whether it was the peer.
+        /// Whether the peer closed it.
         by_peer: bool,
     },
 }
@@ -100,34 +100,35 @@ counters! {
         frames_sent,
         /// Pings among them.
         pings_sent,
-        /// Connects received again, and answered alike (C12).
+        /// Connects that were received again, and got the same answer (C12).
         connects_repeated,
-        /// Sessions granted after this process had given up, and given back (C8).
+        /// Sessions that were granted after this process had given up, and were given back (C8).
         grants_late,
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The peer's hello has not come.
+    /// The peer's hello has not arrived.
     Handshake,
     /// Hellos have been exchanged.
     Open,
-    /// The last event is queued; no input has an effect any more.
+    /// The last event is queued; input has no effect any more.
     Ended,
 }
 
 /// One end of a control connection.
 ///
-/// Methods fall into four families. *Inputs* (`handle_*`): what the socket and the clock give.
+/// Its methods fall into four families. *Inputs* (`handle_*`): from the socket and the clock.
 /// *Commands* (`connect`, `reply`, `disconnect`, `drain`, `close`, `inherit_answers`). *Outputs*
 /// (`poll_*`, `advance_output`): what to do now. *Getters*: the rest.
 ///
-/// After every input or command, take events until [`Connection::poll_event`] returns `None`,
-/// write what [`Connection::poll_output`] offers, and set a timer for
-/// [`Connection::poll_timeout`]. When a timer has fired, hand over what the socket has before
-/// calling [`Connection::handle_timeout`], so that a process that was stopped for a while hears
-/// its peer before it judges it. Once [`Connection::is_finished`], close the socket.
+/// After every input or command, take events until [`Connection::poll_event`] returns `None`, write
+/// the bytes of [`Connection::poll_output`], and set a timer for [`Connection::poll_timeout`]. When
+/// a timer has fired, first pass in the bytes that the socket has, and then call
+/// [`Connection::handle_timeout`]. So a process that was stopped for a while hears its peer before
+/// it decides that the peer has failed. Once [`Connection::is_finished`] returns true, close the
+/// socket.
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
@@ -140,12 +141,12 @@ pub struct Connection {
     deframer: Deframer,
     /// Whether the peer's first bytes could be those of a TLS record (C16).
     begins_like_tls: bool,
-    /// And so of HTTP/2.
+    /// Whether they could be those of HTTP/2.
     begins_like_http2: bool,
     output: Output,
     events: VecDeque<Event>,
     heartbeat: Heartbeat,
-    /// What this process has asked.
+    /// This process's requests.
     requests: Requests,
     /// Connects of the peer that [`Connection::reply`] has not answered; at most
     /// [`crate::OUTSTANDING_MAX`].
@@ -160,7 +161,7 @@ impl Connection {
     /// A connection whose TCP connection has just been established.
     ///
     /// # Panics
-    /// If `config` is not valid: see [`Config::validate`].
+    /// If `config` is not valid. [`Config::validate`] checks it.
     pub fn new(config: Config, role: Role, ours: Hello, now: Time) -> Connection {
         config.validate().expect("the configuration has been validated");
         let mut connection = Connection {
@@ -189,7 +190,7 @@ impl Connection {
         connection
     }
 
-    /// What the peer has said of itself.
+    /// The peer's hello.
     pub fn peer(&self) -> Option<&Hello> {
         self.peer.as_ref()
     }
@@ -199,8 +200,8 @@ impl Connection {
         self.phase == Phase::Open
     }
 
-    /// Whether the connection has ended and everything worth sending is sent: close the socket.
-    /// A peer that does not read can keep this false; do not wait for it for long.
+    /// Whether the connection has ended and everything worth sending is sent; then close the
+    /// socket. If the peer does not read, this stays false, so do not wait for it for long.
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Ended && self.output.unsent().is_empty()
     }
@@ -213,7 +214,7 @@ impl Connection {
 
 /// Inputs, beside `handle_bytes`.
 impl Connection {
-    /// `poll_timeout` has passed, or any other time has come.
+    /// Call this when the time of `poll_timeout` has passed. Any other time is harmless.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.phase == Phase::Ended {
             return;
@@ -245,13 +246,13 @@ impl Connection {
 
 /// Outputs.
 impl Connection {
-    /// The bytes to be written next. Report what was written with [`Connection::advance_output`].
+    /// The next bytes to write. Report how many were written with [`Connection::advance_output`].
     pub fn poll_output(&self) -> Option<&[u8]> {
         let unsent = self.output.unsent();
         (!unsent.is_empty()).then_some(unsent)
     }
 
-    /// The socket has taken the first `written` bytes of what `poll_output` offered.
+    /// Says that the socket has accepted the first `written` bytes of `poll_output`.
     ///
     /// # Panics
     /// If that is more than was offered.
@@ -259,12 +260,12 @@ impl Connection {
         self.output.advance(written);
     }
 
-    /// What has happened next.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When [`Connection::handle_timeout`] is to be called; `None` once the connection has ended.
+    /// When [`Connection::handle_timeout`] must be called; `None` once the connection has ended.
     pub fn poll_timeout(&self) -> Option<Time> {
         let next = self.heartbeat.next_timeout().min(self.requests.next_timeout());
         (self.phase != Phase::Ended).then_some(next)
@@ -286,12 +287,12 @@ impl Connection {
         self.send(&Message::Hello(self.ours.clone()));
     }
 
-    /// A well-behaved peer leaves no more answers unread than it may have requests (C15).
+    /// Whether the peer leaves more answers unread than it may have requests (C15).
     fn output_is_overrun(&self) -> bool {
         self.output.unsent().len() > self.config.output_bytes_max + OWED_BYTES_MAX
     }
 
-    /// Ends the connection with a word to the peer about what it did.
+    /// Ends the connection, and tells the peer how it violated the protocol.
     fn fail_protocol(&mut self, error: ProtocolError) {
         let stranger = self.phase == Phase::Handshake;
         let error = match error {
@@ -307,7 +308,7 @@ impl Connection {
         self.fail(FailureReason::Protocol(error));
     }
 
-    /// Ends the connection; nothing more is sent, since nobody would read it.
+    /// Ends the connection without sending anything, since nobody would read it.
     fn fail_silently(&mut self, reason: FailureReason) {
         self.output.clear();
         self.fail(reason);
@@ -317,7 +318,8 @@ impl Connection {
         self.end(ConnectFailure::PeerFailed, Event::PeerFailed(reason));
     }
 
-    /// Answers every connect that is waited for, then says why. Only the first call counts.
+    /// Ends every connect that is waited for, then queues the last event. Only the first call
+    /// counts.
     fn end(&mut self, failure: ConnectFailure, last: Event) {
         if self.phase == Phase::Ended {
             return;

@@ -1,4 +1,4 @@
-//! What arrives: bytes into frames, frames into messages, messages into events and answers.
+//! Input: bytes become frames, frames become messages, and messages become events and answers.
 
 use petasos_base::Time;
 
@@ -14,14 +14,14 @@ use crate::{
     AcceptParams, ConnectParams, Hello, MAGIC, Malformed, SessionRef, SessionRole, Target, Text,
 };
 
-/// Whether these are the first bytes of a TLS record: its type, and the major version (RFC 8446,
-/// section 5.1). A hello's length is not among them.
+/// Whether these are the first bytes of a TLS record: its type and the major version (RFC 8446,
+/// section 5.1). No length of a hello looks like that.
 fn begins_like_tls(mut bytes: impl Iterator<Item = u8>) -> bool {
     matches!((bytes.next(), bytes.next()), (Some(0x14..=0x17), Some(3)))
 }
 
-/// Whether these are the first bytes of an HTTP/2 server: a frame of settings or its refusal, whose
-/// length of 24 bits is far from its bounds.
+/// Whether these are the first bytes of an HTTP/2 server: a SETTINGS or GOAWAY frame shorter than
+/// 64 KiB.
 fn begins_like_http2(mut bytes: impl Iterator<Item = u8>) -> bool {
     bytes.next() == Some(0) && matches!(bytes.nth(2), Some(4 | 7))
 }
@@ -52,8 +52,8 @@ impl Connection {
         self.deframer = deframer;
     }
 
-    /// Tells a stranger by its first bytes, instead of waiting for the length that they happen to
-    /// announce: a TLS record can look like the header of a hello (C16).
+    /// Recognises other protocols by their first bytes, instead of waiting for as many bytes as
+    /// these seem to announce: a TLS record can look like the header of a hello (C16).
     fn check_beginning(&mut self, deframer: &Deframer) {
         let body = deframer.unfinished().get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let seen = body.len().min(MAGIC.len());
@@ -102,8 +102,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The acceptor's hello goes out even so: from it the dialler learns the range that it needs
-    /// for an error of its own (C3).
+    /// The acceptor's hello is sent all the same: the dialler learns the range of versions from it,
+    /// for its own error (C3).
     fn fail_incompatible(&mut self, theirs: VersionRange) {
         if self.role == Role::Acceptor {
             self.send_hello();
@@ -154,7 +154,7 @@ impl Connection {
 
     fn on_connect(&mut self, id: u64, params: ConnectParams) -> Result<(), ProtocolError> {
         self.resumption.heard_connect();
-        // Whoever runs elsewhere names nothing that could be reached from here.
+        // Local names of a process in another place cannot be reached from here.
         let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         if let Some(result) = self.answers.get(id) {
             self.counters.connects_repeated += 1;
@@ -200,8 +200,8 @@ impl Connection {
         Ok(())
     }
 
-    /// References of role `Server` among the answers name this process's ends, so only those
-    /// may be looked up here.
+    /// Handles a disconnect. Among the answers, references with role `Server` name this process's
+    /// ends, so only those may be looked up here.
     fn on_disconnect(&mut self, session: SessionRef) {
         if session.role == SessionRole::Server {
             self.answers.forget(&session);

@@ -1,6 +1,7 @@
-//! A connection in the place of one that broke (C21).
+//! Connections that replace one that broke (C21).
 //!
-//! The caller holds what outlives a connection, and decides; here is only what may be said when.
+//! The caller has the state that outlives a connection, and decides; this module only checks which
+//! messages are allowed when.
 
 use super::{Connection, Event, Phase, Role};
 use crate::error::ProtocolError;
@@ -9,18 +10,18 @@ use crate::requests::Unanswered;
 use crate::ticket::RESUMES_MAX;
 use crate::{Ticket, Version};
 
-/// The version that brought tickets.
+/// The version that introduced tickets.
 const SINCE: Version = Version { major: 1, minor: 2 };
 
-/// How far resumption has come on one connection.
+/// The state of resumption on one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resumption {
     has_ticket: bool,
     resumes: usize,
-    /// Whether a resume is not answered.
+    /// Whether a resume is unanswered.
     pending: bool,
-    /// Whether sessions have been asked for, or the connection has another's place already: then
-    /// it can take no other one's.
+    /// Whether sessions have been asked for, or this connection has already replaced another one:
+    /// then it cannot replace any more.
     settled: bool,
 }
 
@@ -32,8 +33,8 @@ impl Resumption {
 
 /// Commands of resumption.
 impl Connection {
-    /// Gives the dialler a ticket for this connection. False, and nothing was sent, if this end
-    /// is the dialler or the peer's version knows no tickets.
+    /// Sends the dialler a ticket for this connection. Returns false, and sends nothing, if this
+    /// end is the dialler or the peer's version has no tickets.
     pub fn give_ticket(&mut self, ticket: Ticket) -> bool {
         let may = self.role == Role::Acceptor && self.phase == Phase::Open && self.knows_tickets();
         if may && !self.resumption.has_ticket {
@@ -44,9 +45,9 @@ impl Connection {
         false
     }
 
-    /// Asks that this connection take the place of the one that `ticket` is of, before anything
-    /// else is asked. The outcome is one [`Event::ResumeAnswered`], unless the connection ends.
-    /// False, and nothing was sent, if that cannot be asked (again).
+    /// Asks that this connection replace the one to which `ticket` belongs, before anything else is
+    /// asked. The outcome is one [`Event::ResumeAnswered`], unless the connection ends. Returns
+    /// false, and sends nothing, if that cannot be asked (again).
     pub fn resume(&mut self, ticket: Ticket) -> bool {
         let resumption = &mut self.resumption;
         let may = self.role == Role::Dialler && self.phase == Phase::Open && !resumption.pending;
@@ -67,8 +68,8 @@ impl Connection {
         }
     }
 
-    /// What this process has asked and the peer has not answered; it is no longer waited for.
-    /// After the end too, and then [`Event::ConnectAnswered`] has said that there is no answer.
+    /// Takes this process's unanswered requests; they are no longer waited for. This also works
+    /// after the end, when [`Event::ConnectAnswered`] has already reported that there is no answer.
     pub fn take_unanswered(&mut self) -> Unanswered {
         core::mem::take(&mut self.requests).into_unanswered()
     }

@@ -1,4 +1,4 @@
-//! How both ends' parameters lie in their frames (C7, C9).
+//! The encoding of both ends' parameters (C7, C9).
 
 use core::net::SocketAddr;
 
@@ -117,7 +117,7 @@ impl LocalOffer {
     }
 }
 
-/// A local name: a data address that has an IP address.
+/// Reads a local name: a data address that has an IP address.
 fn read_name(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
     let DataAddress { port, ip } = DataAddress::read(reader)?;
     ip.map(|ip| SocketAddr::new(ip, port)).ok_or(Malformed::Value("local"))
