@@ -1,10 +1,10 @@
-//! Files that appear whole or not at all.
+//! Writing files atomically: completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file could not be written; what stood at its path before is untouched.
+/// A file could not be written. The file that was at its path before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
@@ -14,7 +14,8 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes `bytes` to `path` through a temporary file beside it, so that a reader never sees half.
+/// Writes `bytes` to a temporary file beside `path` and renames it, so that a reader never sees
+/// half a file.
 ///
 /// # Errors
 /// When the folder is missing, full or not writable.

@@ -2,7 +2,7 @@
 
 /// `value` with three significant digits and grouped thousands: `0.0123`, `5.80`, `12,300`.
 ///
-/// Whole digits are never rounded away. What is no number reads `–`.
+/// Whole digits are never rounded away. A value that is not a number reads `–`.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();

@@ -17,18 +17,18 @@ pub struct Histogram {
 pub struct Latency {
     /// Half of the round trips took at most this long.
     pub p50_us: f64,
-    /// 90 % did.
+    /// 90 % of the round trips took at most this long.
     pub p90_us: f64,
-    /// 99 % did.
+    /// 99 % of the round trips took at most this long.
     pub p99_us: f64,
-    /// 99.9 % did.
+    /// 99.9 % of the round trips took at most this long.
     pub p999_us: f64,
     /// The longest.
     pub max_us: f64,
 }
 
 impl Histogram {
-    /// An empty histogram from 1 ns to 100 s; what lies outside is recorded as the nearest bound.
+    /// An empty histogram from 1 ns to 100 s. A value outside is recorded as the nearest bound.
     pub fn new() -> Histogram {
         let inner = hdrhistogram::Histogram::new_with_bounds(1, NANOS_MAX, SIGNIFICANT_DIGITS)
             .expect("the bounds are constants that the library accepts");

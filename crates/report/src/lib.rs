@@ -1,9 +1,9 @@
-//! How measurements become numbers that people and tools can read: latency histograms, ratios of
-//! alternating turns, a description of the machine, terminal tables, a progress line, JSON and a
+//! Turns measurements into numbers that people and tools can read: latency histograms, ratios of
+//! alternating turns, a description of the machine, terminal tables, a progress line, JSON, and a
 //! self-contained HTML report.
 //!
 //! Boundary rule: knows nothing about RPC, sockets or experiments. It measures nothing; callers
-//! bring values with their units.
+//! pass values with their units.
 
 mod escape;
 mod figure;

@@ -1,11 +1,11 @@
-//! A description of the machine that a measurement ran on: figures mean little without it.
+//! A description of the machine that a measurement ran on. Figures mean little without it.
 
 use std::fmt;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// What is worth knowing about a machine. What the system does not tell is `None`.
+/// A machine's properties that matter for figures. `None` if the system does not report one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's model name.
@@ -84,7 +84,7 @@ fn core_count(cpuinfo: &str) -> usize {
     cpuinfo.lines().filter(is_processor).count()
 }
 
-/// A hypervisor shows itself in the processor's flags; without flags nothing is known.
+/// A hypervisor shows in the processor's flags. Without flags the answer is unknown.
 fn virtualised(cpuinfo: &str) -> Option<bool> {
     cpu_field(cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|f| f == "hypervisor"))
 }

@@ -1,7 +1,8 @@
-//! Alternating turns of Petasos and its floors, and the ratios between neighbours in time.
+//! Alternating turns of Petasos and its floors, and the ratios within each pair of turns.
 //!
 //! Machines are noisy: a single turn varies by a factor of three. Both sides of one pair see about
-//! the same noise, so the ratio is formed within each pair and the median of the ratios reported.
+//! the same noise. So the ratio is computed within each pair, and the median of the ratios is
+//! reported.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +70,7 @@ pub struct Ratio {
     pub count: usize,
 }
 
-/// A pair that says nothing: the caller's turn went wrong, and the pair is worth repeating.
+/// A pair without a usable ratio: one of the caller's turns went wrong. Repeat the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {

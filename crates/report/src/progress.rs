@@ -1,7 +1,8 @@
-//! One line on standard error that says how far a long piece of work has come.
+//! One line on standard error that shows how far a long piece of work has come.
 //!
-//! On a terminal the line is redrawn at most ten times a second; elsewhere (a log) only its start
-//! and its end are written. Failing to draw is not an error: the work matters, not the line.
+//! On a terminal the line is redrawn at most ten times a second; elsewhere (in a log) only its
+//! start and its end are written. Failing to draw is not an error, since the work matters and not
+//! the line.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -68,7 +69,7 @@ impl<W: Write> Progress<W> {
         self.redraw(&line);
     }
 
-    /// Ends the line with what came out of the work.
+    /// Ends the line with the outcome of the work.
     pub fn finish(mut self, outcome: &str) {
         let line = format!("{}: {}", self.label, printable(outcome));
         if self.live {

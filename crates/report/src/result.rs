@@ -1,4 +1,4 @@
-//! One experiment's outcome as JSON, for tools and for the next person's comparison.
+//! One experiment's outcome as JSON, for tools and for later comparison.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::pairs::{PairRecord, Pairs, Quantity};
 
-/// What one contender reached. Fields that an experiment does not measure are left out of the JSON.
+/// What Petasos or a floor reached. Fields that an experiment does not measure are left out of the
+/// JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Median latency in microseconds.
@@ -48,7 +49,7 @@ impl Measured {
         self
     }
 
-    /// Sets the field that `quantity` names.
+    /// Sets the field for `quantity`.
     pub fn with(mut self, quantity: Quantity, value: Option<f64>) -> Measured {
         match quantity {
             Quantity::LatencyUs => self.p50_us = value,
@@ -64,9 +65,9 @@ impl Measured {
 pub struct ExperimentResult {
     /// The experiment's name, as on the command line.
     pub experiment: String,
-    /// What it was run with.
+    /// The parameters of the run.
     pub parameters: Map<String, Value>,
-    /// Where it ran.
+    /// The machine that it ran on.
     pub machine: Machine,
     /// What Petasos reached.
     pub petasos: Measured,

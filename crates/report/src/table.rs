@@ -74,7 +74,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, each line ended, as wide as its longest cells ask.
+    /// The table as text, as wide as its longest cells need. Each line ends with a newline.
     pub fn render(&self, style: Style) -> String {
         self.render_within(style, usize::MAX)
     }
@@ -90,7 +90,7 @@ impl Table {
         let numbers: Vec<bool> = self.columns.iter().map(Column::is_number).collect();
         let widths = fit(&natural, &numbers, width.saturating_sub(borders));
         let frame = Frame::of(style);
-        // Rows of several lines are told apart by rules.
+        // Rows of several lines are separated by rules.
         let wrapped = widths != natural && self.rows.len() > 1;
         let between = if wrapped { frame.middle.line(&widths) } else { String::new() };
         let rows: Vec<String> =

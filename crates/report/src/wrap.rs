@@ -7,8 +7,8 @@ const WIDTH_MIN: usize = 8;
 
 /// The widths of columns that need `natural` cells and together may have `available`.
 ///
-/// Columns of words give, the widest first; those whose `fixed` is set, and narrow ones, keep
-/// theirs. If that is not enough, the result is wider than `available`.
+/// Columns of words shrink, the widest first. Columns whose `fixed` is set, and narrow ones, keep
+/// their widths. If that is not enough, the result is wider than `available`.
 pub(crate) fn fit(natural: &[usize], fixed: &[bool], available: usize) -> Vec<usize> {
     let mut widths = natural.to_vec();
     let mut excess = natural.iter().sum::<usize>().saturating_sub(available);

@@ -20,7 +20,8 @@ pub(super) fn draw(x: &Axis, y: &Axis, series: &[Series]) -> Canvas {
     let all_x = sorted_x(&series);
     let lean = if rises(&series) { Lean::Rising } else { Lean::Falling };
     for x in &all_x {
-        // Values of many points would cover the lines: then the markers and the table must do.
+        // The values of many points would cover the lines; then markers and the table have to
+        // suffice.
         let text = |value| {
             if all_x.len() <= LABELLED_MAX { format::with_si_prefix(value) } else { String::new() }
         };

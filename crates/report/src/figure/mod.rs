@@ -86,7 +86,8 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar from 0 to `value`; what is negative or no number is drawn as 0 and labelled `–`.
+    /// A bar from 0 to `value`. A value that is negative or not a number is drawn as 0 and labelled
+    /// `–`.
     pub fn new(name: impl Into<String>, value: f64, tone: Tone) -> Bar {
         Bar { name: name.into(), value, tone, range: None }
     }
@@ -107,7 +108,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Points (x, y), drawn in the order of x. Points that are no numbers are left out.
+    /// Points (x, y), drawn in the order of x. Points that are not numbers are left out.
     pub fn new(
         name: impl Into<String>,
         tone: Tone,
@@ -136,7 +137,7 @@ enum Kind {
 }
 
 impl Figure {
-    /// Latency by percentile, on an axis that gives every further "nine" the same room.
+    /// Latency by percentile, on an axis that gives each further "nine" the same width.
     pub fn percentiles<N: Into<String>>(
         title: impl Into<String>,
         series: impl IntoIterator<Item = (N, Tone, Histogram)>,
@@ -196,7 +197,7 @@ impl Figure {
         Figure { title: title.into(), caption: String::new(), kind }
     }
 
-    /// What a reader who cannot see the figure is told.
+    /// A description for readers who cannot see the figure.
     fn summary(&self) -> String {
         let mut text = format!("{}.", self.title);
         match &self.kind {

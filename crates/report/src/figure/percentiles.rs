@@ -54,7 +54,7 @@ fn points_at(series: &[(String, Tone, Histogram)], quantile: f64) -> Vec<(Tone, 
     known.filter_map(|(_, tone, histogram)| Some((*tone, point(histogram)?))).collect()
 }
 
-/// (nines, µs) from the fastest to the slowest that the count of latencies can tell.
+/// The points (nines, µs), up to the highest percentile that the number of latencies supports.
 fn curve(histogram: &Histogram) -> Vec<(f64, f64)> {
     let known = nines_known(histogram);
     let samples = (0..=SAMPLES).map(|index| known * f64::from(index) / f64::from(SAMPLES));
@@ -63,7 +63,7 @@ fn curve(histogram: &Histogram) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// How many nines a number of latencies can tell: a thousand tell 99.9 %.
+/// How many nines a number of latencies supports: a thousand support 99.9 %.
 fn nines_known(histogram: &Histogram) -> f64 {
     (histogram.count().max(1) as f64).log10().min(NINES_MAX)
 }

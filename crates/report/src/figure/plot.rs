@@ -5,7 +5,7 @@ use super::svg::{Anchor, Canvas, shorten, text_width};
 use super::{Axis, Tone};
 use crate::format;
 
-/// Which way the curves run: labels stand where the curves are not.
+/// The direction of the curves. Labels go where the curves are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lean {
     Rising,
@@ -56,7 +56,7 @@ impl Plot {
     }
 
     /// Marks the points at one x. The highest gets its value above, the lowest below, so that
-    /// labels of one x never meet; those between are left to the table.
+    /// labels at one x never meet. Values in between are only in the table.
     pub(super) fn mark(
         &mut self,
         points: &[(Tone, (f64, f64))],

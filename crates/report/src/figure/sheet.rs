@@ -1,7 +1,7 @@
-//! Figures below each other in one SVG file, for pages that have no style sheet of ours.
+//! Figures below each other in one SVG file, for pages without this report's style sheet.
 //!
-//! Colours and fonts are those of `html/style.css` on a light page, written out: renderers of files
-//! know no custom properties.
+//! Colours and fonts are those of `html/style.css` on a light page, written out, because programs
+//! that render SVG files do not support custom properties.
 
 use std::fmt::Write;
 

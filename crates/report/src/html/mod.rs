@@ -1,7 +1,7 @@
 //! The report: one HTML file without outside resources, for light and dark screens and for paper.
 //!
-//! Every text is escaped on its way into the page, and the page forbids scripts and outside
-//! resources to itself, because names and values may come from a user's files.
+//! All text is escaped on its way into the page, and the page forbids itself scripts and outside
+//! resources, because names and values may come from a user's files.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -63,8 +63,8 @@ impl Report {
         self
     }
 
-    /// Adds a number to the row at the top: what it is, the number with its unit, and what it is to
-    /// be compared with, each in a few words.
+    /// Adds a number to the row at the top: its name, its value with the unit, and a value to
+    /// compare it with, each in a few words.
     pub fn highlight(
         mut self,
         label: impl Into<String>,
