@@ -16,6 +16,7 @@ use petasos::{Code, Codec, Request, Response, Sender, Status, Streaming};
 const LONG_BYTES: usize = 15 << 20;
 /// Calls that have to be answered meanwhile: many more than while such a message is on its way.
 const CALLS: u32 = 300;
+const TRIES: u32 = 8;
 
 /// Answers with a message as long as the number says, and counts the bytes of streams.
 struct Service;
@@ -57,8 +58,24 @@ async fn ask_other(world: &World) {
     check(&echoed.expect("the handler answers"), 0, 0);
 }
 
+/// Checks that other calls are answered while `slow` is under way. A decompression in the loop lets
+/// a handful through, every time; one beside it lets thousands through, if the machine has a core
+/// for either. On a busy machine that may take more than one try.
+fn check_others_are_answered<T>(mut slow: impl AsyncFnMut(&World) -> T, check: impl Fn(T)) {
+    let mut most = 0;
+    for _ in 0..TRIES {
+        let (answered, output) = answered_during(&mut slow);
+        check(output);
+        most = most.max(answered);
+        if most >= CALLS {
+            return;
+        }
+    }
+    panic!("{most} calls were answered meanwhile");
+}
+
 /// Calls that are answered, one after the other, while `slow` is under way.
-fn answered_during<T>(slow: impl AsyncFnOnce(&World) -> T) -> (u32, T) {
+fn answered_during<T>(slow: &mut impl AsyncFnMut(&World) -> T) -> (u32, T) {
     let world = world();
     let answered = Cell::new(0);
     let output = world.run(async {
@@ -114,28 +131,31 @@ fn long_chunk() -> Request<Chunk> {
 
 #[test]
 fn issue_10_a_long_request_is_decompressed_beside_the_loop() {
-    let (answered, response) = answered_during(async |world| world.client.echo(long_chunk()).await);
-    check(&response.expect("the handler answers"), 0, 0);
-    assert!(answered >= CALLS, "{answered} calls were answered meanwhile");
+    check_others_are_answered(
+        async |world| world.client.echo(long_chunk()).await,
+        |response| check(&response.expect("the handler answers"), 0, 0),
+    );
 }
 
 #[test]
 fn issue_10_a_long_response_is_decompressed_beside_the_loop() {
-    let (answered, response) = answered_during(async |world| {
-        let request = Request::new(chunk(LONG_BYTES as u32, 0)).with_codec(Codec::GZIP);
-        world.client.echo(request).await
-    });
-    check(&response.expect("the handler answers"), 0, LONG_BYTES);
-    assert!(answered >= CALLS, "{answered} calls were answered meanwhile");
+    check_others_are_answered(
+        async |world| {
+            let request = Request::new(chunk(LONG_BYTES as u32, 0)).with_codec(Codec::GZIP);
+            world.client.echo(request).await
+        },
+        |response| check(&response.expect("the handler answers"), 0, LONG_BYTES),
+    );
 }
 
 #[test]
 fn issue_10_a_long_message_of_a_stream_is_decompressed_beside_the_loop() {
-    let (answered, sum) = answered_during(async |world| {
-        let mut upload = world.client.collect().with_codec(Codec::GZIP);
-        upload.send(chunk(0, LONG_BYTES)).await?;
-        upload.finish().await
-    });
-    assert_eq!(sum.expect("the handler answers").bytes(), LONG_BYTES as u64);
-    assert!(answered >= CALLS, "{answered} calls were answered meanwhile");
+    check_others_are_answered(
+        async |world| {
+            let mut upload = world.client.collect().with_codec(Codec::GZIP);
+            upload.send(chunk(0, LONG_BYTES)).await?;
+            upload.finish().await
+        },
+        |sum| assert_eq!(sum.expect("the handler answers").bytes(), LONG_BYTES as u64),
+    );
 }
