@@ -20,6 +20,14 @@ pub struct SessionId {
     pub(crate) generation: u32,
 }
 
+impl SessionId {
+    /// Its place among the endpoint's client sessions. A later session may have the same.
+    #[inline(always)]
+    pub fn index(self) -> u32 {
+        self.index
+    }
+}
+
 /// What a client endpoint offers to a server, to be carried by the control protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionOffer {

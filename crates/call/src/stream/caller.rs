@@ -1,7 +1,8 @@
 //! The caller's half of a stream.
 
-use super::flow::{Inbox, Outbox, Room};
+use super::flow::{Inbox, LONE_BYTES_MIN, Outbox, Room, bytes_of};
 use super::segment::{Body, CallerSegment, Message, Open, ServerSegment};
+use super::window::{Allowance, Parked, SentBytes, WIDE_BYTES_MAX, WIDTH_MAX, WIDTH_OWN};
 use super::write::open_bytes;
 use crate::{Malformed, Metadata, Status};
 
@@ -27,8 +28,16 @@ pub struct CallerStream<B> {
     /// Number of the next exchange.
     next: u16,
     under_way: UnderWay,
-    /// The answer to the younger exchange, if it came first.
-    parked: Option<ServerSegment<B>>,
+    /// How many exchanges are to be under way although they have no records: at least one.
+    permits: u16,
+    /// The server waits for an exchange that tells what was handled.
+    owes: bool,
+    /// There was an answer that was handled.
+    answered: bool,
+    /// Answers to exchanges that are not the oldest.
+    parked: Parked<ServerSegment<B>>,
+    /// What the server may put into answers.
+    allowance: Allowance,
     /// *Send* of the latest answer; set before there is one.
     send: bool,
     outbox: Outbox<B>,
@@ -63,29 +72,46 @@ enum Close {
     Sent,
 }
 
-/// *Receive* of the exchanges under way, the oldest first (R15: at most two).
+/// The exchanges under way (R15). Bit 0 of both sets is the latest one's.
 #[derive(Debug, Default)]
 struct UnderWay {
-    receive: [bool; 2],
     len: u16,
+    /// Those with *receive*.
+    receive: u16,
+    /// Those without records.
+    bare: u16,
+    sent: SentBytes,
 }
 
 impl UnderWay {
-    fn push(&mut self, receive: bool) {
-        self.receive[usize::from(self.len)] = receive;
+    fn push(&mut self, segment: &CallerSegment<impl Body>, bytes: usize) {
+        self.receive = self.receive << 1 | u16::from(segment.receive);
+        self.bare = self.bare << 1 | u16::from(segment.is_bare());
+        self.sent.note(segment.number, bytes);
         self.len += 1;
     }
 
+    /// How many have no records.
+    fn bare(&self) -> u16 {
+        let bits = u32::from(self.bare) & ((1 << self.len) - 1);
+        bits.count_ones() as u16
+    }
+
+    /// R14: how many slots are lent, with `bare` exchanges without records and `others` with them.
+    /// Of a stream's own two, one is for exchanges with records, even while there are none.
+    fn lent(bare: u16, others: u16) -> u16 {
+        (bare + others.max(1)).saturating_sub(WIDTH_OWN)
+    }
+
+    /// The oldest one is answered; gives its *receive*.
     fn pop(&mut self) -> bool {
         self.len -= 1;
-        let [oldest, younger] = self.receive;
-        self.receive[0] = younger;
-        oldest
+        self.receive >> self.len & 1 != 0
     }
 
     /// R18: the latest exchange did not allow messages.
     fn latest_refuses(&self) -> bool {
-        self.len > 0 && !self.receive[usize::from(self.len) - 1]
+        self.len > 0 && self.receive & 1 == 0
     }
 }
 
@@ -101,7 +127,11 @@ impl<B: Body> CallerStream<B> {
             open: Some(open),
             next: 0,
             under_way: UnderWay::default(),
-            parked: None,
+            permits: 1,
+            owes: false,
+            answered: false,
+            parked: Parked::new(),
+            allowance: Allowance::new(),
             send: true,
             outbox: Outbox::new(),
             close: Close::No,
@@ -158,14 +188,16 @@ impl<B: Body> CallerStream<B> {
         self.under_way = UnderWay::default();
         self.inbox.clear();
         self.outbox.clear();
-        (self.head, self.parked, self.open) = (None, None, None);
+        self.parked.clear();
+        (self.head, self.open) = (None, None);
         self.end = (!end_is_known).then_some(status);
     }
 
-    /// R18: the next exchange to send, if one is due.
-    pub fn poll_exchange(&mut self) -> Option<CallerSegment<B>> {
+    /// R18: the next exchange to send, if one is due. `lent_max` is how many slots the stream may
+    /// have beyond its own two.
+    pub fn poll_exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {
         match self.phase {
-            Phase::Running if self.under_way.len < 2 => self.exchange(),
+            Phase::Running => self.exchange(lent_max),
             Phase::GivenUp => {
                 let mut segment = CallerSegment::bare(self.number, self.next, false);
                 segment.reset = true;
@@ -175,6 +207,12 @@ impl<B: Body> CallerStream<B> {
             }
             _ => None,
         }
+    }
+
+    /// How many slots the stream has beyond its own two.
+    pub fn lent(&self) -> u32 {
+        let bare = self.under_way.bare();
+        u32::from(UnderWay::lent(bare, self.under_way.len - bare))
     }
 
     /// The next event for the application.
@@ -232,13 +270,12 @@ impl<B: Body> CallerStream<B> {
     pub fn rewind(&mut self) {
         assert!(!self.begun, "what was delivered is not taken back");
         (self.phase, self.end) = (Phase::Running, None);
-        (self.next, self.under_way, self.parked) = (0, UnderWay::default(), None);
-        self.send = true;
+        self.forget_exchanges();
     }
 
     /// Whether segment 0 has not been answered, and so no answer has been handled.
     pub fn is_unanswered(&self) -> bool {
-        self.phase == Phase::Running && self.next == self.under_way.len
+        self.phase == Phase::Running && !self.answered
     }
 
     /// R20: begins anew in another session, under a number of that one, since segment 0 certainly
@@ -257,9 +294,8 @@ impl<B: Body> CallerStream<B> {
             segment.messages.into_iter().for_each(|message| self.outbox.push(message));
         }
         queued.into_messages().for_each(|message| self.outbox.push(message));
-        (self.number, self.next, self.open) = (number, 0, Some(open));
-        (self.under_way, self.parked) = (UnderWay::default(), None);
-        (self.went_on, self.send) = (false, true);
+        (self.number, self.open, self.went_on) = (number, Some(open), false);
+        self.forget_exchanges();
     }
 
     /// R20: an exchange failed, so the stream does, with this status. The driver cancels the other
@@ -293,60 +329,129 @@ impl<B: Body> CallerStream<B> {
 
     /// Bytes of messages that the application has not taken.
     pub fn held_bytes(&self) -> usize {
-        let parked = self.parked.iter().flat_map(|segment| segment.messages.iter());
-        self.inbox.bytes() + parked.map(|message| message.body.len()).sum::<usize>()
+        self.inbox.bytes() + self.parked.bytes()
     }
 
-    fn exchange(&mut self) -> Option<CallerSegment<B>> {
+    fn forget_exchanges(&mut self) {
+        (self.next, self.under_way, self.permits) = (0, UnderWay::default(), 1);
+        (self.owes, self.answered, self.send) = (false, false, true);
+        self.parked.clear();
+        self.allowance = Allowance::new();
+    }
+
+    fn exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {
+        let len = self.under_way.len;
+        let (may_have_records, may_be_bare) = self.may_send(lent_max);
         let receive = self.inbox.wants();
+        // The server has handled what it has answered.
+        let handled = self.next.wrapping_sub(len + 1);
         let mut segment = CallerSegment::bare(self.number, self.next, receive);
+        segment.under_way = u8::try_from(len).expect("fewer than 16 are under way");
+        let bytes = if may_have_records { self.fill(&mut segment, handled) } else { 0 };
+        let opens_again = len < WIDTH_OWN && self.under_way.latest_refuses();
+        let is_useful = may_be_bare && (self.owes || len < self.permits);
+        let is_permit = len == 0 || receive && (opens_again || is_useful);
+        if segment.is_bare() && !is_permit {
+            return None;
+        }
+        if receive {
+            self.allowance = Allowance::new();
+            self.owes = false;
+        }
+        self.went_on |= self.next != 0;
+        self.under_way.push(&segment, bytes);
+        self.next = self.next.wrapping_add(1);
+        Some(segment)
+    }
+
+    /// R15, R18: whether an exchange with records may be sent, and whether a bare one. What goes
+    /// beyond a stream's own two waits for the first answer, since before it the stream may have to
+    /// begin anew (R20), and has to be worth it.
+    fn may_send(&self, lent_max: u32) -> (bool, bool) {
+        let len = self.under_way.len;
+        let bare = self.under_way.bare();
+        let others = len - bare;
+        let lent_max = if self.is_unanswered() { 0 } else { lent_max };
+        let fits = |lent: u16| len < WIDTH_MAX && u32::from(lent) <= lent_max;
+        let is_worth_it = others < WIDTH_OWN || self.outbox.bytes() >= LONE_BYTES_MIN;
+        let with_records = is_worth_it && fits(UnderWay::lent(bare, others + 1));
+        // One is left for records.
+        let is_bare = len + 1 < WIDTH_MAX && fits(UnderWay::lent(bare + 1, others));
+        (with_records, is_bare)
+    }
+
+    /// Moves what is to be sent into a segment. Gives how many bytes of messages that is.
+    fn fill(&mut self, segment: &mut CallerSegment<B>, handled: u16) -> usize {
+        let bytes_left = self.under_way.sent.room(handled, self.next);
         let mut room = Room::new(self.bytes_max);
         segment.open = self.open.take().inspect(|open| {
             room.take_record(open_bytes(open));
         });
+        let mut bytes = 0;
         if self.send {
-            self.outbox.fill(&mut segment.messages, &mut room);
+            bytes = self.outbox.fill(&mut segment.messages, &mut room, bytes_left);
         }
         let closing = self.close == Close::Wanted && self.outbox.is_empty();
         if closing && room.take_record(0) {
             segment.close = true;
             self.close = Close::Sent;
         }
-        let permit = self.under_way.len == 0 || receive && self.under_way.latest_refuses();
-        if segment.is_bare() && !permit {
-            return None;
-        }
-        self.went_on |= self.next != 0;
-        self.next = self.next.wrapping_add(1);
-        self.under_way.push(receive);
-        Some(segment)
+        bytes
     }
 
     /// Handles answers in order of their numbers.
     fn place(&mut self, segment: ServerSegment<B>) -> Result<(), Malformed> {
-        let oldest = self.next.wrapping_sub(self.under_way.len);
-        match segment.number.wrapping_sub(oldest) {
-            0 if self.under_way.len > 0 => {
-                self.take(segment)?;
-                self.parked.take().map_or(Ok(()), |parked| self.take(parked))
-            }
-            1 if self.under_way.len > 1 && self.parked.is_none() => {
-                self.parked = Some(segment);
-                Ok(())
-            }
-            _ => Err(Malformed::Number),
+        let ahead = segment.number.wrapping_sub(self.oldest());
+        let bytes = bytes_of(&segment.messages);
+        if ahead >= self.under_way.len {
+            return Err(Malformed::Number);
         }
+        if !self.allowance.admits(bytes, &self.parked) {
+            return Err(Malformed::Flow);
+        }
+        if ahead > 0 {
+            let parked = self.parked.insert(segment.number, bytes, segment);
+            return parked.map_err(|_| Malformed::Number);
+        }
+        self.take(segment)?;
+        while let Some(next) = self.parked.take(self.oldest()) {
+            self.take(next)?;
+        }
+        Ok(())
+    }
+
+    /// Number of the oldest exchange under way.
+    fn oldest(&self) -> u16 {
+        self.next.wrapping_sub(self.under_way.len)
     }
 
     fn take(&mut self, segment: ServerSegment<B>) -> Result<(), Malformed> {
         let receive = self.under_way.pop();
+        self.answered = true;
         if self.phase == Phase::Running {
+            self.note_permits(&segment);
             self.take_records(receive, segment)?;
         }
         if self.phase == Phase::Ended && self.under_way.len == 0 {
             self.phase = Phase::Over;
         }
         Ok(())
+    }
+
+    /// R18: the server says how many permits it can use: another with each answer after which more
+    /// messages wait, one less with each short answer after which none does. Long messages need
+    /// fewer.
+    fn note_permits(&mut self, segment: &ServerSegment<B>) {
+        let bytes = bytes_of(&segment.messages);
+        self.allowance.take(bytes);
+        self.owes |= segment.is_bare() && segment.more;
+        let useful = u16::try_from(WIDE_BYTES_MAX / bytes.max(1)).unwrap_or(WIDTH_MAX);
+        if segment.more && self.permits < useful.clamp(WIDTH_OWN, WIDTH_MAX) {
+            self.permits += 1;
+        } else if !segment.more && bytes < LONE_BYTES_MIN {
+            // Those that were never sent are not needed, either.
+            self.permits = self.permits.saturating_sub(1).clamp(1, self.under_way.len.max(1));
+        }
     }
 
     fn take_records(&mut self, receive: bool, segment: ServerSegment<B>) -> Result<(), Malformed> {

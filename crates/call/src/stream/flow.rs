@@ -11,8 +11,10 @@ use crate::HEAD_BYTES;
 pub const FLOW_BYTES_MAX: usize = 128 << 10;
 /// Below this, messages are wanted again.
 const FLOW_BYTES_LOW: usize = 64 << 10;
-/// A segment has one message of any length, or as many as fit here.
-pub(super) const SEGMENT_BYTES: usize = 128 << 10;
+/// A segment has as many messages as fit here,
+pub(super) const SEGMENT_BYTES: usize = 32 << 10;
+/// or one that is as long as this or longer: neither end copies it to others.
+pub(super) const LONE_BYTES_MIN: usize = 8 << 10;
 
 /// Messages that came and are not taken yet. Each counts with its record, so that empty ones count.
 #[derive(Debug)]
@@ -81,6 +83,10 @@ impl<B: Body> Outbox<B> {
         self.queue.is_empty()
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn into_messages(self) -> impl Iterator<Item = Message<B>> {
         self.queue.into_iter()
     }
@@ -89,18 +95,37 @@ impl<B: Body> Outbox<B> {
         *self = Outbox::new();
     }
 
-    /// Moves messages into a segment, as many as fit: R16.
-    pub(super) fn fill(&mut self, messages: &mut Messages<B>, room: &mut Room) {
+    /// Moves messages into a segment, as many as fit (R16), of `bytes_left` at most (R17). Gives
+    /// how many bytes they are.
+    pub(super) fn fill(
+        &mut self,
+        messages: &mut Messages<B>,
+        room: &mut Room,
+        bytes_left: usize,
+    ) -> usize {
+        let mut filled = 0;
         while let Some(front) = self.queue.front() {
             let bytes = record_bytes(front.body.len());
-            let bytes_max = if messages.is_empty() { room.bytes_max } else { SEGMENT_BYTES };
-            if !room.take(bytes, bytes_max) {
+            let is_first = messages.is_empty();
+            let is_lone = front.body.len() >= LONE_BYTES_MIN;
+            let bytes_max = if is_first { room.bytes_max } else { SEGMENT_BYTES };
+            if is_lone && !is_first || filled + bytes > bytes_left || !room.take(bytes, bytes_max) {
                 break;
             }
             self.bytes -= bytes;
+            filled += bytes;
             messages.extend(self.queue.pop_front());
+            if is_lone {
+                break;
+            }
         }
+        filled
     }
+}
+
+/// Bytes of messages in a segment, with their records.
+pub(super) fn bytes_of<B: Body>(messages: &Messages<B>) -> usize {
+    messages.iter().map(|message| record_bytes(message.body.len())).sum()
 }
 
 /// What is left of a segment that is being made.

@@ -11,10 +11,15 @@
 //! has nothing more, and sends what that gave. After each step of an application, polling again
 //! suffices.
 //!
-//! Invariants: at most two exchanges of a stream are under way; segments are handled in order of
-//! number however they arrive; neither half holds more than [`FLOW_BYTES_MAX`] and two segments of
-//! what its application has not taken, whatever the peer does, or the stream ends. A message is
-//! moved, never copied, and a segment of one message allocates nothing.
+//! Two exchanges under way are a stream's own. More are lent by its session, from slots that no
+//! stream needs, and given back with their answers ([`StreamNumbers::lend`]); a server that has
+//! nothing to say gives permits back when the driver says so ([`ServerStream::give_back_permits`]).
+//!
+//! Invariants: at most [`WIDTH_MAX`] exchanges of a stream are under way; segments are handled in
+//! order of number however they arrive; neither half holds more than [`FLOW_BYTES_MAX`] and then
+//! [`WIDE_BYTES_MAX`], or two segments, of what its application has not taken, whatever the peer
+//! does, or the stream ends. A message is moved, never copied, and a segment of one message
+//! allocates nothing.
 
 mod caller;
 mod flow;
@@ -22,6 +27,7 @@ mod parse;
 mod segment;
 mod server;
 mod session;
+mod window;
 mod write;
 
 pub use caller::{CallerEvent, CallerStream};
@@ -30,6 +36,7 @@ pub use parse::SegmentError;
 pub use segment::{Body, CallerSegment, Message, Messages, Open, ServerSegment};
 pub use server::{ServerEvent, ServerStream};
 pub use session::{Arrival, SessionStreams, StreamNumbers};
+pub use window::{WIDE_BYTES_MAX, WIDTH_MAX};
 pub use write::LONE_HEAD_BYTES;
 
 #[cfg(test)]

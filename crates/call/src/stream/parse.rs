@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::segment::{CallerSegment, Message, Open, ServerSegment};
+use super::window::WIDTH_MAX;
 use super::write::{
-    ANSWER_NATIVE, CLOSE, END, END_FIXED_BYTES, ENDED, HEAD, MESSAGE, OPEN, OPEN_FIXED_BYTES,
+    ANSWER_NATIVE, CLOSE, END, END_FIXED_BYTES, ENDED, HEAD, MESSAGE, MORE, OPEN, OPEN_FIXED_BYTES,
     RECEIVE, RECORD_HEAD_BYTES, RESET, SEND, record_bytes,
 };
 use crate::tail::{TailError, TailParts, read_tail};
@@ -29,13 +30,16 @@ impl CallerSegment<Range<usize>> {
     /// # Errors
     /// See [`SegmentError`].
     pub fn parse(bytes: &[u8], limit: usize) -> Result<Self, SegmentError> {
-        let Some([flags, codec, n0, n1, s0, s1, s2, s3]) = bytes.first_chunk::<HEAD_BYTES>() else {
+        let Some([flags, under_way, n0, n1, s0, s1, s2, s3]) = bytes.first_chunk::<HEAD_BYTES>()
+        else {
             return Err(SegmentError { stream: 0, number: 0, why: Malformed::TooShort.into() });
         };
         let stream = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
         let number = u16::from_le_bytes([*n0, *n1]);
         let mut segment = CallerSegment::bare(stream, number, flags & RECEIVE != 0);
-        let read = if flags & !RECEIVE != 0 || *codec != 0 || stream == 0 {
+        segment.under_way = *under_way;
+        let is_wide = u16::from(*under_way) >= WIDTH_MAX;
+        let read = if flags & !RECEIVE != 0 || is_wide || stream == 0 {
             Err(Malformed::Reserved.into())
         } else {
             segment.read(bytes, limit)
@@ -68,11 +72,12 @@ impl ServerSegment<Range<usize>> {
     pub fn parse(bytes: &[u8], limit: usize) -> Result<Self, TailError> {
         let head = bytes.first_chunk::<HEAD_BYTES>().ok_or(Malformed::TooShort)?;
         let [flags, codec, code, reserved, n0, n1, r0, r1] = *head;
-        if flags & !(SEND | ENDED) != 0 || [codec, code, reserved, r0, r1] != [0; 5] {
+        if flags & !(SEND | ENDED | MORE) != 0 || [codec, code, reserved, r0, r1] != [0; 5] {
             return Err(Malformed::Reserved.into());
         }
         let mut segment = Self::bare(u16::from_le_bytes([n0, n1]), flags & SEND != 0);
         segment.ended = flags & ENDED != 0;
+        segment.more = flags & MORE != 0;
         for record in Records::behind_head(bytes) {
             let record = record?;
             match record.kind {

@@ -121,6 +121,9 @@ pub struct CallerSegment<B> {
     pub number: u16,
     /// The answer may have messages (R17).
     pub receive: bool,
+    /// Exchanges of the stream that were under way when this one was sent: less than
+    /// [`WIDTH_MAX`](super::WIDTH_MAX) (R15).
+    pub under_way: u8,
     /// The stream begins.
     pub open: Option<Open>,
     /// Messages.
@@ -134,8 +137,16 @@ pub struct CallerSegment<B> {
 impl<B> CallerSegment<B> {
     /// Without records (*bare*).
     pub const fn bare(stream: u32, number: u16, receive: bool) -> CallerSegment<B> {
-        let messages = Messages::new();
-        CallerSegment { stream, number, receive, open: None, messages, close: false, reset: false }
+        CallerSegment {
+            stream,
+            number,
+            receive,
+            under_way: 0,
+            open: None,
+            messages: Messages::new(),
+            close: false,
+            reset: false,
+        }
     }
 
     /// The same with other bodies.
@@ -144,6 +155,7 @@ impl<B> CallerSegment<B> {
             stream: self.stream,
             number: self.number,
             receive: self.receive,
+            under_way: self.under_way,
             open: self.open,
             messages: self.messages.map(body),
             close: self.close,
@@ -163,6 +175,8 @@ pub struct ServerSegment<B> {
     pub number: u16,
     /// The caller may send messages (R17).
     pub send: bool,
+    /// More messages wait than the answer has (R18).
+    pub more: bool,
     /// The stream is over at the server (R18, R19).
     pub ended: bool,
     /// Initial metadata.
@@ -177,13 +191,21 @@ impl<B> ServerSegment<B> {
     /// Without records.
     pub const fn bare(number: u16, send: bool) -> ServerSegment<B> {
         let messages = Messages::new();
-        ServerSegment { number, send, ended: false, head: None, messages, end: None }
+        ServerSegment { number, send, more: false, ended: false, head: None, messages, end: None }
     }
 
     /// R19: the answer to an exchange of a stream that is over.
     pub const fn over(number: u16) -> ServerSegment<B> {
         let messages = Messages::new();
-        ServerSegment { number, send: false, ended: true, head: None, messages, end: None }
+        ServerSegment {
+            number,
+            send: false,
+            more: false,
+            ended: true,
+            head: None,
+            messages,
+            end: None,
+        }
     }
 
     /// R21: the answer to an exchange of a stream that is not taken.
@@ -196,6 +218,7 @@ impl<B> ServerSegment<B> {
         ServerSegment {
             number: self.number,
             send: self.send,
+            more: self.more,
             ended: self.ended,
             head: self.head,
             messages: self.messages.map(body),

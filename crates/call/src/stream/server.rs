@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::flow::{Inbox, Outbox, Room};
+use super::flow::{Inbox, Outbox, Room, bytes_of};
 use super::segment::{Body, CallerSegment, Message, Open, ServerSegment};
+use super::window::{Allowance, Parked, SentBytes, WIDTH_MAX};
 use super::write::end_bytes;
 use crate::{Malformed, Metadata, Status};
 
@@ -28,8 +29,8 @@ pub struct ServerStream<B, H> {
     bytes_max: usize,
     /// Number of the next exchange in order.
     expected: u16,
-    /// The exchange after that, if it came first.
-    parked: Option<(CallerSegment<B>, H)>,
+    /// Later ones.
+    parked: Parked<(CallerSegment<B>, H)>,
     /// Exchanges that are not answered, the oldest first.
     held: VecDeque<Held<H>>,
     opened: bool,
@@ -37,8 +38,17 @@ pub struct ServerStream<B, H> {
     inbox: Inbox<B>,
     closed: Closed,
     reset: bool,
-    /// *Send* of the latest answer and of the one before; set before there are any.
-    sent: [bool; 2],
+    /// *Send* of the latest 16 answers: bit 0 is the latest one's. Set before there are any.
+    sent: u16,
+    /// What the caller may put into exchanges.
+    allowance: Allowance,
+    /// The latest answer that the caller had handled when it last allowed messages (R17).
+    handled: u16,
+    answered: SentBytes,
+    /// Permits beyond one are given back.
+    gives_back: bool,
+    /// The caller was asked to tell what it has handled.
+    asked: bool,
     outbox: Outbox<B>,
     /// A head or a message was sent.
     begun: bool,
@@ -51,6 +61,10 @@ pub struct ServerStream<B, H> {
 struct Held<H> {
     number: u16,
     receive: bool,
+    /// It has no records: it is nothing but a permit.
+    is_bare: bool,
+    /// Bytes of its messages.
+    bytes: usize,
     handle: H,
 }
 
@@ -80,14 +94,19 @@ impl<B: Body, H> ServerStream<B, H> {
         ServerStream {
             bytes_max,
             expected: 0,
-            parked: None,
+            parked: Parked::new(),
             held: VecDeque::new(),
             opened: false,
             open: None,
             inbox: Inbox::new(),
             closed: Closed::No,
             reset: false,
-            sent: [true; 2],
+            sent: u16::MAX,
+            allowance: Allowance::new(),
+            handled: u16::MAX,
+            answered: SentBytes::default(),
+            gives_back: false,
+            asked: false,
             outbox: Outbox::new(),
             begun: false,
             head: None,
@@ -107,27 +126,34 @@ impl<B: Body, H> ServerStream<B, H> {
         handle: H,
     ) -> Result<(), Malformed> {
         if segment.reset || self.phase == Phase::Ended {
-            self.hold(segment.number, false, handle);
+            self.hold_last(segment.number, handle);
             self.give_up();
             return Ok(());
         }
-        match segment.number.wrapping_sub(self.expected) {
-            0 => {
-                self.take(segment, handle)?;
-                self.parked.take().map_or(Ok(()), |(segment, handle)| self.take(segment, handle))
-            }
-            1 if self.parked.is_none() && self.held.is_empty() => {
-                self.parked = Some((segment, handle));
-                Ok(())
-            }
-            _ => Err(self.refuse(segment.number, handle, Malformed::Number)),
+        let number = segment.number;
+        let ahead = usize::from(number.wrapping_sub(self.expected));
+        let bytes = bytes_of(&segment.messages);
+        if ahead + self.held.len() >= usize::from(WIDTH_MAX) {
+            return Err(self.refuse(number, handle, Malformed::Number));
         }
+        if !self.allowance.admits(bytes, &self.parked) {
+            return Err(self.refuse(number, handle, Malformed::Flow));
+        }
+        if ahead > 0 {
+            let parked = self.parked.insert(number, bytes, (segment, handle));
+            return parked.map_err(|(_, handle)| self.refuse(number, handle, Malformed::Number));
+        }
+        self.take(segment, handle)?;
+        while let Some((segment, handle)) = self.parked.take(self.expected) {
+            self.take(segment, handle)?;
+        }
+        Ok(())
     }
 
     /// An exchange of this stream that could not be parsed: the stream ends with `status`, and the
     /// handler is dropped. The exchange is answered like others.
     pub fn handle_malformed(&mut self, number: u16, handle: H, status: Status) {
-        self.hold(number, false, handle);
+        self.hold_last(number, handle);
         if self.phase != Phase::Ended {
             self.reset = true;
             self.abort(status);
@@ -138,9 +164,7 @@ impl<B: Body, H> ServerStream<B, H> {
     /// These handles are dropped here.
     pub fn handle_abandoned(&mut self, mut gone: impl FnMut(&H) -> bool) {
         self.held.retain(|held| !gone(&held.handle));
-        if self.parked.as_ref().is_some_and(|(_, handle)| gone(handle)) {
-            self.parked = None;
-        }
+        self.parked.retain(|(_, handle)| !gone(handle));
         self.give_up();
     }
 
@@ -220,32 +244,50 @@ impl<B: Body, H> ServerStream<B, H> {
         if self.phase == Phase::Ended {
             return self.poll_over();
         }
-        let (number, receive) = self.held.front().map(|held| (held.number, held.receive))?;
+        let front = self.held.front()?;
+        let (number, receive) = (front.number, front.receive);
         let segment = self.answer(number, receive);
-        let [_, latest] = self.sent;
-        let wanted = !segment.is_bare() || self.held.len() > 1 || segment.send && !latest;
-        let held = if wanted { self.held.pop_front() } else { None }?;
-        self.sent = [latest, segment.send];
+        let held = if self.is_due(&segment, receive) { self.held.pop_front() } else { None }?;
+        self.answered.note(number, bytes_of(&segment.messages));
+        self.sent = self.sent << 1 | u16::from(segment.send);
+        if segment.send {
+            self.allowance = Allowance::new();
+            self.held.iter().for_each(|held| self.allowance.take(held.bytes));
+        }
+        self.asked |= receive && segment.is_bare() && segment.more;
+        self.gives_back &= segment.is_bare() && self.has_spare_permits();
         if segment.ended {
             self.phase = Phase::Ended;
         }
         Some((held.handle, segment))
     }
 
+    /// Whether more exchanges are held than a stream needs that says nothing: they occupy slots of
+    /// the session.
+    pub fn has_spare_permits(&self) -> bool {
+        self.held.len() > 1 && self.phase != Phase::Ended
+    }
+
+    /// R18: the handler has had its time to say more. The next answers give the permits back that
+    /// are not needed, until it says something.
+    pub fn give_back_permits(&mut self) {
+        self.gives_back = self.has_spare_permits();
+    }
+
     /// Nothing is held any more, and nothing will be said: to be forgotten, here and in
     /// [`SessionStreams`](super::SessionStreams).
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Ended && self.held.is_empty() && self.parked.is_none()
+        self.phase == Phase::Ended && self.held.is_empty() && self.parked.is_empty()
     }
 
     /// Bytes of messages that the handler has not taken.
     pub fn held_bytes(&self) -> usize {
-        let parked = self.parked.iter().flat_map(|(segment, _)| segment.messages.iter());
-        self.inbox.bytes() + parked.map(|message| message.body.len()).sum::<usize>()
+        self.inbox.bytes() + self.parked.bytes()
     }
 
-    fn hold(&mut self, number: u16, receive: bool, handle: H) {
-        self.held.push_back(Held { number, receive, handle });
+    /// Holds what ends the stream.
+    fn hold_last(&mut self, number: u16, handle: H) {
+        self.held.push_back(Held { number, receive: false, is_bare: false, bytes: 0, handle });
     }
 
     fn take(&mut self, segment: CallerSegment<B>, handle: H) -> Result<(), Malformed> {
@@ -254,7 +296,14 @@ impl<B: Body, H> ServerStream<B, H> {
         }
         self.expected = self.expected.wrapping_add(1);
         self.opened = true;
-        self.hold(segment.number, segment.receive, handle);
+        let (number, receive, is_bare) = (segment.number, segment.receive, segment.is_bare());
+        let bytes = bytes_of(&segment.messages);
+        self.allowance.take(bytes);
+        if receive {
+            self.asked = false;
+            self.handled = number.wrapping_sub(1 + u16::from(segment.under_way));
+        }
+        self.held.push_back(Held { number, receive, is_bare, bytes, handle });
         self.open = self.open.take().or(segment.open);
         if segment.close {
             self.closed = Closed::Untold;
@@ -267,17 +316,18 @@ impl<B: Body, H> ServerStream<B, H> {
 
     /// R15 to R17, for an exchange in order.
     fn validate(&self, segment: &CallerSegment<B>) -> Result<(), Malformed> {
-        if self.held.len() > 1 {
+        // What is held is under way, and the caller has handled no answer to it.
+        let under_way = usize::from(segment.under_way);
+        if under_way < self.held.len() || under_way >= usize::from(WIDTH_MAX) {
             return Err(Malformed::Number);
         }
         let more = !segment.messages.is_empty() || segment.close;
         if segment.open.is_some() == self.opened || more && self.closed != Closed::No {
             return Err(Malformed::Record);
         }
-        // With an exchange held, the caller has not seen an answer after the latest that was given
-        // before it. With none held, it may or may not have seen the latest.
-        let [before, latest] = self.sent;
-        let allowed = latest || before && self.held.is_empty();
+        // The caller goes by the latest answer that it had handled. Since then `behind` were given.
+        let behind = under_way - self.held.len();
+        let allowed = self.sent >> behind & 1 != 0;
         if segment.messages.is_empty() || allowed { Ok(()) } else { Err(Malformed::Flow) }
     }
 
@@ -299,16 +349,31 @@ impl<B: Body, H> ServerStream<B, H> {
         segment.head = self.head.take().inspect(|head| {
             room.take_record(head.tail_bytes());
         });
+        let was_full = !self.outbox.has_room();
         if receive {
-            self.outbox.fill(&mut segment.messages, &mut room);
+            let bytes_left = self.answered.room(self.handled, number);
+            self.outbox.fill(&mut segment.messages, &mut room, bytes_left);
         }
+        segment.more = was_full || !self.outbox.is_empty();
         self.begun |= !segment.is_bare();
         let fits = |end: &Status| room.take_record(end_bytes(end));
         if self.outbox.is_empty() && self.end.as_ref().is_some_and(fits) {
             segment.end = self.end.take();
-            segment.ended = true;
+            (segment.ended, segment.more) = (true, false);
         }
         segment
+    }
+
+    /// R18: whether an exchange is answered with this.
+    fn is_due(&self, segment: &ServerSegment<B>, receive: bool) -> bool {
+        if !segment.is_bare() {
+            return true;
+        }
+        // Messages wait until the caller tells that it has handled others (R17): it is asked to.
+        let is_blocked = segment.more && receive && !self.asked;
+        let opens_again = segment.send && self.sent & 1 == 0;
+        let is_needless = self.gives_back || !receive || self.held.iter().any(|held| !held.is_bare);
+        is_blocked || opens_again || self.held.len() > 1 && is_needless
     }
 
     /// R19: whatever is still held is answered with *ended*, in any order.
@@ -316,7 +381,7 @@ impl<B: Body, H> ServerStream<B, H> {
         if let Some(held) = self.held.pop_front() {
             return Some((held.handle, ServerSegment::over(held.number)));
         }
-        let (segment, handle) = self.parked.take()?;
+        let (segment, handle) = self.parked.pop()?;
         Some((handle, ServerSegment::over(segment.number)))
     }
 }

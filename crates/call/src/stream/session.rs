@@ -2,6 +2,7 @@
 
 use super::parse::SegmentError;
 use super::segment::{CallerSegment, ServerSegment};
+use super::window::WIDTH_OWN;
 use crate::Status;
 
 /// The caller's end: numbers for streams.
@@ -11,12 +12,15 @@ pub struct StreamNumbers {
     next: u32,
     open: u32,
     open_max: u32,
+    slots: u32,
+    /// Slots that streams have beyond their own two.
+    lent: u32,
 }
 
 impl StreamNumbers {
     /// For a session of so many slots, of which a stream may need two.
     pub fn new(slots: u32) -> StreamNumbers {
-        StreamNumbers { next: 1, open: 0, open_max: slots / 2 }
+        StreamNumbers { next: 1, open: 0, open_max: slots / 2, slots, lent: 0 }
     }
 
     /// A number for another stream. None if the session has as many streams as it can, or has used
@@ -37,6 +41,26 @@ impl StreamNumbers {
     /// If more streams are closed than were opened.
     pub fn close(&mut self) {
         self.open = self.open.checked_sub(1).expect("each stream is closed once");
+    }
+
+    /// R14: slots that no stream needs, were another opened now.
+    pub fn spare(&self) -> u32 {
+        let own = (self.open + 1).min(self.open_max) * u32::from(WIDTH_OWN);
+        self.slots.saturating_sub(own + self.lent)
+    }
+
+    /// A stream that had `from` slots beyond its own has `to` now.
+    ///
+    /// # Panics
+    /// If it did not have them.
+    pub fn lend(&mut self, from: u32, to: u32) {
+        let others = self.lent.checked_sub(from).expect("a stream gives back what it had");
+        self.lent = others + to;
+    }
+
+    /// Slots that are lent.
+    pub fn lent(&self) -> u32 {
+        self.lent
     }
 
     /// Streams that are not over.

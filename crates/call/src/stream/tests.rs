@@ -2,7 +2,8 @@ mod applications;
 mod bytes;
 mod hostile;
 mod numbers;
-
+mod restarts;
 mod rules;
 mod seeds;
+mod wide;
 mod world;

@@ -14,6 +14,7 @@ const ALIGNMENT: usize = 8;
 pub(super) const RECEIVE: u8 = 1 << 4;
 pub(super) const SEND: u8 = 1 << 4;
 pub(super) const ENDED: u8 = 1 << 5;
+pub(super) const MORE: u8 = 1 << 6;
 pub(super) const ANSWER_NATIVE: u32 = 1;
 
 pub(super) const OPEN: u8 = 1;
@@ -50,7 +51,7 @@ impl<B: Body> CallerSegment<B> {
     fn head(&self) -> [u8; HEAD_BYTES] {
         let ([n0, n1], [s0, s1, s2, s3]) = (self.number.to_le_bytes(), self.stream.to_le_bytes());
         let receive = if self.receive { RECEIVE } else { 0 };
-        [receive, 0, n0, n1, s0, s1, s2, s3]
+        [receive, self.under_way, n0, n1, s0, s1, s2, s3]
     }
 
     /// The body of a segment of one message and nothing else, and what goes before it. A driver
@@ -101,7 +102,8 @@ impl<B: Body> ServerSegment<B> {
         let [n0, n1] = self.number.to_le_bytes();
         let send = if self.send { SEND } else { 0 };
         let ended = if self.ended { ENDED } else { 0 };
-        [send | ended, 0, 0, 0, n0, n1, 0, 0]
+        let more = if self.more { MORE } else { 0 };
+        [send | ended | more, 0, 0, 0, n0, n1, 0, 0]
     }
 
     /// [`CallerSegment::into_lone`] of an answer.

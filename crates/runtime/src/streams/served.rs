@@ -51,6 +51,36 @@ impl Streams {
         self.served[at].as_mut().map(|served| &mut served.streams)
     }
 
+    /// R18: streams that hold more permits than they need, and say nothing, answer all but one. The
+    /// slots of these can then be lent to other streams.
+    pub(crate) fn give_back_permits(&mut self) {
+        let known = self.served.iter().flatten();
+        let places: Vec<u32> = known.flat_map(|served| served.streams.keys()).collect();
+        for place in places {
+            if let Some(server) = self.server(place)
+                && server.stream.has_spare_permits()
+            {
+                server.stream.give_back_permits();
+                self.mark(place);
+            }
+        }
+    }
+
+    /// A server's initial metadata.
+    pub(crate) fn head(&mut self, key: StreamKey, metadata: Metadata) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
+            server.stream.head(metadata);
+            self.mark(key.place);
+        }
+    }
+
+    /// A server's trailing metadata.
+    pub(crate) fn trailers(&mut self, key: StreamKey, metadata: Metadata) {
+        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
+            server.trailers = metadata;
+        }
+    }
+
     /// The handler of a stream waits in this slot.
     pub fn handler_waits(&mut self, key: StreamKey, slot: u32) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {

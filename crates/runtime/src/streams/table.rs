@@ -7,6 +7,7 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::stream::{
     CallerEvent, CallerStream, Message as Coded, ServerEvent, ServerStream, SessionStreams,
+    WIDTH_MAX,
 };
 use petasos_call::{Code, Codec, Metadata, Status, TraceContext};
 use petasos_endpoint::{CallId, RequestHandle, ServerSessionId, SessionId};
@@ -18,6 +19,9 @@ use super::retry::{Restart, StreamAsk, StreamRetry};
 use super::slots::StreamSlots;
 use crate::calls::Waiter;
 use crate::lease::Lease;
+
+/// Epochs count modulo 2^28, so that they fit into the tags of exchanges.
+const EPOCHS: u32 = u32::MAX >> 4;
 
 /// What an application has of a direction.
 #[derive(Default)]
@@ -63,8 +67,10 @@ pub(crate) struct Caller {
     /// The method's number in the session.
     pub(crate) method: u16,
     pub(crate) form: Form,
-    /// The exchanges under way.
-    pub(crate) calls: [Option<CallId>; 2],
+    /// The exchanges under way, each at its segment's number modulo [`WIDTH_MAX`].
+    pub(crate) calls: [Option<CallId>; WIDTH_MAX as usize],
+    /// Slots that its session has lent it.
+    pub(crate) lent: u32,
     /// Tells answers to exchanges that were cancelled from others.
     pub(crate) epoch: u32,
     /// How the call ended, once that is known.
@@ -207,6 +213,17 @@ impl Streams {
     pub(crate) fn caller(&mut self, place: u32) -> Option<&mut Caller> {
         match &mut self.at(place).half {
             Half::Caller(caller) => Some(caller),
+            _ => None,
+        }
+    }
+
+    /// A call's half, and what the streams of all sessions have of them.
+    pub(crate) fn caller_and_slots(
+        &mut self,
+        place: u32,
+    ) -> Option<(&mut Caller, &mut StreamSlots)> {
+        match &mut self.entries[place as usize].half {
+            Half::Caller(caller) => Some((caller, &mut self.slots)),
             _ => None,
         }
     }
@@ -374,21 +391,6 @@ impl Streams {
         self.mark(key.place);
     }
 
-    /// A server's initial metadata.
-    pub(crate) fn head(&mut self, key: StreamKey, metadata: Metadata) {
-        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
-            server.stream.head(metadata);
-            self.mark(key.place);
-        }
-    }
-
-    /// A server's trailing metadata.
-    pub(crate) fn trailers(&mut self, key: StreamKey, metadata: Metadata) {
-        if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
-            server.trailers = metadata;
-        }
-    }
-
     /// The application has no more to do with a direction. Who waited for it is given back, to be
     /// dropped when nothing is borrowed, and an ask that is to be withdrawn.
     pub(crate) fn leave(&mut self, key: StreamKey, side: Side) -> (Waiter, Option<u32>) {
@@ -454,7 +456,7 @@ impl Streams {
 
     /// What tells answers apart that come to the same place.
     pub(crate) fn next_epoch(&mut self) -> u32 {
-        self.epochs = self.epochs.wrapping_add(1) & (u32::MAX >> 1);
+        self.epochs = self.epochs.wrapping_add(1) & EPOCHS;
         self.epochs
     }
 

@@ -1,7 +1,7 @@
 //! Drives the halves of calls: their exchanges are requests of the endpoint.
 
 use petasos_buf::MsgBuf;
-use petasos_call::stream::{CallerStream, Open, ServerSegment};
+use petasos_call::stream::{CallerStream, Open, ServerSegment, WIDTH_MAX};
 use petasos_call::{Answer, Codec, Failure, Retry, Status, TailError};
 use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
@@ -54,7 +54,8 @@ pub(super) fn begin(
         lease: Some(lease),
         method: method.number,
         form,
-        calls: [None; 2],
+        calls: [None; WIDTH_MAX as usize],
+        lent: 0,
         epoch,
         code: None,
         target,
@@ -69,11 +70,14 @@ pub(super) fn begin(
 /// R18: sends the exchanges that are due.
 pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
     let streams = &mut *local.streams.borrow_mut();
-    let Some(caller) = streams.caller(place).filter(|caller| caller.restart.is_none()) else {
+    let Some((caller, slots)) = streams.caller_and_slots(place) else { return };
+    if caller.restart.is_some() {
         return;
-    };
+    }
     let mut failed = None;
-    while let Some(segment) = caller.stream.poll_exchange() {
+    let lent = slots.available(caller.session, caller.lent);
+    while let Some(segment) = caller.stream.poll_exchange(lent) {
+        let index = usize::from(segment.number % WIDTH_MAX);
         let buf = match segment.into_lone() {
             Ok((head, message)) => message.behind(head),
             Err(segment) => {
@@ -85,7 +89,6 @@ pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
         if caller.retry.as_mut().is_some_and(|retry| !retry.on_sent(buf.len())) {
             caller.stream.keep_queue(false);
         }
-        let index = usize::from(caller.calls[0].is_some());
         let (session, tag) = (caller.session, caller.tag(place, index));
         match cx.enqueue_request(session, caller.method, buf, on_answer, tag) {
             Ok(call) => caller.calls[index] = Some(call),
@@ -94,6 +97,10 @@ pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
                 break;
             }
         }
+    }
+    if caller.stream.lent() != caller.lent {
+        slots.lend(caller.session, caller.lent, caller.stream.lent());
+        caller.lent = caller.stream.lent();
     }
     let has_room = caller.stream.can_send();
     if let Some((request, error)) = failed {
@@ -123,7 +130,7 @@ fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Co
     let Completion { tag, request, result, .. } = done;
     let result = result.map(|payload| parsed(cx, payload));
     let streams = &mut *local.streams.borrow_mut();
-    let (place, index) = (tag as u32, (tag >> 63) as usize);
+    let (place, index) = (tag as u32, (tag >> 60) as usize);
     let caller = streams.caller(place).filter(|caller| caller.tag(place, index) == tag);
     // Otherwise it was cancelled.
     let Some(caller) = caller else { return recycle(request) };
@@ -283,9 +290,9 @@ impl Caller {
         }
     }
 
-    /// Names an exchange.
+    /// Names an exchange: its index, the epoch in 28 bits, the place.
     fn tag(&self, place: u32, index: usize) -> u64 {
-        (index as u64) << 63 | u64::from(self.epoch) << 32 | u64::from(place)
+        (index as u64) << 60 | u64::from(self.epoch) << 32 | u64::from(place)
     }
 }
 

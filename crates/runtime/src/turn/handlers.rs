@@ -21,7 +21,7 @@ use crate::streams::{
 
 /// Answers of so many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;
-/// How often streams are looked at whose sessions may be gone.
+/// How often all streams that are served are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// The endpoint's handler of methods with streams.
@@ -278,7 +278,8 @@ pub(super) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>,
     }
 }
 
-/// Ends the streams of sessions that are gone: those that held nothing were not told.
+/// Ends the streams of sessions that are gone: those that held nothing were not told. Others give
+/// back the permits that they have had no use for (R18).
 #[cold]
 pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let mut lost;
@@ -297,6 +298,7 @@ pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
                 server.stream.handle_abandoned(|_| true);
             }
         }
+        streams.give_back_permits();
         streams.is_swept = streams.handlers > 0;
         if streams.is_swept {
             let at = cx.now() + SWEEP;

@@ -336,9 +336,8 @@ fn resume(
     let Some((mut open, sent)) = records(restart.sent).filter(|_| fits) else {
         return Err(granted.lease);
     };
-    let lives = |id| cx.session_params(id).is_some();
     let slots = params.map_or(0, |params| params.slots);
-    let Some(number) = streams.slots.take(granted.session, slots, lives) else {
+    let Some(number) = streams.slots.take(granted.session, slots) else {
         return Err(granted.lease);
     };
     let epoch = streams.next_epoch();

@@ -160,8 +160,7 @@ fn seated(
     granted: Granted,
 ) -> Result<Caller, Lease> {
     let params = cx.session_params(granted.session);
-    let lives = |id| cx.session_params(id).is_some();
-    let number = params.and_then(|params| streams.slots.take(granted.session, params.slots, lives));
+    let number = params.and_then(|params| streams.slots.take(granted.session, params.slots));
     match (number, params) {
         (Some(number), Some(params)) => {
             let epoch = streams.next_epoch();

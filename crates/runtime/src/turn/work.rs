@@ -52,7 +52,8 @@ pub(super) fn leave_session(local: &Local, streams: &mut Streams, place: u32, li
     let caller = streams.caller(place).expect("only calls have sessions");
     let session = caller.session;
     let Some(lease) = caller.lease.take() else { return };
-    streams.slots.leave(session);
+    let lent = core::mem::take(&mut caller.lent);
+    streams.slots.leave(session, lent);
     let mut channels = local.channels.borrow_mut();
     if lives {
         channels.give_back(lease, local.now());

@@ -23,8 +23,8 @@ impl Body for Blob {
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes(u64);
 
-/// The longest message.
-pub const BLOB_BYTES_MAX: usize = 300 << 10;
+/// The longest message: more than what several exchanges may have together (R17).
+pub const BLOB_BYTES_MAX: usize = WIDE_BYTES_MAX + (100 << 10);
 
 impl Sizes {
     pub fn from_seed(rng: &mut Rng) -> Sizes {

@@ -139,7 +139,7 @@ fn r16_what_is_reserved_or_cut_off_is_malformed() {
     let whole: Vec<_> = (0..=bytes.len()).filter(|n| parse_caller(&bytes[..*n]).is_ok()).collect();
     assert_eq!(whole, [8, 32, bytes.len()]);
     for (at, bits) in
-        [(0, 0xef), (1, 0xff), (9, 0xff), (10, 0xff), (11, 0xff), (24, 0x0e), (25, 0xff)]
+        [(0, 0xef), (1, 0xf0), (9, 0xff), (10, 0xff), (11, 0xff), (24, 0x0e), (25, 0xff)]
     {
         for bit in (0..8).filter(|bit| bits & 1 << bit != 0) {
             let mut broken = bytes.clone();
@@ -185,24 +185,24 @@ proptest! {
     #[test]
     fn r16_what_a_caller_writes_is_read(
         stream in 1u32.., number: u16, receive: bool, messages in messages(), close: bool,
-        metadata in metadata(), traced: bool, opens: bool, time_left_us: u64,
+        metadata in metadata(), traced: bool, opens: bool, time_left_us: u64, under_way in 0u8..16,
     ) {
         let trace = traced.then_some(TraceContext { trace_id: [1; 16], span_id: [2; 8], flags: 3 });
         let answer = Answer { native: traced, codec: Codec::from_number(15) };
         let open = opens.then_some(Open { time_left_us, answer, metadata, trace });
-        let segment =
-            CallerSegment { stream, number, receive, open, messages, close, reset: false };
+        let bare = CallerSegment::bare(stream, number, receive);
+        let segment = CallerSegment { under_way, open, messages, close, ..bare };
         prop_assert_eq!(parse_caller(&caller_bytes(&segment)), Ok(segment));
     }
 
     #[test]
     fn r16_what_a_server_writes_is_read(
         number: u16, send: bool, messages in messages(), head in metadata(), ended: bool,
-        text: String, trailing in metadata(), details: Vec<u8>,
+        text: String, trailing in metadata(), details: Vec<u8>, more: bool,
     ) {
         let status = Status::data_loss(text).with_metadata(trailing).with_details(details);
         let (head, end) = (Some(head), ended.then_some(status));
-        let segment = ServerSegment { number, send, ended, head, messages, end };
+        let segment = ServerSegment { number, send, more, ended, head, messages, end };
         prop_assert_eq!(parse_server(&server_bytes(&segment)), Ok(segment));
     }
 
@@ -210,7 +210,7 @@ proptest! {
     fn r16_every_segment_is_read_or_fails(
         flags: u8, kinds in proptest::collection::vec(0u8..8, 0..5), mut noise: Vec<u8>, at: usize,
     ) {
-        let mut bytes = [&[flags & 0x30, 0, 0, 0, 1, 0, 0, 0][..], &records(&kinds)].concat();
+        let mut bytes = [&[flags & 0x70, 0, 0, 0, 1, 0, 0, 0][..], &records(&kinds)].concat();
         let at = at % bytes.len();
         noise.truncate(4);
         let end = (at + noise.len()).min(bytes.len());

@@ -68,7 +68,8 @@ fn r14_to_r20_single_streams_end_as_they_should() {
             let small = mine.sizes.never_fill() && theirs.sizes.never_fill();
             let per_message = if small { 1 } else { 2 };
             let messages = mine.sent + theirs.sent;
-            assert!(caller.exchanges <= messages * per_message + 3, "{messages}, {small}");
+            let exchanges = caller.exchanges;
+            assert!(exchanges <= messages * per_message + 3, "{exchanges}, {messages}, {small}");
         }
         check(world);
     });
@@ -77,4 +78,15 @@ fn r14_to_r20_single_streams_end_as_they_should() {
 #[test]
 fn r14_r15_r19_r21_many_streams_share_a_session_and_leave_nothing() {
     each(10_000..10_400, |seed| check(run(seed, 8, 24)));
+}
+
+#[test]
+fn r14_r15_r17_a_stream_with_a_session_to_itself_grows_wide() {
+    let mut widest = 0;
+    each(20_000..20_600, |seed| {
+        let world = run(seed, 32, 1);
+        widest = widest.max(world.widest);
+        check(world);
+    });
+    assert_eq!(widest, usize::from(super::super::WIDTH_MAX));
 }

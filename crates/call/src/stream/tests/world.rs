@@ -10,7 +10,7 @@ use crate::{Code, Status};
 
 /// What the session takes in one request or response.
 pub const SESSION_BYTES_MAX: usize = BLOB_BYTES_MAX + 16;
-/// R17: the limit, and two segments.
+/// R17: the limit, and two segments, which are longer here than what more may have together.
 const HELD_BYTES_MAX: usize = FLOW_BYTES_MAX + 2 * SESSION_BYTES_MAX;
 
 enum Packet {
@@ -25,6 +25,8 @@ pub struct CallerSide {
     pub app: CallerApp,
     /// Tokens of the exchanges under way.
     under_way: Vec<u64>,
+    /// Of these, what the session has lent.
+    lent: u32,
     pub exchanges: u32,
     pub gave_up: bool,
     freed: bool,
@@ -52,6 +54,10 @@ pub struct World {
     /// Segments travel as bytes.
     as_bytes: bool,
     pub up: bool,
+    /// Servers give back permits. Nothing may depend on that.
+    gives_back: bool,
+    /// The most exchanges that were under way in a stream.
+    pub widest: usize,
 }
 
 impl World {
@@ -59,6 +65,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let fails = if rng.chance(0.1) { 0.02 } else { 0.0 };
         let as_bytes = rng.chance(0.05);
+        let gives_back = rng.chance(0.5);
         World {
             rng,
             slots,
@@ -72,6 +79,8 @@ impl World {
             fails,
             as_bytes,
             up: true,
+            gives_back,
+            widest: 0,
         }
     }
 
@@ -83,6 +92,7 @@ impl World {
             stream: CallerStream::new(number, open, SESSION_BYTES_MAX),
             app: CallerApp::from_seed(&mut self.rng),
             under_way: Vec::new(),
+            lent: 0,
             exchanges: 0,
             gave_up: false,
             freed: false,
@@ -134,7 +144,7 @@ impl World {
     /// Nothing is left behind at either end.
     pub fn check_empty(&self) {
         assert_eq!(self.sessions.keys().count(), 0, "the server forgets streams that are over");
-        assert_eq!(self.numbers.open_streams(), 0);
+        assert_eq!((self.numbers.open_streams(), self.numbers.lent()), (0, 0));
         assert!(self.callers.iter().all(|side| side.under_way.is_empty()), "all are answered");
         assert!(self.servers.iter().all(|side| side.stream.is_over()));
     }
@@ -159,13 +169,18 @@ impl World {
     fn step_server(&mut self, index: usize) {
         let side = &mut self.servers[index];
         side.app.step(side.number, &mut side.stream, &mut self.rng);
+        if self.gives_back && self.rng.chance(0.2) {
+            side.stream.give_back_permits();
+        }
         self.poll_server(index);
     }
 
     fn poll_caller(&mut self, index: usize) {
         let side = &mut self.callers[index];
         assert!(side.stream.held_bytes() <= HELD_BYTES_MAX, "R17 at the caller");
-        while let Some(segment) = side.stream.poll_exchange() {
+        while let Some(segment) = side.stream.poll_exchange(side.lent + self.numbers.spare()) {
+            self.numbers.lend(side.lent, side.stream.lent());
+            side.lent = side.stream.lent();
             assert!(segment.bytes() <= SESSION_BYTES_MAX);
             side.exchanges += u32::from(!segment.reset);
             if !self.up {
@@ -173,11 +188,15 @@ impl World {
                 continue;
             }
             side.under_way.push(self.next_token);
-            assert!(side.under_way.len() <= 2, "R15: two exchanges under way");
+            assert!(side.under_way.len() <= usize::from(WIDTH_MAX), "R15");
+            assert!(side.under_way.len() <= 2 || side.exchanges > 2, "R20: two at first");
+            self.widest = self.widest.max(side.under_way.len());
             let segment = if self.as_bytes { through_bytes_of_caller(&segment) } else { segment };
             self.net.push(Packet::Exchange(self.next_token, segment));
             self.next_token += 1;
         }
+        self.numbers.lend(side.lent, side.stream.lent());
+        side.lent = side.stream.lent();
         if side.stream.is_over() && !side.freed {
             side.freed = true;
             self.numbers.close();

@@ -1,0 +1,130 @@
+//! How much of a stream may be under way (R15, R17), as its sender keeps to it and its receiver
+//! judges it.
+//!
+//! Numbers are those of segments, modulo 2^16. Both ends count the same: records of messages, from
+//! behind the latest segment that the receiver is known to have handled.
+
+/// So many exchanges of a stream are under way at most.
+pub const WIDTH_MAX: u16 = 16;
+/// So many are each stream's own, and may have messages of any length.
+pub(super) const WIDTH_OWN: u16 = 2;
+/// So many bytes of messages may be under way in more segments than that.
+pub const WIDE_BYTES_MAX: usize = 1 << 20;
+
+/// R17: whether so many bytes of messages may be under way in so many segments. Those without
+/// messages do not count.
+const fn may_be_under_way(segments: usize, bytes: usize) -> bool {
+    segments <= WIDTH_OWN as usize || bytes <= WIDE_BYTES_MAX
+}
+
+/// Bytes of the latest segments that were sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SentBytes {
+    by_number: [usize; WIDTH_MAX as usize],
+}
+
+impl SentBytes {
+    pub(super) fn note(&mut self, number: u16, bytes: usize) {
+        self.by_number[usize::from(number % WIDTH_MAX)] = bytes;
+    }
+
+    /// How many bytes of messages segment `number` may have, if `handled` is the latest that the
+    /// receiver is known to have handled. At most [`WIDTH_MAX`] are between them.
+    pub(super) fn room(&self, handled: u16, number: u16) -> usize {
+        let segments = number.wrapping_sub(handled).min(WIDTH_MAX);
+        let before = (1..segments).map(|back| number.wrapping_sub(back));
+        let bytes = before.map(|number| self.by_number[usize::from(number % WIDTH_MAX)]);
+        let (mut count, mut sent) = (1, 0);
+        bytes
+            .filter(|bytes| *bytes > 0)
+            .for_each(|bytes| (count, sent) = (count + 1, sent + bytes));
+        if may_be_under_way(count, usize::MAX) {
+            return usize::MAX;
+        }
+        WIDE_BYTES_MAX.saturating_sub(sent)
+    }
+}
+
+/// Segments that came before others that are to be handled first, with what the driver has of them.
+#[derive(Debug)]
+pub(super) struct Parked<T> {
+    segments: Vec<(u16, usize, T)>,
+}
+
+impl<T> Parked<T> {
+    pub(super) const fn new() -> Parked<T> {
+        Parked { segments: Vec::new() }
+    }
+
+    /// Keeps a segment with so many bytes of messages. Says no if there is one of that number.
+    pub(super) fn insert(&mut self, number: u16, bytes: usize, segment: T) -> Result<(), T> {
+        if self.segments.iter().any(|(other, ..)| *other == number) {
+            return Err(segment);
+        }
+        self.segments.push((number, bytes, segment));
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, number: u16) -> Option<T> {
+        let place = self.segments.iter().position(|(other, ..)| *other == number)?;
+        Some(self.segments.swap_remove(place).2)
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.segments.pop().map(|(_, _, segment)| segment)
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.segments.retain(|(_, _, segment)| keep(segment));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.segments.iter().map(|(_, _, segment)| segment)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.segments.iter().map(|(_, bytes, _)| bytes).sum()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.segments.clear();
+    }
+
+    /// How many have messages.
+    fn with_messages(&self) -> usize {
+        self.segments.iter().filter(|(_, bytes, _)| *bytes > 0).count()
+    }
+}
+
+/// What came of what a receiver has let its peer send (R17), counted from behind the latest segment
+/// that the peer had handled when it was last allowed to send.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    /// Segments with messages that were handled since.
+    segments: usize,
+    /// Bytes of their messages.
+    bytes: usize,
+}
+
+impl Allowance {
+    /// Before the first segment.
+    pub(super) const fn new() -> Allowance {
+        Allowance { segments: 0, bytes: 0 }
+    }
+
+    /// A segment with so many bytes of messages is handled.
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.segments += usize::from(bytes > 0);
+        self.bytes += bytes;
+    }
+
+    /// Whether a segment with so many bytes may have come, with those that are parked.
+    pub(super) fn admits<T>(&self, bytes: usize, parked: &Parked<T>) -> bool {
+        let segments = self.segments + parked.with_messages() + 1;
+        bytes == 0 || may_be_under_way(segments, self.bytes + parked.bytes() + bytes)
+    }
+}
