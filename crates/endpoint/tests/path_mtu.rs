@@ -12,7 +12,7 @@ use petasos_base::VirtualClock;
 use petasos_control::AcceptParams;
 use petasos_endpoint::{CallSettings, Clock, Endpoint, EndpointConfig, MsgBuf, SessionId};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use routers::{MTU, Routers};
+use routers::{MTU, Routers, Scouts};
 
 /// Payload of a session on links of [`MTU`]: less the headers of IPv4, UDP and Petasos.
 const PAYLOAD_BYTES: usize = MTU as usize - 20 - 8 - 24;
@@ -31,14 +31,15 @@ struct World {
     server: Endpoint<usize>,
     /// Both ends': a step for each of their turns.
     clock: VirtualClock,
+    scouts: Scouts,
+    /// How often the ends have sent when the network was last seen empty.
+    sends_arrived: u64,
 }
 
 impl World {
     fn new(v6: bool) -> Option<World> {
         let routers = Routers::new()?;
-        if v6 {
-            routers.await_ipv6();
-        }
+        let scouts = routers.scouts(v6);
         let at = Routers::addresses(v6);
         let bind = |ip| UdpIo::bind(SocketAddr::new(ip, 0), UdpConfig::default());
         let [near, far] = [(&routers.client, at[0]), (&routers.server, at[1])]
@@ -49,7 +50,7 @@ impl World {
         let client = Endpoint::new(config(), near, both(), Outcomes::default());
         let mut server = Endpoint::new(config(), far, both(), 0usize);
         server.register(ECHO, echo);
-        Some(World { routers, v6, client, server, clock })
+        Some(World { routers, v6, client, server, clock, scouts, sends_arrived: 0 })
     }
 
     fn open(&mut self) -> (SessionId, AcceptParams) {
@@ -65,10 +66,23 @@ impl World {
         (offer.session, granted)
     }
 
+    /// No time passes while packets are on their way. It is not the kernel's time: on a busy
+    /// machine packets would be late by it, and the ends would take them for lost and the path for
+    /// narrow.
     fn turn(&mut self) {
         self.clock.set(self.clock.now().plus_nanos(STEP.as_nanos() as u64));
         self.client.run_once();
         self.server.run_once();
+        let sends = self.client.stats().io.tx_syscalls + self.server.stats().io.tx_syscalls;
+        if sends != self.sends_arrived {
+            self.sends_arrived = sends;
+            self.scouts.there_and_back();
+        }
+    }
+
+    fn forge_icmp(&mut self, port: u16, mtu: u16) {
+        self.routers.forge_icmp(self.v6, port, mtu);
+        self.scouts.there_and_back();
     }
 
     /// An echo of `len` bytes.
@@ -170,7 +184,7 @@ fn issue_10_forged_icmp_messages_change_nothing() {
         let before = world.client.stats().io;
         for _ in 0..10 {
             let port = world.client.local_address().port();
-            world.routers.forge_icmp(v6, port, if v6 { 1280 } else { 552 });
+            world.forge_icmp(port, if v6 { 1280 } else { 552 });
             assert_eq!(world.fragments_of_calls(session), 0);
         }
         let after = world.client.stats().io;
@@ -188,7 +202,7 @@ fn issue_10_what_icmp_messages_teach_the_kernel_by_other_sockets_changes_nothing
     world.calls(session);
     let other = world.routers.client.run(|| UdpSocket::bind("10.0.1.1:0")).expect("a free port");
     let port = other.local_addr().expect("it is bound").port();
-    world.routers.forge_icmp(false, port, 600);
+    world.forge_icmp(port, 600);
     let learnt = world.routers.client.ip("route get 10.0.3.2");
     assert!(learnt.contains("mtu 600"), "the kernel has believed it: {learnt}");
     assert_eq!(world.fragments_of_calls(session), 0);

@@ -15,10 +15,11 @@ use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, setns, unshare};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, sendto, socket,
 };
+use nix::unistd::Pid;
 
 /// Of every link at first.
 pub const MTU: u32 = 1500;
@@ -59,12 +60,8 @@ impl Routers {
                 side.ip(&format!("addr add 10.0.{number}.{host}/24 dev {name}"));
                 if has_ipv6() {
                     side.ip(&format!("addr add fd00:{number}::{host}/64 dev {name} nodad"));
-                    // The first solicitations are lost while the interface comes up.
-                    for (setting, value) in [("retrans_time_ms", "20"), ("mcast_solicit", "100")] {
-                        let path = format!("/proc/sys/net/ipv6/neigh/{name}/{setting}");
-                        side.run(|| fs::write(path, value)).expect("the interface exists");
-                    }
                 }
+                side.ask_neighbours_often(name);
                 side.ip(&format!("link set {name} up"));
             }
         }
@@ -85,19 +82,21 @@ impl Routers {
         }
     }
 
-    /// Waits until packets of IPv6 go both ways: interfaces take their time to come up.
-    pub fn await_ipv6(&self) {
-        let at = Routers::addresses(true);
-        let bind = |ip| UdpSocket::bind((ip, 0)).expect("the address is there");
-        let near = self.client.run(|| bind(at[0]));
-        let far = self.server.run(|| bind(at[1]));
-        let passes = |from: &UdpSocket, to: &UdpSocket| {
-            to.set_read_timeout(Some(Duration::from_millis(20))).expect("it is not zero");
-            from.send_to(b"there?", to.local_addr().expect("it is bound")).is_ok()
-                && to.recv(&mut [0; 6]).is_ok()
+    /// Scouts between the two ends. They have gone both ways once, so that packets pass: interfaces
+    /// take their time to come up.
+    pub fn scouts(&self, v6: bool) -> Scouts {
+        stay_on_one_processor();
+        let [client, server] = Routers::addresses(v6);
+        let bind = |ip| {
+            let socket = UdpSocket::bind((ip, 0)).expect("the address is there");
+            socket.set_read_timeout(Some(ASK_AGAIN_AFTER)).expect("it is not zero");
+            socket
         };
-        let ready = (0..500).any(|_| passes(&near, &far) && passes(&far, &near));
-        assert!(ready, "packets of IPv6 pass");
+        let client = self.client.run(|| bind(client));
+        let server = self.server.run(|| bind(server));
+        let mut scouts = Scouts { client, server, number: 0 };
+        scouts.there_and_back();
+        scouts
     }
 
     /// Addresses of client and server.
@@ -127,7 +126,7 @@ impl Routers {
 
     /// An attacker beside the client's network: tells the client that datagrams from its `port` do
     /// not reach the server unless they are shorter than `mtu` bytes. Only the client's port has to
-    /// be known, or tried.
+    /// be known, or tried. It arrives before the next scout.
     pub fn forge_icmp(&self, v6: bool, port: u16, mtu: u16) {
         let [client, _] = Routers::addresses(v6);
         let (family, protocol) = match v6 {
@@ -142,6 +141,51 @@ impl Routers {
             sendto(raw.as_raw_fd(), &message, &to, MsgFlags::empty()).expect("it is sent");
         });
     }
+}
+
+/// Datagrams of the test's own from the client to the server and back. Whatever was sent before one
+/// of them is no longer in the network when it arrives: a namespace hands packets to the next one
+/// in the queue of the processor that sends, and this thread stays on one.
+pub struct Scouts {
+    client: UdpSocket,
+    server: UdpSocket,
+    /// Of the latest.
+    number: u64,
+}
+
+/// When a scout counts as lost. If it was merely late, its copies are passed over.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+impl Scouts {
+    /// Waits until everything that was sent has arrived or is lost. For how long does not matter,
+    /// and on a busy machine it can be long: the kernel may hand packets on in a thread of its own.
+    pub fn there_and_back(&mut self) {
+        self.number += 1;
+        let Scouts { client, server, number } = self;
+        for [from, to] in [[&*client, &*server], [&*server, &*client]] {
+            while !passes(from, to, *number) {}
+        }
+    }
+}
+
+/// Whether scout `number` arrives.
+fn passes(from: &UdpSocket, to: &UdpSocket, number: u64) -> bool {
+    let scout = number.to_be_bytes();
+    let sent = from.send_to(&scout, to.local_addr().expect("it is bound"));
+    let mut arrived = [0; 8];
+    while sent.is_ok() && to.recv(&mut arrived).is_ok() {
+        if arrived == scout {
+            return true;
+        }
+    }
+    false
+}
+
+/// Keeps this thread on the processor that it is on.
+fn stay_on_one_processor() {
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu().expect("Linux tells")).expect("there is room for every processor");
+    sched_setaffinity(Pid::from_raw(0), &one).expect("it is there already");
 }
 
 /// The message of ICMP (RFC 1191) with the start of the datagram that it claims to be about.
@@ -236,6 +280,19 @@ impl Namespace {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "ip {arguments}: {said}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Neighbours that do not answer are asked again soon, and for long: the first questions are
+    /// lost while an interface comes up, and answers may be late on a busy machine.
+    fn ask_neighbours_often(&self, interface: &str) {
+        let settings =
+            [("retrans_time_ms", "20"), ("mcast_solicit", "1000"), ("ucast_solicit", "1000")];
+        for family in ["ipv4", "ipv6"].into_iter().filter(|name| *name == "ipv4" || has_ipv6()) {
+            for (setting, value) in settings {
+                let path = format!("/proc/sys/net/{family}/neigh/{interface}/{setting}");
+                self.run(|| fs::write(path, value)).expect("the interface exists");
+            }
+        }
     }
 
     /// How other processes can name it.
