@@ -8,7 +8,8 @@ use std::process::Command;
 
 use common::*;
 use petasos_endpoint::{
-    Backend, Clock, Endpoint, EndpointConfig, LocalConfig, LocalIo, Node, NodeConfig, SessionId,
+    Backend, Clock, Context, Endpoint, EndpointConfig, LocalConfig, LocalIo, Node, NodeConfig,
+    SessionId, SessionState,
 };
 use petasos_netio_shm::ShmConfig;
 use rustix::process::{Resource, Rlimit};
@@ -81,17 +82,34 @@ fn rings_of_another_user_are_replaced_by_the_network() {
     let Some(server) = server_of_another_user() else { return };
     let node = node(None);
     let mut strict = client_over(&node, local(ShmConfig::default()));
-    for _ in 0..3 {
-        let session = connect(&mut strict, server.address);
-        echoes(&mut strict, session);
-    }
-    assert_eq!(links_and_fallbacks(&strict), (0, 1));
     // It was for the client to allow: the same node has another endpoint that does.
     let mut open =
         client_over(&node, local(ShmConfig { other_users: true, ..ShmConfig::default() }));
-    let session = connect(&mut open, server.address);
-    echoes(&mut open, session);
+    let session = strict.connect(server.address).expect("the node runs");
+    let by_rings = connect(&mut open, server.address);
+    // Sessions are granted in the order in which they were asked for, so the first one is by now,
+    // with rings: the client's loop has stood still, and has not refused the server yet.
+    let is_over = |cx: &Context<_>| cx.session_state(session) != SessionState::Connecting;
+    assert!(strict.run_for(PATIENCE, |_, cx| is_over(cx)), "it is answered");
+    assert_eq!(links_and_fallbacks(&strict), (0, 1));
+    echoes(&mut strict, session);
+    echoes(&mut open, by_rings);
     assert_eq!(links_and_fallbacks(&open), (1, 0));
+}
+
+/// A client that turns may refuse the server before it has greeted. Then the server grants the
+/// network at once; otherwise the client falls back to it.
+#[test]
+fn whichever_end_sees_first_that_users_differ_there_is_the_network() {
+    let _watchdog = watchdog("another user, seen by either end");
+    let Some(server) = server_of_another_user() else { return };
+    let node = node(None);
+    let mut strict = client_over(&node, local(ShmConfig::default()));
+    for _ in 0..3 {
+        let session = connect(&mut strict, server.address);
+        echoes(&mut strict, session);
+        assert_eq!(links_and_fallbacks(&strict).0, 0);
+    }
 }
 
 /// Bytes of address space that this process has.
@@ -116,6 +134,9 @@ fn child_with_little_memory() {
     let _server = Server::start_over(&nodes[0], theirs, config, |_| {});
     let address = nodes[0].local_address().expect("it listens");
     let mut client = client_over(&nodes[1], local(large));
+    // Over the network. All threads have taken part in it, so none is about to take address space:
+    // for its own part of the heap a thread maps much more than it keeps.
+    connect(&mut common::client(&nodes[1], localhost()), address);
     // One side of a link fits, both do not: the server has its rings, the client gets none.
     let current = Some(address_space_bytes() + 3 * RINGS_BYTES);
     let limit = Rlimit { current, maximum: None };
