@@ -1,4 +1,4 @@
-//! What build scripts call: settings, and files in and out.
+//! The interface for build scripts: settings, and files in and out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +36,8 @@ const WELL_KNOWN: &[&str] = &[
     "Value",
 ];
 
-/// What a build's own files may cost. Comments, of which programs see nothing, count here.
+/// The limits for a build's own files. They are large, because comments count as well, which
+/// programs do not see.
 const LIMITS: Limits =
     Limits { bytes_max: 1 << 28, elements_max: 1 << 24, depth_max: 32, cycle_steps_max: 1 << 22 };
 
@@ -54,8 +55,8 @@ pub struct Builder {
     well_known: bool,
 }
 
-/// The settings that most programs need: files go to `OUT_DIR`, and what the generated code needs
-/// at run time is found in the crate `petasos`.
+/// The settings that most programs need: files go to `OUT_DIR`, and generated code takes its
+/// runtime from the crate `petasos`.
 pub fn configure() -> Builder {
     Builder {
         includes: Vec::new(),
@@ -71,8 +72,8 @@ pub fn configure() -> Builder {
 }
 
 impl Builder {
-    /// Searches for files and their imports in this directory, too, after those named before.
-    /// Without any, the directories of the files themselves are searched.
+    /// Also searches this directory for files and their imports, after those that were named
+    /// before. If none is named, the directories of the files themselves are searched.
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Builder {
         self.includes.push(directory.into());
         self
@@ -84,56 +85,56 @@ impl Builder {
         self
     }
 
-    /// Writes a file of this name, too, which includes those of all packages, each in the modules
-    /// of its package.
+    /// Also writes a file with this name, which includes the files of all packages, each in the
+    /// modules of its package.
     pub fn include_file(mut self, name: impl Into<PathBuf>) -> Builder {
         self.include_file = Some(name.into());
         self
     }
 
-    /// Takes what generated code needs from this path instead of `::petasos::message`: for crates
-    /// that depend on `petasos-message` without the whole.
+    /// Makes generated code take its runtime from this path instead of `::petasos::message`. For
+    /// crates that depend on `petasos-message` without `petasos`.
     pub fn runtime(mut self, path: impl Into<String>) -> Builder {
         self.runtime = path.into();
         self
     }
 
-    /// Takes what generated services need from this path instead of `::petasos::rt`.
+    /// Makes generated services take their runtime from this path instead of `::petasos::rt`.
     pub fn calls(mut self, path: impl Into<String>) -> Builder {
         self.calls = path.into();
         self
     }
 
-    /// Whether to generate code for services, too, as is done without this.
+    /// Sets whether to generate code for services. The default is true.
     pub fn services(mut self, wanted: bool) -> Builder {
         self.services = wanted;
         self
     }
 
-    /// Whether to generate, for each message `Note`, a plain struct `OwnedNote` with conversions
-    /// both ways, for state that lives long. A crate named by [`Builder::extern_path`] has to have
-    /// them, too. Not done without this.
+    /// Sets whether to generate, for each message `Note`, a plain struct `OwnedNote` with
+    /// conversions in both directions, for state that lives long. A crate named by
+    /// [`Builder::extern_path`] must have them, too. The default is false.
     pub fn owned(mut self, wanted: bool) -> Builder {
         self.owned = wanted;
         self
     }
 
-    /// Generates nothing for the declarations of `proto`, a package or a type, but refers to
-    /// `rust`, the path of where another crate has them. The longest name that fits a declaration
-    /// decides.
+    /// Generates nothing for the declarations of `proto`, a package or a type, but refers to the
+    /// Rust path `rust`, where another crate has them. If several names fit a declaration, the
+    /// longest decides.
     pub fn extern_path(mut self, proto: &str, rust: &str) -> Builder {
         self.externs.add(proto, rust);
         self
     }
 
-    /// Generates the well-known types like all others.
+    /// Generates the well-known types like all other types.
     pub fn compile_well_known_types(mut self) -> Builder {
         self.well_known = false;
         self
     }
 
-    /// Generates code for `files` and all that they refer to, and tells cargo to run the build
-    /// script again when one of them changes. Files that are already as they should be are not
+    /// Generates code for `files` and everything that they refer to, and tells cargo to run the
+    /// build script again when one of them changes. Output files that would not change are not
     /// written again.
     pub fn compile<F: AsRef<Path>>(self, files: &[F]) -> Result<(), Error> {
         let from_cargo = || std::env::var_os("OUT_DIR").map(PathBuf::from);
@@ -148,8 +149,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The code for `files` by the names of the files that [`Builder::compile`] would write, for
-    /// tools that check or store it.
+    /// Returns the code for `files`, by the names of the files that [`Builder::compile`] would
+    /// write, for tools that check or store it.
     pub fn generate<F: AsRef<Path>>(
         &self,
         files: &[F],
@@ -209,8 +210,8 @@ impl Builder {
     }
 }
 
-/// The error with the path of its file, as far as it can be found, instead of an import's name: a
-/// place that editors can open.
+/// The error with the path of its file, if that can be found, instead of the name used by an
+/// import: a place that editors can open.
 fn locate(mut error: CompileError, includes: &[PathBuf]) -> CompileError {
     let at: Option<&mut Position> = match &mut error {
         CompileError::File { at, .. } => at.as_mut(),
@@ -228,7 +229,7 @@ fn locate(mut error: CompileError, includes: &[PathBuf]) -> CompileError {
     error
 }
 
-/// Refuses what the program would refuse when it reads its schema.
+/// Refuses a schema that the program would refuse to read at start.
 fn check_size(schema: &Schema) -> Result<(), Error> {
     let mut messages = schema.messages().map(|(_, message)| message);
     if let Some(message) = messages.find(|message| message.fields().len() > FIELDS_MAX) {

@@ -7,11 +7,11 @@ use crate::member::{Member, Subject};
 use crate::names::link_to_one;
 use crate::text::{Head, Text};
 
-/// Lends the struct, and the arena.
+/// Borrows the struct and the arena.
 const BOTH: &str = "let (message, arena) = self.0.parts();";
-/// What a method gives back that can be followed by others.
+/// The return type of a method that can be chained.
 pub(crate) const CHAINED: &str = "&mut Self";
-/// Lends the struct.
+/// Borrows the struct.
 const STRUCT: &str = "let (message, _) = self.0.parts();";
 
 /// Writes the cursor of a message.
@@ -68,7 +68,7 @@ fn clear_oneof(subject: &Subject<'_>, oneof: usize) -> Method {
     }
 }
 
-/// A method that gives the cursor back.
+/// A method that returns the cursor.
 fn chained(name: String, value: Option<String>) -> Head {
     let mut arguments = vec!["&mut self".to_owned()];
     arguments.extend(value.map(|value| format!("value: {value}")));
@@ -146,7 +146,8 @@ fn setter(subject: &Subject<'_>, member: &Member<'_>, doc: &str) -> Method {
     Method { doc, head: chained(name, Some(value)), body }
 }
 
-/// The method that opens a list, a map, or a message, which is made if it is absent.
+/// The method that opens a list, a map, or a message for editing; a message is created if it is
+/// absent.
 fn editor(subject: &Subject<'_>, member: &Member<'_>, doc: &str) -> Method {
     let (part, kind) = (&member.part, member.field.kind());
     let stored = subject.stored(kind);

@@ -1,9 +1,9 @@
 //! Comments of .proto files as documentation of Rust.
 //!
-//! People write comments without rustdoc in mind. What it would take for a link, for HTML or for
-//! code to run as a test is made plain text; what else of Markdown a comment uses stays.
+//! People write comments without rustdoc in mind. Text that rustdoc would take for a link, for
+//! HTML, or for code to run as a test becomes plain text. Other Markdown stays.
 
-/// The lines of a comment, to go behind `///`, without blank ones around them.
+/// The lines of a comment, to be put after `///`, without blank ones at the beginning and end.
 pub(crate) fn lines(comment: &str) -> Vec<String> {
     let comment = comment.replace('\t', "    ");
     let source: Vec<&str> = comment.lines().map(shorten).collect();
@@ -55,7 +55,7 @@ enum Block {
     Indented,
 }
 
-/// Without the one blank that people put behind the marker, and without those at the end.
+/// Removes the one blank that people put after the marker, and the blanks at the end.
 fn shorten(line: &str) -> &str {
     line.strip_prefix(' ').unwrap_or(line).trim_end()
 }
@@ -112,7 +112,7 @@ fn escape(text: &str) -> String {
                 out.push_str(&format!("<{address}>"));
                 address.len()
             }
-            // What is escaped already stays so, and does not escape what is written here.
+            // Characters that are already escaped stay so.
             '\\' if rest[1..].starts_with(|next: char| next.is_ascii_punctuation()) => {
                 let next = usize::from(!rest[1..].starts_with(['[', ']', '<', '>', '`']));
                 out.push_str(if next == 0 { "" } else { &rest[..2] });
@@ -128,7 +128,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A span of code as it is, or backticks that begin none, escaped. Gives the bytes taken.
+/// Copies a code span, or escapes backticks that begin none. Returns how many bytes were taken.
 fn code_span(text: &str, out: &mut String) -> usize {
     let ticks = text.len() - text.trim_start_matches('`').len();
     let mut at = ticks;

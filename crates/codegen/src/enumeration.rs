@@ -1,4 +1,4 @@
-//! An enum as a number with names.
+//! Enums: a number with named constants.
 
 use petasos_schema::{Enum, EnumValue};
 
@@ -6,7 +6,7 @@ use crate::docs;
 use crate::names::{Allocator, shout};
 use crate::text::Text;
 
-/// Writes the enum `item`, which is `name` in Rust.
+/// Writes the enum `item`, whose Rust name is `name`.
 pub(crate) fn write(item: &Enum, name: &str, text: &mut Text) {
     let comment = docs::lines(item.comment());
     let declaration = "so numbers without a name are values, too.";
@@ -48,8 +48,8 @@ fn write_macro(item: &Enum, name: &str, text: &mut Text) {
     text.close("}");
 }
 
-/// The constants' names, without the enum's own name in front where values have that, as the
-/// style guide of protobuf wants. A name that another value has in full stays with that.
+/// The constants' names, without the enum's name as a prefix, which protobuf's style guide
+/// recommends. If another value has the shortened name in full, the prefix stays.
 fn constants(item: &Enum) -> Vec<String> {
     let last = item.local_name().rsplit('.').next().unwrap_or_default();
     let prefix = format!("{}_", shout(last));

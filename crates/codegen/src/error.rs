@@ -1,4 +1,4 @@
-//! Why there is no code.
+//! Errors of code generation.
 
 use std::fmt;
 use std::io;
@@ -6,32 +6,32 @@ use std::path::PathBuf;
 
 use petasos_schema::{CompileError, DecodeError};
 
-/// As many fields as `petasos_message::FIELDS_MAX` lets a message have.
+/// The most fields of a message: `petasos_message::FIELDS_MAX`.
 pub(crate) const FIELDS_MAX: usize = u16::MAX as usize;
 
 /// Why [`compile`](crate::Builder::compile) failed. `Debug` shows the same text as `Display`,
 /// because that is what a build script's `main` prints.
 #[non_exhaustive]
 pub enum Error {
-    /// The .proto files are at fault, or how they are named. Shown as `file:line:column: reason`.
+    /// The .proto files are wrong, or their names. Shown as `file:line:column: reason`.
     Schema(CompileError),
-    /// A message has more fields than there can be plans for: 65,535.
+    /// A message has more fields than the runtime supports: 65,535.
     TooManyFields {
         /// Its full name.
         message: String,
     },
-    /// The schema is larger than programs accept when they start. Its files should be compiled in
-    /// parts that take each other's types by [`extern_path`](crate::Builder::extern_path).
+    /// The schema is larger than programs accept when they start. Compile its files in parts, which
+    /// refer to each other's types with [`extern_path`](crate::Builder::extern_path).
     TooLarge(DecodeError),
-    /// A file cannot be written: the directory's fault.
+    /// A file cannot be written. The directory is at fault.
     Write {
         /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
     },
-    /// There is no `OUT_DIR`: outside of build scripts, [`out_dir`](crate::Builder::out_dir) must
-    /// say where to write.
+    /// There is no `OUT_DIR`. Outside of build scripts, [`out_dir`](crate::Builder::out_dir) must
+    /// name the output directory.
     NoOutDir,
 }
 

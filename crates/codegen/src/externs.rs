@@ -1,30 +1,30 @@
-//! Types that another crate has already.
+//! Types that another crate already has.
 
 use crate::names::{camel, snake};
 
-/// Where to find declarations of protobuf that are not to be generated.
+/// Rust paths of protobuf declarations for which no code is generated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Externs {
-    /// Full names of packages or types, and what they are in Rust.
+    /// Full names of packages or types, and their Rust paths.
     paths: Vec<(String, String)>,
 }
 
 impl Externs {
-    /// From now on `proto`, a package or type with or without a leading dot, is `rust`.
+    /// Maps `proto`, a package or type with or without a leading dot, to the path `rust`.
     pub(crate) fn add(&mut self, proto: &str, rust: &str) {
         let proto = proto.trim_start_matches('.');
         self.paths.retain(|(known, _)| known != proto);
         self.paths.push((proto.to_owned(), rust.to_owned()));
     }
 
-    /// Adds what is not known yet, not even as part of a package.
+    /// Adds a mapping, unless the name is already mapped, even as part of a package.
     pub(crate) fn add_default(&mut self, proto: &str, rust: &str) {
         if self.longest(proto).is_none() {
             self.paths.push((proto.to_owned(), rust.to_owned()));
         }
     }
 
-    /// The path of a declaration by its full name, if it is elsewhere.
+    /// The path of a declaration by its full name, if another crate has it.
     pub(crate) fn path(&self, name: &str) -> Option<String> {
         let (rest, rust) = self.longest(name)?;
         let Some((modules, last)) = rest.rsplit_once('.') else { return Some(rust.to_owned()) };
@@ -36,7 +36,7 @@ impl Externs {
         Some(format!("{path}::{}", camel(last)))
     }
 
-    /// What is left of the name behind the longest known beginning, and what that is in Rust.
+    /// The rest of the name after the longest mapped prefix, and that prefix's path.
     fn longest<'a>(&self, name: &'a str) -> Option<(&'a str, &str)> {
         let left = |known: &str| {
             let rest = name.strip_prefix(known)?;

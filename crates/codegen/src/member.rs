@@ -1,4 +1,4 @@
-//! A message's fields and oneofs, with the names that they have in Rust, and their types.
+//! A message's fields and oneofs, with their Rust names and types.
 
 use petasos_schema::{Cardinality, Field, Kind, Message, MessageId};
 use petasos_schema::{FieldLayout, MessageLayout, Part};
@@ -7,13 +7,13 @@ use crate::names::{Allocator, around, base, snake, unkeyword};
 use crate::package::Package;
 use crate::scope::Scope;
 
-/// A message on its way to become code.
+/// A message for which code is generated.
 #[derive(Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) package: &'a Package<'a>,
-    /// The module in which the code is to be.
+    /// The module that will contain the code.
     pub(crate) scope: &'a Scope,
-    /// The module of what is within the message.
+    /// The module of the items nested in the message.
     module: Option<&'a Scope>,
     pub(crate) id: MessageId,
     pub(crate) message: &'a Message,
@@ -27,7 +27,7 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Member<'a> {
     pub(crate) field: &'a Field,
     pub(crate) layout: FieldLayout,
-    /// The field of the struct; that of its oneof, for a member of one.
+    /// The struct's field; for a member of a oneof, the oneof's field.
     pub(crate) part: String,
     base: String,
 }
@@ -114,7 +114,7 @@ impl<'a> Subject<'a> {
         self.members.iter().filter(is_in)
     }
 
-    /// The type of one value as it lies in a struct, a list or a map.
+    /// The type of one value as stored in a struct, a list or a map.
     pub(crate) fn stored(&self, kind: Kind) -> String {
         let name = match kind {
             Kind::Double => "f64",
@@ -132,8 +132,8 @@ impl<'a> Subject<'a> {
         name.to_owned()
     }
 
-    /// The type of one value as it is read, borrowed for `lifetime`, which is
-    /// empty or has a blank behind it.
+    /// The type of one value as a getter returns it, borrowed for `lifetime`, which is empty or
+    /// ends with a blank.
     pub(crate) fn read(&self, kind: Kind, lifetime: &str) -> String {
         match kind {
             Kind::String => format!("&{lifetime}str"),
@@ -165,7 +165,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The field as its .proto file declares it, as a span of code.
+    /// The field's declaration in its .proto file, as a code span.
     pub(crate) fn declaration(&self, field: &Field) -> String {
         let kind = self.declared(field.kind());
         let (name, number) = (field.name(), field.number());
@@ -223,7 +223,7 @@ impl Member<'_> {
     }
 }
 
-/// The method that reads a field: called like it, if neither a keyword nor `new` is.
+/// The name of a field's getter: the field's name, unless that is a keyword or `new`.
 fn reader(base: &str) -> String {
     if base == "new" { "new_".to_owned() } else { unkeyword(base.to_owned()) }
 }

@@ -7,7 +7,7 @@ use crate::docs;
 use crate::member::{Member, Subject};
 use crate::text::{Head, Text};
 
-/// Writes the struct of a message, with what makes it a message, and its readers.
+/// Writes the struct of a message, its trait implementations, and its getters.
 pub(crate) fn write(subject: &Subject<'_>, text: &mut Text) {
     let mut comment = docs::lines(subject.message.comment());
     if comment.is_empty() {
@@ -68,7 +68,7 @@ fn slots(subject: &Subject<'_>) -> Vec<Slot> {
     slots
 }
 
-/// The zeros behind the last part: where, and how many.
+/// The zeros after the last part: their offset and number.
 fn padding(subject: &Subject<'_>) -> Option<(u32, u32)> {
     let (offset, part) = subject.layout.parts.last()?;
     let words = match (part, subject.layout.presence) {
@@ -79,7 +79,7 @@ fn padding(subject: &Subject<'_>) -> Option<(u32, u32)> {
     (end < subject.layout.bytes).then_some((end, subject.layout.bytes - end))
 }
 
-/// A member of a oneof, as the runtime is told of it.
+/// A member of a oneof, in the form that the runtime's macro takes.
 fn alternative(subject: &Subject<'_>, member: &Member<'_>) -> String {
     let number = member.field.number();
     match member.layout.part {
@@ -88,7 +88,7 @@ fn alternative(subject: &Subject<'_>, member: &Member<'_>) -> String {
     }
 }
 
-/// With the offsets in comments, for people who look at memory.
+/// Writes fields with their offsets in comments, for people who look at memory.
 fn write_slots(slots: &[Slot], text: &mut Text) {
     let width = slots.iter().map(|slot| slot.declaration.len()).max().unwrap_or(0);
     let digits = slots.last().map_or(1, |slot| slot.offset.to_string().len());
@@ -166,7 +166,7 @@ fn head(name: &str, result: String) -> Head {
     Head { name: name.to_owned(), arguments: vec!["&self".to_owned()], result }
 }
 
-/// The type of what a field's reader gives, and the expression for it.
+/// The return type of a field's getter, and its expression.
 fn reader(subject: &Subject<'_>, member: &Member<'_>) -> (String, String) {
     let (part, kind) = (&member.part, member.field.kind());
     let option = subject.scope.prelude("Option", "::core::option::Option");
@@ -193,7 +193,7 @@ fn reader(subject: &Subject<'_>, member: &Member<'_>) -> (String, String) {
     }
 }
 
-/// Whether the field is there, if that can be asked.
+/// The expression that tells whether the field is present, if the field has presence.
 fn presence(member: &Member<'_>) -> Option<String> {
     match member.layout.presence_bit {
         Some(bit) => Some(format!("self.presence.has({bit})")),

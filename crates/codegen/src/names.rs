@@ -1,7 +1,7 @@
-//! Names of protobuf as names of Rust: cases, keywords, and who gets a name that two want.
+//! Converts protobuf names to Rust names: case, keywords, and conflicts.
 //!
-//! Conversions lose nothing that is needed: what they make equal, an [`Allocator`] tells apart by
-//! trailing underscores. The results draw none of rustc's style lints.
+//! If a conversion makes two names equal, an [`Allocator`] distinguishes them by trailing
+//! underscores. The results cause none of rustc's style warnings.
 
 use std::collections::HashSet;
 
@@ -12,18 +12,18 @@ pub(crate) struct Allocator {
 }
 
 impl Allocator {
-    /// One that never hands out `reserved`.
+    /// An allocator that never returns `reserved`.
     pub(crate) fn without(reserved: &[&str]) -> Allocator {
         Allocator { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
     }
 
-    /// `wanted`, with as many underscores behind it as it takes.
+    /// `wanted`, with as many trailing underscores as needed.
     pub(crate) fn take(&mut self, wanted: String) -> String {
         self.take_all(wanted, |name| vec![name.to_owned()])
     }
 
-    /// `wanted`, with as many underscores behind it as it takes for all the names that are `made`
-    /// from it to be free; these are taken.
+    /// `wanted`, with as many trailing underscores as needed for all names that are `made` from it
+    /// to be free. Takes these names.
     pub(crate) fn take_all(
         &mut self,
         wanted: String,
@@ -51,21 +51,21 @@ pub(crate) fn snake(name: &str) -> String {
     unkeyword(base(name))
 }
 
-/// A name `in_snake_case` to make others [`around`]; may be a keyword.
+/// A name `in_snake_case` from which others are made with [`around`]. It may be a keyword.
 pub(crate) fn base(name: &str) -> String {
     let words: Vec<String> = words(name).map(str::to_ascii_lowercase).collect();
     fit(words.join("_"), "_")
 }
 
-/// A name made of another: a verb before a field, a word behind a field or type. Underscores at its
-/// end, which make it unique, stay at the end.
+/// A name made from another: a verb before a field, a word after a field or type. Trailing
+/// underscores, which make the name unique, stay at the end.
 pub(crate) fn around(before: &str, base: &str, behind: &str) -> String {
     let core = base.trim_matches('_');
     let end = &base[base.trim_end_matches('_').len()..];
     format!("{before}{core}{behind}{end}")
 }
 
-/// The name of a type or variant: as it is if it can be, else `InCamelCase`.
+/// The name of a type or variant: unchanged if possible, otherwise `InCamelCase`.
 pub(crate) fn camel(name: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_uppercase()) && !name.contains('_') {
         return unkeyword(name.to_owned());
@@ -107,7 +107,7 @@ pub(crate) fn link_to_one(kind: &str, name: &str) -> String {
     format!("{article} {}", link(kind, name))
 }
 
-/// `name`, with `before` in front of it if no identifier begins like it.
+/// `name`, prefixed with `before` if no identifier can begin like `name`.
 fn fit(name: String, before: &str) -> String {
     match name.bytes().next() {
         None => format!("{before}_"),
@@ -124,8 +124,9 @@ pub(crate) fn unkeyword(name: String) -> String {
     }
 }
 
-/// The words of an identifier: between underscores, and where capitals begin. A run of capitals
-/// is one word, up to the one that begins the next: `HTTPServer2` is `HTTP`, `Server2`.
+/// The words of an identifier: split at underscores, and where capitals begin. A run of capitals is
+/// one word, except for the last one, which begins the next word: `HTTPServer2` is `HTTP`,
+/// `Server2`.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split('_').flat_map(humps).filter(|word| !word.is_empty())
 }
@@ -156,7 +157,7 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Macros of the prelude: links to what is called like them must say what they mean.
+/// Macros of the prelude. A link to an item with such a name must say what kind of item it means.
 const DERIVES: &[&str] =
     &["Clone", "Copy", "Debug", "Default", "Eq", "Hash", "Ord", "PartialEq", "PartialOrd"];
 

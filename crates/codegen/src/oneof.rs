@@ -1,4 +1,4 @@
-//! A oneof as an enum of what may be present.
+//! Oneofs: an enum of the members that may be present.
 
 use petasos_schema::Kind;
 use petasos_schema::Part;
@@ -33,8 +33,8 @@ pub(crate) fn write_reader(subject: &Subject<'_>, oneof: usize, text: &mut Text)
     text.function(&head, &body);
 }
 
-/// Writes the enum of a oneof, in the module of its message. `subject` sees types from there, and
-/// `outer` is the message's path.
+/// Writes the enum of a oneof, in the module of its message. `subject` resolves types from there,
+/// and `outer` is the message's path.
 pub(crate) fn write_enum(subject: &Subject<'_>, oneof: usize, outer: &str, text: &mut Text) {
     let declared = &subject.message.oneofs()[oneof];
     let last = outer.rsplit("::").next().unwrap_or(outer);
@@ -68,7 +68,7 @@ fn borrows(subject: &Subject<'_>, oneof: usize) -> bool {
         .any(|member| matches!(member.field.kind(), Kind::String | Kind::Bytes | Kind::Message(_)))
 }
 
-/// The enum as the message's own module names it.
+/// The enum's path from the message's module.
 pub(crate) fn path(subject: &Subject<'_>, oneof: usize) -> String {
     let module = subject.module();
     format!("{}::{}", module.path[module.path.len() - 1], module.oneofs[oneof])

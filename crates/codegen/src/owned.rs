@@ -67,7 +67,7 @@ fn write_conversions(subject: &Subject<'_>, fields: &[OwnedField], text: &mut Te
     text.close("}");
 }
 
-/// Writes the enum for a oneof, in the module of its message. `subject` sees types from there.
+/// Writes the enum for a oneof, in the module of its message. `subject` resolves types from there.
 pub(crate) fn write_enum(subject: &Subject<'_>, at: usize, text: &mut Text) {
     let declared = &subject.message.oneofs()[at];
     let declaration = format!("`oneof {}`, with ordinary values.", declared.name());
@@ -247,8 +247,8 @@ fn write_one(subject: &Subject<'_>, member: &Member<'_>, scalar: &str, lent: &st
     }
 }
 
-/// Whether a message may be within itself through this field and others of one value: structs like
-/// that have no size without a box. Lists and maps are boxes themselves.
+/// Whether a message may contain itself through this field and other singular fields. Such a struct
+/// would have no size without a box. Lists and maps are boxes themselves.
 fn is_boxed(subject: &Subject<'_>, member: &Member<'_>) -> bool {
     let is_one =
         matches!(member.field.cardinality(), Cardinality::Optional | Cardinality::Oneof(_));

@@ -1,17 +1,17 @@
 //! The methods that write a message through its `Msg`, without `edit()`.
 //!
-//! A `Msg` is another crate's type and can be given no methods here. It dereferences to a type of
-//! the message's own, which has them.
+//! `Msg` is a type of another crate, so it cannot get methods here. It dereferences to a type of
+//! the message, which has them.
 
 use crate::cursor::{self, CHAINED, Method};
 use crate::member::Subject;
 use crate::text::Text;
 
-/// Methods of traits that `Msg` implements, if they are in scope: they would hide a method of
-/// this name, so that there is none. `edit().borrow_mut()` still works.
+/// Methods of traits that `Msg` implements. If such a trait is in scope, its method would hide
+/// ours, so none is generated. `edit().borrow_mut()` still works.
 const HIDDEN: &[&str] = &["as_mut", "borrow_mut", "deref_mut"];
 
-/// Writes the methods. The type itself is the macro's, in which it is transparent.
+/// Writes the methods. The type itself comes from the macro, which makes it transparent.
 pub(crate) fn write(subject: &Subject<'_>, text: &mut Text) {
     let is_free = |method: &Method| !HIDDEN.contains(&&*method.head.name);
     let methods = cursor::all_methods(subject).into_iter().filter(is_free);
@@ -22,8 +22,8 @@ pub(crate) fn write(subject: &Subject<'_>, text: &mut Text) {
     }
 }
 
-/// A method that gave the cursor back opens one, and gives that: what follows in a chain costs no
-/// more than behind `edit()`.
+/// Instead of returning the cursor, the method opens one and returns it. So the rest of a chain
+/// costs no more than after `edit()`.
 fn forward(subject: &Subject<'_>, mut method: Method) -> Method {
     if method.head.result == CHAINED {
         let name = method.head.name.split('<').next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! What all code of a package is made from, and the paths of its types.
+//! The parameters of a package's code, and the paths of its types.
 
 use petasos_schema::{EnumId, Layouts, MessageId, Schema};
 
 use crate::scope::{Scope, Scopes};
 
-/// A package on its way to become code.
+/// A package for which code is generated.
 #[derive(Debug)]
 pub(crate) struct Package<'a> {
     pub(crate) schema: &'a Schema,
@@ -12,9 +12,9 @@ pub(crate) struct Package<'a> {
     pub(crate) scopes: &'a Scopes,
     /// Its modules.
     pub(crate) modules: Vec<String>,
-    /// The path of what messages need at run time.
+    /// The path of the messages' runtime.
     pub(crate) runtime: &'a str,
-    /// The path of what services need.
+    /// The path of the services' runtime.
     pub(crate) calls: &'a str,
 }
 

@@ -1,8 +1,8 @@
-//! Which declaration becomes which item of which module.
+//! Decides which declaration becomes which item of which module.
 //!
-//! A package's items are in one private module, so that only generated code reaches the fields of
-//! structs; what is nested in a message is in a module named after the message. Everything is
-//! decided here before anything is written, because types refer to each other in any order.
+//! A package's items are in one private module, so that only generated code can access the fields
+//! of structs. Items nested in a message are in a module named after the message. All names are
+//! decided before any code is written, because types refer to each other in any order.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) const PRIVATE: &str = "generated";
 pub(crate) struct Scopes {
     /// By package.
     pub(crate) packages: BTreeMap<String, Scope>,
-    /// Whether messages become plain structs, too.
+    /// Whether plain structs are generated, too.
     pub(crate) owned: bool,
     messages: Vec<Item>,
     enums: Vec<Item>,
@@ -28,7 +28,7 @@ pub(crate) struct Scopes {
 /// A module: a package's, or that of a message.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    /// The modules from the package's on, without that.
+    /// The modules below the package's.
     pub(crate) path: Vec<String>,
     /// The message whose module this is, if it is generated, too.
     pub(crate) owner: Option<MessageId>,
@@ -37,14 +37,14 @@ pub(crate) struct Scope {
     pub(crate) services: BTreeMap<ServiceId, ServiceNames>,
     /// The names of the enums for the owner's oneofs, in their order.
     pub(crate) oneofs: Vec<String>,
-    /// The names of those of its plain struct.
+    /// The names of the enums for its plain struct's oneofs.
     pub(crate) owned_oneofs: Vec<String>,
     /// By the message's name in its .proto file.
     pub(crate) children: BTreeMap<String, Scope>,
     pub(crate) names: Allocator,
 }
 
-/// What a service becomes.
+/// The Rust names for a service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServiceNames {
     /// The trait.
@@ -55,7 +55,7 @@ pub(crate) struct ServiceNames {
     pub(crate) info: String,
 }
 
-/// A message or enum as Rust sees it.
+/// The Rust item of a message or enum.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     /// In a module of this build.
@@ -68,12 +68,12 @@ pub(crate) enum Item {
         name: String,
         /// The cursor of a message.
         cursor: String,
-        /// What a message's `Msg` dereferences to.
+        /// The type to which a message's `Msg` dereferences.
         owner: String,
         /// A message's plain struct.
         owned: String,
     },
-    /// In a crate that has it already: the whole path.
+    /// In a crate that already has it: the whole path.
     Extern(String),
 }
 
@@ -121,8 +121,8 @@ impl Scopes {
         &self.enums[id.index()]
     }
 
-    /// Names what is in a module, and in those within it. Declarations that need no conversion
-    /// have the first choice.
+    /// Names the items of a module, and of the modules in it. Declarations that need no conversion
+    /// choose first.
     fn name(&mut self, schema: &Schema, package: &[String], scope: &mut Scope) {
         let mut names = std::mem::take(&mut scope.names);
         for exact in [true, false] {
@@ -169,7 +169,7 @@ impl Scopes {
         scope.names = names;
     }
 
-    /// Names what plain structs add, after all else, so that they change no other name.
+    /// Names the items of plain structs, after all others, so that they change no other name.
     fn name_owned(&mut self, scope: &mut Scope, names: &mut Allocator) {
         let owned_name = |name: &str| around("Owned", name, "");
         scope.owned_oneofs = scope.oneofs.iter().map(|name| names.take(owned_name(name))).collect();
