@@ -1,4 +1,4 @@
-//! Puts checked parts together: order, cycles, hashes.
+//! Assembles checked parts: order, cycles, hashes.
 
 use crate::hashing::{self, CycleTooLarge};
 use crate::ids::OneofIndex;
@@ -6,7 +6,8 @@ use crate::model::{Cardinality, Enum, Message};
 use crate::schema::Schema;
 use crate::service::Service;
 
-/// Parts that passed `check`, sorted by full name, their ids valid, the rest in any order.
+/// Parts that passed `check`. They are sorted by full name and their ids are valid; the rest has
+/// any order.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) messages: Vec<Message>,

@@ -1,5 +1,5 @@
-//! The rules of protobuf that a declaration can break, checked alike for descriptors and for the
-//! compact form.
+//! The rules of protobuf that a declaration can break, checked in the same way for descriptors and
+//! for the compact form.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -8,13 +8,14 @@ use thiserror::Error;
 
 use crate::model::{Cardinality, Enum, Field, Message};
 
-/// The longest full name, in bytes. Bounds what long packages cost with many messages in them.
+/// The longest full name, in bytes. It bounds the memory for many messages in a package with a long
+/// name.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 const NUMBERS: RangeInclusive<u32> = 1..=(1 << 29) - 1;
 const NUMBERS_RESERVED: RangeInclusive<u32> = 19000..=19999;
 
-/// A rule of protobuf that a declaration breaks. Says what to change.
+/// A rule of protobuf that a declaration breaks. Its text says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say it")]
@@ -61,7 +62,8 @@ pub enum Problem {
     Syntax { name: Box<str> },
 }
 
-/// What breaks a rule within a message or enum: itself, a field or value, or a oneof, by index.
+/// The part of a message or enum that breaks a rule: itself, a field or value, or a oneof, by
+/// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Itself,
@@ -93,7 +95,7 @@ pub(crate) fn full_name(name: &str) -> Result<(), Problem> {
     }
 }
 
-/// Checks what a message's fields and oneofs must be among themselves, in whatever order.
+/// Checks the rules for a message's fields and oneofs together, in any order.
 pub(crate) fn message(message: &Message) -> Checked {
     let mut names = HashSet::new();
     let mut json_names = HashSet::new();
@@ -157,7 +159,7 @@ pub(crate) fn enumeration(item: &Enum) -> Checked {
     }
 }
 
-/// What protobuf makes of a field's name in JSON by itself: lower camel case.
+/// Protobuf's default JSON name of a field: lower camel case.
 pub(crate) fn default_json_name(name: &str) -> String {
     let mut json = String::with_capacity(name.len());
     let mut raise = false;

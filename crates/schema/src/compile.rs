@@ -1,4 +1,4 @@
-//! Reads .proto files, for build scripts and command lines: the one place with I/O.
+//! Reads .proto files, for build scripts and command lines. This is the only place with I/O.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use crate::error::{LoadError, Position, Refusal};
 use crate::link::Options;
 use crate::schema::Schema;
 
-/// What [`compile`] made.
+/// The result of [`compile`].
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The declarations of the files that were asked for, with all that these refer to.
+    /// The declarations in the requested files, and everything that they refer to.
     pub schema: Schema,
     /// Every file that was read, so that a build script can watch them. The well-known types are
-    /// built in and not among them, unless an include directory has them.
+    /// built in and not included, unless an include directory has them.
     pub paths: Vec<PathBuf>,
 }
 
-/// Why [`compile`] failed. The fault is in the files or in how they are named.
+/// Why [`compile`] failed. The files or their names are at fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -36,10 +36,11 @@ pub enum CompileError {
     Load(#[from] LoadError),
 }
 
-/// Compiles `files`, found like imports in the directories `includes`, first match first. Files
-/// that they import may be proto2 as long as only custom options come from them.
+/// Compiles `files`. They are searched for like imports in the directories `includes`; the first
+/// match counts. Files that they import may be proto2 as long as only custom options come from
+/// them.
 ///
-/// `options.files` is not looked at; `files` takes its place.
+/// `options.files` is ignored; `files` takes its place.
 pub fn compile<F: AsRef<Path>, I: AsRef<Path>>(
     files: impl IntoIterator<Item = F>,
     includes: impl IntoIterator<Item = I>,
@@ -59,7 +60,8 @@ pub fn compile<F: AsRef<Path>, I: AsRef<Path>>(
 fn explain(error: protox::Error) -> CompileError {
     let at = position(&error);
     let reason = error.to_string();
-    // The parser knows no editions; its own message would only list the words it does know.
+    // The parser does not know editions, and its own message would only list the words that it
+    // knows.
     match at {
         Some(at) if reason.ends_with("but found 'edition'") => {
             LoadError::Refused { at, refusal: Refusal::EditionFile }.into()

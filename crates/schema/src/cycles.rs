@@ -1,7 +1,7 @@
 //! Which messages contain themselves.
 //!
-//! Tarjan's algorithm for strongly connected components, with a stack of its own: nesting by
-//! reference can be as deep as a hostile schema has messages.
+//! Tarjan's algorithm for strongly connected components, with an explicit stack: references can
+//! nest as deeply as a hostile schema has messages.
 
 use crate::ids::MessageId;
 use crate::model::Message;

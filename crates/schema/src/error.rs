@@ -1,4 +1,4 @@
-//! Why descriptors do not become a schema.
+//! Errors of making a schema from descriptors.
 
 use std::fmt;
 
@@ -24,8 +24,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why [`Schema::from_descriptors`](crate::Schema::from_descriptors) failed. Always the fault of
-/// the input, or of limits that are too tight for it; a retry with the same ends the same.
+/// Why [`Schema::from_descriptors`](crate::Schema::from_descriptors) failed. The input is at fault,
+/// or the limits are too low for it; a retry fails again.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -53,7 +53,7 @@ pub enum LoadError {
         /// The rule.
         problem: Problem,
     },
-    /// A service, or a message that was asked for, uses what Petasos does not offer.
+    /// A service, or a message that was asked for, uses a feature that Petasos does not support.
     #[error("{at}: {refusal}")]
     Refused {
         /// Where it is used.
@@ -69,7 +69,7 @@ pub enum LoadError {
     },
 }
 
-/// Valid protobuf that is refused, since only proto3 has one meaning everywhere.
+/// Valid protobuf that is refused, because only proto3 means the same everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {

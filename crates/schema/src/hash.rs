@@ -1,4 +1,4 @@
-//! What a canonical hash is; `hashing` computes it.
+//! Canonical hashes; `hashing` computes them.
 
 use std::fmt;
 

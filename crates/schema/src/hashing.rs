@@ -1,10 +1,11 @@
-//! Computes canonical hashes. What they cover, and why, is in the crate's documentation.
+//! Computes canonical hashes. The crate's documentation says what they cover, and why.
 //!
-//! A message's digest covers its fields, with the digests of their messages, so messages are taken
-//! in the order of `cycles::components`. Messages of one cycle have no such order. They begin with
-//! their fields alone and are refined together: each round adds what the fields lead to, until a
-//! round tells no two apart that were equal before. Then a digest of all goes into each, so that
-//! cycles of two schemas agree only where they are the same graph at every depth.
+//! A message's digest covers its fields, including the digests of their messages. So messages are
+//! processed in the order of `cycles::components`. Messages of one cycle have no such order. Their
+//! first digests cover their own fields only. Each round then adds the digests of the messages that
+//! the fields lead to, until a round distinguishes no more messages than the one before. Finally a
+//! digest of all of them goes into each, so that cycles of two schemas agree only if they are the
+//! same graph at every depth.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -87,8 +88,8 @@ fn refine(
     Ok(())
 }
 
-/// A digest of the fields of a message, and the messages of its own cycle that they lead to, which
-/// the digest leaves out.
+/// A digest of a message's fields, and the messages of its own cycle that they lead to, which the
+/// digest does not cover.
 fn shape(id: MessageId, messages: &[Message], digests: &[Digest]) -> (Digest, Vec<MessageId>) {
     let message = &messages[id.index()];
     let mut input = Input::new("petasos schema message 1");
@@ -118,7 +119,7 @@ fn shape(id: MessageId, messages: &[Message], digests: &[Digest]) -> (Digest, Ve
     (input.digest(), within)
 }
 
-/// Gives each service its hash; its messages have theirs.
+/// Sets each service's hash. Its messages must have theirs.
 pub(crate) fn seal_service(service: &mut Service, messages: &[Message]) {
     let mut input = Input::new("petasos schema service 1");
     input.text(service.full_name());
@@ -146,7 +147,7 @@ pub(crate) fn of_schema(messages: &[Message], services: &[Service]) -> Hash {
     Hash::of(&input.digest())
 }
 
-/// What is hashed: every part has a fixed length or begins with it.
+/// The bytes to be hashed. Every part has a fixed length, or begins with its length.
 struct Input(Vec<u8>);
 
 impl Input {

@@ -1,7 +1,7 @@
 //! Small indices into a schema's arenas.
 //!
-//! An id belongs to the schema that it came from; with another schema it names something else, or
-//! nothing, and the accessors panic.
+//! An id belongs to the schema that it came from. With another schema it names another element or
+//! none, and accessors panic.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

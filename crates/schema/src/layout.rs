@@ -1,21 +1,22 @@
-//! Where the parts of a message lie in memory: `docs/spec/message.md`, M1 to M8.
+//! Where the parts of a message are in memory: `docs/spec/message.md`, M1 to M8.
 //!
-//! A pure function of what a message's hash covers and of [`LAYOUT_VERSION`] (M1). Generated types
-//! are printed from it and compared with it, and tables that run at run time are made from it, so
-//! there is no second place that knows an offset. Nothing here touches a message.
+//! This is a pure function of what a message's hash covers and of [`LAYOUT_VERSION`] (M1).
+//! Generated types are printed from it and compared with it, and tables for use at run time are
+//! made from it, so no other place knows an offset. Nothing here accesses a message.
 
 use crate::ids::MessageId;
 use crate::model::{Cardinality, Field, Kind, Message};
 use crate::schema::Schema;
 
-/// The version of these rules. Peers compare it beside their hashes, which say nothing of it (M1).
+/// The version of these rules. Peers compare it in addition to their hashes, which do not cover it
+/// (M1).
 pub const LAYOUT_VERSION: u32 = 1;
 
 /// Structs, arrays and leaves begin at multiples of this many bytes, and structs' sizes are such
 /// multiples (M2).
 pub const OBJECT_ALIGN: u32 = 8;
 
-/// Where the value begins in a `OneOf` part, behind the case and 4 bytes of zeros (M4).
+/// The offset of the value in a `OneOf` part: after the case and 4 bytes of zeros (M4).
 const ONEOF_VALUE_OFFSET: u32 = 8;
 
 /// The layouts of all messages of a schema.
@@ -25,7 +26,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// Computes them, in time proportional to the number of fields.
+    /// Computes all layouts, in time proportional to the number of fields.
     pub fn of(schema: &Schema) -> Layouts {
         let messages = schema.messages().map(|(_, message)| MessageLayout::of(message)).collect();
         Layouts { messages }
@@ -60,19 +61,19 @@ impl Layouts {
     }
 }
 
-/// Where everything lies in one message's struct.
+/// The layout of one message's struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageLayout {
     /// The struct's size, a multiple of 8 and at least that. Its alignment is 8.
     pub bytes: u32,
     /// Where the presence bits are, if any field has one.
     pub presence: Option<PresenceLayout>,
-    /// The fields, as [`Message::fields`] has them: by number.
+    /// The fields, in the order of [`Message::fields`]: by number.
     pub fields: Box<[FieldLayout]>,
-    /// The offsets of the `OneOf` parts, as [`Message::oneofs`] has them.
+    /// The offsets of the `OneOf` parts, in the order of [`Message::oneofs`].
     pub oneofs: Box<[u32]>,
-    /// What follows what: each part once, with its offset, ascending. Behind the last there are
-    /// only zeros.
+    /// All parts in order: each once, with its offset, ascending. After the last there are only
+    /// zeros.
     pub parts: Box<[(u32, Part)]>,
 }
 
@@ -85,18 +86,18 @@ pub struct PresenceLayout {
     pub words: u32,
 }
 
-/// Where one field lies.
+/// The place of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLayout {
     /// Where the part is; for a member of a oneof, where the value is within the `OneOf`.
     pub offset: u32,
-    /// The field's part; for a member of a oneof the part that it would have elsewhere.
+    /// The field's part; for a member of a oneof, the part that it would have outside of one.
     pub part: Part,
     /// The field's presence bit, if it has one (M6).
     pub presence_bit: Option<u32>,
 }
 
-/// What a field, or several, occupy in a message's struct (M4).
+/// What one or several fields occupy in a message's struct (M4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// A bool.
@@ -119,7 +120,7 @@ pub enum Part {
     OneOf,
     /// Words of presence bits: see [`PresenceLayout`].
     Presence,
-    /// A pointer to the `Blob` of fields that a decoder did not know.
+    /// A pointer to the `Blob` of unknown fields.
     Unknown,
 }
 
@@ -165,7 +166,7 @@ impl Part {
 }
 
 impl MessageLayout {
-    /// Lays the groups of M5 one behind the other.
+    /// Lays out the groups of M5, one after the other.
     fn of(message: &Message) -> MessageLayout {
         let mut parts = Parts::default();
         parts.place(Part::Unknown);
@@ -223,8 +224,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Where the part is. `end` fits: every field is at least two bytes of a schema's input, which
-    /// would have to be a gigabyte before structs of 4 GiB came of it.
+    /// Places a part. `end` cannot overflow: every field takes at least two bytes of a schema's
+    /// input, which would have to be a gigabyte to make a struct of 4 GiB.
     fn place(&mut self, part: Part) -> u32 {
         let offset = self.end;
         self.placed.push((offset, part));

@@ -27,17 +27,17 @@
 //! - every id in it is valid in it; names are unique, and identifiers in the sense of protobuf;
 //! - what it contains is proto3: there are no groups, required fields, extensions or defaults.
 //!
-//! Input from outside never causes a panic, and [`Limits`] bound what it makes this crate
-//! allocate.
+//! Input from outside never causes a panic, and [`Limits`] bound how much memory this crate
+//! allocates for it.
 //!
 //! # The hash
 //!
-//! Two processes use the native encoding for a message where its hashes at both ends are equal;
-//! else protobuf's encoding, if the schemas are compatible at all (`compare_messages`). So a
-//! message's hash covers exactly what decides its layout in memory and its marshalling plan: each
-//! field's number, kind, cardinality (presence, packing, a map's key) and oneof, the same for the
-//! messages in it, and whether these lead back to it ([`Schema::is_recursive`]). In return, layouts
-//! and plans may depend on nothing else: not on names, ids, or the length of a cycle.
+//! Two processes use the native encoding for a message if its hashes at both ends are equal,
+//! otherwise protobuf's encoding if the schemas are compatible at all (`compare_messages`). So a
+//! message's hash covers exactly what determines its layout in memory and its marshalling plan:
+//! each field's number, kind, cardinality (presence, packing, a map's key) and oneof, the same for
+//! the messages in it, and whether these lead back to it ([`Schema::is_recursive`]). In return,
+//! layouts and plans may depend on nothing else: not on names, ids, or the length of a cycle.
 //!
 //! Deliberately left out, so that a rolling upgrade keeps the native encoding:
 //! - names of messages, fields, oneofs and packages: no binary encoding carries them. A renamed
@@ -50,21 +50,22 @@
 //! the hashes of all services and messages, with their names. Where services differ (a method was
 //! added), the messages' hashes still tell which methods can be called natively.
 //!
-//! Hashes are 128 bits of SHA-256: two honest schemas never share one by chance. Whoever can choose
-//! both schemas could find a collision with 2^64 steps; a table that strangers share and that is
-//! keyed by hash should compare [`Schema::encode`]'s bytes as well.
+//! Hashes are 128 bits of SHA-256, so two honest schemas never share one by chance. An attacker who
+//! can choose both schemas could find a collision in 2^64 steps. A table that strangers share and
+//! that is keyed by hash should also compare the bytes of [`Schema::encode`].
 //!
 //! # Layouts
 //!
-//! [`Layouts`] says where each field of a message lies in memory, as `docs/spec/message.md` lays
-//! down. It is arithmetic on the model; what is done with such memory is elsewhere.
+//! [`Layouts`] says where each field of a message is in memory, according to
+//! `docs/spec/message.md`. It is arithmetic on the model; other crates use such memory.
 //!
 //! # Descriptors by file
 //!
 //! [`Files`] finds encoded `FileDescriptorProto`s by name, symbol and extension, and makes them
-//! from schemas that have none: what servers of reflection answer from, and their clients collect.
+//! from schemas that have none. Servers of reflection answer from it, and their clients collect
+//! files in it.
 //!
-//! Boundary rule: no I/O but in `compile`, and nothing of marshalling or the network.
+//! Boundary rule: no I/O except in `compile`, and nothing of marshalling or the network.
 
 mod build;
 mod check;

@@ -1,6 +1,6 @@
-//! What input from outside may cost.
+//! Limits for input from outside.
 
-/// Bounds on input that somebody else wrote. Each is generous for schemas that people write.
+/// Limits for untrusted input. Each is generous for schemas that people write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The longest input, in bytes.
@@ -9,7 +9,7 @@ pub struct Limits {
     /// source locations, counted together.
     pub elements_max: usize,
     /// The deepest nesting of declarations; a message at the top of a file has depth 1. Reading
-    /// takes stack in proportion, so that hundreds are fine and millions are not.
+    /// uses stack in proportion, so hundreds are fine and millions are not.
     pub depth_max: usize,
     /// The most steps spent on messages that contain themselves: each cycle may take its number of
     /// messages, squared, times its average number of fields with messages of the cycle.

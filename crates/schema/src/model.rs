@@ -3,7 +3,7 @@
 use crate::hash::Hash;
 use crate::ids::{CycleId, EnumId, MessageId, OneofIndex};
 
-/// A full name, and how much of it is the package's.
+/// A full name, and the length of its package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     full: Box<str>,
@@ -31,7 +31,7 @@ impl Name {
     }
 }
 
-/// What people wrote around a declaration.
+/// Comments and sources of a declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Docs {
     pub(crate) file: Option<Box<str>>,
@@ -63,7 +63,7 @@ macro_rules! named {
             }
 
             /// The comment before the declaration, as written between its markers. Empty if there
-            /// is none, or if the schema comes without sources.
+            /// is none, or if the schema has no sources.
             pub fn comment(&self) -> &str {
                 &self.docs.comment
             }

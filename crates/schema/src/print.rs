@@ -1,7 +1,7 @@
 //! Declarations as text in the language of .proto files, for people to read.
 //!
-//! Fields come by number and methods by name, as they are kept; types are named in full where they
-//! are of another package. What a [`Schema`] does not know is not there: options, reservations.
+//! Fields are sorted by number and methods by name, as in the model. Types of other packages have
+//! full names. Information that a [`Schema`] does not contain is missing: options, reservations.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ use crate::schema::Schema;
 use crate::service::{Idempotency, Service};
 
 impl Schema {
-    /// The declaration of a message with all that is nested in it, and the comments, as far as
-    /// they are known. Ends with a line's end.
+    /// The declaration of a message, with everything nested in it and with comments, as far as
+    /// known. Ends with a newline.
     pub fn message_text(&self, id: MessageId) -> String {
         let message = self.message(id);
         let mut text = Text::new(self, message.package());
@@ -21,7 +21,7 @@ impl Schema {
         text.out
     }
 
-    /// The declaration of an enum, likewise.
+    /// The declaration of an enum, in the same form.
     pub fn enum_text(&self, id: EnumId) -> String {
         let item = self.enumeration(id);
         let mut text = Text::new(self, item.package());
@@ -29,7 +29,7 @@ impl Schema {
         text.out
     }
 
-    /// The declaration of a service, likewise.
+    /// The declaration of a service, in the same form.
     pub fn service_text(&self, id: ServiceId) -> String {
         let service = self.service(id);
         let mut text = Text::new(self, service.package());
@@ -37,8 +37,8 @@ impl Schema {
         text.out
     }
 
-    /// The declaration of a service's method, likewise; `None` if the service has none of this
-    /// name.
+    /// The declaration of a service's method, in the same form; `None` if the service has no method
+    /// with this name.
     pub fn method_text(&self, id: ServiceId, method: &str) -> Option<String> {
         let service = self.service(id);
         service.method_by_name(method)?;
@@ -81,7 +81,7 @@ impl<'s> Text<'s> {
         }
     }
 
-    /// A type's name as this package has to write it.
+    /// A type's name as code in this package has to write it.
     fn kind(&self, kind: Kind) -> String {
         let name = |package: &str, local: &str, full: &str| {
             if package == self.package { local.to_owned() } else { full.to_owned() }

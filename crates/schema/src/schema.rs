@@ -1,16 +1,16 @@
 //! The schema that holds messages, enums and services.
 //!
-//! Made by `build` only, which establishes what `lib.rs` promises.
+//! Only `build` creates it, and establishes the invariants in `lib.rs`.
 
 use crate::hash::Hash;
 use crate::ids::{EnumId, MessageId, ServiceId};
 use crate::model::{Docs, Enum, Field, Message};
 use crate::service::Service;
 
-/// Checked messages, enums and services. See the crate's documentation for what always holds.
+/// Checked messages, enums and services. The crate's documentation lists its invariants.
 ///
-/// Equality takes comments, files and kept descriptors into account: compare hashes for layout, or
-/// [`Schema::encode`]'s bytes for all but those.
+/// Equality includes comments, files and kept descriptors. Compare hashes for layout, or the bytes
+/// of [`Schema::encode`] for everything except those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     pub(crate) messages: Vec<Message>,
@@ -74,8 +74,8 @@ impl Schema {
         self.hash
     }
 
-    /// Whether a value of `field` in `message` can contain another `message`, at any depth. Where
-    /// this holds, a layout needs a pointer.
+    /// Whether a value of `field` in `message` can contain another `message`, at any depth. If so,
+    /// a layout needs a pointer.
     pub fn is_recursive(&self, message: MessageId, field: &Field) -> bool {
         let cycle = self.message(message).cycle;
         cycle.is_some() && field.kind.message().is_some_and(|to| self.message(to).cycle == cycle)
@@ -87,8 +87,7 @@ impl Schema {
         self.descriptors.as_deref()
     }
 
-    /// The schema without comments, names of files and kept descriptors: what the compact form
-    /// carries.
+    /// The schema without comments, names of files and kept descriptors, as in the compact form.
     pub fn without_sources(mut self) -> Schema {
         self.descriptors = None;
         for message in &mut self.messages {

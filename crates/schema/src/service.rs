@@ -27,7 +27,7 @@ impl Service {
         Some(&self.methods[at])
     }
 
-    /// The hash of the service with all its methods and their messages.
+    /// The hash of the service, including all its methods and their messages.
     pub fn hash(&self) -> Hash {
         self.hash
     }

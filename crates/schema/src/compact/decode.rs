@@ -44,7 +44,7 @@ fn invalid(name: &Name) -> impl Fn(Problem) -> DecodeError {
     move |problem| DecodeError::Invalid { name: name.full().into(), problem }
 }
 
-/// Every list is sorted by name, and no name is in two of them.
+/// Checks that every list is sorted by name, and that no name is in two of them.
 fn check_names(parts: &Parts, input: &Input<'_>) -> Result<(), DecodeError> {
     let messages: Vec<&Name> = parts.messages.iter().map(|message| &message.name).collect();
     let enums: Vec<&Name> = parts.enums.iter().map(|item| &item.name).collect();
@@ -63,7 +63,7 @@ fn check_names(parts: &Parts, input: &Input<'_>) -> Result<(), DecodeError> {
     }
 }
 
-/// Every id is in its arena.
+/// Checks that every id is in its arena.
 fn check_references(parts: &Parts, input: &Input<'_>) -> Result<(), DecodeError> {
     let fields = parts.messages.iter().flat_map(|message| &message.fields);
     let methods = parts.services.iter().flat_map(|service| &service.methods);

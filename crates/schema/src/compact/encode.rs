@@ -9,7 +9,7 @@ use crate::service::{Idempotency, Service};
 
 impl Schema {
     /// The schema in its compact form, without comments, files and descriptors. Two schemas have
-    /// the same bytes if, and only if, they are equal but for those.
+    /// the same bytes if and only if they are equal apart from those.
     pub fn encode(&self) -> Vec<u8> {
         let mut output = Output(vec![FORMAT_VERSION]);
         output.list(&self.enums, Output::enumeration);

@@ -1,9 +1,9 @@
-//! Numbers, texts and counts of the compact form, none of them trusted.
+//! Untrusted numbers, texts and counts of the compact form.
 
 use super::DecodeError;
 use crate::limits::Limits;
 
-/// What is left to decode.
+/// The bytes that are left to decode.
 pub(super) struct Input<'a> {
     rest: &'a [u8],
     length: usize,
@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
         Ok(text)
     }
 
-    /// A list. Room is made as elements come, so that a count alone costs nothing.
+    /// Reads a list. Memory is allocated as elements arrive, so that a count alone costs nothing.
     pub(super) fn list<T>(
         &mut self,
         mut one: impl FnMut(&mut Input<'a>) -> Result<T, DecodeError>,

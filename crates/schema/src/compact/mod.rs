@@ -1,9 +1,9 @@
 //! The compact form: a model as bytes, without comments, files or descriptors.
 //!
-//! Applications give it to a service, and peers whose hashes differ to each other. There is one
-//! form for each model, whatever the order of declaration, and decoding accepts no other bytes:
-//! what decodes also encodes to the same bytes. Numbers are LEB128 of at most 64 bits without
-//! needless bytes, texts and lists begin with their length:
+//! Applications pass it to a service, and peers whose hashes differ send it to each other. Each
+//! model has one form, whatever the order of declaration. Decoding accepts no other bytes, so what
+//! decodes also encodes to the same bytes. Numbers are LEB128 of at most 64 bits without needless
+//! bytes; texts and lists begin with their length:
 //!
 //! ```text
 //! schema  = version:u8 enums messages services         each sorted by full name
@@ -26,11 +26,11 @@ use thiserror::Error;
 
 use crate::check::Problem;
 
-/// The version of the compact form that this crate writes, its first byte. No other is read.
+/// The version of the compact form, its first byte. This crate writes and reads no other.
 pub const FORMAT_VERSION: u8 = 1;
 
-/// Why [`Schema::decode`](crate::Schema::decode) failed. Always the fault of whoever made the
-/// bytes, or of limits that are too tight for them; a retry with the same ends the same.
+/// Why [`Schema::decode`](crate::Schema::decode) failed. The sender of the bytes is at fault, or
+/// the limits are too low for them; a retry fails again.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {

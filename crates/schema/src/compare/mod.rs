@@ -1,27 +1,27 @@
-//! Whether two schemas can speak protobuf with each other.
+//! Whether two schemas can exchange protobuf.
 //!
-//! The rules are those that protobuf gives for updating a message type
-//! (<https://protobuf.dev/programming-guides/proto3/#updating>), read strictly: schemas are
-//! compatible if every message that one side can send has a meaning for the other, whatever values
-//! are in it. Fields are the same if they have the same number, whatever their names.
+//! The rules are those of protobuf for updating a message type
+//! (<https://protobuf.dev/programming-guides/proto3/#updating>), applied strictly: schemas are
+//! compatible if every message that one side can send has a meaning for the other, whatever its
+//! values. Fields are the same if they have the same number, whatever their names.
 //!
 //! - A field or method that one side lacks is fine: it is skipped and kept, or answered as unknown.
 //! - Kinds may change within `int32 uint32 int64 uint64 bool enum` (numbers are cut off), within
 //!   `sint32 sint64`, within `fixed32 sfixed32`, and within `fixed64 sfixed64`. All enums are the
 //!   same, since they are open.
-//! - `string` and `bytes` may change into each other, as protobuf has it: bytes that are not UTF-8
-//!   fail the one message that has them. That is better than to refuse the usual way out of a
+//! - `string` and `bytes` may change into each other, as in protobuf. Bytes that are not UTF-8 make
+//!   only the message fail that has them. That is better than to refuse the usual replacement for a
 //!   `string` that turned out too narrow.
-//! - A message and `bytes` may not: nothing says that the bytes are such a message.
-//! - Singular and repeated: fine for strings, bytes and messages, where the last value counts or
-//!   all are merged, and for numbers that are not packed. Packed ones a singular reader takes for a
-//!   field of unknown form. Packed and not packed are both read by everyone.
+//! - A message and `bytes` may not: nothing guarantees that the bytes are such a message.
+//! - Singular and repeated: allowed for strings, bytes and messages, where the last value counts or
+//!   all are merged, and for numbers that are not packed. A singular reader treats packed ones as a
+//!   field of unknown form. Every reader accepts both packed and unpacked.
 //! - A map is the same as its entries, repeated: messages with a key 1 and a value 2.
-//! - Two fields that both sides have must share a oneof on both sides or on none: else a reader
-//!   would drop what a writer may send together. One field may go into a oneof that is new, or
-//!   leave one, and presence may change.
+//! - Two fields that both sides have must share a oneof on both sides or on none: otherwise a
+//!   reader would drop fields that a writer may send together. One field may move into a new oneof
+//!   or out of one, and presence may change.
 //!
-//! A pair of messages that is being compared already, further up, counts as compatible.
+//! If a pair of messages is already being compared further up, it counts as compatible.
 
 mod rules;
 
@@ -34,7 +34,7 @@ use crate::ids::{MessageId, ServiceId};
 use crate::model::{Field, Message};
 use crate::schema::Schema;
 
-/// What two schemas' versions of one thing are to each other.
+/// How two schemas' versions of a message or service relate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compatibility {
     /// The hashes are equal, so that the native encoding can be used.
@@ -49,7 +49,7 @@ pub enum Compatibility {
 /// first. Shown as `hello.Request.items.price (field 2.3): ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What was compared, and the names in the first schema that lead to the field.
+    /// The compared item, and the names in the first schema that lead to the field.
     pub path: String,
     /// The numbers of the fields in the path; none if the disagreement is a method's.
     pub numbers: Vec<u32>,
@@ -103,7 +103,8 @@ fn streamed(of_requests: bool) -> &'static str {
     if of_requests { "requests" } else { "responses" }
 }
 
-/// The most pairs of messages that are compared; people's schemas need one pair for each message.
+/// The most pairs of messages that are compared. Schemas that people write need one pair for each
+/// message.
 const PAIRS_MAX: usize = 1 << 17;
 
 impl Schema {
@@ -179,7 +180,8 @@ impl<'a> Comparison<'a> {
         Comparison { first, second, seen: HashSet::new() }
     }
 
-    /// Compares two messages; nesting is followed on a stack of its own, however deep it is.
+    /// Compares two messages. Nested messages are compared with an explicit stack, however deep
+    /// they are.
     fn run(&mut self, first: MessageId, second: MessageId, root: &str) -> Result<(), Mismatch> {
         let mut steps: Vec<Step<'a>> = Vec::new();
         let found = |steps: &[Step<'a>], difference| {

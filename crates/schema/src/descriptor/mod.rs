@@ -1,8 +1,8 @@
 //! The parts of `google/protobuf/descriptor.proto` that a schema is made from.
 //!
-//! Read by hand instead of by `prost-types`: texts stay where they are in the input, everything is
-//! counted against the limits before it is stored, and programs that take schemas from their peers
-//! need no other library. A test holds it against `prost-reflect`.
+//! Read by hand instead of with `prost-types`: texts stay in place in the input, everything is
+//! counted against the limits before it is stored, and programs that receive schemas from their
+//! peers need no other library. A test compares it with `prost-reflect`.
 
 mod read;
 mod wire;

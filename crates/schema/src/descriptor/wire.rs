@@ -1,4 +1,4 @@
-//! Protobuf's wire format, as far as descriptors need it: borrowed, and never trusted.
+//! Protobuf's wire format, as far as descriptors need it: borrowed and untrusted.
 
 use crate::error::LoadError;
 

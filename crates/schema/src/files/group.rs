@@ -1,10 +1,11 @@
-//! Which file each declaration of some schemas goes to.
+//! Decides which file each declaration of some schemas goes to.
 //!
-//! Where the file is not known there is one for each package. Packages whose declarations refer to
-//! each other in a circle, which is possible as long as their files do not, are divided: a
-//! declaration's level is the number of times that a path of references from it can enter another
-//! package, and those of a package with the same level share a file. Declarations that refer to
-//! each other in a circle come from one file, hence one package, and so have the same level.
+//! If a declaration's file is not known, it goes to one file per package. Packages whose
+//! declarations refer to each other in a cycle, which is possible as long as their files do not,
+//! are divided. A declaration's level is the greatest number of times that a path of references
+//! from it can enter another package; declarations of a package with the same level share a file.
+//! Declarations that refer to each other in a cycle come from one file, hence one package, and so
+//! have the same level.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,8 +24,8 @@ pub(super) struct File<'a> {
     pub(super) services: Vec<(&'a Schema, &'a Service)>,
 }
 
-/// Types in one scope, by their simple names. A message that only has others in it is not known
-/// itself.
+/// The types in one scope, by their simple names. A message may be unknown itself, and only contain
+/// others.
 #[derive(Debug, Default)]
 pub(super) struct Types<'a> {
     pub(super) messages: BTreeMap<&'a str, Outer<'a>>,
@@ -146,7 +147,7 @@ fn top_of_enum(schema: &Schema, id: EnumId) -> &str {
     place!(schema.enumeration(id)).0
 }
 
-/// Divides the packages that refer to each other in a circle.
+/// Divides the packages that refer to each other in a cycle.
 fn level(tops: &mut BTreeMap<&str, Top<'_>>) {
     let circular = circular(tops);
     let names: Vec<&str> = tops.keys().copied().collect();
@@ -219,7 +220,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The file in which everybody has a type of `google.protobuf`.
+/// The standard file of a type of `google.protobuf`.
 fn well_known(package: &str, name: &str) -> Option<&'static str> {
     if package != "google.protobuf" {
         return None;

@@ -1,9 +1,9 @@
-//! Descriptors by file, as reflection asks for them and gives them.
+//! Descriptors by file, as reflection asks for them and returns them.
 //!
-//! Files come from a set or singly, as somebody else encoded them ([`Files::add_set`],
-//! [`Files::add`]), or are made from schemas, which may have forgotten their files
-//! ([`Files::of_schemas`]). They are kept as bytes and looked into only for names: what is wrong
-//! with them shows when a schema is made of them.
+//! Files come from a set or one by one, encoded by another program ([`Files::add_set`],
+//! [`Files::add`]), or are made from schemas, which may not know their files
+//! ([`Files::of_schemas`]). They are kept as bytes and read only for names; other errors in them
+//! are found when a schema is made of them.
 
 mod group;
 mod index;
@@ -55,12 +55,12 @@ impl DescriptorFile {
 }
 
 impl Files {
-    /// Files for everything that the schemas declare. What several declare is taken from the
-    /// first. A declaration that knows its file goes to a file of that name; the others are
-    /// spread so that no files import each other in a circle: one file for a package, as a rule.
+    /// Makes files for everything that the schemas declare. If several declare the same item, the
+    /// first counts. A declaration that knows its file goes to a file of that name. The others are
+    /// distributed so that no files import each other in a cycle: usually one file per package.
     ///
-    /// Comments, options that a [`Schema`] does not know and reserved numbers are lost. A schema
-    /// made from these files has the same hash and the same compact form.
+    /// Comments, options that a [`Schema`] does not contain, and reserved numbers are lost. A
+    /// schema made from these files has the same hash and the same compact form.
     pub fn of_schemas<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> Files {
         let mut files = Files::default();
         for file in group::files(schemas.into_iter()) {
@@ -70,10 +70,10 @@ impl Files {
     }
 
     /// Adds the files of an encoded `google.protobuf.FileDescriptorSet`, except those whose names
-    /// are known already.
+    /// are already known.
     ///
     /// # Errors
-    /// If the bytes are no such set, or exceed the limits. Files before the faulty one are added.
+    /// The bytes are no such set, or exceed the limits. Files before the faulty one are added.
     pub fn add_set(&mut self, set: &[u8], limits: &Limits) -> Result<(), LoadError> {
         if set.len() > limits.bytes_max {
             return Err(LoadError::TooLarge { what: "bytes", max: limits.bytes_max });
@@ -87,10 +87,10 @@ impl Files {
         Ok(())
     }
 
-    /// Adds an encoded `google.protobuf.FileDescriptorProto`, unless its name is known already.
+    /// Adds an encoded `google.protobuf.FileDescriptorProto`, unless its name is already known.
     ///
     /// # Errors
-    /// If the bytes are no such file, or exceed the limits.
+    /// The bytes are no such file, or exceed the limits.
     pub fn add(&mut self, file: &[u8], limits: &Limits) -> Result<(), LoadError> {
         if file.len() > limits.bytes_max {
             return Err(LoadError::TooLarge { what: "bytes", max: limits.bytes_max });
@@ -108,8 +108,8 @@ impl Files {
         self.by_name.get(name).map(|at| &self.files[*at])
     }
 
-    /// The file that declares what has this full name (without a leading dot): a type, a field, an
-    /// enum's value, a service, a method or an extension.
+    /// The file that declares the item with this full name (without a leading dot): a type, a
+    /// field, an enum's value, a service, a method or an extension.
     pub fn file_of_symbol(&self, name: &str) -> Option<&DescriptorFile> {
         self.by_symbol.get(name).map(|at| &self.files[*at])
     }
@@ -138,8 +138,8 @@ impl Files {
         self.services.iter().map(|name| &**name)
     }
 
-    /// A file with all that it imports, at any depth, each once. Imports that are not here are left
-    /// out.
+    /// A file with everything that it imports, at any depth, each once. Imports that are missing
+    /// here are left out.
     pub fn with_imports<'f>(&'f self, file: &'f DescriptorFile) -> Vec<&'f DescriptorFile> {
         let mut found = vec![file];
         let mut seen = BTreeSet::from([file.name()]);
