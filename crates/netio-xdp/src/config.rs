@@ -1,4 +1,4 @@
-//! How the backend behaves.
+//! Configuration of the backend.
 
 use crate::mode::{AttachMode, XdpMode};
 use crate::netlink::Interface;
@@ -10,10 +10,10 @@ use petasos_netio_frame::ETHERNET_BYTES;
 pub struct XdpConfig {
     /// The interface to use; `None` for the one that has the address.
     pub interface: Option<String>,
-    /// The queue to use, in both directions. An endpoint has a queue of its own and receives only
-    /// what arrives there: with several queues, steer its UDP port to it (`ethtool -N INTERFACE
-    /// flow-type udp4 dst-port PORT action QUEUE`). [`XdpStats::rx_diverted`] counts what arrived
-    /// elsewhere.
+    /// The queue to use, in both directions. An endpoint has its own queue and receives only what
+    /// arrives there. If the interface has several queues, steer the endpoint's UDP port to it
+    /// (`ethtool -N INTERFACE flow-type udp4 dst-port PORT action QUEUE`).
+    /// [`XdpStats::rx_diverted`] counts what arrived on others.
     ///
     /// [`XdpStats::rx_diverted`]: crate::XdpStats::rx_diverted
     pub queue: u32,
@@ -23,29 +23,29 @@ pub struct XdpConfig {
     pub zero_copy: bool,
     /// Take frames from the pool of huge pages if it has enough.
     pub huge_pages: bool,
-    /// Longest turn in which a receive call runs the driver, in microseconds; 0 leaves the driver
-    /// to its interrupts. Good for one core per endpoint and a device with a busy queue.
+    /// The longest time for which a receive call runs the driver, in microseconds; 0 leaves the
+    /// driver to its interrupts. Useful with one core per endpoint and a device with a busy queue.
     pub busy_poll_us: u32,
-    /// Frames to receive into, a power of two: how many packets can wait.
+    /// How many frames to receive into, a power of two. This is also how many packets can wait.
     pub rx_frames: u32,
-    /// Frames to send from, a power of two.
+    /// How many frames to send from, a power of two.
     pub tx_frames: u32,
-    /// Bytes of a frame, 2048 or 4096; `None` takes the smaller that holds the interface's MTU.
+    /// Bytes of a frame, 2048 or 4096; `None` uses the smaller one that holds the interface's MTU.
     pub frame_bytes: Option<u32>,
-    /// Mark sent packets as ECN-capable. Only for those who slow down when told of congestion. The
-    /// marks of received packets are always read.
+    /// Mark sent packets as ECN-capable. Set this only if senders slow down when they learn of
+    /// congestion. The marks of received packets are always read.
     pub ecn_capable: bool,
     /// Accept datagrams whose checksum a virtual interface has left for a device to compute. Needed
-    /// for kernel sockets on the other end of a veth pair, unless their interface has checksum
-    /// offload off (`ethtool -K INTERFACE tx off`). It weakens the check for everybody: one
+    /// for kernel sockets at the other end of a veth pair, unless their interface has checksum
+    /// offload off (`ethtool -K INTERFACE tx off`). It weakens the check for all datagrams: one
     /// damaged datagram in 2^15 passes instead of one in 2^16.
     pub partial_checksums: bool,
     /// Largest datagram payload, in bytes, whatever the path allows.
     pub datagram_bytes_max: usize,
-    /// Peers that the backend knows at once.
+    /// The most peers that the backend knows at once.
     pub routes_max: usize,
-    /// How long a new route may wait for the neighbour's address, in milliseconds. The kernel goes
-    /// on asking after that, so that a later try may succeed.
+    /// How long a new route may wait for the neighbour's address, in milliseconds. The kernel
+    /// continues to ask after that, so a later attempt may succeed.
     pub resolve_wait_ms: u64,
 }
 

@@ -7,8 +7,8 @@ use petasos_netio::SetupError;
 
 use crate::holder::Holder;
 
-/// Why an [`XdpIo`](crate::XdpIo) could not be opened. Nothing is left behind, so that a retry is
-/// safe; without the change that the message advises, it fails again.
+/// Why an [`XdpIo`](crate::XdpIo) could not be opened. Nothing is left behind, so a retry is safe;
+/// but without the change that the message advises, it fails again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum XdpError {
@@ -18,7 +18,7 @@ pub enum XdpError {
     /// The caller's address is not one of this host's.
     #[error("{0} is not an address of this host")]
     AddressNotLocal(SocketAddr),
-    /// The caller's address cannot be that of one interface.
+    /// The caller's address cannot belong to one interface.
     #[error("{0} belongs to no single interface: name the address of the one to use")]
     AddressUnspecific(IpAddr),
     /// The caller named an interface that does not exist.
@@ -35,7 +35,7 @@ pub enum XdpError {
         /// What it is instead.
         kind: &'static str,
     },
-    /// Frames of the interface would not fit a frame of the UMEM.
+    /// The interface's frames do not fit a frame of the UMEM.
     #[error(
         "interface {name} has an MTU of {mtu} bytes, of which a frame holds {mtu_max}: \
          `ip link set {name} mtu {mtu_max}` or larger frames"
@@ -54,22 +54,22 @@ pub enum XdpError {
         /// The number asked for.
         queue: u32,
     },
-    /// Another AF_XDP socket is bound to the queue, of this process or of another.
+    /// Another AF_XDP socket, of this process or another, is bound to the queue.
     #[error("queue {queue} has an AF_XDP socket already: use another queue, or end its owner")]
     QueueBusy {
         /// The number asked for.
         queue: u32,
     },
-    /// Another XDP program is attached to the interface. One interface has one, and so one process
-    /// with Petasos endpoints.
+    /// Another XDP program is attached to the interface. An interface can have one program, so only
+    /// one process can have Petasos endpoints on it.
     #[error("interface {name} has XDP program {program_id} already, {}", Holder::list(holders))]
     ProgramHeld {
         /// The interface.
         name: String,
         /// The kernel's number of the program; 0 if it went away meanwhile.
         program_id: u32,
-        /// Processes that hold it; none if it was attached without an owner (`ip link`) or if the
-        /// caller may not see it.
+        /// The processes that hold it. Empty if it was attached without an owner (`ip link`), or if
+        /// the caller may not see them.
         holders: Vec<Holder>,
     },
     /// This process has attached its program in the other mode.
@@ -78,7 +78,7 @@ pub enum XdpError {
         /// The interface.
         name: String,
     },
-    /// Neither the driver nor the kernel's generic mode takes XDP programs on this interface.
+    /// Neither the driver nor the kernel's generic mode accepts XDP programs on this interface.
     #[error("interface {name} takes no XDP program: {error}")]
     DriverLacksXdp {
         /// The interface.
@@ -94,7 +94,7 @@ pub enum XdpError {
         /// The capabilities that allow it.
         needs: &'static str,
     },
-    /// The kernel lacks something that later ones have.
+    /// The kernel lacks a feature that later versions have.
     #[error("the kernel has no {lacks}: version {since} or later has, if configured")]
     KernelTooOld {
         /// What is missing.
@@ -114,7 +114,7 @@ pub enum XdpError {
         /// The process's limit, in bytes.
         limit_bytes: Option<u64>,
     },
-    /// As many endpoints of this process as the steering table holds use the interface.
+    /// The steering table of this process is full: no more of its endpoints can use the interface.
     #[error("the interface's steering table is full: {max} endpoints")]
     TooManyEndpoints {
         /// The table's size.

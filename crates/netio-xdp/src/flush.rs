@@ -1,4 +1,4 @@
-//! What sending came to.
+//! The result of sending.
 
 use rustix::io::Errno;
 
@@ -14,7 +14,7 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Notes why a call sent less than all. Returns the frames that it dropped.
+    /// Notes why a call sent less than everything. Returns how many frames it dropped.
     #[cold]
     pub(crate) fn note(&mut self, error: Errno) -> u32 {
         match error {
@@ -24,7 +24,7 @@ impl Flush {
                 return 1;
             }
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV => self.down = true,
-            // Over the kernel's budget for one call, or out of memory or queue for now.
+            // The call exceeded the kernel's budget, or memory or queue space is short for now.
             _ => {}
         }
         0

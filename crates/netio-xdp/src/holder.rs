@@ -1,4 +1,4 @@
-//! Which processes hold a BPF program, as far as this process may see.
+//! The processes that hold a BPF program, as far as this process may see them.
 
 use std::fmt;
 use std::fs;
@@ -19,7 +19,7 @@ impl fmt::Display for Holder {
 }
 
 impl Holder {
-    /// What to tell who would like to have the interface.
+    /// Advice for a user who wants the interface.
     pub(crate) fn list(holders: &[Holder]) -> String {
         if holders.is_empty() {
             return "whose owner cannot be seen: `ip link set dev … xdp off` removes it if it was \
@@ -31,8 +31,9 @@ impl Holder {
     }
 }
 
-/// The processes whose descriptors name the program: `/proc/PID/fdinfo` says so of programs and of
-/// links. Processes of other users are skipped unless we are root. Slow; for error messages.
+/// The processes whose descriptors name the program, according to `/proc/PID/fdinfo`, which covers
+/// programs and links. Processes of other users are skipped unless this process is root. Slow; only
+/// for error messages.
 pub(crate) fn holders(program_id: u32) -> Vec<Holder> {
     if program_id == 0 {
         return Vec::new();

@@ -23,18 +23,18 @@ use petasos_netio_frame::{ETHERNET_BYTES, Mac, Template, UDP_BYTES, V4_BYTES, V6
 
 /// Packet I/O over one AF_XDP socket.
 ///
-/// Opened in the network namespace of the calling thread, in which it stays; it may be used from
-/// any thread afterwards, one at a time.
+/// It is opened in the network namespace of the calling thread and stays in it. Afterwards any
+/// thread may use it, one at a time.
 ///
-/// What the counters mean here: [`IoStats::rx_errors`] counts frames with a flaw, which
-/// [`XdpStats`] tells apart. [`IoStats::rx_overflows`] is the kernel's count of frames that found
-/// no room. [`IoStats::tx_frames`] counts frames handed to the driver; those that it drops all the
-/// same are counted again in [`IoStats::tx_errors`].
+/// The counters: [`IoStats::rx_errors`] counts faulty frames, which [`XdpStats`] tells apart.
+/// [`IoStats::rx_overflows`] is the kernel's count of frames that found no room.
+/// [`IoStats::tx_frames`] counts frames passed to the driver; if the driver drops one,
+/// [`IoStats::tx_errors`] counts it as well.
 ///
-/// While the interface is down, packets are taken, counted and dropped; when it is up again,
-/// everything goes on. A route's limit is what the path allows when the route is made.
+/// While the interface is down, packets are accepted, counted and dropped; when it is up again,
+/// sending continues. A route's limit is what the path allows when the route is made.
 pub struct XdpIo {
-    // Dropped in this order: no more frames are steered here, then the socket goes.
+    // Dropped in this order: first no more frames are steered here, then the socket is closed.
     steering: Steering,
     socket: XskSocket,
     chunks: ArrayVec<RxChunk, RX_BATCH_MAX>,
@@ -43,8 +43,8 @@ pub struct XdpIo {
     routes: RouteTable,
     netlink: Netlink,
     upkeep: Upkeep,
-    /// Holds the UDP port, and gets, drops and counts what the steering program leaves to the
-    /// kernel.
+    /// Holds the UDP port. It receives, drops and counts the datagrams that the steering program
+    /// leaves to the kernel.
     reservation: UdpSocket,
     local: (Mac, SocketAddr),
     interface: Interface,
@@ -53,17 +53,17 @@ pub struct XdpIo {
     datagram_bytes_max: usize,
     receive_buffer_bytes: usize,
     resolve_wait: Duration,
-    /// The interface was down when it was last used.
+    /// Whether the interface was down when it was last used.
     down: bool,
-    /// Frames are in the transmit ring that the kernel would not take.
+    /// Whether the transmit ring has frames that the kernel refused.
     unsent: bool,
     stats: IoStats,
     own_stats: XdpStats,
 }
 
 impl XdpIo {
-    /// Opens a backend at `address`, which must be an interface's own; port 0 lets the system
-    /// choose one. The port is held with an ordinary socket for as long.
+    /// Opens a backend at `address`, which must belong to an interface; with port 0 the system
+    /// chooses one. An ordinary socket reserves the port for as long as the backend exists.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -137,8 +137,8 @@ impl XdpIo {
         self.routes.set_ecn(ecn);
     }
 
-    /// The socket below, to which the datagrams are steered. For measurements: what is received or
-    /// queued there is not counted, and nobody judges it.
+    /// The AF_XDP socket, for measurements. Frames that are received or queued on it directly are
+    /// neither counted nor checked.
     pub fn socket(&mut self) -> &mut XskSocket {
         &mut self.socket
     }
@@ -165,7 +165,7 @@ impl XdpIo {
         stats
     }
 
-    /// What cannot wait for long, in every 64th call.
+    /// The upkeep that cannot wait for long, done in every 64th call.
     #[cold]
     fn look_up(&mut self) {
         if self.unsent {
@@ -178,7 +178,7 @@ impl XdpIo {
         }
     }
 
-    /// Writes a packet into a frame of the transmit ring. False if there is none.
+    /// Writes a packet into a frame of the transmit ring. Returns false if there is no free frame.
     #[inline]
     fn push(&mut self, packet: &TxPacket<'_>) -> bool {
         let len = packet.len();
@@ -201,7 +201,7 @@ impl XdpIo {
         let mut taken = 0;
         for packet in packets {
             if !self.push(&packet) {
-                // Sending what is there may give frames back at once.
+                // Sending the queued frames may free some at once.
                 self.flush();
                 if self.down {
                     self.drop_packet();
@@ -216,7 +216,7 @@ impl XdpIo {
         taken
     }
 
-    /// Sends what is in the ring.
+    /// Sends the frames in the ring.
     #[inline]
     fn flush(&mut self) {
         let (_, tx) = self.socket.halves();
@@ -228,7 +228,7 @@ impl XdpIo {
         self.down = flush.down;
     }
 
-    /// Whether the interface is still down, after a try with what is left in the ring.
+    /// Whether the interface is still down, after an attempt to send what is left in the ring.
     #[cold]
     fn still_down(&mut self) -> bool {
         self.flush();
@@ -241,7 +241,7 @@ impl XdpIo {
         self.own_stats.tx_down += 1;
     }
 
-    /// The Ethernet address of a neighbour, waiting for a while if the kernel has to ask for it.
+    /// The Ethernet address of a neighbour. Waits for a while if the kernel has to ask for it.
     fn resolve(&mut self, hop: IpAddr, peer: IpAddr) -> io::Result<Mac> {
         let index = self.interface.index;
         let mut asked = false;
@@ -285,7 +285,7 @@ impl XdpIo {
         }
     }
 
-    /// The neighbour that leads to `peer`, and the largest datagram that goes there whole.
+    /// The neighbour on the way to `peer`, and the largest datagram that goes there unfragmented.
     fn find_way(&mut self, peer: IpAddr) -> io::Result<(IpAddr, usize)> {
         let index = self.interface.index;
         let info = self.netlink.route(peer, self.local.1.ip(), index)?;
@@ -433,7 +433,8 @@ fn find_interface(
     }
 }
 
-/// What can be said before anything is attached. Returns the interface's Ethernet address.
+/// Checks what can be checked before anything is attached. Returns the interface's Ethernet
+/// address.
 pub(crate) fn check_interface(interface: &Interface, config: &XdpConfig) -> Result<Mac, XdpError> {
     let name = interface.name.clone();
     if interface.loopback {
@@ -454,5 +455,5 @@ pub(crate) fn check_interface(interface: &Interface, config: &XdpConfig) -> Resu
 
 /// At least the bytes of all headers.
 const FRAME_OVERHEAD_BYTES_MAX: usize = 64;
-/// Where datagrams go that nobody wants (RFC 863).
+/// The discard port (RFC 863): datagrams to it are dropped.
 const DISCARD_PORT: u16 = 9;

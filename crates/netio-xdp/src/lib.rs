@@ -1,9 +1,9 @@
-//! Packet I/O over AF_XDP: UDP datagrams past the kernel's stack, on any interface.
+//! Packet I/O over AF_XDP: UDP datagrams that bypass the kernel's stack, on any interface.
 //!
-//! An XDP program hands the datagrams of one address and port to a socket whose frames are this
-//! process's memory, and everything else to the kernel, which goes on doing what it does: ARP and
-//! neighbour discovery, routing tables, other sockets. What is sent are whole Ethernet frames,
-//! built from templates. Peers may be kernel sockets; on the wire there is plain UDP.
+//! An XDP program passes the datagrams of one address and port to a socket whose frames are this
+//! process's memory, and everything else to the kernel. So the kernel keeps doing its work: ARP and
+//! neighbour discovery, routing tables, other sockets. The backend sends whole Ethernet frames,
+//! which are built from templates. Peers may use kernel sockets; on the wire there is plain UDP.
 //!
 //! | module | does |
 //! |---|---|
@@ -15,15 +15,15 @@
 //! | `impair` | a port that drops, marks and loses packets, for experiments |
 //! | `probe` | what this host supports, and why not |
 //!
-//! What holds everywhere:
+//! Properties:
 //!
-//! - A frame is in one place at a time, so none leaks: see `sys::halves`.
+//! - A frame is in exactly one place at a time, so none leaks: see `sys::halves`.
 //! - However this process ends, the kernel removes the program: see `program`.
-//! - Per packet there is no heap allocation, no lock, and no system call of its own. One call sends
-//!   up to 32 frames in copy mode; receiving needs none, except with busy polling or in drivers
-//!   that sleep.
-//! - Received bytes are untrusted: what is not a sound datagram for this endpoint is counted by its
-//!   flaw in [`XdpStats`] and dropped.
+//! - A packet costs no heap allocation and no lock, and needs no system call for itself. One call
+//!   sends up to 32 frames in copy mode; receiving needs none, except with busy polling or with
+//!   drivers that sleep.
+//! - Received bytes are untrusted: anything except a valid datagram for this endpoint is counted by
+//!   its fault in [`XdpStats`] and dropped.
 //!
 //! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
 

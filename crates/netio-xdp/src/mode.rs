@@ -1,9 +1,9 @@
-//! Where the steering program may run, and where it does.
+//! Where the steering program may run, and where it runs.
 
 /// Where the steering program may run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttachMode {
-    /// In the driver where it can, otherwise in the kernel's generic path.
+    /// In the driver if it supports that, otherwise in the kernel's generic path.
     #[default]
     Auto,
     /// In the driver.
@@ -28,6 +28,6 @@ impl AttachMode {
 pub enum XdpMode {
     /// In the driver, before the kernel has built a packet.
     Native,
-    /// In the kernel's generic path, after that: works with every driver.
+    /// In the kernel's generic path, after the kernel has built a packet. Works with every driver.
     Generic,
 }

@@ -47,8 +47,8 @@ pub struct InterfaceProbe {
     pub queues: u32,
     /// The XDP program attached to it and the processes that hold it, if any.
     pub program: Option<(u32, Vec<Holder>)>,
-    /// Whether an endpoint can be opened there, as far as can be told without trying: the driver
-    /// may still have no native mode or zero copy, for which there are substitutes.
+    /// Whether an endpoint can be opened there, as far as can be known without trying. The driver
+    /// may still lack native mode or zero copy, for which there are substitutes.
     pub usable: Result<(), XdpError>,
 }
 

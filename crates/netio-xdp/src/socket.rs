@@ -26,8 +26,8 @@ pub enum CopyMode {
 
 /// An AF_XDP socket: frames, four rings, and the queue that it is bound to.
 ///
-/// It receives what an XDP program redirects to it ([`crate::XdpIo`] attaches one) and sends whole
-/// Ethernet frames. Usable alone: what it moves is the floor for measurements.
+/// It receives the frames that an XDP program redirects to it ([`crate::XdpIo`] attaches one), and
+/// sends whole Ethernet frames. Measurements use it alone as the floor.
 pub struct XskSocket {
     rx: RxHalf,
     tx: TxHalf,
@@ -38,8 +38,8 @@ pub struct XskSocket {
 
 impl XskSocket {
     /// Opens a socket on `queue` of the interface with this index in the thread's network
-    /// namespace. A queue that another socket has just left is busy for a while; opening waits for
-    /// it up to half a second.
+    /// namespace. If another socket has just left a queue, the queue stays busy for a while;
+    /// opening waits for it up to half a second.
     ///
     /// # Errors
     /// [`XdpError::Config`], [`XdpError::Privilege`], [`XdpError::QueueBusy`],
@@ -75,7 +75,7 @@ impl XskSocket {
         Ok(XskSocket { rx, tx, socket, copy_mode, huge_pages: memory.huge_pages() })
     }
 
-    /// The two halves, which can be used beside each other.
+    /// The two halves, which can be used independently.
     #[inline]
     pub fn halves(&mut self) -> (&mut RxHalf, &mut TxHalf) {
         (&mut self.rx, &mut self.tx)
@@ -91,7 +91,8 @@ impl XskSocket {
         self.huge_pages
     }
 
-    /// System calls made so far to make the kernel look for frames, and those that were in vain.
+    /// How many system calls were made so far to make the kernel process frames, and how many of
+    /// them were useless.
     pub(crate) fn wakeups(&self) -> (u64, u64) {
         self.rx.wakeups()
     }
@@ -131,7 +132,7 @@ fn make_rings(
     Ok(sockopt::xdp_mmap_offsets(socket)?)
 }
 
-/// Binds with zero copy where the driver can and `zero_copy` allows, with copies otherwise.
+/// Binds with zero copy if the driver can and `zero_copy` allows it, otherwise with copies.
 fn bind_queue(
     socket: &OwnedFd,
     interface_index: u32,
@@ -153,7 +154,7 @@ fn bind_queue(
         match bind_as(SocketAddrXdpFlags::XDP_ZEROCOPY) {
             Ok(()) => return Ok(()),
             Err(Errno::BUSY) => return Err(XdpError::QueueBusy { queue }),
-            // What a driver without zero copy says differs between drivers; copy mode decides.
+            // Drivers without zero copy return different errors; copy mode decides.
             Err(_) => {}
         }
     }
@@ -181,7 +182,7 @@ pub(crate) fn locked_memory_max() -> Option<u64> {
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// A kernel UDP socket at the backend's address, which keeps others from using it.
+/// A kernel UDP socket at the backend's address, so that no other socket can use it.
 pub(crate) fn reserve(address: std::net::SocketAddr) -> Result<UdpSocket, XdpError> {
     let socket = UdpSocket::bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => XdpError::AddressInUse(address),

@@ -1,15 +1,16 @@
-//! What happened to packets, in the terms of this backend.
+//! Counters of this backend.
 
 use petasos_netio_frame::Flaw;
 
 petasos_base::counters! {
-    /// Counters beyond [`petasos_netio::IoStats`]. Those of flaws are in `rx_errors` there, too.
+    /// Counters beyond [`petasos_netio::IoStats`]. Faulty frames are also counted there, in
+    /// `rx_errors`.
     pub struct XdpStats {
         /// Frames that ended before their headers did.
         rx_short,
-        /// Frames that are not UDP directly behind IPv4 or IPv6: tags, options, extensions.
+        /// Frames that are not UDP directly after IPv4 or IPv6: VLAN tags, options, extensions.
         rx_protocol,
-        /// Pieces of datagrams.
+        /// Fragments of datagrams.
         rx_fragments,
         /// Frames whose lengths contradict each other.
         rx_lengths,
@@ -17,18 +18,18 @@ petasos_base::counters! {
         rx_checksums,
         /// Frames for another address or port.
         rx_foreign,
-        /// Datagrams without payload; no flaw, and not delivered.
+        /// Datagrams without payload. They are not faulty, but not delivered.
         rx_empty,
-        /// Datagrams for this endpoint that the kernel got and dropped: they were fragments, had
-        /// options, or came in on another queue.
+        /// Datagrams for this endpoint that the kernel received and dropped: they were fragments,
+        /// had options, or arrived on another queue.
         rx_diverted,
-        /// Frames that the kernel dropped for want of a free receive frame.
+        /// Frames that the kernel dropped because no receive frame was free.
         rx_no_frame,
         /// Frames that the kernel dropped because the receive ring was full.
         rx_ring_full,
         /// Packets dropped because the interface was down.
         tx_down,
-        /// Frames that the driver took and dropped: no carrier, or no room.
+        /// Frames that the driver accepted and dropped: no carrier, or no room.
         tx_dropped,
         /// Neighbours whose Ethernet address has changed.
         neighbour_changes,
@@ -49,7 +50,7 @@ impl XdpStats {
         *counter += 1;
     }
 
-    /// Frames with a flaw.
+    /// Faulty frames.
     pub(crate) fn flawed(&self) -> u64 {
         self.rx_short
             + self.rx_protocol

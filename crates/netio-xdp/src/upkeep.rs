@@ -1,4 +1,4 @@
-//! What must be done from time to time, and when: a counter decides when to look at the clock.
+//! Work to be done from time to time. A counter decides when to read the clock.
 
 use std::net::IpAddr;
 

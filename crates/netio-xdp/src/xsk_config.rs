@@ -1,21 +1,21 @@
-//! What an AF_XDP socket is made of.
+//! Configuration of an AF_XDP socket.
 
 use crate::XdpError;
 
-/// What an [`XskSocket`](crate::XskSocket) consists of.
+/// The parameters of an [`XskSocket`](crate::XskSocket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XskConfig {
-    /// Bytes of a frame: 2048 or 4096. The kernel keeps 256 of a received one for itself.
+    /// Bytes of a frame: 2048 or 4096. The kernel reserves 256 bytes of a received frame.
     pub frame_bytes: u32,
-    /// Frames to receive into, a power of two.
+    /// How many frames to receive into, a power of two.
     pub rx_frames: u32,
-    /// Frames to send from, a power of two.
+    /// How many frames to send from, a power of two.
     pub tx_frames: u32,
     /// Take the frames from the pool of huge pages if it has enough.
     pub huge_pages: bool,
     /// Try zero copy before copy mode.
     pub zero_copy: bool,
-    /// Longest turn of busy polling in a receive call, in microseconds; 0 leaves it to interrupts.
+    /// The longest busy polling in a receive call, in microseconds; 0 leaves it to interrupts.
     pub busy_poll_us: u32,
 }
 

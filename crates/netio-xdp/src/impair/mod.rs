@@ -1,18 +1,17 @@
-//! A switch's port for experiments: a bounded queue that marks and loses packets, in front of
-//! whatever shapes the interface.
+//! A switch port for experiments: a bounded queue that marks and loses packets, in front of the
+//! interface's traffic shaper.
 //!
-//! Two eBPF classifiers share a map of counters. The one at the *entrance*, on the way into an
-//! interface, decides about each packet before the interface's queueing discipline sees it; the one
-//! at the *exit*, where the packet arrives at the interface's peer, tells it what has left. What
-//! entered less what left is what is queued between the two, exactly, whatever drains it: a token
-//! bucket (`tc qdisc … tbf`) that is itself never full. IPv4 packets count, but for TCP's, which
-//! belong to control connections and are not what is measured; their segments may also be cut on
-//! the way.
+//! Two eBPF classifiers share a map of counters. The *entrance* runs on the way into an interface,
+//! and decides about each packet before the interface's queueing discipline sees it. The *exit*
+//! runs where the packet arrives at the interface's peer, and reports what has left. The difference
+//! is exactly what is queued between the two, whatever drains the queue: for example a token bucket
+//! (`tc qdisc … tbf`) that is never full itself. IPv4 packets count, except TCP's: these belong to
+//! control connections, which are not measured, and their segments may be split on the way.
 //!
-//! The programs hang on BPF links, which are file descriptors of this process: however it ends, the
-//! kernel detaches them. Kernel 6.6 or later is needed (TCX links).
+//! The programs are attached with BPF links, which are file descriptors of this process: however it
+//! ends, the kernel detaches them. Kernel 6.6 or later is needed (TCX links).
 //!
-//! Used by experiments and tests only: nothing on the way of a packet of production knows it.
+//! Used only by experiments and tests; no production packet passes through it.
 
 mod program;
 

@@ -12,8 +12,9 @@
 //! exit:      left_bytes += length, left += 1
 //! ```
 //!
-//! What left is read before what entered, so that the difference is never negative. Two processors
-//! that are at the entrance at once may both take the last place: a packet too many is nothing.
+//! The bytes that left are read before those that entered, so the difference is never negative. Two
+//! processors that are at the entrance at the same time may both take the last place; one packet
+//! too many does not matter.
 
 use super::ImpairConfig;
 use crate::program::assembler::{Assembler, Label, Reg, Width};

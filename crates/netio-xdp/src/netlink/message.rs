@@ -1,7 +1,7 @@
 //! Netlink's framing: messages, their fixed part, and attributes (RFC 3549, section 2.3).
 //!
-//! Everything is in host byte order, except addresses and ports. Received bytes are read with
-//! every length checked; what is malformed ends the reading.
+//! Everything is in host byte order, except addresses and ports. Every length in received bytes is
+//! checked; reading stops at malformed bytes.
 
 /// A request under construction.
 pub(super) struct Request {

@@ -1,9 +1,9 @@
-//! Questions to the kernel about interfaces, addresses, routes and neighbours (rtnetlink).
+//! Queries to the kernel about interfaces, addresses, routes and neighbours (rtnetlink).
 //!
-//! One socket for questions, which are answered before the call returns, because the kernel
-//! answers inside the send; a second one hears of changes to neighbours. Both belong to the network
-//! namespace in which they were opened, whatever thread uses them. All of this is for set-up and
-//! for upkeep once a second, never for a packet.
+//! One socket is for queries. They are answered before the call returns, because the kernel answers
+//! during the send. A second socket receives changes of neighbours. Both belong to the network
+//! namespace in which they were opened, whatever thread uses them. They are only used for set-up
+//! and for upkeep once a second, never for a packet.
 
 mod message;
 mod parse;

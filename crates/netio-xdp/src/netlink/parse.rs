@@ -1,4 +1,4 @@
-//! What the answers say: linux/rtnetlink.h, if_link.h, if_addr.h and neighbour.h.
+//! Parses the answers: linux/rtnetlink.h, if_link.h, if_addr.h and neighbour.h.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A small assembler for eBPF: what this crate's programs need, and nothing more.
+//! A small assembler for eBPF, with only the instructions that this crate's programs need.
 //!
 //! An instruction is 64 bits: code, destination and source register, offset, immediate (RFC 9669,
 //! section 3). Jumps go forward, to labels that are bound later.

@@ -1,12 +1,13 @@
-//! The steering program of an interface: loaded and attached by the first endpoint of the process,
-//! shared by all of its endpoints, detached with the last.
+//! The steering program of an interface. The process's first endpoint loads and attaches it, all
+//! its endpoints share it, and the last one detaches it.
 //!
-//! - **Owner.** The program hangs on a BPF link, which is a file descriptor of this process: the
-//!   kernel detaches it when the descriptor goes, however the process ends. Nothing is pinned.
+//! - **Owner.** The program is attached with a BPF link, which is a file descriptor of this
+//!   process: the kernel detaches it when the descriptor is closed, however the process ends.
+//!   Nothing is pinned.
 //! - **One per interface.** The kernel allows one program per interface, so a second process is
-//!   refused and told who holds it ([`XdpError::ProgramHeld`]).
-//! - **Locking.** The registry's lock is held while a program is attached or detached and while
-//!   the tables change: at set-up, never per packet. The kernel reads the tables without it.
+//!   refused, and told which process holds it ([`XdpError::ProgramHeld`]).
+//! - **Locking.** The registry's lock is held while a program is attached or detached and while the
+//!   tables change: at set-up, never per packet. The kernel reads the tables without it.
 
 pub(crate) mod assembler;
 mod steer;

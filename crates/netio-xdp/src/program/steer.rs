@@ -11,10 +11,10 @@
 //! return redirect(sockets[slot])                   or PASS, if the socket is gone
 //! ```
 //!
-//! The address is part of the key so that other addresses of the host, and datagrams that the host
-//! merely forwards, keep their ports. The queue is, because a socket can only be given frames of
-//! the queue that it is bound to. The kernel verifies checksums of what it gets; the receiver does
-//! for what it gets.
+//! The address is part of the key, so that other addresses of the host, and datagrams that the host
+//! only forwards, keep their ports. The queue is part of it because a socket can only receive
+//! frames of the queue that it is bound to. The kernel verifies the checksums of the datagrams that
+//! it gets, and the receiver those of its own.
 
 use std::net::IpAddr;
 

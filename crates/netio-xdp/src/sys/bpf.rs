@@ -1,7 +1,7 @@
 //! The commands of `bpf(2)` that this crate's programs need.
 //!
-//! Each has its own attribute struct, laid out as the matching part of `union bpf_attr` in
-//! linux/bpf.h; fields beyond those named are zero to the kernel.
+//! Each has an attribute struct with the layout of the matching part of `union bpf_attr` in
+//! linux/bpf.h. For the kernel, all other fields are zero.
 
 use core::ffi::c_void;
 use std::io;

@@ -5,14 +5,14 @@
 //! is free, being filled, in the transmit ring, with the kernel, or in the completion ring. A
 //! frame is in exactly one of these places, so none leaks.
 //!
-//! The rings that this process fills have twice as many entries as there are frames: the kernel
-//! shows a received or completed frame before it shows that it has taken its entry from the ring,
-//! so that a frame can come round while its old entry still counts. Where even that is not enough,
-//! the frame waits.
+//! The rings that this process fills have twice as many entries as there are frames. The kernel
+//! returns a received or completed frame before it shows that it has taken the frame's entry from
+//! the ring, so a frame can be queued again while its old entry still counts. If even that is not
+//! enough, the frame waits.
 //!
-//! The kernel writes frames of the receive half at any time, but never one that is lent. Slices of
-//! the whole receive memory exist, because that is how batches are described; the bytes of frames
-//! that are not lent are never read through them.
+//! The kernel may write frames of the receive half at any time, except those that are lent. Slices
+//! of the whole receive memory exist, because batches are described by them; but frames that are
+//! not lent are never read through them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Memory mappings that end with their owner.
+//! Memory mappings that are unmapped with their owner.
 
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};

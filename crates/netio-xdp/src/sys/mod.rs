@@ -1,7 +1,7 @@
-//! Everything that needs `unsafe`: memory shared with the kernel, and `bpf(2)`.
+//! All code that needs `unsafe`: memory shared with the kernel, and `bpf(2)`.
 //!
-//! What leaves this module is safe to use in any order: frames are lent as slices that end before
-//! the kernel gets them, and maps, programs and links are file descriptors.
+//! The interface of this module is safe to use in any order: frames are lent as slices whose
+//! lifetime ends before the kernel gets them, and maps, programs and links are file descriptors.
 
 pub(crate) mod bpf;
 mod halves;

@@ -1,4 +1,4 @@
-//! Socket options that no safe wrapper has.
+//! Socket options without a safe wrapper elsewhere.
 
 use core::ffi::c_void;
 use core::mem::size_of_val;
