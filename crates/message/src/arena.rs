@@ -1,19 +1,21 @@
-//! The memory of one message under construction: chunks that are bumped, and bytes that it adopted.
+//! The memory of one message under construction: chunks with a bump allocator, and adopted bytes.
 //!
-//! The first chunk is a buffer with room for a header (M20) in front of the root, so that it can be
-//! handed over as it lies (M21). The arena itself lies in that room while the message is built: so
-//! whoever has the root and the buffer has all of it, in two words. Everything that few messages
-//! need, further chunks and adopted bytes, is in a chunk of its own that most never take.
+//! The first chunk is a buffer with room for a header (M20) before the root, so that it can be sent
+//! without a copy (M21). The arena itself is stored in that room while the message is built. So the
+//! root and the buffer, two words, are all that an owner needs. Everything that few messages need,
+//! further chunks and adopted bytes, is in a separate chunk that most messages never allocate.
 //!
-//! The last word before the root tells a message under construction from one that was received: it
-//! is the arena's, whose lowest bit is set, or the begin of an image's header, whose is not.
+//! The last word before the root distinguishes a message under construction from a received one:
+//! either it belongs to the arena, and its lowest bit is set, or to an image's header, whose bit is
+//! not.
 //!
-//! Invariants: addresses of chunks and of adopted bytes stay while the arena lives, wherever its
-//! owner is moved; both are exposed when they join, since parts take their provenance from that;
-//! nothing here touches the contents of a chunk, except of an object that it hands out. The cells
-//! make an arena usable through `&`: many cursors may share one, all on the thread that edits the
-//! message. What can be asked of a message that is only read, [`Arena::adopted`] and
-//! [`Arena::allocated_bytes`], writes no cell, since several threads may ask it at once.
+//! Invariants: the addresses of chunks and of adopted bytes do not change while the arena lives,
+//! wherever its owner is moved. The provenance of both is exposed when they are added, since parts
+//! derive their pointers from it. Nothing here accesses the contents of a chunk, except of an
+//! object that it returns. The arena uses cells, so it works through `&`: many cursors may share
+//! one, all on the thread that edits the message. Functions for messages that are only read,
+//! [`Arena::adopted`] and [`Arena::allocated_bytes`], write no cell, since several threads may call
+//! them at once.
 
 mod chunk;
 mod object;

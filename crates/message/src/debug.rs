@@ -1,5 +1,5 @@
-//! `Debug` of messages: type and fields by name, as `derive` would write them. Absent fields are
-//! left out.
+//! `Debug` for messages: the type, and fields by name, as `derive` would print them. Absent fields
+//! are left out.
 
 use std::fmt;
 

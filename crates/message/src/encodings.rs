@@ -1,4 +1,4 @@
-//! From messages to encodings and back: either way gives an equal message (M32).
+//! Conversions between messages and encodings. Each gives an equal message (M32).
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -18,11 +18,11 @@ use crate::protobuf::{DecodeLimits, Input, append, decode, encode};
 use crate::{ADOPT_BYTES_MIN, DEPTH_MAX, DecodeError, EncodeError, MESSAGE_BYTES_MAX, is_aligned};
 
 impl<T: Message> Msg<T> {
-    /// The message's image behind [`ROOM_BYTES`] that are the caller's to fill: as it lies, if it
-    /// was built in one chunk (M21), or else compacted (M22).
+    /// The message's image, after [`ROOM_BYTES`] for the caller to fill. It is not copied if it was
+    /// built in one chunk (M21), and compacted otherwise (M22).
     ///
     /// # Errors
-    /// If the message is larger or deeper than M18 allows.
+    /// The message is larger or deeper than M18 allows.
     #[inline]
     pub fn into_native(this: Msg<T>) -> Result<Image, EncodeError> {
         match Msg::into_first_chunk(this) {
@@ -31,7 +31,7 @@ impl<T: Message> Msg<T> {
         }
     }
 
-    /// [`Msg::into_native`] as one buffer: the image with room and header before it, and long
+    /// Like [`Msg::into_native`], as one buffer: the image with room and header before it, and long
     /// pieces as the buffer's tail ([`Image::into_message`]).
     ///
     /// # Errors
@@ -55,8 +55,8 @@ impl<T: Message> Msg<T> {
         Msg::compacted_with(&this, |leaf| owner(leaf).unwrap_or_else(|| Msg::shared(&this, leaf)))
     }
 
-    /// Long leaves are sent from where they lie (M24): adopted ones with their owner, others with
-    /// the message as theirs.
+    /// Long leaves are sent without a copy (M24): adopted ones with their own owner, others with
+    /// the message as the owner.
     fn compacted_with(
         this: &Msg<T>,
         owner_of: impl Fn(&[u8]) -> Bytes,
@@ -77,8 +77,8 @@ impl<T: Message> Msg<T> {
         })
     }
 
-    /// Reads the image at `at` in a buffer: in place, or from a copy if it lies at no multiple of
-    /// 8 (M25). It is judged first (M26).
+    /// Reads the image at `at` in a buffer: in place, or from a copy if its position is not a
+    /// multiple of 8 (M25). It is validated first (M26).
     ///
     /// # Errors
     /// The sender's fault: the bytes are no image of this message.
@@ -95,8 +95,8 @@ impl<T: Message> Msg<T> {
         Ok(unsafe { Msg::received(buf, at.start) })
     }
 
-    /// Reads a copy of an image, which may lie anywhere, in memory of the thread's pool if it is
-    /// short. It is judged first (M26).
+    /// Reads a copy of an image at any position; a short one is copied into the thread's pool. It
+    /// is validated first (M26).
     ///
     /// # Errors
     /// The sender's fault: the bytes are no image of this message.
@@ -107,7 +107,7 @@ impl<T: Message> Msg<T> {
         Ok(unsafe { Msg::received(heap::copied(image), 0) })
     }
 
-    /// [`Msg::copy_native`] without the reason why there is no message.
+    /// Like [`Msg::copy_native`], without the reason of a failure.
     #[inline(always)]
     pub fn try_copy_native(image: &[u8]) -> Option<Msg<T>> {
         T::validate(image).ok()?;
@@ -127,39 +127,38 @@ impl<T: Message> Msg<T> {
         Ok(unsafe { Msg::rooted(arena) })
     }
 
-    /// Encodes as protobuf behind `room_bytes` that are the caller's to fill (M31). Adopted bytes
-    /// are not copied.
+    /// Encodes as protobuf, after `room_bytes` for the caller to fill (M31). Adopted bytes are not
+    /// copied.
     ///
     /// # Errors
-    /// If the message is larger or deeper than M18 allows.
+    /// The message is larger or deeper than M18 allows.
     pub fn to_protobuf(this: &Msg<T>, room_bytes: usize) -> Result<Image, EncodeError> {
         let keep = |leaf: &[u8]| Msg::owner(this, leaf);
         // SAFETY: a message of the type that the plan was bound to, and borrowed.
         unsafe { encode(T::plan(), object(Msg::get(this)), room_bytes, Some(&keep)) }
     }
 
-    /// Appends the protobuf encoding to `out` (M31): all of it is copied, and nothing is allocated
+    /// Appends the protobuf encoding to `out` (M31). All of it is copied, and nothing is allocated
     /// if `out` has room.
     ///
     /// # Errors
-    /// If the message is larger or deeper than M18 allows; `out` is as it was then.
+    /// The message is larger or deeper than M18 allows; `out` is unchanged then.
     pub fn append_protobuf(this: &Msg<T>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         // SAFETY: as for `to_protobuf`.
         unsafe { append(T::plan(), object(Msg::get(this)), out) }
     }
 }
 
-/// Encodes a message, wherever it lies, as protobuf behind `room_bytes` that are the caller's to
-/// fill (M31).
+/// Encodes a message at any address as protobuf, after `room_bytes` for the caller to fill (M31).
 ///
 /// # Errors
-/// If the message is larger or deeper than M18 allows.
+/// The message is larger or deeper than M18 allows.
 pub fn to_protobuf<T: Message>(message: &T, room_bytes: usize) -> Result<Image, EncodeError> {
     // SAFETY: a message of the type that the plan was bound to, and borrowed.
     unsafe { encode(T::plan(), object(message), room_bytes, None) }
 }
 
-/// Reads an image where a frame has it.
+/// Reads an image in place in a frame.
 ///
 /// # Errors
 /// [`DecodeError::Misaligned`] asks for a copy at a multiple of 8; all else is the sender's fault.
@@ -206,7 +205,7 @@ fn chunk_as_it_lies(
     Ok(chunk)
 }
 
-/// Whether a message that is whole in a chunk keeps the limits of M18.
+/// Whether a message that is completely in one chunk keeps within the limits of M18.
 #[cold]
 fn is_encodable(plan: Plan<'_>, chunk: &mut MsgBuf, image_bytes: usize) -> Result<(), EncodeError> {
     if image_bytes > MESSAGE_BYTES_MAX {

@@ -1,7 +1,7 @@
-//! Whether two messages are equal, by plan.
+//! Equality of messages, by plan.
 //!
-//! Fields are compared as values, floating-point numbers as Rust does (NaN is not even itself), and
-//! unknown fields as bytes. How the messages lie in memory makes no difference.
+//! Fields are compared as values, floating-point numbers as in Rust (NaN is not equal to itself),
+//! and unknown fields as bytes. The messages' layout in memory does not matter.
 
 use std::ptr::NonNull;
 

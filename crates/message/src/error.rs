@@ -1,8 +1,8 @@
-//! Why an encoding was refused, in either direction.
+//! Errors of encoding and decoding.
 
 use thiserror::Error;
 
-/// Why a message has no encoding. The sender's fault, and no retry helps, `HeapFull` apart.
+/// Why a message cannot be encoded. The sender's fault; no retry helps, except after `HeapFull`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -12,7 +12,7 @@ pub enum EncodeError {
     /// More than [`DEPTH_MAX`](crate::DEPTH_MAX) levels of messages within messages (M18).
     #[error("messages are nested more than 100 deep")]
     TooDeep,
-    /// The heap that the encoding belongs in has no room; later it may.
+    /// The heap for the encoding has no room; it may have later.
     #[error("the heap has no room for the message")]
     HeapFull,
 }
@@ -36,7 +36,8 @@ pub enum DecodeError {
     /// More bytes, encoded or in memory, than the limits allow.
     #[error("the message is larger than the limits allow")]
     TooLarge,
-    /// An image lies where it cannot be read in place (M25). Not its fault: a copy can be read.
+    /// An image is at an address where it cannot be read in place (M25). That is nobody's fault: a
+    /// copy can be read.
     #[error("the image does not lie at a multiple of 8 bytes")]
     Misaligned,
 }

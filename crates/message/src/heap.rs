@@ -1,13 +1,12 @@
-//! Where the chunks of arenas come from.
+//! Allocation of arenas' chunks.
 //!
 //! A chunk is a [`MsgBuf`], so that an image that was built in one chunk is sent without a copy
-//! (M21). Each thread keeps chunks of three sizes, also those that were sent and come back:
-//! building, sending, receiving and dropping small messages allocates nothing. Longer ones are the
-//! process's spare buffers (`petasos_buf::take_spare`).
+//! (M21). Each thread keeps chunks of three sizes, including those that were sent and returned:
+//! building, sending, receiving and dropping small messages allocates nothing. Longer chunks come
+//! from the process's spare buffers (`petasos_buf::take_spare`).
 //!
-//! The pool has no destructor of its own, since the state that such a thread-local needs is looked
-//! at with each access; a guard that is registered with the first chunk empties it when the thread
-//! ends.
+//! The pool has no destructor, since a thread-local with one checks its state with each access.
+//! Instead, a guard that is registered with the first chunk empties the pool when the thread ends.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -18,7 +17,7 @@ use petasos_buf::{MsgBuf, give_spare, take_spare};
 /// Bytes of an arena's first chunk, unless it is asked for more.
 pub(crate) const CHUNK_BYTES: usize = 512;
 
-/// Bytes of middling chunks that are kept: what a message that outgrew its first goes on in.
+/// Bytes of medium chunks that are kept: the second chunk of a message that outgrew its first.
 const MEDIUM_BYTES: usize = 2 << 10;
 
 /// Bytes of larger chunks that are kept, for messages with room of their own and received ones.
@@ -74,7 +73,7 @@ impl Heap {
     }
 }
 
-/// A copy of bytes, in a chunk of the thread's pool if they are few.
+/// A copy of bytes, in a chunk of the thread's pool if it is short.
 #[inline]
 pub(crate) fn copied(bytes: &[u8]) -> MsgBuf {
     let mut copy = Heap::PRIVATE.take(bytes.len());
@@ -82,8 +81,8 @@ pub(crate) fn copied(bytes: &[u8]) -> MsgBuf {
     copy
 }
 
-/// A buffer of `bytes`, their contents unspecified: from the thread's pool if they are few, and
-/// from the process's if they are many. A message that is read in it gives it back.
+/// A buffer of `bytes` with unspecified contents: from the thread's pool if it is short, and from
+/// the process's if it is long. A message that is read in it returns it.
 #[inline]
 pub fn buffer(bytes: usize) -> MsgBuf {
     let mut buf = Heap::PRIVATE.take(bytes);
@@ -91,8 +90,8 @@ pub fn buffer(bytes: usize) -> MsgBuf {
     buf
 }
 
-/// [`buffer`] for an encoding, which not every way to a peer gives back: nothing is made that is
-/// much larger than asked for.
+/// Like [`buffer`], for an encoding. Not every transport returns such buffers, so none is allocated
+/// that is much larger than asked for.
 #[inline]
 pub(crate) fn outgoing(bytes: usize) -> MsgBuf {
     if bytes <= CHUNK_BYTES || bytes > LARGE_BYTES {
@@ -107,8 +106,8 @@ pub(crate) fn outgoing(bytes: usize) -> MsgBuf {
     }
 }
 
-/// Gives the buffer of a message that has been sent, or any other, to the thread's pool or the
-/// process's, so that the next message is built in it.
+/// Returns the buffer of a message that has been sent, or any other, to the pool of the thread or
+/// the process, for the next message.
 #[inline]
 pub fn recycle(mut buf: MsgBuf) {
     buf.rewind();
@@ -136,7 +135,7 @@ impl Drop for Shared {
     }
 }
 
-/// Takes back a chunk that [`Heap::take`] gave, on whatever thread.
+/// Takes back a chunk from [`Heap::take`], on any thread.
 #[inline(always)]
 pub(crate) fn give(chunk: MsgBuf) {
     POOL.with(|pool| pool.give(chunk));
@@ -208,7 +207,7 @@ impl<const N: usize> Stack<N> {
         Some(unsafe { self.free.get_unchecked(last).replace(MaybeUninit::uninit()).assume_init() })
     }
 
-    /// Keeps a chunk, or gives it back if there are enough.
+    /// Keeps a chunk, or returns it if there are enough.
     #[inline(always)]
     fn push(&self, chunk: MsgBuf) -> Option<MsgBuf> {
         let len = self.len.get();

@@ -1,12 +1,12 @@
-//! Native encoding: a message's bytes as they lie, in one piece (M19 to M27).
+//! The native encoding: a message's bytes as in memory, in one piece (M19 to M27).
 //!
-//! `validate` judges an image that arrived, `compact` makes one from memory that may lie anywhere
-//! and may belong to somebody else. Both walk by plan over structs as they lie, and neither knows a
-//! type. What they share (the checks on a struct's own bytes) is in `check`.
+//! `validate` checks a received image. `compact` makes one from memory that may be anywhere and may
+//! belong to another process. Both walk over structs by plan, and know no types. The checks on a
+//! struct's own bytes, which they share, are in `check`.
 //!
-//! Invariants: an image that `validate` accepted can be read by any accessor of its type without a
-//! further check, as long as nobody writes it (M27); an image that `compact` made is one that
-//! `validate` accepts, with zeros between objects and in parts that are empty (M13).
+//! Invariants: any accessor of a type can read an image that `validate` has accepted without
+//! further checks, as long as nobody writes it (M27). `validate` accepts every image that `compact`
+//! makes, with zeros between objects and in empty parts (M13).
 
 mod check;
 mod compact;

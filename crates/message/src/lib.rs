@@ -1,6 +1,6 @@
 //! Typed messages: arenas that are read like ordinary Rust values, and their two encodings.
 //!
-//! `docs/spec/message.md` has the layout and the rules, `docs/adr/0010` the reasons.
+//! `docs/spec/message.md` specifies the layout and the rules; `docs/adr/0010` gives the reasons.
 //!
 //! Boundary rule: knows schemas and buffers, nothing of calls, sessions or the network.
 

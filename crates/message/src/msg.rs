@@ -15,13 +15,13 @@ use crate::heap::{self, Heap};
 use crate::image::HEADER_BYTES;
 use crate::part::Message;
 
-/// Owns a message, as `Box<str>` owns a string: the arena that it was built in, or the buffer that
-/// it was received in. Reads as `&T`. Setters write, as `message.set_name("…")`, and
-/// give a cursor that sets more, which [`Msg::edit`] gives, too.
+/// Owns a message, as `Box<str>` owns a string: with the arena that it was built in, or the buffer
+/// that it was received in. It dereferences to `&T`. Setters write, as in `message.set_name("…")`.
+/// They return a cursor that sets more, as does [`Msg::edit`].
 ///
-/// All but `edit` are associated functions (`Msg::into_bytes(message, …)`), since methods would
-/// hide fields' readers of the same name. Setters are methods of [`Message::Owner`], to which a
-/// `Msg` dereferences, and which dereferences to the message.
+/// All other functions are associated functions (`Msg::into_bytes(message, …)`), since methods
+/// would hide getters of the same name. Setters are methods of [`Message::Owner`], to which a `Msg`
+/// dereferences, and which dereferences to the message.
 ///
 /// There is never a `&mut T`, so messages cannot be swapped or moved out of their arenas (M12):
 ///
@@ -34,7 +34,7 @@ use crate::part::Message;
 /// }
 /// ```
 ///
-/// Cursors do not help, and neither can a message be taken out:
+/// Cursors do not allow that either, and a message cannot be moved out:
 ///
 /// ```compile_fail,E0594
 /// fn overwrite<T: petasos_message::Message<Mut<'static> = M>, M>(mut cursor: M, value: T)
@@ -75,7 +75,7 @@ impl<T: Message> Msg<T> {
         Msg::in_arena(Arena::new_in(heap))
     }
 
-    /// An empty message with room for `bytes`, the structs' own included. If that suffices, the
+    /// An empty message with room for `bytes`, including the structs' own. If that is enough, the
     /// message is sent without being copied (M21).
     pub fn with_capacity(bytes: usize) -> Msg<T> {
         Msg::in_arena(Arena::with_capacity(Heap::process_default(), bytes))
@@ -118,7 +118,7 @@ impl<T: Message> Msg<T> {
         unsafe { Arena::before(this.root.cast()) }
     }
 
-    /// The image of a message that was received.
+    /// The image, if the message was received.
     fn image(this: &Msg<T>) -> &[u8] {
         // SAFETY: the root lies behind the header of an image that was accepted, so that all of it
         // is in the buffer, and nobody writes it.
@@ -129,7 +129,7 @@ impl<T: Message> Msg<T> {
         }
     }
 
-    /// A cursor that writes the message. A received one is copied first (M14).
+    /// Returns a cursor that writes the message. A received message is copied first (M14).
     #[inline]
     pub fn edit(&mut self) -> T::Mut<'_> {
         Msg::cursor(self).into()
@@ -159,8 +159,8 @@ impl<T: Message> Msg<T> {
         *self = Msg::from(Msg::get(self));
     }
 
-    /// The first chunk with the bytes of it in use, if it holds the whole message and nothing else
-    /// (M21); the message itself if not.
+    /// The first chunk with the number of bytes in use, if it contains the whole message and
+    /// nothing else (M21); otherwise the message.
     #[inline(always)]
     pub(crate) fn into_first_chunk(this: Msg<T>) -> Result<(MsgBuf, usize), Msg<T>> {
         let Some(arena) = Msg::arena(&this) else { return Err(this) };
@@ -172,12 +172,12 @@ impl<T: Message> Msg<T> {
         Ok((unsafe { ManuallyDrop::take(&mut this.buf) }, used))
     }
 
-    /// The owner of adopted bytes, if these are such (M16).
+    /// The owner of these bytes, if they were adopted (M16).
     pub(crate) fn owner(this: &Msg<T>, bytes: &[u8]) -> Option<Bytes> {
         Msg::arena(this)?.adopted(bytes)
     }
 
-    /// Bytes of this message with the whole of it as their owner.
+    /// Bytes of this message, with the whole message as their owner.
     pub(crate) fn shared(this: &Arc<Msg<T>>, bytes: &[u8]) -> Bytes {
         let (at, len) = (NonNull::from(bytes).cast(), bytes.len());
         Bytes::from_owner(Kept { _message: Arc::clone(this), at, len })
@@ -188,8 +188,8 @@ impl<T: Message> Msg<T> {
         Msg::arena(this).map_or_else(|| this.buf.len(), Arena::used_bytes)
     }
 
-    /// Bytes of one field, or a piece of them, without a copy. They keep what is needed of the
-    /// message: only the field's own memory if it was adopted (M16), else all.
+    /// Bytes of one field, or a part of them, without a copy. They keep the memory that they need:
+    /// only the field's own if it was adopted (M16), otherwise the whole message's.
     pub fn into_bytes(this: Msg<T>, field: impl FnOnce(&T) -> &[u8]) -> Bytes {
         let bytes = field(&this);
         let (at, len) = (NonNull::from(bytes).cast(), bytes.len());
@@ -201,7 +201,8 @@ impl<T: Message> Msg<T> {
     }
 }
 
-/// Bytes in a message that is kept for them, alone (`Msg`) or with others (`Arc<Msg>`).
+/// Bytes with the message that contains them, which is kept alive: alone (`Msg`) or shared
+/// (`Arc<Msg>`).
 struct Kept<M> {
     _message: M,
     at: NonNull<u8>,
@@ -249,7 +250,7 @@ impl<T: Message> Default for Msg<T> {
 }
 
 impl<T: Message> From<&T> for Msg<T> {
-    /// A copy, wherever the message lies.
+    /// A copy of a message at any address.
     fn from(message: &T) -> Msg<T> {
         let copy = Msg::new();
         let arena = Msg::arena(&copy).expect("just built");

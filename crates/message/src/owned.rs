@@ -1,7 +1,7 @@
-//! Plain structs with the fields of messages: what codegen's `owned` is made of.
+//! Plain structs with the fields of messages: the basis of codegen's `owned`.
 //!
-//! Both ways go down a message as deep as it is. One that was received has at most
-//! [`DEPTH_MAX`](crate::DEPTH_MAX) levels (M18, M26), so that a peer cannot exhaust the stack.
+//! Both conversions recurse as deeply as the message. A received message has at most
+//! [`DEPTH_MAX`](crate::DEPTH_MAX) levels (M18, M26), so a peer cannot exhaust the stack.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::part::{Blob, Element, Key, Map, Scalar, Text};
 /// A struct of ordinary Rust values with the fields of a message, for state that lives long and
 /// changes: `String`, `Vec`, `BTreeMap`, `Option`. Generated, by `petasos_codegen::Builder::owned`.
 ///
-/// Fields that the schema does not know are left behind.
+/// Unknown fields are lost.
 pub trait Owned: Default + Clone {
     /// The message.
     type Message: Message;
@@ -37,8 +37,8 @@ pub trait Owned: Default + Clone {
     }
 }
 
-/// What generated structs convert their fields with. Functions, because code next to messages of
-/// any name can count on no trait's methods.
+/// Conversions for generated structs. They are functions, because code next to messages of any name
+/// cannot rely on a trait's methods.
 #[doc(hidden)]
 pub mod plain {
     use super::*;
@@ -98,7 +98,7 @@ pub mod plain {
     }
 }
 
-/// What an element or a value `V` can be set from.
+/// A type from which an element or value `V` can be set.
 #[doc(hidden)]
 pub trait AsValue<V: Element> {
     fn as_value(&self) -> V::Value<'_>;
@@ -122,7 +122,7 @@ impl AsValue<Blob> for Vec<u8> {
     }
 }
 
-/// What an entry's key `K` can be set from.
+/// A type from which an entry's key `K` can be set.
 #[doc(hidden)]
 pub trait AsKey<K: Key> {
     fn as_key(&self) -> K::Ref<'_>;

@@ -1,12 +1,11 @@
-//! What a `bytes` field is set to.
+//! Values for `bytes` fields.
 
 use bytes::Bytes;
 use petasos_buf::MsgBuf;
 
 use crate::{ADOPT_BYTES_MIN, heap};
 
-/// Bytes, and their owner if one came along. Long ones with an owner are kept where they lie (M16),
-/// all others are copied.
+/// Bytes, with an owner or without. Long ones with an owner are not copied (M16); all others are.
 pub struct Payload<'a>(Kind<'a>);
 
 enum Kind<'a> {
@@ -27,7 +26,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The owner, if the bytes should stay where they are; or else what should be copied.
+    /// The owner, if the bytes should not be copied; otherwise the bytes to copy.
     #[inline(always)]
     pub(crate) fn into_kept(self) -> Result<Bytes, Payload<'a>> {
         let short = self.as_slice().len() < ADOPT_BYTES_MIN;

@@ -1,15 +1,15 @@
-//! Tables made from a schema at run time, which drive everything that is done with a message
-//! without its type: decoding, encoding, validation, compaction, reflection.
+//! Tables made from a schema at run time. They drive everything that is done with a message without
+//! its type: decoding, encoding, validation, compaction, reflection.
 //!
-//! A message has its fields as [`Op`]s by number (for encodings that go by number), the same as
-//! [`Step`]s by offset (for walks over memory, in the order of M5), and the words in its struct
-//! that are pointers ([`Relocation`]). The tables of all messages of a schema lie one behind the
-//! other, and messages refer to each other by index, so a plan is two words.
+//! A plan has a message's fields as [`Op`]s by number (for encodings that go by number), the same
+//! fields as [`Step`]s by offset (for walks over memory, in the order of M5), and the words in its
+//! struct that are pointers ([`Relocation`]). The tables of all messages of a schema are stored
+//! together, and messages refer to each other by index, so a plan is two words.
 //!
-//! On either side of the fields of each message stands an [`Op::END`] (`place`).
+//! Before and after the fields of each message there is an [`Op::END`] (`place`).
 //!
 //! Invariants: offsets are those of `petasos_schema::Layouts` and lie within `bytes`; indices are
-//! valid in the same [`Plans`], of which no table ever changes. Nothing here touches a message.
+//! valid in the same [`Plans`], whose tables never change. Nothing here accesses a message.
 
 mod bind;
 mod build;

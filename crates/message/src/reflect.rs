@@ -1,8 +1,7 @@
 //! Messages read without their types: fields by number or name, through a plan.
 //!
-//! A [`Reflect`] is a message with the schema and the plans that say what it is; services that
-//! learn schemas at run time have no other way to look into one. What is read is a [`Value`],
-//! borrowed from the message.
+//! A [`Reflect`] is a message with its schema and its plans. Services that learn schemas at run
+//! time have no other way to read one. Its values are [`Value`]s, borrowed from the message.
 
 use std::ptr::NonNull;
 
@@ -76,7 +75,7 @@ impl<'a> Reflect<'a> {
         Reflect::of_object(T::TYPE.module.schema(), T::TYPE.module.plans(), id, object)
     }
 
-    /// `object` is a message that the schema has as `id`, and that the plans were made for.
+    /// `object` is a message with this `id` in the schema, for which the plans were made.
     pub(crate) fn of_object(
         schema: &'a Schema,
         plans: &'a Plans,
@@ -86,17 +85,17 @@ impl<'a> Reflect<'a> {
         Reflect { schema, plans, id, object }
     }
 
-    /// What the message's schema says of it.
+    /// The message's declaration in its schema.
     pub fn message(self) -> &'a petasos_schema::Message {
         self.schema.message(self.id)
     }
 
-    /// The schema that the message is of.
+    /// The message's schema.
     pub fn schema(self) -> &'a Schema {
         self.schema
     }
 
-    /// The fields that are present, by number: what an encoding would have (M6).
+    /// The fields that are present, by number: those that an encoding would contain (M6).
     pub fn fields(self) -> impl Iterator<Item = (&'a Field, Value<'a>)> {
         let fields = self.message().fields().iter().zip(self.plan().ops());
         fields
@@ -104,8 +103,8 @@ impl<'a> Reflect<'a> {
             .map(move |(field, op)| (field, self.value(field, op)))
     }
 
-    /// The value of the field with a number: zero or empty, if it is absent but cannot be told to
-    /// be. `None` if there is no such field, or it is absent.
+    /// The value of the field with this number. A field without presence is zero or empty if it is
+    /// not set. `None` if there is no such field, or if it has presence and is absent.
     pub fn field(self, number: u32) -> Option<Value<'a>> {
         let at = self.plan().find(number)?;
         let (op, field) = (&self.plan().ops()[at], &self.message().fields()[at]);
@@ -125,7 +124,7 @@ impl<'a> Reflect<'a> {
         self.field(self.message().field_by_name(name)?.number())
     }
 
-    /// Fields that a decoder did not know, as they were encoded (M10).
+    /// Unknown fields, as they were encoded (M10).
     pub fn unknown(self) -> &'a [u8] {
         self.object.follow(0, 16).map_or(&[], |blob| bytes(blob, 0))
     }

@@ -1,4 +1,4 @@
-//! Whether bytes are UTF-8, quickly for the short ASCII that most strings are.
+//! UTF-8 validation that is fast for short ASCII, which most strings are.
 
 use crate::DecodeError;
 

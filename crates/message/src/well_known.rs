@@ -1,9 +1,8 @@
 //! Protobuf's well-known types: the package `google.protobuf`.
 //!
-//! Codegen takes them from here instead of generating them. The modules within are what it prints
-//! for protobuf's own files; a test of `petasos-codegen` compares them, and stores them anew with
-//! `BLESS=1`. Nothing in them is written by hand; what programs want beyond the fields is in
-//! `time`.
+//! Codegen refers to these types instead of generating them. The modules here are codegen's output
+//! for protobuf's own files; a test of `petasos-codegen` compares them, and writes them again with
+//! `BLESS=1`. Nothing in them is written by hand; conversions for programs are in `time`.
 
 mod any;
 mod duration;

@@ -1,4 +1,5 @@
-//! Further chunks of an arena: buffers of the heap, so that the next message finds them again.
+//! Further chunks of an arena. They are buffers of the heap, so that the next message can reuse
+//! them.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;

@@ -1,8 +1,8 @@
-//! A struct, an array or a leaf that an algorithm driven by a plan writes or follows.
+//! A struct, an array or a leaf that a plan-driven algorithm writes or follows.
 //!
-//! Offsets are checked against the object; that a part of the right kind lies there is the plan's
-//! to know. Reads and writes go through the address with the provenance of the chunk, so they never
-//! conflict with references that cursors lend for one statement.
+//! Offsets are checked against the object. Only the plan knows that there is a part of the right
+//! kind at an offset. Reads and writes use an address with the provenance of the chunk, so they
+//! never conflict with references that cursors lend for one statement.
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};

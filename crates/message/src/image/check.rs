@@ -1,4 +1,4 @@
-//! What M26 asks of bytes that point nowhere.
+//! The checks of M26 for bytes without pointers.
 
 use crate::plan::ValueKind;
 

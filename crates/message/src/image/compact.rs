@@ -1,13 +1,13 @@
-//! One walk that copies a message, object by object, behind each other (M22).
+//! One walk that copies a message, object after object, into contiguous memory (M22).
 //!
-//! A struct is copied first, and what there is to know of it (lengths, pointers, cases) is read
-//! from the copy: the source may change at any time (M23). Then each object that it points to is
-//! copied, and the copy's pointer set. Nothing is read twice, and nothing that was read decides
-//! anything after it was checked.
+//! A struct is copied first, and everything about it (lengths, pointers, cases) is read from the
+//! copy, because the source may change at any time (M23). Then each object that it points to is
+//! copied, and the copy's pointer is set. Nothing is read twice, so no value can
+//! change after it was checked.
 //!
-//! What is trusted was built or checked by this process, so its contents are not looked at; of what
-//! is not, everything that M26 asks for holds of the copy, or there is no image. What is left of a
-//! budget of the largest image bounds both.
+//! A trusted source was built or checked by this process, so its contents are not checked. For an
+//! untrusted source, everything that M26 requires holds for the copy, or there is no image. A
+//! budget of the size of the largest image bounds both.
 
 use super::check::{self, Bad, Key, load};
 use super::sink::{Piece, Sink};

@@ -1,7 +1,7 @@
-//! A short way through M26 for messages without lists, oneofs, presence or other messages, as most
-//! small ones are: their types check their own parts, in code that the compiler writes for each.
+//! A fast path through M26 for messages without lists, oneofs, presence or other messages, as most
+//! small ones are: their types check their own parts, in code that is compiled for each type.
 //!
-//! It only ever accepts what [`validate`](super::validate()) accepts, and leaves the rest to it.
+//! It only accepts what [`validate`](super::validate()) accepts, and leaves everything else to it.
 
 use std::marker::PhantomData;
 

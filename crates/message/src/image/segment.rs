@@ -1,4 +1,4 @@
-//! Pieces of a message that are sent from where they lie.
+//! Pieces of a message that are sent without a copy.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! The image that compaction writes, objects one behind the other (M22).
+//! The image that compaction writes, one object after the other (M22).
 
 use petasos_buf::MsgBuf;
 

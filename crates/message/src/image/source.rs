@@ -1,4 +1,4 @@
-//! Where compaction reads (M23).
+//! The memory from which compaction reads (M23).
 
 use std::ptr;
 

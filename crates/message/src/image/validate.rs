@@ -1,8 +1,8 @@
-//! Whether an image that arrived is one (M26).
+//! Validates a received image (M26).
 //!
-//! One pass over the structs that can be reached, which reads each as often as something points to
-//! it. That costs no more than the image is long, because each visit is paid for from a budget of
-//! as many bytes (M26, 3): images that alias are not refused, they only run out of it.
+//! One pass over the reachable structs reads each as often as something points to it. That takes no
+//! more time than the image is long, because each visit is paid from a budget of as many bytes
+//! (M26, 3). Images that alias are not refused; they only run out of budget.
 
 use petasos_schema::LAYOUT_VERSION;
 

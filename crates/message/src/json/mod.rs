@@ -1,12 +1,12 @@
 //! The JSON mapping of proto3, by reflection: for people, gateways and logs.
 //!
-//! `print` writes and `parse` reads; the types of `google/protobuf` that have forms of their own
-//! are in `print_known` and `parse_known`. Types are recognised by their full names, and nothing is
-//! taken for granted of their fields, since a schema may come from anywhere: a `Timestamp` that is
-//! none is an error, not a panic. `Any` finds types in the schema of the message that it is in.
+//! `print` writes and `parse` reads. The types of `google/protobuf` with special forms are in
+//! `print_known` and `parse_known`. Types are recognised by their full names, and nothing is
+//! assumed about their fields, since a schema may come from anywhere: a malformed `Timestamp` is an
+//! error, not a panic. `Any` finds types in the schema of the message that contains it.
 //!
-//! Text from outside never panics; what it makes this allocate is bounded by the limits, and by a
-//! multiple of its length.
+//! Text from outside never causes a panic. The memory that it takes is bounded by the limits, and
+//! by a multiple of its length.
 
 mod base64;
 mod parse;
@@ -36,23 +36,23 @@ use path::Path;
 /// How messages are written as JSON. The default is what the mapping recommends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToJson {
-    /// Fields by their names in the .proto file, in place of their JSON names.
+    /// Use the fields' names in the .proto file instead of their JSON names.
     pub proto_names: bool,
-    /// Also fields without presence that are zero or empty.
+    /// Also print fields without presence that are zero or empty.
     pub defaults: bool,
-    /// Enums by number, in place of their names.
+    /// Print enums as numbers instead of names.
     pub enum_numbers: bool,
 }
 
 /// How messages are read from JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FromJson {
-    /// Whether fields and names of enum values that the schema does not know are skipped. They are
-    /// an error otherwise.
+    /// Whether to skip unknown fields and unknown names of enum values. Otherwise they are an
+    /// error.
     pub ignore_unknown: bool,
 }
 
-/// Why a message has no JSON. The fault of whoever built it, and no retry helps.
+/// Why a message cannot be printed as JSON. Its author is at fault, and no retry helps.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ToJsonError {
@@ -66,7 +66,7 @@ pub enum ToJsonError {
     /// An `Any` is of a type that the schema does not have.
     #[error("an Any is of type `{name}`, which the schema does not have")]
     UnknownType {
-        /// What the `Any` says.
+        /// The type's name in the `Any`.
         name: Box<str>,
     },
     /// The bytes in an `Any` are not of its type.
@@ -93,7 +93,7 @@ pub enum FromJsonError {
         /// As in the text.
         name: Box<str>,
     },
-    /// A field, a key or a member of a oneof comes twice.
+    /// A field, a key or a member of a oneof occurs twice.
     #[error("`{name}` comes twice, or with another field of its oneof")]
     Duplicate {
         /// The field's name, or the key.
@@ -177,11 +177,11 @@ struct Types<'s> {
     plans: &'s Plans,
 }
 
-/// The JSON of a message in protobuf, of a type that is known at run time. `plans` are those of
+/// Prints a protobuf message, of a type that is known at run time, as JSON. `plans` are those of
 /// `schema`, and `id` is a message of it.
 ///
 /// # Errors
-/// If the bytes are no such message, or have a value without a form in JSON.
+/// The bytes are no such message, or have a value without a form in JSON.
 pub fn protobuf_to_json(
     schema: &Schema,
     plans: &Plans,
@@ -195,12 +195,11 @@ pub fn protobuf_to_json(
     Reflect::of_object(schema, plans, id, object).to_json(how)
 }
 
-/// The protobuf encoding of a message in JSON, of a type that is known at run time, behind
-/// `room_bytes` that are the caller's to fill. `plans` are those of `schema`, and `id` is a message
-/// of it.
+/// Encodes a JSON message, of a type that is known at run time, as protobuf, after `room_bytes` for
+/// the caller to fill. `plans` are those of `schema`, and `id` is a message of it.
 ///
 /// # Errors
-/// If the text is no such message; says where.
+/// The text is no such message; the error says where.
 pub fn json_to_protobuf(
     schema: &Schema,
     plans: &Plans,

@@ -1,7 +1,7 @@
-//! The types of `google/protobuf` that are not read from objects of their fields.
+//! The types of `google/protobuf` whose JSON is not an object of their fields.
 //!
-//! Each is set through its fields by number, as if JSON had these: what the schema says of them is
-//! checked there, and nowhere taken for granted.
+//! Each is set through its fields by number, as if JSON had these. So the schema's declaration of
+//! them is checked there, and nothing is assumed.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Where in a text something is, for errors.
+//! Positions in a text, for errors.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The types of `google/protobuf` that are not written as objects of their fields.
+//! The types of `google/protobuf` whose JSON is not an object of their fields.
 
 use petasos_schema::Kind;
 

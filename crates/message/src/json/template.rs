@@ -1,4 +1,4 @@
-//! A text with everything that a message can have, for people to fill in.
+//! A JSON text with every field of a message, for people to fill in.
 
 use petasos_schema::{Cardinality, Field, Kind, MessageId, Schema};
 

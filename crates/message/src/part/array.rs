@@ -1,8 +1,8 @@
-//! Arrays that grow, within an arena: what lists and maps have in common (M15).
+//! Growing arrays in an arena, for lists and maps (M15).
 //!
-//! Functions here take a span whose elements are `T`s in `arena`, and which the caller alone may
-//! write; that is what makes them unsafe. They move elements as bytes and correct what points out
-//! of them by the distance, so no element is ever constructed or dropped.
+//! Functions here take a span whose elements are `T`s in `arena`, and which only the caller may
+//! write; that makes them unsafe. They move elements as bytes and correct pointers in them by the
+//! distance, so no element is ever constructed or dropped.
 
 use std::ptr::{self, NonNull};
 

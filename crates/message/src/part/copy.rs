@@ -1,9 +1,9 @@
 //! Copies of messages into an arena: `Clone`, and setters that take a message.
 //!
-//! The walk of M22, from memory that is known to be a message, so that nothing is checked and
-//! nothing can fail: each object's bytes are copied whole, and then its pointers are replaced by
-//! those of copies. Between the two an object is not a message, which nobody sees: there is no
-//! panic in here, as all sizes come from values that exist.
+//! The walk of M22, from memory that is known to be a message, so nothing is checked and nothing
+//! can fail: each object's bytes are copied completely, and then its pointers are replaced by those
+//! of copies. Between these steps an object is not a message, but nobody sees that: nothing here
+//! can panic, since all sizes come from existing values.
 
 use std::ptr::NonNull;
 

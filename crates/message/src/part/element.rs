@@ -1,4 +1,4 @@
-//! What lists, maps and oneofs have values of.
+//! The types of values in lists, maps and oneofs.
 
 use std::cmp::Ordering;
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! A single message, and the fields that a decoder did not know.
+//! A single message, and unknown fields.
 
 use std::fmt;
 use std::marker::PhantomData;

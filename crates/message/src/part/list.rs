@@ -9,7 +9,7 @@ use super::{Element, Span};
 use crate::arena::Arena;
 use crate::part::ListMut;
 
-/// Elements that lie next to each other: read them as a `&[T]`.
+/// Contiguous elements. Read them as a `&[T]`.
 #[repr(transparent)]
 pub struct List<T>(Span, PhantomData<T>);
 

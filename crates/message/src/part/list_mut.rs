@@ -10,7 +10,7 @@ use crate::part::Message;
 use crate::part::{Blob, Element, List, Plain, Scalar, Span, Text};
 use crate::payload::Payload;
 
-/// Writes a list; reads as a slice.
+/// Writes a list. Dereferences to a slice.
 pub struct ListMut<'a, T> {
     list: NonNull<List<T>>,
     arena: &'a Arena,
@@ -30,7 +30,7 @@ impl<'a, T: Element> ListMut<'a, T> {
         (unsafe { self.list.as_mut() }.span(), self.arena)
     }
 
-    /// Makes room for `more` elements, so that adding them moves none.
+    /// Reserves room for `more` elements, so that adding them moves none.
     ///
     /// # Panics
     /// If the list would take 4 GiB or more.
@@ -42,7 +42,7 @@ impl<'a, T: Element> ListMut<'a, T> {
         self
     }
 
-    /// Takes out the element at `index`; those behind it move up.
+    /// Removes the element at `index`; later ones move up.
     ///
     /// # Panics
     /// If there is no such element.
@@ -54,7 +54,7 @@ impl<'a, T: Element> ListMut<'a, T> {
         self
     }
 
-    /// Takes out all elements from the one at `len` on, if there are as many.
+    /// Removes all elements from the one at `len` on, if there are as many.
     pub fn truncate(&mut self, len: usize) -> &mut Self {
         let (span, arena) = self.parts();
         let len = u32::try_from(len).unwrap_or(u32::MAX);
@@ -63,7 +63,7 @@ impl<'a, T: Element> ListMut<'a, T> {
         self
     }
 
-    /// Takes out all elements. The room stays.
+    /// Removes all elements. Keeps the memory.
     pub fn clear(&mut self) -> &mut Self {
         self.truncate(0)
     }
@@ -116,7 +116,7 @@ impl<T: Plain> ListMut<'_, T> {
 }
 
 impl<S: Scalar> ListMut<'_, S> {
-    /// The elements, to be written.
+    /// The elements, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [S] {
         let len = self.len();
         if len == 0 {
@@ -156,7 +156,7 @@ impl ListMut<'_, Text> {
 }
 
 impl ListMut<'_, Blob> {
-    /// Adds bytes: long ones with an owner are not copied.
+    /// Adds bytes. Long ones with an owner are not copied.
     pub fn push<'v>(&mut self, value: impl Into<Payload<'v>>) -> &mut Self {
         self.push_with(value.into());
         self
@@ -181,7 +181,7 @@ impl ListMut<'_, Blob> {
 }
 
 impl<T: Message> ListMut<'_, T> {
-    /// Adds an empty message, to be written.
+    /// Adds an empty message, and returns its cursor.
     #[inline(always)]
     pub fn add(&mut self) -> T::Mut<'_> {
         let (span, arena) = self.parts();
@@ -189,7 +189,7 @@ impl<T: Message> ListMut<'_, T> {
         unsafe { Edit::new(array::push(span, arena), arena) }.into()
     }
 
-    /// The message at `index`, to be written.
+    /// The cursor of the message at `index`.
     ///
     /// # Panics
     /// If there is no such element.

@@ -1,17 +1,18 @@
 //! Parts: what fields occupy in their messages' structs (M4).
 //!
-//! A part that points computes its target's address from its own (M3) and takes the provenance that
-//! chunks, adopted bytes and received buffers exposed when they joined their owner. It cannot come
-//! from `&self`: a reference covers the part's own bytes, and targets lie elsewhere.
+//! A part with a pointer computes its target's address from its own (M3). It takes the provenance
+//! that chunks, adopted bytes and received buffers exposed when they were added to their owner. The
+//! provenance cannot come from `&self`: a reference covers only the part's own bytes, and targets
+//! are elsewhere.
 //!
-//! All `unsafe` here rests on one invariant (ADR 10): *a part that safe code can reach lies in an
-//! arena and was written by its setter, or lies in memory that M26 accepted for this very type and
-//! that nobody writes.* Hence parts have no constructor, no `Clone` and no `Default`, and `&mut` to
-//! one is lent to generated code only, for one statement (M12). Setters are therefore public, and
-//! hidden: what calls them is the code that codegen prints.
+//! All `unsafe` here relies on one invariant (ADR 10): *a part that safe code can reach is in an
+//! arena and was written by its setter, or is in memory that M26 has accepted for this very type
+//! and that nobody writes.* Hence parts have no constructor, no `Clone` and no `Default`, and only
+//! generated code gets a `&mut` to one, for one statement (M12). So setters are public but hidden:
+//! the code that codegen prints calls them.
 //!
-//! A further invariant keeps edits apart (M14): in an arena, no two parts point to one object. What
-//! copies a part's bytes ends the life of the original at once.
+//! Another invariant keeps edits apart (M14): in an arena, no two parts point to one object. Code
+//! that copies a part's bytes ends the life of the original at once.
 
 mod array;
 mod blob;

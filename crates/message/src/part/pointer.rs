@@ -1,4 +1,4 @@
-//! The pointer that all parts share, and a pointer with length and capacity.
+//! The pointer in all parts, alone and with length and capacity.
 
 use std::ptr::{self, NonNull};
 

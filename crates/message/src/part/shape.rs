@@ -1,4 +1,4 @@
-//! What the compiler knows of a generated struct, to be compared with the schema's layout (M9).
+//! The compiler's layout of a generated struct, to be compared with the schema's (M9).
 
 use petasos_schema::Part;
 

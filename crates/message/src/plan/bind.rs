@@ -1,4 +1,4 @@
-//! Whether a type is what its plan says (M9).
+//! Checks that a type matches its plan (M9).
 
 use petasos_schema::{OBJECT_ALIGN, Part};
 

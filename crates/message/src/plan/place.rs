@@ -1,5 +1,5 @@
-//! Going over the fields of a message without a look at where they end: before them stands an
-//! [`Op::END`], and behind them stand two, so that one may look beyond the field that is expected.
+//! Iterates over the fields of a message without a check for the end: before them there is an
+//! [`Op::END`], and after them there are two, so that code may look past the expected field.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;

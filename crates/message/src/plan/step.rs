@@ -1,4 +1,4 @@
-//! What walks over memory look at, by offset.
+//! Fields by offset, for walks over memory.
 
 use std::ops::Range;
 

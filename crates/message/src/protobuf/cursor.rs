@@ -1,10 +1,10 @@
-//! Reading protobuf's wire format: a place in the input, which values are taken from.
+//! Reading protobuf's wire format: a position in the input, from which values are read.
 //!
-//! A nested record is no slice of its own: one loop ends where the record ends, and reads are
-//! checked against the end of the whole input. So a number near the end of a record is read as
-//! fast as any, and a number that reaches past its record's end shows when the loop ends.
+//! A nested record is not a separate slice: its loop ends where the record ends, but reads are
+//! checked against the end of the whole input. So a number near the end of a record is read as fast
+//! as any other. A number that goes past the end of its record is detected when the loop ends.
 //!
-//! Everything is by value: the place stays in a register across the calls of the loop.
+//! Everything is passed by value: the position stays in a register across the calls of the loop.
 
 use super::varint::fold;
 use crate::DecodeError;

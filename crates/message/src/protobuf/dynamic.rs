@@ -1,4 +1,4 @@
-//! Messages of which only the plan is known, at run time.
+//! Messages that are known only by their plan, at run time.
 
 use std::fmt;
 use std::ptr::NonNull;

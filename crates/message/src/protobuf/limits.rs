@@ -1,4 +1,4 @@
-//! What a decoder is given.
+//! Limits for a decoder.
 
 use bytes::Bytes;
 

@@ -1,7 +1,7 @@
 //! The protobuf encoding, by plan (M28 to M31).
 //!
 //! `decode` goes over the input once. `encode` goes over the message once, from its end to its
-//! beginning, so that the length of what is nested is known when it is to be written. Neither
+//! beginning, so that the length of nested messages is known when it has to be written. Neither
 //! allocates per field.
 
 mod cursor;

@@ -1,7 +1,7 @@
-//! What a codec comes back to after a nested message: a stack of its own in place of recursion, so
-//! that a short message costs a few words and not a call.
+//! An explicit stack instead of recursion: the places to which a codec returns after nested
+//! messages. So a nested message costs a few words and not a call.
 //!
-//! Invariant: the slots below `len` are written.
+//! Invariant: the slots below `len` are initialised.
 
 use std::mem::MaybeUninit;
 

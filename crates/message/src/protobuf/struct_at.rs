@@ -1,8 +1,8 @@
-//! Where a message's struct lies, for loops over its fields by plan: without its size, which would
-//! be one more thing to keep, and without a look at it for each field.
+//! The address of a message's struct, for loops over its fields by plan. It has no size, which
+//! would be one more value to keep, and nothing checks it for each field.
 //!
-//! Invariant: whoever makes a [`StructAt`] has a struct of the plan whose fields it is asked for,
-//! so that each of them lies within it.
+//! Invariant: a [`StructAt`] is only made for a struct of the plan whose fields are accessed, so
+//! that each of them is within the struct.
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};

@@ -1,7 +1,7 @@
-//! The input as words that may begin at any byte, also near its end: what is not there is zeros.
+//! The input as words that may begin at any byte, even near its end: missing bytes read as zeros.
 //!
-//! So a tag and a number are looked at in one piece. A number that the input ends in reads as if
-//! zeros followed, and then ends behind the input, which is how it shows.
+//! So a tag and a number are read in one piece. If the input ends within a number, the number reads
+//! as if zeros followed. Its end is then past the input, which is how the error is detected.
 
 use std::marker::PhantomData;
 

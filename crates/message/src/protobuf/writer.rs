@@ -1,15 +1,15 @@
-//! Writing protobuf's wire format from its end to its beginning.
+//! Writes protobuf's wire format from its end to its beginning.
 //!
-//! What stands before something else is often its length: backwards this is known when its turn
-//! comes. The memory grows as needed, and what was written stays at its end.
+//! A value is often preceded by its length. Backwards, that length is known when it has to be
+//! written. The memory grows as needed, and what was written stays at its end.
 //!
-//! The place in the output is not kept here but passed along, so that it stays in a register from
-//! field to field. Room is asked for once per field, and a field is written in words, of which
-//! later ones overwrite what is too much of earlier ones: hence the margin.
+//! The position in the output is not stored here but passed along, so that it stays in a register
+//! from field to field. Room is reserved once per field. A field is written in whole words, and
+//! later words overwrite the surplus bytes of earlier ones; hence the margin.
 //!
-//! Invariant: an [`At`] is within the memory that its writer has, and all behind the latest one is
-//! written. Before a place that [`Writer::room`] gave there are [`MARGIN_BYTES`] more than it was
-//! asked for.
+//! Invariant: an [`At`] is within its writer's memory, and everything after the latest one is
+//! written. Before a position from [`Writer::room`] there are [`MARGIN_BYTES`] more than were asked
+//! for.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

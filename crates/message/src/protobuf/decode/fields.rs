@@ -1,5 +1,5 @@
-//! The loop over the records of one message, and of messages in it: a nested message is no call,
-//! the loop notes where it was on a stack and goes on in there.
+//! The loop over the records of one message, and of nested messages. A nested message is not a
+//! call: the loop pushes its position on a stack and continues inside.
 
 use super::Decoder;
 use super::growth::Element;

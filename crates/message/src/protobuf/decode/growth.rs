@@ -1,4 +1,4 @@
-//! Room for lists, and what moves when it is not enough (M15).
+//! Memory for lists, and moving them when it is not enough (M15).
 
 use std::slice;
 

@@ -1,4 +1,4 @@
-//! Repeated fields: runs of records, counted before room is made for them (M30).
+//! Repeated fields: runs of records, which are counted before memory is allocated for them (M30).
 
 use super::Decoder;
 use super::growth::Element;

@@ -1,4 +1,4 @@
-//! Maps: entries as they come, sorted at the end if they did not come ascending (M8, M29).
+//! Maps: entries in the order of arrival, sorted at the end if they were not ascending (M8, M29).
 
 use std::cmp::Ordering;
 

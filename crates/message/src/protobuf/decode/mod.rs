@@ -1,16 +1,16 @@
 //! Decoding by plan (M28 to M30): records in order, each into the part that its field has.
 //!
-//! The loop over a message's records is in `fields`, one value in `value`, repeated fields in
-//! `list` and `growth`, maps in `map`, and what no plan knows in `unknown`.
+//! The loop over a message's records is in `fields`, single values are in `value`, repeated fields
+//! in `list` and `growth`, maps in `map`, and unknown fields in `unknown`.
 //!
 //! Invariants:
-//! - input is never trusted: lengths are checked against the record they lie in, depth against
-//!   [`DEPTH_MAX`], and memory against the limits before it is taken (M30);
-//! - time is linear in the input, but for sorting: a field that comes again is merged in place,
+//! - input is never trusted: lengths are checked against the record that they are in, depth against
+//!   [`DEPTH_MAX`], and memory against the limits before it is allocated (M30);
+//! - time is linear in the input, except for sorting: a field that occurs again is merged in place,
 //!   lists grow by doubling, and a map that is not ascending is sorted once, when no record can
 //!   reach it any more;
 //! - structs and arrays that later records may reach do not move while something refers to them;
-//! - after an error the arena holds half a message, and its owner drops it.
+//! - after an error the arena has half a message, and its owner drops it.
 
 mod fields;
 mod growth;

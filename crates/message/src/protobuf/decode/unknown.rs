@@ -1,4 +1,4 @@
-//! Records that no plan knows: kept as they came, tag and all (M10).
+//! Unknown records: kept as they arrived, including the tag (M10).
 
 use super::Decoder;
 use super::growth::Element;

@@ -1,11 +1,11 @@
-//! Encoding by plan (M31): one pass, `walk`, that writes the output from its end to its beginning
-//! into memory that the thread keeps, and one copy from there behind the caller's room.
+//! Encoding by plan (M31). One pass, `walk`, writes the output from its end to its beginning into
+//! memory that the thread keeps; one copy puts it after the caller's room.
 //!
-//! Backwards, the length of what is nested is known when its turn comes, so nothing is visited
-//! twice. Leaves that are long stay out of what is written; they are copied straight to where they
-//! belong, or gathered (M24).
+//! Backwards, the length of a nested message is known when it has to be written, so nothing is
+//! visited twice. Long leaves are not part of that memory: they are copied straight to their place,
+//! or gathered (M24).
 //!
-//! Invariant: the message is borrowed, so that leaves left out are there when they are needed.
+//! Invariant: the message is borrowed, so the leaves are still there when they are needed.
 
 mod lists;
 mod read;

@@ -1,4 +1,4 @@
-//! Values as they lie in a message.
+//! Values in a message's memory.
 
 use crate::arena::Object;
 use crate::plan::{Op, ValueKind};

@@ -1,7 +1,7 @@
 //! The pass over the message, from its last field to its first.
 //!
-//! A nested message is no call: the pass notes where it was on a stack and goes on in there. What
-//! is rare is in `rare`, and recursion is left to messages in maps and in oneofs.
+//! A nested message is not a call: the pass pushes its position on a stack and continues inside.
+//! Rare kinds of fields are in `rare`; only messages in maps and oneofs use recursion.
 
 use super::read::{Number, bool, int32, int64, is_selected, number, sint32, sint64, uint32};
 use crate::arena::Object;
