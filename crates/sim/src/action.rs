@@ -1,4 +1,4 @@
-//! What a script does to the world, at once or at a set time.
+//! Actions of a script on the world, at once or at a set time.
 
 use petasos_base::Time;
 

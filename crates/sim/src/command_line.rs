@@ -1,7 +1,7 @@
-//! The command line of programs that run scenarios until time is up or a rule is broken.
+//! The command line of programs that run scenarios until the time is over or a rule is broken.
 //!
-//! Each run prints a line; the first that breaks a rule ends the program with exit code 1, its
-//! seed, and the command that replays it.
+//! Each run prints a line. The first run that breaks a rule ends the program with exit code 1, and
+//! prints its seed and the command that replays it.
 
 use core::fmt::Display;
 use std::process::ExitCode;

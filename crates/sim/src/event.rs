@@ -1,11 +1,12 @@
-//! The deterministic event queue: events leave by time, and at one time in the order of entry.
+//! The deterministic event queue: events are taken in the order of their times, and at one time in
+//! the order of insertion.
 //!
-//! Almost every event lies within a few microseconds of the present, so the queue is a wheel of
+//! Almost every event lies within a few microseconds of the present. So the queue is a wheel with
 //! one slot per nanosecond for the near future, and a heap for the rest. Invariants, with `base`
-//! the time of the last event that left: the wheel holds exactly the events in
-//! `base..base + SLOTS`, the heap the later ones. An event moves from the heap to the wheel the
-//! moment its time comes within reach, hence before any event that is pushed for the same time
-//! later: that keeps the order of entry.
+//! the time of the last event taken: the wheel has exactly the events in `base..base + SLOTS`, the
+//! heap the later ones. An event moves from the heap to the wheel as soon as its time comes within
+//! reach, hence before any event that is inserted later for the same time; that keeps the order of
+//! insertion.
 
 use core::cmp::Ordering;
 use core::fmt;

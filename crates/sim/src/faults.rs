@@ -1,4 +1,4 @@
-//! How badly a link behaves.
+//! The faults of a link.
 
 use petasos_base::Rng;
 

@@ -1,4 +1,4 @@
-//! What runs on a host, and what a host is given.
+//! The code on a host, and what it gets from the world.
 
 use petasos_base::{Time, VirtualClock};
 use petasos_netio::memory::MemoryIo;

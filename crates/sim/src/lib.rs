@@ -1,22 +1,22 @@
 //! A seeded discrete-event simulation of a datacenter network and the hosts on it.
 //!
-//! Why it exists: failures that need three lost packets and a crash at one nanosecond must be
-//! found in seconds and replayed from a seed. A [`World`] owns virtual time, the network and the
-//! hosts. Hosts run the real code on ports of a captured [`petasos_netio::memory::Hub`]; what
-//! they send travels over links and through switches, and may be lost, copied, delayed, damaged
-//! or dropped on the way.
+//! Why it exists: failures that need three lost packets and a crash at one nanosecond must be found
+//! in seconds and replayed from a seed. A [`World`] owns virtual time, the network and the hosts.
+//! Hosts run the real code on ports of a captured [`petasos_netio::memory::Hub`]. Their packets
+//! travel over links and through switches, and may be lost, copied, delayed, damaged or dropped on
+//! the way.
 //!
 //! Invariants:
 //! - One seed, one sequence of host runs and one script give one trace ([`World::trace_hash`]).
 //! - Virtual time never runs backwards, and never stands still for ever: a host's turn takes at
 //!   least a nanosecond.
-//! - Every packet is accounted for: what was sent or copied was delivered, dropped for a counted
-//!   reason, or is still in flight ([`Stats::unaccounted`]).
+//! - Every packet is accounted for: each packet that was sent or copied was delivered, was dropped
+//!   for a counted reason, or is still in flight ([`Stats::unaccounted`]).
 //! - Everything is bounded: events, packets in flight, inboxes, switch buffers.
 //!
-//! [`cluster`] puts whole endpoints on the hosts, gives them work, and judges what they do.
-//! [`incast`] and [`all_to_all`] measure congestion and crowds at a scale where hosts are bare
-//! protocol: the same network, no bytes.
+//! [`cluster`] runs whole endpoints on the hosts, gives them work, and checks what they do.
+//! [`incast`] and [`all_to_all`] measure congestion and large numbers of sessions, with hosts that
+//! only run the protocol: the network is the same, but packets have no bytes.
 //!
 //! Boundary rule: the network knows nothing of what hosts run; only [`Host`] joins the two.
 

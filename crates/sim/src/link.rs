@@ -1,7 +1,7 @@
 //! Links: rate, delay and faults of one direction of a cable.
 //!
-//! Arithmetic is in whole picoseconds, so that back-to-back packets at 25 or 100 Gbit/s do not
-//! lose the fraction of a nanosecond each; only the times of events are rounded (up).
+//! Arithmetic is in whole picoseconds, so that back-to-back packets at 25 or 100 Gbit/s do not lose
+//! a fraction of a nanosecond each. Only the times of events are rounded (up).
 
 use petasos_base::{Rng, Time};
 

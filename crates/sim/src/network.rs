@@ -1,9 +1,9 @@
 //! The network as a whole: moves packets from host to host, one event at a time.
 //!
-//! A packet's way: it waits in the output port of a node ([`Port`], room taken from the node's
-//! [`Buffer`]), is sent onto the link (its fate is drawn then), arrives at the next node, and so
-//! on until it arrives at its host. Invariants: a packet in flight is in exactly one place, an
-//! event or a port's queue; a port has one `Sent` event if it is sending and none otherwise.
+//! A packet's path: it waits in the output port of a node ([`Port`], with room from the node's
+//! [`Buffer`]), is sent onto the link (its fate is drawn then), arrives at the next node, and so on
+//! until it reaches its host. Invariants: a packet in flight is in exactly one place, an event or a
+//! port's queue; a port has one `Sent` event if it is sending, and none otherwise.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Packets in flight, in a bounded slab: events carry an index, payloads move once.
+//! Packets in flight, in a bounded slab. Events carry an index, and payloads are moved once.
 
 use petasos_base::Time;
 use petasos_netio::Ecn;

@@ -1,4 +1,4 @@
-//! Shortest ways through the network, with all equal choices kept.
+//! Shortest paths through the network; all equally short ones are kept.
 
 use std::collections::VecDeque;
 

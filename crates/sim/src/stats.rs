@@ -1,4 +1,4 @@
-//! What happened to packets.
+//! Counters of packets.
 
 petasos_base::counters! {
     /// Counters of a whole simulation. Packets are counted once per packet, faults once per

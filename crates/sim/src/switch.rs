@@ -1,7 +1,7 @@
 //! Switches: a shared buffer, dynamic thresholds, tail drop and ECN marks.
 //!
-//! A switch is output-queued. Each output port is the start of a link; all ports of a switch
-//! draw on one pool. A host's network card is the same thing with one port and no marks.
+//! A switch is output-queued. Each output port is the start of a link, and all ports of a switch
+//! share one pool. A host's network card is the same with one port and no marks.
 
 /// How a node's memory for waiting packets is divided.
 #[derive(Clone, Copy, Debug, PartialEq)]

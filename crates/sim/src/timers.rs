@@ -1,6 +1,6 @@
-//! When each host wants to run next: a tournament tree, because hosts change their minds.
+//! When each host wants to run next: a tournament tree, because hosts change these times.
 //!
-//! A heap of wake-ups would fill with stale ones; here each host has exactly one time, and a
+//! A heap of wake-ups would fill with stale entries. Here each host has exactly one time, and a
 //! change costs the tree's depth.
 
 use petasos_base::Time;

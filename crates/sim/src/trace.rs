@@ -1,4 +1,4 @@
-//! A running hash of everything that happens: two runs agree exactly if their hashes do.
+//! A running hash of everything that happens: two runs are the same exactly if their hashes are.
 
 /// The hash so far. Not for secrets.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! The world: virtual time, the hosts, and the network between them.
 //!
-//! Time moves from one event to the next. At one time, network events come first and host runs
-//! follow, so that a host sees everything that has arrived by then in one turn.
+//! Time advances from one event to the next. At one time, network events come first and hosts run
+//! afterwards, so that a host processes everything that has arrived by then in one turn.
 
 mod observe;
 mod script;

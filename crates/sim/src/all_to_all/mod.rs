@@ -1,10 +1,10 @@
-//! All to all: every thread calls random ones of all others with short messages (eRPC, section
-//! 6.3), on as many sessions as are asked for.
+//! All to all: every thread calls random other threads with short messages (eRPC, section 6.3), on
+//! a configurable number of sessions.
 //!
 //! It shows what many sessions cost the receive queues. A thread's queue holds
 //! [`HostConfig::receive_frames`] for all of its sessions, client and server halves together;
-//! frames beyond are dropped and counted. eRPC reserves its credits' worth for each session;
-//! here nothing is reserved, and [`Traffic::receive_queue_frames_max`] tells what was needed.
+//! further frames are dropped and counted. eRPC reserves room for the credits of each session. Here
+//! nothing is reserved, and [`Traffic::receive_queue_frames_max`] shows how much was needed.
 //!
 //! The same rules are checked as in [`crate::incast`].
 

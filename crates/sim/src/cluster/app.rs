@@ -1,6 +1,6 @@
 //! The application on each simulated host: client and server of the generated calls.
 //!
-//! It reports what it sees to the [`Judge`] and decides nothing about right and wrong.
+//! It reports events to the [`Judge`], and decides nothing about right and wrong.
 
 use core::cell::RefCell;
 use core::time::Duration;

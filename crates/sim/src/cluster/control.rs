@@ -1,9 +1,9 @@
 //! Sessions set up and failed by `petasos_control::Connection`, over simulated streams.
 //!
-//! A stream keeps order and loses nothing while both its ends live, like TCP. A host that dies
-//! falls silent; one that has started anew may answer the old stream with a reset. Streams break
-//! on command as well: then sessions live on if another connection takes the old one's place within
-//! the grace (C21), and end at each host whose grace runs out first.
+//! A stream keeps order and loses nothing while both its ends live, like TCP. A host that dies goes
+//! silent; after a restart it may answer the old stream with a reset. Streams also break on
+//! command. Then sessions continue if another connection replaces the old one within the grace
+//! period (C21), and otherwise end at each host when its grace period is over.
 
 mod ends;
 mod links;

@@ -1,4 +1,5 @@
-//! What messages contain: every byte follows from the call, so both sides can check them all.
+//! The contents of messages. Every byte is determined by the call, so both sides can check them
+//! all.
 
 use petasos_base::Rng;
 

@@ -1,10 +1,10 @@
-//! Clusters of whole endpoints under a generated workload, watched by checkers.
+//! Clusters of whole endpoints with a generated workload, watched by checkers.
 //!
-//! A [`Scenario`] says what the cluster is, what is asked of it and what goes wrong; with a seed
-//! it is one exact run ([`simulate`]). The hosts run `petasos_endpoint::Endpoint`, unchanged.
+//! A [`Scenario`] defines the cluster, its workload and its faults. With a seed it is one exact run
+//! ([`simulate`]). The hosts run an unchanged `petasos_endpoint::Endpoint`.
 //!
-//! Separate on purpose: the workload (`plan`, `app`) reports events and judges nothing, the
-//! checkers (`check`) see events and drive nothing.
+//! Two parts are separate on purpose: the workload (`plan`, `app`) reports events and checks
+//! nothing, and the checkers (`check`) see events and drive nothing.
 
 mod app;
 mod check;

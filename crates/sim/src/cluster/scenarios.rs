@@ -1,4 +1,4 @@
-//! The scenarios that are run for every change, with fixed and with fresh seeds.
+//! The scenarios that run for every change, with fixed and with fresh seeds.
 
 use petasos_base::{Rng, Time};
 use petasos_endpoint::{

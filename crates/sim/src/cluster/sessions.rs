@@ -1,4 +1,4 @@
-//! Sessions set up and failed by the harness itself, in no time: an ideal control protocol.
+//! Sessions that the harness itself sets up and fails, in no time: an ideal control protocol.
 
 use std::sync::Arc;
 

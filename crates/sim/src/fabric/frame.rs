@@ -1,4 +1,4 @@
-//! A packet without its payload: in an experiment only lengths matter, and the protocol's header.
+//! A packet without its payload: experiments only need lengths and the protocol's header.
 
 use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES, Header, Packet};
 

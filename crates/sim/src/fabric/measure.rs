@@ -1,4 +1,4 @@
-//! What is measured of a group of threads.
+//! Measurements of a group of threads.
 
 use petasos_base::Time;
 use petasos_report::Histogram;

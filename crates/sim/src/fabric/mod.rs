@@ -1,14 +1,14 @@
-//! Hosts that are nothing but protocol: for experiments with a thousand of them.
+//! Hosts that only run the protocol, for experiments with a thousand hosts.
 //!
 //! [`crate::World`] drives whole endpoints and carries every byte. Here each host has a few
-//! *threads* that own the two halves of sessions (`petasos-proto`) directly, and packets are
-//! small values without payload. The network between them is the same ([`crate::network`]): its
-//! links, switches, buffers, marks, routes and event queue.
+//! *threads* that own the two halves of sessions (`petasos-proto`) directly, and packets are small
+//! values without payload. The network between them is the same ([`crate::network`]): its links,
+//! switches, buffers, marks, routes and event queue.
 //!
 //! Invariants:
 //! - One seed and one plan give one run, event for event.
 //! - Nothing is allocated for a packet, once queues have grown to their size.
-//! - Rules that must hold are checked while it runs; the first that is broken ends it
+//! - Rules that must hold are checked during the run; the first one that is broken ends it
 //!   ([`Violation`]).
 //!
 //! Boundary rule: only `session` knows the protocol's state machines.

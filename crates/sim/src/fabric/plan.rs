@@ -1,4 +1,4 @@
-//! What an experiment is made of, before it runs.
+//! The parameters of an experiment.
 
 use petasos_proto::{CongestionConfig, Recovery, TimerConfig};
 use petasos_wire::HEADER_BYTES;

@@ -1,9 +1,9 @@
 //! A thread of a host: one receive queue, the sessions that it serves, and its own load.
 //!
-//! Its turn has the order of an endpoint's loop: packets that have arrived, timers, calls, what
+//! Its turn has the order of an endpoint's loop: received packets, timers, calls, packets that
 //! clients may send, acknowledgements. Invariants: `inbox` never exceeds the receive queue; a
-//! session is in `ready_clients` or `ready_servers` exactly if it says that it is `ready`, which
-//! none does between turns.
+//! session is in `ready_clients` or `ready_servers` exactly if its `ready` flag is set, which is
+//! never so between turns.
 
 use std::collections::VecDeque;
 

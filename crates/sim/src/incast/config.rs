@@ -1,4 +1,4 @@
-//! What is asked of an incast.
+//! The configuration of an incast.
 
 use petasos_proto::CongestionConfig;
 

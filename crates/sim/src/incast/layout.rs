@@ -1,4 +1,4 @@
-//! Who sits where: thread 0 is the receiver, then come the senders, then the victims.
+//! The roles of threads: thread 0 is the receiver, then come the senders, then the victims.
 
 use petasos_base::Rng;
 

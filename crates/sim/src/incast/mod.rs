@@ -1,13 +1,13 @@
 //! Incast: many hosts send long requests to one (eRPC, section 6.5 and Table 5).
 //!
-//! Each sender keeps one request of 8 MB going to the receiver, host 0, which answers with 32
-//! bytes. Optionally a thread on every other host calls random ones of its kind with 64 kB both
-//! ways: the *victims*, whose paths cross those of the incast. [`run`] gives goodput, the
-//! round trip of each answer, losses, marks, fairness and the victims' latency; it is a pure
+//! Each sender always has one request of 8 MB under way to the receiver, host 0, which answers with
+//! 32 bytes. Optionally a thread on every other host calls random threads of its kind with 64 kB in
+//! both directions: the *victims*, whose paths cross those of the incast. [`run`] returns goodput,
+//! the round trip of each answer, losses, marks, fairness and the victims' latency. It is a pure
 //! function of its configuration.
 //!
-//! Rules that must hold are checked meanwhile ([`Violation`]): handlers run once, requests are
-//! whole, credits are kept, packets are accounted for.
+//! Rules are checked during the run ([`Violation`]): handlers run once, requests are complete,
+//! credits are kept, packets are accounted for.
 
 mod config;
 mod layout;

@@ -1,4 +1,4 @@
-//! What came of an incast.
+//! The result of an incast.
 
 use petasos_report::Latency;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What can be seen of the world without changing it.
+//! Observing the world without changing it.
 
 use petasos_base::{Time, VirtualClock};
 

@@ -1,7 +1,7 @@
-//! The checkers: what must hold whatever the network does.
+//! The checkers: the rules that must hold whatever the network does.
 //!
-//! They see [`Event`]s and nothing else, so they share no mistake with the workload, and each can
-//! be shown a history that it must refuse.
+//! They see only [`Event`]s, so they share no mistake with the workload, and each can be tested
+//! with a history that it must refuse.
 
 mod calls;
 mod justice;

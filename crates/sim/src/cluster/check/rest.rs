@@ -1,4 +1,4 @@
-//! What must hold once everything has come to rest: nothing is kept, nothing is lost.
+//! The rules for when everything has come to rest: nothing is kept, nothing is lost.
 
 use super::{Life, Violation};
 

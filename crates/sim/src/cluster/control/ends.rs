@@ -1,4 +1,4 @@
-//! What a host does when its control connections report something.
+//! How a host reacts to events of its control connections.
 
 use petasos_control::{
     AcceptParams, ConnectError, ConnectFailure, ConnectParams, Event, FailureReason,

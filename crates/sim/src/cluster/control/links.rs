@@ -1,4 +1,4 @@
-//! What hosts know of each other: connections, and what hangs on them.
+//! What hosts know about each other: connections, and the sessions that depend on them.
 
 use std::collections::BTreeMap;
 

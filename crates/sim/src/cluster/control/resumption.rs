@@ -1,4 +1,4 @@
-//! Connections that take the place of those that broke (C21).
+//! Connections that replace those that broke (C21).
 
 use petasos_control::{Event, RESUMES_MAX, Role, Ticket};
 

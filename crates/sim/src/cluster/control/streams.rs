@@ -1,4 +1,4 @@
-//! Streams of bytes between two lives, and the connections at their ends.
+//! Streams of bytes between two runs of hosts, and the connections at their ends.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
-//! The two halves of a session as an experiment drives them: the only place here that knows the
-//! protocol's state machines.
+//! The two halves of a session in an experiment. Only this module uses the protocol's state
+//! machines.
 //!
 //! Messages have lengths and no contents. Handlers answer in the turn in which the request is
-//! whole. What must hold of every session is checked as it runs.
+//! complete. The rules for every session are checked during the run.
 
 mod client;
 mod server;

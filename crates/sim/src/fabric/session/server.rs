@@ -1,4 +1,4 @@
-//! The server's half: it takes requests in, answers each once, and says what has arrived.
+//! The server's half: receives requests, answers each once, and acknowledges what has arrived.
 
 use petasos_proto::{RequestAction, Respond, ServerSession};
 use petasos_wire::{BITMAP_WORDS_MAX, Packet};
