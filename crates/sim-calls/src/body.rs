@@ -1,4 +1,4 @@
-//! What messages contain: every byte follows from the call, so both ends can check them all.
+//! The contents of messages. Every byte is determined by the call, so both ends can check them all.
 
 use petasos_base::Rng;
 

@@ -1,4 +1,4 @@
-//! The callers: tasks on a host's loop that make one call after the other.
+//! The callers: tasks on a host's loop that make one call after another.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;

@@ -1,4 +1,4 @@
-//! What opens sessions: hosts ask here, and the harness sets them up (`wiring`).
+//! Opening sessions: hosts ask here, and the harness sets them up (`wiring`).
 
 use core::cell::RefCell;
 use std::net::SocketAddr;

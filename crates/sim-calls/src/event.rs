@@ -1,4 +1,4 @@
-//! What clients and handlers see.
+//! Events that clients and handlers see.
 
 use petasos::{Code, Status};
 use petasos_base::Time;

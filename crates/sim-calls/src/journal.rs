@@ -1,4 +1,4 @@
-//! Where clients and handlers write down what they see, in the order in which they see it.
+//! Records the events of clients and handlers, in the order in which they see them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,18 +1,18 @@
 //! Typed calls and streams on simulated hosts, watched by checkers.
 //!
 //! Each host runs a whole [`petasos::Loop`] with virtual time, on a port of `petasos-sim`'s
-//! network: channels, retries, hedging, deadlines, cancellation and streams are those of programs.
-//! A [`Scenario`] says what goes wrong; with a seed it is one exact run ([`simulate`]).
+//! network. Channels, retries, hedging, deadlines, cancellation and streams are the same as in
+//! programs. A [`Scenario`] defines the faults. With a seed it is one exact run ([`simulate`]).
 //!
-//! Separate on purpose, as in `petasos_sim::cluster`: clients and handlers write down what they see
-//! (`journal`) and judge nothing, the judge (`check`) reads and drives nothing. What they write is
-//! what the application was told; so a message that the runtime loses, repeats or invents shows as
-//! a history that no correct runtime gives.
+//! Two parts are separate on purpose, as in `petasos_sim::cluster`: clients and handlers record
+//! what they see (`journal`) and check nothing; the judge (`check`) reads the records and drives
+//! nothing. They record what the application was told. So if the runtime loses, repeats or invents
+//! a message, the history is one that no correct runtime produces.
 //!
-//! Sessions are set up by the harness (`wiring`): `petasos_sim::cluster` has the control protocol.
+//! The harness sets sessions up (`wiring`); `petasos_sim::cluster` tests the control protocol.
 //!
-//! Boundary rule: uses the public API and what `petasos-runtime` has for loops that are turned by
-//! hand; nothing may depend on it.
+//! Boundary rule: uses the public API, and the part of `petasos-runtime` for loops that are turned
+//! by hand. Nothing may depend on this crate.
 
 mod body;
 mod check;

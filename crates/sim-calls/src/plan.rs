@@ -1,4 +1,4 @@
-//! The workload: a call's number fixes everything about it, at both ends.
+//! The workload. A call's number determines everything about the call, at both ends.
 
 use core::time::Duration;
 

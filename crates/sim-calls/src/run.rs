@@ -1,4 +1,4 @@
-//! One run: the cluster is built, driven, brought to rest and judged.
+//! One run: builds the cluster, drives it, lets it come to rest, and checks it.
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,7 @@
-//! Bugs that are put in on purpose, to see that the judge finds them.
+//! Bugs that are inserted on purpose, to see that the judge finds them.
 //!
-//! Each stands between the application and what the runtime gave it or took from it, and so looks
-//! to the judge as the same bug in the runtime would.
+//! Each is inserted between the application and the runtime, so to the judge it looks like the same
+//! bug in the runtime.
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

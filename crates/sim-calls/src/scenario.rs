@@ -1,4 +1,4 @@
-//! What a run is made of.
+//! The parameters of a run.
 
 use petasos_base::{Rng, Time};
 use petasos_endpoint::{EndpointConfig, PoolConfig};

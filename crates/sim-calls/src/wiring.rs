@@ -1,4 +1,4 @@
-//! Sessions as a control protocol would set them up, and the news of deaths.
+//! Sets sessions up as a control protocol would, and reports hosts that have died.
 
 use petasos_base::Rng;
 use petasos_endpoint::CallError;

@@ -1,7 +1,7 @@
-//! The judge: sees what clients and handlers wrote down, and drives nothing.
+//! The judge: reads what clients and handlers have recorded, and drives nothing.
 //!
-//! What a call has come to is in a [`Call`]; the rules are in the folder's files. A rule is a
-//! sentence that says what holds; a [`Violation`] names the one that does not.
+//! A [`Call`] collects a call's history; the rules are in the folder's files. A rule is a sentence
+//! that says what holds; a [`Violation`] names the rule that is broken.
 
 mod outcomes;
 mod rest;

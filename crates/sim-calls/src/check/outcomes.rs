@@ -1,4 +1,4 @@
-//! How calls end, and that there is a cause for it.
+//! How calls end, and that each end has a cause.
 
 use petasos::Code;
 use petasos_base::Time;

@@ -1,4 +1,4 @@
-//! What must hold once everything has come to rest.
+//! The rules for when everything has come to rest.
 
 use petasos_runtime::Held;
 use petasos_sim::cluster::{Life, Violation};

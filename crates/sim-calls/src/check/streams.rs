@@ -1,4 +1,4 @@
-//! Messages of streams: each once, in order, and their end behind the last.
+//! Messages of streams: each once, in order, with the end after the last.
 
 use super::{Broken, Call, hold};
 
