@@ -1,4 +1,4 @@
-//! What a script does to the world.
+//! Applies a script's actions to the world.
 
 use petasos_base::Time;
 use petasos_netio::memory::Captured;
