@@ -2,8 +2,8 @@
 //!
 //! A struct is copied first, and everything about it (lengths, pointers, cases) is read from the
 //! copy, because the source may change at any time (M23). Then each object that it points to is
-//! copied, and the copy's pointer is set. Nothing is read twice, so no value can
-//! change after it was checked.
+//! copied, and the copy's pointer is set. Nothing is read twice, so no value can change after it
+//! was checked.
 //!
 //! A trusted source was built or checked by this process, so its contents are not checked. For an
 //! untrusted source, everything that M26 requires holds for the copy, or there is no image. A
