@@ -71,5 +71,5 @@ fn watchers_are_told_of_changes_in_order() {
 #[test]
 fn wrong_command_lines_and_absent_servers_are_told() {
     assert!(run(&["put", "x"]).usage().contains("kv put"));
-    assert!(run(&["get", "http://127.0.0.1:1", "x"]).failure().contains("no known scheme"));
+    assert!(run(&["get", "http://127.0.0.1:1", "x"]).failure().contains("unknown scheme"));
 }
