@@ -5,7 +5,10 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use petasos_base::Time;
+use petasos_base::{Clock, Time};
+
+/// So many handlers that run in a row are timed together at most.
+const SERIES_MAX: u32 = 8;
 /// At most one line is logged in this time.
 #[cfg(feature = "tracing")]
 const LOGGED: Duration = Duration::from_secs(1);
@@ -20,7 +23,7 @@ pub struct SlowTurns {
     pub turns: u64,
     /// The duration of the longest.
     pub longest: Duration,
-    /// Methods with a handler that took most of such a turn, by name. Handlers are timed for a
+    /// Methods whose handlers took most of such a turn in a row, by name. Handlers are timed for a
     /// minute after a slow turn, so the first slow turn is not attributed.
     pub methods: Vec<SlowMethod>,
 }
@@ -35,7 +38,8 @@ pub struct SlowMethod {
     pub method: &'static str,
     /// Turns that were slow because of it.
     pub turns: u64,
-    /// The longest time that one of its handlers took without waiting.
+    /// The longest time that its handlers took in a row without waiting: one of them, or up to eight
+    /// that ran one after the other.
     pub longest: Duration,
 }
 
@@ -50,7 +54,7 @@ impl SlowTurns {
         let text = "strings take all that is written";
         writeln!(out, "rpc_server_slow_turns_total {}", self.turns).expect(text);
         out.push_str(
-            "# HELP rpc_server_slow_handlers_total Handlers that took most of such a turn.\n\
+            "# HELP rpc_server_slow_handlers_total Turns of which handlers took most.\n\
              # TYPE rpc_server_slow_handlers_total counter\n",
         );
         for SlowMethod { service, method, turns, .. } in &self.methods {
@@ -119,13 +123,49 @@ pub(crate) struct Slow {
     pub(crate) names: Vec<Name>,
     /// Until when handlers are timed, if they are.
     pub(crate) timed_until: Option<Time>,
-    /// While handlers are timed: the one that took the longest in this turn.
+    /// While handlers are timed: the method of the series that took the longest in this turn.
     pub(crate) slowest: Option<(u32, Duration)>,
+    series: Series,
     #[cfg(feature = "tracing")]
     logged_at: Option<Time>,
 }
 
+/// Handlers of one method that run in a row and are timed together. There is none if `count` is 0.
+#[derive(Default)]
+struct Series {
+    kind: u32,
+    count: u32,
+    began: Time,
+}
+
 impl Slow {
+    /// A handler of a method is about to run.
+    pub(crate) fn begin_run(&mut self, kind: u32, clock: &Clock) {
+        if self.series.count > 0 && self.series.kind != kind {
+            self.end_series(clock.now());
+        }
+        if self.series.count == 0 {
+            self.series = Series { kind, count: 0, began: clock.now() };
+        }
+        self.series.count += 1;
+    }
+
+    /// It has run.
+    pub(crate) fn end_run(&mut self, clock: &Clock) {
+        if self.series.count == SERIES_MAX {
+            self.end_series(clock.now());
+        }
+    }
+
+    /// The series under way, if there is one, is over.
+    pub(crate) fn end_series(&mut self, now: Time) {
+        let Series { kind, count, began } = core::mem::take(&mut self.series);
+        let took = now - began;
+        if count > 0 && self.slowest.is_none_or(|(_, slowest)| slowest < took) {
+            self.slowest = Some((kind, took));
+        }
+    }
+
     /// Logs a slow turn, unless one was logged just before.
     #[cfg(feature = "tracing")]
     pub(crate) fn log(&mut self, now: Time, took: Duration, method: Option<Name>, so_far: u64) {
