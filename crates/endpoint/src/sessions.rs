@@ -13,7 +13,7 @@ use crate::kept::Kept;
 use crate::quota::HolderId;
 use crate::secure::Secure;
 
-/// Names a client session of an endpoint. A closed session's name is never used again.
+/// Identifies a client session of an endpoint. The id of a closed session is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     pub(crate) index: u32,
@@ -21,23 +21,23 @@ pub struct SessionId {
 }
 
 impl SessionId {
-    /// Its place among the endpoint's client sessions. A later session may have the same.
+    /// The session's index in the endpoint's table. A later session may reuse it.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.index
     }
 }
 
-/// What a client endpoint offers to a server, to be carried by the control protocol.
+/// A client's offer of a session to a server. The control protocol carries it.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionOffer {
-    /// The session to be established with the answer.
+    /// The session that the server's answer will establish.
     pub session: SessionId,
     /// What to ask the server for.
     pub params: ConnectParams,
 }
 
-/// How far a client session is.
+/// The state of a client session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionState {
@@ -47,17 +47,17 @@ pub enum SessionState {
     Ready,
     /// Its peer failed or refused it. Close it and open another.
     Failed,
-    /// It does not exist (any more).
+    /// It does not exist, or no longer.
     Unknown,
 }
 
-/// Which control connection a session hangs on: it fails when that does.
+/// Identifies the control connection of a session. The session fails when the connection does.
 pub(crate) type PeerId = u64;
 
-/// A session of ours. `C` is what is kept with each call.
+/// A client session. `C` is what is kept with each call.
 ///
-/// The first line of the cache has what a timer looks at that finds the session at rest, the first
-/// [`ClientEntry::HOT_BYTES`] what a call of one packet touches.
+/// The first cache line holds what a timer reads when it finds the session idle. The first
+/// [`ClientEntry::HOT_BYTES`] hold what a call of one packet touches.
 #[repr(C, align(64))]
 pub(crate) struct ClientEntry<C> {
     pub(crate) generation: u32,
@@ -65,33 +65,33 @@ pub(crate) struct ClientEntry<C> {
     pub(crate) tag: u32,
     /// Whether the session is on the list of those that may have something to send.
     pub(crate) dirty: bool,
-    /// Whether the session waits for its pace in the pacing wheel: once, or not at all.
+    /// Whether the session waits in the pacing wheel. It is never in there twice.
     pub(crate) parked: bool,
     /// Where its packets come from; known once it is ready.
     pub(crate) origin: Origin,
-    /// What leaves before this time has its retransmission timeout before `timer_at`: the timer
-    /// has to be set anew for it.
+    /// The retransmission timeout of a packet sent before this time ends before `timer_at`, so the
+    /// timer has to be set again for it.
     pub(crate) rearm_before: Time,
     /// When the session's live timer entry fires.
     pub(crate) timer_at: Time,
     pub(crate) state: ClientState<C>,
     pub(crate) peer: Option<PeerId>,
-    /// For whom the session counts.
+    /// The holder that the session is counted for.
     pub(crate) holder: HolderId,
     /// Who the server is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,
 }
 
 impl<C> ClientEntry<C> {
-    /// Where the session of an established one begins, in bytes: the state's tag and the route
-    /// stand before it. What is fetched is a hint, so nothing depends on it.
+    /// The offset of the [`ClientSession`] in bytes: the tag of the state and the route precede it.
+    /// It is used only for prefetching, so a wrong value would do no harm.
     const SESSION_AT: usize = core::mem::offset_of!(ClientEntry<C>, state) + 8;
     /// Bytes from the start that nearly every call touches.
     pub(crate) const HOT_BYTES: usize = Self::SESSION_AT + ClientSession::<C>::HOT_BYTES;
-    /// Bytes from the start that a timer touches that finds nothing to do.
+    /// Bytes from the start that a timer touches when it finds nothing to do.
     pub(crate) const REST_BYTES: usize = Self::SESSION_AT + ClientSession::<C>::REST_BYTES;
 
-    /// Whether the timer has to be set anew for a packet that leaves now.
+    /// Whether the timer has to be set again for a packet that is sent now.
     #[inline(always)]
     pub(crate) fn needs_timer(&self, now: Time) -> bool {
         now < self.rearm_before
@@ -140,7 +140,7 @@ pub(crate) fn ready<C>(entry: &mut ClientEntry<C>) -> Option<&mut ClientSession<
     }
 }
 
-/// A session of a client's.
+/// A server's session with a client.
 #[repr(C, align(64))]
 pub(crate) struct ServerEntry {
     pub(crate) id: ServerSessionId,
@@ -154,23 +154,24 @@ pub(crate) struct ServerEntry {
     pub(crate) peer: Option<PeerId>,
     /// Who the client is, and the session's keys; `None` in plaintext.
     pub(crate) secure: Option<Box<Secure>>,
-    /// Who the client is. Hardly ever looked at.
+    /// The client's address. Rarely read, so it is boxed.
     pub(crate) from: Box<ClientAddress>,
-    /// The turn in which packets were last pulled, and how many in it.
+    /// The last turn in which packets were pulled.
     pub(crate) pulled_in: u64,
+    /// How many packets were pulled in that turn.
     pub(crate) pulled: u32,
-    /// The request whose response was last pulled, and how far.
+    /// The request whose response was last pulled, and the end of the packets pulled so far.
     pub(crate) pulled_to: (u64, u32),
-    /// Bytes that are taken for requests that are announced and not whole, and when something last
-    /// came of one.
+    /// Bytes of memory taken for requests that have not arrived completely.
     pub(crate) assembling: u64,
+    /// When a packet of such a request last arrived.
     pub(crate) assembled_at: Time,
 }
 
-/// Where a client is, and for whom it counts.
+/// A client's address, and the holder that its session is counted for.
 pub(crate) struct ClientAddress {
     pub(crate) address: SocketAddr,
-    /// For whom the session counts.
+    /// The holder that the session is counted for.
     pub(crate) holder: HolderId,
     /// Whether its packets come through shared memory.
     pub(crate) shared_memory: bool,
@@ -182,12 +183,12 @@ impl ServerEntry {
         core::mem::offset_of!(ServerEntry, session) + ServerSession::<Kept>::HOT_BYTES;
 }
 
-/// With no more sessions than this they stay in the caches: looking ahead for them, or larger pages
-/// under them, would cost more than it brings.
+/// Up to this many sessions stay in the CPU's caches: to prefetch them, or to put them on huge
+/// pages, would cost more than it gains.
 pub(crate) const FEW_SESSIONS: u32 = 512;
 
-/// Boxed entries by index. Freed indices are used again, oldest first, so that a late packet for
-/// a closed session rarely finds a new one (whose tag would differ anyway).
+/// Boxed entries by index. The index that was freed first is reused first, so that a late packet
+/// for a closed session rarely finds a new session (whose tag would differ anyway).
 pub(crate) struct Table<T> {
     entries: Vec<Option<Box<T>>>,
     free: std::collections::VecDeque<u32>,
@@ -203,8 +204,8 @@ impl<T> Table<T> {
         Table { entries, free, len: 0, len_max, huge_pages: HugePages::default() }
     }
 
-    /// Adds the entry that `make` gives for its index; `None` if it gives none, or if the table
-    /// is full.
+    /// Adds the entry that `make` returns for a free index, and returns the index. Returns `None`
+    /// if `make` does, or if the table is full.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(u32) -> Option<T>) -> Option<u32> {
         if self.len >= self.len_max {
             return None;
@@ -251,7 +252,7 @@ impl<T> Table<T> {
         self.entries.get(at)?.as_deref()
     }
 
-    /// Fetches where the entry is, for [`Table::prefetch`].
+    /// Prefetches the pointer to the entry, which [`Table::prefetch`] follows.
     #[inline(always)]
     pub(crate) fn prefetch_place(&self, at: usize) {
         if let Some(place) = self.entries.get(at) {
@@ -259,7 +260,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Fetches the first `hot_bytes` of the entry for when it is needed.
+    /// Prefetches the first `hot_bytes` of the entry.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize, hot_bytes: usize) {
         if let Some(entry) = self.at(at) {
@@ -276,7 +277,7 @@ impl<T> Table<T> {
         self.entries.iter().enumerate().filter_map(|(at, e)| Some((at as u32, e.as_deref()?)))
     }
 
-    /// Bytes of the table and its entries, without what the entries point to.
+    /// The size of the table and its entries in bytes, without what the entries point to.
     pub(crate) fn footprint_bytes(&self) -> usize {
         let table = self.entries.capacity() * size_of::<Option<Box<T>>>();
         table + self.len as usize * size_of::<T>()
