@@ -34,6 +34,9 @@ pub struct Load {
     completed: u64,
     last_at: Time,
     latency: Histogram,
+    /// A latency, and how many calls had it that are not in the histogram yet. Calls of one batch
+    /// have the same, and a histogram takes as long for one as for many.
+    latest: (u64, u64),
     /// When calls ended, where that is asked.
     pub timeline: Option<Timeline>,
     failure: Option<String>,
@@ -98,6 +101,7 @@ impl Load {
             completed: 0,
             last_at: Time::ZERO,
             latency: Histogram::new(),
+            latest: (0, 0),
             timeline: None,
             failure: None,
         }
@@ -122,6 +126,22 @@ impl Load {
         if self.exact { self.clock.now() } else { cx.now() }
     }
 
+    #[inline]
+    fn note_latency(&mut self, nanos: u64) {
+        if self.latest.0 != nanos {
+            self.record_latest();
+            self.latest.0 = nanos;
+        }
+        self.latest.1 += 1;
+    }
+
+    fn record_latest(&mut self) {
+        let count = std::mem::take(&mut self.latest.1);
+        if count > 0 {
+            self.latency.record_many_ns(self.latest.0, count);
+        }
+    }
+
     fn send(&mut self, cx: &mut Context<Load>, session: SessionId, request: MsgBuf) {
         let tag = self.now(cx).as_nanos();
         match cx.enqueue_request(session, SIZED, request, done, tag) {
@@ -139,7 +159,7 @@ fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
             if load.running {
                 load.completed += 1;
                 load.last_at = now;
-                load.latency.record_ns(now.as_nanos().saturating_sub(completion.tag));
+                load.note_latency(now.as_nanos().saturating_sub(completion.tag));
                 if let Some(timeline) = &mut load.timeline {
                     timeline.note(now);
                 }
@@ -210,6 +230,7 @@ pub fn turn_beside(
     };
     let load = client.state_mut();
     load.running = false;
+    load.record_latest();
     let elapsed_s = load.last_at.nanos_since(start) as f64 / 1e9;
     let turn = LoadTurn {
         completed: load.completed,

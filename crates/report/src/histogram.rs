@@ -41,6 +41,11 @@ impl Histogram {
         self.inner.saturating_record(nanos);
     }
 
+    /// Adds a latency, in nanoseconds, that `count` calls had.
+    pub fn record_many_ns(&mut self, nanos: u64, count: u64) {
+        self.inner.saturating_record_n(nanos, count);
+    }
+
     /// Adds all latencies of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         self.inner.add(&other.inner).expect("all histograms share the same bounds");
