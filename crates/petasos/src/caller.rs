@@ -38,7 +38,7 @@ use self::limited::Limited;
 use crate::grpc_channel::{GrpcChannel, GrpcHead, GrpcUnary};
 use crate::transport::Transport;
 
-/// A service on a channel: what clients of generated code hold.
+/// A service bound to a channel. Clients in generated code wrap one.
 #[derive(Clone, Debug)]
 pub struct ServiceClient {
     transport: Transport,
@@ -46,7 +46,7 @@ pub struct ServiceClient {
     defaults: Option<Arc<ServiceDefaults>>,
     /// Interceptors, if there are any.
     around: Option<Arc<Around>>,
-    /// Over gRPC: the methods' paths, by index.
+    /// For services on gRPC channels: the methods' paths, by index.
     #[cfg(feature = "grpc")]
     paths: Option<Arc<[petasos_grpc::MethodPath]>>,
 }
@@ -84,7 +84,7 @@ impl ServiceClient {
         ServiceClient { transport, service: 0, defaults, around, paths }
     }
 
-    /// Over gRPC: what a call of a method begins with, and its path.
+    /// For a service on a gRPC channel: the start of a call of a method, and the method's path.
     #[cfg(feature = "grpc")]
     pub(crate) fn grpc_call(
         &self,
@@ -106,7 +106,7 @@ impl ServiceClient {
         Ok((&paths[usize::from(method)], head))
     }
 
-    /// Begins a call over gRPC.
+    /// Starts a call over gRPC.
     #[cfg(feature = "grpc")]
     fn begin_grpc<Q: Message, P: Message>(
         &self,
@@ -122,23 +122,23 @@ impl ServiceClient {
         Ok(Stage::Grpc(Box::new(call)))
     }
 
-    /// What it is called over.
+    /// The transport that calls of this service use.
     pub(crate) fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// What applies to its methods.
+    /// The defaults and policies for this service's methods.
     #[cfg(feature = "grpc")]
     pub(crate) fn defaults(&self) -> Option<&Arc<ServiceDefaults>> {
         self.defaults.as_ref()
     }
 
-    /// The service's place in its channel.
+    /// The service's index in its channel.
     pub(crate) fn service(&self) -> u32 {
         self.service
     }
 
-    /// How a call of a method is made; see [`CallSettings::resolve`].
+    /// The settings for a call of a method; see [`CallSettings::resolve`].
     pub(crate) fn settings(
         &self,
         method: u16,
@@ -147,14 +147,15 @@ impl ServiceClient {
         CallSettings::resolve(self.defaults.as_deref(), method, parts)
     }
 
-    /// The time that a call has, if its request says so much.
+    /// The call's timeout: its request's, or what remains for the current call, limited by the
+    /// policy.
     fn time_of(&self, method: u16, asked: Option<Duration>) -> Option<Duration> {
         let timeout = asked.or_else(current::time_left);
         let policy = self.defaults.as_ref().map(|defaults| defaults.policy(method));
         policy.map_or(timeout, |policy| policy.timeout(timeout))
     }
 
-    /// How long a method's messages may be, as far as its transport does not see to it.
+    /// The length limits for a method's messages that the transport does not enforce.
     #[inline]
     pub(crate) fn limits(&self, method: u16) -> Limits {
         let defaults = self.defaults.as_ref();
@@ -172,7 +173,7 @@ impl ServiceClient {
         self.around.is_some()
     }
 
-    /// What goes around a call, if anything does.
+    /// The interceptor scope of a call, if there are interceptors.
     pub(crate) fn scope(&self, method: u16, mut beside: CallParts) -> Result<Scope, CallParts> {
         let Some(around) = &self.around else { return Err(beside) };
         beside.timeout = self.time_of(method, beside.timeout);
@@ -180,8 +181,8 @@ impl ServiceClient {
         Ok(Scope::new(around, method, Side::Client, beside).timed_by(timekeeper))
     }
 
-    /// Calls the unary method with this index. The call is under way when this returns, unless an
-    /// interceptor waits: then it begins when it is polled.
+    /// Calls the unary method with this index. The call has started when this returns, unless an
+    /// interceptor waits: then it starts when the future is polled.
     #[inline]
     pub fn unary<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         if self.around.is_some() {
@@ -190,7 +191,7 @@ impl ServiceClient {
         self.unary_alone(index, request)
     }
 
-    /// Calls a unary method by way of interceptors.
+    /// Calls a unary method through its interceptors.
     #[cold]
     fn unary_around<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
         let (message, beside) = request.into_parts();
@@ -219,7 +220,7 @@ impl ServiceClient {
         Unary::at(self.unary_otherwise(index, request))
     }
 
-    /// A call from the loop's thread with nothing beside its message.
+    /// Starts a call from the loop's thread that carries nothing besides its message.
     #[inline(always)]
     fn begin_plain<Q: Message, P>(
         &self,
@@ -285,7 +286,7 @@ impl ServiceClient {
         Ok(Stage::begun(local, local.begin_with(|| head, request)))
     }
 
-    /// Begins a call whose loop is on another thread.
+    /// Starts a call whose loop is on another thread.
     #[cold]
     fn begin_far<Q: Message, P: Message>(
         &self,
@@ -308,7 +309,7 @@ impl ServiceClient {
     }
 }
 
-/// R5, R6: a request with its head; the time left is put in when it is sent.
+/// R5, R6: a request with its head. The remaining time is filled in when the request is sent.
 #[inline]
 fn request_bytes<Q: Message>(
     message: Msg<Q>,
@@ -334,19 +335,20 @@ pub struct Unary<P> {
     response: PhantomData<fn() -> P>,
 }
 
-/// Where a call is. Two words, so that they stay in registers: to write a future piece by piece and
-/// to copy it as a whole at once costs more than all else of it.
+/// The state of a call. It is two words long, so that it stays in registers: writing a future piece
+/// by piece and then copying it as a whole would cost more than the rest of the call.
 enum Stage<P> {
-    /// In the table of the loop of this number.
+    /// In the call table of the loop with this number.
     Begun(u32, CallKey),
-    /// Its outcome comes to a cell, since it was begun or polled on another thread.
+    /// The outcome arrives in a shared cell, because the call was started or polled on another
+    /// thread.
     RemoteCompletion(u32, Arc<RemoteCompletion>),
-    /// A stream of HTTP/2. In a box, so that other calls are short.
+    /// An HTTP/2 stream. It is boxed to keep this enum small.
     #[cfg(feature = "grpc")]
     Grpc(Box<GrpcUnary>),
-    /// Within interceptors.
+    /// Running through interceptors.
     Around(Box<Intercepted<P>>),
-    /// Its response may be too long for its policy.
+    /// The response may be longer than its policy allows.
     Limited(Box<Limited<P>>),
     Failed(Status),
     Over,
@@ -379,7 +381,7 @@ impl<P: Message> Future for Unary<P> {
             let Some(outcome) = local.poll_call(call, cx.waker()) else {
                 return Poll::Pending;
             };
-            // What was begun has nothing to be dropped.
+            // A call that has started needs no drop.
             core::mem::forget(core::mem::replace(&mut self.stage, Stage::Over));
             return Poll::Ready(match outcome {
                 Ok(bytes) => read_response(bytes),
@@ -391,7 +393,7 @@ impl<P: Message> Future for Unary<P> {
 }
 
 impl<P: Message> Unary<P> {
-    /// Polls what is not in this thread's loop.
+    /// Polls a call that is not in this thread's loop.
     #[cold]
     fn poll_remote(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<P>, Status>> {
         if let Stage::Begun(loop_id, call) = self.stage {
@@ -436,7 +438,7 @@ impl<P> Unary<P> {
                 Some(call) => (loop_id, call),
                 None => return,
             },
-            // Dropping it gives it up.
+            // Dropping the boxed call cancels it.
             #[cfg(feature = "grpc")]
             Stage::Grpc(_) => return,
             Stage::Around(_) | Stage::Limited(_) | Stage::Failed(_) | Stage::Over => return,

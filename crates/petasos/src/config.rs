@@ -1,7 +1,7 @@
-//! What a [`LoopConfig`] is made of: settings of its endpoint, its sockets and its rings.
+//! The parts of a [`LoopConfig`]: settings of its endpoint, its sockets and its rings.
 //!
-//! They are the transport's own. All have defaults that are right for most programs; a field is
-//! changed where a measurement asks for it.
+//! These settings belong to the transport. Their defaults suit most programs. Change a field only
+//! if a measurement shows a need.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,7 +27,7 @@
 //!         pool: PoolConfig::default(),
 //!         ..EndpointConfig::default()
 //!     },
-//!     // Datagrams also between processes of this host.
+//! Use datagrams between processes of this host, too.
 //!     io: LocalConfig {
 //!         local: LocalPolicy::Never,
 //!         udp: UdpConfig { gro: false, ..UdpConfig::default() },

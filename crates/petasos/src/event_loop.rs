@@ -1,4 +1,4 @@
-//! Loops, as programs have them.
+//! Event loops in the public API.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -20,12 +20,13 @@ use crate::channel::Channel;
 use crate::handler::{Placed, Prepared, Service};
 
 /// A thread's event loop. It belongs to the thread that made it, and so do the futures that it
-/// polls; there is one per thread at a time.
+/// polls. A thread has at most one at a time.
 ///
-/// It turns while [`Loop::block_on`] runs, or by a task of another executor ([`Loop::drive`]).
+/// The loop runs its turns in [`Loop::block_on`], or in a task of another executor
+/// ([`Loop::drive`]).
 pub struct Loop {
     runtime: Rc<Runtime>,
-    /// Around services that are served from now on.
+    /// Interceptors for services that are added from now on.
     chain: RefCell<Chain>,
 }
 
@@ -34,7 +35,7 @@ impl Loop {
         Loop { runtime: Rc::new(runtime), chain: RefCell::default() }
     }
 
-    /// A loop on this thread, over UDP and, to processes of the same host, shared memory.
+    /// Makes a loop on this thread. It uses UDP and, for processes of the same host, shared memory.
     ///
     /// # Errors
     /// See [`LoopError`].
@@ -42,7 +43,7 @@ impl Loop {
         Runtime::start(config).map(Loop::with)
     }
 
-    /// A loop that serves from its first session on, as one of those of a node.
+    /// Makes one of a node's loops, which serves from its first session on.
     pub(crate) fn of_node<E: From<LoopError> + From<ServeError>>(
         config: &LoopConfig,
         node: &Node,
@@ -57,8 +58,8 @@ impl Loop {
         Ok(Loop::with(runtime))
     }
 
-    /// A loop over any packet I/O, without a node and so without sessions to other processes: for
-    /// measurements and simulation. See [`Loop::channel_to_itself`].
+    /// Makes a loop over any packet I/O, for measurements and simulation. It has no node, and
+    /// therefore no sessions to other processes. See [`Loop::channel_to_itself`].
     ///
     /// # Errors
     /// See [`LoopError`].
@@ -70,12 +71,12 @@ impl Loop {
         Runtime::new(config, io, clock).map(Loop::with)
     }
 
-    /// Where other processes reach this one; `None` if the loop does not listen.
+    /// The address where other processes reach this one; `None` if the loop does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.runtime.local_address()
     }
 
-    /// Serves all methods of a service, beside those served already.
+    /// Serves all methods of a service, in addition to those served already.
     ///
     /// # Errors
     /// See [`ServeError`].
@@ -84,23 +85,23 @@ impl Loop {
         Prepared::new(service)?.serve_in(&self.runtime, &placed)
     }
 
-    /// Has calls go through an interceptor, within those that were added before: calls of services
-    /// that are served from now on.
+    /// Adds an interceptor, inside those that were added before. It applies to services that are
+    /// served from now on.
     pub fn intercept(&self, interceptor: impl Interceptor) {
         self.chain.borrow_mut().push(interceptor);
     }
 
-    /// A channel to the process whose node is at `server`, in this loop. Its first session is
-    /// opened when a call needs it. [`Channel::builder`] makes others.
+    /// Makes a channel in this loop to the process whose node is at `server`. The channel opens its
+    /// first session when a call needs it. [`Channel::builder`] offers more settings.
     pub fn channel(&self, server: SocketAddr) -> Channel {
         let info = ChannelInfo::new(Servers::Addresses(vec![server]), Balance::default(), None);
         Channel::over_datagrams(self.runtime.add_channel(info))
     }
 
-    /// A channel to the services of this very loop, through its packet I/O.
+    /// Makes a channel to the services of this loop itself, through its packet I/O.
     ///
     /// # Panics
-    /// In a handler or a spawned future, and if the packet I/O does not reach itself.
+    /// In a handler or a spawned future, or if the packet I/O cannot send to itself.
     pub fn channel_to_itself(&self) -> Channel {
         let server = self.runtime.endpoint_address();
         let info = ChannelInfo::new(Servers::Addresses(vec![server]), Balance::default(), None);
@@ -109,49 +110,51 @@ impl Loop {
         Channel::over_datagrams(shared)
     }
 
-    /// Runs a future on this loop whenever it turns, on whatever thread its wakers are used. If
-    /// the loop is dropped, so is the future.
+    /// Spawns a future, which the loop polls in its turns. Its wakers work on any thread. Dropping
+    /// the loop drops the future.
     pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         self.runtime.spawn(future)
     }
 
-    /// Turns the loop until `future` is ready. The future may borrow, and is polled between turns;
-    /// what should be polled within them is spawned.
+    /// Runs the loop until `future` is ready. The future may borrow, and is polled between turns.
+    /// To have a future polled within turns, spawn it.
     ///
     /// # Panics
-    /// If the loop turns already: within `block_on`, or in a task beside [`Loop::drive`]'s.
+    /// If the loop is running already: within `block_on`, or in a task besides that of
+    /// [`Loop::drive`].
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
 
-    /// Turns the loop `turns` times without waiting: for those who drive it by hand, on a virtual
-    /// clock.
+    /// Runs `turns` turns of the loop without waiting: for programs that drive it by hand, on a
+    /// virtual clock.
     pub fn run_turns(&self, turns: u32) {
         self.runtime.run_turns(turns)
     }
 
-    /// What the loop runs on: for simulation, which turns several loops by hand.
+    /// The loop's runtime: for simulations, which run several loops by hand.
     #[doc(hidden)]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// Handlers that have panicked, and messages that broke a rule of the calls' (R13).
+    /// The number of handlers that panicked, and of messages that broke a rule for calls (R13).
     pub fn failures(&self) -> (u64, u64) {
         self.runtime.failures()
     }
 
-    /// Turns in which tasks took more than a millisecond.
+    /// The turns in which tasks took more than a millisecond.
     pub fn slow_turns(&self) -> SlowTurns {
         self.runtime.slow_turns()
     }
 
-    /// A future that turns the loop for as long as it lives: for a task of a current-thread Tokio
+    /// A future that runs the loop as long as it lives: for a task of a current-thread Tokio
     /// runtime with I/O and time enabled (`tokio::task::spawn_local(event_loop.drive())`). It waits
-    /// for the loop's descriptor and ends only with an error.
+    /// for the loop's file descriptor, and completes only with an error.
     ///
     /// # Errors
-    /// The future's: the system's, if it gives no descriptor or the runtime does not take it.
+    /// The future returns the system's error if the system provides no descriptor or the runtime
+    /// does not accept it.
     #[cfg(feature = "tokio")]
     pub fn drive(&self) -> impl Future<Output = std::io::Error> + use<> {
         Runtime::drive(self.runtime.clone())
@@ -161,12 +164,12 @@ impl Loop {
         self.runtime.shared()
     }
 
-    /// Waits until somebody asks the loop to end; gives the time that handlers have for it.
+    /// Waits until the loop is asked to end, and returns the grace period for handlers.
     pub(crate) fn stopped(&self) -> impl Future<Output = Duration> + use<> {
         self.runtime.stopped()
     }
 
-    /// Ends; see [`Runtime::end`].
+    /// Ends the loop; see [`Runtime::end`].
     pub(crate) fn end(&self, grace: Duration) -> usize {
         self.runtime.end(grace)
     }

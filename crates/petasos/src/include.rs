@@ -1,7 +1,7 @@
-//! Generated code in programs.
+//! Including generated code in programs.
 
-/// Includes what `petasos-codegen` has written to `OUT_DIR` for a package: in a module of its own,
-/// with the package's full name as the argument.
+/// Includes the code that `petasos-codegen` wrote to `OUT_DIR` for a package. Use it in a module of
+/// its own, with the package's full name as the argument.
 ///
 /// ```ignore
 /// mod routeguide {
@@ -9,8 +9,8 @@
 /// }
 /// ```
 ///
-/// What [`include_file`] of the builder has written, with all packages in their modules, is
-/// included by its name instead: `petasos::include_proto!(file "protos.rs")`.
+/// To include the single file that [`include_file`] of the builder writes, with all packages in
+/// their modules, give its name: `petasos::include_proto!(file "protos.rs")`.
 ///
 /// [`include_file`]: https://docs.rs/petasos-codegen
 #[macro_export]

@@ -1,34 +1,36 @@
-//! Interceptors: what runs around calls, at servers and clients, over any transport.
+//! Interceptors: code that runs around calls, at servers and clients, over any transport.
 //!
-//! An [`Interceptor`] sees each call before it leaves or before its handler runs, each message in
-//! either direction, and how the call ended. A server's are given with
-//! [`ServerBuilder::intercept`](crate::ServerBuilder::intercept), a client's with
+//! An [`Interceptor`] sees each call before it is sent or before its handler runs, each message in
+//! either direction, and the call's outcome. Add it to a server with
+//! [`ServerBuilder::intercept`](crate::ServerBuilder::intercept), to a client with
 //! [`ChannelBuilder::intercept`](crate::ChannelBuilder::intercept) or
-//! [`Channel::intercept`](crate::Channel::intercept). All methods of all services run through them,
-//! health and reflection too; [`CallInfo`] says which one it is.
+//! [`Channel::intercept`](crate::Channel::intercept). It applies to all methods of all services,
+//! including health and reflection; [`CallInfo`] says which method is called.
 //!
-//! **Order.** The first that was added is the outermost. `call` runs from the outermost to the
-//! innermost until one refuses; so do the hooks of requests. Those of responses, and `ended`, run
-//! from the innermost to the outermost, so what one has put in order is found by it as it left it.
+//! **Order.** The interceptor that was added first is the outermost. `call` runs from the outermost
+//! to the innermost until one refuses the call; the hooks for requests run in the same order. The
+//! hooks for responses, and `ended`, run from the innermost to the outermost, so each interceptor
+//! sees data in the form in which it passed them on.
 //!
-//! **How often.** Once per call. A client's run above everything that repeats: however often a call
-//! is sent again or elsewhere, they see one call, its last outcome, and each message once.
+//! **How often.** Once per call. A client's interceptors run above retries and hedges: even if a
+//! call is sent several times, they see one call, its final outcome, and each message once.
 //!
-//! **The end.** `ended` runs exactly once for each interceptor whose `call` has run, the one that
-//! has refused included, and for no other: when the call is done, has failed, was refused, was
-//! given up by either side, or ran out of time.
+//! **The end.** `ended` runs exactly once for each interceptor whose `call` has run, including the
+//! one that refused the call, and for no other. It runs when the call is done, has failed, was
+//! refused, was cancelled by either side, or has exceeded its deadline.
 //!
-//! **What is not seen.** A request that its server refuses before a handler could run, since it is
-//! malformed, too many wait, or the server ends, is no call to its interceptors.
+//! **What is not seen.** Interceptors do not see requests that the server refuses before a handler
+//! could run: because a request is malformed, too many requests wait, or the server shuts down.
 //!
-//! **Panics.** A hook that panics refuses its call with `INTERNAL`; in `ended` it changes nothing.
-//! No other call notices.
+//! **Panics.** A hook that panics fails its call with `INTERNAL`; a panic in `ended` has no effect.
+//! Other calls are not affected.
 //!
-//! **What it costs.** Nothing at a server without interceptors: its methods are made without them.
-//! A client compares one word per call. With interceptors a call costs two allocations or three.
+//! **Cost.** A server without interceptors pays nothing: its methods are compiled without them. A
+//! client without interceptors compares one word per call. With interceptors, a call needs two or
+//! three allocations.
 //!
-//! Two interceptors come with the crate: [`Metrics`] counts, and `Tracing` (feature `tracing`)
-//! opens spans and gives calls their place in a distributed trace.
+//! The crate has two interceptors: [`Metrics`] counts calls. `Tracing` (feature `tracing`) opens
+//! spans, and makes calls part of distributed traces.
 
 #[cfg(feature = "tracing")]
 #[doc(inline)]

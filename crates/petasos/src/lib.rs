@@ -1,17 +1,17 @@
-//! Typed remote procedure calls: what a program and generated code use.
+//! Typed remote procedure calls: the API for programs and for generated code.
 //!
-//! `docs/adr/0011-typed-calls.md` has the design, `docs/spec/call.md` the rules that are cited as
-//! `R1`, `R2`, …. A [`Loop`] is a thread's endpoint with its timers and tasks. A [`Server`] serves
-//! from loops on threads of its own, a [`Channel`] calls from any thread through a loop, and where
-//! microseconds count both live in a loop that the program turns itself ([`Loop::serve`],
-//! [`Loop::channel`]).
+//! The design is in `docs/adr/0011-typed-calls.md`. The rules that comments cite as `R1`, `R2`, …
+//! are in `docs/spec/call.md`. A [`Loop`] is a thread's endpoint with its timers and tasks. A
+//! [`Server`] serves from loops on its own threads. A [`Channel`] makes calls from any thread
+//! through a loop. Where microseconds count, a program can run both in one loop that it drives
+//! itself ([`Loop::serve`], [`Loop::channel`]).
 //!
-//! What a call is, is in `petasos-rpc`; what runs calls in a loop, in `petasos-runtime`. Both are
-//! re-exported here as far as programs name them. `docs/ARCHITECTURE.md` follows a call through all
-//! three.
+//! The types of a call are defined in `petasos-rpc`; the code that runs calls in a loop is in
+//! `petasos-runtime`. This crate re-exports what programs need from both. `docs/ARCHITECTURE.md`
+//! follows a call through all three.
 //!
-//! Boundary rule: joins calls, messages and the endpoint; knows no packets, and parses nothing that
-//! `call` or `message` can.
+//! Boundary rule: this crate connects calls, messages and the endpoint. It knows nothing about
+//! packets, and leaves parsing to `call` and `message`.
 
 mod caller;
 mod channel;

@@ -1,10 +1,10 @@
-//! The account of the process's long buffers.
+//! Accounting for the process's long buffers.
 //!
-//! Buffers of 16 KiB or more are counted, whoever has them: requests whose handlers wait, streams,
-//! connections over gRPC, messages that the program builds. With as many bytes as the limit, no
-//! message of such a length is taken from peers: calls are refused before they run, as by a server
-//! that is overloaded, and streams end with `RESOURCE_EXHAUSTED`. The limit is half of the memory
-//! that the process may have (of the machine, or of its control group), unless it is set.
+//! All buffers of 16 KiB or more are counted: those of requests whose handlers wait, of streams, of
+//! gRPC connections, and of messages that the program builds. When they reach the limit, the
+//! process accepts no more messages of such a length from peers: calls are refused before they run,
+//! as an overloaded server does, and streams end with `RESOURCE_EXHAUSTED`. The default limit is
+//! half of the memory that is available to the process (of the machine, or of its control group).
 //!
 //! ```
 //! petasos::memory::set_limit(1 << 30);

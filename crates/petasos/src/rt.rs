@@ -1,4 +1,4 @@
-//! What generated services refer to. Programs use it through them.
+//! Items that generated code refers to. Programs use them only through that code.
 
 pub use crate::caller::{ServiceClient, Unary};
 pub use crate::channel::Channel;

@@ -1,4 +1,4 @@
-//! What channels are over.
+//! The transports of channels.
 
 use core::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use petasos_runtime::ChannelShared;
 #[cfg(feature = "grpc")]
 use crate::grpc_channel::GrpcChannel;
 
-/// What a channel is over.
+/// The transport of a channel.
 #[derive(Clone)]
 pub(crate) enum Transport {
-    /// Datagrams and shared memory, by way of a loop.
+    /// Datagrams and shared memory, through a loop.
     Datagrams(Arc<ChannelShared>),
     /// HTTP/2.
     #[cfg(feature = "grpc")]
@@ -20,7 +20,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Who keeps the time of a channel's calls.
+    /// The timer that tracks the deadlines of a channel's calls.
     pub(crate) fn timekeeper(&self) -> Arc<dyn Timekeeper> {
         match self {
             Transport::Datagrams(shared) => shared.runtime.clone(),

@@ -11,17 +11,17 @@ use petasos_rpc::request::{Request, RequestParts as _, Response, ResponseParts a
 
 use super::Unary;
 
-/// A unary call whose response may be too long.
+/// A unary call that fails if its response is longer than its policy allows.
 pub(crate) struct Limited<P> {
     call: Unary<P>,
     bytes_max: BytesMax,
 }
 
 impl<P: Message> Limited<P> {
-    /// A call within these limits, which `begin` begins.
+    /// Starts a call with `begin`, and applies these limits to it.
     ///
     /// # Errors
-    /// Its request is too long.
+    /// The request is too long.
     #[cold]
     pub(super) fn new<Q: Message>(
         limits: Limits,

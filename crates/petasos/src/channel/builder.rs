@@ -1,4 +1,4 @@
-//! How channels are made.
+//! Building channels.
 
 use core::future::poll_fn;
 use core::task::Poll;
@@ -20,44 +20,45 @@ use petasos_runtime::{ChannelShared, LoopError, Security};
 use super::Channel;
 use crate::transport::Transport;
 
-/// Time for connecting unless told otherwise.
+/// The default timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why there is no channel.
+/// Why a channel could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The target leads nowhere. The program's fault.
+    /// The target is invalid. The program's fault.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Metadata for all calls that may not be. The program's fault.
+    /// The metadata for all calls are invalid. The program's fault.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// A service config that cannot be. Its author's fault.
+    /// The service config is invalid. Its author's fault.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is no loop for it.
+    /// The loop for the channel could not be started.
     #[error(transparent)]
     Loop(#[from] LoopError),
-    /// `grpcs://` without TLS in [`ChannelBuilder::grpc`]. The program's fault.
+    /// The target is `grpcs://`, but [`ChannelBuilder::grpc`] configures no TLS. The program's
+    /// fault.
     #[cfg(feature = "grpc")]
     #[error("grpcs:// needs TLS in the configuration of gRPC")]
     NoTls,
-    /// The system gave no thread for connections over gRPC.
+    /// The system could not start a thread for gRPC connections.
     #[cfg(feature = "grpc")]
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// No server could be reached in time; a later attempt may find one.
+    /// No server could be reached in time. A later attempt may succeed.
     #[error("{0}")]
     Unreachable(Status),
 }
 
-/// Makes a [`Channel`].
+/// Builds a [`Channel`].
 #[derive(Debug)]
 #[must_use = "a builder makes nothing before it connects"]
 pub struct ChannelBuilder {
     target: String,
-    /// Finds the servers, in place of the target.
+    /// Finds the servers instead of the target.
     resolver: Option<Box<dyn Resolver>>,
     balance: Option<Balance>,
     connect_timeout: Duration,
@@ -70,14 +71,14 @@ pub struct ChannelBuilder {
     chain: Chain,
     #[cfg(feature = "grpc")]
     grpc: petasos_grpc::ClientConfig,
-    /// The first thing that was wrong.
+    /// The first error that a setter found.
     error: Option<ConnectError>,
 }
 
 impl Channel {
-    /// A channel to `petasos://HOST:PORT[,HOST:PORT…]`, or `grpc://` or `grpcs://`, connected. Its
-    /// loop is this thread's, if there is one, otherwise a thread that all such channels
-    /// share.
+    /// Connects a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…` or `grpcs://…`. The
+    /// channel runs in this thread's loop, if there is one. Otherwise it runs in a loop thread that
+    /// all such channels share.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -85,7 +86,7 @@ impl Channel {
         Channel::builder(target).connect().await
     }
 
-    /// How to make a channel to a target.
+    /// A builder for a channel to a target.
     pub fn builder(target: &str) -> ChannelBuilder {
         ChannelBuilder {
             target: target.to_owned(),
@@ -107,40 +108,41 @@ impl Channel {
 }
 
 impl ChannelBuilder {
-    /// Has the servers found by `resolver`, over datagrams. The target only names them then.
+    /// Uses `resolver` to find the servers, which are called over datagrams. The target is then
+    /// only a name for them.
     pub fn resolver(mut self, resolver: impl Resolver) -> ChannelBuilder {
         self.resolver = Some(Box::new(resolver));
         self
     }
 
-    /// Spreads calls over the servers in this way; otherwise the service config says it, or the
-    /// first server that can be reached takes all calls.
+    /// Sets how calls are balanced over the servers. The default is what the service config says;
+    /// without one, the first reachable server gets all calls.
     pub fn balance(mut self, balance: Balance) -> ChannelBuilder {
         self.balance = Some(balance);
         self
     }
 
-    /// Lets each call take no longer than this, unless its request or what is left of the call in
-    /// whose handler it is made (R10) says less.
+    /// Sets the timeout of each call. A shorter timeout in a request takes precedence, and so does
+    /// the remaining time of the call whose handler makes the call (R10).
     pub fn timeout(mut self, timeout: Duration) -> ChannelBuilder {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Lets [`ChannelBuilder::connect`] take no longer than this; 20 s otherwise.
+    /// Sets the timeout of [`ChannelBuilder::connect`]; the default is 20 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> ChannelBuilder {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Has calls wait while no server can be reached, until their deadlines. Otherwise they fail
-    /// with `UNAVAILABLE` once an attempt to connect has failed, and until one succeeds.
+    /// While no server is reachable, lets calls wait until their deadlines. By default they fail
+    /// with `UNAVAILABLE` after an attempt to connect has failed, until one succeeds.
     pub fn wait_for_ready(mut self, wait: bool) -> ChannelBuilder {
         self.wait_for_ready = wait;
         self
     }
 
-    /// Adds an entry to the metadata of each call. What may not be fails the connect.
+    /// Adds an entry to the metadata of each call. If the entry is invalid, connecting fails.
     pub fn metadata(mut self, key: &str, value: &str) -> ChannelBuilder {
         if let Err(error) = self.metadata.append(key, value) {
             self.error.get_or_insert(error.into());
@@ -148,22 +150,25 @@ impl ChannelBuilder {
         self
     }
 
-    /// How servers over datagrams are spoken with; on loopback only unless told otherwise. In a
-    /// [`Loop`](crate::Loop) the loop's own setting counts. For `grpc://`, [`Security::Plaintext`]
-    /// is consent to servers beyond loopback, and the other two say nothing.
+    /// Sets how servers are secured over datagrams. By default only servers on loopback can be
+    /// called. In a [`Loop`](crate::Loop), the loop's own setting applies instead. For `grpc://`,
+    /// [`Security::Plaintext`] allows servers beyond loopback, and the other two values have no
+    /// effect.
     pub fn security(mut self, security: Security) -> ChannelBuilder {
         self.security = security;
         self
     }
 
-    /// Compresses requests of at least a kilobyte, and lets servers do so with responses, where
-    /// they speak the codec, [`Codec::GZIP`] or [`Codec::LZ4`]: over datagrams.
+    /// Over datagrams, compresses requests of at least a kilobyte with [`Codec::GZIP`] or
+    /// [`Codec::LZ4`], if the server supports the codec. The server may then compress its
+    /// responses.
     pub fn compress(mut self, codec: Codec) -> ChannelBuilder {
         self.codec = codec;
         self
     }
 
-    /// Calls methods as gRPC's service-config JSON says. What is wrong in it fails the connect.
+    /// Uses the policies in a gRPC service config (JSON). If it contains an error, connecting
+    /// fails.
     pub fn service_config(mut self, json: &str) -> ChannelBuilder {
         match Policies::from_json(json) {
             Ok(policies) => self.policies = Some(policies),
@@ -174,28 +179,29 @@ impl ChannelBuilder {
         self
     }
 
-    /// Calls methods as these policies say.
+    /// Uses these policies for calls.
     pub fn policies(mut self, policies: Policies) -> ChannelBuilder {
         self.policies = Some(policies);
         self
     }
 
-    /// Has calls go through an interceptor, within those that were added before: once per call,
-    /// whatever is sent again.
+    /// Adds an interceptor, inside those that were added before. It runs once per call, even if the
+    /// call is sent several times.
     pub fn intercept(mut self, interceptor: impl Interceptor) -> ChannelBuilder {
         self.chain.push(interceptor);
         self
     }
 
-    /// Settings of connections to `grpc://` and `grpcs://`. Beyond loopback `grpc://` takes
-    /// consent, there or with [`ChannelBuilder::security`].
+    /// Sets the configuration of connections to `grpc://` and `grpcs://`. Beyond loopback,
+    /// `grpc://` must be allowed explicitly, in this configuration or with
+    /// [`ChannelBuilder::security`].
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, config: petasos_grpc::ClientConfig) -> ChannelBuilder {
         self.grpc = config;
         self
     }
 
-    /// The channel, once a server is connected.
+    /// Returns the channel once a server is connected.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -222,17 +228,17 @@ impl ChannelBuilder {
         Ok(channel)
     }
 
-    /// The channel, which connects when the first call needs it.
+    /// Returns a channel that connects when the first call needs it.
     ///
     /// # Errors
-    /// See [`ConnectError`]; not `Unreachable`, which calls tell instead.
+    /// See [`ConnectError`]. `Unreachable` does not occur: calls report it instead.
     pub fn connect_lazily(mut self) -> Result<Channel, ConnectError> {
         let chain = core::mem::take(&mut self.chain);
         let channel = self.connect_alone()?;
         Ok(Channel { chain, ..channel })
     }
 
-    /// The channel without interceptors.
+    /// The channel without its interceptors.
     fn connect_alone(mut self) -> Result<Channel, ConnectError> {
         #[cfg(feature = "grpc")]
         if let Some((scheme, list)) = self.target.split_once("://")

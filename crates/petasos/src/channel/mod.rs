@@ -1,8 +1,9 @@
-//! Channels: ways to servers, for any thread.
+//! Channels to servers, usable from any thread.
 //!
-//! What a channel is over is an enum, matched once per call. A channel over datagrams lives in a
-//! loop: this thread's, if it has one, otherwise a loop thread that all such channels of the
-//! process share (`petasos_runtime::thread`). All that its clones share is here; its servers,
+//! The transport of a channel is an enum that is matched once per call. A channel over datagrams
+//! lives in a loop: this thread's, if there is one, otherwise a loop thread that all such channels
+//! of the process share (`petasos_runtime::thread`). [`Channel`] contains what its clones share;
+//! the servers, sessions and waiting calls are in the loop.
 //! sessions and waiting calls are in the loop.
 
 mod builder;
@@ -18,8 +19,8 @@ use crate::caller::ServiceClient;
 use crate::transport::Transport;
 pub use builder::{ChannelBuilder, ConnectError};
 
-/// A way to servers, from any thread. Clones are the same channel; when the last one and what was
-/// bound to it are gone, its sessions end with its last call.
+/// A channel to one or several servers, usable from any thread. Clones are the same channel. Once
+/// all clones and all services bound to them are dropped, its sessions close after the last call.
 #[derive(Clone)]
 pub struct Channel {
     pub(crate) transport: Transport,
@@ -27,20 +28,20 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel whose entry in its loop exists, or will before the first call does.
+    /// Wraps a channel whose entry in its loop exists, or will exist before its first call.
     pub(crate) fn over_datagrams(shared: ChannelShared) -> Channel {
         Channel { transport: Transport::Datagrams(Arc::new(shared)), chain: Chain::default() }
     }
 
-    /// The same channel, with one more interceptor around the calls that are made through what is
-    /// bound to this clone: within those that it has.
+    /// Returns the same channel with one more interceptor, inside the existing ones. It applies to
+    /// calls of services that are bound to this clone.
     #[must_use]
     pub fn intercept(mut self, interceptor: impl Interceptor) -> Channel {
         self.chain.push(interceptor);
         self
     }
 
-    /// The service, called over this channel.
+    /// Binds a service to this channel.
     pub fn bind(&self, service: &'static ServiceInfo) -> ServiceClient {
         match &self.transport {
             Transport::Datagrams(shared) => {

@@ -1,11 +1,11 @@
-//! Calls over gRPC that are sent more than once, as `petasos_runtime` does over datagrams.
+//! Retries and hedges of unary calls over gRPC, as `petasos_runtime` does them over datagrams.
 //!
-//! A call of a method with a retry or hedging policy is a task of the channel's runtime, and so is
-//! each of its attempts. Other calls become one only when their request has certainly not been
-//! handled: its stream was refused, or lies above those that a server that goes away still takes.
-//! For that a copy of a short request is kept.
+//! A call of a method with a retry or hedging policy is a task of the channel's runtime, and each
+//! of its attempts is one as well. Other calls become a task only if the server has certainly not
+//! handled their request: the server refused the stream, or announced with GOAWAY that it ignores
+//! streams with such a high number. For this case a copy of a short request is kept.
 //!
-//! Invariant: a task that ends takes its attempts along.
+//! Invariant: a task that ends cancels its attempts.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ use tokio::task::{JoinError, JoinSet};
 use super::retries::{Progress, Retrying, SPARE_BYTES_MAX, copy};
 use super::{Begun, GrpcChannel, GrpcHead, Lease};
 
-/// A call that may be sent again.
+/// A call that may be sent several times.
 pub(crate) struct Tried {
     call: Retrying,
     request: MsgBuf,
 }
 
-/// What a call has brought.
+/// The response of a call, with its metadata.
 pub(crate) struct Answer {
     pub(crate) message: Bytes,
     pub(crate) more: More,
 }
 
 impl Answer {
-    /// What a reader that is through has brought.
+    /// Makes the answer from a reader that has read the whole response.
     pub(super) fn new(message: Bytes, reader: &mut FrameReader) -> Answer {
         let (metadata, trailers) = (reader.take_head(), reader.trailers());
         let compressed = Some(reader.compression() != Compression::Identity);
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// How an attempt has ended.
+/// The result of an attempt.
 struct End {
     outcome: Result<Answer, Status>,
     fate: Fate,
@@ -67,12 +67,12 @@ impl Tried {
         Tried { call: Retrying::new(channel, path, head, method, policy_of), request }
     }
 
-    /// Whether all attempts of calls of a method may be followed by others.
+    /// Whether the policy retries or hedges calls of a method.
     pub(crate) fn is_needed(defaults: Option<&ServiceDefaults>, method: u16) -> bool {
         defaults.is_some_and(|defaults| defaults.method(method).retry_mode != RetryMode::Plain)
     }
 
-    /// The request once more, unless it is long.
+    /// A copy of the request, unless it is long.
     pub(crate) fn spare(request: &[u8]) -> Option<MsgBuf> {
         (request.len() <= SPARE_BYTES_MAX).then(|| copy(request))
     }
@@ -81,13 +81,13 @@ impl Tried {
         self.call.runtime().clone()
     }
 
-    /// Sends it until it has an outcome.
+    /// Sends the call until it has an outcome.
     pub(crate) async fn run(self) -> Result<Answer, Status> {
         let attempts = self.attempts();
         self.go_on(attempts, None).await
     }
 
-    /// Likewise, after an attempt that certainly has not run.
+    /// Like [`Tried::run`], after an attempt that the server has certainly not handled.
     pub(crate) async fn run_after(
         self,
         status: Status,
@@ -135,8 +135,8 @@ impl Tried {
         }
     }
 
-    /// Sends an attempt. Its connection is chosen here, if that needs no waiting, so that the next
-    /// attempt knows it.
+    /// Sends an attempt. If a connection is available at once, it is chosen here, so that the next
+    /// attempt can avoid it.
     fn send(&self, attempts: &mut Attempts) {
         let (head, picked) = self.call.next(&mut attempts.progress);
         let Retrying { channel, path, .. } = &self.call;
@@ -155,7 +155,7 @@ async fn attempt(
     let begun = channel.begin_at(picked, path, head, Some(request)).await;
     let Begun { mut reader, lease, .. } = match begun {
         Ok(begun) => begun,
-        // A channel that fails would fail a transparent retry as well.
+        // If the channel fails, a transparent retry would fail, too.
         Err(status) => return End { outcome: Err(status), fate: Fate::Answered, session: None },
     };
     let session = Some(lease.session());
@@ -172,7 +172,7 @@ async fn attempt(
     }
 }
 
-/// Whether a call that failed so has certainly not run.
+/// Whether the server has certainly not handled a call with this failure.
 pub(super) fn has_not_run(failed_below: Option<Retry>) -> bool {
     failed_below.is_some_and(|retry| Fate::from(retry) == Fate::NotRun)
 }

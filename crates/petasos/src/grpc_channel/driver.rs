@@ -1,6 +1,6 @@
-//! Does what a gRPC channel's core wants done: look-ups, connections, waiting for times.
+//! Performs the actions of a gRPC channel's core: name look-ups, connections, timers.
 //!
-//! The tasks here refer to the channel weakly, so that it ends when nobody calls through it.
+//! These tasks hold only weak references to the channel, so that it ends when nobody uses it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use tokio::time::{Duration, Instant, sleep_until};
 
 use super::Inner;
 
-/// Calls that a connection carries at once, as far as the core is concerned: HTTP/2 has a limit of
-/// its own, beyond which calls wait there.
+/// The number of concurrent calls of a connection that the core assumes. HTTP/2 has its own limit;
+/// calls above that wait in the HTTP/2 layer.
 const SLOTS: u32 = 1 << 24;
 
-/// Works until the channel is gone.
+/// Runs until the channel is dropped.
 pub(super) async fn drive(channel: Weak<Inner>, changed: Arc<Notify>) {
     loop {
         let Some(inner) = channel.upgrade() else { return };
@@ -42,14 +42,14 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Does all that is due; says when there is more.
+    /// Performs all actions that are due, and returns the time until the next one.
     fn work(&self, weak: &Weak<Inner>) -> Option<Duration> {
         let state = &mut *self.lock();
         let now = self.now();
         while let Some((ticket, outcome)) = state.core.poll_waiting(now, &mut state.rng) {
             match state.waiting.remove(&ticket).map(|tell| (tell.send(outcome), outcome)) {
                 Some((Ok(()), _)) => {}
-                // Nobody waits any more.
+                // The connect is no longer wanted.
                 _ => {
                     if let Ok(session) = outcome {
                         state.core.handle_ended(session, None, now);
@@ -75,7 +75,7 @@ impl Inner {
                         *entry = None;
                     }
                 }
-                // Other servers' load is not known before they are called.
+                // There are no probes over gRPC: a server's load is unknown until it is called.
                 Action::Probe(session) => {
                     state.core.handle_probed(session, None, now, &mut state.rng);
                 }
@@ -91,7 +91,7 @@ impl Inner {
     }
 }
 
-/// Makes a connection, and watches it until it ends.
+/// Opens a connection, and waits for its end.
 async fn connect(channel: Weak<Inner>, peer: PeerIndex, address: SocketAddr, name: String) {
     let Some(config) = channel.upgrade().map(|inner| inner.config.clone()) else { return };
     let made = make(address, &name, config).await;
@@ -140,7 +140,7 @@ async fn make(address: SocketAddr, name: &str, config: ClientConfig) -> Result<C
     made
 }
 
-/// As servers over datagrams are refused.
+/// The error for a server that is not allowed without TLS, as for servers over datagrams.
 #[cold]
 fn forbidden(address: SocketAddr) -> Status {
     Status::unavailable(format!(
@@ -148,7 +148,7 @@ fn forbidden(address: SocketAddr) -> Status {
     ))
 }
 
-/// Looks the targets up.
+/// Looks up the target names.
 async fn resolve(channel: Weak<Inner>, targets: Vec<String>) {
     let mut found = Vec::new();
     let mut names = HashMap::new();

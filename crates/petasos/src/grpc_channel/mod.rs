@@ -1,13 +1,13 @@
 //! Channels to gRPC servers.
 //!
-//! Which server takes a call is `petasos-call`'s [`ChannelCore`], as for datagrams; what it calls a
-//! session is a connection here, one per server. It lies behind a lock that every call takes twice,
-//! shortly. What the core wants done (connects, look-ups, times) is done by a task of the
-//! channel's Tokio runtime (`driver`), which ends with the channel.
+//! [`ChannelCore`] of `petasos-call` chooses the server for each call, as it does for datagrams.
+//! What the core calls a session is a connection here, one per server. The core is behind a lock,
+//! which each call takes twice for a short time. A task of the channel's Tokio runtime (`driver`)
+//! performs the core's actions (connects, look-ups, timers); it ends with the channel.
 //!
-//! Invariants: `connections` has an entry for each session that the core knows; a call that waits
-//! has its ticket in `waiting`, and is told what became of it once. Nothing is awaited and no code
-//! of others runs under the lock.
+//! Invariants: `connections` has an entry for each session that the core knows. A waiting call has
+//! its ticket in `waiting`, and is notified of its result once. While the lock is held, no code
+//! awaits and no foreign code runs.
 
 mod attempts;
 mod driver;
@@ -44,10 +44,10 @@ pub(crate) use retries::{Progress, Retrying, SPARE_BYTES_MAX, copy};
 pub use runtime::own as background_runtime;
 pub(crate) use unary::GrpcUnary;
 
-/// Calls begun on another connection because the one before was over.
+/// The most connections that a call tries, if each of them has just closed.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// A way to one or several gRPC servers. Clones are the same channel.
+/// A channel to one or several gRPC servers. Clones are the same channel.
 #[derive(Clone)]
 pub(crate) struct GrpcChannel {
     inner: Arc<Inner>,
@@ -55,41 +55,41 @@ pub(crate) struct GrpcChannel {
 
 pub(super) struct Inner {
     pub(super) runtime: Handle,
-    /// What the program named, `host:port` each.
+    /// The targets that the program gave, each as `host:port`.
     pub(super) targets: Vec<String>,
     pub(super) config: ClientConfig,
-    /// What calls have unless they say otherwise.
+    /// Defaults for calls that do not set their own.
     defaults: Option<Defaults>,
     clock: SystemClock,
     state: Mutex<State>,
-    /// Told when the driver has something to do.
+    /// Notified when the driver has something to do.
     pub(super) changed: Arc<Notify>,
 }
 
 pub(super) struct State {
     pub(super) core: ChannelCore,
     pub(super) rng: Rng,
-    /// What calls may be tried again by.
+    /// The retry budget of the channel's calls.
     pub(super) budget: RetryBudget,
-    /// By the session's number.
+    /// Indexed by the session's number.
     pub(super) connections: Vec<Option<(SessionIndex, Connection)>>,
     pub(super) waiting: HashMap<Ticket, oneshot::Sender<Result<SessionIndex, PickError>>>,
-    /// What the core wants done.
+    /// Actions that the core wants performed.
     pub(super) actions: Vec<Action>,
-    /// The name of each address, as the target has it.
+    /// The host name of each address, as in the target.
     pub(super) names: HashMap<SocketAddr, String>,
-    /// Why the latest connection was not made.
+    /// Why the latest connection attempt failed.
     pub(super) last_failure: Option<Status>,
 }
 
-/// What a call begins with.
+/// The parts that a call starts with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GrpcHead {
     pub(crate) client: ClientHead,
     pub(crate) wait_for_ready: bool,
 }
 
-/// A call that has begun.
+/// A call that has started.
 pub(crate) struct Begun {
     pub(crate) reader: FrameReader,
     /// None once all requests are sent.
@@ -98,11 +98,12 @@ pub(crate) struct Begun {
 }
 
 impl GrpcChannel {
-    /// A channel to the servers at `targets` (`host:port` each), which are connected when the first
-    /// call needs it. It belongs to the Tokio runtime of the thread, or to one of its own.
+    /// Makes a channel to the servers at `targets` (each as `host:port`). It connects when the
+    /// first call needs it. It uses the thread's Tokio runtime, or the process-wide one of this
+    /// crate.
     ///
     /// # Errors
-    /// The system gives no thread for the runtime.
+    /// The system could not start a thread for the runtime.
     pub(crate) fn new(
         targets: Vec<String>,
         config: ClientConfig,
@@ -139,7 +140,7 @@ impl GrpcChannel {
         Ok(GrpcChannel { inner })
     }
 
-    /// How the requests of a call are compressed.
+    /// The compression of a call's requests.
     pub(crate) fn compression_of(&self, extensions: &Extensions) -> Compression {
         match extensions.get() {
             None => self.inner.config.compression,
@@ -148,12 +149,12 @@ impl GrpcChannel {
         }
     }
 
-    /// The longest response that is taken where a policy allows so many bytes.
+    /// The longest response that is accepted if a policy allows `policy` bytes.
     pub(crate) fn receive_bytes_max(&self, policy: u32) -> usize {
         self.inner.config.receive_bytes_max.min(policy as usize)
     }
 
-    /// What the program named.
+    /// The targets that the program gave.
     pub(crate) fn targets(&self) -> &[String] {
         &self.inner.targets
     }
@@ -165,7 +166,7 @@ impl GrpcChannel {
     /// Waits until a server is connected.
     ///
     /// # Errors
-    /// None could be reached in time.
+    /// No server could be reached in time.
     pub(crate) async fn connected(&self, timeout: Duration) -> Result<(), Status> {
         let head = ClientHead { timeout: Some(timeout), ..ClientHead::default() };
         let head = GrpcHead { client: head, wait_for_ready: false };
@@ -176,13 +177,13 @@ impl GrpcChannel {
         &self.inner.runtime
     }
 
-    /// Who keeps the time of the channel's calls.
+    /// The timer that tracks the deadlines of the channel's calls.
     pub(crate) fn timekeeper(&self) -> Arc<dyn Timekeeper> {
         self.inner.clone()
     }
 
-    /// Begins a call, if that needs no waiting; `last` is the only request. Gives what is to be
-    /// begun by [`GrpcChannel::begin`] otherwise.
+    /// Starts a call if no waiting is needed; `last` is the only request. Otherwise returns the
+    /// parts for [`GrpcChannel::begin`].
     pub(crate) fn try_begin(
         &self,
         path: &MethodPath,
@@ -206,7 +207,7 @@ impl GrpcChannel {
         }
     }
 
-    /// Begins a call as soon as a server takes it; with `last`, that is its only request.
+    /// Starts a call as soon as a server is available. If `last` is given, it is the only request.
     pub(crate) async fn begin(
         self,
         path: MethodPath,
@@ -216,7 +217,7 @@ impl GrpcChannel {
         self.begin_at(None, path, head, last).await
     }
 
-    /// [`GrpcChannel::begin`], on a connection that may have been chosen before.
+    /// Like [`GrpcChannel::begin`], with a connection that may have been chosen already.
     async fn begin_at(
         self,
         mut picked: Option<(Connection, Lease)>,
@@ -281,7 +282,7 @@ enum Picked {
     Failed(Status),
 }
 
-/// A call in the core's queue, which leaves it when this is dropped.
+/// A call in the core's queue. Dropping this removes it from the queue.
 struct Waiter<'a> {
     inner: &'a Arc<Inner>,
     ticket: Ticket,
@@ -308,7 +309,7 @@ impl Timekeeper for Inner {
 }
 
 impl Inner {
-    /// Nothing panics under the lock.
+    /// The lock cannot be poisoned: no code panics while holding it.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -337,7 +338,7 @@ impl State {
         }
     }
 
-    /// A connection for a call that would have to wait for nothing.
+    /// A connection for a call, if one is available without waiting.
     fn pick_now(
         &mut self,
         options: CallOptions,
@@ -362,7 +363,7 @@ impl State {
         (*known == session).then(|| connection.clone())
     }
 
-    /// Leaves what the core wants to the driver.
+    /// Passes the core's actions to the driver.
     fn note_actions(&mut self, inner: &Inner) {
         while let Some(action) = self.core.poll_action(inner.now()) {
             self.actions.push(action);
@@ -372,7 +373,7 @@ impl State {
         }
     }
 
-    /// A session has ended, or takes no more calls.
+    /// Handles a session that has ended, or accepts no more calls.
     pub(super) fn lose(&mut self, session: SessionIndex, now: Time) {
         self.core.handle_lost(session, now);
         if let Some(entry) = self.connections.get_mut(session.number())
@@ -382,7 +383,7 @@ impl State {
         }
     }
 
-    /// What a call fails with, and why no server could be reached.
+    /// The status for a call that gets no server, with the reason why none could be reached.
     pub(super) fn status(&self, error: PickError) -> Status {
         match (&self.last_failure, Status::from(error)) {
             (Some(why), status) if status.code() == Code::Unavailable => {
@@ -393,8 +394,8 @@ impl State {
     }
 }
 
-/// A call's share of its connection, for the balancer. Dropped, the call has failed or was a
-/// stream.
+/// A call's use of its connection, which the balancer counts. If this is dropped, the call failed
+/// or was a stream.
 pub(crate) struct Lease {
     inner: Arc<Inner>,
     session: SessionIndex,
@@ -411,18 +412,18 @@ impl Lease {
         self.session
     }
 
-    /// A stream has ended well.
+    /// Records that a stream ended successfully.
     pub(crate) fn credit(&self) {
         self.inner.lock().budget.on_success();
     }
 
-    /// The call was answered.
+    /// Records that the call was answered, and how long that took.
     pub(crate) fn succeeded(mut self) {
         let nanos = self.inner.now().nanos_since(self.since);
         self.report = Some(Report { latency: Duration::from_nanos(nanos), load: None });
     }
 
-    /// The connection takes no calls.
+    /// Returns the lease because the connection accepts no calls.
     fn give_up(self) {
         self.inner.lock().lose(self.session, self.inner.now());
         self.inner.changed.notify_one();

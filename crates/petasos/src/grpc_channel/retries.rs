@@ -1,4 +1,4 @@
-//! How a call over gRPC goes on after an attempt: what unary calls and streams have in common.
+//! What happens to a gRPC call after each attempt. Unary calls and streams share this code.
 
 use core::future::pending;
 use core::time::Duration;
@@ -15,10 +15,10 @@ use tokio::runtime::Handle;
 
 use super::{Begun, GrpcChannel, GrpcHead, Lease, State};
 
-/// What is longer is kept only for methods with a policy, in bytes.
+/// Methods without a policy keep only requests up to this length, in bytes.
 pub(crate) const SPARE_BYTES_MAX: usize = 16 << 10;
 
-/// What all attempts of a call begin with.
+/// The parts that all attempts of a call share.
 pub(crate) struct Retrying {
     pub(super) channel: GrpcChannel,
     pub(super) path: MethodPath,
@@ -32,11 +32,11 @@ pub(crate) struct Retrying {
 pub(crate) struct Progress {
     plan: CallPlan,
     avoid: Avoid,
-    /// A server has refused it before.
+    /// A server has refused the call before.
     refused: bool,
 }
 
-/// How an attempt has ended, and where it was.
+/// The result of an attempt, and the session that it used.
 pub(crate) type Ended<'a> = (Result<(), &'a Status>, Fate, Option<SessionIndex>);
 
 impl Retrying {
@@ -52,7 +52,7 @@ impl Retrying {
         Retrying { channel, path, head, method, policy_of, deadline }
     }
 
-    /// A call that has not been sent.
+    /// The progress of a call that was not sent yet.
     pub(crate) fn progress(&self) -> Progress {
         let (defaults, method) = &self.method;
         let of_method = defaults.as_ref().map(|defaults| defaults.method(*method));
@@ -75,7 +75,7 @@ impl Retrying {
         progress.plan.poll(self.policy(), &inner.lock().budget, inner.now())
     }
 
-    /// What follows the end of an attempt.
+    /// Decides what follows the end of an attempt.
     pub(crate) fn verdict(
         &self,
         progress: &mut Progress,
@@ -85,7 +85,8 @@ impl Retrying {
             Ok(()) => (Code::Ok, Pushback::Unsaid),
             Err(status) => (status.code(), Pushback::of(status.metadata())),
         };
-        // Once elsewhere, at once; a server that refuses all is spared.
+        // Retry one refused attempt elsewhere at once. A second refusal counts as a failure, so
+        // that a server that refuses everything is not flooded.
         let fate = match fate {
             Fate::NotRun if progress.refused => Fate::Unknown,
             fate => fate,
@@ -98,8 +99,8 @@ impl Retrying {
         progress.plan.handle_end(self.policy(), end, budget, now, rng)
     }
 
-    /// What the next attempt begins with. Its connection is chosen here, if that needs no waiting,
-    /// so that the one after it knows it.
+    /// The parts for the next attempt. If a connection is available at once, it is chosen here, so
+    /// that the attempt after this one can avoid it.
     pub(super) fn next(&self, progress: &mut Progress) -> (GrpcHead, Option<(Connection, Lease)>) {
         let inner = &self.channel.inner;
         let mut head = self.head.clone();
@@ -125,7 +126,7 @@ impl Retrying {
         (head, picked)
     }
 
-    /// Begins the next attempt of a stream, when its time has come.
+    /// Starts the next attempt of a stream when it is due.
     pub(crate) async fn begin(&self, progress: &mut Progress) -> Result<Begun, Status> {
         loop {
             match self.poll(progress) {
@@ -139,7 +140,7 @@ impl Retrying {
             let (head, picked) = self.next(progress);
             let begun = self.channel.clone().begin_at(picked, self.path.clone(), head, None).await;
             let Err(status) = begun else { return begun };
-            // A channel that fails would fail a transparent retry as well.
+            // If the channel fails, a transparent retry would fail, too.
             let ended = (Err(&status), Fate::Answered, None);
             if self.verdict(progress, ended) == Verdict::Deliver {
                 return Err(status);
@@ -158,7 +159,7 @@ impl Retrying {
     }
 }
 
-/// The same request once more.
+/// A copy of the request.
 pub(crate) fn copy(request: &[u8]) -> MsgBuf {
     let mut copy = petasos_message::buffer(request.len());
     copy.as_mut_slice().copy_from_slice(request);

@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
 
-/// The runtime of this thread, or else one of the process's own, on a thread that it starts when
-/// it is first wanted and that lives as long as the process.
+/// The Tokio runtime of this thread, otherwise the process-wide one of this crate; see [`own`].
 pub(super) fn here_or_own() -> io::Result<Handle> {
     match Handle::try_current() {
         Ok(here) => Ok(here),
@@ -14,11 +13,12 @@ pub(super) fn here_or_own() -> io::Result<Handle> {
     }
 }
 
-/// The Tokio runtime of the process's own, which has one thread: for connections of channels that
-/// are made outside of runtimes, and for what works beside channels, such as resolvers.
+/// This crate's process-wide Tokio runtime. It has one thread, which starts with the first use and
+/// runs as long as the process. It serves the connections of channels that are made outside of
+/// runtimes, and helpers of channels, such as resolvers.
 ///
 /// # Errors
-/// The system gives no thread for it.
+/// The system could not start the thread.
 pub fn own() -> io::Result<Handle> {
     static OWN: Mutex<Option<Handle>> = Mutex::new(None);
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);

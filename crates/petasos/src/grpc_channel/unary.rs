@@ -18,26 +18,26 @@ use tokio::task::JoinHandle;
 use super::attempts::{Answer, Tried, has_not_run};
 use super::{Begun, GrpcChannel, GrpcHead};
 
-/// A unary call. It runs whether or not it is polled; dropping it gives it up.
+/// A unary call. It runs whether or not it is polled; dropping it cancels it.
 pub(crate) struct GrpcUnary {
     stage: Stage,
-    /// To send it elsewhere with, if it turns out not to have run.
+    /// To retry the call on another connection, if the server has certainly not handled it.
     again: Option<Box<Tried>>,
-    /// The response, until nothing follows it.
+    /// The response message, kept until the response has ended.
     message: Option<Bytes>,
 }
 
 enum Stage {
-    /// A task of the runtime waits for a server that takes it.
+    /// A task of the runtime waits for an available server.
     Beginning(JoinHandle<Result<Begun, Status>>),
     Begun(Box<Begun>),
-    /// A task of the runtime sends it, perhaps more than once.
+    /// A task of the runtime sends the call, possibly several times.
     Tried(JoinHandle<Result<Answer, Status>>),
     Over,
 }
 
 impl GrpcUnary {
-    /// Begins a call with this request, of a method that is called so.
+    /// Starts a call of a method with this request.
     pub(crate) fn new(
         channel: &GrpcChannel,
         path: &MethodPath,
@@ -62,7 +62,7 @@ impl GrpcUnary {
         Ok(GrpcUnary { stage, again, message: None })
     }
 
-    /// The call's outcome.
+    /// Polls the outcome of the call.
     pub(crate) fn poll<P: Message>(
         &mut self,
         cx: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl GrpcUnary {
         })
     }
 
-    /// The outcome of a call that a task sends; none if it is not such a call.
+    /// The outcome of a call that a task sends; `None` if no task does.
     fn poll_tried(&mut self, cx: &mut Context<'_>) -> Option<Poll<Result<Answer, Status>>> {
         let Stage::Tried(task) = &mut self.stage else { return None };
         let ended = |_| Err(Status::unavailable("the channel's runtime has ended"));

@@ -9,10 +9,10 @@ use petasos_rpc::intercept::{HandlerScope, Hooks};
 
 use crate::stream::{Sender, Streaming};
 
-/// What a handler gives back, with the service.
+/// The result of a handler, together with the service.
 pub(super) type Served<T, R> = (Arc<T>, Result<R, Status>);
 
-/// A server's handler of streams.
+/// Runs the interceptors around a server's handler of streams.
 pub(super) async fn around_streams<T, Q, P, F>(
     hooks: Hooks,
     service: Arc<T>,

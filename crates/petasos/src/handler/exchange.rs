@@ -1,4 +1,4 @@
-//! Unary requests as they arrive, and responses as they leave.
+//! Decoding unary requests, and encoding responses.
 
 use core::time::Duration;
 
@@ -21,13 +21,13 @@ use petasos_rpc::request::{
 use petasos_runtime::buffers::respond_in;
 use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
 
-/// Responses of so many bytes are sent from where they lie.
+/// Responses of at least this many bytes are sent without copying them.
 const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
 
-/// How most answers may be.
+/// The answer format of most calls.
 pub(super) const PLAIN: Answer = Answer { native: true, codec: Codec::IDENTITY };
 
-/// The request in `bytes`, behind its head, which is not compressed.
+/// Decodes the uncompressed request in `bytes`, which begins with its head.
 #[inline]
 pub(super) fn read_request<Q: Message>(
     bytes: &[u8],
@@ -40,7 +40,7 @@ pub(super) fn read_request<Q: Message>(
     Ok(Request::with(message, beside))
 }
 
-/// What comes with a request beside its message.
+/// The parts of a request besides its message.
 #[inline]
 pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<CallParts, Status> {
     let (metadata, mut extensions) = match head.has_tail {
@@ -58,7 +58,7 @@ pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<
     Ok(CallParts { metadata, timeout, extensions, origin })
 }
 
-/// R5, R7: answers with a message, and what is beside it.
+/// R5, R7: answers with a message and its metadata.
 #[inline(always)]
 pub(super) fn respond<P: Message>(
     parts: &mut DispatcherParts,
@@ -82,7 +82,7 @@ pub(super) fn respond<P: Message>(
     recycle(buf);
 }
 
-/// [`respond`], in other forms than the usual one and with more than a message.
+/// [`respond`] for unusual formats, and for responses with more than a message.
 #[inline(never)]
 fn respond_otherwise<P: Message>(
     parts: &mut DispatcherParts,

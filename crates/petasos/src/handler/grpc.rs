@@ -1,8 +1,9 @@
-//! Methods as a gRPC port serves them: what HTTP/2 brings, to the same handlers.
+//! Methods on the gRPC port: passes calls from HTTP/2 to the same handlers.
 //!
-//! A handler's future is boxed and polled by the connection that brought the call, or by a task of
-//! its own once it waits. `petasos-grpc` drops it at its deadline, when the client gives the call
-//! up, or when the connection ends, and answers for one that panics.
+//! A handler's future is boxed. The connection that received the call polls it first; once it
+//! waits, its own task does. `petasos-grpc` drops the future at the call's deadline, when the
+//! client cancels the call, or when the connection ends. It also answers the call if the handler
+//! panics.
 
 use core::future::Future;
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use crate::stream::{Sender, Sink, Source, Streaming};
 /// The methods of a port, by path.
 pub(crate) struct Router {
     methods: HashMap<String, Route>,
-    /// Other services, by name.
+    /// Services whose messages are bytes, by name.
     others: HashMap<String, Arc<dyn Routes>>,
 }
 
@@ -39,7 +40,7 @@ struct Route {
 }
 
 impl Router {
-    /// All methods of these services.
+    /// A router for all methods of these services.
     pub(crate) fn new(services: &[Prepared], placed: &Placed) -> Router {
         let mut methods = HashMap::new();
         for Prepared { info, methods: calls } in services {
@@ -54,19 +55,19 @@ impl Router {
         Router { methods, others: HashMap::new() }
     }
 
-    /// Also all paths of a service whose messages are bytes.
+    /// Adds a service whose messages are bytes, with all its paths.
     pub(crate) fn add(&mut self, name: String, routes: Arc<dyn Routes>) {
         self.others.insert(name, routes);
     }
 
-    /// Who has the service that a path names.
+    /// The bytes-only service that a path names.
     fn other(&self, path: &str) -> Option<&Arc<dyn Routes>> {
         let (name, _) = path.strip_prefix('/')?.split_once('/')?;
         self.others.get(name)
     }
 }
 
-/// Who calls, and what says when nobody waits for the handler any more, if the handler has that.
+/// The caller, and the guard that reports cancellation to the handler, if there is one.
 pub(crate) struct Caller {
     origin: Origin,
     ends: Option<CancelGuard>,
@@ -110,7 +111,7 @@ impl Routes for Router {
     }
 }
 
-/// Serves a call of a unary method.
+/// Handles a call of a unary method.
 pub(super) async fn unary<T, Q, P, F>(
     call: ServerCall,
     Caller { origin, ends: _ends }: Caller,
@@ -155,7 +156,7 @@ pub(super) async fn unary<T, Q, P, F>(
     }
 }
 
-/// Serves a call of a method with streams.
+/// Handles a call of a method with streams.
 pub(super) fn streams<T, Q, P, F>(
     call: ServerCall,
     Caller { origin, ends }: Caller,
@@ -185,7 +186,7 @@ where
     }
 }
 
-/// CancelGuard the call when its handler is done.
+/// Ends the call, and drops its [`CancelGuard`], when its handler is done.
 async fn end_with<T>(
     handler: impl Future<Output = (Arc<T>, Result<(), Status>)>,
     end: CallEnd,
@@ -195,7 +196,7 @@ async fn end_with<T>(
     end.end(&served.map_or_else(failure, |()| Status::ok()));
 }
 
-/// An error that says OK is the handler's mistake, and must not look like a response.
+/// A handler that fails with OK is wrong; its error must not look like a response.
 fn failure(status: Status) -> Status {
     match status.code() {
         Code::Ok => Status::unknown("the handler failed with OK"),

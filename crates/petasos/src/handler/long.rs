@@ -1,4 +1,4 @@
-//! Long requests, which are read where they were put together.
+//! Long requests, which are decoded in the buffer where they were assembled.
 
 use petasos_buf::MsgBuf;
 use petasos_call::{Encoding, RequestHead, Status, split};
@@ -9,7 +9,7 @@ use petasos_rpc::request::{Request, RequestParts as _};
 
 use super::exchange;
 
-/// The request in a buffer that is its own, which is not compressed.
+/// Decodes an uncompressed request that has a buffer of its own.
 ///
 /// # Errors
 /// R13: the sender's fault.

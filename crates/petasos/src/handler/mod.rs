@@ -1,4 +1,4 @@
-//! Methods as a loop serves them.
+//! Methods in a loop.
 
 mod around;
 mod exchange;
@@ -25,19 +25,19 @@ use petasos_runtime::shared::Shared;
 use petasos_runtime::workers::Workers;
 use petasos_runtime::{Runtime, ServeError};
 
-/// What can be served: generated for each service.
+/// A service that can be served. Generated code implements this for each service.
 pub trait Service {
-    /// The service.
+    /// The description of the service.
     fn info(&self) -> &'static ServiceInfo;
-    /// Adds all methods.
+    /// Adds all methods of the service.
     fn methods(self, methods: &mut Methods);
 }
 
-/// A method, for any number of loops.
+/// A method, independent of any loop.
 pub(crate) trait AnyMethod: Send + Sync {
-    /// For a loop.
+    /// Makes the method's handler for one loop.
     fn local(&self, serving: Serving<'_>) -> Box<dyn LocalMethod>;
-    /// Handles a call that came over gRPC.
+    /// Handles a call that arrived over gRPC.
     #[cfg(feature = "grpc")]
     fn serve(
         &self,
@@ -52,12 +52,12 @@ pub(crate) struct Serving<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     /// The method's index in the loop.
     pub(crate) kind: u32,
-    /// Where its handlers run, if not in the loop.
+    /// The workers that run the method's handlers, if they do not run in the loop.
     pub(crate) workers: Option<&'a Arc<Workers>>,
     pub(crate) hooks: Option<Hooks>,
 }
 
-/// A service, for any number of loops.
+/// A service, independent of any loop.
 pub(crate) struct Prepared {
     pub(crate) info: &'static ServiceInfo,
     /// By index.
@@ -85,31 +85,31 @@ impl Prepared {
     }
 }
 
-/// Which methods have their handlers on workers, and what is around all of them.
+/// Which methods run their handlers on workers, and the interceptors of all methods.
 #[derive(Default)]
 pub(crate) struct Placed {
     pub(crate) workers: Option<Arc<Workers>>,
-    /// As `pkg.Service/Method`.
+    /// Method names in the form `pkg.Service/Method`.
     pub(crate) on_workers: Vec<String>,
     pub(crate) chain: Chain,
 }
 
 impl Placed {
-    /// The workers of a method, if it is on some.
+    /// The workers of a method, if it runs on workers.
     pub(crate) fn workers(&self, service: &str, method: &str) -> Option<&Arc<Workers>> {
         let is_it = |path: &String| path.split_once('/') == Some((service, method));
         self.workers.as_ref().filter(|_| self.on_workers.iter().any(is_it))
     }
 }
 
-/// The methods of a service, as generated code adds them.
+/// The methods of a service. Generated code adds them.
 #[derive(Default)]
 pub struct Methods {
     list: Vec<(u16, Box<dyn AnyMethod>)>,
 }
 
 impl Methods {
-    /// Adds the unary method with an index: `call` runs it, and gives the service back.
+    /// Adds the unary method with this index. `call` runs its handler, and returns the service.
     pub fn unary<T, Q, P, F>(
         &mut self,
         index: u16,
@@ -124,7 +124,8 @@ impl Methods {
         self.list.push((index, Box::new(unary::Unary::new(service.clone(), call))));
     }
 
-    /// All methods in order of their indices, if there is one for each up to `count`.
+    /// Returns the methods in the order of their indices, if there is one for each index below
+    /// `count`.
     pub(crate) fn into_ordered(mut self, count: usize) -> Option<Vec<Arc<dyn AnyMethod>>> {
         self.list.sort_by_key(|(index, _)| *index);
         let each_once =

@@ -1,5 +1,5 @@
-//! Handlers that run on workers: in the loop each is a future that awaits its job. If that is
-//! dropped, the request says so, to a handler that does not come to its next await.
+//! Handlers on workers. In the loop, each is a future that awaits its job. If this future is
+//! dropped, the request is marked as cancelled, so that a handler that reaches no await can notice.
 
 use core::future::Future;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use petasos_runtime::workers::{Full, Running, Workers};
 
 use crate::stream::{Sender, Streaming};
 
-/// A handler that has been started, and what says when nobody waits for it any more.
+/// A handler that was started, and the guard that reports cancellation to it.
 type Started<F> = Result<(Running<F>, CancelGuard), Full>;
 
-/// Starts the handler of a unary call, with a reference of its own to the service.
+/// Starts the handler of a unary call. The handler gets a reference to the service.
 pub(super) fn run_unary<T, Q: Message, F>(
     workers: &Workers,
     call: impl Fn(Arc<T>, Request<Q>) -> F,
@@ -32,8 +32,8 @@ where
     running.map(|running| (running, ends))
 }
 
-/// Starts the handler of a stream, likewise. Its ends find out by themselves that they are used on
-/// another thread than their loop's.
+/// Starts the handler of a stream in the same way. The stream's ends detect that they are used
+/// outside of their loop's thread.
 pub(super) fn run_streams<T, Q: Message, P: Message, F>(
     workers: &Workers,
     call: impl Fn(Arc<T>, Streaming<Q>, Sender<P>) -> F,
@@ -50,7 +50,7 @@ where
     running.map(|running| (running, ends))
 }
 
-/// What a handler on workers comes to.
+/// The result of a handler on workers.
 pub(super) async fn finish<T, R, F>(
     service: Arc<T>,
     started: Started<F>,

@@ -1,5 +1,5 @@
-//! Unary requests are read. What takes a while to decompress is read elsewhere: the loop's thread
-//! serves others.
+//! Decoding unary requests. Slow decompression runs on another thread, so that the loop's thread
+//! can serve other calls meanwhile.
 
 use petasos_buf::MsgBuf;
 use petasos_call::{Code, Codec, RequestHead, Status, split};
@@ -15,22 +15,22 @@ use petasos_runtime::unpacking::{self, Busy, Unpacking};
 
 use super::{exchange, long};
 
-/// A request that is read elsewhere.
+/// A request that another thread decompresses.
 pub(super) type Unread<Q> = Unpacking<Result<Request<Q>, Status>>;
 
-/// What becomes of a request.
+/// The result of starting to decode a request.
 pub(super) enum Read<Q> {
     Request(Request<Q>),
-    /// Its decompression takes a while.
+    /// Decompression is slow, and was started on another thread.
     Elsewhere(Unread<Q>),
-    /// It does, and too many wait for theirs.
+    /// Decompression would be slow, and too many requests wait for theirs.
     Nowhere,
 }
 
-/// The request of a session.
+/// Decodes a request of a session.
 ///
 /// # Errors
-/// R13: the sender's fault.
+/// R13: the request is malformed.
 pub(super) fn read<Q: Message>(
     cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
@@ -55,7 +55,7 @@ pub(super) fn read<Q: Message>(
     request.map(Read::Request)
 }
 
-/// Reads a compressed request of `client`, which becomes no longer than `limit`.
+/// Decompresses and decodes a request of `client`, up to `limit` bytes.
 #[cold]
 fn unpack<Q: Message>(
     cx: &mut Context<Dispatcher>,
@@ -84,7 +84,7 @@ fn unpack<Q: Message>(
     })
 }
 
-/// The request in `bytes`, behind its head, if `unpack` makes a body of it.
+/// Decodes the request in `bytes`, which begins with its head. `unpack` decompresses the body.
 fn read_by<Q: Message>(
     bytes: &[u8],
     head: &RequestHead,
@@ -98,7 +98,7 @@ fn read_by<Q: Message>(
     Ok(Some(Request::with(message, beside)))
 }
 
-/// A request cannot be read.
+/// Answers a request that cannot be decoded.
 #[cold]
 pub(super) fn refuse(
     parts: &mut DispatcherParts,

@@ -1,4 +1,4 @@
-//! Methods with streams: whatever their shape, a handler that is given both directions.
+//! Methods with streams. Whatever the kind of method, one handler gets both directions.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -19,8 +19,8 @@ use super::{AnyMethod, Methods, Serving};
 use crate::stream::{Sender, Streaming};
 
 impl Methods {
-    /// Adds the method with an index whose requests are a stream: `call` runs it, and gives the
-    /// service back.
+    /// Adds a client-streaming method with this index. `call` runs its handler, and returns the
+    /// service.
     pub fn client_streaming<T, Q, P, F>(
         &mut self,
         index: u16,
@@ -44,7 +44,7 @@ impl Methods {
         self.bidirectional(index, service, call);
     }
 
-    /// Adds the method with an index whose responses are a stream.
+    /// Adds a server-streaming method with this index.
     pub fn server_streaming<T, Q, P, F>(
         &mut self,
         index: u16,
@@ -73,7 +73,7 @@ impl Methods {
         self.bidirectional(index, service, call);
     }
 
-    /// Adds the method with an index both of whose sides are streams.
+    /// Adds a bidirectional method with this index.
     pub fn bidirectional<T, Q, P, F>(
         &mut self,
         index: u16,
@@ -90,7 +90,7 @@ impl Methods {
     }
 }
 
-/// Answers with the only message of a method.
+/// Sends the only response of a client-streaming method.
 async fn respond<P: Message>(response: Response<P>, mut to: Sender<P>) -> Result<(), Status> {
     let (message, more) = response.into_parts();
     if let Some(more) = more {
@@ -101,7 +101,7 @@ async fn respond<P: Message>(response: Response<P>, mut to: Sender<P>) -> Result
     to.send(message).await
 }
 
-/// A method with streams, for any loop.
+/// A method with streams, independent of any loop.
 struct Streams<T, Q, P, F, C> {
     service: Arc<T>,
     call: C,
@@ -120,7 +120,7 @@ where
         let Serving { shared, kind, workers, hooks } = serving;
         let (service, call, shared) = (self.service.clone(), self.call.clone(), shared.clone());
         let workers = workers.cloned();
-        // Each is a method of its own, so that none pays for the others.
+        // Each case is a separate type, so that none pays for the others.
         match (hooks, workers) {
             (None, None) => Box::new(InLoop::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {

@@ -1,9 +1,9 @@
-//! A method with streams in a loop: each stream's handler is a future in a slot, started by the
-//! first exchange.
+//! A method with streams in a loop. The first exchange of a stream starts its handler, whose future
+//! is stored in a slot.
 //!
-//! Invariants: a slot's future is `Some` exactly while its handler runs; a slot is on the free list
-//! exactly if it is `None`, polls apart. The slab only grows. The stream knows its handler's slot
-//! while that waits.
+//! Invariants: a slot's future is `Some` exactly while its handler runs. A slot is on the free list
+//! exactly if its future is `None`, except during a poll. The slab only grows. While a handler
+//! waits, its stream knows its slot.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -27,10 +27,10 @@ use petasos_runtime::task::Task;
 use super::around::Served;
 use crate::stream::{Sender, Sink, Source, Streaming};
 
-/// A method in a loop.
+/// A method with streams in a loop.
 pub(super) struct InLoop<T, Q, P, F, C> {
     service: Arc<T>,
-    /// A reference that the last handler gave back, for the next.
+    /// The service reference that the last handler returned, for the next one.
     spare: Option<Arc<T>>,
     call: C,
     shared: Arc<Shared>,
@@ -77,7 +77,7 @@ where
         index
     }
 
-    /// Polls the handler in a slot. Unless it waits on, the slot is empty then, and its stream
+    /// Polls the handler in a slot. If it is done, the slot is empty afterwards, and the stream has
     /// ended.
     fn poll_slot(&mut self, parts: &mut DispatcherParts, index: u32) -> Poll<()> {
         let task = self.task(index);
@@ -99,8 +99,8 @@ where
                 None
             }
         };
-        // What the handler leaves behind comes before the end, also if it has used its streams on
-        // another thread: then commands tell of it.
+        // Release what the handler has left before ending the stream. If the handler used its
+        // streams on another thread, this arrives as commands.
         self.release(parts, index);
         if parts.local.shared.has_commands() {
             parts.local.run_commands();
@@ -122,7 +122,7 @@ where
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         let future = &mut slot.future;
-        // A future whose drop panics is gone all the same.
+        // Even if the drop of the future panics, the future is gone.
         let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
         self.free.push(index);
     }
@@ -159,7 +159,7 @@ where
         let service = self.spare.take().unwrap_or_else(|| self.service.clone());
         let index = self.take_slot(key, deadline);
         let slot = &mut self.slots[index as usize];
-        // The closure of generated code makes a future and runs nothing.
+        // This closure of generated code only makes a future, and runs no other code.
         slot.future.set(Some((self.call)(service, requests, responses)));
         if self.poll_slot(parts, index).is_ready() {
             return;

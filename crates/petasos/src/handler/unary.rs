@@ -1,10 +1,11 @@
-//! Unary methods: a request's handler is a future in a slot, polled in the turn that received the
-//! request.
+//! Unary methods in a loop. A request's handler is a future in a slot, and is first polled in the
+//! turn that received the request.
 //!
-//! A request that takes long to decompress has a slot meanwhile, and its handler begins there.
+//! A request whose decompression is slow occupies a slot meanwhile; its handler starts in that
+//! slot.
 //!
-//! Invariants: a slot's future or its `unpacking` is `Some` exactly while its `waiting` is, polls
-//! apart; a slot is on the free list exactly if it has none of them. The slab only grows.
+//! Invariants: a slot has a future or an `unpacking` exactly while its `waiting` is `Some`, except
+//! during a poll. A slot is on the free list exactly if it has none of them. The slab only grows.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -35,7 +36,7 @@ use super::{AnyMethod, Serving};
 
 type Types<Q, P, F> = PhantomData<fn(Q) -> (P, F)>;
 
-/// A method for any loop.
+/// A unary method, independent of any loop.
 pub(crate) struct Unary<T, Q, P, F, C> {
     service: Arc<T>,
     call: C,
@@ -60,7 +61,7 @@ where
         let Serving { shared, kind, workers, hooks } = serving;
         let (service, call) = (&self.service, self.call.clone());
         let workers = workers.cloned();
-        // Each is a method of its own, so that none pays for the others.
+        // Each case is a separate type, so that none pays for the others.
         match (hooks, workers) {
             (None, None) => Box::new(InLoop::<T, Q, P, F, C>::new(service, call, shared, kind)),
             (None, Some(workers)) => {
@@ -102,10 +103,10 @@ where
     }
 }
 
-/// A method in a loop.
+/// A unary method in a loop.
 struct InLoop<T, Q, P, F, C> {
     service: Arc<T>,
-    /// A reference that the last handler gave back, for the next.
+    /// The service reference that the last handler returned, for the next one.
     spare: Option<Arc<T>>,
     call: C,
     shared: Arc<Shared>,
@@ -118,7 +119,7 @@ struct InLoop<T, Q, P, F, C> {
 struct Slot<Q, F> {
     future: Pin<Box<Option<F>>>,
     waiting: Option<Waiting>,
-    /// The request, while it is decompressed elsewhere.
+    /// The request, while another thread decompresses it.
     unpacking: Option<Unread<Q>>,
     how: How,
     generation: u32,
@@ -126,21 +127,21 @@ struct Slot<Q, F> {
     waker: Waker,
 }
 
-/// What a request asks of its handling.
+/// How a request is handled and answered.
 #[derive(Clone, Copy)]
 struct How {
-    /// How the answer may be (R6).
+    /// The allowed format of the answer (R6).
     answer: Answer,
     deadline: Time,
 }
 
-/// What a handler that waits will answer.
+/// The data to answer the request of a handler that waits.
 struct Waiting {
     handle: RequestHandle,
     since: Time,
 }
 
-/// A handler while it is polled: what becomes of it if it panics.
+/// A handler during a poll. If it panics, the drop of this guard cleans up.
 struct Polled<'a, T, Q, P, F, C> {
     method: &'a mut InLoop<T, Q, P, F, C>,
     parts: &'a mut DispatcherParts,
@@ -185,13 +186,13 @@ impl<T, Q, P, F, C> InLoop<T, Q, P, F, C> {
         }
     }
 
-    /// Empties a slot whose handler is not over.
+    /// Empties a slot whose handler is not done.
     #[cold]
     fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         let future = &mut slot.future;
-        // A future whose drop panics is gone all the same.
+        // Even if the drop of the future panics, the future is gone.
         let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
         slot.unpacking = None;
         self.free.push(index);
@@ -235,7 +236,7 @@ where
         slot
     }
 
-    /// A request that is more than a plain message, wrong, or not to be handled.
+    /// Handles a request that is more than a plain message, is malformed, or must be refused.
     #[inline(never)]
     fn start_otherwise(
         &mut self,
@@ -269,7 +270,7 @@ where
         }
     }
 
-    /// Waits in a slot for a request that is decompressed elsewhere.
+    /// Occupies a slot for a request that another thread decompresses.
     #[cold]
     fn wait(
         &mut self,
@@ -288,8 +289,8 @@ where
         self.poll_slot(parts, cx, index);
     }
 
-    /// Begins the handler in a slot whose request has been decompressed. False if there is none
-    /// (yet).
+    /// Starts the handler in a slot whose request has been decompressed. Returns false if there is
+    /// no request, or not yet.
     #[cold]
     fn go_on(
         &mut self,
@@ -318,7 +319,7 @@ where
         }
     }
 
-    /// Puts a request's handler into a slot, and polls it.
+    /// Stores a request's handler in a slot, and polls it.
     #[inline(always)]
     fn begin(
         &mut self,
@@ -333,7 +334,7 @@ where
         let slot = &mut self.slots[index as usize];
         slot.how = how;
         slot.task_waker.polled();
-        // The closure of generated code makes a future and runs nothing.
+        // This closure of generated code only makes a future, and runs no other code.
         slot.future.set(Some((self.call)(service, request)));
         let Some(handle) = self.run(parts, cx, (index, how), handle, None) else {
             return parts.took_nothing();
@@ -345,10 +346,12 @@ where
         parts.wait(now, key, self.task(index), generation, how.deadline);
     }
 
-    /// Polls the handler in a slot, which has waited `since`. If it is over, the slot is empty
-    /// then, and the request answered; otherwise its handle comes back.
+    /// Polls the handler in a slot, which has waited since `since`. If the handler is done, the
+    /// request is answered, and the slot is empty afterwards. Otherwise this returns the request's
+    /// handle.
     ///
-    /// A panic goes on, to whoever runs more than one handler; this one is over.
+    /// A panic of the handler propagates to the caller, which runs other handlers as well. The
+    /// panicking handler is done.
     #[inline(always)]
     fn run(
         &mut self,
@@ -386,7 +389,7 @@ where
         None
     }
 
-    /// Goes on in a slot.
+    /// Polls the waiting handler in a slot again.
     #[inline(always)]
     fn poll_slot(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
@@ -402,7 +405,7 @@ where
         }
     }
 
-    /// Ends the handler that waits in a slot, and gives what it would have answered.
+    /// Drops the handler that waits in a slot, and returns the handle for its answer.
     fn end(&mut self, parts: &mut DispatcherParts, now: Time, index: u32) -> Option<RequestHandle> {
         let Waiting { handle, since } = self.slots[index as usize].waiting.take()?;
         parts.answered(handle.key(), since, now);
@@ -425,7 +428,8 @@ where
         cx: &mut Context<Dispatcher>,
         request: &mut Arrived<'_>,
     ) {
-        // What was just put together is read where it is: moved as a whole, it would be waited for.
+        // Decode a request that was just assembled in place: moving it as a whole would stall on
+        // the stores that wrote it.
         if let Payload::Frame(bytes) = request.payload
             && let Some((&RequestHead::PLAIN, body)) = bytes.split_first_chunk()
             && !cx.is_draining()
@@ -433,7 +437,7 @@ where
         {
             let how = How { answer: PLAIN, deadline: Time::NEVER };
             let origin = parts.origin(cx, request.handle.key().session());
-            // Nothing that may panic comes in between, so that the message is written once.
+            // Nothing that can panic happens in between, so the message is written only once.
             if let Some(message) = Msg::try_copy_native(body) {
                 let typed = Request::plain(message, origin);
                 return self.begin(parts, cx, request.handle.take(), typed, how);
@@ -456,7 +460,7 @@ where
     }
 
     fn abandon(&mut self, parts: &mut DispatcherParts, cx: &mut Context<Dispatcher>, slot: u32) {
-        // The handle is void: nothing can be answered.
+        // The handle is no longer valid, so no answer is possible.
         let _void = self.end(parts, cx.now(), slot);
     }
 

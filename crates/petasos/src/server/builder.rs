@@ -1,4 +1,4 @@
-//! How servers are made.
+//! Building servers.
 
 use core::time::Duration;
 use std::fmt;
@@ -18,27 +18,27 @@ use super::grpc::GrpcService;
 use crate::event_loop::Loop;
 use crate::handler::{Placed, Prepared, Service};
 
-/// Time for handlers when a signal ends the server, unless told otherwise.
+/// The default grace period for handlers when a signal ends the server.
 const GRACE: Duration = Duration::from_secs(30);
-/// Calls that wait for workers or run there, unless told otherwise.
+/// The default for the most calls that wait for workers or run there.
 const WORKER_CALLS_MAX: usize = 1024;
 const WORKER_THREADS: usize = 4;
 
 /// Where the handlers of a method run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// In the loop that received the request. For all that computes for less than some
-    /// microseconds between awaits, and never blocks.
+    /// In the loop that received the request. For handlers that never block, and compute for less
+    /// than a few microseconds between awaits.
     #[default]
     Dispatch,
-    /// On the Tokio runtime that the server was started in, otherwise on threads of the server's:
-    /// for what blocks or computes. A handler that waits, for a message of its stream for instance,
-    /// has no thread meanwhile. Calls beyond [`ServerBuilder::worker_calls_max`] are
-    /// `RESOURCE_EXHAUSTED`.
+    /// On the Tokio runtime in which the server was started, otherwise on threads of the server:
+    /// for handlers that block or compute. A handler that waits, for example for a message of its
+    /// stream, occupies no thread meanwhile. Calls above [`ServerBuilder::worker_calls_max`] fail
+    /// with `RESOURCE_EXHAUSTED`.
     Worker,
 }
 
-/// Makes a [`Server`].
+/// Builds a [`Server`].
 #[must_use = "a builder starts nothing by itself"]
 pub struct ServerBuilder {
     services: Vec<Prepared>,
@@ -56,7 +56,7 @@ pub struct ServerBuilder {
     grpc_threads: usize,
     #[cfg(feature = "grpc")]
     grpc_services: Vec<GrpcService>,
-    /// The first thing that was wrong.
+    /// The first error that a setter found.
     error: Option<ServeError>,
 }
 
@@ -84,7 +84,7 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Serves a service, beside those added already.
+    /// Adds a service, in addition to those that were added before.
     #[allow(clippy::should_implement_trait, reason = "a builder takes a service, not a number")]
     pub fn add(mut self, service: impl Service) -> ServerBuilder {
         match Prepared::new(service) {
@@ -96,17 +96,18 @@ impl ServerBuilder {
         self
     }
 
-    /// Listens at an address, as `HOST:PORT`; port 0 lets the system choose one.
+    /// Listens at an address in the form `HOST:PORT`. With port 0, the system chooses a port.
     pub fn listen(mut self, address: impl fmt::Display) -> ServerBuilder {
         self.listen = Some(address.to_string());
         self
     }
 
-    /// Answers gRPC clients at an address, as `HOST:PORT`: the same services, over HTTP/2. Handlers
-    /// run on the Tokio runtime that the server is started in, otherwise on threads of the port's.
+    /// Serves the same services to gRPC clients over HTTP/2, at an address in the form `HOST:PORT`.
+    /// Handlers run on the Tokio runtime in which the server is started, otherwise on threads of
+    /// the gRPC port.
     ///
-    /// Beyond loopback the port needs TLS, or consent to plaintext: in its configuration, or for
-    /// the whole server with [`ServerBuilder::security`].
+    /// Beyond loopback, the port needs TLS. Plaintext must be allowed explicitly, in this
+    /// configuration or for the whole server with [`ServerBuilder::security`].
     #[cfg(feature = "grpc")]
     pub fn grpc(
         mut self,
@@ -117,19 +118,19 @@ impl ServerBuilder {
         self
     }
 
-    /// Threads for [`ServerBuilder::grpc`], if there is no Tokio runtime; 1 unless told otherwise.
+    /// Sets the threads for [`ServerBuilder::grpc`] without a Tokio runtime; the default is 1.
     #[cfg(feature = "grpc")]
     pub fn grpc_threads(mut self, threads: usize) -> ServerBuilder {
         self.grpc_threads = threads;
         self
     }
 
-    /// Serves a service on the gRPC port only, as HTTP/2 brings its calls: messages are bytes. The
-    /// service is named as `package.Service`, and `routes` is given all paths below that.
+    /// Serves a service on the gRPC port only. Its messages are bytes, as they arrive over HTTP/2.
+    /// The service's name has the form `package.Service`, and `routes` gets all paths below that.
     ///
-    /// This is for services that other libraries generate (`petasos-tonic`). Interceptors see
-    /// messages and methods that are known, which these are not: a server that has both does not
-    /// start.
+    /// This is for services that other libraries generate (`petasos-tonic`). Interceptors see only
+    /// known methods and messages, and therefore not these: a server with such a service and an
+    /// interceptor does not start.
     #[cfg(feature = "grpc")]
     pub fn grpc_service(
         mut self,
@@ -141,13 +142,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs so many loops, each on a thread of its own; one unless told otherwise.
+    /// Sets the number of loops, each on its own thread; the default is 1.
     pub fn loops(mut self, loops: usize) -> ServerBuilder {
         self.loops = loops.max(1);
         self
     }
 
-    /// Says where the handlers of a method run, which is named as `pkg.Service/Method`.
+    /// Sets where the handlers of a method run. The method's name has the form
+    /// `pkg.Service/Method`.
     pub fn place(mut self, method: &str, placement: Placement) -> ServerBuilder {
         self.on_workers.retain(|placed| placed != method);
         if placement == Placement::Worker {
@@ -156,45 +158,46 @@ impl ServerBuilder {
         self
     }
 
-    /// Has all calls go through an interceptor, within those that were added before.
+    /// Adds an interceptor for all calls, inside those that were added before.
     pub fn intercept(mut self, interceptor: impl Interceptor) -> ServerBuilder {
         self.chain.push(interceptor);
         self
     }
 
-    /// Threads for [`Placement::Worker`], if there is no Tokio runtime; 4 unless told otherwise.
+    /// Sets the threads for [`Placement::Worker`] without a Tokio runtime; the default is 4.
     pub fn worker_threads(mut self, threads: usize) -> ServerBuilder {
         self.worker_threads = threads;
         self
     }
 
-    /// Calls of [`Placement::Worker`], streams among them, that may wait or run at once; 1024
-    /// unless told otherwise.
+    /// Sets the most calls of [`Placement::Worker`], including streams, that may wait or run at
+    /// once; the default is 1024.
     pub fn worker_calls_max(mut self, calls: usize) -> ServerBuilder {
         self.worker_calls_max = calls;
         self
     }
 
-    /// Time that running calls have when a signal ends the server; 30 s unless told otherwise.
+    /// Sets the grace period for running calls when a signal ends the server; the default is 30 s.
     pub fn grace(mut self, grace: Duration) -> ServerBuilder {
         self.grace = grace;
         self
     }
 
-    /// How clients over datagrams are spoken with; on loopback only unless told otherwise.
-    /// [`Security::Plaintext`] is consent for the gRPC port as well, whose TLS is its own.
+    /// Sets how clients are secured over datagrams. By default only clients on loopback are served.
+    /// [`Security::Plaintext`] also allows plaintext on the gRPC port, whose TLS is configured
+    /// separately.
     pub fn security(mut self, security: Security) -> ServerBuilder {
         self.config.security = security;
         self
     }
 
-    /// Settings of each loop, but for where it listens.
+    /// Sets the configuration of each loop, except for its address.
     pub fn loop_config(mut self, config: LoopConfig) -> ServerBuilder {
         self.config = config;
         self
     }
 
-    /// Starts the server: when this returns, calls are taken.
+    /// Starts the server. When this returns, the server accepts calls.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -237,7 +240,7 @@ impl ServerBuilder {
             ending,
             grace: self.grace,
         };
-        // On an error the server is dropped, which ends the threads that run.
+        // On an error the server is dropped, which ends the running threads.
         started.1?;
         #[cfg(feature = "grpc")]
         let server = match port {
@@ -247,8 +250,8 @@ impl ServerBuilder {
         Ok(server)
     }
 
-    /// Services of the gRPC port only can be reached, are not hidden by others, and are not taken
-    /// for ones that interceptors guard.
+    /// Checks the services that only the gRPC port serves: there is a port, no other service has
+    /// the same name, and no interceptors are set, which would not see their calls.
     #[cfg(feature = "grpc")]
     fn check_grpc_services(&self) -> Result<(), StartError> {
         for (at, GrpcService { name, .. }) in self.grpc_services.iter().enumerate() {
@@ -291,7 +294,7 @@ impl fmt::Debug for ServerBuilder {
 
 #[cfg(feature = "grpc")]
 impl Server {
-    /// Also serves a port.
+    /// Adds the gRPC port.
     fn with_grpc(
         mut self,
         port: super::grpc::BoundPort,
@@ -307,7 +310,7 @@ impl Server {
     }
 }
 
-/// What each of the threads needs.
+/// The data that each thread needs.
 struct Setup {
     node: Node,
     services: Vec<Prepared>,
@@ -317,7 +320,8 @@ struct Setup {
 
 type Started = Result<Arc<Shared>, StartError>;
 
-/// Starts the threads and waits until all take calls. Those that do, and what went wrong.
+/// Starts the threads, and waits until all accept calls. Returns the threads that run, and the
+/// first error.
 fn start_threads(
     setup: &Arc<Setup>,
     ending: &Arc<Ending>,
@@ -342,7 +346,7 @@ fn start_threads(
     }
     drop(tell);
     let mut loops = Vec::new();
-    // Each thread drops its sender once it has said how it begins, or panics.
+    // Each thread drops its sender after it has reported its start, or when it panics.
     for started in told {
         match started {
             Ok(runtime) => loops.push(runtime),
@@ -355,15 +359,15 @@ fn start_threads(
     (loops, outcome)
 }
 
-/// A thread's life.
+/// The main function of a thread.
 fn live(setup: Arc<Setup>, ending: &Ending, tell: mpsc::Sender<Started>) {
     let mut guard = ThreadGuard { ending, calls: None };
-    // Dropped before the guard: who is told of the end finds the node free.
+    // Dropped before the guard, so that the node is free when the end is reported.
     let setup = setup;
     let made = Loop::of_node(&setup.config, &setup.node, &setup.services, &setup.placed);
     let runtime = match made {
         Ok(runtime) => runtime,
-        // Whoever starts the server waits for this.
+        // The thread that starts the server waits for this.
         Err(error) => return drop(tell.send(Err(error))),
     };
     let _ = tell.send(Ok(runtime.shared().clone()));

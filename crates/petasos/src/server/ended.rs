@@ -1,26 +1,26 @@
-//! The end of a server, told to whoever awaits it.
+//! The end of a server, and waiting for it.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard};
 
-/// What the end of a server has cut off.
+/// What was cut off when a server ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Calls whose handlers had not answered.
     pub calls: usize,
-    /// Threads that had failed before.
+    /// Threads that had failed before the end.
     pub threads_failed: usize,
 }
 
-/// What the threads of a server tell when they end.
+/// The state that the threads of a server share to report their ends.
 pub(crate) struct Ending {
     state: Mutex<State>,
 }
 
 struct State {
-    /// Threads that run.
+    /// The number of threads that run.
     running: usize,
     ended: Ended,
     has_begun: bool,
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Ending {
-    /// Of so many threads.
+    /// The state for this many threads.
     pub(crate) fn new(threads: usize) -> Ending {
         let (ended, wakers) = (Ended::default(), Vec::new());
         Ending { state: Mutex::new(State { running: threads, ended, has_begun: false, wakers }) }
@@ -38,7 +38,7 @@ impl Ending {
         self.state.lock().expect("nothing panics under the lock")
     }
 
-    /// A thread has ended, and cut off so many calls; none if it failed.
+    /// Records that a thread has ended and cut off this many calls; `None` if it failed.
     pub(crate) fn thread_ended(&self, calls: Option<usize>) {
         let mut state = self.state();
         state.running -= 1;
@@ -49,12 +49,12 @@ impl Ending {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Says that the end has begun.
+    /// Records that the shutdown has begun.
     pub(crate) fn begin(&self) {
         self.state().has_begun = true;
     }
 
-    /// Whether the end has begun.
+    /// Whether the shutdown has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.state().has_begun
     }
@@ -84,10 +84,10 @@ impl Ending {
     }
 }
 
-/// Tells of a thread's end, also if it panics.
+/// Reports a thread's end, even if it panics.
 pub(crate) struct ThreadGuard<'a> {
     pub(crate) ending: &'a Ending,
-    /// What it has cut off, once it has ended in order.
+    /// The number of calls that the thread cut off, once it has ended normally.
     pub(crate) calls: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Why servers do not start.
+//! Errors of starting a server.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,37 +7,38 @@ use petasos_endpoint::NodeError;
 
 use petasos_runtime::{LoopError, ServeError};
 
-/// Why a server did not start. Nothing runs.
+/// Why a server did not start. After this error no part of the server runs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address to listen at cannot be understood or found. The program's fault.
+    /// The address to listen at is invalid or cannot be resolved. The program's fault.
     #[error("cannot listen at `{0}`: {1}")]
     Address(String, io::Error),
-    /// A service is not as it should be. The program's fault.
+    /// A service is invalid. The program's fault.
     #[error(transparent)]
     Service(#[from] ServeError),
-    /// A method was placed that no service has. The program's fault.
+    /// The program placed a method that no service has. The program's fault.
     #[error("no service of the server has a method `{0}`")]
     NoSuchMethod(String),
-    /// The gRPC port can be reached from other hosts, and has no TLS: everything would be in the
-    /// clear. Give it certificates, or say that plaintext is wanted.
+    /// Other hosts can reach the gRPC port, but it has no TLS, so all data would be unencrypted.
+    /// Set certificates, or allow plaintext explicitly.
     #[cfg(feature = "grpc")]
     #[error(
         "gRPC at {0} could be reached from other hosts in the clear: give `GrpcConfig::tls`, or \
          consent with `Security::Plaintext` or `GrpcConfig::plaintext`"
     )]
     GrpcPlaintext(SocketAddr),
-    /// A service of the gRPC port only has the name of another. The program's fault.
+    /// A service for the gRPC port only has the name of another service. The program's fault.
     #[cfg(feature = "grpc")]
     #[error("two services are named `{0}`")]
     GrpcServiceTwice(String),
-    /// A service of the gRPC port only, and the server has no such port. The program's fault.
+    /// There is a service for the gRPC port only, but the server has no gRPC port. The program's
+    /// fault.
     #[cfg(feature = "grpc")]
     #[error("`{0}` is served over gRPC only, and the server has no gRPC port")]
     NoGrpcPort(String),
-    /// The server has interceptors, which would not see the calls of this service of the gRPC port
-    /// only. They may be what keeps others out.
+    /// The server has interceptors, but they would not see the calls of this service, which only
+    /// the gRPC port serves. The interceptors may implement access control.
     #[cfg(feature = "grpc")]
     #[error(
         "the server's interceptors do not see calls of `{0}`: serve it by a server without any"
@@ -49,12 +50,12 @@ pub enum StartError {
     /// A loop could not be made.
     #[error(transparent)]
     Loop(#[from] LoopError),
-    /// The system gave no thread.
+    /// The system could not start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// The address that `text` names.
+/// The socket address for `text`.
 pub(super) fn find(text: &str) -> Result<SocketAddr, StartError> {
     let failed = |error| StartError::Address(text.to_owned(), error);
     let mut found = text.to_socket_addrs().map_err(failed)?;

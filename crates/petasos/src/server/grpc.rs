@@ -1,7 +1,7 @@
 //! A server's gRPC port: the same services over HTTP/2.
 //!
-//! Connections are tasks of the Tokio runtime that the server was started in, or of threads of the
-//! port's own, each with a runtime of one thread.
+//! Connections are tasks of the Tokio runtime in which the server was started. Without one, they
+//! are tasks of threads of the port, each with a single-threaded runtime.
 
 use core::time::Duration;
 use std::net::{SocketAddr, TcpListener};
@@ -15,20 +15,20 @@ use super::ended::{Ending, ThreadGuard};
 use super::error::{StartError, find};
 use crate::handler::grpc::Router;
 
-/// What a server is to listen for.
+/// The requested gRPC port.
 pub(super) struct Asked {
     pub(super) address: String,
     pub(super) config: GrpcConfig,
 }
 
-/// A service of the port only, whose calls are bytes.
+/// A service for the gRPC port only, whose messages are bytes.
 pub(super) struct GrpcService {
-    /// As `package.Service`.
+    /// In the form `package.Service`.
     pub(super) name: String,
     pub(super) routes: Arc<dyn Routes>,
 }
 
-/// A port that is bound and does not serve yet.
+/// A port that is bound, but does not serve yet.
 pub(super) struct BoundPort {
     listener: TcpListener,
     config: GrpcConfig,
@@ -37,18 +37,18 @@ pub(super) struct BoundPort {
 
 enum Place {
     Tokio(Handle),
-    /// One per thread.
+    /// One runtime per thread.
     Own(Vec<Runtime>),
 }
 
-/// A port that serves.
+/// A serving port.
 pub(super) struct Port {
     pub(super) address: SocketAddr,
     drain: Drain,
 }
 
 impl BoundPort {
-    /// Binds; on `threads` threads unless there is a runtime.
+    /// Binds the port. Uses `threads` threads unless there is a Tokio runtime.
     pub(super) fn new(asked: Asked, threads: usize) -> Result<BoundPort, StartError> {
         let address = find(&asked.address)?;
         if asked.config.forbids(address.ip()) {
@@ -71,7 +71,7 @@ impl BoundPort {
         Ok(BoundPort { listener, config: asked.config, place })
     }
 
-    /// Threads, or tasks, whose end is awaited.
+    /// The number of threads or tasks to wait for at the end.
     pub(super) fn count(&self) -> usize {
         match &self.place {
             Place::Tokio(_) => 1,
@@ -116,7 +116,7 @@ impl BoundPort {
 }
 
 impl Port {
-    /// Takes no more calls, and ends those that run after `grace`.
+    /// Accepts no more calls, and ends the running ones after `grace`.
     pub(super) fn end(&self, grace: Duration) {
         self.drain.start(grace);
     }

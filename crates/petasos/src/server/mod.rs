@@ -1,13 +1,13 @@
-//! Servers: services on loops of their own, behind one address.
+//! Servers: services on dedicated loops, behind one address.
 //!
-//! A server has one node and some loops, each on a thread; sessions spread over them. All loops
-//! serve the same services from their first session on. If the server was started within a Tokio
-//! runtime, its threads have entered that, so that timers and sockets of the runtime work in
-//! handlers.
+//! A server has one node and several loops, each on its own thread; sessions are spread over the
+//! loops. All loops serve the same services from their first session on. If the server was started
+//! within a Tokio runtime, its threads have entered that runtime, so that its timers and sockets
+//! work in handlers.
 //!
-//! How it ends: the node tells its peers and refuses sessions, and each loop ends as
-//! `Loop::end` says. The node ends with the last of the threads and the
-//! [`Server`].
+//! When a server shuts down, the node notifies its peers and refuses sessions, and each loop ends
+//! as described at `Loop::end`. The node ends when the last thread has ended and the [`Server`] is
+//! dropped.
 
 mod builder;
 mod ended;
@@ -31,7 +31,7 @@ use petasos_runtime::SlowTurns;
 use petasos_runtime::shared::{Command, Shared};
 use petasos_runtime::slow::SlowCounts;
 
-/// A server that runs. Dropping it ends it at once; [`Server::drain`] ends it gracefully.
+/// A running server. Dropping it ends it at once; [`Server::drain`] shuts it down gracefully.
 pub struct Server {
     node: Node,
     loops: Vec<Arc<Shared>>,
@@ -42,32 +42,32 @@ pub struct Server {
 }
 
 impl Server {
-    /// How to make a server.
+    /// A builder for a server.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
 
-    /// Where other processes reach it; `None` if it does not listen.
+    /// The address where other processes reach the server; `None` if it does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.node.local_address()
     }
 
-    /// Where gRPC clients reach it; `None` without [`ServerBuilder::grpc`].
+    /// The address where gRPC clients reach the server; `None` without [`ServerBuilder::grpc`].
     #[cfg(feature = "grpc")]
     pub fn grpc_address(&self) -> Option<SocketAddr> {
         self.grpc.as_ref().map(|port| port.address)
     }
 
-    /// Turns of the server's loops in which tasks took more than a millisecond. Handlers on workers
-    /// and of the gRPC port are not in loops.
+    /// The turns of the server's loops in which tasks took more than a millisecond. Handlers on
+    /// workers and on the gRPC port are not counted.
     pub fn slow_turns(&self) -> SlowTurns {
         SlowCounts::sum(self.loops.iter().map(|runtime| &runtime.slow))
     }
 
-    /// Ends the server: it takes no more sessions and calls, finishes the calls that run for as
-    /// long as `grace`, and ends what is left with `UNAVAILABLE`. Awaiting it again, or in several
-    /// places, tells of the same end. The server ends whether or not this is awaited, once it was
-    /// polled.
+    /// Shuts the server down: it accepts no more sessions and calls, lets running calls finish for
+    /// up to `grace`, and ends the rest with `UNAVAILABLE`. Calling this several times waits for
+    /// the same shutdown. Once this future was polled, the server shuts down even if the future is
+    /// dropped.
     pub async fn drain(&self, grace: Duration) -> Ended {
         self.begin_end(grace);
         self.ending.wait().await
@@ -78,12 +78,12 @@ impl Server {
         self.drain(Duration::ZERO).await
     }
 
-    /// Serves until the process is told to end (SIGINT, SIGTERM), and drains then, with the grace
-    /// of [`ServerBuilder::grace`]. A second signal ends the process at once. Also ends if all
+    /// Serves until the process gets SIGINT or SIGTERM, then drains with the grace period of
+    /// [`ServerBuilder::grace`]. A second signal ends the process at once. Also returns if all
     /// threads of the server have failed.
     ///
     /// # Errors
-    /// If the system does not let the process await signals; the server ends then.
+    /// If the system does not let the process wait for signals. The server ends then.
     pub async fn until_signal(self) -> std::io::Result<Ended> {
         let signal = signals::next()?;
         self.ending.or(signal).await;

@@ -1,4 +1,4 @@
-//! Awaits the signals that end a process.
+//! Waiting for the signals that end a process.
 
 use core::future::{Future, poll_fn};
 use core::task::{Poll, Waker};
@@ -14,7 +14,7 @@ struct Told {
     waker: Option<Waker>,
 }
 
-/// Waits for the first signal. The second ends the process.
+/// Waits for the first signal. A second one ends the process.
 pub(super) fn next() -> io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let told = Arc::new(Mutex::new(Told::default()));
@@ -22,7 +22,7 @@ pub(super) fn next() -> io::Result<impl Future<Output = ()>> {
     let watch = move || {
         for (count, signal) in signals.forever().enumerate() {
             if count > 0 {
-                // Whoever asks twice does not want to wait.
+                // The second signal: the user does not want to wait.
                 std::process::exit(128 + signal);
             }
             let mut told = teller.lock().expect("nothing panics under the lock");

@@ -21,10 +21,10 @@ use super::{Ends, Sink, Source};
 use crate::caller::ServiceClient;
 use crate::grpc_channel::{Begun, GrpcChannel, Lease, Retrying};
 
-/// A call on its way to a server.
+/// A call that is being assigned to a server.
 pub(crate) type GrpcOpening = Pin<Box<dyn Future<Output = Result<Ends, Status>> + Send>>;
 
-/// Begins a call when what this gives is polled, by whoever does.
+/// Makes a future that starts the call when it is polled, on whichever thread.
 pub(crate) fn open(
     channel: &GrpcChannel,
     service: &ServiceClient,
@@ -56,7 +56,7 @@ pub(crate) fn open(
     }))
 }
 
-/// Polls a future as a task of a runtime would, for its timers.
+/// Polls a future within a runtime, so that its timers work.
 struct InRuntime<F>(Handle, Pin<Box<F>>);
 
 impl<F: Future> Future for InRuntime<F> {
@@ -69,28 +69,28 @@ impl<F: Future> Future for InRuntime<F> {
     }
 }
 
-/// What a message was refused with that a client wanted to send: the call's status.
+/// The status of a call that ended because a client could not send a message.
 type Refusal = Arc<OnceLock<Status>>;
 
-/// Receives.
+/// The receiving half.
 pub(crate) struct GrpcSource {
     reader: Reader,
-    /// A client's whose response has not begun.
+    /// At a client: the response has not begun.
     awaits_head: bool,
     refusal: Option<Refusal>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "sources lie in boxes")]
 enum Reader {
-    /// A client's that may begin anew.
+    /// At a client: the call may be retried.
     Tentative(Tentative),
-    /// With a client's share of its connection, for as long as the call counts.
+    /// At a client, with the lease of its connection, as long as the call counts.
     Own(FrameReader, Option<Lease>),
-    /// It failed before there was anything to read.
+    /// The call failed before there was anything to read.
     Over,
 }
 
-/// Gives up a call that may begin anew.
+/// Cancels a call that may be retried, when dropped.
 struct Tentative(Arc<Replay>);
 
 impl Drop for Tentative {
@@ -109,12 +109,12 @@ impl GrpcSource {
         GrpcSource { reader, awaits_head: true, refusal: Some(refusal) }
     }
 
-    /// A client's whose only message is too long to be kept.
+    /// At a client: the source of a call whose only message is too long to be kept.
     fn answered(reader: FrameReader, lease: Lease) -> GrpcSource {
         GrpcSource { reader: Reader::Own(reader, Some(lease)), awaits_head: true, refusal: None }
     }
 
-    /// What comes next; see [`Source::poll_next`](super::Source::poll_next).
+    /// Polls for the next item; see [`Source::poll_next`](super::Source::poll_next).
     pub(crate) fn poll_next<T: Message>(
         &mut self,
         cx: &mut Context<'_>,
@@ -147,11 +147,12 @@ impl GrpcSource {
                 Ok(Incoming::End(reader.trailers()))
             }
         };
-        // What cannot be read ends the call, for a client's server as well.
+        // A message that cannot be decoded ends the call. At a client, this also cancels it at the
+        // server.
         Poll::Ready(incoming.inspect_err(|_| reader.cancel()))
     }
 
-    /// The call does not begin anew any more.
+    /// Takes the reader of a call that is settled, and will not be retried any more.
     fn settle(
         &mut self,
         Settled { answer: (reader, lease), failure }: Settled,
@@ -160,7 +161,7 @@ impl GrpcSource {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Whether the latest message came compressed.
+    /// Whether the latest message was compressed.
     pub(crate) fn was_compressed(&self) -> bool {
         match &self.reader {
             Reader::Own(reader, _) => reader.compression() != Compression::Identity,
@@ -168,7 +169,7 @@ impl GrpcSource {
         }
     }
 
-    /// A client's: gives the call up.
+    /// At a client: cancels the call.
     pub(crate) fn give_up(&mut self) {
         match &mut self.reader {
             Reader::Own(reader, _) => reader.cancel(),
@@ -178,19 +179,19 @@ impl GrpcSource {
     }
 }
 
-/// Sends.
+/// The sending half.
 pub(crate) struct GrpcSink {
     writer: Writer,
-    /// A client's, whose deadline is a timer there.
+    /// At a client: the runtime for the timer of the deadline.
     runtime: Option<Handle>,
     refusal: Option<Refusal>,
 }
 
 enum Writer {
-    /// A client's that may begin anew.
+    /// At a client: the call may be retried.
     Tentative(Arc<Replay>),
     Own(FrameWriter),
-    /// The sender is gone.
+    /// The sender was dropped.
     Closed,
 }
 
@@ -204,17 +205,17 @@ impl GrpcSink {
         GrpcSink { writer, runtime: Some(runtime), refusal }
     }
 
-    /// A client's that has sent all.
+    /// At a client: a sink for a call whose messages are all sent.
     fn closed() -> GrpcSink {
         GrpcSink { writer: Writer::Closed, runtime: None, refusal: None }
     }
 
-    /// A client's: ends the call with `status`.
+    /// At a client: ends the call with `status`.
     pub(crate) fn refuse(&mut self, status: &Status) {
         let Some(refusal) = &self.refusal else { return };
         let writer = replace(&mut self.writer, Writer::Closed);
         if !matches!(writer, Writer::Closed) {
-            // Only the first counts.
+            // Only the first refusal counts.
             let _ = refusal.set(status.clone());
         }
         match writer {
@@ -224,7 +225,7 @@ impl GrpcSink {
         }
     }
 
-    /// Waits until a message may be sent.
+    /// Waits until a message can be sent.
     pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let _context = self.runtime.as_ref().map(Handle::enter);
         if let Writer::Tentative(replay) = &self.writer {
@@ -239,7 +240,7 @@ impl GrpcSink {
         }
     }
 
-    /// Sends a message, for which there was room.
+    /// Sends a message, after [`GrpcSink::poll_room`] has returned ready.
     pub(crate) fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
         if matches!(self.writer, Writer::Closed) {
             return Err(self.refused());
@@ -252,7 +253,7 @@ impl GrpcSink {
         }
     }
 
-    /// Whether messages are compressed from now on.
+    /// Sets whether messages are compressed from now on.
     pub(crate) fn compress(&mut self, compress: bool) {
         match &mut self.writer {
             Writer::Own(writer) => writer.compress(compress),
@@ -261,14 +262,14 @@ impl GrpcSink {
         }
     }
 
-    /// A server's: sends the initial metadata.
+    /// At a server: sends the initial metadata.
     pub(crate) fn head(&mut self, metadata: Metadata) {
         if let Writer::Own(writer) = &mut self.writer {
             writer.head(metadata);
         }
     }
 
-    /// The sender is gone.
+    /// Handles the drop of the sender.
     pub(crate) fn finish(&mut self, trailers: Metadata) {
         match replace(&mut self.writer, Writer::Closed) {
             Writer::Own(mut writer) => writer.keep_trailers(trailers),

@@ -1,15 +1,15 @@
-//! Streams of messages as programs see them, over any transport.
+//! Streams of messages in the public API, over any transport.
 //!
-//! [`Streaming`] receives and [`Sender`] sends, at both ends. A client gets them from an
-//! [`Opening`], or both in one as an [`Upload`] if there is one response; a server's handler is
-//! given them. All are `Send`.
+//! At both ends, [`Streaming`] receives and [`Sender`] sends. A client gets them from an
+//! [`Opening`]. If there is one response, it gets an [`Upload`] instead, which combines both. A
+//! server's handler gets them as arguments. All are `Send`.
 //!
-//! What a transport does is behind two closed enums, matched once per message: [`Source`] receives
-//! and [`Sink`] sends. All else here is the same for each.
+//! The transports are behind two closed enums, which are matched once per message: [`Source`]
+//! receives and [`Sink`] sends. The rest of this module is the same for all transports.
 //!
-//! Who may touch what: programs see the four types above; a transport makes [`Ends`] and nothing
-//! else of them. A sink ends when its `Sender` is dropped: a client's closes its half of the call,
-//! a server's leaves what goes with the end, which itself comes when the handler is done.
+//! Access: programs see the four types above. A transport only makes [`Ends`]. When a `Sender` is
+//! dropped, its sink is finished: a client's sink closes its half of the call. A server's sink
+//! keeps the trailers for the end of the call, which follows when the handler is done.
 
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
@@ -32,20 +32,20 @@ pub use sender::Sender;
 pub use streaming::Streaming;
 pub use upload::Upload;
 
-/// Where messages come from.
+/// The transport of received messages.
 pub(crate) enum Source {
-    /// A stream of requests (R14).
+    /// A stream over requests (R14).
     Datagrams(StreamHandle),
-    /// A stream of HTTP/2.
+    /// An HTTP/2 stream.
     #[cfg(feature = "grpc")]
     Grpc(Box<grpc::GrpcSource>),
 }
 
-/// Where messages go.
+/// The transport of sent messages.
 pub(crate) enum Sink {
-    /// A stream of requests (R14).
+    /// A stream over requests (R14).
     Datagrams(StreamHandle),
-    /// A stream of HTTP/2.
+    /// An HTTP/2 stream.
     #[cfg(feature = "grpc")]
     Grpc(grpc::GrpcSink),
 }
@@ -54,9 +54,9 @@ pub(crate) enum Sink {
 pub(crate) struct Ends {
     pub(crate) sink: Sink,
     pub(crate) source: Source,
-    /// Interceptors around the call.
+    /// The interceptors around the call.
     pub(crate) watched: Option<Watched>,
-    /// Of a client's messages.
+    /// Limits for a client's messages.
     limits: Limits,
 }
 
@@ -65,7 +65,7 @@ impl Ends {
         Ends { sink, source, watched: None, limits: Limits::default() }
     }
 
-    /// As a program sees them.
+    /// Splits them into the types that programs see.
     fn split<Q: Message, P: Message>(self) -> (Sender<Q>, Streaming<P>) {
         let (mut sender, mut streaming) = (Sender::new(self.sink), Streaming::of_call(self.source));
         sender.limit(self.limits.request);
@@ -80,8 +80,8 @@ impl Ends {
 }
 
 impl Source {
-    /// What comes next. An error is the end, too: at a client the call's status with the trailing
-    /// metadata in it. Nothing is asked behind the end.
+    /// Polls for the next item. An error is also the end: at a client it is the call's status, with
+    /// the trailing metadata in it. Do not poll after the end.
     pub(crate) fn poll_next<T: Message>(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl Source {
         }
     }
 
-    /// Whether the latest message came compressed.
+    /// Whether the latest message was compressed.
     pub(crate) fn was_compressed(&self) -> bool {
         match self {
             Source::Datagrams(port) => port.was_compressed(),
@@ -102,7 +102,7 @@ impl Source {
         }
     }
 
-    /// A client's: gives the call up, whose end is not asked for any more.
+    /// At a client: cancels the call. Its end is not polled any more.
     pub(crate) fn give_up(&mut self) {
         match self {
             Source::Datagrams(port) => port.give_up(),
@@ -113,7 +113,7 @@ impl Source {
 }
 
 impl Sink {
-    /// Waits until a message may be sent.
+    /// Waits until a message can be sent.
     pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         match self {
             Sink::Datagrams(port) => port.poll_room(cx),
@@ -122,7 +122,7 @@ impl Sink {
         }
     }
 
-    /// Sends a message, for which there was room.
+    /// Sends a message, after [`Sink::poll_room`] has returned ready.
     pub(crate) fn send<T: Message>(&mut self, message: Msg<T>) -> Result<(), Status> {
         match self {
             Sink::Datagrams(port) => port.send(message),
@@ -131,7 +131,7 @@ impl Sink {
         }
     }
 
-    /// A client's: ends the call with `status`, which its other direction is told.
+    /// At a client: ends the call with `status`, which the receiving half reports.
     #[cold]
     pub(crate) fn refuse(&mut self, status: &Status) {
         match self {
@@ -141,7 +141,7 @@ impl Sink {
         }
     }
 
-    /// Whether messages are compressed from now on, if the receiver takes that.
+    /// Sets whether messages are compressed from now on, if the receiver supports it.
     pub(crate) fn compress(&mut self, compress: bool) {
         match self {
             Sink::Datagrams(port) => port.compress(compress),
@@ -150,7 +150,7 @@ impl Sink {
         }
     }
 
-    /// A server's: sends the initial metadata. At most once, before messages.
+    /// At a server: sends the initial metadata. At most once, before messages.
     pub(crate) fn head(&mut self, metadata: Metadata) {
         match self {
             Sink::Datagrams(port) => port.head(metadata),
@@ -159,8 +159,8 @@ impl Sink {
         }
     }
 
-    /// The sender is gone. A client closes its half of the call; a server keeps `trailers` for the
-    /// end.
+    /// Handles the drop of the sender. A client closes its half of the call. A server keeps
+    /// `trailers` for the end of the call.
     pub(crate) fn finish(&mut self, trailers: Metadata) {
         match self {
             Sink::Datagrams(port) => port.finish(trailers),

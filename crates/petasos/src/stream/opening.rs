@@ -1,4 +1,4 @@
-//! Calls with streams, before they have begun.
+//! Calls with streams that have not started yet.
 
 use core::fmt;
 use core::future::{Future, poll_fn};
@@ -19,21 +19,21 @@ use super::{Ends, Sender, Sink, Source, Streaming};
 use crate::caller::ServiceClient;
 use crate::transport::Transport;
 
-/// What is to be called.
+/// The call that is to be started.
 struct Plan {
     service: ServiceClient,
     method: u16,
     head: CallParts,
-    /// The only request, after which the caller's half closes.
+    /// The only request. The client's half closes after it.
     first: Option<First>,
-    /// Where that looks for interceptors, if there are any.
+    /// Where the request finds the interceptors, if there are any.
     hooks: Option<Later>,
-    /// What the only request is refused with, if it is too long.
+    /// The error for a request that is too long.
     refusal: Option<Status>,
 }
 
-/// A call with streams that begins when this is awaited: it gives them once a session has taken the
-/// call. Whether the server does, the streams tell.
+/// A call with streams, which starts when this is awaited. It returns the streams once a session
+/// carries the call. Whether the server accepts the call can be seen from the streams.
 #[must_use = "a call does not begin before it is awaited"]
 pub struct Opening<O> {
     stage: Stage,
@@ -43,12 +43,12 @@ pub struct Opening<O> {
 
 enum Stage {
     Planned(Box<Plan>),
-    /// On the way over datagrams.
+    /// Starting over datagrams.
     Datagrams(Opened),
-    /// On the way over HTTP/2.
+    /// Starting over HTTP/2.
     #[cfg(feature = "grpc")]
     Grpc(super::grpc::GrpcOpening),
-    /// Within interceptors.
+    /// Running through interceptors.
     Around(BoxFuture<'static, Result<Ends, Status>>),
     Over,
 }
@@ -59,8 +59,8 @@ impl<O> Opening<O> {
         Opening { stage: Stage::Planned(Box::new(plan)), limits, make }
     }
 
-    /// Lets the call take no longer than `timeout`, in place of what is left of the call in whose
-    /// handler it is made (R10). Nothing once the call has begun.
+    /// Sets the call's timeout. It replaces the remaining time of the call whose handler makes this
+    /// call (R10). No effect once the call has started.
     pub fn with_timeout(mut self, timeout: Duration) -> Opening<O> {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.head.timeout = Some(timeout);
@@ -68,10 +68,10 @@ impl<O> Opening<O> {
         self
     }
 
-    /// Adds an entry to the metadata. Nothing once the call has begun.
+    /// Adds an entry to the metadata. No effect once the call has started.
     ///
     /// # Errors
-    /// If key or value may not be; see [`MetadataError`].
+    /// If the key or the value is invalid; see [`MetadataError`].
     pub fn with_metadata(mut self, key: &str, value: &str) -> Result<Opening<O>, MetadataError> {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.head.metadata.append(key, value)?;
@@ -79,8 +79,8 @@ impl<O> Opening<O> {
         Ok(self)
     }
 
-    /// Compresses requests with this codec in place of the channel's; see
-    /// [`Request::with_codec`](crate::Request::with_codec). Nothing once the call has begun.
+    /// Compresses requests with this codec instead of the channel's; see
+    /// [`Request::with_codec`](crate::Request::with_codec). No effect once the call has started.
     pub fn with_codec(mut self, codec: Codec) -> Opening<O> {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.head.extensions.insert(ChosenCodec(codec));
@@ -88,7 +88,7 @@ impl<O> Opening<O> {
         self
     }
 
-    /// Makes the call part of a distributed trace. Nothing once the call has begun.
+    /// Makes the call part of a distributed trace. No effect once the call has started.
     pub fn with_trace(mut self, trace: TraceContext) -> Opening<O> {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.head.extensions.insert(trace);
@@ -96,7 +96,7 @@ impl<O> Opening<O> {
         self
     }
 
-    /// Has these metadata in place of those it had. Nothing once the call has begun.
+    /// Replaces all metadata. No effect once the call has started.
     pub fn with_all_metadata(mut self, metadata: Metadata) -> Opening<O> {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.head.metadata = metadata;
@@ -106,7 +106,7 @@ impl<O> Opening<O> {
 }
 
 impl Stage {
-    /// Begins a call.
+    /// Starts a call.
     fn begin(mut plan: Plan) -> Result<Stage, Status> {
         let head = core::mem::take(&mut plan.head);
         match plan.service.scope(plan.method, head) {
@@ -125,7 +125,7 @@ impl Stage {
         }
     }
 
-    /// Begins a call within its interceptors.
+    /// Starts a call inside its interceptors.
     fn begin_alone(plan: Plan) -> Result<Stage, Status> {
         let Plan { service, method, head, first, refusal, .. } = plan;
         refusal.map_or(Ok(()), Err)?;
@@ -144,7 +144,7 @@ impl Stage {
         }
     }
 
-    /// The ends of a call that has begun.
+    /// Polls for the ends of the started call.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ends, Status>> {
         match self {
             Stage::Datagrams(opened) => opened.poll(cx).map_ok(|[reader, writer]| {
@@ -182,7 +182,7 @@ impl<O> fmt::Debug for Opening<O> {
 }
 
 impl ServiceClient {
-    /// Calls the method with this index, whose responses are a stream.
+    /// Calls the server-streaming method with this index.
     pub fn server_streaming<Q: Message, P: Message>(
         &self,
         method: u16,
@@ -203,7 +203,7 @@ impl ServiceClient {
         Opening::new(plan, |ends| ends.split::<Q, P>().1)
     }
 
-    /// Calls the method with this index, both of whose sides are streams.
+    /// Calls the bidirectional method with this index.
     pub fn bidirectional<Q: Message, P: Message>(
         &self,
         method: u16,

@@ -1,4 +1,4 @@
-//! Sends the messages of a stream.
+//! Sending the messages of a stream.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -12,8 +12,8 @@ use super::Sink;
 
 /// Sends the messages of one direction of a call.
 ///
-/// A client's closes its half when it is dropped: no more messages follow. A server's need not be
-/// kept; the call ends when the handler does.
+/// Dropping a client's sender closes its half of the call: no more messages follow. A server's
+/// sender may be dropped early; the call ends when the handler is done.
 pub struct Sender<T> {
     sink: Sink,
     head: Metadata,
@@ -21,7 +21,7 @@ pub struct Sender<T> {
     trailers: Metadata,
     /// Interceptors that see the messages.
     tap: Option<Tap>,
-    /// A client's, of each message.
+    /// At a client: the length limit of each message.
     bytes_max: BytesMax,
     message: PhantomData<fn(T)>,
 }
@@ -32,14 +32,15 @@ impl<T: Message> Sender<T> {
         Sender { sink, head, head_is_sent: false, trailers, tap, bytes_max, message: PhantomData }
     }
 
-    /// Sends a message, after waiting until those before it have mostly left: a sender is never far
-    /// ahead of who reads (R17). A future that is dropped while it waits has sent nothing.
+    /// Sends a message. First waits until most of the earlier messages have been sent, so that a
+    /// sender is never far ahead of the receiver (R17). Dropping the future while it waits sends
+    /// nothing.
     ///
     /// # Errors
-    /// The call is over, or the message cannot be encoded. At a client the [`Streaming`] has the
-    /// call's whole status; a call that the server ended well, too, takes no more messages
-    /// (`CANCELLED`). One that is longer than the method's policy allows ends the call
-    /// (`RESOURCE_EXHAUSTED`). What was sent before may or may not have been handled.
+    /// The call is over, or the message cannot be encoded. At a client, the [`Streaming`] has the
+    /// call's complete status. Even if the server ended the call with OK, further messages fail
+    /// (`CANCELLED`). A message that is longer than the method's policy allows ends the call
+    /// (`RESOURCE_EXHAUSTED`). Earlier messages may or may not have been handled.
     ///
     /// [`Streaming`]: super::Streaming
     pub async fn send(&mut self, message: impl Into<Msg<T>>) -> Result<(), Status> {
@@ -54,46 +55,46 @@ impl<T: Message> Sender<T> {
         self.sink.send(message)
     }
 
-    /// Ends the call at a message that is longer.
+    /// Sets the length limit. A longer message ends the call.
     pub(crate) fn limit(&mut self, bytes_max: BytesMax) {
         self.bytes_max = bytes_max;
     }
 
-    /// Says whether messages are compressed from now on. With `true` they are if they have a
-    /// kilobyte or more, the call has a codec and the receiver takes it; with `false` they are not.
-    /// Until then a client's are, and a server's as the client asks for it: over gRPC, if its
-    /// requests are.
+    /// Sets whether messages are compressed from now on. With `true`, a message is compressed if it
+    /// has at least a kilobyte, the call has a codec, and the receiver supports it; with `false`,
+    /// it is not. By default, a client compresses. A server compresses if the client asks for it;
+    /// over gRPC, if the client's requests are compressed.
     ///
-    /// What a gRPC server may compress is named before its first message: whoever begins without,
-    /// and goes on with, says `true` first.
+    /// A gRPC server must name its codec before its first message. To switch compression on after
+    /// some uncompressed messages, set `true` before the first message, then `false`.
     pub fn compress(&mut self, compress: bool) {
         self.sink.compress(compress);
     }
 
-    /// Shows the messages that are sent from now on.
+    /// Passes the messages that are sent from now on to interceptors.
     pub(crate) fn tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
     }
 
-    /// A server's initial metadata. They go with the first message, or with the end.
+    /// At a server: the initial metadata. They are sent with the first message, or with the end.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.head
     }
 
-    /// A server's: sends the initial metadata now. Later changes to them are not sent.
+    /// At a server: sends the initial metadata now. Later changes to them are not sent.
     pub fn send_metadata(&mut self) {
         if !core::mem::replace(&mut self.head_is_sent, true) && !self.head.is_empty() {
             self.send_head();
         }
     }
 
-    /// A server's trailing metadata. They go with the end of the call if the sender has been
-    /// dropped by then, as it is with a handler that owns it.
+    /// At a server: the trailing metadata. They are sent at the end of the call if the sender has
+    /// been dropped by then, which is the case if the handler owns it.
     pub fn trailers_mut(&mut self) -> &mut Metadata {
         &mut self.trailers
     }
 
-    /// No more messages follow; the same as dropping it.
+    /// Closes this half of the call: no more messages follow. Dropping the sender does the same.
     pub fn close(self) {
         drop(self);
     }

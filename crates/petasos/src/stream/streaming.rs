@@ -1,4 +1,4 @@
-//! Receives the messages of a stream.
+//! Receiving the messages of a stream.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -19,10 +19,12 @@ use petasos_rpc::request::CallParts;
 
 use super::Source;
 
-/// Receives the messages of one direction of a call. Also a `Stream` of the crate `futures-core`.
+/// Receives the messages of one direction of a call. It also implements `Stream` of the crate
+/// `futures-core`.
 ///
-/// What has come and is not taken is bounded: who does not read stops the sender (R17). A client
-/// that drops it before its end gives the call up, and the server's handler is dropped.
+/// The number of received messages that wait to be read is bounded: a receiver that does not read
+/// stops the sender (R17). A client that drops this before the end cancels the call, and the server
+/// drops its handler.
 pub struct Streaming<T> {
     source: Source,
     head: Metadata,
@@ -32,11 +34,11 @@ pub struct Streaming<T> {
     origin: Origin,
     /// Interceptors that see the messages.
     tap: Option<Tap>,
-    /// A client's: interceptors that are told of the end.
+    /// At a client: interceptors that are told about the end.
     scope: Option<ReaderScope>,
-    /// A client's, of each message.
+    /// At a client: the length limit of each message.
     bytes_max: BytesMax,
-    /// A message that came while the initial metadata were waited for.
+    /// A message that arrived while [`Streaming::head`] waited for the initial metadata.
     prefetched: Option<Msg<T>>,
     end: Option<End>,
     message: PhantomData<fn() -> T>,
@@ -48,13 +50,13 @@ struct End {
 }
 
 impl<T: Message> Streaming<T> {
-    /// A client's.
+    /// The receiver of a client.
     pub(crate) fn of_call(source: Source) -> Streaming<T> {
         let beside = CallParts::default();
         Streaming { has_head: false, ..Streaming::of_handler(source, beside) }
     }
 
-    /// A server's, with what came with the call.
+    /// The receiver of a server, with the parts that arrived with the call.
     pub(crate) fn of_handler(source: Source, beside: CallParts) -> Streaming<T> {
         let CallParts { metadata: head, timeout, extensions, origin } = beside;
         let (has_head, message) = (true, PhantomData);
@@ -75,22 +77,22 @@ impl<T: Message> Streaming<T> {
         }
     }
 
-    /// Shows the messages that are read from now on.
+    /// Passes the messages that are read from now on to interceptors.
     pub(crate) fn tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
     }
 
-    /// A client's: ends the call at a message that is longer.
+    /// At a client: sets the length limit. A longer message ends the call.
     pub(crate) fn limit(&mut self, bytes_max: BytesMax) {
         self.bytes_max = bytes_max;
     }
 
-    /// A client's: tells of the end.
+    /// At a client: reports the end of the call to `scope`.
     pub(crate) fn end_to(&mut self, scope: ReaderScope) {
         self.scope = Some(scope);
     }
 
-    /// A server's: what goes with the call, taken out.
+    /// At a server: takes the call's parts out.
     pub(crate) fn take_beside(&mut self) -> CallParts {
         let metadata = core::mem::take(&mut self.head);
         let extensions = core::mem::take(&mut self.extensions);
@@ -98,23 +100,24 @@ impl<T: Message> Streaming<T> {
         CallParts { metadata, timeout: self.timeout, extensions, origin }
     }
 
-    /// A server's: what goes with the call.
+    /// At a server: puts the call's parts back.
     pub(crate) fn put_beside(&mut self, beside: CallParts) {
         let CallParts { metadata, timeout, extensions, .. } = beside;
         (self.head, self.timeout, self.extensions) = (metadata, timeout, extensions);
     }
 
-    /// The next message; `None` behind the last, which at a client means that the call went well.
-    /// A future that is dropped while it waits has lost nothing.
+    /// Returns the next message; `None` after the last one. At a client, `None` means that the call
+    /// succeeded. Dropping the future while it waits loses no message.
     ///
     /// # Errors
-    /// At a client the call's status, or what failed on the way. At a server: the caller gave the
-    /// call up, or broke a rule; the handler can pass the status on. All later calls give the same.
+    /// At a client: the call's status, or a transport error. At a server: the caller cancelled the
+    /// call or broke a protocol rule; the handler can return this status. All later calls of this
+    /// method return the same.
     pub async fn message(&mut self) -> Result<Option<Msg<T>>, Status> {
         core::future::poll_fn(|cx| self.poll_message(cx)).await
     }
 
-    /// [`Streaming::message`] for those who poll by hand.
+    /// Like [`Streaming::message`], for code that polls by hand.
     pub fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Msg<T>>, Status>> {
         if let Some(message) = self.prefetched.take() {
             return Poll::Ready(Ok(Some(message)));
@@ -129,13 +132,13 @@ impl<T: Message> Streaming<T> {
         }
     }
 
-    /// Whether the message that came last was compressed.
+    /// Whether the latest message was compressed.
     pub fn was_compressed(&self) -> bool {
         self.source.was_compressed()
     }
 
-    /// A client's: waits until the server's initial metadata are there. They come with the first
-    /// message at the latest, and are empty if the server sends none.
+    /// At a client: waits for the server's initial metadata. They arrive with the first message at
+    /// the latest, and are empty if the server sends none.
     ///
     /// # Errors
     /// As [`Streaming::message`], if the call failed before.
@@ -144,8 +147,8 @@ impl<T: Message> Streaming<T> {
         Ok(&self.head)
     }
 
-    /// The metadata: at a server, those of the caller; at a client, the server's initial ones as
-    /// far as they have come ([`Streaming::head`] waits for them).
+    /// The metadata. At a server: those of the caller. At a client: the server's initial metadata
+    /// if they have arrived ([`Streaming::head`] waits for them).
     pub fn metadata(&self) -> &Metadata {
         &self.head
     }
@@ -155,17 +158,18 @@ impl<T: Message> Streaming<T> {
         self.end.as_ref().map(|end| &end.trailers)
     }
 
-    /// At a server: what was left of the caller's timeout when the call arrived.
+    /// At a server: the remaining timeout when the call arrived.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// At a server: who called. `None` once the caller's session is gone.
+    /// At a server: the caller. `None` once the caller's session is gone.
     pub fn peer(&self) -> Option<Peer> {
         self.origin.peer()
     }
 
-    /// At a server: tells when nobody waits for the call any more; see [`Request::cancelled`].
+    /// At a server: a future that completes when nobody waits for the call any more; see
+    /// [`Request::cancelled`].
     ///
     /// [`Request::cancelled`]: crate::Request::cancelled
     pub fn cancelled(&self) -> Cancelled {
@@ -179,22 +183,22 @@ impl<T: Message> Streaming<T> {
         self.origin.is_cancelled()
     }
 
-    /// From now on the call is over when what this gives is dropped.
+    /// Makes a guard. Dropping it marks the call as over.
     pub(crate) fn watch(&mut self) -> CancelGuard {
         CancelGuard::watch(&mut self.origin)
     }
 
-    /// At a server: where the call belongs in a distributed trace, if it does.
+    /// At a server: the call's place in a distributed trace, if it has one.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.extensions.get()
     }
 
-    /// At a server: what interceptors have put beside the call.
+    /// At a server: values that interceptors have attached to the call.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
     }
 
-    /// The only message of a side that does not stream.
+    /// The only message of a direction that does not stream.
     pub(crate) async fn single(&mut self) -> Result<Msg<T>, Status> {
         let message = self.message().await?;
         let message = message.ok_or_else(|| Status::unimplemented("there is no message"))?;
@@ -204,7 +208,7 @@ impl<T: Message> Streaming<T> {
         }
     }
 
-    /// The metadata, taken out.
+    /// Takes the metadata out.
     pub(crate) fn take_metadata(&mut self) -> (Metadata, Metadata) {
         let trailers = self.end.as_mut().map(|end| core::mem::take(&mut end.trailers));
         (core::mem::take(&mut self.head), trailers.unwrap_or_default())
@@ -220,7 +224,7 @@ impl<T: Message> Streaming<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what comes next, which may be a message.
+    /// Takes the next item, which may be a message.
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Msg<T>>> {
         let incoming = match self.source.poll_next(cx) {
             Poll::Ready(incoming) => incoming,
@@ -245,7 +249,7 @@ impl<T: Message> Streaming<T> {
         Poll::Ready(None)
     }
 
-    /// Judges a message's length, and shows it to interceptors.
+    /// Checks a message's length, and passes it to interceptors.
     #[inline]
     fn show(&mut self, incoming: Incoming<T>) -> Result<Incoming<T>, Status> {
         if let (Some(_), Incoming::Message(message)) = (self.bytes_max, &incoming) {
@@ -259,7 +263,7 @@ impl<T: Message> Streaming<T> {
         shown.inspect_err(|_| self.give_up()).map(|()| incoming)
     }
 
-    /// Whether a message of the other direction was refused: nothing comes then.
+    /// Polls whether a message of the other direction was refused. Nothing follows then.
     fn poll_refusal(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
         let Some(tap) = &self.tap else { return Poll::Pending };
         let refusal = ready!(tap.poll_refusal(cx));
@@ -267,7 +271,7 @@ impl<T: Message> Streaming<T> {
         Poll::Ready(refusal)
     }
 
-    /// A client gives the call up. At a server, whoever runs the handler ends it.
+    /// A client cancels the call. At a server, the code that runs the handler ends it.
     #[cold]
     fn give_up(&mut self) {
         if self.scope.is_some() {
@@ -279,7 +283,7 @@ impl<T: Message> Streaming<T> {
 impl<T: Message> futures_core::Stream for Streaming<T> {
     type Item = Result<Msg<T>, Status>;
 
-    /// Messages, and an error at most once, as the last.
+    /// Yields messages, and an error at most once, as the last item.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.end.as_ref().is_some_and(|end| end.outcome.is_err()) {
             return Poll::Ready(None);

@@ -1,4 +1,4 @@
-//! Calls whose requests are a stream, with one response.
+//! Client-streaming calls: a stream of requests, and one response.
 
 use core::fmt;
 use core::time::Duration;
@@ -10,8 +10,8 @@ use petasos_rpc::request::{More, Response, ResponseParts as _, all_in_status};
 use super::{Opening, Sender, Streaming};
 use crate::caller::ServiceClient;
 
-/// A call whose requests are a stream. It begins with the first [`Upload::send`], or with
-/// [`Upload::finish`]; one that is dropped before it is finished is given up.
+/// A client-streaming call. It starts with the first [`Upload::send`], or with [`Upload::finish`].
+/// Dropping it before `finish` cancels the call.
 #[must_use = "a call does not begin before something is sent"]
 pub struct Upload<Q, P> {
     stage: Stage<Q, P>,
@@ -19,7 +19,7 @@ pub struct Upload<Q, P> {
 
 enum Stage<Q, P> {
     Opening(Opening<(Sender<Q>, Streaming<P>)>),
-    /// Dropped in this order: who gives an upload up does not seem to have finished it.
+    /// Dropped in this order, so that a cancelled upload does not look finished.
     Open(Streaming<P>, Sender<Q>),
     Failed(Status),
 }
@@ -29,7 +29,7 @@ impl<Q: Message, P: Message> Upload<Q, P> {
         Upload { stage: Stage::Opening(opening) }
     }
 
-    /// Lets the call take no longer than `timeout`; see [`Opening::with_timeout`].
+    /// Sets the call's timeout; see [`Opening::with_timeout`].
     pub fn with_timeout(self, timeout: Duration) -> Upload<Q, P> {
         match self.stage {
             Stage::Opening(opening) => Upload::new(opening.with_timeout(timeout)),
@@ -40,7 +40,7 @@ impl<Q: Message, P: Message> Upload<Q, P> {
     /// Adds an entry to the metadata; see [`Opening::with_metadata`].
     ///
     /// # Errors
-    /// If key or value may not be; see [`MetadataError`].
+    /// If the key or the value is invalid; see [`MetadataError`].
     pub fn with_metadata(self, key: &str, value: &str) -> Result<Upload<Q, P>, MetadataError> {
         match self.stage {
             Stage::Opening(opening) => Ok(Upload::new(opening.with_metadata(key, value)?)),
@@ -56,8 +56,8 @@ impl<Q: Message, P: Message> Upload<Q, P> {
         }
     }
 
-    /// Says whether requests are compressed from now on; see [`Sender::compress`]. This begins the
-    /// call, if nothing else has.
+    /// Sets whether requests are compressed from now on; see [`Sender::compress`]. This starts the
+    /// call, if it has not started yet.
     ///
     /// # Errors
     /// As [`Upload::send`].
@@ -74,7 +74,7 @@ impl<Q: Message, P: Message> Upload<Q, P> {
         }
     }
 
-    /// Gives the call these metadata; see [`Opening::with_all_metadata`].
+    /// Replaces all metadata; see [`Opening::with_all_metadata`].
     pub fn with_all_metadata(self, metadata: Metadata) -> Upload<Q, P> {
         match self.stage {
             Stage::Opening(opening) => Upload::new(opening.with_all_metadata(metadata)),
@@ -85,17 +85,18 @@ impl<Q: Message, P: Message> Upload<Q, P> {
     /// Sends a message; see [`Sender::send`].
     ///
     /// # Errors
-    /// As [`Sender::send`]. The server may have answered already: [`Upload::finish`] tells.
+    /// As for [`Sender::send`]. The server may have answered already: [`Upload::finish`] returns
+    /// its answer.
     pub async fn send(&mut self, message: impl Into<Msg<Q>>) -> Result<(), Status> {
         let requests = self.open().await?;
         requests.send(message).await
     }
 
-    /// Sends no more, and waits for the response.
+    /// Closes the stream of requests, and waits for the response.
     ///
     /// # Errors
-    /// The call's status, with all metadata in it, or what failed on the way; `UNIMPLEMENTED` if
-    /// the server answers with no message or with several.
+    /// The call's status with all metadata in it, or a transport error; `UNIMPLEMENTED` if the
+    /// server sends no response message or more than one.
     pub async fn finish(mut self) -> Result<Response<P>, Status> {
         self.open().await?;
         let Stage::Open(mut responses, requests) = self.stage else {
@@ -125,7 +126,7 @@ impl<Q: Message, P: Message> Upload<Q, P> {
 }
 
 impl ServiceClient {
-    /// Calls the method with this index, whose requests are a stream.
+    /// Calls the client-streaming method with this index.
     pub fn client_streaming<Q: Message, P: Message>(&self, method: u16) -> Upload<Q, P> {
         Upload::new(self.bidirectional(method))
     }

@@ -1,4 +1,4 @@
-//! Calls of services that are known at run time.
+//! Calls of services that become known at run time.
 
 use petasos_rpc::descriptors::{MethodInfo, MethodKind};
 use petasos_rpc::request::Request;
@@ -8,41 +8,40 @@ use crate::caller::{ServiceClient, Unary};
 use crate::channel::Channel;
 use crate::stream::{Opening, Sender, Streaming, Upload};
 
-/// Calls a service through a channel. Cheap to clone, and as `Send` as the channel.
+/// Calls a service through a channel. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     service: Service,
     bound: ServiceClient,
 }
 
-/// The service is not known to have such a method, or only one of another kind. The program's
-/// fault; nothing was called.
+/// The service has no method with this name and kind. The program's fault; no call was made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the service has no {kind:?} method `{name}`")]
 pub struct NoSuchMethod {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// The kind that was asked for.
+    /// The requested kind.
     pub kind: MethodKind,
 }
 
-/// The two directions of a call that is a stream both ways.
+/// The two directions of a bidirectional call.
 pub type Both = (Sender<Payload>, Streaming<Payload>);
 
 impl Client {
-    /// Calls of `service` over `channel`.
+    /// A client for `service` over `channel`.
     pub fn new(channel: &Channel, service: Service) -> Client {
         Client { service, bound: channel.bind(service.info()) }
     }
 
-    /// The method of this name.
+    /// The method with this name.
     pub fn method(&self, name: &str) -> Option<&'static MethodInfo> {
         let methods = self.service.info().methods;
         let at = methods.binary_search_by(|method| method.name.cmp(name)).ok()?;
         Some(&methods[at])
     }
 
-    /// Calls a method with one request and one response. The call is under way when this returns.
+    /// Calls a unary method. The call has started when this returns.
     ///
     /// # Errors
     /// See [`NoSuchMethod`].
@@ -55,7 +54,7 @@ impl Client {
         Ok(self.bound.unary(index, request.into()))
     }
 
-    /// Calls a method whose responses are a stream.
+    /// Calls a server-streaming method.
     ///
     /// # Errors
     /// See [`NoSuchMethod`].
@@ -68,7 +67,7 @@ impl Client {
         Ok(self.bound.server_streaming(index, request.into()))
     }
 
-    /// Calls a method whose requests are a stream.
+    /// Calls a client-streaming method.
     ///
     /// # Errors
     /// See [`NoSuchMethod`].
@@ -77,7 +76,7 @@ impl Client {
         Ok(self.bound.client_streaming(index))
     }
 
-    /// Calls a method both of whose sides are streams.
+    /// Calls a bidirectional method.
     ///
     /// # Errors
     /// See [`NoSuchMethod`].
@@ -86,8 +85,8 @@ impl Client {
         Ok(self.bound.bidirectional(index))
     }
 
-    /// Calls a method whose requests are a stream, of one response or of many: all that comes back
-    /// is taken as a stream.
+    /// Calls a client-streaming or bidirectional method, and receives the responses as a stream in
+    /// both cases.
     ///
     /// # Errors
     /// See [`NoSuchMethod`].

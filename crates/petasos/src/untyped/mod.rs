@@ -1,9 +1,9 @@
-//! Calls of which no types are compiled in: the messages are bytes in protobuf's encoding.
+//! Calls without compiled-in types: messages are bytes in protobuf's encoding.
 //!
-//! A service is known by its name and its methods' ([`Service::named`]), or by descriptors
-//! ([`Service::described`]). [`Client`] calls it through any channel: all kinds of methods, with
-//! everything that calls have (deadlines, metadata, statuses, cancellation by dropping), over
-//! datagrams and gRPC alike.
+//! A service is described by its name and its methods' names ([`Service::named`]), or by
+//! descriptors ([`Service::described`]). [`Client`] calls it through any channel, over datagrams or
+//! gRPC. It supports all kinds of methods and all features of calls: deadlines, metadata, statuses,
+//! and cancellation by dropping.
 //!
 //! ```no_run
 //! use petasos::{Channel, Request, rt::MethodKind, untyped::{Client, Payload, Service}};
@@ -18,11 +18,11 @@
 //! # }
 //! ```
 //!
-//! A message is a [`Payload`], a message type without fields: what comes is kept as unknown fields,
-//! byte by byte, and sent likewise. So the bytes must be some message in protobuf's encoding, and
-//! all that carries typed messages carries these. They never travel natively: a bind says that this
-//! end has no native layout (R2, R4). A service that is known by names only binds without a hash,
-//! is answered with the server's schema, and finds its methods there by name (R3).
+//! A message is a [`Payload`], a message type without fields: received bytes are stored as unknown
+//! fields, and sent unchanged. The bytes must therefore be a valid protobuf message, and can use
+//! every path that typed messages use. They are never sent in the native layout: the bind says that
+//! this end has none (R2, R4). A service that is known by names only sends a bind without a hash.
+//! It gets the server's schema in return, and finds its methods there by name (R3).
 
 mod client;
 

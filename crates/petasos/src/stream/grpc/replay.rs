@@ -1,15 +1,16 @@
-//! Streams over gRPC that may yet begin anew (gRFC A6).
+//! gRPC streams that may still be retried (gRFC A6).
 //!
-//! Until a response begins, both halves of a call lie here, with copies of the messages that were
-//! sent. Whichever half is polled looks at the response. If the attempt fails, and its failure or
-//! the policy allows another, a task of the channel's runtime waits until that is due, begins it,
-//! and gives it the messages.
+//! Until the response begins, both halves of a call are stored here, with copies of the messages
+//! that were sent. Either half checks for the response when it is polled. If the attempt fails, and
+//! the kind of failure or the policy allows another attempt, a task of the channel's runtime waits
+//! until it is due, starts it, and sends the messages again.
 //!
-//! A call is *settled* once that is over: the response has begun, a failure is the outcome, or more
-//! was sent than is kept. Each half then takes its own, and nothing is kept or locked any more.
+//! A call is *settled* once it can no longer be retried: the response has begun, a failure is
+//! final, or more was sent than can be kept. Each half then takes its part of the attempt, and
+//! nothing is kept or locked any more.
 //!
-//! Invariants: the sender's messages go to every attempt in their order; no code of others runs
-//! under the lock, wakers apart; a call that its receiver gives up has no task.
+//! Invariants: every attempt gets the sender's messages in order. While the lock is held, no
+//! foreign code runs except wakers. A call that its receiver cancels has no task.
 
 use core::mem::{replace, take};
 use core::task::{Context, Poll, ready};
@@ -24,17 +25,17 @@ use tokio::sync::oneshot;
 
 use crate::grpc_channel::{Begun, Lease, Progress, Retrying, SPARE_BYTES_MAX, copy};
 
-/// What is kept of a stream whose policy retries it, in bytes: gRPC's usual limit.
+/// The most bytes that are kept of a stream whose policy retries it: gRPC's usual limit.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// Which half waits.
+/// The half of a call that waits.
 #[derive(Clone, Copy)]
 enum Half {
     Reader = 0,
     Writer = 1,
 }
 
-/// A stream until it is settled.
+/// A stream that is not settled yet.
 pub(super) struct Replay {
     call: Retrying,
     bytes_max: usize,
@@ -47,23 +48,23 @@ struct State {
     attempt: Attempt,
     kept: Vec<Kept>,
     kept_bytes: usize,
-    /// No more messages follow.
+    /// All messages have been sent.
     is_closed: bool,
 }
 
 enum Phase {
-    /// An attempt has not been answered.
+    /// An attempt is running, and has not been answered.
     Tentative(Progress),
-    /// A task begins another, unless this is dropped.
+    /// A task starts another attempt, unless this is dropped.
     Pausing {
         _task: oneshot::Sender<()>,
     },
     Settled,
-    /// No attempt is there to tell this.
+    /// The call failed without an attempt that could report it.
     Failed(Status),
 }
 
-/// What an attempt, or a call that is settled, has that nobody took.
+/// The parts of an attempt, or of a settled call, that were not taken yet.
 #[derive(Default)]
 struct Attempt {
     answer: Option<(FrameReader, Lease)>,
@@ -71,21 +72,21 @@ struct Attempt {
     failure: Option<Status>,
 }
 
-/// What a sender has done.
+/// An action of the sender that is kept for retries.
 enum Kept {
     Message(MsgBuf),
     Compress(bool),
 }
 
-/// What a settled call's receiver has.
+/// The parts of a settled call for its receiver.
 pub(super) struct Settled {
     pub(super) answer: (FrameReader, Lease),
-    /// How it has failed, if it has.
+    /// The failure of the call, if it has failed.
     pub(super) failure: Option<Status>,
 }
 
 impl Replay {
-    /// What is kept of a call at most, in bytes.
+    /// The most bytes that are kept of a call.
     pub(super) fn bytes_max(call: &Retrying) -> usize {
         match &call.policy().attempts {
             Attempts::Retry(_) => KEPT_BYTES_MAX,
@@ -93,7 +94,7 @@ impl Replay {
         }
     }
 
-    /// A call whose first attempt has begun, and its only message, if there is but one.
+    /// A call whose first attempt has started. `only` is its message if it has exactly one.
     pub(super) fn new(
         call: Retrying,
         progress: Progress,
@@ -114,7 +115,7 @@ impl Replay {
         Arc::new(Replay { call, bytes_max, wakers, state: Mutex::new(state) })
     }
 
-    /// Waits for the call to be settled.
+    /// Waits until the call is settled.
     pub(super) fn poll_settled(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
@@ -132,7 +133,8 @@ impl Replay {
         }
     }
 
-    /// Waits until a message may be sent, here or, if the call is settled, by what this gives.
+    /// Waits until a message can be sent. Once the call is settled, returns the writer to send
+    /// with.
     pub(super) fn poll_room(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
@@ -146,7 +148,8 @@ impl Replay {
             Phase::Tentative(_) => {
                 let Some(writer) = &mut state.attempt.writer else { return Poll::Ready(Ok(None)) };
                 if ready!(writer.poll_ready(&mut Context::from_waker(&waker))).is_err() {
-                    // The attempt has failed since its response was looked at, which decides.
+                    // The attempt has failed after its response was checked. The next check decides
+                    // what follows.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -168,7 +171,7 @@ impl Replay {
             Phase::Tentative(_) => {
                 state.keep(copy(&message));
                 if let Some(writer) = &mut state.attempt.writer {
-                    // As in `State::begin`.
+                    // The error is ignored as in `State::begin`.
                     drop(writer.send_now(message));
                 }
                 return Ok(());
@@ -182,7 +185,7 @@ impl Replay {
         writer.map_or(Ok(()), |writer| writer.send_now(message))
     }
 
-    /// Whether messages are compressed from now on.
+    /// Sets whether messages are compressed from now on.
     pub(super) fn compress(&self, compress: bool) {
         let state = &mut *self.lock();
         if matches!(state.phase, Phase::Tentative(_) | Phase::Pausing { .. }) {
@@ -193,14 +196,14 @@ impl Replay {
         }
     }
 
-    /// No more messages follow.
+    /// Records that all messages are sent.
     pub(super) fn close(&self) {
         let state = &mut *self.lock();
         state.is_closed = true;
         state.attempt.writer = None;
     }
 
-    /// The call is given up, unless its receiver has it.
+    /// Cancels the call, unless its receiver has taken it.
     pub(super) fn give_up(&self, status: Status) {
         let mut state = self.lock();
         let answer = state.attempt.answer.take();
@@ -211,13 +214,13 @@ impl Replay {
         }
         state.kept.clear();
         drop(state);
-        // In this order: what is given up does not seem to have been closed.
+        // Drop in this order, so that the server sees a cancelled call, not a closed half.
         drop(answer);
         drop(writer);
         self.wakers.clone().wake();
     }
 
-    /// The sender ends the call.
+    /// Handles a sender that ends the call.
     pub(super) fn refuse(&self, status: &Status) {
         let mut state = self.lock();
         let writer = matches!(state.phase, Phase::Settled).then(|| state.attempt.writer.take());
@@ -228,7 +231,7 @@ impl Replay {
         }
     }
 
-    /// Looks whether the attempt has been answered. Gives what is to be woken when it is.
+    /// Checks whether the attempt has been answered. Returns the waker to register with it.
     fn look(self: &Arc<Self>, half: Half, cx: &Context<'_>) -> core::task::Waker {
         let waker = self.wakers.wait(half as usize, cx);
         let mut state = self.lock();
@@ -273,7 +276,7 @@ impl Replay {
         });
     }
 
-    /// Nothing panics under the lock.
+    /// The lock cannot be poisoned: no code panics while holding it.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -285,20 +288,20 @@ impl State {
         self.kept.push(Kept::Message(message));
     }
 
-    /// Nothing is tried any more.
+    /// Rules out further attempts.
     fn settle(&mut self, failure: Option<Status>) {
         self.phase = Phase::Settled;
         self.attempt.failure = failure;
         (self.kept, self.kept_bytes) = (Vec::new(), 0);
     }
 
-    /// Gives an attempt what was sent so far. It waits for nothing: what the server does not take
-    /// yet is bounded.
+    /// Sends the messages so far to a new attempt, without waiting: the bytes that the server does
+    /// not accept yet are bounded.
     fn begin(&mut self, Begun { reader, writer, lease }: Begun) {
         let mut writer = writer.expect("it began without its last message");
         for kept in &self.kept {
             match kept {
-                // One that fails says so to whoever looks at the response.
+                // If sending fails, whoever checks the response learns of it.
                 Kept::Message(message) => drop(writer.send_now(copy(message))),
                 Kept::Compress(compress) => writer.compress(*compress),
             }
@@ -308,7 +311,7 @@ impl State {
     }
 }
 
-/// What begins a call anew. A runtime that ends drops it, and the call with it.
+/// Starts the next attempt of a call. If the runtime ends, it drops this, which ends the call.
 struct Task {
     replay: Arc<Replay>,
     is_done: bool,
@@ -341,7 +344,7 @@ impl Drop for Task {
     }
 }
 
-/// What a sender is told.
+/// The error for a sender.
 fn over(status: &Status) -> Status {
     Status::new(status.code(), "the call is over")
 }
