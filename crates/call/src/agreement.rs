@@ -1,45 +1,45 @@
-//! What a caller makes of a bind's answer (R3, R4).
+//! Evaluating the answer to a bind at the caller (R3, R4).
 
 use std::fmt::Write;
 
 use crate::{BindResponse, CodecSet, Hash, Malformed, Status};
 
-/// What a caller knows of a service.
+/// The caller's view of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerSchema {
-    /// Version of the native layout that the caller speaks; 0: none.
+    /// Version of the native layout that the caller supports; 0: none.
     pub layout: u16,
-    /// Of its schema of the service; zeros: it has none.
+    /// Hash of the caller's schema of the service; zeros: it has no schema.
     pub hash: Hash,
-    /// How many methods it knows.
+    /// The number of methods that the caller knows.
     pub methods: u16,
 }
 
-/// Where a method of the caller's is at a server whose schema differs.
+/// The counterpart of a caller's method at a server whose schema differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodMatch {
     /// Its index at the server.
     pub index: u16,
     /// The request's type has the same message hash in both schemas.
     pub same_request: bool,
-    /// Likewise the response's.
+    /// The response's type has the same message hash in both schemas.
     pub same_response: bool,
 }
 
-/// How a method is called in a session.
+/// How to call a method in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundMethod {
-    /// For the packet's header.
+    /// The method number in the packet's header.
     pub number: u16,
     /// Requests may be native (R4).
     pub native_request: bool,
     /// Responses may be native; each request says so.
     pub native_response: bool,
-    /// What the server takes compressed.
+    /// The codecs that the server accepts.
     pub codecs: CodecSet,
 }
 
-/// The outcome of a bind, kept with its session.
+/// The outcome of a bind. It is stored with its session.
 #[derive(Clone, Debug)]
 pub struct Agreement {
     first: u16,
@@ -50,20 +50,20 @@ pub struct Agreement {
 
 #[derive(Clone, Debug)]
 enum Methods {
-    /// The schemas are equal, and so the methods.
+    /// The schemas are equal, so the methods have the same order. Contains the first method number.
     Equal(u16),
-    /// One for each method of the caller's.
+    /// One entry for each method of the caller.
     Matched(Vec<Option<MethodMatch>>),
     Incompatible(Status),
 }
 
 impl Agreement {
-    /// R3: evaluates a bind's answer. `compare` is asked if the schemas differ: it is given the
-    /// server's in compact form and finds each of the caller's methods by name, or says what is
-    /// incompatible first.
+    /// R3: evaluates the answer to a bind. If the schemas differ, this calls `compare` with the
+    /// server's compact schema. `compare` finds each of the caller's methods by name, or returns
+    /// the first incompatibility.
     ///
     /// # Errors
-    /// An answer that contradicts itself: the bind fails, and so do the calls that wait for it.
+    /// The answer contradicts itself. The bind fails, and so do the calls that wait for it.
     pub fn evaluate(
         caller: &CallerSchema,
         answer: &BindResponse<'_>,
@@ -87,12 +87,13 @@ impl Agreement {
         Ok(Agreement { first: answer.first, native, codecs: answer.codecs, methods })
     }
 
-    /// What the server takes compressed.
+    /// The codecs that the server accepts.
     pub fn codecs(&self) -> CodecSet {
         self.codecs
     }
 
-    /// The number of a method that is called natively both ways because the schemas are equal.
+    /// The number of a method whose requests and responses are native because the schemas are
+    /// equal.
     #[inline]
     pub fn usual(&self, index: u16) -> Option<u16> {
         match self.methods {
@@ -101,11 +102,11 @@ impl Agreement {
         }
     }
 
-    /// How the caller's method of this index is called.
+    /// How to call the caller's method with this index.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` if the server lacks it, `FAILED_PRECONDITION` if the schemas are
-    /// incompatible. Nothing is sent then.
+    /// `UNIMPLEMENTED` if the server lacks the method, `FAILED_PRECONDITION` if the schemas are
+    /// incompatible. Nothing is sent in either case.
     pub fn method(&self, index: u16) -> Result<BoundMethod, Status> {
         let found = match &self.methods {
             Methods::Equal(count) => (index < *count).then_some(MethodMatch {

@@ -1,11 +1,11 @@
-//! Which of a channel's servers gets a call.
+//! Load balancing: choosing a server for each call of a channel.
 //!
-//! A [`Balancer`] sees the servers that are connected as a slice of [`Server`]s and picks an index
-//! of it. It never picks one without room, and always picks if one has room. What it learns comes
-//! from responses (R7) as [`Report`]s. Time and randomness are arguments.
+//! A [`Balancer`] gets the connected servers as a slice of [`Server`]s, and picks an index into it.
+//! It only picks servers with room, and always picks one if any has room. It learns from responses
+//! (R7), which it gets as [`Report`]s. Time and randomness are arguments.
 //!
-//! The channel keeps the slice and tells the balancer when a server goes; nobody else may use
-//! server numbers for anything.
+//! The channel maintains the slice, and tells the balancer when a server is no longer connected. No
+//! other module may use server numbers.
 
 mod pool;
 mod prequal;
@@ -18,18 +18,18 @@ use crate::Load;
 use crate::session_index::Avoid;
 use prequal::Prequal;
 
-/// How a channel spreads its calls.
+/// How a channel balances its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// The first address that can be reached takes all calls.
+    /// The first reachable address gets all calls.
     #[default]
     PickFirst,
-    /// One after the other.
+    /// Each server in turn.
     RoundRobin,
-    /// Of two random servers the one with fewer of this channel's calls under way.
+    /// Of two random servers, the one with fewer running calls of this channel.
     PowerOfTwo,
-    /// By the servers' own load and time, which come with responses and probes: Wydrowski et al.,
-    /// "Load is not what you should balance: Introducing Prequal", NSDI 2024.
+    /// Prequal: by the load and latency that servers report in responses and probes. Wydrowski et
+    /// al., "Load is not what you should balance: Introducing Prequal", NSDI 2024.
     Prequal,
 }
 
@@ -38,22 +38,22 @@ pub enum Balance {
 pub struct Server {
     /// Its number in the channel.
     pub number: u32,
-    /// This channel's calls under way there.
+    /// Running calls of this channel at the server.
     pub running: u32,
     /// Whether it can take another call.
     pub has_room: bool,
 }
 
-/// What an answer says about its server.
+/// What a response says about its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// From sending the request to the response, as the caller saw it.
+    /// The time from sending the request to receiving the response, measured by the caller.
     pub latency: Duration,
-    /// What the server said (R7); gRPC servers say nothing.
+    /// The load that the server reported (R7); `None` from gRPC servers.
     pub load: Option<Load>,
 }
 
-/// The state behind a [`Balance`].
+/// The state of a [`Balance`] policy.
 #[derive(Clone, Debug)]
 pub struct Balancer(Kind);
 
@@ -66,7 +66,7 @@ enum Kind {
 }
 
 impl Balancer {
-    /// A balancer that knows nothing yet.
+    /// A balancer without any reports.
     pub fn new(balance: Balance) -> Balancer {
         Balancer(match balance {
             Balance::PickFirst => Kind::First,
@@ -76,9 +76,9 @@ impl Balancer {
         })
     }
 
-    /// An index of `servers`, whose server takes the next call; none if none has room. One where
-    /// the call has been is picked only if no other has room, and that of the latest attempt only
-    /// if there is nothing else (A6: hedges go to distinct servers).
+    /// The index in `servers` of the server for the next call; `None` if none has room. Prefers
+    /// servers where the call has not been yet. The server of the latest attempt is the last choice
+    /// (A6: hedges go to distinct servers).
     pub fn pick(
         &mut self,
         servers: &[Server],
@@ -101,7 +101,7 @@ impl Balancer {
         Some(other.unwrap_or(picked))
     }
 
-    /// A response came from a server.
+    /// Handles a response from a server.
     #[inline]
     pub fn handle_report(&mut self, number: u32, report: Report, now: Time) {
         if let Kind::Prequal(prequal) = &mut self.0 {
@@ -109,28 +109,28 @@ impl Balancer {
         }
     }
 
-    /// The answer to a probe came.
+    /// Handles the answer to a probe.
     pub fn handle_probed(&mut self, number: u32, report: Report, now: Time, rng: &mut Rng) {
         if let Kind::Prequal(prequal) = &mut self.0 {
             prequal.handle_probed(number, report, now, rng);
         }
     }
 
-    /// A probe failed, or could not be sent.
+    /// Handles a probe that failed, or could not be sent.
     pub fn handle_probe_failed(&mut self, number: u32) {
         if let Kind::Prequal(prequal) = &mut self.0 {
             prequal.handle_probe_failed(number);
         }
     }
 
-    /// A server is not connected any more; its number may mean another one from now on.
+    /// Handles a server that is no longer connected. Its number may be reused for another server.
     pub fn handle_gone(&mut self, number: u32) {
         if let Kind::Prequal(prequal) = &mut self.0 {
             prequal.handle_gone(number);
         }
     }
 
-    /// The number of a server that should be probed now.
+    /// The number of a server to probe now.
     pub fn poll_probe(&mut self) -> Option<u32> {
         match &mut self.0 {
             Kind::Prequal(prequal) => prequal.poll_probe(),
@@ -156,7 +156,7 @@ pub(crate) fn power_of_two(servers: &[Server], rng: &mut Rng) -> Option<usize> {
         return first(servers);
     }
     let one = index(servers.len(), rng);
-    // A second one that differs, each with the same chance.
+    // A second, different one, each with the same probability.
     let other = (one + 1 + index(servers.len() - 1, rng)) % servers.len();
     let rank = |at: usize| (!servers[at].has_room, servers[at].running);
     let better = if rank(other) < rank(one) { other } else { one };
@@ -170,12 +170,12 @@ fn another(servers: &[Server], rng: &mut Rng, fits: impl Fn(&Server) -> bool) ->
     ring.into_iter().find(|&at| servers[at].has_room && fits(&servers[at]))
 }
 
-/// The first with room at or after `start`, around the end.
+/// The first one with room at or after `start`, with wrap-around.
 fn from(servers: &[Server], start: usize) -> Option<usize> {
     (start..servers.len()).chain(0..start).find(|&at| servers[at].has_room)
 }
 
-/// A random index below `len`, which is not 0.
+/// A random index below `len`, which must not be 0.
 fn index(len: usize, rng: &mut Rng) -> usize {
     usize::try_from(rng.below(len as u64)).expect("below a usize")
 }

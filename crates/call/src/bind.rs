@@ -1,27 +1,27 @@
-//! Bind: which numbers a service's methods have in a session (R2).
+//! Binds, which assign numbers to a service's methods in a session (R2).
 
 use crate::{CodecSet, Malformed};
 
-/// A schema's canonical hash, cut to 16 bytes as binds carry it; zeros: none.
+/// A schema's canonical hash, truncated to 16 bytes as in binds; zeros: none.
 pub type Hash = [u8; 16];
 
 const VERSION: u16 = 1;
 const REQUEST_BYTES: usize = 24;
 const RESPONSE_BYTES: usize = 28;
 
-/// The body of a bind's request.
+/// The body of a bind request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindRequest<'a> {
-    /// Version of the native layout that the caller speaks; 0: none.
+    /// Version of the native layout that the caller supports; 0: none.
     pub layout: u16,
-    /// Of the caller's schema of the service; zeros: it has none.
+    /// Hash of the caller's schema of the service; zeros: it has no schema.
     pub hash: Hash,
     /// Full name of the service.
     pub name: &'a str,
 }
 
 impl<'a> BindRequest<'a> {
-    /// Reads a body. Newer versions begin with the same fields.
+    /// Parses a body. Newer versions begin with the same fields.
     ///
     /// # Errors
     /// See [`Malformed`].
@@ -44,25 +44,25 @@ impl<'a> BindRequest<'a> {
     }
 }
 
-/// The body of a bind's response.
+/// The body of a bind response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindResponse<'a> {
-    /// Version of the native layout that the server speaks; 0: none.
+    /// Version of the native layout that the server supports; 0: none.
     pub layout: u16,
-    /// What the server takes compressed.
+    /// The codecs that the server accepts.
     pub codecs: CodecSet,
-    /// Of the server's schema of the service.
+    /// Hash of the server's schema of the service.
     pub hash: Hash,
-    /// Number of the first method; not 0 if there is one.
+    /// Number of the first method; not 0 if there are methods.
     pub first: u16,
-    /// How many methods there are.
+    /// The number of methods.
     pub methods: u16,
     /// Compact schema of the service; empty if the hashes are equal.
     pub schema: &'a [u8],
 }
 
 impl<'a> BindResponse<'a> {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
     /// See [`Malformed`].
@@ -95,7 +95,7 @@ fn u16_at(fixed: &[u8], offset: usize) -> u16 {
     u16::from_le_bytes([fixed[offset], fixed[offset + 1]])
 }
 
-/// The hash lies at the same place in both bodies.
+/// The hash has the same position in both bodies.
 fn hash_at(fixed: &[u8]) -> Hash {
     let mut hash = Hash::default();
     hash.copy_from_slice(&fixed[8..24]);

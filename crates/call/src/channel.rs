@@ -1,21 +1,21 @@
-//! A channel's servers and sessions: what to connect, what to close, and where each call goes.
+//! A channel's servers and sessions: which to connect or close, and which session gets each call.
 //!
-//! [`ChannelCore`] does no I/O and has no clock: in go addresses, what became of connects and
-//! sessions, and the ends of calls; out come [`Action`]s, and for each call a session or a reason.
-//! After any input the driver takes [`ChannelCore::poll_action`] and
-//! [`ChannelCore::poll_waiting`] until they are empty, and comes back at
+//! [`ChannelCore`] does no I/O and has no clock. Its inputs are addresses, the outcomes of connects
+//! and sessions, and the ends of calls. Its outputs are [`Action`]s, and for each call a session or
+//! an error. After each input, the driver must call [`ChannelCore::poll_action`] and
+//! [`ChannelCore::poll_waiting`] until they return nothing, and again at
 //! [`ChannelCore::next_timeout`].
 //!
-//! Calls for which no session has a slot wait here, first come, first served, never in an
-//! endpoint. If the first has waited for a millisecond, or calls had to wait again and again for as
-//! long, another session is opened, one at a time.
+//! Calls that find no session with a free slot wait here in a FIFO queue, never in an endpoint. If
+//! the first one has waited for a millisecond, or calls had to wait repeatedly for as long, another
+//! session is opened, one at a time.
 //!
-//! Invariants: a session never has more calls than it carries; a call that waits ends by a session,
-//! its deadline or a failure, unless the driver takes it back; of each server that is connected,
-//! one session stays; at most one connect per server is under way.
+//! Invariants: a session never has more calls than its capacity. A waiting call ends with a
+//! session, its deadline or a failure, unless the driver withdraws it. Each connected server keeps
+//! at least one session. At most one connect per server is under way.
 //!
-//! Who may touch what: only `sessions` changes counts of calls and the list of connected servers,
-//! only `connect` asks for connects and closes idle sessions.
+//! Access: only `sessions` changes call counts and the list of connected servers. Only `connect`
+//! requests connects and closes idle sessions.
 
 mod connect;
 mod peer;
@@ -34,20 +34,20 @@ use peer::Peer;
 pub use waiting::Ticket;
 use waiting::{Waiter, Waiting};
 
-/// Where a server is.
+/// The address of a server.
 pub type Address = SocketAddr;
 
-/// What a channel is made for.
+/// The settings of a channel.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// How calls are spread over servers.
+    /// How calls are balanced over servers.
     pub balance: Balance,
-    /// The sessions carry streams, each half as many as it has slots (R14).
+    /// Sessions carry streams; each can carry half as many streams as it has slots (R14).
     pub streams: bool,
-    /// The addresses come from a name, to be looked up every 30 s and after failures. Otherwise
-    /// [`Action::Resolve`] never comes.
+    /// The addresses come from a name, which is looked up every 30 s and after failures. If false,
+    /// [`Action::Resolve`] never occurs.
     pub resolves: bool,
-    /// Calls that may wait; more fail with `RESOURCE_EXHAUSTED`.
+    /// The most calls that may wait; more fail with `RESOURCE_EXHAUSTED`.
     pub waiting_max: usize,
 }
 
@@ -58,23 +58,24 @@ impl Default for ChannelConfig {
     }
 }
 
-/// A server of a channel. Means nothing to another channel; one that is gone is ignored.
+/// A server of a channel. It is valid only for this channel; if the server is gone, inputs with it
+/// are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerIndex {
     number: u32,
     generation: u32,
 }
 
-/// What a call asks of a pick.
+/// Options of a call for choosing its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallOptions {
-    /// The call waits while no server can be reached, instead of failing.
+    /// While no server is reachable, the call waits instead of failing.
     pub wait_for_ready: bool,
-    /// When a call that waits fails; [`Time::NEVER`] for never.
+    /// When the call fails if it still waits; [`Time::NEVER`] for never.
     pub deadline: Time,
-    /// Where its earlier attempts were or are. It goes to a server that none has been at, if one
-    /// has room, otherwise rather not to that of the latest; within a server, to a session that
-    /// none has been in.
+    /// The sessions of its earlier attempts. The call goes to a server where no attempt has been,
+    /// if one has room; the server of the latest attempt is the last choice. At a server, it goes
+    /// to a session that no attempt has used.
     pub avoid: Avoid,
 }
 
@@ -84,37 +85,37 @@ impl Default for CallOptions {
     }
 }
 
-/// Where a call goes.
+/// The result of choosing a session for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// To this session, of which it takes a slot until [`ChannelCore::handle_ended`].
+    /// The call uses a slot of this session until [`ChannelCore::handle_ended`].
     Session(SessionIndex),
     /// It waits; [`ChannelCore::poll_waiting`] will say where it goes.
     Wait(Ticket),
-    /// Nowhere.
+    /// The call fails.
     Fail(PickError),
 }
 
-/// Why a call goes nowhere. It has not been sent. For the retry policy it counts as an answer with
-/// that status: a channel that fails would fail a transparent retry as well.
+/// Why a call got no session. It has not been sent. For the retry policy, this counts as an answer
+/// with that status: if the channel fails, a transparent retry would fail, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PickError {
-    /// All servers have failed since they were last connected; a later retry may find one.
+    /// All servers have failed since they were last connected. A later retry may succeed.
     #[error("none of {servers} servers can be reached; {last} failed last")]
     Unreachable {
-        /// How many there are.
+        /// The number of servers.
         servers: usize,
-        /// The one that failed last.
+        /// The server that failed last.
         last: Address,
     },
-    /// The channel's name has no addresses; a later retry may find one.
+    /// The channel's name has no addresses. A later retry may succeed.
     #[error("no address is known of the server")]
     NoAddress,
     /// The call's deadline passed while it waited.
     #[error("the deadline passed before a server had room")]
     DeadlineExceeded,
-    /// More calls wait than the channel's configuration allows: the application's fault.
+    /// More calls wait than the channel's configuration allows. The application's fault.
     #[error("too many calls wait for a server")]
     TooManyWaiting,
 }
@@ -131,35 +132,36 @@ impl From<PickError> for Status {
     }
 }
 
-/// What the driver is to do.
+/// An action for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Open a session; then [`ChannelCore::handle_connected`] or [`ChannelCore::handle_failed`].
     Connect {
-        /// To whom.
+        /// The server.
         peer: PeerIndex,
-        /// Where that is.
+        /// Its address.
         address: Address,
-        /// Slots to ask for.
+        /// The number of slots to request.
         slots: u32,
     },
-    /// Close a session, which has no calls. It is gone already.
+    /// Close a session without calls. The core has forgotten it already.
     Close(SessionIndex),
-    /// Probe the server with a bind; then [`ChannelCore::handle_probed`]. It takes a slot.
+    /// Probe the server with a bind, then call [`ChannelCore::handle_probed`]. The probe uses a
+    /// slot.
     Probe(SessionIndex),
-    /// Look the name up; then [`ChannelCore::handle_resolved`] or
+    /// Look the name up, then call [`ChannelCore::handle_resolved`] or
     /// [`ChannelCore::handle_unresolved`].
     Resolve,
 }
 
-/// How it stands with a server.
+/// The connection state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
-    /// Not connected, and no attempt is made: nobody called, or another server is used.
+    /// Not connected, and no attempt is planned: there were no calls, or another server is used.
     Idle,
     /// The first session is being opened.
     Connecting,
-    /// Calls go there.
+    /// Connected; calls can go there.
     Ready,
     /// The last attempt failed, and the next is not due.
     BackingOff,
@@ -170,30 +172,30 @@ pub enum PeerState {
 pub struct ChannelCore {
     config: ChannelConfig,
     balancer: Balancer,
-    /// By number. Free ones are in `free`.
+    /// Indexed by number. The unused ones are in `free`.
     peers: Vec<Peer>,
     free: Vec<u32>,
     by_address: HashMap<Address, u32>,
-    /// The listed peers, as the latest list has them.
+    /// The listed peers, in the order of the latest list.
     order: Vec<u32>,
-    /// The connected ones among the listed peers.
+    /// The connected peers that are on the list.
     servers: Vec<Server>,
     waiting: Waiting,
     actions: VecDeque<Action>,
-    /// What calls fail with while no server can be reached.
+    /// The error for calls while no server is reachable.
     failing: Option<PickError>,
     last_failed: Option<Address>,
-    /// Somebody has called, so connections are wanted.
+    /// There was a call, so connections are wanted.
     wanted: bool,
-    /// An input may have brought something to do.
+    /// There was an input, so there may be new work.
     dirty: bool,
-    /// When `connect` has something to do without an input.
+    /// When `connect` next has work without an input.
     wake_at: Time,
-    /// The peer to which a session beyond its first is being opened.
+    /// The peer to which an additional session is being opened.
     growing: Option<u32>,
-    /// Whether calls have to wait again and again.
+    /// Whether calls have to wait repeatedly.
     pressure: connect::Pressure,
-    /// When idle sessions are looked for.
+    /// When to look for idle sessions next.
     shrink_at: Time,
     lookups: connect::Lookups,
     generation: u32,
@@ -231,7 +233,7 @@ impl ChannelCore {
         self.wanted = true;
     }
 
-    /// Where a new call goes.
+    /// Chooses a session for a new call.
     pub fn pick(&mut self, call: CallOptions, now: Time, rng: &mut Rng) -> Pick {
         if self.waiting.is_empty()
             && let Some(session) = self.assign(&call.avoid, now, rng)
@@ -251,8 +253,8 @@ impl ChannelCore {
         }
     }
 
-    /// A call that waited and now goes somewhere, or fails. Taken until there is none, after any
-    /// input and at [`ChannelCore::next_timeout`].
+    /// A waiting call that now gets a session, or fails. Call this until it returns `None`, after
+    /// each input and at [`ChannelCore::next_timeout`].
     pub fn poll_waiting(
         &mut self,
         now: Time,
@@ -272,12 +274,12 @@ impl ChannelCore {
         Some((ticket, Ok(session)))
     }
 
-    /// A call that waits is not wanted any more. One that does not wait is ignored.
+    /// Withdraws a waiting call. Ignored if the call does not wait.
     pub fn handle_abandoned(&mut self, ticket: Ticket) {
         self.waiting.remove(ticket);
     }
 
-    /// What to do next. Taken until there is nothing, as [`ChannelCore::poll_waiting`].
+    /// The next action. Call this until it returns `None`, like [`ChannelCore::poll_waiting`].
     pub fn poll_action(&mut self, now: Time) -> Option<Action> {
         if self.dirty || now >= self.wake_at {
             self.dirty = false;
@@ -286,7 +288,7 @@ impl ChannelCore {
         self.actions.pop_front().or_else(|| self.probe())
     }
 
-    /// When to poll again if nothing happens before.
+    /// When to poll again if there is no input before.
     pub fn next_timeout(&self) -> Time {
         self.wake_at.min(self.waiting.next_deadline())
     }
@@ -296,27 +298,27 @@ impl ChannelCore {
         !self.servers.is_empty()
     }
 
-    /// Calls that wait.
+    /// The number of waiting calls.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Slots that calls have.
+    /// The number of slots in use.
     pub fn running(&self) -> usize {
         self.servers.iter().map(|server| server.running as usize).sum()
     }
 
-    /// Sessions to a server.
+    /// The number of sessions to a server.
     pub fn sessions(&self, peer: PeerIndex) -> usize {
         self.peer(peer).map_or(0, |peer| peer.sessions().count())
     }
 
-    /// How it stands with a server; `None` if it is not on the list any more.
+    /// The state of a server; `None` if it is no longer on the list.
     pub fn state(&self, peer: PeerIndex, now: Time) -> Option<PeerState> {
         self.peer(peer).filter(|peer| peer.listed).map(|peer| peer.state(now))
     }
 
-    /// The server at an address of the latest list.
+    /// The server with this address on the latest list.
     pub fn find(&self, address: &Address) -> Option<PeerIndex> {
         let &number = self.by_address.get(address)?;
         let peer = &self.peers[number as usize];

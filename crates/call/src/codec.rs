@@ -1,8 +1,8 @@
-//! Names of message encodings and of compression.
+//! The numbers of message encodings and compression codecs.
 
 use crate::{Malformed, Status};
 
-/// How a body is encoded (R6): two bits on the wire.
+/// The encoding of a body (R6): two bits on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// Not a typed message: a bind, or no body.
@@ -15,7 +15,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding of a number on the wire; 3 and more are none.
+    /// The encoding with a number from the wire; 3 and above are invalid.
     pub const fn from_number(number: u8) -> Result<Encoding, Malformed> {
         match number {
             0 => Ok(Encoding::None),
@@ -25,13 +25,13 @@ impl Encoding {
         }
     }
 
-    /// Its number on the wire.
+    /// The number on the wire.
     pub const fn number(self) -> u8 {
         self as u8
     }
 }
 
-/// How a body is compressed (R8). Numbers that have no name yet can be carried, not used.
+/// The compression of a body (R8). Numbers without a name can be represented, but not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Codec(u8);
 
@@ -40,46 +40,46 @@ impl Codec {
     pub const IDENTITY: Codec = Codec(0);
     /// gzip (RFC 1952).
     pub const GZIP: Codec = Codec(1);
-    /// The length that comes out as a `u32`, then one LZ4 block.
+    /// The decompressed length as a `u32`, then one LZ4 block.
     pub const LZ4: Codec = Codec(2);
 
     const NAMES: [&'static str; 3] = ["identity", "gzip", "lz4"];
 
-    /// The codec of a number on the wire.
+    /// The codec with a number from the wire.
     pub const fn from_number(number: u8) -> Codec {
         Codec(number)
     }
 
-    /// Its number on the wire.
+    /// The number on the wire.
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// The codec of a name, as `grpc-encoding` has them.
+    /// The codec with a name, as in `grpc-encoding`.
     pub fn from_name(name: &str) -> Option<Codec> {
         let number = Self::NAMES.iter().position(|known| *known == name)?;
         u8::try_from(number).ok().map(Codec)
     }
 
-    /// Its name, if it has one.
+    /// The name, if the codec has one.
     pub fn name(self) -> Option<&'static str> {
         Self::NAMES.get(usize::from(self.0)).copied()
     }
 
-    /// A body of at least this many bytes may be compressed (R8).
+    /// Bodies of at least this many bytes may be compressed (R8).
     pub const BODY_BYTES_MIN: usize = 1024;
 
-    /// R8: the codec to use for a body of `body_bytes`, if this one is wanted and the receiver
-    /// takes those of `accepted`.
+    /// R8: the codec for a body of `body_bytes`. This codec is preferred; the receiver accepts the
+    /// codecs in `accepted`.
     pub const fn for_body(self, body_bytes: usize, accepted: CodecSet) -> Codec {
         let worth = body_bytes >= Self::BODY_BYTES_MIN && accepted.contains(self);
         if worth { self } else { Codec::IDENTITY }
     }
 
-    /// R8: whether a body that came in this codec can be taken by who speaks those of `spoken`.
+    /// R8: checks that a receiver which supports `spoken` can decompress a body with this codec.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED`: the sender's fault, which was told what is spoken.
+    /// `UNIMPLEMENTED`: the sender's fault, because it knew which codecs are supported.
     pub fn check(self, spoken: CodecSet) -> Result<(), Status> {
         if spoken.contains(self) {
             return Ok(());
@@ -88,7 +88,7 @@ impl Codec {
     }
 }
 
-/// A set of codecs, as a bind names it (R2): bit *c* for codec *c*. Always has the identity.
+/// A set of codecs, as in binds (R2): bit *c* for codec *c*. It always contains the identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecSet(u32);
 
@@ -96,23 +96,23 @@ impl CodecSet {
     /// The identity alone.
     pub const IDENTITY: CodecSet = CodecSet(1);
 
-    /// The set of these bits and the identity.
+    /// The set with these bits, plus the identity.
     pub const fn from_bits(bits: u32) -> CodecSet {
         CodecSet(bits | 1)
     }
 
-    /// As on the wire.
+    /// The bits as on the wire.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// This set and `codec`. Numbers of 32 and more are in no set.
+    /// This set plus `codec`. Codecs with numbers of 32 and above cannot be added.
     #[must_use]
     pub const fn with(self, codec: Codec) -> CodecSet {
         if codec.0 < 32 { CodecSet(self.0 | 1 << codec.0) } else { self }
     }
 
-    /// Whether it has `codec`.
+    /// Whether the set contains `codec`.
     pub const fn contains(self, codec: Codec) -> bool {
         codec.0 < 32 && self.0 & (1 << codec.0) != 0
     }

@@ -1,8 +1,7 @@
 //! Compression of message bodies (rule R8 of `spec/call.md`): gzip and LZ4.
 //!
-//! Functions from bytes to bytes, without state. What comes in may be hostile: memory grows with
-//! what comes out and stops at the limit that the caller gives, however large the input says that
-//! it is.
+//! Stateless functions from bytes to bytes. Input may be hostile: memory grows with the output, and
+//! the caller's limit bounds it, whatever length the input claims.
 
 use std::io::{Read, Write};
 
@@ -10,28 +9,28 @@ use crate::{Codec, CodecSet, Status};
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-/// What is spoken.
+/// The supported codecs.
 pub const SPOKEN: CodecSet = CodecSet::IDENTITY.with(Codec::GZIP).with(Codec::LZ4);
 
-/// Decompression that reads and writes no more than so many bytes is over in a moment.
+/// Decompression that reads and writes at most this many bytes counts as fast.
 pub const SHORT_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes before an LZ4 block: the length that comes out.
+/// The length of the header of an LZ4 block, which contains the decompressed length.
 const LZ4_HEAD_BYTES: usize = 4;
 
-/// The most that one byte of an LZ4 block can become: a byte of length that adds 255.
+/// The most bytes that one byte of an LZ4 block can decompress to: a length byte that adds 255.
 const LZ4_FACTOR_MAX: usize = 255;
 
-/// Why a compressed body cannot be read. The sender's fault; the same bytes fail again.
+/// Why a compressed body cannot be decompressed. The sender's fault; the same bytes fail again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecompressError {
-    /// More comes out than the receiver takes.
+    /// The result is longer than the receiver's limit.
     #[error("a compressed message exceeds the size limit when decompressed")]
     TooLong,
-    /// It is not of its codec, or ends early.
+    /// The data are invalid or truncated.
     #[error("a compressed message is damaged")]
     Corrupt,
-    /// The codec is none of [`SPOKEN`].
+    /// The codec is not in [`SPOKEN`].
     #[error("compression codec {0} is not supported")]
     Unknown(u8),
 }
@@ -47,10 +46,10 @@ impl From<DecompressError> for Status {
     }
 }
 
-/// Appends what `body` becomes in `codec` to `out`.
+/// Compresses `body` with `codec`, and appends the result to `out`.
 ///
 /// # Panics
-/// If `codec` is not [`SPOKEN`]: who compresses chooses.
+/// If `codec` is not in [`SPOKEN`]: the sender chooses the codec.
 pub fn compress(codec: Codec, body: &[u8], out: Vec<u8>) -> Vec<u8> {
     match codec {
         Codec::GZIP => {
@@ -73,7 +72,7 @@ fn lz4(body: &[u8], mut out: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// What comes out of `body`, which is in `codec`: at most `limit` bytes.
+/// Decompresses `body` with `codec`, to at most `limit` bytes.
 ///
 /// # Errors
 /// See [`DecompressError`].
@@ -85,8 +84,9 @@ pub fn decompress(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, De
     }
 }
 
-/// What comes out of `body`, as from [`decompress`], if that takes a moment. `None` if it may take
-/// longer, as far as the body tells, or has done so: then it is work for a thread that serves
+/// Like [`decompress`], but only if that is fast. Returns `None` if decompression would be slow
+/// judging by the body, or has turned out to be slow. Then the caller should leave it to another
+/// thread.
 /// nobody else.
 ///
 /// # Errors
@@ -105,7 +105,7 @@ pub fn decompress_short(
     }
 }
 
-/// How long `body` says that it becomes. It may lie.
+/// The decompressed length that `body` claims. The claim may be false.
 fn claimed_bytes(codec: Codec, body: &[u8]) -> usize {
     let bytes = match codec {
         Codec::GZIP => body.last_chunk(),
@@ -129,7 +129,7 @@ fn unlz4(body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {
     if bytes > limit {
         return Err(DecompressError::TooLong);
     }
-    // The length is only believed as far as the block could fill it.
+    // Reject claims that the block cannot reach.
     if bytes > block.len().saturating_mul(LZ4_FACTOR_MAX) {
         return Err(DecompressError::Corrupt);
     }
@@ -175,11 +175,11 @@ mod tests {
             let packed = compress(codec, &[7; 1000], Vec::new());
             assert_eq!(decompress_short(codec, &packed, 999), Err(DecompressError::TooLong));
         }
-        // One that lies about what comes out is found out when that has become long.
+        // A body with a false claim is detected once its output has become long.
         let mut liar = compress(Codec::GZIP, &vec![7; 1 << 20], Vec::new());
         liar.extend(compress(Codec::GZIP, &[], Vec::new()));
         assert_eq!(decompress_short(Codec::GZIP, &liar, usize::MAX), Ok(None));
-        // So is one of which nothing comes out.
+        // So is one that has no output.
         let nothing = compress(Codec::GZIP, &[], Vec::new()).repeat(5000);
         assert_eq!(decompress_short(Codec::GZIP, &nothing, usize::MAX), Ok(None));
     }

@@ -1,21 +1,21 @@
-//! What can fail below a call, and whether the call may be sent again.
+//! Failures below the application, and whether a call may be retried after them.
 
 use crate::{Code, Status};
 
-/// What can fail below a call, before or instead of its response (R12).
+/// A failure below the application, before or instead of a response (R12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// Not started: there is no session, or it has failed.
+    /// Not sent: there is no session, or it has failed.
     NotConnected,
-    /// Not started, or rejected: the request is too long.
+    /// Not sent, or rejected: the request is too long.
     RequestTooLarge,
-    /// The response is longer than this call takes. The handler has run.
+    /// The response is longer than the call allows. The handler has run.
     ResponseTooLarge,
-    /// Not started: too many calls or bytes are under way here.
+    /// Not sent: the caller has too many calls or bytes under way.
     TooMuch,
-    /// The time was up.
+    /// The deadline has passed.
     Timeout,
-    /// The caller gave up.
+    /// The caller cancelled the call.
     Cancelled,
     /// The peer failed, the session was closed, or the endpoint is gone.
     Lost,
@@ -27,28 +27,28 @@ pub enum Failure {
     Draining,
     /// Rejected: the handler failed.
     HandlerFailed,
-    /// Rejected for a reason of the handler's own, or one that is not known here.
+    /// Rejected by the handler, or for a reason that is unknown here.
     Declined,
-    /// This side had no memory for the response.
+    /// The caller had no memory for the response.
     OutOfMemory,
 }
 
-/// Whether a call that failed may be sent again.
+/// Whether a failed call may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
-    /// It would fail again, or is not wanted.
+    /// No: it would fail again, or nobody waits for it.
     Never,
-    /// It may have run: as the method's policy says, and only if the method is idempotent or the
-    /// policy names the status.
+    /// The call may have run. The method's policy decides, and only if the method is idempotent or
+    /// the policy names the status.
     Policy,
-    /// It certainly has not run. Such a retry does not count as an attempt.
+    /// The call has certainly not run. This retry does not count as an attempt.
     Safe,
-    /// Likewise, and this server will not take it.
+    /// Like [`Retry::Safe`], but this server would not accept the call.
     Elsewhere,
 }
 
 impl Failure {
-    /// The code that the application sees.
+    /// The status code for the application.
     pub const fn code(self) -> Code {
         match self {
             Failure::NotConnected | Failure::Lost | Failure::Draining => Code::Unavailable,
@@ -65,7 +65,7 @@ impl Failure {
         }
     }
 
-    /// Whether the call may be sent again.
+    /// Whether the call may be retried.
     pub const fn retry(self) -> Retry {
         match self {
             Failure::RequestTooLarge
@@ -82,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// The status that the application sees.
+    /// The status for the application.
     pub fn status(self) -> Status {
         Status::new(self.code(), self.text())
     }

@@ -1,4 +1,4 @@
-//! The eight bytes before a unary message, and where the tail behind it lies.
+//! The eight-byte head before a unary message, and the position of its tail.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -31,24 +31,24 @@ pub struct RequestHead {
     pub encoding: Encoding,
     /// Codec of the body; at most 15.
     pub codec: Codec,
-    /// How the response may be.
+    /// The allowed formats of the response.
     pub answer: Answer,
-    /// There is a tail.
+    /// Whether there is a tail.
     pub has_tail: bool,
-    /// Until the deadline, in µs. 0 is no deadline, `u32::MAX` as much or more.
+    /// Time until the deadline, in µs. 0 means no deadline, `u32::MAX` means this time or longer.
     pub time_left_us: u32,
 }
 
 impl RequestHead {
-    /// The head of most requests: a native message and nothing else, to be answered by such a one,
-    /// whenever that may be.
+    /// The head of most requests: only a native message, without a deadline. The response should
+    /// have the same form.
     pub const PLAIN: [u8; HEAD_BYTES] =
         [Encoding::Native.number() | ANSWER_NATIVE, 0, 0, 0, 0, 0, 0, 0];
 
-    /// Reads a head.
+    /// Parses a head.
     ///
     /// # Errors
-    /// See [`Malformed`]. What is for streams only must not be set.
+    /// See [`Malformed`]. Flags that are only for streams must not be set.
     #[inline]
     pub fn parse(head: [u8; HEAD_BYTES]) -> Result<RequestHead, Malformed> {
         let [flags, codecs, reserved @ .., t0, t1, t2, t3] = head;
@@ -67,7 +67,7 @@ impl RequestHead {
         })
     }
 
-    /// The head as it is sent.
+    /// The bytes of the head.
     #[inline]
     pub fn to_bytes(self) -> [u8; HEAD_BYTES] {
         let native = if self.answer.native { ANSWER_NATIVE } else { 0 };
@@ -77,17 +77,18 @@ impl RequestHead {
     }
 }
 
-/// What a server says about itself with each response, for balancing.
+/// A server's load, which it reports with each response for balancing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Calls that run at the server.
+    /// Running calls at the server.
     pub running: u16,
-    /// Typical time in the server, in µs; sent in units of 16 µs, rounded down, up to 1,048,560.
+    /// Typical latency in the server, in µs. It is sent in units of 16 µs, rounded down, up to
+    /// 1,048,560.
     pub time_us: u32,
 }
 
 impl Load {
-    /// Numbers beyond what can be said are said as the most that can be.
+    /// Values above the maximum are reported as the maximum.
     pub fn new(running: usize, time: Duration) -> Load {
         Load {
             running: u16::try_from(running).unwrap_or(u16::MAX),
@@ -96,7 +97,7 @@ impl Load {
     }
 }
 
-/// A [`Load`] as it is sent: for servers that say it more often than it changes.
+/// An encoded [`Load`]: for servers that report it more often than it changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadBytes([u8; 4]);
 
@@ -117,35 +118,35 @@ pub struct ResponseHead {
     pub encoding: Encoding,
     /// Codec of the body; at most 15.
     pub codec: Codec,
-    /// There is a tail.
+    /// Whether there is a tail.
     pub has_tail: bool,
-    /// How the call ended. If not `Ok`, there is no body.
+    /// The call's status code. If it is not `Ok`, there is no body.
     pub code: Code,
-    /// How busy the server is.
+    /// The server's load.
     pub load: Load,
 }
 
 impl ResponseHead {
-    /// What the heads of most responses begin with: a native message and nothing else.
+    /// The start of the head of most responses: only a native message.
     const PLAIN: [u8; HEAD_BYTES - 4] = [Encoding::Native.number(), 0, Code::Ok.number(), 0];
 
-    /// Whether a response is a native message and nothing else.
+    /// Whether a response consists only of a native message.
     #[inline]
     pub fn is_plain(head: [u8; HEAD_BYTES]) -> bool {
         head.first_chunk() == Some(&ResponseHead::PLAIN)
     }
 
-    /// The head of a response that is a native message and nothing else.
+    /// The head of a response that consists only of a native message.
     #[inline]
     pub fn plain(load: LoadBytes) -> [u8; HEAD_BYTES] {
         let [[a, b, c, d], [e, f, g, h]] = [ResponseHead::PLAIN, load.0];
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Reads a head.
+    /// Parses a head.
     ///
     /// # Errors
-    /// See [`Malformed`]. What is for streams only must not be set.
+    /// See [`Malformed`]. Flags that are only for streams must not be set.
     #[inline]
     pub fn parse(head: [u8; HEAD_BYTES]) -> Result<ResponseHead, Malformed> {
         let [flags, codec, code, reserved, r0, r1, t0, t1] = head;
@@ -164,7 +165,7 @@ impl ResponseHead {
         })
     }
 
-    /// The head as it is sent.
+    /// The bytes of the head.
     #[inline]
     pub fn to_bytes(self) -> [u8; HEAD_BYTES] {
         let flags = self.encoding.number() | tail_flag(self.has_tail);
@@ -178,11 +179,11 @@ fn tail_flag(has_tail: bool) -> u8 {
     if has_tail { TAIL } else { 0 }
 }
 
-/// R5: where the body lies in `message`, which begins with its head, and the entries of its tail,
+/// R5: the range of the body in `message`, which begins with its head, and the entries of its tail
 /// for [`read_tail`](crate::read_tail).
 ///
 /// # Errors
-/// [`Malformed::TooShort`] for less than a head, [`Malformed::Tail`] for a tail that does not fit.
+/// [`Malformed::TooShort`] if the head is incomplete, [`Malformed::Tail`] if the tail does not fit.
 #[inline]
 pub fn split(message: &[u8], has_tail: bool) -> Result<(Range<usize>, &[u8]), Malformed> {
     let behind_head = message.get(HEAD_BYTES..).ok_or(Malformed::TooShort)?;

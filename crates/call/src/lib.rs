@@ -1,17 +1,18 @@
-//! Typed calls without I/O: what is put around messages, and how streams are made of requests.
+//! Typed calls without I/O: the framing of messages, and streams over requests.
 //!
-//! The bytes and rules are specified in `docs/spec/call.md` and cited here as `R1`, `R2`, …. A
+//! The bytes and rules are specified in `docs/spec/call.md`, and cited here as `R1`, `R2`, …. A
 //! unary message has a head of eight bytes before it ([`RequestHead`], [`ResponseHead`]) and, if
-//! there is something to say, a tail behind it ([`split`], [`TailWriter`], [`read_tail`]).
-//! [`BindRequest`] and [`BindResponse`] agree on numbers for methods. [`Status`] and [`Metadata`]
-//! are what applications and interceptors see, over datagrams and over gRPC alike. [`stream`] makes
-//! streams of requests, and [`compress`] shortens bodies.
+//! needed, a tail behind it ([`split`], [`TailWriter`], [`read_tail`]). [`BindRequest`] and
+//! [`BindResponse`] assign numbers to methods. [`Status`] and [`Metadata`] are the types that
+//! applications and interceptors see, over both datagrams and gRPC. [`stream`] builds streams from
+//! requests, and [`compress`] compresses bodies.
 //!
-//! Invariants: every byte string parses or is [`Malformed`], and nothing here panics on one. What
-//! is kept of a peer's bytes is bounded by limits that the caller passes or that are constants.
-//! Types that calls carry around are one word when they are empty.
+//! Invariants: every byte string either parses or is [`Malformed`]; no input causes a panic. The
+//! stored bytes of a peer are bounded by constants or by limits that the caller passes. Types that
+//! calls carry along are one word long when they are empty.
 //!
-//! Boundary rule: sees `base` only; never messages' contents, sessions, sockets, clocks or threads.
+//! Boundary rule: depends only on `base`, and knows nothing about messages' contents, sessions,
+//! sockets, clocks or threads.
 
 mod agreement;
 pub mod balance;

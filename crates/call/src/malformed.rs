@@ -1,11 +1,11 @@
-//! What a peer can do wrong in the bytes of a call.
+//! The errors that a peer can make in the bytes of a call.
 
-/// Bytes that break a rule (R13): the peer's fault, and a retry meets it again. The call ends with
-/// `INTERNAL`; the peer's other calls go on.
+/// Bytes that break a rule (R13). The peer's fault, and a retry fails again. The call ends with
+/// `INTERNAL`; the peer's other calls continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Fewer bytes than a head, a fixed part, or a length that was announced.
+    /// The bytes end within a head, a fixed part, or an announced length.
     #[error("too short")]
     TooShort,
     /// A reserved flag or field is set.
@@ -14,10 +14,10 @@ pub enum Malformed {
     /// An encoding that does not exist.
     #[error("unknown encoding")]
     Encoding,
-    /// The tail's length exceeds what there is.
+    /// The tail's length exceeds the message.
     #[error("a tail longer than the message")]
     Tail,
-    /// An entry of a tail is longer than the tail, or not of the form of its kind.
+    /// An entry of a tail is longer than the tail, or invalid for its kind.
     #[error("a broken entry in a tail")]
     Entry,
     /// A metadata key or value with bytes that are not allowed.
@@ -26,16 +26,16 @@ pub enum Malformed {
     /// Text that is not UTF-8.
     #[error("text that is not UTF-8")]
     Text,
-    /// A bind request with a version or numbers that are not valid.
+    /// A bind with an invalid version or invalid numbers.
     #[error("a malformed bind request")]
     Bind,
     /// A record of a segment that is unknown, or in the wrong place.
     #[error("a record where it is not allowed")]
     Record,
-    /// A segment that is neither the next one nor the one after it.
+    /// A segment with an unexpected number: neither the next one nor the one after it.
     #[error("a segment whose number is out of range")]
     Number,
-    /// Messages that the receiver has not allowed.
+    /// More messages than the receiver has allowed.
     #[error("messages that the receiver has not allowed")]
     Flow,
 }

@@ -1,18 +1,18 @@
-//! Metadata: keys with ASCII or binary values, in order, beside messages.
+//! Metadata of messages: keys with ASCII or binary values, in order.
 
 use std::fmt;
 
 /// Keys with values, in the order in which they were appended; a key may occur more than once.
 ///
-/// One word; empty it owns nothing. Keys and values are valid by R9 whichever way they came in:
-/// keys are `[0-9a-z_.-]+` of at most 255 bytes and do not begin with `grpc-`, except
-/// [`PREVIOUS_ATTEMPTS`] and [`RETRY_PUSHBACK`]; values have at most 65,535 bytes, which are 0x20
+/// It is one word long, and owns no memory when empty. Keys and values are always valid by R9: keys
+/// are `[0-9a-z_.-]+` of at most 255 bytes, and do not begin with `grpc-` except
+/// [`PREVIOUS_ATTEMPTS`] and [`RETRY_PUSHBACK`]. Values have at most 65,535 bytes, each from 0x20
 /// to 0x7e unless the key ends in `-bin`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Metadata(Option<Box<MetadataMap>>);
 
-/// Entries as on the wire, one after the other, so that writing a tail is hardly more than a copy:
-/// length of the key (1 byte), length of the value (2 bytes), key, value.
+/// Entries as on the wire, so that writing a tail is little more than a copy: length of the key (1
+/// byte), length of the value (2 bytes), key, value.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct MetadataMap {
     bytes: Vec<u8>,
@@ -28,54 +28,54 @@ pub enum MetadataKind {
     Trailing,
 }
 
-/// A key or value that metadata cannot have: the application's fault, nothing was changed.
+/// An invalid key or value: the application's fault. The metadata were not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// The key is empty, too long, or has other bytes than `0-9a-z_.-`.
+    /// The key is empty, too long, or contains other bytes than `0-9a-z_.-`.
     #[error("a key must be [0-9a-z_.-]+ of at most 255 bytes")]
     Key,
-    /// The key begins with `grpc-`, and is not one of the two about retries.
+    /// The key begins with `grpc-`, and is neither of the two keys about retries.
     #[error("keys that begin with grpc- are reserved")]
     Reserved,
-    /// The key's end says binary and the value is text, or the other way round.
+    /// The key is for binary values and the value is text, or the other way round.
     #[error("keys of binary values end in -bin, others do not")]
     Kind,
-    /// The value is too long, or has bytes that are not 0x20 to 0x7e.
+    /// The value is too long, or contains bytes outside 0x20 to 0x7e.
     #[error("a value must be printable ASCII, or binary, of at most 65535 bytes")]
     Value,
 }
 
-/// How many attempts of a call went before this one: in the request of each but the first, as a
-/// decimal number (gRFC A6).
+/// The number of earlier attempts of a call. Each request but the first has it, as a decimal number
+/// (gRFC A6).
 pub const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
 
-/// What a server wishes about the next attempt, with a status: milliseconds to wait, or a negative
-/// number for no attempt (gRFC A6).
+/// A server's request about the next attempt, sent with a status: milliseconds to wait, or a
+/// negative number for no attempt (gRFC A6).
 pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 const BINARY: &str = "-bin";
 const LENGTHS_BYTES: usize = 3;
 
 impl Metadata {
-    /// Without entries.
+    /// Metadata without entries.
     pub const fn new() -> Metadata {
         Metadata(None)
     }
 
-    /// Number of entries.
+    /// The number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |map| map.entries)
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds an entry with a value of printable ASCII behind those of the same key.
+    /// Adds an entry with a value of printable ASCII, after those with the same key.
     ///
     /// # Errors
     /// See [`MetadataError`].
@@ -86,7 +86,7 @@ impl Metadata {
         self.append_bytes(key.as_bytes(), value.as_bytes())
     }
 
-    /// Adds an entry with a value of any bytes; the key ends in `-bin`.
+    /// Adds an entry with a binary value; the key must end in `-bin`.
     ///
     /// # Errors
     /// See [`MetadataError`].
@@ -97,7 +97,7 @@ impl Metadata {
         self.append_bytes(key.as_bytes(), value)
     }
 
-    /// Adds an entry as it came from a peer: whether the value is binary, the key says.
+    /// Adds an entry that a peer has sent. The key determines whether the value is binary.
     ///
     /// # Errors
     /// See [`MetadataError`].
@@ -122,12 +122,12 @@ impl Metadata {
         self.entries().map(|entry| (entry.key, entry.value))
     }
 
-    /// The first value of `key`, of those that are text.
+    /// The first text value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.get_all(key).next()
     }
 
-    /// The values of `key` that are text, in order.
+    /// The text values of `key`, in order.
     pub fn get_all(&self, key: &str) -> impl Iterator<Item = &str> {
         let text = if key.ends_with(BINARY) { "" } else { key };
         self.values(text).map(|value| {
@@ -135,17 +135,17 @@ impl Metadata {
         })
     }
 
-    /// The first value of `key`, if the key ends in `-bin`.
+    /// The first value of `key`, which must end in `-bin`.
     pub fn get_bin(&self, key: &str) -> Option<&[u8]> {
         self.get_all_bin(key).next()
     }
 
-    /// The values of `key`, in order, if the key ends in `-bin`.
+    /// The values of `key`, in order; it must end in `-bin`.
     pub fn get_all_bin(&self, key: &str) -> impl Iterator<Item = &[u8]> {
         self.values(if key.ends_with(BINARY) { key } else { "" })
     }
 
-    /// Removes every entry of `key` and says how many there were.
+    /// Removes all entries with `key`, and returns how many there were.
     pub fn remove(&mut self, key: &str) -> usize {
         let mut kept = MetadataMap::default();
         for entry in self.entries().filter(|entry| entry.key != key) {
@@ -159,7 +159,7 @@ impl Metadata {
         removed
     }
 
-    /// Bytes of the entries in a tail (R9).
+    /// The length of the entries in a tail, in bytes (R9).
     pub(crate) fn tail_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |map| map.bytes.len() + map.entries)
     }

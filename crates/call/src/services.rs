@@ -1,9 +1,9 @@
-//! What a server offers: numbers for methods (R1) and answers to binds (R2).
+//! The services of a server: method numbers (R1) and answers to binds (R2).
 
 use crate::{BindRequest, BindResponse, CodecSet, Hash, Status};
 
-/// The services of a server. All are added before the first session; nothing is removed, so that
-/// numbers mean the same for as long as any session lives. Nothing is kept of a bind (R3).
+/// The services of a server. All are added before the first session, and none is removed, so that
+/// numbers stay valid for all sessions. Binds leave no state (R3).
 #[derive(Clone, Debug)]
 pub struct Services {
     layout: u16,
@@ -18,11 +18,11 @@ struct Entry {
     schema: Vec<u8>,
     first: u16,
     methods: u16,
-    /// Version of the native layout that the service speaks; 0: none.
+    /// Version of the native layout that the service supports; 0: none.
     layout: u16,
 }
 
-/// Where a method number leads.
+/// The method that a number refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodPlace {
     /// The service's index in the order of adding.
@@ -31,14 +31,14 @@ pub struct MethodPlace {
     pub method: u16,
 }
 
-/// A service that cannot be added: the program's fault, nothing was changed.
+/// A service cannot be added: the program's fault. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// A service of that name is there.
+    /// There is a service with that name.
     #[error("a service of that name is there already")]
     Duplicate,
-    /// The names of the methods are not ascending.
+    /// The method names are not in ascending order.
     #[error("names of methods must ascend, each once")]
     Order,
     /// All services together would have more than 65,534 methods.
@@ -50,14 +50,14 @@ pub enum ServiceError {
 const FIRST: u16 = 1;
 
 impl Services {
-    /// None yet. `layout` is the version of the native layout that the server speaks, or 0;
-    /// `codecs` what it takes compressed.
+    /// No services yet. `layout` is the version of the native layout that the server supports, or
+    /// 0. `codecs` are the codecs that it accepts.
     pub fn new(layout: u16, codecs: CodecSet) -> Services {
         Services { layout, codecs, entries: Vec::new() }
     }
 
-    /// Adds a service with its full name, its schema in compact form with the hash, and the names
-    /// of its methods in ascending order; gives the number of the first.
+    /// Adds a service with its full name, its compact schema with the hash, and the names of its
+    /// methods in ascending order. Returns the number of the first method.
     ///
     /// # Errors
     /// See [`ServiceError`].
@@ -82,17 +82,17 @@ impl Services {
         Ok(first)
     }
 
-    /// Has the service that was added last speak no native layout (R4).
+    /// Disables the native layout for the service that was added last (R4).
     pub fn without_layout(&mut self) {
         if let Some(entry) = self.entries.last_mut() {
             entry.layout = 0;
         }
     }
 
-    /// R2: the answer to a bind. The schema is left out if the caller has an equal one.
+    /// R2: the answer to a bind. The schema is omitted if the caller has an equal one.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED`, if there is no such service.
+    /// `UNIMPLEMENTED` if there is no such service.
     pub fn answer(&self, request: &BindRequest<'_>) -> Result<BindResponse<'_>, Status> {
         let entry = self.entries.iter().find(|entry| entry.name == request.name);
         let entry = entry.ok_or_else(|| Status::unimplemented("the server has no such service"))?;
@@ -106,10 +106,11 @@ impl Services {
         })
     }
 
-    /// R1: the method of a number; none for bind and for numbers that were not given, which are
-    /// rejected as unknown methods.
+    /// R1: the method with a number. `None` for bind and for unassigned numbers, which are rejected
+    /// as unknown methods.
     pub fn find(&self, number: u16) -> Option<MethodPlace> {
-        // Services without methods share their first number with the next: the last one has it.
+        // A service without methods has the same first number as the next one. The last of them
+        // owns it.
         let service = self.entries.partition_point(|entry| entry.first <= number).checked_sub(1)?;
         let entry = &self.entries[service];
         let method = number - entry.first;

@@ -1,14 +1,15 @@
-//! Sessions of a channel by number, and which of them a call has been in, so that it is tried
-//! elsewhere.
+//! Indices of a channel's sessions, and a record of the sessions that a call has used, so that it
+//! is retried elsewhere.
 
-/// Attempts that a service config may ask for; more are taken as this many (A6, "Limits on Retries
-/// and Hedges").
+/// The most attempts that a service config can set; larger values are reduced to this (A6, "Limits
+/// on Retries and Hedges").
 pub const ATTEMPTS_MAX: u32 = 5;
 
-/// Sessions to one server at most.
+/// The most sessions to one server.
 pub const SESSIONS_MAX: usize = 64;
 
-/// A session of a channel. Means nothing to another channel; one that is gone is ignored.
+/// A session of a channel. It is valid only for this channel; if the session is gone, inputs with
+/// it are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionIndex {
     pub(crate) peer: u32,
@@ -17,14 +18,14 @@ pub struct SessionIndex {
 }
 
 impl SessionIndex {
-    /// A small number that no other present session of the channel has: an index of the driver's
-    /// own list. It lies below 64 times the largest number of addresses so far.
+    /// A small number that is unique among the channel's present sessions, for use as an index. It
+    /// is below 64 times the largest number of addresses so far.
     pub fn number(self) -> usize {
         self.peer as usize * SESSIONS_MAX + usize::from(self.place)
     }
 }
 
-/// The sessions of a call's attempts: the latest, as many as a policy has attempts at most.
+/// The sessions of a call's latest attempts, up to the maximum number of attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Avoid {
     /// The latest first, without gaps.
@@ -32,10 +33,10 @@ pub struct Avoid {
 }
 
 impl Avoid {
-    /// Nothing: for a call's first attempt.
+    /// The empty record, for a call's first attempt.
     pub const NOTHING: Avoid = Avoid { sessions: [None; ATTEMPTS_MAX as usize] };
 
-    /// Adds the session of an attempt, which is the latest now.
+    /// Adds the session of an attempt as the latest.
     pub fn add(&mut self, session: SessionIndex) {
         let known = self.sessions.iter().position(|known| *known == Some(session));
         let end = known.unwrap_or(self.sessions.len() - 1);
@@ -43,22 +44,22 @@ impl Avoid {
         self.sessions[0] = Some(session);
     }
 
-    /// Whether the call has not been anywhere.
+    /// Whether the call has used no session yet.
     pub fn is_empty(&self) -> bool {
         self.sessions[0].is_none()
     }
 
-    /// Whether the call has been in a session.
+    /// Whether the call has used this session.
     pub fn contains(&self, session: SessionIndex) -> bool {
         self.sessions.contains(&Some(session))
     }
 
-    /// Whether the call has been at a server.
+    /// Whether the call has used this server.
     pub(crate) fn knows(&self, peer: u32) -> bool {
         self.sessions.iter().flatten().any(|known| known.peer == peer)
     }
 
-    /// Where the call was last.
+    /// The server of the latest attempt.
     pub(crate) fn latest(&self) -> Option<u32> {
         self.sessions[0].map(|session| session.peer)
     }
@@ -66,7 +67,7 @@ impl Avoid {
 
 #[cfg(test)]
 impl Avoid {
-    /// Of a server, for tests of balancers.
+    /// A record with one server, for tests of balancers.
     pub(crate) fn of_peer(peer: u32) -> Avoid {
         SessionIndex { peer, place: 0, generation: 0 }.into()
     }

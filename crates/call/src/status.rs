@@ -1,4 +1,4 @@
-//! How a call ended: gRPC's codes, and a status with what belongs to it.
+//! The outcome of a call: gRPC's codes, and a status with its details.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,44 +9,44 @@ use crate::{Malformed, Metadata};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Code {
-    /// It worked.
+    /// The call succeeded.
     Ok = 0,
-    /// The caller gave the call up.
+    /// The caller cancelled the call.
     Cancelled = 1,
-    /// Something that no other code tells.
+    /// An error without a more specific code.
     Unknown = 2,
-    /// The request is wrong, whatever the server's state.
+    /// The request is invalid, whatever the server's state.
     InvalidArgument = 3,
-    /// The time ran out, perhaps after the call had its effect.
+    /// The deadline passed, perhaps after the call had its effect.
     DeadlineExceeded = 4,
-    /// What was asked for does not exist.
+    /// The requested entity does not exist.
     NotFound = 5,
-    /// What was to be made exists already.
+    /// The entity to be created exists already.
     AlreadyExists = 6,
-    /// The caller may not do this.
+    /// The caller has no permission.
     PermissionDenied = 7,
-    /// A quota, memory or a limit is used up.
+    /// A quota, memory or a limit is exhausted.
     ResourceExhausted = 8,
-    /// The server's state does not allow it; a retry is of no use before that changes.
+    /// The server's state does not allow the call. A retry fails until the state changes.
     FailedPrecondition = 9,
-    /// It clashed with another change; a retry from the start may work.
+    /// A conflict with another change. A retry from the start may succeed.
     Aborted = 10,
-    /// Beyond the valid range, which may change with the server's state.
+    /// A value outside of the valid range, which may change with the server's state.
     OutOfRange = 11,
-    /// The server has no such method, or not with these features.
+    /// The server does not have the method, or does not support this use of it.
     Unimplemented = 12,
     /// An invariant is broken.
     Internal = 13,
-    /// The server cannot be reached now; a retry may work.
+    /// The server is unreachable now. A retry may succeed.
     Unavailable = 14,
-    /// Data are lost or damaged for good.
+    /// Data are permanently lost or damaged.
     DataLoss = 15,
-    /// The caller is not known.
+    /// The caller is not authenticated.
     Unauthenticated = 16,
 }
 
 impl Code {
-    /// All codes; each at the index that is its number.
+    /// All codes; each one's index is its number.
     pub const ALL: [Code; 17] = [
         Code::Ok,
         Code::Cancelled,
@@ -87,23 +87,23 @@ impl Code {
         "UNAUTHENTICATED",
     ];
 
-    /// The code of a number on the wire; above 16 it counts as `UNKNOWN` (R7).
+    /// The code with a number from the wire; numbers above 16 count as `UNKNOWN` (R7).
     pub fn from_number(number: u32) -> Code {
         let known = usize::try_from(number).ok().and_then(|index| Self::ALL.get(index));
         known.copied().unwrap_or(Code::Unknown)
     }
 
-    /// Its number on the wire.
+    /// The number on the wire.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The code of a name in gRPC's spelling, as service configs have it: `NOT_FOUND`.
+    /// The code with a name in gRPC's spelling, as in service configs: `NOT_FOUND`.
     pub fn from_name(name: &str) -> Option<Code> {
         Self::NAMES.iter().position(|known| *known == name).map(|index| Self::ALL[index])
     }
 
-    /// Its name in gRPC's spelling.
+    /// The name in gRPC's spelling.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -115,9 +115,10 @@ impl fmt::Display for Code {
     }
 }
 
-/// How a call ended: a code, a text for people, details for programs and trailing metadata.
+/// The outcome of a call: a code, a message for people, details for programs, and trailing
+/// metadata.
 ///
-/// One word, so that a result with it is hardly longer than the result.
+/// It is one word long, so that a result with it is hardly longer than the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Status(Box<StatusParts>);
 
@@ -139,14 +140,14 @@ macro_rules! constructors {
 }
 
 impl Status {
-    /// A status with a text for people. A text in the program is not copied.
+    /// A status with a message for people. A `&'static str` is not copied.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Status {
         let message = message.into();
         let parts = StatusParts { code, message, details: Vec::new(), metadata: Metadata::new() };
         Status(Box::new(parts))
     }
 
-    /// A call that worked. Results say so with `Ok`; streams end with this.
+    /// The status of a call that succeeded. Streams end with it; elsewhere `Ok` means success.
     pub fn ok() -> Status {
         Status::new(Code::Ok, "")
     }
@@ -160,14 +161,14 @@ impl Status {
         data_loss DataLoss, unauthenticated Unauthenticated
     }
 
-    /// With details: a serialized `google.rpc.Status`.
+    /// Sets the details: a serialized `google.rpc.Status`.
     #[must_use]
     pub fn with_details(mut self, details: Vec<u8>) -> Status {
         self.0.details = details;
         self
     }
 
-    /// With trailing metadata, in place of what it had.
+    /// Replaces the trailing metadata.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Metadata) -> Status {
         self.0.metadata = metadata;
@@ -179,12 +180,12 @@ impl Status {
         self.0.code
     }
 
-    /// The text for people; may be empty.
+    /// The message for people; may be empty.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// A serialized `google.rpc.Status`, or nothing.
+    /// The details: a serialized `google.rpc.Status`, or empty.
     pub fn details(&self) -> &[u8] {
         &self.0.details
     }
@@ -194,20 +195,20 @@ impl Status {
         &self.0.metadata
     }
 
-    /// The trailing metadata, to be changed.
+    /// The trailing metadata, mutable.
     pub fn metadata_mut(&mut self) -> &mut Metadata {
         &mut self.0.metadata
     }
 }
 
-/// R13: what a peer sends against the rules ends the call as an internal error.
+/// R13: a protocol violation of a peer ends the call with `INTERNAL`.
 impl From<Malformed> for Status {
     fn from(malformed: Malformed) -> Status {
         Status::internal(format!("malformed: {malformed}"))
     }
 }
 
-/// Control characters of the text are escaped: a peer may have written it.
+/// Control characters in the message are escaped, because it may come from a peer.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code().name())?;

@@ -1,12 +1,12 @@
-//! The tail behind a body: metadata, status text and details, trace context (R9).
+//! The tail after a body: metadata, status message and details, trace context (R9).
 
 use crate::metadata::MetadataKind;
 use crate::{Code, Malformed, Metadata, Status, TraceContext};
 
-/// The longest tail that is taken unless a receiver is told otherwise, in bytes.
+/// The default limit for the length of a received tail, in bytes.
 pub const TAIL_BYTES_MAX: usize = 16 << 10;
 
-/// A status message is sent up to this many bytes, so that a long one leaves room for the rest.
+/// The most bytes of a status message that are sent, so that a long one leaves room for the rest.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 const INITIAL: u8 = 1;
 const TRAILING: u8 = 2;
@@ -16,7 +16,7 @@ const TRACE: u8 = 5;
 const ENTRY_HEAD_BYTES: usize = 4;
 const TRACE_BYTES: usize = 25;
 
-/// Writes entries into a buffer that is used again and again.
+/// Writes entries into a reusable buffer.
 #[derive(Debug)]
 pub struct TailWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -24,13 +24,13 @@ pub struct TailWriter<'a> {
 }
 
 impl<'a> TailWriter<'a> {
-    /// Writes behind what `out` has.
+    /// A writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> TailWriter<'a> {
         let start = out.len();
         TailWriter { out, start }
     }
 
-    /// Entries of kind 1 or 2. A request's are initial.
+    /// Writes entries of kind 1 or 2. A request's metadata are initial.
     pub fn metadata(&mut self, kind: MetadataKind, metadata: &Metadata) {
         let kind = match kind {
             MetadataKind::Initial => INITIAL,
@@ -43,9 +43,9 @@ impl<'a> TailWriter<'a> {
         }
     }
 
-    /// The status's message, details and trailing metadata, as far as there are any. The code is in
-    /// the head. A message of more than 8 KiB is cut off at a character's end; details that an
-    /// entry cannot hold are left out, since a part of them would mean nothing.
+    /// Writes the status's message, details and trailing metadata, except empty ones. The code is
+    /// in the head. A message of more than 8 KiB is cut at a character boundary. Details that do
+    /// not fit into an entry are omitted, since a part of them would be useless.
     pub fn status(&mut self, status: &Status) {
         let message = status.message();
         let message = &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)];
@@ -54,7 +54,7 @@ impl<'a> TailWriter<'a> {
         self.metadata(MetadataKind::Trailing, status.metadata());
     }
 
-    /// The trace context.
+    /// Writes the trace context.
     pub fn trace(&mut self, trace: &TraceContext) {
         let mut value = [0; TRACE_BYTES];
         value[..16].copy_from_slice(&trace.trace_id);
@@ -63,18 +63,18 @@ impl<'a> TailWriter<'a> {
         self.entry(TRACE, &value);
     }
 
-    /// Bytes of the entries so far.
+    /// The length of the entries so far, in bytes.
     pub fn len(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// Whether there is nothing to say, and so no tail to be sent.
+    /// Whether there are no entries, so that no tail is needed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// R5: ends the tail of a unary message with its length. Entries of streams have no length
-    /// behind them and are not finished.
+    /// after them, and do not need this.
     ///
     /// # Panics
     /// If the tail is longer than 4 GiB.
@@ -93,24 +93,24 @@ impl<'a> TailWriter<'a> {
     }
 }
 
-/// Bytes of what [`TailWriter::status`] writes.
+/// The length of what [`TailWriter::status`] writes.
 pub(crate) fn status_bytes(status: &Status) -> usize {
     let message = status.message().floor_char_boundary(MESSAGE_BYTES_MAX);
     entry_bytes(message) + entry_bytes(status.details().len()) + status.metadata().tail_bytes()
 }
 
-/// Bytes of what [`TailWriter::trace`] writes.
+/// The length of what [`TailWriter::trace`] writes.
 pub(crate) fn trace_bytes(_: &TraceContext) -> usize {
     entry_bytes(TRACE_BYTES)
 }
 
-/// Empty values, and those that an entry cannot hold, are not written.
+/// Empty values, and those that do not fit into an entry, are not written.
 fn entry_bytes(value_bytes: usize) -> usize {
     let written = (1..=usize::from(u16::MAX)).contains(&value_bytes);
     if written { ENTRY_HEAD_BYTES + value_bytes } else { 0 }
 }
 
-/// What a tail says. What its message cannot have is not looked at by who reads it.
+/// The parsed entries of a tail. The caller ignores the parts that its kind of message cannot have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TailParts {
     /// A request's metadata, or a response's initial ones.
@@ -119,34 +119,34 @@ pub struct TailParts {
     pub trailing: Metadata,
     /// The status message.
     pub message: String,
-    /// The status details: a serialized `google.rpc.Status`, not looked into.
+    /// The status details: a serialized `google.rpc.Status`, which is not parsed here.
     pub details: Vec<u8>,
     /// The trace context.
     pub trace: Option<TraceContext>,
 }
 
 impl TailParts {
-    /// The status of a response that has `code` in its head, with what the tail says of it, and
-    /// the initial metadata.
+    /// Combines the `code` from a response's head with the tail to a status. Also returns the
+    /// initial metadata.
     pub fn into_status(self, code: Code) -> (Status, Metadata) {
         let status = Status::new(code, self.message).with_details(self.details);
         (status.with_metadata(self.trailing), self.initial)
     }
 }
 
-/// Why a tail is not taken. The peer's fault; a retry meets it again.
+/// Why a tail is rejected. The peer's fault; a retry fails again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TailError {
-    /// Longer than this receiver takes.
+    /// It is longer than this receiver allows.
     #[error("the metadata exceeds the size limit")]
     TooLong,
-    /// Against the rules.
+    /// It breaks a rule.
     #[error(transparent)]
     Malformed(#[from] Malformed),
 }
 
-/// R9, R13: too much is `RESOURCE_EXHAUSTED`, broken is `INTERNAL`.
+/// R9, R13: a tail that is too long is `RESOURCE_EXHAUSTED`, a malformed one is `INTERNAL`.
 impl From<TailError> for Status {
     fn from(error: TailError) -> Status {
         match error {
@@ -156,7 +156,7 @@ impl From<TailError> for Status {
     }
 }
 
-/// Reads the entries of a tail of at most `limit` bytes.
+/// Parses the entries of a tail of at most `limit` bytes.
 ///
 /// # Errors
 /// See [`TailError`].
@@ -179,7 +179,7 @@ struct Entry<'a> {
     value: &'a [u8],
 }
 
-/// Takes the first entry off `rest`.
+/// Removes the first entry from `rest`, and returns it.
 fn first_entry<'a>(rest: &mut &'a [u8]) -> Option<Entry<'a>> {
     let ([kind, key_bytes, low, high], behind) = rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
     let (key, behind) = behind.split_at_checked(usize::from(*key_bytes))?;

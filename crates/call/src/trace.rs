@@ -1,20 +1,20 @@
-//! Where a call belongs in a distributed trace: W3C Trace Context.
+//! A call's place in a distributed trace: W3C Trace Context.
 
 use core::fmt;
 
-/// Where a call belongs in a distributed trace. What vendors add (`tracestate`) travels beside it,
-/// as metadata of that name.
+/// A call's place in a distributed trace. Vendor data (`tracestate`) are sent as metadata of that
+/// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// Of the whole trace.
+    /// The ID of the whole trace.
     pub trace_id: [u8; 16],
-    /// Of the span that is the call's parent.
+    /// The ID of the call's parent span.
     pub span_id: [u8; 8],
     /// Bit 0: the trace is recorded.
     pub flags: u8,
 }
 
-/// Bytes of version 0 of the header: `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
+/// The length of version 0 of the header: `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
 const HEADER_BYTES: usize = 55;
 
 impl TraceContext {
@@ -23,8 +23,8 @@ impl TraceContext {
         self.flags & 1 != 0
     }
 
-    /// What a `traceparent` header says; `None` if it breaks the standard, or names no trace. Of
-    /// later versions, what they have in common with version 0.
+    /// Parses a `traceparent` header. `None` if it is invalid, or names no trace. Of later
+    /// versions, only the parts that version 0 has are used.
     pub fn from_traceparent(text: &str) -> Option<TraceContext> {
         let (head, rest) = text.as_bytes().split_at_checked(HEADER_BYTES)?;
         let [version] = hex(&head[..2])?;
@@ -43,7 +43,7 @@ impl TraceContext {
     }
 }
 
-/// As the value of a `traceparent` header, version 0.
+/// Formats the value of a `traceparent` header, version 0.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (trace, span) = (u128::from_be_bytes(self.trace_id), u64::from_be_bytes(self.span_id));
@@ -51,7 +51,7 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Bytes from twice as many lower-case digits.
+/// Decodes twice as many lower-case hex digits.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {

@@ -1,42 +1,45 @@
-//! Prequal's probe pool, and the quantile that tells hot servers from cold ones (its section 4).
+//! Prequal's probe pool, and the quantile that divides servers into hot and cold (section 4 of the
+//! paper).
 
 use petasos_base::Time;
 
-/// Probes in the pool at most (the paper's 16).
+/// The most probes in the pool (16, as in the paper).
 pub(super) const POOL: usize = 16;
-/// A probe that is older says nothing any more (the paper's second).
+/// Probes that are older than this are dropped (one second, as in the paper).
 pub(super) const AGE_MAX_NANOS: u64 = 1_000_000_000;
-/// Calls running at a server are judged against this many servers' answers.
+/// The number of latest answers from which the quantile of running calls is computed.
 const WINDOW: usize = 64;
-/// Servers with more calls running than this share of answers had are hot: 2^(−1/4), the paper's.
+/// A server is hot if it has more running calls than this share of the answers: 2^(−1/4), as in the
+/// paper.
 const HOT_QUANTILE: f64 = 0.84;
 
-/// What a server said about itself.
+/// The load that a server reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     /// The server's number.
     pub number: u32,
-    /// Calls running there, and those sent there since, by this channel.
+    /// The running calls that the server reported, plus those that this channel has sent there
+    /// since.
     pub running: u32,
-    /// Its typical time.
+    /// The typical latency that the server reported.
     pub time_us: u32,
-    /// When it said so.
+    /// When it was reported.
     pub at: Time,
-    /// Picks that it may still serve.
+    /// How many more picks may use it.
     pub uses: u32,
 }
 
-/// The probes that a pick chooses from: at most [`POOL`], one per server.
+/// The probes for picks: at most [`POOL`], one per server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     probes: Vec<Probe>,
-    /// Removals take the worst and the oldest in turns.
+    /// Removals alternate between the worst and the oldest probe.
     worst_next: bool,
 }
 
 impl Pool {
-    /// Adds a probe; an older one of the same server, or else of a pool of `capacity` the oldest,
-    /// makes place.
+    /// Adds a probe. It replaces an older one of the same server. If the pool has reached
+    /// `capacity`, it replaces the oldest one.
     pub(super) fn insert(&mut self, probe: Probe, capacity: usize) {
         self.remove_server(probe.number);
         while self.probes.len() >= capacity.clamp(1, POOL) {
@@ -45,7 +48,7 @@ impl Pool {
         self.probes.push(probe);
     }
 
-    /// Newer news of a server whose probe is in the pool.
+    /// Updates the probe of a server that has reported again, if it is in the pool.
     pub(super) fn refresh(&mut self, number: u32, running: u32, time_us: u32, at: Time) {
         if let Some(probe) = self.probes.iter_mut().find(|probe| probe.number == number) {
             *probe = Probe { running, time_us, at, ..*probe };
@@ -64,8 +67,8 @@ impl Pool {
         self.probes.len()
     }
 
-    /// Removes the worst probe or the oldest one, in turns: so the pool neither keeps what nobody
-    /// wants nor what is out of date.
+    /// Removes the worst or the oldest probe, alternately, so that neither bad nor outdated probes
+    /// accumulate.
     pub(super) fn remove_one(&mut self, hot_above: u32) {
         if self.worst_next {
             let worst = (0..self.probes.len()).max_by_key(|&at| rank(&self.probes[at], hot_above));
@@ -76,8 +79,8 @@ impl Pool {
         self.worst_next = !self.worst_next;
     }
 
-    /// Takes the best probe: counts its use and the call that goes to its server, and removes it
-    /// after its last use.
+    /// Uses the best probe: counts the use and the call to its server, and removes the probe after
+    /// its last use.
     pub(super) fn take_best(&mut self, hot_above: u32) -> Option<u32> {
         let best = (0..self.probes.len()).min_by_key(|&at| rank(&self.probes[at], hot_above))?;
         let probe = &mut self.probes[best];
@@ -96,8 +99,8 @@ impl Pool {
     }
 }
 
-/// The hot-cold lexicographic rule, least is best: a cold server before any hot one; of the cold
-/// ones the fastest, of the hot ones that with the fewest calls.
+/// The hot-cold lexicographic rule; the smallest rank is best. Cold servers come before hot ones.
+/// Among cold servers the fastest is best, among hot ones the one with the fewest calls.
 fn rank(probe: &Probe, hot_above: u32) -> (bool, u32, u32) {
     if probe.running > hot_above {
         (true, probe.running, probe.time_us)
@@ -106,12 +109,12 @@ fn rank(probe: &Probe, hot_above: u32) -> (bool, u32, u32) {
     }
 }
 
-/// The calls running that the latest probes told of, in a window, for a quantile.
+/// A window of the running calls in the latest reports, for computing a quantile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quantile {
-    /// In order of arrival, a ring once it is full.
+    /// In order of arrival. Once full, it is a ring buffer.
     ring: Vec<u32>,
-    /// Where the next goes in a full ring.
+    /// The position of the next entry in a full ring.
     next: usize,
     /// The same numbers in ascending order.
     sorted: Vec<u32>,

@@ -1,28 +1,29 @@
-//! Prequal (Wydrowski et al., NSDI 2024): a pool of recent probes of random servers, from which
-//! each call takes the best by the hot-cold lexicographic rule.
+//! Prequal (Wydrowski et al., NSDI 2024): each call uses the best probe of a pool of recent probes
+//! of random servers, by the hot-cold lexicographic rule.
 //!
-//! Here responses carry what a probe's answer would (R7), so a server that answered lately is not
-//! probed: what it said counts as the answer. Sampling stays random, so that the pool is no
-//! collection of the servers that are used anyhow. All else is as in the paper's section 4: three
-//! probes per call, one removal per call, probes used several times if the pool would run dry, and
-//! a call that is sent counts at once in the probe that chose its server.
+//! In this system, responses contain what the answer to a probe would contain (R7). A server that
+//! has answered recently is therefore not probed: its response counts as the probe's answer.
+//! Sampling stays random, so that the pool does not only contain the servers that are used anyway.
+//! The rest follows section 4 of the paper: three probes per call, one removal per call, reuse of
+//! probes if the pool would run empty, and each sent call counts at once in the probe that chose
+//! its server.
 
 use petasos_base::{Rng, Time};
 
 use super::pool::{POOL, Pool, Probe, Quantile};
 use super::{Report, Server, power_of_two};
 
-/// Random servers looked at per call (the paper's probing rate).
+/// The number of random servers to sample per call (the paper's probing rate).
 const PROBES_PER_CALL: usize = 3;
-/// Probes removed per call, beyond those used up or too old.
+/// Probes to remove per call, in addition to used-up and expired ones.
 const REMOVALS_PER_CALL: u32 = 1;
-/// The paper's δ: how much more probes are to come in than go out.
+/// The paper's δ: the surplus of added over removed probes.
 const SURPLUS: f64 = 1.0;
-/// Below this many probes in the pool, calls go by power of two.
+/// If the pool has fewer probes than this, calls use power of two choices.
 const POOL_MIN: usize = 2;
-/// What a server said within this time is as good as a probe's answer.
+/// A report that is newer than this replaces a probe.
 const FRESH_NANOS: u64 = 2_000_000;
-/// A probe without an answer is given up after this time, and the server may be probed again.
+/// After this time, an unanswered probe is abandoned, and the server may be probed again.
 const ANSWER_NANOS: u64 = 1_000_000_000;
 
 /// The state of one channel. Memory: 16 probes, and a few words per server.
@@ -30,21 +31,21 @@ const ANSWER_NANOS: u64 = 1_000_000_000;
 pub(super) struct Prequal {
     pool: Pool,
     quantile: Quantile,
-    /// By server number.
+    /// Indexed by server number.
     heard: Vec<Heard>,
-    /// Servers to be probed; each is `probing`.
+    /// Servers to be probed; each has `probing` set.
     wanted: Vec<u32>,
-    /// How often a new probe is used, for the servers of the last pick.
+    /// How often a new probe may be used, for the servers of the last pick.
     uses: f64,
     capacity: usize,
 }
 
-/// The last word of a server.
+/// The latest report of a server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
-    /// Time, calls running and typical time, if it said something.
+    /// Time, running calls and typical latency, if it has reported any.
     last: Option<(Time, u32, u32)>,
-    /// Since when a probe is wanted or under way.
+    /// Since when a probe is requested or under way.
     probing: Option<Time>,
 }
 
@@ -96,8 +97,9 @@ impl Prequal {
         }
     }
 
-    /// The paper's reuse: max(1, (1 + δ) / ((1 − m/n) · probes − removals)). A pool holds half of
-    /// few servers, so that calls of several channels do not all meet at the best one.
+    /// The paper's reuse: max(1, (1 + δ) / ((1 − m/n) · probes − removals)). If there are few
+    /// servers, the pool holds only half of them, so that several channels do not all choose the
+    /// best one.
     fn fit(&mut self, servers: usize) {
         self.capacity = servers.div_ceil(2).clamp(POOL_MIN, POOL);
         let missing = 1.0 - self.capacity as f64 / servers.max(1) as f64;
@@ -106,7 +108,7 @@ impl Prequal {
         self.uses = if surplus > 0.0 && uses < POOL as f64 { uses.max(1.0) } else { POOL as f64 };
     }
 
-    /// Looks at random servers: takes what they said lately, or asks for a probe.
+    /// Samples random servers: uses their recent reports, or requests probes.
     fn sample(&mut self, servers: &[Server], now: Time, rng: &mut Rng) {
         let Some(last) = servers.len().checked_sub(1) else { return };
         for _ in 0..PROBES_PER_CALL {
@@ -127,18 +129,18 @@ impl Prequal {
         }
     }
 
-    /// A call goes to a server, which will run one more than it last said.
+    /// Counts a call to a server on top of its last report.
     fn count(&mut self, number: u32) {
         if let Some((_, running, _)) = &mut self.heard(number).last {
             *running += 1;
         }
     }
 
-    /// Puts a server's last word into the pool.
+    /// Adds a server's latest report to the pool.
     fn admit(&mut self, number: u32, rng: &mut Rng) {
         let Some((at, running, time_us)) = self.heard(number).last else { return };
         self.quantile.add(running);
-        // The paper rounds at random, so that the mean is kept.
+        // Round at random, as the paper does, so that the mean stays right.
         let whole = self.uses.max(1.0);
         let uses = whole as u32 + u32::from(rng.chance(whole.fract()));
         let probe = Probe { number, running, time_us, at, uses };
@@ -166,7 +168,8 @@ impl Prequal {
     }
 }
 
-/// Calls running and time. A server that says nothing counts as idle, and is judged by latency.
+/// Running calls and latency. A server that reports no load counts as idle, and is judged by its
+/// latency.
 fn signals(report: Report) -> (u32, u32) {
     match report.load {
         Some(load) => (u32::from(load.running), load.time_us),

@@ -1,4 +1,4 @@
-//! Cases of each policy; how they do against each other is in `tests/balance_queues.rs`.
+//! Test cases for each policy. `tests/balance_queues.rs` compares the policies.
 
 use super::*;
 
@@ -64,13 +64,14 @@ fn power_of_two_never_takes_the_busiest_of_distinct_ones() {
         picks[power_of_two(&servers, &mut rng).expect("there is room")] += 1;
     }
     assert_eq!(picks[0], 0, "it loses against each other");
-    // The idlest wins all pairs that it is in: half of them; then a third, then a sixth.
+    // The least loaded server wins all pairs that it is part of: half of them. The next one wins a
+    // third, the one after it a sixth.
     for (at, share) in [(3, 6000), (1, 4000), (2, 2000)] {
         assert!(i32::abs(picks[at] - share) < 400, "{picks:?}");
     }
 }
 
-/// Answers all probes that are wanted.
+/// Answers all requested probes.
 fn answer(balancer: &mut Balancer, answers: &[Report], now: Time, rng: &mut Rng) -> Vec<u32> {
     let mut probed = Vec::new();
     while let Some(number) = balancer.poll_probe() {
@@ -123,7 +124,7 @@ fn prequal_does_not_probe_twice_at_once_and_gives_lost_probes_up() {
 #[test]
 fn prequal_prefers_fast_servers_among_the_cold_and_idle_ones_among_the_hot() {
     let mut rng = Rng::new(7);
-    // Server 0 is fastest but has many calls; 1 is slow, 2 is fast; all others are in between.
+    // Server 0 is the fastest but has many calls; 1 is slow, 2 is fast; all others are in between.
     let mut answers = [report(2, 500); 12];
     answers[0] = report(50, 10);
     answers[1] = report(2, 9000);
@@ -157,7 +158,7 @@ fn prequal_forgets_servers_that_are_gone_and_what_is_old() {
             balancer.pick(rest, &Avoid::default(), Time::ZERO, &mut rng).expect("there is room");
         assert!(picked < 3);
     }
-    // Two seconds later no probe is left, and calls go by what is under way.
+    // Two seconds later all probes have expired, and calls use power of two choices.
     let later = Time::ZERO + Duration::from_secs(2);
     let mut uneven = servers(&[0, 4]);
     uneven.iter_mut().for_each(|server| server.number += 1);

@@ -1,4 +1,4 @@
-//! Which servers are connected, how many sessions each has, and when names are looked up.
+//! Connecting servers, adding and removing sessions, and scheduling name lookups.
 
 use std::collections::HashSet;
 
@@ -8,25 +8,26 @@ use super::peer::{Backoff, Peer};
 use super::{Action, Address, ChannelCore, PeerIndex, PickError, SESSIONS_MAX, SessionIndex};
 use crate::balance::Balance;
 
-/// Another session is opened when a call has waited so long, or calls have had to wait again and
-/// again for so long.
+/// Another session is opened when a call has waited this long, or calls have had to wait repeatedly
+/// for this long.
 const GROW_NANOS: u64 = 1_000_000;
-/// A session beyond the first is closed after this long without a call, at most twice as long.
+/// An additional session is closed after between one and two times this long without a call.
 const SHRINK_NANOS: u64 = 10_000_000_000;
-/// Slots of a server's first session, and of each other.
+/// Slots of a server's first session, and of each additional one.
 const SLOTS_FIRST: u32 = 32;
 const SLOTS_MORE: u32 = 64;
-/// Names are looked up this often, and after failures no more often than that.
+/// Names are looked up this often; after failures, at most this often.
 const LOOKUP_NANOS: u64 = 30_000_000_000;
 const LOOKUP_GAP_NANOS: u64 = 1_000_000_000;
 
-/// Whether calls have to wait again and again, though none of them for long: with more callers than
-/// slots, half of which are always under way, the first to wait gets a slot within a round trip.
+/// Tracks whether calls have to wait repeatedly, even if none of them waits for long. For example,
+/// if there are more callers than slots and half of the calls are always under way, the first
+/// waiting call gets a slot within a round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pressure {
-    /// Since when.
+    /// When the repeated waiting began.
     since: Time,
-    /// When a call had to wait last.
+    /// When a call last had to wait.
     last: Time,
 }
 
@@ -37,7 +38,7 @@ impl Default for Pressure {
 }
 
 impl Pressure {
-    /// A call has to wait.
+    /// Records that a call has to wait.
     pub(super) fn on_wait(&mut self, now: Time) {
         if self.since == Time::NEVER || now.nanos_since(self.last) > GROW_NANOS {
             self.since = now;
@@ -45,20 +46,20 @@ impl Pressure {
         self.last = now;
     }
 
-    /// When there is enough of it.
+    /// When the waiting has lasted long enough to open a session.
     pub(super) fn due(&self) -> Time {
         self.since.plus_nanos(GROW_NANOS)
     }
 }
 
-/// When the channel's name is looked up.
+/// The schedule of lookups of the channel's name.
 #[derive(Debug)]
 pub(super) struct Lookups {
     enabled: bool,
     under_way: bool,
     next_at: Time,
     last: Option<Time>,
-    /// Whether a lookup has ended, or addresses have been given.
+    /// Whether a lookup has ended, or addresses were set.
     told: bool,
     backoff: Backoff,
 }
@@ -69,13 +70,13 @@ impl Lookups {
         Lookups { enabled, under_way: false, next_at, last: None, told: false, backoff }
     }
 
-    /// A server has failed: the name may have moved.
+    /// Handles the failure of a server: its name may have new addresses.
     pub(super) fn on_failure(&mut self) {
         let gap = self.last.map_or(Time::ZERO, |last| last.plus_nanos(LOOKUP_GAP_NANOS));
         self.next_at = self.next_at.min(gap.max(self.backoff.next_at));
     }
 
-    /// Whether to look up now; otherwise when, unless a lookup is under way.
+    /// `Ok` if a lookup is due now; otherwise when it is due. Never, while a lookup is under way.
     fn poll(&mut self, now: Time) -> Result<(), Time> {
         if !self.enabled || self.under_way {
             return Err(Time::NEVER);
@@ -88,7 +89,7 @@ impl Lookups {
         Ok(())
     }
 
-    /// Addresses are known. A lookup that is under way goes on: its answer is still to come.
+    /// Handles new addresses. A lookup that is under way continues; its result is still expected.
     fn on_addresses(&mut self, now: Time) {
         self.told = true;
         self.next_at = now.plus_nanos(LOOKUP_NANOS);
@@ -96,11 +97,11 @@ impl Lookups {
 }
 
 impl ChannelCore {
-    /// The addresses of the channel's servers, in order of preference. Servers that are not on the
-    /// list any more get no more calls, and are closed when those that run have ended.
+    /// Sets the addresses of the channel's servers, in order of preference. Servers that are no
+    /// longer on the list get no new calls, and are closed when their running calls have ended.
     ///
-    /// They were given, or found by somebody else's lookup. The answer to [`Action::Resolve`] is
-    /// [`ChannelCore::handle_resolved`].
+    /// This is for fixed addresses, and for those from another channel's lookup. The result of
+    /// [`Action::Resolve`] goes to [`ChannelCore::handle_resolved`].
     pub fn handle_addresses(&mut self, list: &[Address], now: Time) {
         self.lookups.on_addresses(now);
         let listed: HashSet<&Address> = list.iter().collect();
@@ -118,14 +119,15 @@ impl ChannelCore {
         self.update_failing();
     }
 
-    /// The lookup that [`Action::Resolve`] asked for has found these addresses.
+    /// Handles the addresses from the lookup that [`Action::Resolve`] requested.
     pub fn handle_resolved(&mut self, list: &[Address], now: Time) {
         self.lookups.under_way = false;
         self.lookups.backoff = Backoff::default();
         self.handle_addresses(list, now);
     }
 
-    /// The lookup that [`Action::Resolve`] asked for has failed. What is known of the name stays.
+    /// Handles the failure of the lookup that [`Action::Resolve`] requested. The known addresses
+    /// are kept.
     pub fn handle_unresolved(&mut self, now: Time, rng: &mut Rng) {
         self.lookups.under_way = false;
         self.lookups.backoff.on_failure(rng);
@@ -133,14 +135,15 @@ impl ChannelCore {
         self.handle_unresolved_elsewhere();
     }
 
-    /// Somebody else's lookup of the same name has failed. Calls no longer wait for a first answer.
+    /// Handles the failure of another channel's lookup of the same name. Calls no longer wait for a
+    /// first result.
     pub fn handle_unresolved_elsewhere(&mut self) {
         self.lookups.told = true;
         self.dirty = true;
         self.update_failing();
     }
 
-    /// Finds what is to be done by now, and when there will be more.
+    /// Does the work that is due, and schedules the next.
     pub(super) fn work(&mut self, now: Time) {
         self.wake_at = Time::NEVER;
         if !self.wanted {
@@ -155,7 +158,7 @@ impl ChannelCore {
         self.shrink(now);
     }
 
-    /// Opens first sessions: with pick first to one server at a time, until one is connected;
+    /// Opens first sessions: with pick first, to one server at a time until one is connected;
     /// otherwise to all.
     fn connect_peers(&mut self, now: Time) {
         let one = self.config.balance == Balance::PickFirst;
@@ -180,7 +183,7 @@ impl ChannelCore {
     }
 
     /// Opens another session if the first call has waited long enough, or calls have had to wait
-    /// for long enough, to the connected server with the fewest.
+    /// repeatedly for long enough. Chooses the connected server with the fewest sessions.
     fn grow(&mut self, now: Time) {
         let Some(first) = self.waiting.first() else { return };
         if self.growing.is_some() || !self.is_ready() {
@@ -204,7 +207,7 @@ impl ChannelCore {
         }
     }
 
-    /// Closes sessions that have been idle, but for each server's first.
+    /// Closes additional sessions that have been idle.
     fn shrink(&mut self, now: Time) {
         let extra = |peer: &Peer| peer.server.is_some() && peer.sessions().nth(1).is_some();
         let numbers = self.servers.iter().map(|server| server.number);
@@ -242,8 +245,8 @@ impl ChannelCore {
         self.actions.push_back(Action::Connect { peer: index, address: peer.address, slots });
     }
 
-    /// Whether calls fail for want of a server: all have failed since they were last connected.
-    /// So it stays until one is connected, whatever attempts are under way (gRFC A62).
+    /// Updates whether calls fail because all servers have failed since they were last connected.
+    /// This lasts until one is connected, even while attempts are under way (gRFC A62).
     pub(super) fn update_failing(&mut self) {
         let was = self.failing.is_some();
         let all = self.order.iter().all(|&number| self.peer_at(number).failing);
@@ -291,7 +294,7 @@ impl ChannelCore {
         self.free_if_gone(number);
     }
 
-    /// A peer that is not listed and has neither sessions nor a connect is forgotten.
+    /// Frees a peer that is not listed and has neither sessions nor a connect.
     pub(super) fn free_if_gone(&mut self, number: u32) {
         let peer = self.peer_at(number);
         if peer.listed || peer.connecting || peer.sessions().next().is_some() {
@@ -300,7 +303,7 @@ impl ChannelCore {
         if self.by_address.get(&peer.address) == Some(&number) {
             let address = peer.address;
             self.by_address.remove(&address);
-            // Whoever still knows its number is not to find it.
+            // A new generation invalidates indices with the old number.
             self.peers[number as usize].generation = self.next_generation();
             self.free.push(number);
         }

@@ -1,4 +1,4 @@
-//! One server: its connection's state and its sessions.
+//! One server: its connection state and its sessions.
 
 use core::time::Duration;
 
@@ -9,18 +9,19 @@ use crate::policy::jittered;
 
 const _: () = assert!(SESSIONS_MAX == 64, "`room` has a bit for each session");
 
-/// The first wait between the starts of two attempts to connect (gRPC's connection backoff).
+/// The minimum time between the starts of the first two connection attempts (gRPC's connection
+/// backoff).
 pub(super) const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(120);
 const BACKOFF_MULTIPLIER: f64 = 1.6;
 
-/// When the next attempt may start: gRPC's connection backoff, counted from starts.
+/// When the next attempt may start: gRPC's connection backoff, measured between starts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backoff {
-    /// Failures in a row.
+    /// The number of consecutive failures.
     failures: u32,
     started: Time,
-    /// No attempt starts before.
+    /// The earliest time for the next attempt.
     pub next_at: Time,
 }
 
@@ -31,7 +32,7 @@ impl Backoff {
 
     pub(super) fn on_success(&mut self) {
         self.failures = 0;
-        // A server that takes connections and loses them is not asked more often than this.
+        // Limits reconnects to a server that accepts connections and then loses them.
         self.next_at = self.started + BACKOFF_FIRST;
     }
 
@@ -47,19 +48,19 @@ impl Backoff {
 pub(super) struct Peer {
     pub generation: u32,
     pub address: Address,
-    /// On the latest list of addresses. Otherwise it takes no calls, and is gone when the last
-    /// of its calls and its connect have ended.
+    /// On the latest list of addresses. If not, the server gets no calls, and is removed when its
+    /// last call and its connect have ended.
     pub listed: bool,
     /// A connect is under way.
     pub connecting: bool,
-    /// Attempts have failed since it was last ready.
+    /// Attempts have failed since the server was last ready.
     pub failing: bool,
     pub backoff: Backoff,
-    /// No session beyond the first is asked for before.
+    /// The earliest time for requesting an additional session.
     pub grow_at: Time,
     /// Its index in the channel's list of servers, if it is ready and listed.
     pub server: Option<usize>,
-    /// By place; a bit of `room` for each that takes a call.
+    /// Sessions by place. `room` has a bit for each one that accepts a call.
     places: Vec<Option<Session>>,
     room: u64,
 }
@@ -67,13 +68,13 @@ pub(super) struct Peer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Session {
     pub generation: u32,
-    /// Calls that it carries at most.
+    /// The most calls that it can carry.
     pub capacity: u32,
     /// At most `capacity`.
     pub running: u32,
-    /// Since when `running` is 0, if it is.
+    /// Since when `running` has been 0, if it is 0.
     pub idle_since: Time,
-    /// The server takes no more calls in it.
+    /// The server accepts no more calls in this session.
     pub draining: bool,
 }
 
@@ -105,7 +106,7 @@ impl Peer {
         }
     }
 
-    /// Whether a session takes calls, or would with a free slot.
+    /// Whether a session accepts calls, or would if a slot were free.
     pub(super) fn is_open(&self) -> bool {
         self.sessions().any(|(_, session)| !session.draining)
     }
@@ -118,13 +119,13 @@ impl Peer {
         self.sessions().map(|(_, session)| session.running).sum()
     }
 
-    /// Its sessions and their places.
+    /// The sessions and their places.
     pub(super) fn sessions(&self) -> impl Iterator<Item = (u8, &Session)> {
         let places = (0..).zip(&self.places);
         places.filter_map(|(place, session)| session.as_ref().map(|session| (place, session)))
     }
 
-    /// Adds a session; `None` if all places are taken.
+    /// Adds a session; `None` if all places are used.
     pub(super) fn add(&mut self, session: Session) -> Option<u8> {
         let free = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
         if free == SESSIONS_MAX {
@@ -149,13 +150,14 @@ impl Peer {
         (session.generation == index.generation).then_some(session)
     }
 
-    /// Takes a slot of the first session with room, so that the later ones can fall idle.
+    /// Takes a slot of the first session with room, so that later sessions can become idle.
     pub(super) fn occupy(&mut self) -> Option<(u8, u32)> {
         let place = u8::try_from(self.room.trailing_zeros()).ok()?;
         self.occupy_at(place)
     }
 
-    /// Likewise, of those that a call has not been in; `number` is this peer's.
+    /// Like [`Peer::occupy`], of a session that the call has not used; `number` is this peer's
+    /// number.
     pub(super) fn occupy_other(&mut self, number: u32, avoid: &Avoid) -> Option<(u8, u32)> {
         let room = self.room;
         let index = |place, generation| SessionIndex { peer: number, place, generation };
@@ -186,7 +188,7 @@ impl Peer {
         free
     }
 
-    /// Gives a slot back. The session as it is now, if it is still there.
+    /// Returns a slot. The result is the session's new state, if it still exists.
     pub(super) fn release(&mut self, index: SessionIndex, now: Time) -> Option<Session> {
         let session = self.session(index)?;
         session.running = session.running.checked_sub(1).expect("a call ends once");
@@ -200,7 +202,7 @@ impl Peer {
         Some(session)
     }
 
-    /// Stops calls to a session, and says whether it has none.
+    /// Stops new calls to a session, and returns whether it has no calls.
     pub(super) fn drain(&mut self, index: SessionIndex) -> Option<bool> {
         let session = self.session(index)?;
         session.draining = true;

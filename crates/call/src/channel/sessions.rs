@@ -1,4 +1,4 @@
-//! What becomes of sessions and calls: the inputs of [`ChannelCore`] that change counts.
+//! The inputs of [`ChannelCore`] about sessions and calls, which change call counts.
 
 use petasos_base::{Rng, Time};
 
@@ -8,7 +8,8 @@ use super::{Action, Avoid, ChannelCore, PeerIndex, SessionIndex};
 use crate::balance::{Report, Server};
 
 impl ChannelCore {
-    /// A session is open, with this many slots. `None`: it is not wanted; close it.
+    /// Handles a new session with this many slots. If the result is `None`, close the session: it
+    /// is not wanted.
     pub fn handle_connected(
         &mut self,
         peer: PeerIndex,
@@ -38,7 +39,7 @@ impl ChannelCore {
         Some(SessionIndex { peer: peer.number, place, generation })
     }
 
-    /// A session could not be opened.
+    /// Handles a session that could not be opened.
     pub fn handle_failed(&mut self, peer: PeerIndex, now: Time, rng: &mut Rng) {
         let Some(entry) = self.peer_mut(peer) else { return };
         entry.connecting = false;
@@ -55,8 +56,8 @@ impl ChannelCore {
         self.update_failing();
     }
 
-    /// A session has failed or was closed by its server, and its calls with it: their ends may
-    /// still be told, and are ignored.
+    /// Handles a session that has failed or that its server has closed. Its calls have failed as
+    /// well; later ends of these calls are ignored.
     pub fn handle_lost(&mut self, session: SessionIndex, now: Time) {
         let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
         if peer.remove(session).is_none() {
@@ -66,8 +67,8 @@ impl ChannelCore {
         self.on_fewer(session.peer, now);
     }
 
-    /// A session's server drains (C13): no more calls go there, and it is closed when those that
-    /// run have ended.
+    /// Handles a session whose server drains (C13): it gets no more calls, and is closed when its
+    /// running calls have ended.
     pub fn handle_draining(&mut self, session: SessionIndex, now: Time) {
         let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
         let Some(is_idle) = peer.drain(session) else { return };
@@ -77,8 +78,9 @@ impl ChannelCore {
         self.on_fewer(session.peer, now);
     }
 
-    /// A call that was given this session has ended. `report`: what its response told. None if
-    /// it failed, also if the server failed it: a server that fails quickly must not seem quick.
+    /// Handles the end of a call in a session. `report` is the load information of its response. It
+    /// must be `None` if the call failed, even if the server failed it: a server that fails quickly
+    /// must not look fast.
     pub fn handle_ended(&mut self, session: SessionIndex, report: Option<Report>, now: Time) {
         if !self.release(session, now) {
             return;
@@ -88,11 +90,11 @@ impl ChannelCore {
         }
     }
 
-    /// Takes all slots of `session` that are free, to be given to calls without a pick for each,
-    /// while there is one server. Gives how many; 0 if there is a choice to be made.
-    /// [`ChannelCore::handle_ended`] gives each back, after its call or without one, which the
-    /// driver does with all when servers or their sessions change, and whenever it comes back at
-    /// [`ChannelCore::next_timeout`]: a session whose slots are lent does not seem to be idle.
+    /// Lends all free slots of `session` to the driver, which gives them to calls without a pick
+    /// for each. Works only while there is exactly one server. Returns the number of slots; 0 if
+    /// there is a choice to make. The driver returns each slot with [`ChannelCore::handle_ended`],
+    /// after a call or without one. It returns all slots when servers or their sessions change, and
+    /// at each [`ChannelCore::next_timeout`]: a session with lent slots does not look idle.
     pub fn lease(&mut self, session: SessionIndex) -> u32 {
         let [only] = self.servers[..] else { return 0 };
         let peer = &mut self.peers[only.number as usize];
@@ -106,7 +108,7 @@ impl ChannelCore {
         free
     }
 
-    /// A probe of a session has ended; without a report, it failed.
+    /// Handles the end of a probe. Without a report, the probe failed.
     pub fn handle_probed(
         &mut self,
         session: SessionIndex,
@@ -123,14 +125,14 @@ impl ChannelCore {
         }
     }
 
-    /// Gives a call a slot, as the balancer says.
+    /// Gives a call a slot of the server that the balancer chooses.
     pub(super) fn assign(
         &mut self,
         avoid: &Avoid,
         now: Time,
         rng: &mut Rng,
     ) -> Option<SessionIndex> {
-        // With one server there is nothing to balance, and nothing to probe.
+        // With one server, there is nothing to balance or to probe.
         if let [only] = self.servers[..] {
             return self.occupy(only.number, avoid);
         }
@@ -139,7 +141,7 @@ impl ChannelCore {
         Some(self.occupy(number, avoid).expect("a balancer picks servers with room"))
     }
 
-    /// A probe that the balancer wants. Servers without room are busy enough to be passed over.
+    /// The probe that the balancer wants. Servers without room are skipped: they are busy anyway.
     pub(super) fn probe(&mut self) -> Option<Action> {
         while let Some(number) = self.balancer.poll_probe() {
             if self.peers[number as usize].server.is_some()
@@ -159,7 +161,7 @@ impl ChannelCore {
         Some(self.occupied(number, place, generation))
     }
 
-    /// A slot was taken.
+    /// Updates the entry of a server after a slot was taken.
     fn occupied(&mut self, number: u32, place: u8, generation: u32) -> SessionIndex {
         let peer = &self.peers[number as usize];
         let has_room = peer.has_room();
@@ -171,7 +173,7 @@ impl ChannelCore {
         SessionIndex { peer: number, place, generation }
     }
 
-    /// False if the session is gone.
+    /// Returns a slot; false if the session is gone.
     fn release(&mut self, index: SessionIndex, now: Time) -> bool {
         let Some(peer) = self.peers.get_mut(index.peer as usize) else { return false };
         let Some(session) = peer.release(index, now) else { return false };
@@ -194,13 +196,14 @@ impl ChannelCore {
         self.actions.push_back(Action::Close(index));
     }
 
-    /// A session is gone, or takes no more calls.
+    /// Handles a session that is gone, or accepts no more calls.
     fn on_fewer(&mut self, number: u32, now: Time) {
         let peer = &mut self.peers[number as usize];
         if peer.is_open() {
             self.update(number);
         } else {
-            // What was connected a moment ago may be tried at once; what never lasts may not.
+            // A server that was connected for a while may be tried again at once. A connection that
+            // was lost early counts as a failure.
             peer.failing |= now < peer.backoff.next_at;
             self.last_failed = Some(peer.address);
             self.delist(number);
@@ -210,7 +213,7 @@ impl ChannelCore {
         self.update_failing();
     }
 
-    /// Puts a listed peer that is open on the list of servers.
+    /// Adds a listed peer that is open to the list of servers.
     pub(super) fn enlist(&mut self, number: u32) {
         let peer = &mut self.peers[number as usize];
         if peer.server.is_none() {
@@ -230,7 +233,7 @@ impl ChannelCore {
         self.balancer.handle_gone(number);
     }
 
-    /// Brings a server's entry in line with its sessions.
+    /// Updates a server's entry from its sessions.
     pub(super) fn update(&mut self, number: u32) {
         let peer = &self.peers[number as usize];
         if let Some(at) = peer.server {

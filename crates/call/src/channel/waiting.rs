@@ -1,4 +1,4 @@
-//! The calls that wait, first come, first served.
+//! The FIFO queue of waiting calls.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,28 +7,28 @@ use petasos_base::Time;
 
 use super::CallOptions;
 
-/// A call that waits. Never used twice in a channel.
+/// A waiting call. A channel never reuses a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// What is known of a call that waits.
+/// The queue's data about a waiting call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub call: CallOptions,
     pub since: Time,
 }
 
-/// The queue. Tickets count up, so a ticket's place is its distance from the first one's.
+/// The queue. Tickets count up, so a ticket's position is its distance from the first ticket.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Those that have gone from the middle are `None`; the first never is.
+    /// Calls that have left from the middle are `None`; the first entry never is.
     queue: VecDeque<Option<Waiter>>,
-    /// The ticket of the queue's first place.
+    /// The ticket of the first entry.
     first: u64,
     live: usize,
-    /// Deadlines, of calls that have gone as well: they are passed over.
+    /// Deadlines, including those of calls that have left, which are skipped.
     deadlines: BinaryHeap<Reverse<(Time, u64)>>,
-    /// No call before this ticket fails for want of a server: it would wait for one.
+    /// All calls before this ticket wait for servers to become ready.
     patient_before: u64,
 }
 
@@ -60,7 +60,7 @@ impl Waiting {
         self.remove(ticket).then_some(ticket)
     }
 
-    /// Takes a call out; false if it is not here.
+    /// Removes a call; false if it is not in the queue.
     pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
         let place = self.place(ticket.0).and_then(|at| self.queue[at].take());
         let found = place.is_some();
@@ -73,7 +73,7 @@ impl Waiting {
         found
     }
 
-    /// A call whose deadline has come.
+    /// Removes a call whose deadline has passed.
     pub(super) fn pop_expired(&mut self, now: Time) -> Option<Ticket> {
         while let Some(&Reverse((deadline, ticket))) = self.deadlines.peek() {
             if deadline > now {
@@ -87,13 +87,13 @@ impl Waiting {
         None
     }
 
-    /// The earliest deadline, perhaps that of a call that has gone.
+    /// The earliest deadline, possibly of a call that has left.
     pub(super) fn next_deadline(&self) -> Time {
         self.deadlines.peek().map_or(Time::NEVER, |&Reverse((deadline, _))| deadline)
     }
 
-    /// A call that does not wait for servers to become ready. While servers fail no such call is
-    /// added, so each place is looked at once.
+    /// Removes a call that does not wait for servers to become ready. While servers fail, no such
+    /// call is added, so each entry is checked only once.
     pub(super) fn pop_impatient(&mut self) -> Option<Ticket> {
         let end = self.first + self.queue.len() as u64;
         for ticket in self.patient_before.max(self.first)..end {
@@ -107,7 +107,7 @@ impl Waiting {
         None
     }
 
-    /// Servers are failing from now on: all places are to be looked at.
+    /// Servers have begun to fail: all entries must be checked.
     pub(super) fn on_failing(&mut self) {
         self.patient_before = self.first;
     }
@@ -117,7 +117,7 @@ impl Waiting {
         (at < self.queue.len()).then_some(at)
     }
 
-    /// Keeps the heap no longer than twice what waits.
+    /// Keeps the heap's length within twice the number of waiting calls.
     fn forget_deadlines(&mut self) {
         if self.deadlines.len() <= 2 * self.live + 64 {
             return;

@@ -1,11 +1,11 @@
-//! Retry throttling (A6): a channel whose calls fail stops trying them again.
+//! Retry throttling (A6): a channel whose calls fail stops retrying.
 
-/// When a channel stops to retry and hedge.
+/// When a channel stops retrying and hedging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttling {
-    /// Tokens at the start and at most. Above half of them, calls are tried again.
+    /// The initial and maximum number of tokens. Retries are allowed above half of it.
     pub tokens_max: u32,
-    /// What a success adds, in thousandths of a token; a failure takes one token.
+    /// Thousandths of a token that a success adds; a failure takes one token.
     pub token_ratio_milli: u32,
 }
 
@@ -23,17 +23,17 @@ impl RetryBudget {
         RetryBudget { tokens: throttling.map_or(0, Throttling::max), throttling }
     }
 
-    /// Whether a call may be tried again now.
+    /// Whether a retry is allowed now.
     pub fn allows(&self) -> bool {
         self.throttling.is_none_or(|throttling| self.tokens > throttling.max() / 2)
     }
 
-    /// Thousandths of a token that are left; 0 without throttling.
+    /// The remaining thousandths of a token; 0 without throttling.
     pub fn tokens_milli(&self) -> u64 {
         self.tokens
     }
 
-    /// An attempt succeeded.
+    /// Records that an attempt succeeded.
     pub fn on_success(&mut self) {
         if let Some(throttling) = self.throttling {
             let more = self.tokens + u64::from(throttling.token_ratio_milli);
@@ -41,7 +41,7 @@ impl RetryBudget {
         }
     }
 
-    /// An attempt failed with a status that its policy would try again, or the server said not to.
+    /// Records that an attempt failed with a retryable status, or that the server forbade retries.
     pub fn on_failure(&mut self) {
         self.tokens = self.tokens.saturating_sub(TOKEN);
     }
@@ -53,5 +53,5 @@ impl Throttling {
     }
 }
 
-/// Tokens are counted in thousandths: A6 allows a ratio of three decimal places.
+/// One token, in thousandths: A6 allows a ratio with three decimal places.
 const TOKEN: u64 = 1000;

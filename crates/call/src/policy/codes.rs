@@ -2,15 +2,15 @@
 
 use crate::Code;
 
-/// A set of the 17 status codes, as policies name them.
+/// A set of the 17 status codes, for policies.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct CodeSet(u32);
 
 impl CodeSet {
-    /// No code.
+    /// The empty set.
     pub const EMPTY: CodeSet = CodeSet(0);
 
-    /// This set and `code`.
+    /// This set plus `code`.
     #[must_use]
     pub const fn with(self, code: Code) -> CodeSet {
         CodeSet(self.0 | 1 << code as u32)
@@ -21,7 +21,7 @@ impl CodeSet {
         self.0 >> code as u32 & 1 == 1
     }
 
-    /// Whether no code is in the set.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

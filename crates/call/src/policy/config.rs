@@ -1,16 +1,16 @@
-//! The policies of a channel: per method, per service, and for all.
+//! The policies of a channel: per method, per service, and general.
 
 use std::collections::HashMap;
 
 use super::{MethodPolicy, Throttling};
 use crate::balance::Balance;
 
-/// What a channel does with the calls of each method.
+/// The policies for the methods that a channel calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
-    /// The balancing that was asked for; what a channel's builder says goes before it.
+    /// The requested balancing policy. A setting of the channel's builder takes precedence.
     pub balance: Option<Balance>,
-    /// When the channel stops to retry and hedge.
+    /// When the channel stops retrying and hedging.
     pub throttling: Option<Throttling>,
     general: MethodPolicy,
     services: HashMap<String, Service>,
@@ -23,20 +23,21 @@ struct Service {
 }
 
 impl Policies {
-    /// Policies made in code.
+    /// A builder for policies in code.
     pub fn builder() -> PoliciesBuilder {
         PoliciesBuilder { policies: Policies::default() }
     }
 
-    /// The policy of a method: its own, else its service's, else the general one. `service` is the
-    /// full name, as in `routeguide.RouteGuide`. Meant for binding, not for each call.
+    /// The policy of a method: that of the method, else of its service, else the general one.
+    /// `service` is the full name, as in `routeguide.RouteGuide`. Meant for binding, not for each
+    /// call.
     pub fn method(&self, service: &str, method: &str) -> &MethodPolicy {
         let Some(service) = self.services.get(service) else { return &self.general };
         let own = service.methods.get(method).or(service.general.as_ref());
         own.unwrap_or(&self.general)
     }
 
-    /// Whether a method has a policy of its own, under its name.
+    /// Whether there is a policy for exactly this method.
     pub fn names(&self, service: &str, method: &str) -> bool {
         let service = self.services.get(service);
         service.is_some_and(|service| service.methods.contains_key(method))
@@ -57,7 +58,7 @@ impl Policies {
     }
 }
 
-/// What a policy is for.
+/// The methods to which a policy applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Scope<'a> {
     All,
@@ -65,49 +66,49 @@ pub(super) enum Scope<'a> {
     Method(&'a str, &'a str),
 }
 
-/// Makes [`Policies`] in code. What is set last applies.
+/// Builds [`Policies`] in code. The last setting wins.
 #[derive(Clone, Debug)]
 pub struct PoliciesBuilder {
     policies: Policies,
 }
 
 impl PoliciesBuilder {
-    /// For all methods that have no policy of their own or of their service.
+    /// Sets the policy for all methods without a policy of their own or of their service.
     #[must_use]
     pub fn general(mut self, policy: MethodPolicy) -> Self {
         self.policies.set(Scope::All, policy);
         self
     }
 
-    /// For all methods of `service` that have no policy of their own.
+    /// Sets the policy for all methods of `service` without a policy of their own.
     #[must_use]
     pub fn service(mut self, service: &str, policy: MethodPolicy) -> Self {
         self.policies.set(Scope::Service(service), policy);
         self
     }
 
-    /// For one method.
+    /// Sets the policy for one method.
     #[must_use]
     pub fn method(mut self, service: &str, method: &str, policy: MethodPolicy) -> Self {
         self.policies.set(Scope::Method(service, method), policy);
         self
     }
 
-    /// How calls are balanced.
+    /// Sets how calls are balanced.
     #[must_use]
     pub fn balance(mut self, balance: Balance) -> Self {
         self.policies.balance = Some(balance);
         self
     }
 
-    /// When the channel stops to retry and hedge.
+    /// Sets when the channel stops retrying and hedging.
     #[must_use]
     pub fn throttling(mut self, throttling: Throttling) -> Self {
         self.policies.throttling = Some(throttling);
         self
     }
 
-    /// The policies.
+    /// Builds the policies.
     pub fn build(self) -> Policies {
         self.policies
     }

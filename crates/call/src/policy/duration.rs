@@ -1,12 +1,12 @@
-//! Durations as protobuf's JSON mapping writes them: decimal seconds with an "s".
+//! Durations in protobuf's JSON mapping: decimal seconds with an "s".
 
 use core::time::Duration;
 
-/// Protobuf's bound on a `Duration`: some 10,000 years.
+/// Protobuf's limit for a `Duration`: about 10,000 years.
 const SECONDS_MAX: u64 = 315_576_000_000;
 
-/// Reads "1.5s", "3s" or ".1s". Signs, exponents, more than nine decimal places and more than
-/// protobuf allows are refused.
+/// Parses "1.5s", "3s" or ".1s". Rejects signs, exponents, more than nine decimal places, and
+/// values above protobuf's limit.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let decimal = text.strip_suffix('s')?;
     let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));

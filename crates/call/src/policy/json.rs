@@ -1,6 +1,6 @@
 //! gRPC's service config: proto3's JSON mapping of `grpc.service_config.ServiceConfig`.
 //!
-//! The text may come from a name server: it is not trusted. Memory is bounded by its length, and
+//! The text may come from a name server, so it is not trusted. Memory is bounded by its length, and
 //! nesting by serde_json's limit.
 
 mod node;
@@ -18,11 +18,11 @@ use crate::Code;
 use crate::balance::Balance;
 
 impl Policies {
-    /// Reads gRPC's service config. Fields that are not known are passed over, as gRPC does;
-    /// what is known is checked as gRFC A6 asks.
+    /// Parses gRPC's service config. Unknown fields are ignored, as gRPC does; known ones are
+    /// checked as gRFC A6 requires.
     ///
     /// # Errors
-    /// The first thing that is wrong, and where. The text's author is at fault.
+    /// The first error and its position. The text's author is at fault.
     pub fn from_json(text: &str) -> Result<Policies, ConfigError> {
         policies(text)
     }
@@ -138,7 +138,7 @@ fn codes(list: &Node<'_>) -> Result<CodeSet, ConfigError> {
     list.elements()?.iter().map(code).collect()
 }
 
-/// A status by its name or its number. OK is none: nothing has failed then.
+/// A status code by its name or number. OK is rejected, because it is not a failure.
 fn code(node: &Node<'_>) -> Result<Code, ConfigError> {
     let code = match node.string() {
         Ok(name) => Code::from_name(name),
@@ -155,7 +155,7 @@ fn throttling(node: &Node<'_>) -> Result<Throttling, ConfigError> {
     if !(1..=1000).contains(&tokens_max) {
         return tokens.wrong(Problem::Range("from 1 to 1000"));
     }
-    // A6: three decimal places; what is finer is cut off. A float to integer cast saturates.
+    // A6: three decimal places; the rest is cut off. A float to integer cast saturates.
     let token_ratio_milli = (ratio.number()? * 1000.0 + 1e-6) as u32;
     if token_ratio_milli == 0 {
         return ratio.wrong(Problem::Range("0.001 or more"));

@@ -1,4 +1,4 @@
-//! One call's attempts, as its policy has them: a state machine without clock or randomness.
+//! The attempts of one call under its policy: a state machine without clock or randomness.
 
 use core::time::Duration;
 
@@ -7,20 +7,20 @@ use petasos_base::{Rng, Time};
 use super::{Attempts, CodeSet, MethodPolicy, RetryBudget, RetryPolicy};
 use crate::{Code, Failure, Metadata, RETRY_PUSHBACK, Retry};
 
-/// How often one call is sent again because it certainly has not run. A6 sets no bound; this one
-/// ends calls without a deadline to a server that rejects everything.
+/// The most transparent retries of a call, whose request has certainly not run. A6 sets no bound.
+/// This one ends calls without a deadline to a server that rejects everything.
 pub const TRANSPARENT_MAX: u32 = 16;
 
-/// What an attempt's failure says about the request (R12).
+/// What the end of an attempt says about the request (R12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The server answered: the application's status, or success.
+    /// The server answered with a success or the application's status.
     Answered,
-    /// It has certainly not run: R12's "yes".
+    /// The request has certainly not run: R12's "yes".
     NotRun,
-    /// It failed below the application and may have run: R12's "by policy".
+    /// The attempt failed below the application, and the request may have run: R12's "by policy".
     Unknown,
-    /// Sending it again would fail again, or nobody wants it: R12's "no".
+    /// A retry would fail again, or nobody wants it: R12's "no".
     Final,
 }
 
@@ -34,25 +34,26 @@ impl From<Retry> for Fate {
     }
 }
 
-/// A server's wish about retries, from gRPC's `grpc-retry-pushback-ms`.
+/// A server's request about retries: gRPC's `grpc-retry-pushback-ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pushback {
-    /// None was said.
+    /// The server did not say anything.
     #[default]
     Unsaid,
-    /// The next attempt after this time.
+    /// Retry after this time.
     After(Duration),
-    /// No further attempt.
+    /// Do not retry.
     Never,
 }
 
 impl Pushback {
-    /// What a status's metadata say.
+    /// The pushback in a status's metadata.
     pub fn of(metadata: &Metadata) -> Pushback {
         metadata.get(RETRY_PUSHBACK).map_or(Pushback::Unsaid, Pushback::parse)
     }
 
-    /// Reads the metadata's value: milliseconds in 32 bits, signed. All else means "never" (A6).
+    /// Parses the metadata's value: milliseconds as a signed 32-bit number. Anything else means
+    /// "never" (A6).
     pub fn parse(value: &str) -> Pushback {
         let plain = value == "0" || !value.starts_with(['0', '+']);
         let millis = value.parse::<i32>().ok().filter(|_| plain);
@@ -66,11 +67,11 @@ impl Pushback {
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
-    /// Its status.
+    /// The status code.
     pub code: Code,
-    /// Where it failed.
+    /// What the end says about the request.
     pub fate: Fate,
-    /// What the server wishes.
+    /// The server's pushback.
     pub pushback: Pushback,
 }
 
@@ -88,38 +89,38 @@ impl From<Failure> for AttemptEnd {
     }
 }
 
-/// What the driver does next for a call.
+/// The driver's next step for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send an attempt now, and ask again.
+    /// Send an attempt now, and poll again.
     Send,
-    /// Nothing until then, or until an attempt ends.
+    /// Wait until then, or until an attempt ends.
     Wait(Time),
-    /// The call ends with the outcome that was held last; nothing is under way.
+    /// The call ends with the outcome that was held last. No attempt is under way.
     GiveUp,
-    /// The call ends with `DEADLINE_EXCEEDED`, and what is under way is cancelled.
+    /// The call ends with `DEADLINE_EXCEEDED`, and the attempts under way are cancelled.
     Expired,
 }
 
-/// What an attempt's end means for its call.
+/// What the end of an attempt means for its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the call's outcome; attempts still under way are cancelled.
+    /// It is the call's outcome; attempts under way are cancelled.
     Deliver,
-    /// The call goes on. The outcome is kept, in case that [`Step::GiveUp`] follows.
+    /// The call continues. Keep the outcome in case [`Step::GiveUp`] follows.
     Hold,
 }
 
-/// One call's way through its policy: [`CallPlan::poll`] says what to do, until it is over.
+/// Applies a policy to one call. [`CallPlan::poll`] returns the next step until the call is over.
 #[derive(Clone, Debug)]
 pub struct CallPlan {
     deadline: Time,
-    /// When the next attempt is due; never, if none is planned.
+    /// When the next attempt is due; [`Time::NEVER`] if none is planned.
     next_at: Time,
-    /// Attempts sent and not certain not to have run; at most the policy's.
+    /// Attempts sent, except those that have certainly not run; at most the policy's maximum.
     started: u32,
     under_way: u32,
-    /// The exponent of the next backoff; a server's pushback sets it to 0.
+    /// The exponent of the next backoff; a server's pushback resets it to 0.
     retries: u32,
     transparent: u32,
     idempotent: bool,
@@ -127,8 +128,8 @@ pub struct CallPlan {
 }
 
 impl CallPlan {
-    /// A call that may start at `now`. `deadline`: [`Time::NEVER`] for none; it should heed
-    /// [`MethodPolicy::timeout`]. Every method must be given the same policy.
+    /// A call that may start at `now`. `deadline` is [`Time::NEVER`] for none; the caller must have
+    /// applied [`MethodPolicy::timeout`]. All methods of this type must get the same policy.
     pub fn new(idempotent: bool, deadline: Time, now: Time) -> CallPlan {
         CallPlan {
             deadline,
@@ -142,17 +143,17 @@ impl CallPlan {
         }
     }
 
-    /// When the call ends at the latest.
+    /// The call's deadline.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// Attempts that went before the next one, for `grpc-previous-rpc-attempts`.
+    /// The number of attempts before the next one, for `grpc-previous-rpc-attempts`.
     pub fn attempts(&self) -> u32 {
         self.started
     }
 
-    /// What to do at `now`.
+    /// The next step at `now`.
     pub fn poll(&mut self, policy: &MethodPolicy, budget: &RetryBudget, now: Time) -> Step {
         if self.over {
             return Step::Wait(Time::NEVER);
@@ -173,7 +174,7 @@ impl CallPlan {
         Step::Send
     }
 
-    /// An attempt ended. Ends after the call is over are ignored (held).
+    /// Handles the end of an attempt. Ends after the call is over are ignored (held).
     pub fn handle_end(
         &mut self,
         policy: &MethodPolicy,
@@ -213,7 +214,7 @@ impl CallPlan {
         }
     }
 
-    /// Whether the call may still succeed after `end`; sets when its next attempt is due.
+    /// Whether the call may still succeed after `end`. Sets when its next attempt is due.
     fn goes_on(
         &mut self,
         policy: &MethodPolicy,
@@ -247,7 +248,7 @@ impl CallPlan {
         }
     }
 
-    /// Whether the policy takes the failure as one that another attempt may mend (R12).
+    /// Whether the policy allows another attempt after this failure (R12).
     fn names(&self, policy: &MethodPolicy, end: AttemptEnd) -> bool {
         let below = self.idempotent && matches!(end.fate, Fate::Unknown | Fate::NotRun);
         let named = |codes: CodeSet| codes.contains(end.code) || below;
@@ -258,8 +259,9 @@ impl CallPlan {
         }
     }
 
-    /// What has not run does not count. The first time it is sent again at once (A6, "Transparent
-    /// Retries"), then after waits that grow, so that a server that rejects is not flooded.
+    /// Plans a transparent retry, which does not count as an attempt. The first one is due at once
+    /// (A6, "Transparent Retries"), later ones after growing waits, so that a server that rejects
+    /// is not flooded.
     fn send_again(&mut self, now: Time, rng: &mut Rng) {
         let wait = match self.transparent {
             0 => Duration::ZERO,
@@ -293,7 +295,7 @@ impl CallPlan {
             }
         };
         self.next_at = now + wait;
-        // A wait past the deadline could only turn this status into a less telling one.
+        // Waiting past the deadline would only replace this status with a less specific one.
         self.next_at < self.deadline
     }
 
@@ -305,13 +307,13 @@ impl CallPlan {
             Pushback::Unsaid => now,
         };
         if pushback == Pushback::Never {
-            // No later hedge either, whatever the attempts still under way bring.
+            // No hedge is sent later either, whatever the results of the attempts under way are.
             self.started = self.started.max(attempts_max);
         }
     }
 }
 
-/// `wait` times a random factor from 0.8 to 1.2, as gRPC's backoffs have it.
+/// `wait` times a random factor from 0.8 to 1.2, as in gRPC's backoff.
 pub(crate) fn jittered(wait: Duration, rng: &mut Rng) -> Duration {
     let nanos = wait.as_nanos().saturating_mul(u128::from(800_000 + rng.below(400_001)));
     Duration::from_nanos(u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX))

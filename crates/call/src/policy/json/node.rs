@@ -1,4 +1,4 @@
-//! A JSON value that knows where it stands, so that complaints can say it.
+//! A JSON value that knows its path, for error messages.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ impl<'a> Node<'a> {
         Node { value, path: String::new() }
     }
 
-    /// Complains about this value.
+    /// Returns an error about this value.
     pub(super) fn wrong<T>(&self, problem: Problem) -> Result<T, ConfigError> {
         Err(ConfigError { path: self.path.clone(), problem })
     }
@@ -26,13 +26,13 @@ impl<'a> Node<'a> {
         Some(Node { value, path: self.path_of(name) })
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(super) fn require(&self, name: &str) -> Result<Node<'a>, ConfigError> {
         let missing = || ConfigError { path: self.path_of(name), problem: Problem::Missing };
         self.field(name).ok_or_else(missing)
     }
 
-    /// Nothing, if this is an object.
+    /// Checks that this is an object.
     pub(super) fn object(&self) -> Result<(), ConfigError> {
         self.keys().map(drop)
     }
@@ -66,7 +66,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A whole number. Proto3's JSON mapping allows it as a string and with zero decimals.
+    /// An integer. Proto3's JSON mapping also allows a string, and zero decimals.
     pub(super) fn u32(&self) -> Result<u32, ConfigError> {
         let number = match self.value {
             Value::Number(number) => number.as_f64(),
