@@ -15,12 +15,13 @@ const CODEC_MASK: u8 = 0x0f;
 const LENGTH_BYTES: usize = 4;
 const LOAD_UNIT_US: u32 = 16;
 
-/// How the response to a request may be (R6): the caller knows both schemas, the server does not.
+/// The allowed formats of the response to a request (R6). The caller decides, because it knows both
+/// schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The response may be native (R4).
     pub native: bool,
-    /// The codec that it may have, beside the identity (R8).
+    /// The codec that the response may use besides the identity (R8).
     pub codec: Codec,
 }
 
