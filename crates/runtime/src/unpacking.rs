@@ -1,13 +1,13 @@
-//! Slow decompression, on other threads than the loops'.
+//! Slow decompression, on dedicated threads.
 //!
-//! Meanwhile a loop serves other calls. The threads belong to the process: half as many as there
-//! are processors, whatever peers send. They are started with the first message that needs one.
+//! A loop serves other calls meanwhile. The process has half as many of these threads as
+//! processors, whatever peers send. They start with the first message that needs one.
 //!
-//! There is a limited number of places for messages. A peer may have at most as many as it leaves
-//! free; further messages are refused. So if *n* peers take all that they can get, one place in *n*
-//! + 1 stays free, and another peer can get half of these. Peers take turns at the threads: a
-//! message waits for the earlier messages of its own peer and, for each of these, for one message
-//! of each other peer.
+//! The number of places for messages is limited. A peer may occupy at most as many places as it
+//! leaves free; further messages are refused. Therefore, if n peers occupy all that they can get,
+//! one place in n + 1 stays free, and another peer can get half of these. Peers take turns at the
+//! threads: a message waits for the earlier messages of its peer and, for each of these, for one
+//! message of each other peer.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -24,7 +24,7 @@ use crate::workers::Workers;
 /// The most messages that wait for the threads or are being decompressed.
 const PLACES: usize = 1024;
 
-/// No place is left: the peer has its share, or all are taken.
+/// There is no place left: the peer has its share, or all are occupied.
 #[derive(Debug)]
 pub struct Busy;
 
@@ -34,13 +34,13 @@ impl From<Busy> for Status {
     }
 }
 
-/// The result, to be awaited in the loop. Dropping it cancels the work, if its turn has not come.
+/// The result, for awaiting in the loop. Dropping it cancels the work, unless it has started.
 pub type Unpacking<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Runs `unpack` on one of the threads, for a message of `peer`.
 ///
 /// # Errors
-/// No place is left for the peer.
+/// There is no place left for the peer.
 #[cold]
 pub fn start<T: Send + 'static>(
     peer: PeerKey,
@@ -62,14 +62,14 @@ pub fn start<T: Send + 'static>(
     Ok(Box::pin(running.map_err(|_| Busy)?))
 }
 
-/// The places that are taken, by peer.
+/// The occupied places, by peer.
 #[derive(Default)]
 struct Shares(Mutex<Taken>);
 
 #[derive(Default)]
 struct Taken {
     all: usize,
-    /// Peers that have places, and how many.
+    /// The number of places of each peer that has any.
     of: HashMap<PeerKey, usize>,
 }
 
@@ -78,7 +78,7 @@ impl Shares {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a message of `peer`, if the peer has fewer than are free.
+    /// Occupies a place for a message of `peer`, if the peer has fewer places than are free.
     fn take(&'static self, peer: PeerKey) -> Option<Place> {
         let mut taken = self.taken();
         let has = taken.of.get(&peer).copied().unwrap_or(0);
@@ -128,7 +128,7 @@ mod tests {
             held.push(take_all(shares, peer(number)));
             assert_eq!(held.last().map(Vec::len), Some(share));
         }
-        // Those who had more than the others get none until it is less.
+        // Peers that have more than the others get no places until they have fewer.
         held[0].truncate(100);
         assert!(shares.take(peer(2)).is_some());
         held.clear();

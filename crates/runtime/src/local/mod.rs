@@ -1,4 +1,5 @@
-//! What futures in the loop's thread touch: the table of calls, the outbox, the ready list.
+//! The part of a loop that futures in its thread access: the call table, the outbox, the ready
+//! list.
 
 mod streams;
 mod task_waker;
@@ -38,44 +39,47 @@ thread_local! {
     static CURRENT: Cell<Option<&'static Local>> = const { Cell::new(None) };
 }
 
-/// The loop of this thread, if it has one.
+/// The loop of this thread, if there is one.
 #[inline(always)]
 pub fn current() -> Option<&'static Local> {
     CURRENT.get()
 }
 
-/// The loop of this number, if it is this thread's.
+/// The loop with this number, if it belongs to this thread.
 #[inline(always)]
 pub fn current_with(loop_id: u32) -> Option<&'static Local> {
     current().filter(|local| local.loop_id == loop_id)
 }
 
-/// The part of a loop that futures see. It is leaked: a kilobyte for each loop that ever was. What
-/// its tables hold is freed when the loop has ended (`Local::clear`).
+/// The part of a loop that futures access. It is leaked, which costs a kilobyte per loop of the
+/// process's lifetime. The contents of its tables are freed when the loop has ended
+/// (`Local::clear`).
 pub struct Local {
     /// The loop's number.
     pub loop_id: u32,
-    /// What other threads touch of it.
+    /// The part that other threads access.
     pub shared: Arc<Shared>,
     pub(crate) clock: Clock,
     pub(crate) calls: RefCell<Calls>,
     pub(crate) channels: RefCell<Channels>,
     pub(crate) tasks: RefCell<Tasks>,
-    /// Its streams.
+    /// The loop's streams.
     pub streams: RefCell<Streams>,
     pub(crate) watches: RefCell<Watches>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) ready: RefCell<Vec<Task>>,
-    /// What is being polled, and the data of its waker: an awaited call knows its task by it.
+    /// The task that is being polled, and the data pointer of its waker, by which an awaited call
+    /// recognizes its task.
     polling: Cell<(Task, *const ())>,
-    /// The deadline of the handler that is being polled: its calls inherit it (R10).
+    /// The deadline of the handler that is being polled. Its calls inherit it (R10).
     deadline: Cell<Time>,
-    /// The time of the turn, while one runs.
+    /// The time of the current turn, if one runs.
     now: Cell<Option<Time>>,
     pub(crate) main_woken: Cell<bool>,
-    /// Somebody has asked the loop to end, and its handlers to do so within this time.
+    /// The grace period for handlers, once the loop was asked to end.
     pub(crate) stopped: Cell<Option<Duration>>,
-    /// Who drives the loop, if it waits for more than the endpoint's descriptor.
+    /// The waker of the task that drives the loop, if it waits for more than the endpoint's
+    /// descriptor.
     pub(crate) driver: RefCell<Option<Waker>>,
 }
 
@@ -124,7 +128,7 @@ impl Local {
         }
     }
 
-    /// Makes this the loop of its thread. False if there is another.
+    /// Makes this the loop of its thread. Returns false if the thread has another loop.
     pub(crate) fn settle(&'static self) -> bool {
         let free = CURRENT.get().is_none();
         if free {
@@ -134,33 +138,33 @@ impl Local {
         free
     }
 
-    /// The thread has no loop any more.
+    /// Removes the loop from its thread.
     pub(crate) fn leave(&self) {
         CURRENT.set(None);
         current::set_loop(None);
     }
 
-    /// The time of the turn, or of the clock between turns.
+    /// The time of the current turn; between turns, that of the clock.
     #[inline]
     pub fn now(&self) -> Time {
         self.now.get().unwrap_or_else(|| self.clock.now())
     }
 
-    /// Says that a turn runs, at the time given, or that it has ended.
+    /// Records that a turn with this time has begun, or with `None` that it has ended.
     pub(crate) fn set_turn(&self, now: Option<Time>) {
         self.now.set(now);
     }
 
-    /// The deadline that calls inherit.
+    /// The deadline that new calls inherit.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline.get()
     }
 
-    /// Runs `poll` as the poll of `task`, whose waker is given.
+    /// Runs `poll` as the poll of `task`, which has this waker.
     ///
-    /// Who polled last is still known afterwards, since the wakers of tasks are theirs for as long
-    /// as there is the loop; see [`Local::forget_polling`] for others.
+    /// The task stays recorded afterwards. That is safe because the wakers of tasks live as long as
+    /// the loop; for other wakers, see [`Local::forget_polling`].
     #[inline(always)]
     pub fn polling<R>(
         &self,
@@ -176,32 +180,32 @@ impl Local {
         result
     }
 
-    /// Whether something has been polled since [`Local::take_polled`].
+    /// Whether a task was polled since the last [`Local::take_polled`].
     #[inline]
     pub(crate) fn has_polled(&self) -> bool {
         !self.polling.get().1.is_null()
     }
 
-    /// The task that was polled last. Nothing is polled any more.
+    /// Takes the task that was polled last. Afterwards, none is recorded.
     pub(crate) fn take_polled(&self) -> Option<Task> {
         let last = self.polled();
         self.forget_polling();
         last
     }
 
-    /// The task that is being polled, or was last.
+    /// The task that is being polled, or was polled last.
     pub(crate) fn polled(&self) -> Option<Task> {
         let (task, _) = self.polling.get();
         (task != Task::NONE).then_some(task)
     }
 
-    /// Nothing is polled any more: after a panic, or when a waker goes.
+    /// Clears the recorded task: after a panic, or when a waker is dropped.
     pub fn forget_polling(&self) {
         self.polling.set((Task::NONE, core::ptr::null()));
         self.deadline.set(Time::NEVER);
     }
 
-    /// How to wake who polls with `waker`: without a clone, if the loop does.
+    /// How to wake the task with `waker`. If the loop polls it, this needs no clone.
     #[inline]
     pub(crate) fn waiter(&self, waker: &Waker) -> Waiter {
         match self.task_of(waker) {
@@ -210,7 +214,7 @@ impl Local {
         }
     }
 
-    /// The task that is being polled, if this is its waker.
+    /// The task that is being polled, if `waker` is its waker.
     #[inline(always)]
     fn task_of(&self, waker: &Waker) -> Option<Task> {
         let (task, data) = self.polling.get();
@@ -223,7 +227,7 @@ impl Local {
         self.kick();
     }
 
-    /// Makes sure that a turn follows.
+    /// Ensures that another turn follows.
     #[inline]
     pub(crate) fn kick(&self) {
         if self.now.get().is_none() {
@@ -247,7 +251,7 @@ impl Local {
         call
     }
 
-    /// The outcome of a call; otherwise its task is woken when there is one.
+    /// The outcome of a call. If there is none yet, its task is woken later.
     #[inline]
     pub fn poll_call(&self, call: CallKey, waker: &Waker) -> Option<Outcome> {
         let task = self.task_of(waker);
@@ -263,13 +267,13 @@ impl Local {
     #[cold]
     #[inline(never)]
     fn await_call(&self, call: CallKey, waker: &Waker) {
-        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
+        // Cloning a waker runs application code, so no cell may be borrowed meanwhile.
         let waiter = self.waiter(waker);
         let earlier = self.calls.borrow_mut().set_waiter(call.place(), waiter);
         drop(earlier);
     }
 
-    /// The future of a call is gone.
+    /// Handles the drop of a call's future.
     pub fn give_up(&self, call: CallKey) {
         let dropped = self.calls.borrow_mut().give_up(call);
         drop(dropped);
@@ -283,7 +287,7 @@ impl Local {
         self.finished(place, waiter);
     }
 
-    /// Tells who waits for a call that it has ended.
+    /// Notifies the waiter of a call that has ended.
     #[inline(always)]
     pub(crate) fn finished(&self, place: u32, waiter: Waiter) {
         match waiter {
@@ -303,7 +307,7 @@ impl Local {
         self.wake(waiter);
     }
 
-    /// Wakes who waits in this thread.
+    /// Wakes a waiter in this thread.
     #[inline]
     pub(crate) fn wake(&self, waiter: Waiter) {
         match waiter {
@@ -314,7 +318,7 @@ impl Local {
         }
     }
 
-    /// Ends the calls that could not be sent, and those that are not retried any more.
+    /// Ends the calls that could not be sent, and those without further retries.
     pub(crate) fn finish_failed(&self) {
         loop {
             let over = self.calls.borrow_mut().over.pop();
@@ -325,7 +329,7 @@ impl Local {
         completions.into_iter().for_each(|(asker, outcome)| asker.finish(outcome));
     }
 
-    /// What other threads have asked for.
+    /// Runs the commands of other threads.
     #[cold]
     pub fn run_commands(&self) {
         for command in self.shared.take_commands() {
@@ -347,7 +351,7 @@ impl Local {
         }
     }
 
-    /// Begins a call of another thread's.
+    /// Starts a call for another thread.
     fn begin_remote(&self, call: RemoteCall) {
         let RemoteCall { call: NewCall { mut head, request }, timeout, remote } = call;
         head.deadline = timeout.map_or(Time::NEVER, |timeout| self.now() + timeout);
@@ -355,7 +359,7 @@ impl Local {
         self.move_to_remote(call, remote);
     }
 
-    /// The future of a call is elsewhere.
+    /// Handles a call whose future was polled on another thread.
     fn move_to_remote(&self, call: CallKey, remote: Arc<RemoteCompletion>) {
         if !remote.settle(call) {
             return self.give_up(call);
@@ -369,7 +373,7 @@ impl Local {
         drop(earlier);
     }
 
-    /// The loop has ended: tells whoever waits for it.
+    /// Notifies all waiters that the loop has ended.
     pub(crate) fn tell_end(&self) {
         self.shared.close();
         let waiters = self.calls.borrow_mut().take_waiters();
@@ -387,10 +391,10 @@ impl Local {
         askers.into_iter().for_each(|asker| asker.finish(Err(loop_gone())));
     }
 
-    /// Frees what the tables hold. The loop has ended, and its endpoint is gone: nothing looks for
-    /// what was in them.
+    /// Frees the contents of the tables. The loop has ended and its endpoint is gone, so nothing
+    /// accesses them any more.
     pub(crate) fn clear(&self) {
-        // No cell is borrowed while something is dropped: that runs the application's code.
+        // Drops run application code, so no cell may be borrowed meanwhile.
         let channels = Channels::new(self.shared.clone(), 0);
         drop(self.channels.replace(channels));
         drop(self.calls.take());

@@ -1,4 +1,4 @@
-//! What futures and other threads do to the streams of a loop.
+//! Operations of futures and other threads on the streams of a loop.
 
 use core::task::Waker;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::channels::Channels;
 use crate::streams::{Ask, Call, Queued, RemoteStream, Side, StreamAsk, StreamKey, Target};
 
 impl Local {
-    /// Begins a call, which waits for its session.
+    /// Starts a call, which waits for its session.
     pub(crate) fn begin_stream(&self, mut queued: Queued) -> StreamKey {
         let tag = self.streams.borrow_mut().next_tag();
         queued.ask =
@@ -21,7 +21,7 @@ impl Local {
         key
     }
 
-    /// Asks for a session for a call; `tag` comes back with it.
+    /// Requests a session for a call. The answer carries `tag`.
     pub(crate) fn ask_for_session(
         &self,
         target: &Target,
@@ -34,7 +34,7 @@ impl Local {
         ask_for_session(&mut self.channels.borrow_mut(), target, options, tag, self.now())
     }
 
-    /// The application has no more to do with a direction.
+    /// Records that the application has finished with a direction.
     pub(crate) fn leave_stream(&self, key: StreamKey, side: Side) {
         let (earlier, ask) = self.streams.borrow_mut().leave(key, side);
         drop(earlier);
@@ -44,15 +44,15 @@ impl Local {
         self.kick();
     }
 
-    /// Has whoever polls with `waker` woken when there is something new for a direction.
+    /// Registers `waker` to be woken when a direction has news.
     pub(crate) fn wait_for_stream(&self, key: StreamKey, side: Side, waker: &Waker) {
-        // Cloning a waker runs code of the application's, so no cell is borrowed meanwhile.
+        // Cloning a waker runs application code, so no cell may be borrowed meanwhile.
         let waiter = self.waiter(waker);
         let earlier = self.streams.borrow_mut().wait(key, side, waiter);
         drop(earlier);
     }
 
-    /// Wakes those for whom something has come.
+    /// Wakes the tasks whose streams have news.
     pub(crate) fn wake_streams(&self) {
         loop {
             let remote = self.streams.borrow_mut().pumped.pop();
@@ -66,7 +66,7 @@ impl Local {
         }
     }
 
-    /// A mailbox has something for the loop.
+    /// Handles a mailbox that has something for the loop.
     pub(crate) fn read_mailbox(&self, remote: &Arc<RemoteStream>) {
         match remote.take_ask() {
             Some(Ask::Attach(key, side)) => {
@@ -92,9 +92,9 @@ impl Local {
         self.begin_stream(Queued::new(target, metadata, trace, deadline, codec))
     }
 
-    /// Moves messages between a mailbox and its half, and wakes who waits for them.
+    /// Moves messages between a mailbox and its half, and wakes the tasks that wait for them.
     fn pump_stream(&self, remote: &Arc<RemoteStream>) {
-        // A writer whose reader has not been read yet: the command comes.
+        // The command for a writer may arrive before its reader's mailbox was read.
         let Some(pumped) = remote.pump(&mut self.streams.borrow_mut()) else { return };
         if let Some((key, side)) = pumped.leaves {
             self.leave_stream(key, side);
@@ -104,14 +104,14 @@ impl Local {
         }
     }
 
-    /// The loop has ended: so have the streams that are used elsewhere.
+    /// Ends the streams that other threads use, because the loop has ended.
     pub(crate) fn end_streams(&self) {
         let all = self.streams.borrow_mut().take_remotes();
         all.iter().for_each(|remote| remote.end());
     }
 }
 
-/// Asks for a session for a stream; `tag` comes back with it.
+/// Requests a session for a stream. The answer carries `tag`.
 pub(crate) fn ask_for_session(
     channels: &mut Channels,
     target: &Target,

@@ -13,22 +13,23 @@ use crate::task::Task;
 pub struct TaskWaker {
     shared: Arc<Shared>,
     task: Task,
-    /// Whether the task is on a list already.
+    /// Whether the task is in a wake list already.
     woken: AtomicBool,
 }
 
 impl TaskWaker {
-    /// Wakes a task of the loop, which `shared` is of.
+    /// A waker for a task of the loop that `shared` belongs to.
     pub fn new(shared: &Arc<Shared>, task: Task) -> Arc<TaskWaker> {
         Arc::new(TaskWaker { shared: shared.clone(), task, woken: AtomicBool::new(false) })
     }
 
-    /// The task is about to be polled: whoever wakes it from now on means another poll. Most tasks
-    /// are polled because a call of theirs has ended, which this is not asked about: so the flag is
-    /// looked at before it is changed. One that is set in between stands for a poll to come.
+    /// Call this before a poll of the task: a wake-up from now on requires another poll. Most polls
+    /// happen because a call of the task has ended, which does not set the flag. Therefore the flag
+    /// is read before it is written. If it is set in between, another poll follows.
     #[inline]
     pub fn polled(&self) {
-        // Acquire: pairs with the release of `wake_by_ref`, so that the poll sees why it was woken.
+        // Acquire: pairs with the release in `wake_by_ref`, so that the poll sees the reason of the
+        // wake-up.
         if self.woken.load(Ordering::Acquire) {
             self.woken.swap(false, Ordering::Acquire);
         }

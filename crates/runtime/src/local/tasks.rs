@@ -15,18 +15,18 @@ use crate::task::Task;
 type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Slot {
-    /// `None` while it is polled, and when it is free. In a box, as it is taken out for each poll.
+    /// `None` during a poll, and when the slot is free. Boxed, because each poll takes it out.
     body: Option<Box<Body>>,
     task_waker: Arc<TaskWaker>,
 }
 
-/// A future, and its waker, which goes with it so that a poll needs no clone.
+/// A future with its waker. They are moved together, so that a poll needs no clone.
 struct Body {
     future: Spawned,
     waker: Waker,
 }
 
-/// Frees the slot of a future that is over.
+/// Frees the slot of a completed future.
 struct Over<'l> {
     local: &'l Local,
     slot: u32,
@@ -61,7 +61,7 @@ impl Local {
         self.make_ready(Task { kind: Task::SPAWNED, slot });
     }
 
-    /// Polls a spawned future. If it panics, it is over, and the panic goes on.
+    /// Polls a spawned future. A panic ends the future, and propagates.
     #[inline]
     pub(crate) fn poll_spawned(&self, slot: u32) {
         let body = {
@@ -95,12 +95,12 @@ struct Joined<T> {
     waker: Option<Waker>,
 }
 
-/// Gives what a spawned future gave. Dropping it lets the future run on.
+/// Returns the output of a spawned future. Dropping the handle lets the future continue.
 pub struct JoinHandle<T> {
     joined: Rc<RefCell<Joined<T>>>,
 }
 
-/// Tells the handle when the future is over, or was dropped.
+/// Notifies the handle when the future has completed, or was dropped.
 struct Teller<T> {
     joined: Rc<RefCell<Joined<T>>>,
 }
@@ -118,7 +118,7 @@ impl<T> Drop for Teller<T> {
     }
 }
 
-/// `future` as a task without an output, and the handle to its output.
+/// Splits `future` into a task without an output and a handle for the output.
 pub(crate) fn joinable<F: Future + 'static>(future: F) -> (Spawned, JoinHandle<F::Output>) {
     let joined = Joined { output: None, is_over: false, waker: None };
     let joined = Rc::new(RefCell::new(joined));

@@ -1,7 +1,7 @@
-//! Times that futures on any thread wait for in a loop.
+//! Timers in a loop for futures on any thread.
 //!
-//! Few do: so a timer comes by command, and what is left of one that nobody waits for any more lies
-//! in the loop until its time.
+//! They are rare. A timer is therefore added by a command, and one that is no longer needed stays
+//! in the loop until it expires.
 
 use std::sync::{Arc, Weak};
 
@@ -20,14 +20,15 @@ use crate::shared::{Command, Shared, loop_gone};
 /// The timers of a loop.
 #[derive(Default)]
 pub(crate) struct Timers {
-    /// By number.
+    /// By timer number.
     list: Vec<Option<Weak<RemoteCompletion>>>,
     free: Vec<u32>,
-    /// Those whose times are not kept yet.
+    /// Timers that have not been scheduled yet.
     fresh: Vec<(u32, Time)>,
 }
 
-/// A timer of a loop: what it leaves is `DEADLINE_EXCEEDED`, or that the loop has ended.
+/// The timers of a loop. They complete with `DEADLINE_EXCEEDED`, or with an error if the loop has
+/// ended.
 impl Timekeeper for Shared {
     fn start(&self, timeout: Duration) -> Timer {
         let remote = RemoteCompletion::new(None);
@@ -40,13 +41,13 @@ impl Timekeeper for Shared {
 }
 
 impl Timers {
-    /// Whether there are times that are not kept yet.
+    /// Whether there are timers that have not been scheduled yet.
     #[inline]
     pub(crate) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// Those whose times are not kept yet.
+    /// Takes the timers that have not been scheduled yet.
     pub(crate) fn take_fresh(&mut self) -> Vec<(u32, Time)> {
         core::mem::take(&mut self.fresh)
     }
@@ -68,12 +69,12 @@ impl Timers {
 }
 
 impl Local {
-    /// Somebody waits for a time.
+    /// Adds a timer.
     pub(crate) fn add_timer(&self, timeout: Duration, remote: &Arc<RemoteCompletion>) {
         self.timers.borrow_mut().add(self.now() + timeout, remote);
     }
 
-    /// A timer's time has come.
+    /// Handles an expired timer.
     pub(crate) fn timer_is_due(&self, number: u32) {
         let remote = {
             let timers = &mut *self.timers.borrow_mut();
@@ -85,7 +86,7 @@ impl Local {
         }
     }
 
-    /// The loop has ended.
+    /// Completes all timers, because the loop has ended.
     pub(crate) fn end_timers(&self) {
         let list = core::mem::take(&mut self.timers.borrow_mut().list);
         for remote in list.into_iter().flatten().filter_map(|remote| remote.upgrade()) {

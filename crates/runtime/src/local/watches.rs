@@ -1,11 +1,11 @@
-//! Handlers in the loop that have asked to be told when their calls are over.
+//! Handlers in the loop that asked for a notification when their calls are over.
 //!
-//! A handler is known by its task, which another may have soon after: so those who asked are told
-//! when the handler's slot is emptied. What was asked for while a handler was polled is looked at
-//! once more after that poll, by a task of its own kind: if no handler waits there, the call is
-//! over.
+//! A handler is identified by its task, which another handler may reuse soon. Therefore the
+//! notification is sent when the handler's slot is emptied. Requests that were made during a poll
+//! are checked once more after that poll, by a special task: if no handler waits in the slot, the
+//! call is over.
 //!
-//! Invariant: the cell is not borrowed while somebody is told.
+//! Invariant: the cell is not borrowed during notifications.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::task::Task;
 #[derive(Default)]
 pub(crate) struct Watches {
     overs: HashMap<Task, Arc<CancelState>>,
-    /// Those that were asked for since this was last looked at.
+    /// Requests since the last check.
     fresh: Vec<Task>,
 }
 
@@ -30,7 +30,7 @@ impl Watches {
 }
 
 impl Local {
-    /// What tells of the end of the call whose handler the loop polls, if it polls one.
+    /// The cancellation state of the call whose handler is being polled, if there is one.
     pub(crate) fn watch_polled(&self) -> Option<Arc<CancelState>> {
         let task = self.polled().filter(|task| task.is_handler())?;
         let watches = &mut *self.watches.borrow_mut();
@@ -44,12 +44,12 @@ impl Local {
         Some(over)
     }
 
-    /// Those that were asked for since this was last asked.
+    /// Takes the requests since the last check.
     pub(crate) fn take_fresh_watches(&self) -> Vec<Task> {
         core::mem::take(&mut self.watches.borrow_mut().fresh)
     }
 
-    /// The handler of a task is over.
+    /// Sends the notification for a task whose handler is over.
     #[inline]
     pub fn unwatch(&self, task: Task) {
         if !self.watches.borrow().is_empty() {
@@ -65,7 +65,7 @@ impl Local {
         }
     }
 
-    /// The loop has ended, and so have all calls.
+    /// Sends all notifications, because the loop and all calls have ended.
     pub(crate) fn unwatch_all(&self) {
         let overs = core::mem::take(&mut self.watches.borrow_mut().overs);
         overs.values().for_each(|over| over.end());
