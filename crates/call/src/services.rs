@@ -50,8 +50,8 @@ pub enum ServiceError {
 const FIRST: u16 = 1;
 
 impl Services {
-    /// No services yet. `layout` is the version of the native layout that the server supports, or
-    /// 0. `codecs` are the codecs that it accepts.
+    /// No services yet. `layout` is the version of the native layout that the server supports (0:
+    /// none). `codecs` are the codecs that it accepts.
     pub fn new(layout: u16, codecs: CodecSet) -> Services {
         Services { layout, codecs, entries: Vec::new() }
     }
