@@ -1,5 +1,5 @@
-//! `petasos bench`: runs the program `petasos-bench`, which is built apart, with what it compares
-//! with.
+//! `petasos bench`: runs the program `petasos-bench`. That program is built separately, together
+//! with the systems that it compares Petasos with.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -12,12 +12,12 @@ use crate::output;
 use petasos_cli::failure::Failure;
 
 const PROGRAM: &str = "petasos-bench";
-/// The profile that measurements are made with, not that of everyday builds.
+/// The build profile for measurements, which differs from that of everyday builds.
 const PROFILE: &str = "production";
 /// Where the package is in a checkout.
 const MANIFEST: &str = "bin/petasos-bench/Cargo.toml";
 
-/// The arguments are those of the other program, `--help` among them.
+/// The arguments for `petasos-bench`, including `--help`.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub struct BenchArgs {
@@ -25,10 +25,10 @@ pub struct BenchArgs {
     args: Vec<OsString>,
 }
 
-/// Becomes the other program: the one beside this program, or one built from the checkout that this
-/// program or the current folder is in.
+/// Replaces this process by `petasos-bench`: the one next to this program, or one built from the
+/// checkout that contains this program or the current folder.
 ///
-/// # Errors
+/// If there is no such program, or it cannot be built or run. The error contains advice.
 /// If there is none, or it cannot be built or run, with advice.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let own = std::env::current_exe();
@@ -41,8 +41,9 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     Err(Failure::new(format!("cannot run {}: {error}", program.display())))
 }
 
-/// The program in the same folder. In a checkout, one that is older than this program may be of an
-/// older state of the source: cargo knows. One of an everyday build is not what is measured.
+/// The program in the same folder. Returns none if cargo should decide: in a checkout, a program
+/// that is older than this one may be out of date, and an everyday build is not suitable for
+/// measurements.
 fn beside(own: &Path) -> Option<PathBuf> {
     let program = own.with_file_name(PROGRAM);
     let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
@@ -67,14 +68,14 @@ fn checkout(own: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Builds the program for measurements, and says where it is.
+/// Builds the program for measurements, and returns its path.
 fn build(root: &Path) -> Result<PathBuf, Failure> {
     let target = root.join("target");
     let program = target.join(PROFILE).join(PROGRAM);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--profile", PROFILE, "--package", PROGRAM, "--target-dir"]).arg(target);
-    // Cargo's own lines are the progress; most often there is nothing to do.
+    // Cargo's output shows the progress. Most often there is nothing to build.
     if program.is_file() {
         command.arg("--quiet");
     } else {

@@ -1,4 +1,4 @@
-//! `petasos raw`: one call of plain bytes, its answer, and how long it took.
+//! `petasos raw`: makes one call of plain bytes, and prints the answer and the duration.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::{self, Query, Status};
 use petasos_cli::transport::TransportArgs;
 
-/// What `petasos raw` can be told.
+/// The arguments of `petasos raw`.
 #[derive(Args)]
 pub struct CallArgs {
     /// The server, as HOST:PORT.
@@ -68,10 +68,10 @@ enum What {
     },
 }
 
-/// Makes the call and prints the answer.
+/// Makes the call, and prints the answer.
 ///
 /// # Errors
-/// If there is no answer, or it is not what was asked for.
+/// If there is no answer, or an unexpected one.
 pub fn run(args: &CallArgs) -> Result<(), Failure> {
     let timeout = Duration::from_millis(args.timeout);
     let servers = resolve(&args.server)?;
@@ -127,7 +127,7 @@ fn read_stdin(request: &mut Vec<u8>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What to print, if the server did what it was asked.
+/// The bytes to print, if the server did what was requested.
 fn read_answer<'r>(what: &What, response: &'r [u8]) -> Result<&'r [u8], Failure> {
     let key = match what {
         What::Echo { .. } | What::Method { .. } | What::Stats => return Ok(response),
@@ -155,5 +155,5 @@ fn read_answer<'r>(what: &What, response: &'r [u8]) -> Result<&'r [u8], Failure>
     }
 }
 
-/// Longer values fit no message.
+/// Longer values do not fit into a message.
 const VALUE_BYTES_MAX: u64 = 1 << 28;

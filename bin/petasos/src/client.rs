@@ -1,4 +1,4 @@
-//! A client for one call at a time, and what every client needs to get that far.
+//! A client for one call at a time, and functions that all clients share.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -19,10 +19,10 @@ use petasos_cli::transport::TransportArgs;
 /// How long an adaptive loop spins before it sleeps.
 pub const SPIN: Duration = Duration::from_micros(50);
 
-/// Endpoint number `index` of the process, whose packets arrive at `ip`.
+/// Opens endpoint number `index` of the process, which receives packets at `ip`.
 ///
 /// # Errors
-/// If the packet I/O cannot be had.
+/// If the packet I/O is not available.
 pub fn open_endpoint<S>(
     transport: &TransportArgs,
     (ip, index): (IpAddr, u32),
@@ -33,10 +33,10 @@ pub fn open_endpoint<S>(
     Ok(Endpoint::new(config, io, Clock::system(), state))
 }
 
-/// An endpoint that can open sessions to `server`, with the node that it is attached to.
+/// Opens an endpoint that can open sessions to `server`, and the node that it belongs to.
 ///
 /// # Errors
-/// If sockets or threads cannot be had.
+/// If sockets or threads cannot be created.
 pub fn open_client<S>(
     transport: &TransportArgs,
     security: &SecurityArgs,
@@ -52,10 +52,10 @@ pub fn open_client<S>(
     Ok((node, endpoint))
 }
 
-/// The addresses that `text` (`HOST:PORT`) stands for.
+/// The addresses that `text` (`HOST:PORT`) resolves to.
 ///
 /// # Errors
-/// If it has no port or names no host.
+/// If it has no port, or the host does not exist.
 pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     let advice = "give HOST:PORT, such as 127.0.0.1:7411";
     let found = text.to_socket_addrs();
@@ -63,7 +63,7 @@ pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, Failure> {
         Failure::with_advice(format_args!("`{text}` is no address of a server: {error}"), advice)
     })?;
     let mut found: Vec<_> = found.filter(|address| address.port() != 0).collect();
-    // A name may stand for both families; servers listen on IPv4 unless told otherwise.
+    // A name may have addresses of both families. Servers listen on IPv4 by default.
     found.sort_by_key(SocketAddr::is_ipv6);
     if found.is_empty() {
         let what = format_args!("`{text}` is no address of a server: port 0 cannot be called");
@@ -77,21 +77,21 @@ pub struct Client {
     endpoint: Endpoint<Option<Answer>>,
     session: SessionId,
     server: SocketAddr,
-    // Sessions live as long as their node.
+    // Sessions live as long as their node, so it is kept.
     _node: Node,
 }
 
-/// How a call ended, and when.
+/// The result of a call, and when it arrived.
 struct Answer {
     result: Result<Vec<u8>, CallError>,
     at: Time,
 }
 
 impl Client {
-    /// Connects to the first of `servers` that answers.
+    /// Connects to the first of `servers` that is reachable.
     ///
     /// # Errors
-    /// Why the last of them did not.
+    /// The reason why the last one was not reachable.
     pub fn connect(
         transport: &TransportArgs,
         security: &SecurityArgs,
@@ -119,10 +119,10 @@ impl Client {
         self.server
     }
 
-    /// Calls `method` and waits for the answer. Returns it with the round trip's time.
+    /// Calls `method`, waits for the answer, and returns it with the round-trip time.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no answer.
     pub fn call(
         &mut self,
         method: u16,

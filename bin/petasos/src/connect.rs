@@ -1,4 +1,4 @@
-//! Why a session could not be set up, by what carries the packets.
+//! Errors of session setup, depending on the transport.
 
 use std::net::SocketAddr;
 
@@ -7,10 +7,10 @@ use petasos_endpoint::{ConnectAndWaitError, RefuseCode, SessionError};
 use crate::failure::Failure;
 use crate::transport::{Transport, TransportArgs};
 
-/// What `connect` makes of the first of `servers` that answers.
+/// Tries `connect` with each of `servers` until one is reachable, and returns its result.
 ///
 /// # Errors
-/// Why the last of them did not.
+/// The reason why the last one was not reachable.
 pub fn first_that_answers<T>(
     servers: &[SocketAddr],
     connect: impl Fn(SocketAddr) -> Result<T, Failure>,
@@ -25,7 +25,7 @@ pub fn first_that_answers<T>(
     Err(last)
 }
 
-/// A session to `server` could not be set up.
+/// The failure for a session to `server` that could not be set up.
 pub fn failure(
     server: SocketAddr,
     error: &ConnectAndWaitError,
@@ -46,7 +46,7 @@ pub fn failure(
     }
 }
 
-/// What it means, and what to do, if packets of the two ends do not find each other.
+/// An explanation and advice, if the two ends use transports that do not match.
 fn unfit(transport: Transport, error: &SessionError) -> Option<(&'static str, &'static str)> {
     let refused = "the server refused the session";
     Some(match (error, transport) {

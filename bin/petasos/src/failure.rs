@@ -1,4 +1,4 @@
-//! Failures as people see them: one line that says what happened and what to do about it.
+//! Failures for users: one line that says what happened and what to do about it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,23 +17,23 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that its own words explain.
+    /// A failure without advice.
     pub fn new(what: impl Into<String>) -> Failure {
         Failure { line: what.into() }
     }
 
-    /// A failure and what can be done about it.
+    /// A failure with advice.
     pub fn with_advice(what: impl fmt::Display, advice: impl fmt::Display) -> Failure {
         Failure { line: format!("{what}; {advice}") }
     }
 
-    /// The packet I/O cannot be had here; `error` says why.
+    /// The failure for packet I/O that is not available; `error` is the reason.
     pub fn of_transport(what: &str, error: &dyn fmt::Display) -> Failure {
         let advice = "`petasos doctor` says what this host supports";
         Failure::with_advice(format_args!("cannot use {what}: {error}"), advice)
     }
 
-    /// The program was built without `feature`, for which Debian's `package` is needed.
+    /// The failure for a program that was built without `feature`, which needs Debian's `package`.
     #[cfg(not(all(feature = "dpdk", feature = "fabric")))]
     pub fn of_missing_feature(feature: &str, package: &str) -> Failure {
         Failure::with_advice(
@@ -42,7 +42,7 @@ impl Failure {
         )
     }
 
-    /// A session to `server` could not be set up, or was lost.
+    /// The failure for a session to `server` that could not be set up, or was lost.
     pub fn of_session(server: SocketAddr, error: &SessionError) -> Failure {
         let advice = match error {
             SessionError::Refused => format!("start one with `petasos serve --listen {server}`"),
@@ -85,7 +85,7 @@ impl Failure {
         Failure::with_advice(format_args!("{attempt} {server}: {what}"), advice)
     }
 
-    /// A call to `server` failed; `session` is what the session has to say about it.
+    /// The failure for a call to `server`. `session` is the state of its session.
     pub fn of_call(
         server: SocketAddr,
         error: CallError,
@@ -110,7 +110,7 @@ impl Failure {
         Failure::with_advice(format_args!("the call to {server} failed: {error}"), advice)
     }
 
-    /// A call was not even started.
+    /// The failure for a call that could not be started.
     pub fn of_enqueue(server: SocketAddr, error: EnqueueError) -> Failure {
         let advice = match error {
             EnqueueError::TooLarge { .. } => "use a smaller value",
@@ -120,7 +120,7 @@ impl Failure {
     }
 }
 
-/// How to get a program with a cargo feature that needs Debian's `package`.
+/// How to build a program with a cargo feature that needs Debian's `package`.
 #[cfg(not(all(feature = "dpdk", feature = "fabric")))]
 pub fn how_to_build(feature: &str, package: &str) -> String {
     format!(
@@ -143,7 +143,7 @@ fn advice_on_refusal(code: RefuseCode) -> &'static str {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One line, whatever a peer or a file name may have contributed.
+        // Always print one line, whatever a peer or a file name contains.
         let visible = |c: char| if c.is_control() { '·' } else { c };
         self.line.chars().map(visible).try_for_each(|c| fmt::Write::write_char(f, c))
     }
@@ -170,7 +170,7 @@ impl From<NodeError> for Failure {
     }
 }
 
-/// What to do about a TLS connection that failed.
+/// Advice for a TLS connection that failed.
 fn advice_on_tls(failure: &HandshakeFailure) -> &'static str {
     match failure {
         HandshakeFailure::Theirs(CertificateFlaw::WrongAddress) => {

@@ -1,7 +1,7 @@
-//! What the programs under `bin/` share: options about transport and security, failures in one
+//! Code that the programs under `bin/` share: options for transport and security, failures in one
 //! line, and the demonstration services.
 //!
-//! Boundary rule: joins endpoint and packet I/O; knows no command.
+//! Boundary rule: uses the endpoint and packet I/O; knows no commands.
 
 pub mod connect;
 pub mod failure;

@@ -1,11 +1,10 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench` and
 //! `doctor`.
 //!
-//! Exit status: 0 if everything asked for was done, 1 if it failed (with one line on standard
-//! error that says why and what to do), 2 if the command line itself is wrong; 64 and more for the
-//! statuses of typed calls.
+//! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
+//! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
 //!
-//! Boundary rule: joins endpoint, packet I/O and report; has no mechanism of its own.
+//! Boundary rule: uses endpoint, packet I/O and report; implements no mechanism itself.
 
 mod bench;
 mod call;

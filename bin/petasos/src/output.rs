@@ -1,14 +1,14 @@
-//! Writing to the standard streams without panicking when nobody reads them.
+//! Writing to the standard streams without a panic when they are closed.
 
 use std::io::{self, ErrorKind, Write};
 
 use petasos_cli::failure::Failure;
 
-/// Writes `bytes` and a line's end to standard output. A reader that has gone away (`| head`) has
-/// seen what it wanted, so that is not a failure.
+/// Writes `bytes` and a newline to standard output. If the reader has closed it (`| head`), that is
+/// not a failure: the reader has what it wanted.
 ///
 /// # Errors
-/// If standard output cannot be written for another reason.
+/// If writing to standard output fails for another reason.
 pub fn answer(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let end: &[u8] = if bytes.ends_with(b"\n") { b"" } else { b"\n" };
@@ -16,7 +16,7 @@ pub fn answer(bytes: &[u8]) -> Result<(), Failure> {
     finished(written)
 }
 
-/// What a write to standard output came to; see [`answer`].
+/// The result of a write to standard output; see [`answer`].
 pub fn finished(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -26,7 +26,7 @@ pub fn finished(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line to standard error. If that is closed there is nobody left to tell.
+/// Writes a line to standard error. If that is closed, the line is dropped.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

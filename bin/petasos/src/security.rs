@@ -1,4 +1,4 @@
-//! `--tls-cert` and its company: how servers and callers guard what they say.
+//! `--tls-cert` and related options: how servers and callers secure their communication.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,32 +13,34 @@ use crate::failure::Failure;
 /// Options about encryption and identity.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecurityArgs {
-    /// This process's certificate, in PEM: connections are TLS, packets are sealed. Files are read
-    /// again when they change.
+    /// This process's certificate, in PEM: control connections use TLS, and packets are sealed.
+    /// Files are read again when they change.
     #[arg(long, value_name = "FILE", global = true)]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM.
     #[arg(long, value_name = "FILE", global = true)]
     tls_key: Option<PathBuf>,
-    /// The authorities that vouch for peers, in PEM.
+    /// The certificate authorities for peers' certificates, in PEM.
     #[arg(long, value_name = "FILE", global = true)]
     tls_ca: Option<PathBuf>,
-    /// A name that a peer may have in its certificate: of DNS, or a URI such as a SPIFFE id; may be
-    /// given several times [default: any peer, but servers need the address that is called].
+    /// A DNS name or URI (such as a SPIFFE id) that a peer's certificate may contain; may be given
+    /// several times [default: any peer, but a server's certificate must contain the address that
+    /// is called].
     #[arg(long, value_name = "NAME", global = true)]
     allow: Vec<String>,
-    /// Talk in the clear beyond this host, where whoever reaches the network can listen and call.
+    /// Allow unencrypted communication beyond this host, where everybody in the network can listen
+    /// and call.
     #[arg(long, global = true)]
     plaintext: bool,
 }
 
 impl SecurityArgs {
-    /// In the clear, wherever that leads: both processes are this program's own.
+    /// Plaintext everywhere, for two processes of this program.
     pub fn plaintext() -> SecurityArgs {
         SecurityArgs { plaintext: true, ..SecurityArgs::default() }
     }
 
-    /// The same options as words, for another process of this program on this host.
+    /// The same options as command-line words, for another process of this program on this host.
     pub fn words(&self) -> Vec<OsString> {
         let files = [
             ("--tls-cert", &self.tls_cert),
@@ -53,10 +55,10 @@ impl SecurityArgs {
         files.chain(names).flatten().chain(plaintext).collect()
     }
 
-    /// Adds the settings to a node's.
+    /// Adds the settings to those of a node.
     ///
     /// # Errors
-    /// If an option lacks its company.
+    /// If an option requires another one that is missing.
     pub fn apply(&self, config: NodeConfig) -> Result<NodeConfig, Failure> {
         Ok(NodeConfig { plaintext: self.plaintext, tls: self.tls()?, ..config })
     }
@@ -64,7 +66,7 @@ impl SecurityArgs {
     /// The settings of a channel over datagrams.
     ///
     /// # Errors
-    /// If an option lacks its company.
+    /// If an option requires another one that is missing.
     pub fn of_channel(&self) -> Result<Security, Failure> {
         Ok(match self.tls()? {
             Some(tls) => Security::Tls(tls),
@@ -73,11 +75,12 @@ impl SecurityArgs {
         })
     }
 
-    /// The settings of a channel over gRPC: authorities, and a certificate if the server demands
-    /// one.
+    /// The settings of a channel over gRPC: certificate authorities, and a certificate if the
+    /// server requires one.
     ///
     /// # Errors
-    /// If an option lacks its company, or does not fit, or a file cannot be used.
+    /// If an option requires another one that is missing, if options contradict each other, or if a
+    /// file is unusable.
     pub fn of_grpc(&self) -> Result<ClientTls, Failure> {
         let files = self.files();
         if files.authorities.is_none() {
@@ -97,11 +100,11 @@ impl SecurityArgs {
         })
     }
 
-    /// The settings of a gRPC port: TLS, with clients that the authorities vouch for, if files are
-    /// given.
+    /// The settings of a gRPC port: if files are given, TLS with client certificates from the
+    /// authorities.
     ///
     /// # Errors
-    /// If an option lacks its company, or a file cannot be used.
+    /// If an option requires another one that is missing, or a file is unusable.
     pub fn of_grpc_server(&self) -> Result<Option<ServerTls>, Failure> {
         let Some(TlsConfig { allow, .. }) = self.tls()? else { return Ok(None) };
         let tls = ServerTls::from_files(self.files()).map_err(|error: TlsError| {
@@ -121,7 +124,7 @@ impl SecurityArgs {
         }
     }
 
-    /// TLS with datagrams, where both ends have certificates; `None` if none are given.
+    /// TLS for datagrams, where both ends have certificates; `None` without certificates.
     fn tls(&self) -> Result<Option<TlsConfig>, Failure> {
         let files = self.files();
         let allow = (!self.allow.is_empty()).then(|| self.allow.clone());

@@ -3,7 +3,7 @@
 /// Parses a number of bytes with an optional unit.
 ///
 /// # Errors
-/// What is wrong with the text, for the person who typed it.
+/// A message about the error in the text, for the user.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -18,7 +18,7 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "that is more than there can be".to_owned())
 }
 
-/// `bytes` for people: whole in the largest unit of 1024 that fits, to three digits otherwise.
+/// `bytes` for people, in units of 1024: without decimals if possible, otherwise with three digits.
 pub fn in_words(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
     let (mut value, mut unit) = (bytes as f64, 0);

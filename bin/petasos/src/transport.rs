@@ -1,4 +1,4 @@
-//! `--transport`: what carries the packets of `serve`, `call` and `demo`.
+//! `--transport`: how `serve`, `raw` and `demo` transport packets.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -15,10 +15,10 @@ use fabric::FabricArgs;
 mod dpdk;
 mod fabric;
 
-/// What carries the packets.
+/// The transport of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
-    /// Shared memory to processes of this host that take it, kernel sockets to all others.
+    /// Shared memory for processes of this host that support it, kernel sockets for all others.
     #[default]
     Auto,
     /// Kernel sockets.
@@ -47,10 +47,10 @@ impl Transport {
     }
 }
 
-/// Options about the transport.
+/// The options of transports.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransportArgs {
-    /// What carries the packets.
+    /// How packets are transported.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub transport: Transport,
     /// With `xdp`: the interface [default: the one that has the address].
@@ -68,8 +68,8 @@ pub struct TransportArgs {
 }
 
 impl TransportArgs {
-    /// The same options as words, for another process of this program on this host. Those of DPDK
-    /// are not among them: two processes have no port in common.
+    /// The same options as command-line words, for another process of this program on this host.
+    /// DPDK's options are omitted: two processes cannot share a port.
     pub fn words(&self) -> Vec<String> {
         let mut words = vec!["--transport".to_owned(), self.transport.word().to_owned()];
         if let Some(interface) = &self.interface {
@@ -80,10 +80,10 @@ impl TransportArgs {
         words
     }
 
-    /// Opens the packet I/O of endpoint number `index` at `ip`, any port.
+    /// Opens the packet I/O of endpoint number `index` at `ip`, with any port.
     ///
     /// # Errors
-    /// If it cannot be had here, with advice.
+    /// If the packet I/O is not available. The error contains advice.
     pub fn open(&self, ip: IpAddr, index: u32) -> Result<Backend, Failure> {
         self.check()?;
         let address = SocketAddr::new(ip, 0);
@@ -106,7 +106,7 @@ impl TransportArgs {
         })
     }
 
-    /// Whether every option belongs to the transport.
+    /// Checks that all options belong to the transport.
     fn check(&self) -> Result<(), Failure> {
         let interface = self.interface.as_ref().map(|_| "--interface");
         let given = [
@@ -124,10 +124,10 @@ impl TransportArgs {
         Ok(())
     }
 
-    /// `address`, or the one of the interface that is named: AF_XDP needs its own.
+    /// Returns `address`, or for AF_XDP the address of the interface if one was given.
     ///
     /// # Errors
-    /// If it has none.
+    /// If the interface has no address.
     pub fn own_address(&self, address: SocketAddr) -> Result<SocketAddr, Failure> {
         let Some(name) = self.interface.as_ref().filter(|_| address.ip().is_unspecified()) else {
             return Ok(address);
@@ -150,8 +150,8 @@ impl TransportArgs {
         }
     }
 
-    /// Where a client has to be to reach `server`: what goes to this host does not listen to
-    /// others.
+    /// The local IP address from which a client can reach `server`. An endpoint on a loopback
+    /// address only reaches this host.
     pub fn ip_towards(&self, server: SocketAddr) -> IpAddr {
         let any = match server.is_ipv4() {
             true => IpAddr::from([0; 4]),
@@ -169,7 +169,7 @@ impl TransportArgs {
     }
 }
 
-/// The address from which the system would send to `server`. Sends nothing.
+/// The source address that the system would use for `server`. Sends nothing.
 fn own_ip_towards(server: SocketAddr) -> Option<IpAddr> {
     let any = if server.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let socket = UdpSocket::bind((any, 0)).ok()?;

@@ -1,7 +1,7 @@
 //! The server process of the demo.
 //!
-//! It ends in any case: it is told to end by closing its standard input, which also happens when
-//! this process dies; it is killed, by its own id, if it does not obey.
+//! The process always ends. Closing its standard input tells it to end, which also happens if this
+//! process dies. If it does not end then, it is killed by its process id.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use petasos_cli::transport::TransportArgs;
 pub struct ServerProcess {
     child: Child,
     address: SocketAddr,
-    /// Kept open, so that the server can write to it for as long as it runs.
+    /// Kept open, so that the server can write to it as long as it runs.
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -30,7 +30,7 @@ impl ServerProcess {
     /// Starts a server over `transport` with `memory_bytes` for values, and waits until it listens.
     ///
     /// # Errors
-    /// If it cannot be started or does not come up.
+    /// If the server cannot be started, or does not begin to listen.
     pub fn start(
         transport: &TransportArgs,
         security: &SecurityArgs,
@@ -60,14 +60,14 @@ impl ServerProcess {
         }
     }
 
-    /// Where it listens.
+    /// The address where the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Says of `failure` what the server's own end explains, if it has ended.
+    /// Adds the server's exit status to `failure`, if the server has ended.
     pub fn explain(&mut self, failure: Failure) -> Failure {
-        // The connection's end may be seen a moment before the process's.
+        // The end of the connection may be visible shortly before the end of the process.
         match wait_for(&mut self.child, EXPLAIN_TIMEOUT) {
             Some(status) => Failure::with_advice(
                 format_args!("the server process {} died: {}", self.child.id(), how(status)),
@@ -77,10 +77,10 @@ impl ServerProcess {
         }
     }
 
-    /// Ends the server and waits until it has.
+    /// Ends the server, and waits for its end.
     ///
     /// # Errors
-    /// If it ended otherwise than it should.
+    /// If it did not end normally.
     pub fn stop(mut self) -> Result<(), Failure> {
         drop(self.child.stdin.take());
         match wait_for(&mut self.child, STOP_TIMEOUT) {
@@ -104,7 +104,7 @@ fn await_ready(stdout: ChildStdout) -> Result<(SocketAddr, BufReader<ChildStdout
     let read = move || {
         let (mut stdout, mut line) = (BufReader::new(stdout), String::new());
         let read = stdout.read_line(&mut line);
-        // If nobody waits any more, the server is being killed.
+        // If sending fails, nobody waits any more, and the server is being killed.
         let _ = send.send(read.map(|_| (line, stdout)));
     };
     let spawned = std::thread::Builder::new().name("petasos-ready".into()).spawn(read);
@@ -142,10 +142,10 @@ fn wait_for(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Ends the child, by force if need be, and takes its status so that nothing is left of it.
+/// Ends the child, by killing it if necessary, and reaps it.
 fn end(child: &mut Child) {
     if wait_for(child, END_TIMEOUT).is_none() {
-        // If it cannot be killed it has just ended by itself.
+        // If killing fails, the child has just ended.
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -1,7 +1,7 @@
-//! Makes the calls of a phase, a window of them at a time, and checks what comes back.
+//! Makes the calls of a phase with a limited number outstanding, and checks the answers.
 //!
-//! The driver's state lives in the endpoint; each completion is checked in its continuation, which
-//! then makes the next call. The first thing that goes wrong stops the phase.
+//! The driver is the endpoint's state. The continuation of each call checks its answer, and makes
+//! the next call. The first error stops the phase.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -24,18 +24,18 @@ use petasos_cli::transport::TransportArgs;
 /// A client process's half of the demo.
 pub struct Driver<'t> {
     endpoint: Endpoint<State<'t>>,
-    // Sessions live as long as their node.
+    // Sessions live as long as their node, so it is kept.
     _node: Node,
 }
 
-/// What continuations work on.
+/// The state that continuations work on.
 struct State<'t> {
     text: &'t [u8],
     server: SocketAddr,
     sessions: Vec<SessionId>,
     calls: Vec<Call>,
     window: usize,
-    /// Calls made so far, and calls that are over.
+    /// Calls made so far, and calls that have completed.
     made: usize,
     done: usize,
     begun_at: Vec<Time>,
@@ -44,10 +44,10 @@ struct State<'t> {
 }
 
 impl<'t> Driver<'t> {
-    /// Connects to the first of `servers` that answers.
+    /// Connects to the first of `servers` that is reachable.
     ///
     /// # Errors
-    /// Why the last of them did not.
+    /// The reason why the last one was not reachable.
     pub fn connect(
         transport: &TransportArgs,
         security: &SecurityArgs,
@@ -91,15 +91,15 @@ impl<'t> Driver<'t> {
         self.endpoint.state().server
     }
 
-    /// Sessions to the server.
+    /// The number of sessions to the server.
     pub fn sessions(&self) -> usize {
         self.endpoint.state().sessions.len()
     }
 
-    /// Makes all calls of `phase` and tells `progress` how many are over.
+    /// Makes all calls of `phase`, and reports the number of completed ones to `progress`.
     ///
     /// # Errors
-    /// The first thing that went wrong.
+    /// The first error.
     pub fn run(
         &mut self,
         phase: &Phase,
@@ -181,7 +181,7 @@ impl State<'_> {
         Ok(())
     }
 
-    /// Compares an answer with what it should be.
+    /// Compares an answer with the expected one.
     fn check(&self, call: &Call, response: &[u8]) -> Result<(), Failure> {
         let expected = match call.ask {
             Ask::Put(_) => &[],
@@ -230,7 +230,7 @@ fn on_answer<'t>(state: &mut State<'t>, cx: &mut Context<State<'t>>, completion:
     }
 }
 
-/// Says where a wrong answer is wrong.
+/// Describes where a wrong answer differs.
 fn describe_difference(call: &Call, value: &[u8], expected: &[u8]) -> Failure {
     let same = value.iter().zip(expected).take_while(|(got, wanted)| got == wanted).count();
     let place = call.bytes.start + same;
@@ -241,10 +241,11 @@ fn describe_difference(call: &Call, value: &[u8], expected: &[u8]) -> Failure {
     Failure::new(format!("WRONG DATA: {} came back changed: {difference}", call.ask))
 }
 
-/// Several, so that a client can have more calls outstanding than one session has slots.
+/// There are several sessions, so that the client can have more calls outstanding than one session
+/// has slots.
 const SESSIONS: usize = 8;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// For a server that lives and yet does not answer; one that dies is noticed long before.
+/// For a server that is alive but does not answer. The end of a server is noticed much earlier.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

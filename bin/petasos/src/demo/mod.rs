@@ -1,9 +1,9 @@
 //! `petasos demo`: two processes, real sockets, every byte checked.
 //!
-//! The demo starts a server process (this same program), stores every line of a text in it under
-//! its number and the whole text as values of their own, reads everything back in pieces of many
-//! sizes, compares every byte, and says how fast that was. It succeeds only if every byte was
-//! right.
+//! The demo starts a server process (this program again). It stores every line of a text in it
+//! under the line's number, and the whole text as separate values. Then it reads everything back in
+//! pieces of many sizes, compares every byte, and reports the speed. It succeeds only if every byte
+//! was right.
 
 mod child;
 mod driver;
@@ -29,7 +29,7 @@ use petasos_cli::transport::{Transport, TransportArgs};
 use plan::Plan;
 use text::Text;
 
-/// What `petasos demo` can be told.
+/// The arguments of `petasos demo`.
 #[derive(Args)]
 pub struct DemoArgs {
     /// The text to store, any file of 1 byte to 1 GiB. Without it: the Jargon File, which the
@@ -55,7 +55,7 @@ pub struct DemoArgs {
 /// Runs the demo.
 ///
 /// # Errors
-/// If anything was not as it should be.
+/// If anything fails.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let text = match &args.file {
         Some(path) => Text::read(path)?,
@@ -99,8 +99,8 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     present(args, &outcome)
 }
 
-/// What was asked for, and otherwise plaintext between the two processes of one host: beyond
-/// loopback as well, where packets of some transports take the interface's own address.
+/// The requested security. The default is plaintext between the two processes of one host, even
+/// beyond loopback, because some transports send packets over the interface's address.
 fn security(args: &DemoArgs) -> SecurityArgs {
     match args.connect.is_none() && args.security == SecurityArgs::default() {
         true => SecurityArgs::plaintext(),
@@ -150,14 +150,14 @@ fn present(args: &DemoArgs, outcome: &Outcome) -> Result<(), Failure> {
     output::answer(last.as_bytes())
 }
 
-/// What was typed, for the report.
+/// The command line, for the report.
 fn command_line() -> String {
     let words: Vec<_> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     format!("petasos {}", words.join(" "))
 }
 
-/// Finds out before the work, not after it, that its result cannot be written.
+/// Checks before the work whether the result can be written.
 fn check_folder(file: &Path) -> Result<(), Failure> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,4 +1,4 @@
-//! What the demo found out: as a table, as a report with figures, as JSON.
+//! The results of the demo: as a table, as a report with figures, and as JSON.
 
 use std::net::SocketAddr;
 
@@ -10,22 +10,22 @@ use petasos_report::{
 use super::plan::Show;
 use crate::size::in_words;
 
-/// One phase, done and right.
+/// The results of a phase that succeeded.
 #[derive(Debug)]
 pub struct Measured {
-    /// What was done.
+    /// The name of the phase.
     pub name: String,
-    /// How it is shown.
+    /// How to show the results.
     pub show: Show,
-    /// Calls outstanding at a time.
+    /// The number of outstanding calls.
     pub window: usize,
-    /// Calls made.
+    /// The number of calls.
     pub calls: u64,
-    /// Bytes of the text that went one way or the other.
+    /// The bytes of the text that were transferred in either direction.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
-    /// Each call's time, from when it was made until its answer had come.
+    /// The latency of each call, from making it until its answer arrived.
     pub latency: Histogram,
 }
 
@@ -58,7 +58,7 @@ impl Measured {
     }
 }
 
-/// All phases, done and right.
+/// The results of all phases, which have succeeded.
 #[derive(Debug)]
 pub struct Outcome {
     text: String,
@@ -90,7 +90,7 @@ impl Outcome {
         table
     }
 
-    /// The sentence that matters.
+    /// The summary in one sentence.
     pub fn verdict(&self) -> String {
         let stored = |phase: &&Measured| phase.name.starts_with("put");
         let sum = |phases: Vec<&Measured>| phases.iter().map(|phase| phase.bytes).sum::<u64>();

@@ -1,7 +1,7 @@
-//! Which calls the demo makes, in which phases.
+//! The calls that the demo makes, in phases.
 //!
-//! Lines are stored under their numbers, from 1. The text as a whole is stored under
-//! [`WHOLE_KEY`], in as few values as the message limit allows: one, for most texts.
+//! Lines are stored under their numbers, from 1. The whole text is stored under [`WHOLE_KEY`], in
+//! as few values as the message limit allows: one, for most texts.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,18 +16,18 @@ use petasos_cli::service::Query;
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What the server is asked.
+    /// The request.
     pub ask: Ask,
-    /// The bytes of the text that it concerns: to be stored, or to come back.
+    /// The bytes of the text that are stored or read.
     pub bytes: Range<usize>,
 }
 
-/// What the server is asked.
+/// A request to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// To store the bytes under this key.
+    /// Store the bytes under this key.
     Put(u64),
-    /// To answer with the bytes.
+    /// Return the bytes.
     Query(Query),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Ask {
     }
 }
 
-/// What a key stands for.
+/// A key, for error messages.
 struct Key(u64);
 
 impl fmt::Display for Key {
@@ -58,29 +58,29 @@ impl fmt::Display for Key {
     }
 }
 
-/// How a phase is to be shown in the report.
+/// How the report shows a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// In the table only.
     Table,
-    /// In the table, and among the rates.
+    /// In the table and in the chart of rates.
     Rate,
-    /// Among the rates, and as a curve of latencies.
+    /// In the chart of rates, and as a latency curve.
     Latency,
-    /// As a point of the bandwidth over the size of the pieces, in bytes.
+    /// As a point in the chart of bandwidth over piece size, in bytes.
     Bandwidth(usize),
 }
 
 /// Calls of one kind.
 #[derive(Debug)]
 pub struct Phase {
-    /// What is done, in a few words.
+    /// A short name.
     pub name: String,
     /// The calls, in order.
     pub calls: Vec<Call>,
-    /// How many are outstanding at a time.
+    /// The number of outstanding calls.
     pub window: usize,
-    /// How it is shown.
+    /// How the report shows the phase.
     pub show: Show,
 }
 
@@ -133,7 +133,7 @@ impl Plan {
         &self.phases
     }
 
-    /// The memory that a server needs to store everything.
+    /// The memory that a server needs for storing everything.
     pub fn server_memory_bytes(&self) -> usize {
         self.server_memory_bytes
     }
@@ -166,7 +166,7 @@ fn gets(lines: &[Range<usize>]) -> Vec<Call> {
     (0..lines.len()).map(|index| get_line(lines, index)).collect()
 }
 
-/// Lines spread evenly over the text, for what would take too long with every line.
+/// Lines that are spread evenly over the text, for phases that would take too long with all lines.
 fn some_gets(lines: &[Range<usize>]) -> Vec<Call> {
     let mean_bytes = lines.last().map_or(1, |last| last.end) / lines.len();
     let affordable = (REPEAT_BYTES / mean_bytes.max(1)).max(1);
@@ -202,14 +202,15 @@ fn whole(bytes: usize, ask: impl Fn(u64) -> Ask) -> Vec<Call> {
     starts.map(call).collect()
 }
 
-/// The whole text in pieces of `size` bytes, several times over with other cuts if it is short.
+/// The whole text in pieces of `size` bytes. A short text is read several times, cut at different
+/// positions.
 fn pieces(bytes: usize, size: usize, rng: &mut Rng) -> Vec<Call> {
     let mut calls = Vec::new();
     for _ in 0..(REPEAT_BYTES / bytes).clamp(1, 32) {
         let mut start = 0;
         let mut end = 1 + rng.below(size as u64) as usize;
         while start < bytes {
-            // No piece spans two of the values that hold the text.
+            // A piece lies within one of the values that contain the text.
             let value = start / VALUE_BYTES_MAX;
             end = end.min(bytes).min((value + 1) * VALUE_BYTES_MAX);
             let (key, offset) = (WHOLE_KEY + value as u64, (start % VALUE_BYTES_MAX) as u64);
@@ -221,32 +222,33 @@ fn pieces(bytes: usize, size: usize, rng: &mut Rng) -> Vec<Call> {
     calls
 }
 
-/// The first key of the whole text: far from any line's.
+/// The first key of the whole text, far above all line numbers.
 const WHOLE_KEY: u64 = 1 << 63;
-/// The longest value, in bytes: with its key it fits the default message limit of 64 MiB.
+/// The longest value, in bytes. Together with its key it fits into the default message limit of 64
+/// MiB.
 const VALUE_BYTES_MAX: usize = (64 << 20) - 4096;
 /// Sizes of pieces, in bytes.
 const PIECES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-/// Calls outstanding: 8 sessions with 8 slots each.
+/// The number of outstanding calls: 8 sessions with 8 slots each.
 pub const WINDOW: usize = 64;
 const WINDOW_RUNS: usize = 16;
 const WINDOW_PIECES: usize = 8;
 /// Calls one at a time.
 const SINGLE_MIN: usize = 1000;
 const SINGLE_MAX: usize = 20_000;
-/// Short texts are read several times, for figures that mean something.
+/// Short texts are read several times, so that the figures are meaningful.
 const REPEAT_BYTES: usize = 32 << 20;
-/// What a line costs the server beyond its bytes.
+/// The memory that a line needs in the server beyond its bytes.
 const LINE_BYTES_MORE: usize = 64;
 const SERVER_BYTES_SPARE: usize = 1 << 20;
-/// The plan for a text is always the same.
+/// A fixed seed: the plan for a text is always the same.
 const SEED: u64 = 7;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// How often each byte is concerned in the phase called `name`.
+    /// How often the phase `name` uses each byte.
     fn coverage(plan: &Plan, name: &str, window: usize, bytes: usize) -> Vec<usize> {
         let mut counts = vec![0; bytes];
         let phase = plan.phases().iter().find(|phase| phase.name == name && phase.window == window);

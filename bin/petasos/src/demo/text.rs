@@ -1,7 +1,7 @@
-//! The text of the demo: any bytes, cut into lines.
+//! The text of the demo: any bytes, split into lines.
 //!
-//! A line ends after its newline, or where the text ends; so the lines, one after another, are
-//! the text, whatever its encoding and its ends of line.
+//! A line ends after its newline, or at the end of the text. All lines together are the text,
+//! whatever its encoding and its line endings.
 
 use std::fmt;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text that the program carries; see `assets/README.md`.
+    /// The text that is built into the program; see `assets/README.md`.
     ///
     /// # Errors
     /// If the program was built with a damaged file.
@@ -37,7 +37,7 @@ impl Text {
     /// The text in the file at `path`.
     ///
     /// # Errors
-    /// If it cannot be read, is empty or too large.
+    /// If the file cannot be read, is empty, or is too large.
     pub fn read(path: &Path) -> Result<Text, Failure> {
         let name = path.display().to_string();
         let mut bytes = Vec::new();
@@ -65,7 +65,7 @@ impl Text {
         &self.bytes
     }
 
-    /// Where each line is.
+    /// The range of each line.
     pub fn lines(&self) -> &[Range<usize>] {
         &self.lines
     }
@@ -100,7 +100,7 @@ fn cannot_read(name: &str, error: &io::Error) -> Failure {
 }
 
 const JARGON: &[u8] = include_bytes!("../../../../assets/jargon.txt.gz");
-/// Both processes keep the text in memory, the server twice.
+/// The limit exists because both processes keep the text in memory, the server twice.
 const TEXT_BYTES_MAX: usize = 1 << 30;
 
 #[cfg(test)]

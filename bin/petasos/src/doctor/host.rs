@@ -1,10 +1,10 @@
-//! What the host gives every backend: privileges, memory, processors, a clock.
+//! The host's facilities for every backend: privileges, memory, processors, a clock.
 
 use std::fs;
 
 use super::{Facility, State};
 
-/// Everything about the host.
+/// All findings about the host.
 pub fn findings() -> Vec<Facility> {
     let status = read("/proc/self/status");
     vec![
@@ -16,12 +16,12 @@ pub fn findings() -> Vec<Facility> {
     ]
 }
 
-/// An unreadable file is as good as an empty one.
+/// An unreadable file counts as empty.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Capabilities that backends ask for, by their bits.
+/// The capabilities that backends need, by bit number.
 const CAPABILITIES: [(u32, &str); 4] =
     [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW"), (14, "CAP_IPC_LOCK"), (39, "CAP_BPF")];
 
@@ -63,7 +63,7 @@ fn huge_pages(meminfo: &str) -> Facility {
     }
 }
 
-/// What one AF_XDP endpoint locks with its default configuration, in bytes.
+/// The memory that an AF_XDP endpoint locks with its default configuration, in bytes.
 const XDP_FRAMES_BYTES: u64 = (4096 + 1024) * 2048;
 
 fn locked_memory(limit_bytes: Option<u64>, status: &str) -> Facility {

@@ -1,7 +1,7 @@
-//! `petasos doctor`: what this host supports, and why not.
+//! `petasos doctor`: checks what this host supports, and explains what is missing.
 //!
 //! Everything is tried as the backends would do it, except what could interrupt others' traffic.
-//! Nothing is changed and nothing is left behind.
+//! Nothing is changed, and nothing stays behind.
 
 mod host;
 mod optional;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::output;
 use petasos_cli::failure::Failure;
 
-/// What `petasos doctor` can be told.
+/// The arguments of `petasos doctor`.
 #[derive(Args)]
 pub struct DoctorArgs {
     /// Print the findings as one JSON object.
@@ -25,11 +25,11 @@ pub struct DoctorArgs {
     require: Vec<String>,
 }
 
-/// How well something is supported.
+/// The level of support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Yes,
-    /// It works, and could work better.
+    /// It works, but could work better.
     Limited,
     No,
 }
@@ -44,14 +44,14 @@ impl State {
     }
 }
 
-/// One line of the findings.
+/// One row of the findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Facility {
     name: String,
     state: State,
-    /// What was found, or what stands in the way.
+    /// What was found, or what is missing.
     found: String,
-    /// What to do about it; empty if nothing need be done.
+    /// What to do about it; empty if nothing needs to be done.
     advice: String,
 }
 
@@ -74,7 +74,7 @@ impl Facility {
 /// Prints the findings.
 ///
 /// # Errors
-/// If something that is required is missing or unknown.
+/// If a required facility is missing or unknown.
 pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let mut findings = packets::findings();
     findings.extend(host::findings());
@@ -113,7 +113,7 @@ fn table(findings: &[Facility]) -> Table {
     table
 }
 
-/// Whether what is called `name` is there.
+/// Checks whether the facility `name` is available.
 fn check(findings: &[Facility], name: &str) -> Result<(), Failure> {
     match findings.iter().find(|facility| facility.name == name) {
         Some(Facility { state: State::Yes | State::Limited, .. }) => Ok(()),

@@ -1,4 +1,4 @@
-//! What carries packets in programs that were built with the cargo features `dpdk` and `fabric`.
+//! Transports that need the cargo features `dpdk` and `fabric`.
 
 use super::Facility;
 #[cfg(any(feature = "dpdk", feature = "fabric"))]
@@ -56,7 +56,7 @@ pub fn fabric() -> Vec<Facility> {
     let mut findings = vec![whole];
     for provider in providers {
         let name = format!("fabric:{}:{}", provider.provider, provider.domain);
-        // One domain may have several addresses.
+        // A domain may have several addresses.
         if findings.iter().all(|finding| finding.name != name) {
             let over = if provider.software { "over kernel sockets" } else { "in hardware" };
             let bytes = provider.datagram_bytes_max;
@@ -66,13 +66,13 @@ pub fn fabric() -> Vec<Facility> {
     findings
 }
 
-/// DPDK, which is not in this program.
+/// The finding for a program without DPDK.
 #[cfg(not(feature = "dpdk"))]
 pub fn dpdk() -> Facility {
     absent("dpdk", "libdpdk-dev")
 }
 
-/// libfabric, which is not in this program.
+/// The finding for a program without libfabric.
 #[cfg(not(feature = "fabric"))]
 pub fn fabric() -> Vec<Facility> {
     vec![absent("fabric", "libfabric-dev")]

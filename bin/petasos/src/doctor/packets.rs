@@ -1,4 +1,4 @@
-//! What carries packets.
+//! The transports for packets.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,7 +9,7 @@ use petasos_netio_xdp::{InterfaceProbe, Probe, probe};
 
 use super::{Facility, State, optional};
 
-/// Everything about packets.
+/// All findings about packets.
 pub fn findings() -> Vec<Facility> {
     let mut findings = udp();
     findings.push(shm());
@@ -66,7 +66,7 @@ fn ecn() -> Facility {
     }
 }
 
-/// Joins two backends of this process, which tries all that two processes need.
+/// Connects two backends of this process, which tests everything that two processes need.
 fn shm() -> Facility {
     let tried = || -> Result<(), String> {
         let open = || ShmIo::bind(loopback(), ShmConfig::default()).map_err(|e| e.to_string());

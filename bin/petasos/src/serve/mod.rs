@@ -1,8 +1,8 @@
-//! `petasos serve`: the demonstration services until told to stop.
+//! `petasos serve`: runs the demonstration services until it is told to stop.
 //!
-//! Threads: one per endpoint; those of the typed server, if one is asked for; one that waits for
-//! signals; one that watches standard input, if asked to. The main thread waits for the first of
-//! them to say how it ends, and then sees to it that the endpoints finish what they have begun.
+//! Threads: one per endpoint; those of the typed server, if requested; one that waits for signals;
+//! one that watches standard input, if requested. The main thread waits until the first of them
+//! reports an end, and then lets the endpoints finish their running calls.
 
 mod typed;
 
@@ -29,7 +29,7 @@ use petasos_cli::service::handlers::answer_waiting;
 use petasos_cli::service::{Server, Shared, register};
 use petasos_cli::transport::TransportArgs;
 
-/// What `petasos serve` can be told.
+/// The arguments of `petasos serve`.
 #[derive(Args)]
 pub struct ServeArgs {
     /// Where to listen for clients, as ADDRESS:PORT. Port 0 takes any free port.
@@ -67,7 +67,7 @@ pub enum PollingArg {
 }
 
 impl PollingArg {
-    /// The mode as the endpoint takes it.
+    /// The mode for the endpoint's configuration.
     pub fn mode(self) -> Polling {
         match self {
             PollingArg::Spin => Polling::Spin,
@@ -80,7 +80,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:7411 or [::1]:7411")
 }
 
-/// Serves until a signal, the end of standard input or a failure.
+/// Serves until a signal, the end of standard input, or a failure.
 ///
 /// # Errors
 /// If the server cannot be set up, or one of its threads fails.
@@ -105,18 +105,18 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     output::answer(format!("listening on {address}").as_bytes())?;
     typed.iter().try_for_each(typed::announce)?;
     let outcome = wait(&end);
-    // Pairs with the load in `serve`: an endpoint that the drain wakes sees it.
+    // Pairs with the load in `serve`: an endpoint that the drain wakes sees the flag.
     stopping.store(true, Ordering::Release);
     node.drain();
     typed.into_iter().for_each(typed::end);
     for thread in threads {
-        // A thread that panicked has said so itself, through its guard.
+        // If the thread panicked, its guard has reported this.
         let _ = thread.join();
     }
     outcome
 }
 
-/// How it ends.
+/// The reason for the end.
 type End = Result<&'static str, Failure>;
 
 fn wait(end: &Receiver<End>) -> Result<(), Failure> {
@@ -131,11 +131,11 @@ fn watch_signals(ends: Sender<End>) -> Result<(), Failure> {
     let watch = move || {
         for (count, signal) in signals.forever().enumerate() {
             if count > 0 {
-                // Whoever asks twice does not want to wait.
+                // The second signal: the user does not want to wait.
                 std::process::exit(128 + signal);
             }
             let reason = if signal == SIGINT { "interrupted" } else { "told to stop" };
-            // If nobody listens, the process is at its end already.
+            // If sending fails, the process is already ending.
             let _ = ends.send(Ok(reason));
         }
     };
@@ -145,7 +145,7 @@ fn watch_signals(ends: Sender<End>) -> Result<(), Failure> {
 fn watch_stdin(ends: Sender<End>) {
     let watch = move || {
         let mut sink = [0; 256];
-        // An error is an end, too: there is nothing left to watch.
+        // An error also counts as the end of input.
         while io::stdin().read(&mut sink).is_ok_and(|read| read > 0) {}
         let _ = ends.send(Ok("standard input has ended"));
     };
@@ -159,7 +159,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     spawned.map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
 }
 
-/// What every endpoint's thread needs.
+/// The data that each endpoint's thread needs.
 #[derive(Clone)]
 struct Setup {
     node: Node,
@@ -194,12 +194,12 @@ impl Setup {
         Ok(endpoint)
     }
 
-    /// An endpoint's life on its thread.
+    /// The main function of an endpoint's thread.
     fn live(self, index: u16, ready: &Sender<Result<(), Failure>>) {
         let (opened, stopping) = (self.open(index), self.stopping.clone());
-        // The endpoint does not keep the node alive, and must not: it would never end.
+        // The thread must not hold the node: otherwise the node would never end.
         drop(self);
-        // If nobody waits any more, the process is at its end already.
+        // If sending fails, the process is already ending.
         match opened {
             Ok(endpoint) => {
                 let _ = ready.send(Ok(()));
@@ -210,7 +210,7 @@ impl Setup {
     }
 }
 
-/// Starts the endpoints' threads and waits until all are members of the node.
+/// Starts the endpoints' threads, and waits until all have joined the node.
 fn start_endpoints(
     setup: &Setup,
     count: u16,
@@ -227,7 +227,7 @@ fn start_endpoints(
         };
         threads.push(spawn(&format!("petasos-{index}"), run)?);
     }
-    // A thread that panics drops its sender without a word.
+    // A thread that panics drops its sender without sending.
     drop(ready);
     for _ in 0..count {
         waiting.recv().map_err(|_| thread_failed())??;
@@ -235,7 +235,7 @@ fn start_endpoints(
     Ok(threads)
 }
 
-/// Reports a thread that ends although nobody asked for it.
+/// Reports a thread that ends unexpectedly.
 struct Guard {
     ends: Sender<End>,
     stopping: Arc<AtomicBool>,
@@ -245,7 +245,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // Pairs with the store in `run`.
         if !self.stopping.load(Ordering::Acquire) {
-            // If nobody listens, the process is at its end already.
+            // If sending fails, the process is already ending.
             let _ = self.ends.send(Err(thread_failed()));
         }
     }
@@ -268,8 +268,8 @@ fn serve(mut endpoint: Endpoint<Server>, stopping: &AtomicBool) {
     }
 }
 
-/// How long a stopping server waits for handlers that have not answered.
+/// How long a stopping server waits for handlers that have not answered yet.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Threads for [`petasos_cli::service::SLOW`], and requests that may wait for one.
+/// The number of threads for [`petasos_cli::service::SLOW`], and of requests that may wait for one.
 const WORKERS: usize = 4;
 const WORKER_QUEUE_MAX: usize = 1024;

@@ -1,6 +1,6 @@
-//! `petasos serve --typed` and `--grpc`: the demonstration services with types, for programs that
-//! know them by their schema. They have a server of their own, since the plain services' methods
-//! are numbers that clients choose.
+//! `petasos serve --typed` and `--grpc`: the typed demonstration services, for programs that know
+//! their schema. They run in a separate server, because the methods of the plain services have
+//! fixed numbers that clients choose.
 
 use std::net::SocketAddr;
 
@@ -27,14 +27,14 @@ pub(super) struct TypedArgs {
     grpc: Option<SocketAddr>,
 }
 
-/// A running server, and the scheme of its gRPC port.
+/// A running server, and the URL scheme of its gRPC port.
 pub(super) struct Typed {
     server: Server,
     grpc_scheme: &'static str,
 }
 
 impl TypedArgs {
-    /// Starts the server, if one is asked for. It stores values where the plain services do.
+    /// Starts the server, if requested. It uses the same store as the plain services.
     pub(super) fn start(
         &self,
         store: &Shared,
@@ -70,7 +70,7 @@ fn not_started(error: StartError) -> Failure {
     )
 }
 
-/// Says where it listens.
+/// Prints the addresses.
 pub(super) fn announce(typed: &Typed) -> Result<(), Failure> {
     let Typed { server, grpc_scheme } = typed;
     let datagrams = server.local_address().map(|address| format!("petasos://{address}"));
@@ -79,7 +79,7 @@ pub(super) fn announce(typed: &Typed) -> Result<(), Failure> {
     targets.try_for_each(|target| output::answer(format!("typed services on {target}").as_bytes()))
 }
 
-/// Lets it finish what it has begun.
+/// Lets the running calls finish.
 pub(super) fn end(typed: Typed) {
     let ended = petasos::block_on(typed.server.drain(DRAIN_TIMEOUT));
     if ended.calls > 0 {

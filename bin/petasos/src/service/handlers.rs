@@ -1,4 +1,4 @@
-//! The handlers, and the state that an endpoint keeps for them.
+//! The handlers, and their state in an endpoint.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// What an endpoint of the server keeps.
+/// The state of a server's endpoint.
 pub struct Server {
     store: Shared,
-    /// The longest response that a session carries.
+    /// The longest response that a session can carry.
     response_bytes_max: usize,
-    /// Requests for statistics, which only the loop around the endpoint can read.
+    /// Requests for statistics. Only the code around the endpoint can read the statistics.
     waiting: Vec<RequestHandle>,
 }
 
@@ -39,11 +39,11 @@ impl Server {
     }
 }
 
-/// Makes `endpoint` serve the demonstration services, the slow one by `workers`, whose waits end
+/// Registers the demonstration services at `endpoint`. `workers` run the slow one, whose delays end
 /// early once `stopping` is true.
 ///
 /// # Errors
-/// If the system gives the endpoint no descriptor.
+/// If the system provides no file descriptor for the endpoint.
 pub fn register(
     endpoint: &mut Endpoint<Server>,
     workers: &WorkerPool,
@@ -62,7 +62,7 @@ pub fn register(
     Ok(())
 }
 
-/// Answers requests for statistics: between turns, when the endpoint itself can be read.
+/// Answers requests for statistics. Called between turns, when the endpoint can be read.
 pub fn answer_waiting(endpoint: &mut Endpoint<Server>) {
     let text = statistics(endpoint.state(), endpoint);
     let waiting = core::mem::take(&mut endpoint.state_mut().waiting);
@@ -74,7 +74,7 @@ pub fn answer_waiting(endpoint: &mut Endpoint<Server>) {
 fn echo(_: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     match request.payload {
         Payload::Frame(bytes) => cx.respond_with(request.handle, bytes),
-        // The request's own buffer carries the response: nothing is copied.
+        // The request's buffer becomes the response: nothing is copied.
         Payload::Buffer(buf) => cx.respond(request.handle, buf),
     }
 }
@@ -109,7 +109,7 @@ fn query(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     }
 }
 
-/// The response to a query, `None` if there is no memory for it now.
+/// The response to a query; `None` if there is no memory for it now.
 type Answer = Result<Option<MsgBuf>, Status>;
 
 fn get(server: &Server, cx: &mut Context<Server>, to: &RequestHandle, key: u64) -> Answer {
@@ -143,7 +143,7 @@ fn read(
     respond(server, cx, to, part.len(), [part])
 }
 
-/// A response of `bytes` in `parts` after its status: the only copy on the way out.
+/// A response with `bytes` in `parts` after its status: the only copy of the value.
 fn respond<'v>(
     server: &Server,
     cx: &mut Context<Server>,
@@ -165,20 +165,20 @@ fn respond<'v>(
     Ok(Some(response))
 }
 
-/// Runs on a worker's thread.
+/// Runs on a worker thread.
 fn slow(request: WorkerRequest<'_>, stopping: &AtomicBool) -> Result<MsgBuf, RejectCode> {
     let (delay_ms, bytes) = request.payload.split_first_chunk().ok_or(RejectCode::Declined)?;
     let delay = Duration::from_millis(u32::from_le_bytes(*delay_ms).into()).min(DELAY_MAX);
     let clock = Clock::system();
     let end = clock.now() + delay;
-    // Relaxed: nothing else is read because of the flag.
+    // Relaxed: the flag does not guard other data.
     while clock.now() < end && !stopping.load(Ordering::Relaxed) {
         std::thread::sleep(DELAY_STEP.min(end - clock.now()));
     }
     Ok(MsgBuf::from_slice(bytes))
 }
 
-/// Answers [`SIZED`], for any server: `bench` measures the same handler that `serve` offers.
+/// Answers [`SIZED`], for any server: `serve` and `bench` use the same handler.
 pub fn sized<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
     let wanted = request.payload.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     let wanted = wanted as usize;
@@ -186,7 +186,7 @@ pub fn sized<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
         Some(bytes) => cx.respond_with(request.handle, bytes),
         None => match cx.response_buffer(&request.handle, wanted) {
             Ok(mut response) => {
-                // What the buffer held before is not this client's to see.
+                // This client must not see the previous content of the buffer.
                 response.fill(0);
                 cx.respond(request.handle, response);
             }
@@ -201,7 +201,7 @@ fn stats(server: &mut Server, cx: &mut Context<Server>, request: Request<'_>) {
     server.waiting.push(request.handle);
 }
 
-/// Gives a request's buffer back, if it has one.
+/// Releases a request's buffer, if it has one.
 fn release<S>(cx: &mut Context<S>, payload: Payload<'_>) {
     if let Payload::Buffer(buf) = payload {
         cx.free(buf);
@@ -225,7 +225,7 @@ fn statistics(server: &Server, endpoint: &Endpoint<Server>) -> String {
     text
 }
 
-/// The longest delay that a slow call can ask for.
+/// The longest delay of a slow call.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 const DELAY_STEP: Duration = Duration::from_millis(5);
 

@@ -1,4 +1,4 @@
-//! The demonstration services: what a call's bytes mean, on both sides.
+//! The demonstration services: the encoding of their calls, for both sides.
 //!
 //! Numbers are little-endian. Keys are 8 bytes; a value is any bytes up to the message limit.
 //!
@@ -13,8 +13,8 @@
 //! | [`READ`] | key u64, offset u64, length u32 | status, that part of the value |
 //! | [`SIZED`] | length u32, any bytes | so many bytes of no meaning |
 //!
-//! A status is one byte ([`Status`]); what follows it is there only after [`Status::Done`].
-//! Decoding is total: bytes that do not fit the table get [`Status::Malformed`].
+//! A status is one byte ([`Status`]); only [`Status::Done`] is followed by more. Decoding is total:
+//! requests that do not match the table are answered with [`Status::Malformed`].
 
 pub mod handlers;
 mod store;
@@ -23,82 +23,82 @@ pub mod typed;
 pub use handlers::{Server, register, sized};
 pub use store::Shared;
 
-/// Answers with the request's bytes.
+/// Returns the request's bytes.
 pub const ECHO: u16 = 1;
-/// Stores a value under a key, in place of an earlier one.
+/// Stores a value under a key, and replaces an earlier one.
 pub const PUT: u16 = 2;
-/// Answers with the value of a key.
+/// Returns the value of a key.
 pub const GET: u16 = 3;
-/// Answers with what the server holds and has counted.
+/// Returns statistics of the server.
 pub const STATS: u16 = 4;
-/// Answers with the request's bytes, later.
+/// Returns the request's bytes after a delay.
 pub const SLOW: u16 = 5;
-/// Answers with the values of several successive keys as one.
+/// Returns the values of several consecutive keys as one.
 pub const SCAN: u16 = 6;
-/// Answers with a part of a value.
+/// Returns a part of a value.
 pub const READ: u16 = 7;
-/// Answers with as many bytes as it is told to: what `petasos bench --connect` calls.
+/// Returns the requested number of bytes: `petasos bench --connect` calls this.
 pub const SIZED: u16 = 64;
 
-/// Bytes of a key.
+/// The length of a key, in bytes.
 pub const KEY_BYTES: usize = 8;
-/// Bytes of a status before the rest of a response.
+/// The length of the status at the start of a response, in bytes.
 pub const STATUS_BYTES: usize = 1;
 
-/// What became of a request to the key-value store: the first byte of its response.
+/// The result of a request to the key-value store: the first byte of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// It was done; what was asked for follows.
+    /// Success; the requested data follow.
     Done = 0,
     /// There is no value under the key, or under one of the keys.
     NotFound = 1,
     /// The store has no room for the value. Nothing was changed.
     Full = 2,
-    /// The request is not what the method expects. The caller's fault.
+    /// The request is malformed. The caller's fault.
     Malformed = 3,
-    /// The value is shorter than the part that was asked for.
+    /// The value is shorter than the requested part.
     OutOfRange = 4,
-    /// The answer would be longer than a message may be.
+    /// The response would exceed the message limit.
     TooLong = 5,
 }
 
 impl Status {
-    /// The status that a response's first byte names.
+    /// The status with this number.
     pub fn from_byte(byte: u8) -> Option<Status> {
         use Status::{Done, Full, Malformed, NotFound, OutOfRange, TooLong};
         [Done, NotFound, Full, Malformed, OutOfRange, TooLong].get(usize::from(byte)).copied()
     }
 
-    /// Splits a response; `None` if it is empty or begins with no status.
+    /// Splits a response; `None` if it is empty, or does not begin with a status.
     pub fn split(response: &[u8]) -> Option<(Status, &[u8])> {
         let (first, rest) = response.split_first()?;
         Some((Status::from_byte(*first)?, rest))
     }
 }
 
-/// A request that reads from the store.
+/// A read request to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
     /// The whole value of `key`.
     Get {
-        /// Which value.
+        /// The key of the value.
         key: u64,
     },
-    /// The values of `count` keys from `first` on.
+    /// The values of `count` keys, starting at `first`.
     Scan {
         /// The first key.
         first: u64,
-        /// How many keys.
+        /// The number of keys.
         count: u32,
     },
     /// Bytes `offset..offset + len` of the value of `key`.
     Read {
-        /// Which value.
+        /// The key of the value.
         key: u64,
-        /// Where in it to begin.
+        /// The position in the value.
         offset: u64,
-        /// How many bytes.
+        /// The number of bytes.
         len: u32,
     },
 }
@@ -107,7 +107,7 @@ pub enum Query {
 pub const QUERY_BYTES_MAX: usize = 20;
 
 impl Query {
-    /// The method that answers it.
+    /// The method for this query.
     pub fn method(&self) -> u16 {
         match self {
             Query::Get { .. } => GET,
@@ -116,7 +116,7 @@ impl Query {
         }
     }
 
-    /// Writes the request into `out` and returns its length.
+    /// Encodes the request into `out`, and returns its length.
     pub fn encode(&self, out: &mut [u8; QUERY_BYTES_MAX]) -> usize {
         match *self {
             Query::Get { key } => {
@@ -137,7 +137,7 @@ impl Query {
         }
     }
 
-    /// Reads a request to `method`; `None` if its length is not that of such a request.
+    /// Decodes a request to `method`; `None` if its length is wrong.
     pub fn decode(method: u16, bytes: &[u8]) -> Option<Query> {
         let (key, rest) = split_u64(bytes)?;
         match method {
@@ -156,7 +156,7 @@ impl Query {
     }
 }
 
-/// Splits a number off the front of `bytes`.
+/// Splits a number off the start of `bytes`.
 pub fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u64::from_le_bytes(*number), rest))

@@ -1,33 +1,35 @@
-//! The stored values, and the bound on their memory.
+//! The stored values, with a memory limit.
 //!
-//! One store serves all endpoints of the process, under one lock, which is held to find and to
-//! replace values, never to copy them: a reader takes a count on the value and copies it outside.
+//! All endpoints of the process share one store behind one lock. The lock is held to find and
+//! replace values, but not to copy them: a reader clones the `Arc` of a value, and copies the value
+//! without the lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Status;
 
-/// What one value costs beyond its bytes: its counts, its key and its place in the table.
+/// The overhead of a value: its reference counts, its key and its table entry.
 const ENTRY_BYTES: usize = 64;
 
-/// The store as the endpoints share it.
+/// The store, shared by the endpoints.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<Store>>);
 
 impl Shared {
-    /// An empty store for at most `bytes_max` bytes of values and bookkeeping.
+    /// An empty store for at most `bytes_max` bytes of values and overhead.
     pub fn new(bytes_max: usize) -> Shared {
         Shared(Arc::new(Mutex::new(Store { values: HashMap::new(), bytes: 0, bytes_max })))
     }
 
-    /// The store.
+    /// Locks the store.
     pub fn lock(&self) -> MutexGuard<'_, Store> {
         self.0.lock().expect("nothing panics under the lock")
     }
 }
 
-/// Values by key. Invariant: `bytes` is the sum of all values' cost and at most `bytes_max`.
+/// Values by key. Invariant: `bytes` is the sum of all values' sizes with overhead, and at most
+/// `bytes_max`.
 pub struct Store {
     values: HashMap<u64, Arc<[u8]>>,
     bytes: usize,
@@ -35,7 +37,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Stores `value` under `key`; [`Status::Full`] leaves everything as it was.
+    /// Stores `value` under `key`. After [`Status::Full`], nothing has changed.
     pub fn put(&mut self, key: u64, value: Arc<[u8]>) -> Status {
         let freed = self.values.get(&key).map_or(0, |old| cost(old));
         let bytes = self.bytes - freed + cost(&value);
@@ -52,12 +54,12 @@ impl Store {
         self.values.get(&key).cloned()
     }
 
-    /// The values of `count` keys from `first` on, of at most `bytes_max` bytes together.
+    /// The values of `count` keys, starting at `first`, of at most `bytes_max` bytes together.
     ///
     /// # Errors
-    /// Why there is no such answer.
+    /// The status of a failed scan.
     pub fn scan(&self, first: u64, count: u32, bytes_max: usize) -> Result<Scan, Status> {
-        // A hostile count costs no more than the first key that is missing.
+        // A hostile count is harmless: the scan ends at the first missing key.
         let mut scan = Scan { values: Vec::new(), bytes: 0 };
         for step in 0..u64::from(count) {
             let key = first.checked_add(step).ok_or(Status::NotFound)?;
@@ -71,13 +73,13 @@ impl Store {
         Ok(scan)
     }
 
-    /// Values stored, bytes that they cost, and the bound on these.
+    /// The number of values, the bytes that they use, and the limit.
     pub fn totals(&self) -> (usize, usize, usize) {
         (self.values.len(), self.bytes, self.bytes_max)
     }
 }
 
-/// What [`Store::scan`] has found.
+/// The result of [`Store::scan`].
 pub struct Scan {
     /// The values, in the order of their keys.
     pub values: Vec<Arc<[u8]>>,

@@ -1,4 +1,4 @@
-//! The demonstration services with types: [`demo.proto`](../../protos/demo.proto).
+//! The typed demonstration services: [`demo.proto`](../../protos/demo.proto).
 
 use petasos::{Msg, Request, Response, Sender, Server, ServerBuilder, Status, Streaming, message};
 use petasos_reflection::Reflection;
@@ -10,7 +10,7 @@ mod generated {
     petasos::include_proto!("petasos.demo.v1");
 }
 
-/// Gives messages back.
+/// The echo service.
 struct Mirror;
 
 impl Echo for Mirror {
@@ -42,7 +42,7 @@ impl KeyValue for Shared {
     }
 }
 
-/// A server of these services over a store, with health and reflection.
+/// A server for these services with a store, with health and reflection.
 pub fn services(store: &Shared) -> ServerBuilder {
     let (echo, values) = (EchoServer::new(Mirror), KeyValueServer::new(store.clone()));
     let (_, health) = petasos_health::service();

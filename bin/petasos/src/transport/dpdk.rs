@@ -1,4 +1,4 @@
-//! `--transport dpdk` and its options.
+//! `--transport dpdk`, and its options.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use petasos_endpoint::Backend;
 
 use crate::failure::Failure;
 
-/// Options about DPDK.
+/// The options of DPDK.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct DpdkArgs {
     /// With `dpdk`: the port, a PCI address or a virtual device with its arguments, such as
@@ -27,7 +27,7 @@ pub struct DpdkArgs {
     pub gateway: Option<IpAddr>,
 }
 
-/// An address and how many of its bits are the subnet's.
+/// An address, and the number of its subnet bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
     /// The address.
@@ -37,7 +37,7 @@ pub struct Subnet {
 }
 
 impl DpdkArgs {
-    /// The first option that was given, if any was.
+    /// The name of the first option that was given, if any.
     pub fn given(&self) -> Option<&'static str> {
         let device = self.device.as_ref().map(|_| "--device");
         let eal = self.eal.as_ref().map(|_| "--eal");
@@ -45,10 +45,10 @@ impl DpdkArgs {
         device.or(eal).or(address).or(self.gateway.map(|_| "--gateway"))
     }
 
-    /// Opens endpoint number `index`, at `address` unless told otherwise.
+    /// Opens endpoint number `index`, by default at `address`.
     ///
     /// # Errors
-    /// If it cannot be had here, with advice.
+    /// If DPDK is not available. The error contains advice.
     #[cfg(feature = "dpdk")]
     pub fn open(&self, address: SocketAddr, index: u32) -> Result<Backend, Failure> {
         use petasos_netio_dpdk::{DpdkConfig, DpdkError, DpdkIo};
@@ -77,7 +77,7 @@ impl DpdkArgs {
         }
     }
 
-    /// Says that it is not there.
+    /// The function for programs without DPDK.
     ///
     /// # Errors
     /// Always.
@@ -87,7 +87,7 @@ impl DpdkArgs {
     }
 }
 
-/// `ADDR/BITS`, or `ADDR` for the usual subnet.
+/// Parses `ADDR/BITS`, or `ADDR` with a default subnet.
 fn parse_subnet(text: &str) -> Result<Subnet, String> {
     let wrong = || "expected ADDRESS/BITS, such as 10.0.0.7/24 or fd00::7/64".to_owned();
     let (ip, bits) = text.split_once('/').unzip();

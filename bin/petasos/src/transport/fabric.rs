@@ -1,4 +1,4 @@
-//! `--transport fabric` and its options.
+//! `--transport fabric`, and its options.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use petasos_endpoint::Backend;
 
 use crate::failure::Failure;
 
-/// Options about libfabric.
+/// The options of libfabric.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FabricArgs {
     /// With `fabric`: the provider [default: libfabric's first choice for the address].
@@ -19,13 +19,13 @@ pub struct FabricArgs {
 }
 
 impl FabricArgs {
-    /// The first option that was given, if any was.
+    /// The name of the first option that was given, if any.
     pub fn given(&self) -> Option<&'static str> {
         let provider = self.provider.as_ref().map(|_| "--provider");
         provider.or(self.domain.as_ref().map(|_| "--domain"))
     }
 
-    /// The same options as words, for another process of this program.
+    /// The same options as command-line words, for another process of this program.
     pub fn words(&self) -> Vec<String> {
         let options = [("--provider", &self.provider), ("--domain", &self.domain)];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
@@ -35,7 +35,7 @@ impl FabricArgs {
     /// Opens an endpoint at `address`.
     ///
     /// # Errors
-    /// If it cannot be had here, with advice.
+    /// If libfabric is not available. The error contains advice.
     #[cfg(feature = "fabric")]
     pub fn open(&self, address: SocketAddr) -> Result<Backend, Failure> {
         use petasos_netio_fabric::{FabricConfig, FabricIo};
@@ -48,7 +48,7 @@ impl FabricArgs {
         }
     }
 
-    /// Says that it is not there.
+    /// The function for programs without libfabric.
     ///
     /// # Errors
     /// Always.

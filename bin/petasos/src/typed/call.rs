@@ -1,4 +1,4 @@
-//! `petasos call`: a call of any method, with requests and responses as JSON.
+//! `petasos call`: calls any method, with requests and responses as JSON.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -17,7 +17,7 @@ use super::schema::{Known, SchemaArgs};
 use super::server::ServerArgs;
 use crate::output;
 
-/// What `petasos call` can be told.
+/// The arguments of `petasos call`.
 #[derive(Args)]
 pub struct CallArgs {
     #[command(flatten)]
@@ -56,7 +56,7 @@ fn path(text: &str) -> Result<(String, String), String> {
     Ok((service.to_owned(), method.to_owned()))
 }
 
-/// Makes the call and prints what comes of it.
+/// Makes the call, and prints the results.
 pub fn run(args: &CallArgs) -> Result<(), Failed> {
     let (service, method) = &args.method;
     if !args.template {
@@ -86,7 +86,7 @@ fn call(args: &CallArgs, service: &str, method: &str) -> Result<(), Failed> {
     }
 }
 
-/// A call that is being made.
+/// A call under way.
 struct Call<'a> {
     args: &'a CallArgs,
     known: &'a Arc<Known>,
@@ -115,7 +115,7 @@ impl Call<'_> {
     async fn client_streaming(&self, data: Data) -> Result<(), Failed> {
         let mut call = self.client.client_streaming(self.method.name()).map_err(misused)?;
         for text in data.texts() {
-            // If the server has ended the call, `finish` knows why.
+            // If the server has ended the call, `finish` returns the reason.
             if call.send(encoded(self.known, self.method.input(), text)?).await.is_err() {
                 break;
             }
@@ -127,8 +127,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Requests are sent by another thread, so that neither direction waits for the other. It is
-    /// left alone when the call is over: it may be waiting for input.
+    /// Another thread sends the requests, so that neither direction waits for the other. When the
+    /// call is over, that thread is not joined: it may be waiting for input.
     fn bidirectional(&self, data: Data) -> Result<(), Failed> {
         let call = self.client.bidirectional(self.method.name()).map_err(misused)?;
         let (mut requests, responses) = block_on(call).map_err(|status| self.failed(&status))?;
@@ -136,14 +136,14 @@ impl Call<'_> {
         let (tell, told) = channel();
         std::thread::spawn(move || {
             let sent = send_all(&known, input, &mut requests, data);
-            // What went wrong is told before the call's end can be.
+            // Report a sending error before the end of the call is visible.
             let _ = tell.send(sent);
         });
         block_on(self.print_all(responses))?;
         told.try_recv().unwrap_or(Ok(()))
     }
 
-    /// The only request, empty if none is given.
+    /// The only request; empty if none is given.
     fn only(&self, data: Data) -> Result<Request<Payload>, Failed> {
         let mut texts = data.texts();
         let text = texts.next().unwrap_or_else(|| Ok("{}".to_owned()));
@@ -203,8 +203,8 @@ fn encoded(
     Payload::from_bytes(&bytes).map_err(|status| Failed::of_status(&status))
 }
 
-/// Sends requests until there are no more, or the server takes none: then the responses' end says
-/// why.
+/// Sends requests until there are no more, or the server accepts none. The end of the responses
+/// then has the reason.
 fn send_all(
     known: &Known,
     input: MessageId,

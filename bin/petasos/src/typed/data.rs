@@ -1,4 +1,4 @@
-//! Requests as people give them: JSON texts, one behind the other.
+//! Requests from the command line or standard input: JSON texts, one after another.
 
 use std::io::{self, Read};
 
@@ -6,18 +6,18 @@ use serde_json::value::RawValue;
 
 use super::failed::Failed;
 
-/// Where requests come from.
+/// The source of requests.
 pub enum Data {
-    /// Nowhere: there are none.
+    /// There are no requests.
     Nothing,
     /// The command line.
     Text(String),
-    /// Standard input, as they come.
+    /// Standard input. Each request is read when it arrives.
     Stdin,
 }
 
 impl Data {
-    /// What the options say: `@` and `-` stand for standard input.
+    /// The source for an option's value: `@` and `-` mean standard input.
     pub fn of(text: Option<&str>) -> Data {
         match text {
             None => Data::Nothing,
@@ -26,7 +26,7 @@ impl Data {
         }
     }
 
-    /// The texts, each as soon as it is there.
+    /// The texts, each as soon as it is available.
     pub fn texts(self) -> impl Iterator<Item = Result<String, Failed>> + Send {
         let reader: Box<dyn Read + Send> = match self {
             Data::Nothing => Box::new(io::empty()),
@@ -35,7 +35,7 @@ impl Data {
         };
         let texts = serde_json::Deserializer::from_reader(reader).into_iter::<Box<RawValue>>();
         let texts = texts.map(|text| text.map(|text| text.get().to_owned()).map_err(unread));
-        // Behind what is no JSON nothing can be told apart.
+        // After invalid JSON, the following texts cannot be separated.
         let mut failed = false;
         texts.take_while(move |text| !std::mem::replace(&mut failed, text.is_err()))
     }

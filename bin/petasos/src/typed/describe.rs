@@ -1,4 +1,4 @@
-//! `petasos describe`: declarations as .proto files have them.
+//! `petasos describe`: prints declarations in the form of .proto files.
 
 use clap::Args;
 use petasos::Code;
@@ -11,7 +11,7 @@ use super::schema::{Known, SchemaArgs, Told};
 use super::server::ServerArgs;
 use crate::output;
 
-/// What `petasos describe` can be told.
+/// The arguments of `petasos describe`.
 #[derive(Args)]
 pub struct DescribeArgs {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! How typed commands fail: as people and programs see it.
+//! Failures of typed commands, for users and programs.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde_json::json;
 
 use petasos_cli::failure::Failure;
 
-/// Added to the code of a status for the exit status.
+/// The exit status of a failed call is this plus the status code.
 const STATUS_BASE: u8 = 64;
 
 /// Why a command failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// The code of the status with which a call ended, if one did.
+    /// The status code of the call, if a call failed.
     code: Option<Code>,
     what: String,
     advice: Option<String>,
@@ -22,22 +22,23 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// A failure that is no call's.
+    /// A failure without a call.
     pub fn new(what: impl Into<String>) -> Failed {
         Failed { code: None, what: what.into(), advice: None, details: Vec::new() }
     }
 
-    /// The same, with what can be done about it.
+    /// Adds advice.
     pub fn with_advice(self, advice: impl Into<String>) -> Failed {
         Failed { advice: Some(advice.into()), ..self }
     }
 
-    /// A call ended so. Nobody knows the types of its details.
+    /// The failure of a call with this status. Its details are not decoded.
     pub fn of_status(status: &Status) -> Failed {
         Failed::with_details(status, |_, _| None)
     }
 
-    /// A call ended so. `read` reads a detail of a type with this name, if it knows that.
+    /// The failure of a call with this status. `read` decodes a detail, if it knows the type with
+    /// the given name.
     pub fn with_details(
         status: &Status,
         read: impl Fn(&str, &[u8]) -> Option<serde_json::Value>,
@@ -48,17 +49,17 @@ impl Failed {
         Failed { code: Some(status.code()), what, advice, details }
     }
 
-    /// Gives a failure that is no call's the code of a status: what a server would have said.
+    /// Gives a failure without a call a status code: the one that a server would have sent.
     pub fn with_status(self, code: Code) -> Failed {
         Failed { code: Some(code), ..self }
     }
 
-    /// For the process's exit status.
+    /// The exit status of the process.
     pub fn exit_code(&self) -> u8 {
         self.code.map_or(1, |code| STATUS_BASE + code as u8)
     }
 
-    /// For programs.
+    /// The failure as JSON.
     pub fn to_json(&self) -> serde_json::Value {
         json!({
             "error": {
@@ -90,7 +91,7 @@ impl From<Failure> for Failed {
     }
 }
 
-/// A peer may have written it: control characters do nothing to a terminal.
+/// Escapes control characters, because a peer may have written the text.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -112,7 +113,7 @@ fn advice(code: Code) -> Option<&'static str> {
     })
 }
 
-/// The messages in an encoded `google.rpc.Status`; of unknown types as base64.
+/// The messages in an encoded `google.rpc.Status`. Unknown types are printed as base64.
 fn details(
     bytes: &[u8],
     read: impl Fn(&str, &[u8]) -> Option<serde_json::Value>,

@@ -9,7 +9,7 @@ use super::failed::Failed;
 use super::server::ServerArgs;
 use crate::output;
 
-/// What `petasos health` can be told.
+/// The arguments of `petasos health`.
 #[derive(Args)]
 pub struct HealthArgs {
     #[command(flatten)]
@@ -22,7 +22,7 @@ pub struct HealthArgs {
     watch: bool,
 }
 
-/// Prints how it is. Not to be serving is a failure.
+/// Prints the health status. "Not serving" is a failure.
 pub fn run(args: &HealthArgs) -> Result<(), Failed> {
     let client = HealthClient::new(args.server.connect()?);
     if args.watch {

@@ -1,4 +1,4 @@
-//! `petasos list`: what a server offers.
+//! `petasos list`: prints the services of a server.
 
 use clap::Args;
 use petasos_schema::Schema;
@@ -8,7 +8,7 @@ use super::schema::{Known, SchemaArgs, Told};
 use super::server::ServerArgs;
 use super::table;
 
-/// What `petasos list` can be told.
+/// The arguments of `petasos list`.
 #[derive(Args)]
 pub struct ListArgs {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub struct ListArgs {
     schema: SchemaArgs,
 }
 
-/// Prints the names of services, or of one service's methods.
+/// Prints the names of services, or those of one service's methods.
 pub fn run(args: &ListArgs) -> Result<(), Failed> {
     let lines = match &args.service {
         Some(service) => {

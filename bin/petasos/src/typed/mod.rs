@@ -1,8 +1,8 @@
-//! Calls of typed services by their schemas, which the server tells or files do: `call`, `list`,
-//! `describe` and `health`, over datagrams and gRPC alike.
+//! Calls of typed services by their schemas, which come from the server or from files: `call`,
+//! `list`, `describe` and `health`, over datagrams or gRPC.
 //!
-//! Exit status: 0 if all went well; 64 + N if a call ended with status code N; 1 for all other
-//! failures; 2 if the command line itself is wrong.
+//! Exit status: 0 on success; 64 + N if a call ended with status code N; 1 for all other failures;
+//! 2 if the command line is invalid.
 
 mod call;
 mod data;
@@ -39,12 +39,12 @@ pub fn describe(args: &DescribeArgs) -> ExitCode {
     ended(describe::run(args), args.server.json)
 }
 
-/// Asks whether a server or a service is well.
+/// Prints the health of a server or a service.
 pub fn health(args: &HealthArgs) -> ExitCode {
     ended(health::run(args), args.server.json)
 }
 
-/// Says how a command ended.
+/// Reports the result of a command.
 fn ended(result: Result<(), Failed>, json: bool) -> ExitCode {
     let Err(failed) = result else { return ExitCode::SUCCESS };
     match json {

@@ -1,4 +1,4 @@
-//! Where a schema comes from: files, or the server itself.
+//! Loading a schema from files, or from the server.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use petasos_schema::{Files, MessageId, Method, Options, Schema, compile};
 use super::failed::Failed;
 use super::server::ServerArgs;
 
-/// Where the schema is, if the server is not to be asked.
+/// The options for schemas from files.
 #[derive(Args)]
 pub struct SchemaArgs {
     /// Take the schema from this .proto file instead of from the server; may be repeated.
@@ -28,7 +28,7 @@ pub struct SchemaArgs {
 }
 
 impl SchemaArgs {
-    /// The schema of the files, if any are named.
+    /// The schema from the files, if any are given.
     pub fn of_files(&self) -> Result<Option<Schema>, Failed> {
         let options = Options::default();
         if let Some(file) = &self.protoset {
@@ -62,10 +62,10 @@ fn unread(file: &Path, error: &dyn std::fmt::Display) -> Failed {
         .with_advice("give a FileDescriptorSet, as `protoc --descriptor_set_out` writes it")
 }
 
-/// What the server itself tells.
+/// A server's services, from reflection.
 pub struct Told {
     conversation: Conversation,
-    /// What the conversation goes over lives as long as this.
+    /// Keeps the channel of the reflection stream alive.
     _channel: Channel,
     /// The full names of all services, sorted.
     pub services: Vec<String>,
@@ -79,7 +79,7 @@ impl Told {
         Ok(Told { conversation, _channel: channel.clone(), services })
     }
 
-    /// The schema of what the symbols are declared in.
+    /// The schema of the files that declare the symbols.
     pub fn schema(&mut self, symbols: &[&str]) -> Result<Schema, Failed> {
         let mut files = Files::default();
         for symbol in symbols {
@@ -111,7 +111,7 @@ fn unreflected(status: &Status) -> Failed {
     }
 }
 
-/// A schema, ready for messages.
+/// A schema with message codecs.
 #[derive(Debug)]
 pub struct Known {
     pub schema: Schema,
@@ -119,7 +119,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// A schema from files, or else what the server tells of a symbol.
+    /// The schema from files, or else the server's schema of a symbol.
     pub fn find(
         files: &SchemaArgs,
         channel: Option<&Channel>,
@@ -161,7 +161,7 @@ impl Known {
         }
     }
 
-    /// A message in protobuf's encoding.
+    /// Encodes a message in protobuf's encoding.
     pub fn encode(&self, id: MessageId, text: &str) -> Result<Vec<u8>, Failed> {
         let limits = DecodeLimits::for_input(text.len());
         let how = FromJson::default();
@@ -174,7 +174,7 @@ impl Known {
         Ok(image.into_buf().as_slice().to_vec())
     }
 
-    /// A message as JSON.
+    /// Formats a message as JSON.
     pub fn decode(&self, id: MessageId, bytes: &[u8], how: &ToJson) -> Result<String, Failed> {
         let limits = DecodeLimits::for_input(bytes.len());
         let input = Input::Borrowed(bytes);
@@ -182,7 +182,7 @@ impl Known {
             .map_err(|error| Failed::new(format!("the response cannot be shown: {error}")))
     }
 
-    /// A message by its type's name, if the schema has it.
+    /// Formats a message as JSON by the name of its type, if the schema has it.
     pub fn detail(&self, name: &str, bytes: &[u8]) -> Option<serde_json::Value> {
         let (id, _) = self.schema.message_by_name(name)?;
         let text = self.decode(id, bytes, &ToJson::default()).ok()?;

@@ -1,4 +1,4 @@
-//! The server that a typed command speaks with, and what goes with each call.
+//! The server of a typed command, and the settings of each call.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use super::failed::Failed;
 use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
 
-/// Which server, and how.
+/// The server, and how to call it.
 #[derive(Args)]
 pub struct ServerArgs {
     /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; grpc://HOST:PORT over HTTP/2,
@@ -34,7 +34,7 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// A channel to the server, connected.
+    /// Connects a channel to the server.
     pub fn connect(&self) -> Result<Channel, Failed> {
         let mut builder = Channel::builder(&self.address).connect_timeout(self.connect_timeout);
         for (key, value) in &self.headers {
@@ -85,13 +85,13 @@ impl ServerArgs {
     }
 }
 
-/// `KEY:VALUE`, with blanks around the value.
+/// Parses `KEY:VALUE`, with optional blanks around the value.
 fn header(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once(':').ok_or("give it as KEY:VALUE")?;
     Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned()))
 }
 
-/// A number with `ms`, `s` or `m` behind it; milliseconds without.
+/// Parses a number with `ms`, `s` or `m` after it; milliseconds without a unit.
 fn time(text: &str) -> Result<Duration, String> {
     let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0)];
     let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));

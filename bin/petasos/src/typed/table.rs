@@ -1,11 +1,11 @@
-//! Printing of names.
+//! Printing lists of names.
 
 use serde_json::Value;
 
 use super::failed::Failed;
 use crate::output;
 
-/// Prints one line for each, or all as one JSON array.
+/// Prints one name per line, or all as one JSON array.
 pub fn print(lines: &[String], json: bool) -> Result<(), Failed> {
     let text = match json {
         true => Value::from(lines.to_vec()).to_string(),
