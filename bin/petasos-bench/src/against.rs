@@ -1,4 +1,4 @@
-//! Latency, rate and bandwidth, against the floors.
+//! Latency, rate and bandwidth, compared with the floors.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::error::BenchError;
 
 /// Bytes of the header before every payload.
 const HEADER_BYTES: usize = 24;
-/// Batches of the raw echo, of which the best is the floor.
+/// Batch sizes of the raw echo. The best one is the floor.
 const BATCHES: [usize; 3] = [16, 32, 64];
 
 /// Runs the experiment.
@@ -91,16 +91,16 @@ fn rate(args: &BenchArgs, pair: &mut Pair) -> Result<(), BenchError> {
     publish(args, totals.apply(result))
 }
 
-/// The batches that a raw echo takes turns with, given the window.
+/// The batch sizes for the raw echo with this window.
 pub fn batches(args: &BenchArgs) -> Vec<usize> {
     let window = args.window();
     let batches: Vec<_> = BATCHES.into_iter().filter(|batch| *batch <= window).collect();
-    // A bare AF_XDP echo sends what the ring has, in batches of its own.
+    // A bare AF_XDP echo forms its own batches from what is in the ring.
     let whole = batches.is_empty() || args.transport == Transport::Xdp;
     if whole { vec![window] } else { batches }
 }
 
-/// One turn of the raw echo; batches of one are sent and received one by one.
+/// One turn of the raw echo. With batches of one, datagrams are sent and received one by one.
 pub fn raw_rate(
     args: &BenchArgs,
     pair: &mut Pair,

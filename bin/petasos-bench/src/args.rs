@@ -1,4 +1,4 @@
-//! The command line of `petasos bench`, and what follows from it.
+//! The command line of `petasos bench`, and values derived from it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use petasos_cli::transport::TransportArgs;
 pub struct BenchArgs {
     /// What to measure
     pub experiment: Experiment,
-    /// What carries the packets
+    /// How packets are transported
     #[arg(long, default_value = "udp")]
     pub transport: Transport,
     /// With `xdp`: the interface to use [default: a pair made for the measurement; needs root]
@@ -41,7 +41,7 @@ pub struct BenchArgs {
     /// Requests outstanding [default: 1; rate, factors and contention: 64]
     #[arg(long)]
     pub window: Option<usize>,
-    /// Requests enqueued per turn of the loop at most [default: the window]
+    /// The most requests enqueued per turn of the loop [default: the window]
     #[arg(long)]
     pub batch: Option<usize>,
     /// How the loops wait
@@ -62,19 +62,18 @@ pub struct BenchArgs {
     /// Measure against a running `petasos serve` at this address, without a floor
     #[arg(long)]
     pub connect: Option<SocketAddr>,
-    /// With `--connect`; given beside these, as clap takes nothing flattened in what is optional
+    /// With `--connect`. This is a separate field because clap cannot flatten into an optional one
     #[arg(skip)]
     pub security: SecurityArgs,
     /// Sessions; each call picks one at random [default: one per `--slots` requests of the
     /// window, each call on that of the one before]
     #[arg(long)]
     pub sessions: Option<usize>,
-    /// Calls that a session carries at once: a power of two, 64 at most. Channels open theirs with
-    /// 32
+    /// Concurrent calls of a session: a power of two, 64 at most. Channels open theirs with 32
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = parse_slots)]
     pub slots: u32,
-    /// Largest datagram payload in bytes, headers of IP and UDP not counted [default: 8972; shm and
-    /// auto: what rings take best]
+    /// Largest datagram payload in bytes, without headers of IP and UDP [default: 8972; shm and
+    /// auto: the optimum for rings]
     #[arg(long)]
     pub datagram: Option<usize>,
     /// Go-back-N instead of selective retransmission
@@ -96,7 +95,7 @@ fn parse_slots(text: &str) -> Result<u32, String> {
     Err("expected 1, 2, 4, 8, 16, 32 or 64".to_owned())
 }
 
-/// What can be measured.
+/// The experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Experiment {
     /// Round trip of one request at a time, against a spinning ping-pong
@@ -105,28 +104,28 @@ pub enum Experiment {
     Rate,
     /// Large requests, against a raw GSO/GRO transfer
     Bandwidth,
-    /// What each common-case optimisation brings to the rate
+    /// How much each common-case optimisation improves the rate
     Factors,
-    /// Memory that sessions between two processes cost, once every slot has been used
+    /// Memory of sessions between two processes, after every slot has been used
     Sessions,
-    /// Processor time of a client and a server that have nothing to do
+    /// Processor time of an idle client and server
     Idle,
-    /// The rate while busy processes compete for the two cores, and how soon it is back afterwards
+    /// The rate while busy processes compete for the two cores, and the recovery time afterwards
     Contention,
 }
 
-/// What carries the packets.
+/// How packets are transported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
     /// Kernel sockets over the loopback device, two processes on two cores
     Udp,
-    /// Memory of one thread: the protocol's own cost
+    /// Memory of one thread: measures the cost of the protocol alone
     Loopback,
     /// Shared-memory rings, two processes on two cores
     Shm,
     /// AF_XDP sockets across a veth pair, two processes on two cores
     Xdp,
-    /// Kernel sockets and shared-memory rings in one endpoint, which chooses
+    /// Kernel sockets and shared-memory rings in one endpoint, which chooses between them
     Auto,
 }
 
@@ -139,7 +138,7 @@ pub enum PollingArg {
     Adaptive,
 }
 
-/// What can be switched off, one at a time or together.
+/// The optimisations that can be switched off, one at a time or together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Factor {
     /// Trains in one send (GSO)
@@ -148,11 +147,11 @@ pub enum Factor {
     Gro,
     /// One clock reading per turn
     Clock,
-    /// Responses into the slot's previous buffer
+    /// Responses use the slot's previous buffer
     Preallocated,
-    /// Requests shown where they were received
+    /// Requests are read where they were received
     ZeroCopy,
-    /// Buffers kept for the next use
+    /// Buffers are reused
     Pool,
 }
 
@@ -179,7 +178,7 @@ impl Factor {
         }
     }
 
-    /// What a person calls it.
+    /// The name in the table.
     pub fn title(self) -> &'static str {
         match self {
             Factor::Gso => "GSO (trains in one send)",
@@ -200,26 +199,26 @@ pub const PAIRS_MIN: usize = 20;
 const BANDWIDTH_BYTES: u32 = 8_000_000;
 
 impl BenchArgs {
-    /// Largest datagram payload in bytes.
+    /// The largest datagram payload in bytes.
     pub fn datagram(&self) -> usize {
         let rings = matches!(self.transport, Transport::Shm | Transport::Auto);
         let default = if rings { ShmConfig::default().datagram_bytes_max } else { 8972 };
         self.datagram.unwrap_or(default)
     }
 
-    /// Request size in bytes.
+    /// The request size in bytes.
     pub fn request_bytes(&self) -> u32 {
         let bandwidth = self.experiment == Experiment::Bandwidth;
         self.size.unwrap_or(if bandwidth { BANDWIDTH_BYTES } else { 32 })
     }
 
-    /// Response size in bytes.
+    /// The response size in bytes.
     pub fn response_bytes(&self) -> u32 {
         let bandwidth = self.experiment == Experiment::Bandwidth;
         self.response.unwrap_or(if bandwidth { 32 } else { self.request_bytes() })
     }
 
-    /// Requests outstanding.
+    /// The number of requests outstanding.
     pub fn window(&self) -> usize {
         if self.experiment == Experiment::Sessions {
             return self.sessions() * self.slots as usize;
@@ -228,12 +227,12 @@ impl BenchArgs {
         self.window.unwrap_or(if many.contains(&self.experiment) { 64 } else { 1 }).max(1)
     }
 
-    /// Requests enqueued per turn of the loop at most.
+    /// The most requests enqueued per turn of the loop.
     pub fn batch(&self) -> usize {
         self.batch.unwrap_or_else(|| self.window()).max(1)
     }
 
-    /// Sessions over which the window is spread.
+    /// The number of sessions over which the window is spread.
     pub fn sessions(&self) -> usize {
         if self.experiment == Experiment::Sessions {
             return self.sessions.unwrap_or(10_000).max(1);
@@ -241,13 +240,13 @@ impl BenchArgs {
         self.sessions.unwrap_or_else(|| self.window().div_ceil(self.slots as usize)).max(1)
     }
 
-    /// Seconds to measure, all turns together.
+    /// The seconds to measure, including all turns.
     pub fn seconds(&self) -> f64 {
         let contention = self.experiment == Experiment::Contention;
         self.seconds.unwrap_or(if contention { 20.0 } else { 5.0 })
     }
 
-    /// Pairs of turns that fill the time, when a pair has `turns` turns.
+    /// The number of pairs that fit into the time, if a pair has `turns` turns.
     pub fn pairs(&self, turns: usize) -> usize {
         let pair_s = TURN.as_secs_f64() * turns as f64;
         ((self.seconds() / pair_s) as usize).max(PAIRS_MIN)
@@ -257,7 +256,7 @@ impl BenchArgs {
         !self.without.contains(&factor)
     }
 
-    /// An endpoint with the default settings, less what is switched off.
+    /// An endpoint with the default settings, without the switched-off optimisations.
     pub fn endpoint<S>(&self, io: impl Into<Backend>, state: S) -> Endpoint<S> {
         let mut endpoint = Endpoint::new(self.endpoint_config(), io, Clock::system(), state);
         endpoint.set_switches(Switches {
@@ -304,7 +303,7 @@ impl BenchArgs {
             interface: self.interface.clone(),
             queue,
             datagram_bytes_max: self.datagram(),
-            // An interface that has just come up is slow to find its neighbours.
+            // A new interface needs time to find its neighbours.
             resolve_wait_ms: 5000,
             ..XdpConfig::default()
         }
@@ -324,7 +323,7 @@ impl BenchArgs {
         })
     }
 
-    /// Where this side has to be to reach `server`.
+    /// The local address from which this side can reach `server`.
     pub fn towards(&self, server: SocketAddr) -> Result<SocketAddr, BenchError> {
         let transport = match self.transport {
             Transport::Xdp => petasos_cli::transport::Transport::Xdp,
@@ -342,7 +341,7 @@ impl BenchArgs {
         format!("{:?}", self.transport).to_lowercase()
     }
 
-    /// Every parameter by name, for the JSON.
+    /// All parameters by name, for the JSON.
     pub fn parameters(&self) -> Map<String, Value> {
         let without: Vec<_> = self.without.iter().map(|factor| factor.name()).collect();
         let value = json!({
@@ -366,7 +365,8 @@ impl BenchArgs {
         }
     }
 
-    /// The arguments that make another process of this program the server of this measurement.
+    /// The arguments with which another process of this program becomes the server of this
+    /// measurement.
     pub fn for_server(&self) -> Vec<String> {
         let mut args: Vec<String> = vec!["rate".into()];
         args.extend(["--server-role".into(), "turns".into()]);

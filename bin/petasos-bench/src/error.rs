@@ -1,4 +1,4 @@
-//! Why a measurement could not be made.
+//! Errors of measurements.
 
-/// Says what to do.
+/// An error whose text says what to do.
 pub type BenchError = Box<dyn std::error::Error>;

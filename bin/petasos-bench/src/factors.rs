@@ -1,5 +1,5 @@
-//! What each common-case optimisation brings (eRPC, table 3): the rate with one of them off, and
-//! with all up to it off, each in turn with the rate of the default configuration.
+//! The effect of each common-case optimisation (eRPC, table 3): the rate with one of them off, and
+//! with all up to it off, each in turns with the default configuration.
 
 use petasos_report::{
     Column, Machine, Pairs, Progress, Quantity, Table, significant, with_si_prefix,
@@ -15,7 +15,7 @@ use crate::error::BenchError;
 struct Row {
     name: String,
     without: Vec<Factor>,
-    /// Median rate, and its ratio to the default configuration's.
+    /// The median rate, and its ratio to that of the default configuration.
     ops_per_s: f64,
     ratio: f64,
 }

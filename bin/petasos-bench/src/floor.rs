@@ -1,4 +1,4 @@
-//! One end of the floor, whatever the transport: sockets, bare rings, or bare AF_XDP frames.
+//! One end of the floor for each transport: sockets, bare rings, or bare AF_XDP frames.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,7 +18,7 @@ use crate::error::BenchError;
 /// Receive buffer of the raw socket, in bytes.
 const SOCKET_BYTES: usize = 4 << 20;
 
-/// The queue of the bare AF_XDP sockets: not Petasos's own, of two.
+/// The queue of the bare AF_XDP sockets: of the two queues, the one that Petasos does not use.
 fn xdp_queue(args: &BenchArgs) -> u32 {
     u32::from(args.queue == 0)
 }
@@ -33,13 +33,13 @@ pub enum FloorClient {
 /// The server's end.
 pub enum FloorServer {
     Socket(Link),
-    /// Bare rings, once the client has connected.
+    /// Bare rings; the link exists once the client has connected.
     Rings(RingListener, Option<RingLink>),
     Xdp(Box<XdpIo>),
 }
 
 impl FloorClient {
-    /// An end at `local`, joined to the server's at `peer`.
+    /// An end at `local`, connected to the server's end at `peer`.
     pub fn join(args: &BenchArgs, local: SocketAddr, peer: SocketAddr) -> Result<Self, BenchError> {
         Ok(match args.transport {
             Transport::Udp | Transport::Loopback => {
@@ -57,7 +57,7 @@ impl FloorClient {
         })
     }
 
-    /// One datagram at a time.
+    /// Sends one datagram at a time.
     pub fn ping(&mut self, bytes: usize, stop: impl FnMut() -> bool) -> Result<Turn, BenchError> {
         let clock = Clock::system();
         Ok(match self {
@@ -67,7 +67,7 @@ impl FloorClient {
         })
     }
 
-    /// A window of datagrams.
+    /// Keeps a window of datagrams outstanding.
     pub fn flood(&mut self, shape: Flood, stop: impl FnMut() -> bool) -> Result<Turn, BenchError> {
         let clock = Clock::system();
         Ok(match self {
@@ -80,7 +80,7 @@ impl FloorClient {
         })
     }
 
-    /// As much as goes, one way.
+    /// Sends as fast as possible in one direction.
     pub fn blast(
         &mut self,
         datagram_bytes: usize,
@@ -116,7 +116,7 @@ impl FloorServer {
         })
     }
 
-    /// Where the client reaches it.
+    /// The address for the client.
     pub fn local_address(&self) -> SocketAddr {
         match self {
             FloorServer::Socket(link) => link.local_address(),
@@ -125,7 +125,7 @@ impl FloorServer {
         }
     }
 
-    /// Sends back what comes.
+    /// Echoes received datagrams.
     pub fn echo(&mut self, path: Path, stop: impl FnMut() -> bool) -> Result<Turn, BenchError> {
         let clock = Clock::system();
         Ok(match self {
@@ -137,7 +137,7 @@ impl FloorServer {
         })
     }
 
-    /// Receives one way.
+    /// Receives in one direction.
     pub fn drain(
         &mut self,
         datagram_bytes: usize,
@@ -155,7 +155,7 @@ impl FloorServer {
     }
 }
 
-/// The client connects before it asks for a turn.
+/// The link of the client, which connects before it requests a turn.
 fn connected<'l>(
     listener: &RingListener,
     link: &'l mut Option<RingLink>,

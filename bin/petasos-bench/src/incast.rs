@@ -1,9 +1,9 @@
-//! `petasos bench incast`: eRPC's Table 5 and its neighbours, in simulation.
+//! `petasos bench incast`: the experiments of eRPC's Table 5 and related ones, in simulation.
 //!
-//! Many senders of large requests meet at one receiver's link; what counts is how full the link
-//! stays and how long its queue gets, with and without congestion control, and what small calls
-//! beside it notice. The simulated hosts run the same protocol code as the processes of the other
-//! experiments. One seed gives one result, on every machine.
+//! Many senders of large requests share one receiver's link. The results are the link's utilization
+//! and the queue's length, with and without congestion control, and the effect on small calls at
+//! the same time. The simulated hosts run the same protocol code as the processes of the other
+//! experiments. The result of a seed is the same on every machine.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -24,8 +24,8 @@ pub struct IncastArgs {
     /// How many senders, one run for each
     #[arg(long, value_delimiter = ',', default_values_t = [20, 50, 100])]
     senders: Vec<u32>,
-    /// Congestion control, one run for each: none, timely, swift or dctcp; joined by "+", senders
-    /// take them in turn
+    /// Congestion control, one run for each: none, timely, swift or dctcp. With several joined by
+    /// "+", the senders use them in turn
     #[arg(long, value_delimiter = ',', default_value = "swift,none")]
     control: Vec<Control>,
     /// Hosts in the network: 100 or 1000
@@ -34,13 +34,13 @@ pub struct IncastArgs {
     /// Buffers that the ports of a switch share, in megabytes
     #[arg(long, default_value_t = 12, conflicts_with = "port_kb")]
     shared_mb: u64,
-    /// Small buffers per port in place of shared ones, in kilobytes (IRN's setting)
+    /// Small buffers per port instead of shared ones, in kilobytes (IRN's setting)
     #[arg(long)]
     port_kb: Option<u64>,
     /// Mark packets (ECN) above this much in a port's queue, in kilobytes
     #[arg(long)]
     mark_kb: Option<u64>,
-    /// Beside the incast, calls of this many bytes each way between the other hosts
+    /// During the incast, calls of this many bytes each way between the other hosts
     #[arg(long)]
     victims: Option<u32>,
     /// Other hosts that each victim calls, at random
@@ -55,7 +55,7 @@ pub struct IncastArgs {
     /// Virtual time measured, after 5 ms of warm-up, in milliseconds
     #[arg(long, default_value_t = 20)]
     measured_ms: u64,
-    /// Whence all randomness comes
+    /// The seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Also write the result as JSON to this file
@@ -66,7 +66,7 @@ pub struct IncastArgs {
     print_json: bool,
 }
 
-/// The algorithms that the senders of one run take in turn.
+/// The algorithms that the senders of a run use in turn.
 #[derive(Clone, Debug)]
 struct Control {
     name: String,
@@ -96,8 +96,8 @@ fn parse_hosts(word: &str) -> Result<u32, String> {
     }
 }
 
-/// What eRPC reached on its cluster (its Table 5): senders, whether controlled, Gbit/s, median and
-/// 99th percentile of the round trip in microseconds.
+/// The results of eRPC on its cluster (its Table 5): senders, whether controlled, Gbit/s, median
+/// and 99th percentile of the round-trip time in microseconds.
 const ERPC: [(u32, bool, f64, f64, f64); 6] = [
     (20, true, 21.8, 39.0, 67.0),
     (20, false, 23.1, 202.0, 204.0),
@@ -107,7 +107,7 @@ const ERPC: [(u32, bool, f64, f64, f64); 6] = [
     (100, false, 23.0, 1056.0, 1060.0),
 ];
 
-/// Runs every combination and prints what came of it.
+/// Runs every combination, and prints the results.
 pub fn run(args: &IncastArgs) -> Result<(), BenchError> {
     args.check()?;
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! The client's side of a Petasos turn: keeps a window of calls outstanding and measures them.
+//! The client's side of a Petasos turn: keeps a window of calls outstanding, and measures them.
 
 use std::time::Duration;
 
@@ -10,45 +10,47 @@ use super::timeline::Timeline;
 use crate::error::BenchError;
 use petasos_cli::service::SIZED;
 
-/// How many calls before they are needed sessions are picked.
+/// Sessions are picked this many calls before they are used.
 const PICKED_AHEAD: usize = 8;
 
 /// The client's state.
 pub struct Load {
     pub sessions: Vec<SessionId>,
-    /// Whence the next call's session is picked; without it, a call follows one on its session.
+    /// Picks the session of each call at random. Without it, a call uses the session of the call
+    /// before.
     pick: Option<Pick>,
     request_bytes: u32,
     response_bytes: u32,
     batch: usize,
     clock: Clock,
-    /// Read the clock for every call: only where one call is outstanding at a time.
+    /// Reads the clock for every call. Use this only if one call is outstanding at a time.
     exact: bool,
-    /// Let the loop sleep as its configuration says.
+    /// Lets the loop sleep according to its configuration.
     pub adaptive: bool,
     running: bool,
     enqueued_this_turn: usize,
-    /// Requests waiting for the next turn of the loop.
+    /// Requests for the next turn of the loop.
     ready: Vec<(SessionId, MsgBuf)>,
     outstanding: usize,
     completed: u64,
     last_at: Time,
     latency: Histogram,
-    /// A latency, and how many calls had it that are not in the histogram yet. Calls of one batch
-    /// have the same, and a histogram takes as long for one as for many.
+    /// A latency, and how many calls with it are not in the histogram yet. Calls of one batch have
+    /// the same latency, and recording many equal values in a histogram costs as much as recording
+    /// one.
     latest: (u64, u64),
-    /// When calls ended, where that is asked.
+    /// When calls ended, if requested.
     pub timeline: Option<Timeline>,
     failure: Option<String>,
 }
 
-/// What one turn brought.
+/// The result of one turn.
 #[derive(Clone, Debug)]
 pub struct LoadTurn {
     pub completed: u64,
-    /// Until the last completion.
+    /// Seconds until the last completion.
     pub elapsed_s: f64,
-    /// Until the end, silence before it included.
+    /// Seconds until the end, including a silence before it.
     pub whole_s: f64,
     pub cpu_s: f64,
     pub latency: Histogram,
@@ -66,7 +68,7 @@ impl LoadTurn {
     }
 }
 
-/// Sessions picked at random, a few calls before they are needed: so the endpoint can be told.
+/// Sessions picked at random, a few calls in advance, so that the endpoint can be told.
 struct Pick {
     rng: Rng,
     ahead: [SessionId; PICKED_AHEAD],
@@ -107,7 +109,7 @@ impl Load {
         }
     }
 
-    /// Makes every call go to a session picked at random.
+    /// Makes every call use a session that is picked at random.
     pub fn pick_sessions(&mut self) {
         let mut rng = Rng::new(1);
         let sessions = &self.sessions;
@@ -182,11 +184,11 @@ fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
     }
 }
 
-/// Fills the window with requests that wait for the first turn.
+/// Fills the window with requests for the first turn.
 pub fn prepare(client: &mut Endpoint<Load>, window: usize) -> Result<(), BenchError> {
     let (load, cx) = client.split();
     for index in 0..window {
-        // Neighbours share a session, so that its slots are all in use at once.
+        // Neighbouring requests share a session, so that all its slots are used at once.
         let session = load.sessions[index * load.sessions.len() / window];
         let mut request = cx
             .alloc(load.request_bytes as usize)
@@ -203,12 +205,12 @@ pub fn prepare(client: &mut Endpoint<Load>, window: usize) -> Result<(), BenchEr
     Ok(())
 }
 
-/// One turn of `duration`; afterwards no call is outstanding.
+/// Runs a turn of `duration`. Afterwards no call is outstanding.
 pub fn turn(client: &mut Endpoint<Load>, duration: Duration) -> Result<LoadTurn, BenchError> {
     turn_beside(client, duration, || {})
 }
 
-/// [`turn`], with `beside` called after each turn of the client's loop.
+/// Like [`turn`], and calls `beside` after each turn of the client's loop.
 pub fn turn_beside(
     client: &mut Endpoint<Load>,
     duration: Duration,
@@ -243,7 +245,7 @@ pub fn turn_beside(
     Ok(turn)
 }
 
-/// Sends every prepared request once and waits for all answers.
+/// Sends every prepared request once, and waits for all answers.
 pub fn once(client: &mut Endpoint<Load>) -> Result<(), BenchError> {
     let clock = client.clock().clone();
     let requests = std::mem::take(&mut client.state_mut().ready);
@@ -258,7 +260,7 @@ pub fn once(client: &mut Endpoint<Load>) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Turns the loop once, after enqueuing what waits, up to the batch.
+/// Runs the loop once, after enqueuing waiting requests up to the batch size.
 fn step(client: &mut Endpoint<Load>) {
     let (load, cx) = client.split();
     load.enqueued_this_turn = 0;
@@ -279,7 +281,7 @@ fn step(client: &mut Endpoint<Load>) {
     }
 }
 
-/// Waits for what is outstanding.
+/// Waits for outstanding calls.
 fn finish(
     client: &mut Endpoint<Load>,
     clock: &Clock,

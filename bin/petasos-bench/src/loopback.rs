@@ -1,6 +1,7 @@
-//! The protocol's own cost: client and server in one thread, joined by memory.
+//! The cost of the protocol alone: client and server in one thread, connected by memory.
 //!
-//! The floor is the same memory without Petasos: trains of datagrams of the same length, echoed.
+//! The floor uses the same memory without Petasos: it echoes trains of datagrams of the same
+//! length.
 
 use petasos_base::Clock;
 use petasos_endpoint::Endpoint;

@@ -1,10 +1,10 @@
-//! `petasos bench loss`: large requests while packets are lost, against the same without losses.
+//! `petasos bench loss`: large requests with packet loss, compared with the same without loss.
 //!
-//! Two pairs of processes over loopback UDP in one default configuration, of which one drops each
-//! received packet with a probability, on both sides, after GRO has been split. They take turns;
-//! the ratio is the median of the ratios of neighbouring turns: many, and of many processes, since
-//! machines are noisy. A turn is long enough that losses fall in it at 1e-4 and above; below, few
-//! turns see one, and how many fell in all is told.
+//! Two pairs of processes run over loopback UDP with the default configuration. One pair drops each
+//! received packet with a probability, on both sides, after GRO has been split. They take turns,
+//! and the result is the median ratio of neighbouring turns. There are many turns and many
+//! processes, because machines are noisy. At probabilities of 1e-4 and above, a turn is long enough
+//! to contain losses. Below, few turns contain any, so the output has the total number of losses.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::publish;
 use super::turns::{ServerTurn, pin};
 use crate::error::BenchError;
 
-/// Measure large requests while packets are lost, against the same without losses
+/// Measure large requests with packet loss, compared with the same without loss
 #[derive(Args, Clone, Debug)]
 pub struct LossArgs {
     /// Probabilities of losing each packet, one experiment for each
@@ -52,18 +52,18 @@ pub struct LossArgs {
     print_json: bool,
 }
 
-/// What milestone 2 asks for: probability, and share of the lossless bandwidth.
+/// The goals of milestone 2: probability, and share of the bandwidth without loss.
 const GOALS: [(f64, f64); 3] = [(1e-4, 0.95), (1e-3, 0.8), (1e-2, 0.5)];
 
-/// After so many turns both pairs of processes are started anew: where their memory lies makes one
-/// faster than the other by up to a tenth, for as long as they live.
+/// After this many turns, both pairs of processes are restarted. The position of their memory makes
+/// one of them up to a tenth faster than the other, as long as they live.
 const TURNS_PER_START: u64 = 5;
 
-/// What turns did, all together.
+/// The totals of several turns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     packets: u64,
-    /// Request packets lost on their way: those sent again, less those that the server had already.
+    /// Request packets lost on the way: those sent again, minus those that the server had already.
     lost_requests: u64,
     /// Packets from the server that were dropped.
     lost_answers: u64,
@@ -75,7 +75,7 @@ struct Totals {
     elapsed_s: f64,
 }
 
-/// One probability's outcome.
+/// The result for one probability.
 struct Row {
     loss: f64,
     ratio: Ratio,
@@ -84,7 +84,7 @@ struct Row {
     totals: Totals,
 }
 
-/// Parses the command line of `petasos bench bandwidth`, of which this experiment is made.
+/// Parses the command line of `petasos bench bandwidth`, on which this experiment is based.
 #[derive(Parser)]
 struct Bandwidth {
     #[command(flatten)]
@@ -102,7 +102,7 @@ impl LossArgs {
         Ok(())
     }
 
-    /// The settings of a pair of processes that lose packets with this probability.
+    /// The settings of a pair of processes that drop packets with this probability.
     fn bandwidth(&self, loss: f64) -> Result<BenchArgs, BenchError> {
         let options = [
             format!("--loss={loss}"),
@@ -128,7 +128,7 @@ impl LossArgs {
     }
 }
 
-/// Runs every probability and prints what came of it.
+/// Runs every probability, and prints the results.
 pub fn run(args: &LossArgs) -> Result<(), BenchError> {
     args.check()?;
     pin(0);
@@ -151,7 +151,7 @@ fn measure(args: &LossArgs, loss: f64) -> Result<Row, BenchError> {
             drop(processes);
             processes = Processes::start(args, loss)?;
         }
-        // Who comes first changes, so that a machine that gets busier favours neither.
+        // The order alternates, so that a machine that gets busier favours neither side.
         let (with, without) = if index % 2 == 0 {
             let without = turn(args, &mut processes.lossless)?;
             (turn(args, &mut processes.lossy)?, without)
@@ -171,7 +171,7 @@ fn measure(args: &LossArgs, loss: f64) -> Result<Row, BenchError> {
     })
 }
 
-/// The two pairs of processes, once they have had a turn each.
+/// The two pairs of processes. Each has had a turn.
 struct Processes {
     lossy: Pair,
     lossless: Pair,

@@ -1,12 +1,12 @@
-//! `petasos bench`: Petasos against what the transport allows without it, in the same run.
+//! `petasos bench`: compares Petasos with its transport alone, in the same run.
 //!
-//! Client and server are two processes pinned to two cores (on `loopback`: one core). Petasos and
-//! each floor take turns of about 100 ms, one at a time; the reported ratio is the median of the
-//! ratios of neighbouring turns, because a single turn on a shared machine varies by a factor of
-//! three. Everything runs in one default configuration.
+//! Client and server are two processes, pinned to two cores (`loopback`: one core). Petasos and
+//! each floor take turns of about 100 ms, one at a time. The reported ratio is the median of the
+//! ratios of neighbouring turns, because the results of single turns on a shared machine differ by
+//! up to a factor of three. All experiments use the default configuration.
 //!
-//! A program of its own, which `petasos bench` runs: what it compares with would cost everybody who
-//! builds `petasos`.
+//! `petasos bench` runs this as a separate program. Otherwise everybody who builds `petasos` would
+//! have to build the systems that it is compared with.
 
 mod against;
 mod args;
@@ -55,8 +55,8 @@ struct Cli {
     security: SecurityArgs,
 }
 
-/// Experiments with a command line of their own: in simulation, in networks made for them, or
-/// without Petasos.
+/// Experiments with separate command lines: in simulation, in networks made for them, or without
+/// Petasos.
 #[derive(Subcommand)]
 enum Apart {
     Incast(incast::IncastArgs),

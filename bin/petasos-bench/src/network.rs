@@ -1,8 +1,8 @@
-//! A network of the measurement's own: client and server each in a fresh network namespace, joined
-//! by a veth pair with two queues, one for Petasos and one for its floor.
+//! A network for the measurement: client and server each in a new network namespace, connected by a
+//! veth pair with two queues, one for Petasos and one for its floor.
 //!
-//! The namespaces have no names: they, and with them the interfaces, are gone when the processes
-//! are, however those end. Nothing here reaches the host's own network.
+//! The namespaces have no names. They and their interfaces disappear with the processes, however
+//! those end. The host's own network is not affected.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
@@ -14,17 +14,17 @@ use crate::error::BenchError;
 const CLIENT: (&str, [u8; 4]) = ("petasos0", [10, 77, 0, 1]);
 const SERVER: (&str, [u8; 4]) = ("petasos1", [10, 77, 0, 2]);
 
-/// Any port of the client's address.
+/// The client's address, with any port.
 pub fn client() -> SocketAddr {
     SocketAddr::new(IpAddr::from(CLIENT.1), 0)
 }
 
-/// Any port of the server's address.
+/// The server's address, with any port.
 pub fn server() -> SocketAddr {
     SocketAddr::new(IpAddr::from(SERVER.1), 0)
 }
 
-/// Moves this thread, and those that it starts from now on, into a namespace of their own.
+/// Moves this thread, and the threads that it starts later, into a new namespace.
 pub fn leave_host() -> Result<(), BenchError> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
         format!(
@@ -35,7 +35,7 @@ pub fn leave_host() -> Result<(), BenchError> {
     Ok(ip("link set lo up")?)
 }
 
-/// Makes the pair, with its other end in the namespace of process `server`.
+/// Makes the veth pair, with its other end in the namespace of process `server`.
 pub fn join(server: u32) -> Result<(), BenchError> {
     let (name, other) = (CLIENT.0, SERVER.0);
     let queues = "numrxqueues 2 numtxqueues 2";
@@ -43,7 +43,7 @@ pub fn join(server: u32) -> Result<(), BenchError> {
     configure(CLIENT)
 }
 
-/// Configures the server's end, once it is there.
+/// Configures the server's end, once it exists.
 pub fn configure_server() -> Result<(), BenchError> {
     configure(SERVER)
 }

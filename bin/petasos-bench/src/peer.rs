@@ -1,4 +1,4 @@
-//! The client's handle on its server process and on its own endpoint and raw socket.
+//! The client's handles of its server process, its endpoint and its raw socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use super::result::PetasosTurn;
 use super::turns::{ServerReport, ServerTurn, Traffic};
 use crate::error::BenchError;
 
-/// Client and server, joined and idle.
+/// A client and a server, connected and idle.
 pub struct Pair {
     child: Child,
     commands: Option<ChildStdin>,
@@ -27,7 +27,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Starts a server process and joins it.
+    /// Starts a server process, and connects to it.
     pub fn start(args: &BenchArgs) -> Result<Pair, BenchError> {
         let apart = args.transport == Transport::Xdp;
         if apart {
@@ -48,7 +48,7 @@ impl Pair {
                 Ok(Pair { child, commands, answers, client, floor, _node: node })
             }
             Err(error) => {
-                // It is our own child, and useless.
+                // The child is of no use any more.
                 child.kill().ok();
                 child.wait().ok();
                 Err(error)
@@ -56,7 +56,7 @@ impl Pair {
         }
     }
 
-    /// Finds the server, and connects to it in every way.
+    /// Gets the server's addresses, and connects endpoint and floor.
     fn meet(
         args: &BenchArgs,
         apart: bool,
@@ -104,7 +104,8 @@ impl Pair {
         self.petasos_beside(TURN, || {})
     }
 
-    /// [`Pair::petasos`] for `duration`, with `beside` called after each turn of the client's loop.
+    /// Like [`Pair::petasos`] for `duration`, and calls `beside` after each turn of the client's
+    /// loop.
     pub fn petasos_beside(
         &mut self,
         duration: Duration,
@@ -132,7 +133,7 @@ impl Pair {
 }
 
 impl Drop for Pair {
-    /// The server ends with its input.
+    /// The server ends when its input is closed.
     fn drop(&mut self) {
         drop(self.commands.take());
         self.child.wait().ok();

@@ -1,4 +1,4 @@
-//! Where an experiment's outcome goes: to the screen for people, or as JSON for programs.
+//! Output of an experiment's result: as text for users, or as JSON for programs.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::error::BenchError;
 
-/// Writes `json` to the file that was asked for, and prints it if that was asked for; otherwise
-/// what `print` prints, below a line about the machine.
+/// Writes `json` to the requested file, and prints it if requested. Otherwise prints a line about
+/// the machine, and what `print` prints.
 ///
 /// # Errors
-/// If the file cannot be written, or those of `print`.
+/// If the file cannot be written, or `print` fails.
 pub fn publish(
     (path, print_json): (Option<&Path>, bool),
     json: &Value,

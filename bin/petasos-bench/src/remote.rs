@@ -1,4 +1,5 @@
-//! Petasos alone, against a running `petasos serve`: no floor, since the other side has none.
+//! Measures Petasos alone, against a running `petasos serve`. There is no floor, because the other
+//! side has none.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::result::{PetasosTurn, Totals, publish};
 use super::turns::{ServerReport, Traffic};
 use crate::error::BenchError;
 
-/// A client endpoint at `local`, with its sessions at `server` and its window of requests.
+/// A client endpoint at `local`, with sessions to `server` and a window of requests.
 pub fn open_client(
     args: &BenchArgs,
     local: SocketAddr,
@@ -24,7 +25,7 @@ pub fn open_client(
 ) -> Result<(Node, Endpoint<Load>), BenchError> {
     let security = match args.connect {
         Some(_) => args.security.clone(),
-        // Both processes are this program's own, in a network of their own or on loopback.
+        // Both processes belong to this program, in a separate network or on loopback.
         None => SecurityArgs::plaintext(),
     };
     let config = security.apply(NodeConfig::default())?;
@@ -48,7 +49,7 @@ pub fn open_client(
     Ok((node, client))
 }
 
-/// Runs the experiment. Packets and system calls are this side's only.
+/// Runs the experiment. Packets and system calls are only those of this side.
 pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     let server = args.connect.ok_or("--connect names no server")?;
     let (_node, mut client) = open_client(args, args.towards(server)?, server)?;

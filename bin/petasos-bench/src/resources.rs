@@ -1,4 +1,4 @@
-//! What Petasos takes when it is not being timed: memory for sessions, processor time when idle.
+//! The resources that Petasos uses: memory for sessions, and processor time when idle.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::publish;
 use super::turns::{ServerTurn, pin, process_cpu_s};
 use crate::error::BenchError;
 
-/// Memory per session of both sides, after every slot has completed one RPC.
+/// Memory per session on both sides, after every slot has completed one RPC.
 pub fn sessions(args: &BenchArgs) -> Result<(), BenchError> {
     let mut pair = Pair::start(args)?;
     let (_, server) = pair.turn(ServerTurn::Petasos, |pair| load::once(&mut pair.client))?;
@@ -49,7 +49,7 @@ pub fn sessions(args: &BenchArgs) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Processor time of two processes in adaptive mode that have a session and nothing to say.
+/// Processor time of two idle processes in adaptive mode, with a session between them.
 pub fn idle(args: &BenchArgs) -> Result<(), BenchError> {
     let args = BenchArgs { polling: PollingArg::Adaptive, ..args.clone() };
     pin(0);

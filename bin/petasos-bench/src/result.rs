@@ -1,4 +1,4 @@
-//! From turns to what is printed and written.
+//! Results of turns, and their output.
 
 use petasos_report::with_si_prefix;
 use petasos_report::{
@@ -24,7 +24,7 @@ pub struct PetasosTurn {
 pub struct Totals {
     rpcs: u64,
     cpu_s: f64,
-    /// Both sides'.
+    /// The traffic of both sides.
     pub traffic: Traffic,
 }
 
@@ -36,7 +36,7 @@ impl Totals {
         self.traffic.add(turn.server.traffic);
     }
 
-    /// Fills in what each RPC cost.
+    /// Adds the costs per RPC to `result`.
     pub fn apply(&self, mut result: ExperimentResult) -> ExperimentResult {
         let rpcs = self.rpcs.max(1) as f64;
         result.cpu_s_per_million = Some(self.cpu_s / rpcs * 1e6);
@@ -46,7 +46,7 @@ impl Totals {
     }
 }
 
-/// Prints the result and writes what was asked for.
+/// Prints the result, and writes the requested files.
 pub fn publish(args: &BenchArgs, mut result: ExperimentResult) -> Result<(), BenchError> {
     let extra = std::mem::take(&mut result.parameters);
     result.parameters = args.parameters();

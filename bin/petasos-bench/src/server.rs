@@ -1,7 +1,7 @@
-//! The server's side of a measurement: a process that does what its standard input says.
+//! The server's side of a measurement: a process that runs the commands from its standard input.
 //!
-//! It prints where it can be reached, then per line of input runs one turn until the next line
-//! (`stop`) and reports. It ends with its input, so that a client that dies leaves nothing behind.
+//! It prints its addresses. For each line of input it runs one turn until the next line (`stop`),
+//! and reports. It ends when its input ends, so that it does not outlive a client that dies.
 
 use std::io::{BufRead, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -46,7 +46,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
         let line = match lines.recv_timeout(Duration::from_millis(1)) {
             Ok(line) => line,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                // Sessions are set up between turns.
+                // Handles session setup between turns.
                 endpoint.run_once();
                 continue;
             }
@@ -73,7 +73,7 @@ pub fn run(args: &BenchArgs) -> Result<(), BenchError> {
     }
 }
 
-/// Where to serve: on loopback, or in a network that the client makes.
+/// The address to serve at: on loopback, or in a network that the client makes.
 fn place(args: &BenchArgs) -> Result<SocketAddr, BenchError> {
     if args.transport != Transport::Xdp {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
@@ -95,7 +95,8 @@ fn take(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed) && stop.swap(false, Ordering::Relaxed)
 }
 
-/// One turn. `seen` is what has been reported: what comes between turns belongs to the next.
+/// Runs one turn. `seen` is the state at the last report, so traffic between turns counts in the
+/// next turn.
 fn serve(
     endpoint: &mut Endpoint<()>,
     stop: &AtomicBool,
@@ -127,17 +128,17 @@ fn serve(
     }
 }
 
-/// Waits as a server in production does; the whole process's time counts.
+/// Waits as a server in production does. The processor time of the whole process counts.
 fn idle(endpoint: &mut Endpoint<()>, stop: &AtomicBool) -> ServerReport {
     let cpu_start = process_cpu_s();
-    // Nothing wakes a sleeping loop for the end of the turn but this timeout.
+    // The end of the turn does not wake a sleeping loop, so the timeout is short.
     while !take(stop) {
         endpoint.run_for(Duration::from_secs(1), |_, _| stop.load(Ordering::Relaxed));
     }
     ServerReport { cpu_s: process_cpu_s() - cpu_start, ..ServerReport::default() }
 }
 
-/// Reads the input on a thread of its own: `stop` raises the flag, the rest is passed on. The
+/// Reads the input on a separate thread: `stop` sets the flag, other lines go to the receiver. The
 /// receiver is disconnected when the input ends.
 fn read_lines(stop: Arc<AtomicBool>) -> Receiver<String> {
     let (lines, received) = channel();
@@ -150,7 +151,7 @@ fn read_lines(stop: Arc<AtomicBool>) -> Receiver<String> {
                 break;
             }
         }
-        // Whatever runs, ends with the client.
+        // The turn ends when the client does.
         stop.store(true, Ordering::Relaxed);
     });
     received

@@ -6,20 +6,20 @@ use petasos_base::Time;
 use petasos_report::median;
 
 const BUCKET_NS: u64 = 1_000_000;
-/// Milliseconds over which a rate is formed: one of them alone may be a gap or a burst, because
-/// the kernel and the machine's other guests interrupt.
+/// Rates are averaged over this many milliseconds. A single millisecond may be a gap or a burst,
+/// because the kernel and other guests of the machine interrupt.
 const WINDOW_MS: usize = 10;
 
-/// Completed calls by the millisecond, on the client's clock.
+/// Completed calls per millisecond, on the client's clock.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     start: Time,
-    /// Calls that ended in each millisecond since `start`. What comes later is not counted.
+    /// Calls that ended in each millisecond since `start`. Later ones are not counted.
     per_ms: Vec<u32>,
 }
 
 impl Timeline {
-    /// A timeline of `duration` from `start`, which takes no memory later on.
+    /// A timeline of `duration` from `start`. It allocates all memory now.
     pub fn new(start: Time, duration: Duration) -> Timeline {
         Timeline { start, per_ms: vec![0; duration.as_millis() as usize] }
     }
@@ -33,26 +33,27 @@ impl Timeline {
         }
     }
 
-    /// The median rate of its windows, in calls per millisecond; `None` of less than a window.
+    /// The median rate of the windows, in calls per millisecond; `None` if there is no complete
+    /// window.
     pub fn typical_per_ms(&self) -> Option<f64> {
         median(self.per_ms.chunks_exact(WINDOW_MS).map(per_ms))
     }
 
-    /// The mean rate before `end`, in calls per millisecond; `None` if that is the start.
+    /// The mean rate before `end`, in calls per millisecond; `None` if `end` is the start.
     pub fn mean_per_ms_before(&self, end: Time) -> Option<f64> {
         let before = &self.per_ms[..self.bucket(end)];
         (!before.is_empty()).then(|| per_ms(before))
     }
 
-    /// How many milliseconds after `from` the first window begins whose rate is at least
-    /// `goal_per_ms`; `None` if there is none. A window that begins in the very millisecond of
+    /// The number of milliseconds from `from` to the first window whose rate is at least
+    /// `goal_per_ms`; `None` if there is none. A window that begins in the same millisecond as
     /// `from` counts as 0.
     pub fn reaches_after_ms(&self, from: Time, goal_per_ms: f64) -> Option<usize> {
         let after = &self.per_ms[self.bucket(from)..];
         after.windows(WINDOW_MS).position(|window| per_ms(window) >= goal_per_ms)
     }
 
-    /// The bucket of `at`, or the end if it is later.
+    /// The bucket of `at`, limited to the end.
     fn bucket(&self, at: Time) -> usize {
         let bucket = at.nanos_since(self.start) / BUCKET_NS;
         (bucket as usize).min(self.per_ms.len())

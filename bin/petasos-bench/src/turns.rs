@@ -1,11 +1,11 @@
-//! What both sides of a measurement share: pinning, processor time, and the words of their pipe.
+//! What both sides of a measurement share: pinning, processor time, and the commands on their pipe.
 
 use petasos_endpoint::Endpoint;
 use petasos_floor::Path;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Pins the thread to `core`; on a machine with fewer cores it stays where it may run.
+/// Pins the thread to `core`. On a machine with fewer cores, the thread is not pinned.
 pub fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
@@ -26,10 +26,10 @@ pub fn process_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// What the server does in one turn.
+/// The server's task in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerTurn {
-    /// Turns its endpoint's loop.
+    /// Runs its endpoint's loop.
     Petasos,
     /// Echoes raw datagrams.
     Echo(Path),
@@ -40,7 +40,7 @@ pub enum ServerTurn {
 }
 
 impl ServerTurn {
-    /// The word on the pipe.
+    /// The command on the pipe.
     pub fn word(self) -> String {
         match self {
             ServerTurn::Petasos => "petasos".into(),
@@ -51,7 +51,7 @@ impl ServerTurn {
         }
     }
 
-    /// The turn that a line of the pipe asks for.
+    /// Parses a command from the pipe.
     pub fn parse(line: &str) -> Option<ServerTurn> {
         let mut words = line.split_whitespace();
         let turn = match (words.next()?, words.next()) {
@@ -68,21 +68,21 @@ impl ServerTurn {
     }
 }
 
-/// What an endpoint has sent and received, as far as measurements ask.
+/// The traffic counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Packets sent.
     pub packets: u64,
-    /// System calls that moved something: a spinning loop's empty polls say nothing about RPCs.
+    /// System calls that transferred something. Empty polls of a spinning loop are not counted.
     pub syscalls: u64,
     /// Packets sent again: requests, pulls and repeated responses.
     pub retransmissions: u64,
-    /// Packets received that were there already, or whose call was over.
+    /// Received packets that were duplicates, or whose call was over.
     pub duplicates: u64,
 }
 
 impl Traffic {
-    /// All of an endpoint's, so far.
+    /// All traffic of an endpoint so far.
     pub fn of<S>(endpoint: &Endpoint<S>) -> Traffic {
         let stats = endpoint.stats();
         let (io, client, server) = (stats.io, stats.client, stats.server);
@@ -94,7 +94,7 @@ impl Traffic {
         }
     }
 
-    /// What has been added since `before`.
+    /// The traffic since `before`.
     pub fn since(self, before: Traffic) -> Traffic {
         Traffic {
             packets: self.packets - before.packets,
@@ -104,7 +104,7 @@ impl Traffic {
         }
     }
 
-    /// Adds another endpoint's, or another turn's.
+    /// Adds the traffic of another endpoint or turn.
     pub fn add(&mut self, other: Traffic) {
         self.packets += other.packets;
         self.syscalls += other.syscalls;
@@ -118,20 +118,20 @@ impl Traffic {
 pub struct ServerReport {
     /// Bytes that a drain received.
     pub bytes: u64,
-    /// Time over which they arrived.
+    /// The time over which they arrived.
     pub elapsed_s: f64,
     /// The turn's processor time.
     pub cpu_s: f64,
-    /// What its endpoint sent and received since its last report.
+    /// The traffic of its endpoint since the last report.
     pub traffic: Traffic,
     /// Bytes of its endpoint's sessions.
     pub session_bytes: usize,
-    /// Bytes of its endpoint's buffers, lent and kept.
+    /// The bytes of its endpoint's buffers, both in use and pooled.
     pub pool_bytes: usize,
 }
 
 impl ServerReport {
-    /// The line on the pipe.
+    /// Formats the report for the pipe.
     pub fn line(&self) -> String {
         let ServerReport { bytes, elapsed_s, cpu_s, session_bytes, pool_bytes, traffic } = self;
         let Traffic { packets, syscalls, retransmissions, duplicates } = traffic;
@@ -141,7 +141,7 @@ impl ServerReport {
         )
     }
 
-    /// The report in a line of the pipe.
+    /// Parses a report from the pipe.
     pub fn parse(line: &str) -> Option<ServerReport> {
         let mut words = line.strip_prefix("done ")?.split_whitespace();
         Some(ServerReport {

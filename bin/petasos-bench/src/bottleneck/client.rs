@@ -1,4 +1,4 @@
-//! A client's process: keeps large requests outstanding and checks every answer.
+//! A client process: keeps large requests outstanding, and checks every answer.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,21 +15,21 @@ use super::server::crc;
 use super::{BottleneckArgs, CHECK, host};
 use crate::error::BenchError;
 
-/// How long calls may take to end once no more are made.
+/// How long the last calls may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client's state.
 struct Load {
     session: Option<SessionId>,
     running: bool,
-    /// Per request of the window, the CRC-32 of what it carries now, and since when.
+    /// For each request of the window, the CRC-32 of its current content, and when it was sent.
     sent: Vec<(u32, Time)>,
     serial: u64,
     outstanding: usize,
     completed: u64,
     last_at: Time,
     latency: Histogram,
-    /// The session's smoothed round trip, each time that it changed.
+    /// The session's smoothed round-trip times, recorded at each change.
     rtt: Histogram,
     rtt_before: Duration,
     failure: Option<String>,
@@ -52,7 +52,7 @@ impl Load {
         }
     }
 
-    /// Sends the request of this place in the window, with other bytes than ever before.
+    /// Sends the request at this place in the window, with new content.
     fn send(&mut self, cx: &mut Context<Load>, place: usize, mut request: MsgBuf) {
         let Some(session) = self.session else { return };
         self.serial += 1;
@@ -84,7 +84,8 @@ fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
             if *payload != expected.to_le_bytes() {
                 load.failure = Some("WRONG DATA: a request arrived with other bytes".to_owned());
             }
-            // Those of the end count as well, and their time: a call that starves must show.
+            // Calls that complete at the end count as well, with their times: a starving call must
+            // be visible.
             load.completed += 1;
             load.last_at = cx.now();
             load.latency.record_ns(cx.now().nanos_since(since));
@@ -101,7 +102,7 @@ fn done(load: &mut Load, cx: &mut Context<Load>, completion: Completion<'_>) {
     }
 }
 
-/// Connects, waits for its turn, runs, and reports.
+/// Connects, waits for the start command, runs, and reports.
 pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     let words = host::join()?;
     let [own, server] = &words[..] else { return Err("no two addresses".into()) };
@@ -122,8 +123,8 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     report(&client, args, elapsed)
 }
 
-/// Keeps the window full for as long as was asked, then waits for what is outstanding. Returns how
-/// many seconds all of it took.
+/// Keeps the window full for the requested time, then waits for outstanding calls. Returns the
+/// total duration in seconds.
 fn send_for(client: &mut Endpoint<Load>, args: &BottleneckArgs) -> Result<f64, BenchError> {
     let start = client.clock().now();
     let mut rng = Rng::new(u64::from(std::process::id()));

@@ -1,4 +1,4 @@
-//! A process of the measurement, in a network namespace of its own.
+//! A process of the measurement in its own network namespace.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ use petasos_base::sync::{AtomicBool, Ordering};
 use crate::error::BenchError;
 use crate::network::leave_host;
 
-/// A process that this one has started; it ends with this value.
+/// A process that this one has started. Dropping this ends it.
 pub struct Host {
     child: Child,
     commands: Option<ChildStdin>,
@@ -17,7 +17,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts a process with these arguments, and waits until it is in a namespace of its own.
+    /// Starts a process with these arguments, and waits until it has entered its namespace.
     pub fn start(arguments: &[String]) -> Result<Host, BenchError> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -42,7 +42,7 @@ impl Host {
         writeln!(commands, "{line}").map_err(|_| "a process of the measurement has died".into())
     }
 
-    /// The rest of the next line, which has to begin with `prefix`.
+    /// Reads the next line, which must begin with `prefix`, and returns the rest.
     pub fn hear_after(&mut self, prefix: &str) -> Result<String, BenchError> {
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
@@ -55,14 +55,14 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // It ends with its input; one that does not is of no use, and our own child.
+        // The process ends with its input. If it does not, kill it: it is our own child.
         drop(self.commands.take());
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// The process's side of the pipe: leaves for a namespace and returns the words after `joined`.
+/// The process's side of the pipe: enters a new namespace, and returns the words after `joined`.
 pub fn join() -> Result<Vec<String>, BenchError> {
     leave_host()?;
     say("apart")?;
@@ -71,13 +71,13 @@ pub fn join() -> Result<Vec<String>, BenchError> {
     Ok(words.split(' ').map(str::to_owned).collect())
 }
 
-/// Prints a line for the process that started this one.
+/// Prints a line for the parent process.
 pub fn say(line: &str) -> Result<(), BenchError> {
     println!("{line}");
     Ok(std::io::stdout().flush()?)
 }
 
-/// The next line from the process that started this one.
+/// Reads the next line from the parent process.
 pub fn hear() -> Result<String, BenchError> {
     let mut line = String::new();
     if std::io::stdin().read_line(&mut line)? == 0 {
@@ -86,8 +86,8 @@ pub fn hear() -> Result<String, BenchError> {
     Ok(line.trim_end().to_owned())
 }
 
-/// Ends this process when the one that started it has ended. From now on nobody else may read the
-/// input. The flag is raised when another line has come.
+/// Ends this process when its parent has ended. From now on, nothing else may read the input. The
+/// returned flag is set when another line arrives.
 pub fn end_with_input() -> Arc<AtomicBool> {
     let asked = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&asked);

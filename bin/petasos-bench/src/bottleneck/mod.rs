@@ -1,10 +1,11 @@
-//! `petasos bench bottleneck`: many senders of large requests behind one slow port, for real.
+//! `petasos bench bottleneck`: many senders of large requests behind one slow port of a real
+//! network stack.
 //!
-//! Every client and the server is a process in a network namespace of its own. They are joined by
-//! veth pairs through a switch, a bridge in this process's namespace. The switch's port to the
-//! server is the bottleneck: a token bucket (tbf) that drains a bounded queue, with marks and
-//! losses by eBPF ([`petasos_netio_xdp::Impair`]). Segmentation offload is off, so that what the
-//! queue drops are single packets. One run per algorithm, each in a fresh network.
+//! Each client and the server is a process in its own network namespace. Veth pairs connect them
+//! through a switch: a bridge in this process's namespace. The switch's port to the server is the
+//! bottleneck. It has a token bucket (tbf) that drains a bounded queue; eBPF adds marks and losses
+//! ([`petasos_netio_xdp::Impair`]). Segmentation offload is off, so that the queue drops single
+//! packets. There is one run per algorithm, each in a new network.
 //!
 //! | module | does |
 //! |---|---|
@@ -14,8 +15,8 @@
 //! | `probe` | measures round trips through the queue |
 //! | `outcome` | adds up and prints |
 //!
-//! Nothing here reaches the host's own network, and nothing is left of it: namespaces without names
-//! end with their processes, and these with their input, however this process ends.
+//! This does not affect the host's own network, and leaves nothing behind: the unnamed namespaces
+//! end with their processes, and the processes end with their input, however this process ends.
 
 mod client;
 mod host;
@@ -39,7 +40,7 @@ use host::Host;
 use outcome::Outcome;
 use switch::Switch;
 
-/// The method of the server: answers a request's CRC-32.
+/// The server's method: returns a request's CRC-32.
 const CHECK: u16 = 1;
 
 /// Measure many senders behind one slow port of a switch made of network namespaces (needs root)
@@ -83,25 +84,25 @@ pub struct BottleneckArgs {
     /// Print the result as JSON instead of a table
     #[arg(long)]
     print_json: bool,
-    /// Be one of the processes of another's measurement (internal)
+    /// Run as one of the processes of another process's measurement (internal)
     #[arg(long, hide = true)]
     role: Option<Role>,
 }
 
-/// Which congestion control the clients use.
+/// The clients' congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Control {
     /// The default over kernel sockets
     Swift,
-    /// eRPC's, its rates scaled to the port's and its times to hosts with a kernel
+    /// eRPC's Timely, with rates scaled to the port and times scaled to hosts with a kernel
     Timely,
-    /// From marks
+    /// DCTCP, which reacts to marks
     Dctcp,
-    /// The receiver's credits alone
+    /// Only the receiver's credits
     None,
 }
 
-/// What a process of the measurement is.
+/// The role of a process in the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Role {
     /// Sends requests
@@ -120,7 +121,7 @@ impl Control {
         }
     }
 
-    /// Its parameters behind a port of this rate.
+    /// The algorithm's parameters behind a port of this rate.
     fn config(self, rate_mbit: u64) -> CongestionConfig {
         match self {
             Control::Swift => CongestionConfig::swift_over_kernel(),
@@ -131,9 +132,9 @@ impl Control {
     }
 }
 
-/// eRPC's Timely, whose rates are for links of 25 Gbit/s and whose times for hosts of 6 µs, for
-/// this port's rate and for Swift's target over a kernel. Unscaled it throttles sessions to almost
-/// nothing: the hosts alone take longer than its thresholds.
+/// eRPC's Timely has rates for links of 25 Gbit/s and times for hosts of 6 µs. This scales the
+/// rates to the port, and the times to Swift's target over a kernel. Without scaling, it throttles
+/// sessions to almost nothing, because the hosts alone take longer than its thresholds.
 fn timely(rate_mbit: u64) -> CongestionConfig {
     let slower = rate_mbit as f64 / 25_000.0;
     let paper = TimelyConfig::default();
@@ -164,7 +165,7 @@ impl BottleneckArgs {
         Ok(())
     }
 
-    /// The settings of every endpoint of a run.
+    /// The configuration of every endpoint of a run.
     fn endpoint(&self) -> EndpointConfig {
         let congestion = self.control.first().map(|control| control.config(self.rate_mbit));
         EndpointConfig { congestion, ..EndpointConfig::default() }
@@ -187,7 +188,7 @@ impl BottleneckArgs {
         Duration::from_secs_f64(self.seconds)
     }
 
-    /// The arguments that make another process of this program a host of a run.
+    /// The arguments with which another process of this program becomes a host of a run.
     fn for_host(&self, role: Role, control: Control) -> Vec<String> {
         let role = if role == Role::Client { "client" } else { "server" };
         let options = [
@@ -204,7 +205,7 @@ impl BottleneckArgs {
     }
 }
 
-/// Runs every algorithm and prints what came of it, or is a process of such a run.
+/// Runs every algorithm and prints the results, or runs one process of a measurement.
 pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     args.check()?;
     match args.role {
@@ -222,7 +223,7 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     outcome::publish(args, &rows)
 }
 
-/// One run, in a network of its own.
+/// One run in a new network.
 fn measure(args: &BottleneckArgs, control: Control) -> Result<Outcome, BenchError> {
     let mut switch = Switch::new(args)?;
     let mut server = Host::start(&args.for_host(Role::Server, control))?;

@@ -1,4 +1,4 @@
-//! From the reports of the processes to what is printed and written.
+//! The results of the processes, and their output.
 
 use petasos_netio_xdp::ImpairStats;
 use petasos_report::{Column, Histogram, Latency, Machine, Table, duration_us, significant};
@@ -9,22 +9,22 @@ use super::{BottleneckArgs, Control};
 use crate::error::BenchError;
 use crate::publish;
 
-/// What one run brought.
+/// The result of one run.
 pub struct Outcome {
     control: Control,
     clients: Vec<Client>,
     /// Packets that reached the server a second time.
     duplicates: u64,
-    /// Round trips of probes.
+    /// Round-trip times of probes.
     probed: Probed,
-    /// What the slow port did in the run.
+    /// Counters of the slow port during the run.
     port: Vec<(&'static str, u64)>,
     latency: Histogram,
-    /// Smoothed round trips of sessions.
+    /// Smoothed round-trip times of sessions.
     session_rtt: Histogram,
 }
 
-/// What one client did.
+/// The results of one client.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     completed: u64,
@@ -54,8 +54,8 @@ impl Client {
 }
 
 impl Outcome {
-    /// Adds up the reports of a run's clients and of its server, and what its port did from
-    /// `before` to `after`.
+    /// Combines the reports of a run's clients and its server with the port's counters before and
+    /// after.
     pub fn new(
         control: Control,
         (reports, served): (&[String], &str),
@@ -87,13 +87,13 @@ impl Outcome {
         self.clients.iter().map(|client| mbit_per_s(client.bytes, client.elapsed_s))
     }
 
-    /// Megabits of payload per second, of all clients together until the last has ended.
+    /// Megabits of payload per second, of all clients together until the last one has ended.
     fn rate(&self) -> f64 {
         let elapsed_s = self.clients.iter().map(|client| client.elapsed_s).fold(0.0, f64::max);
         mbit_per_s(self.sum(|client| client.bytes), elapsed_s)
     }
 
-    /// Jain's index of the clients' rates: 1 if all are equal, 1/N if one has everything.
+    /// Jain's index of the clients' rates: 1 if all are equal, 1/N if one client gets everything.
     fn fairness(&self) -> f64 {
         let (sum, squares) = (self.rates().sum::<f64>(), self.rates().map(|rate| rate * rate));
         let squares: f64 = squares.sum();
@@ -170,7 +170,7 @@ impl BottleneckArgs {
     }
 }
 
-/// Prints all runs and writes what was asked for.
+/// Prints all runs, and writes the requested files.
 pub fn publish(args: &BottleneckArgs, rows: &[Outcome]) -> Result<(), BenchError> {
     let json = json!({
         "experiment": "bottleneck",

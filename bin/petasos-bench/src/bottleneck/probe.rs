@@ -1,9 +1,9 @@
-//! Round trips through the slow port, of single packets beside the traffic.
+//! Probes the round-trip time through the slow port with single packets.
 //!
-//! An echo request (ICMP), as long as a data packet, goes from the switch to the server and waits
-//! in the queue like any other; the server's kernel answers. The kernel notes when the answer
-//! arrives, so that nobody's waiting for a core counts: this is the path's round trip, without the
-//! hosts' share that a session sees in its own.
+//! A probe is an ICMP echo request as long as a data packet. It goes from the switch to the server,
+//! and waits in the queue like any other packet; the server's kernel answers. The kernel timestamps
+//! the answer, so that waiting for a core does not count. The result is the round-trip time of the
+//! path, without the hosts' share that is part of a session's round-trip time.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -23,23 +23,23 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{BottleneckArgs, switch};
 use crate::error::BenchError;
 
-/// Probes take this fraction of the port's rate at most.
+/// Probes use at most this fraction of the port's rate.
 const RATE_SHARE: u64 = 100;
-/// They begin once the first bursts are over, or after a tenth of the run if that is earlier.
+/// Probing begins after the first bursts, or after a tenth of the run if that is earlier.
 const SETTLING_NS: u64 = 500_000_000;
-/// How long answers are waited for in the end, and between looks at the flag.
+/// How long to wait for the last answers, and between checks of the flag.
 const PATIENCE_NS: u64 = 100_000_000;
 
-/// What probes met.
+/// The results of probes.
 #[derive(Clone, Debug, Default)]
 pub struct Probed {
     pub rtt: Histogram,
     pub sent: u64,
-    /// Neither they nor their answers arrived.
+    /// The probe or its answer was lost.
     pub lost: u64,
 }
 
-/// Probes under way, on a thread of their own.
+/// A thread that sends probes.
 pub struct Probes {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Probed, String>>,
@@ -62,7 +62,7 @@ impl Probes {
         Probes { stop, thread }
     }
 
-    /// Ends them. What they met.
+    /// Stops probing, and returns the results.
     pub fn finish(self) -> Result<Probed, BenchError> {
         self.stop.store(true, Ordering::Relaxed);
         let probed = self.thread.join().map_err(|_| "the probing thread panicked")?;
@@ -73,7 +73,7 @@ impl Probes {
 struct Prober {
     socket: OwnedFd,
     packet: Vec<u8>,
-    /// When each was sent, in nanoseconds of real time; 0 once it was answered.
+    /// When each probe was sent, in nanoseconds of real time; 0 once it was answered.
     sent: Vec<u64>,
     rtt: Histogram,
 }
@@ -119,14 +119,14 @@ impl Prober {
         let number = self.sent.len() as u32;
         self.packet[..ICMP_BYTES].copy_from_slice(&[ECHO_REQUEST, 0, 0, 0, 0, 0, 0, 0]);
         self.packet[4..8].copy_from_slice(&number.to_be_bytes());
-        // The rest of the packet is zero and does not count.
+        // The rest of the packet is zero, and does not affect the checksum.
         let sum = checksum(&self.packet[..ICMP_BYTES]);
         self.packet[2..4].copy_from_slice(&sum.to_be_bytes());
         let [a, b, c, d] = switch::SERVER.octets();
         self.sent.push(now_ns());
         let to = SockaddrIn::new(a, b, c, d, 0);
         match sendto(self.socket.as_raw_fd(), &self.packet, &to, MsgFlags::empty()) {
-            // The queue was full: it counts as lost.
+            // The queue was full: the probe counts as lost.
             Ok(_) | Err(nix::Error::ENOBUFS) => Ok(()),
             Err(error) => Err(error),
         }
@@ -135,13 +135,13 @@ impl Prober {
     fn receive_for(&mut self, wait_ns: u64) -> Result<(), nix::Error> {
         let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
         let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        // An interrupted wait is an early look.
+        // An interrupted wait only makes the next check early.
         poll(&mut fds, Some(&wait)).ok();
         while self.receive()? {}
         Ok(())
     }
 
-    /// Takes one packet. Whether there was one.
+    /// Receives one packet; false if there was none.
     fn receive(&mut self) -> Result<bool, nix::Error> {
         let (mut bytes, mut control) = ([0; 64], nix::cmsg_space!(TimeSpec));
         let mut parts = [IoSliceMut::new(&mut bytes)];
@@ -188,7 +188,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// Real time, as the kernel notes it at packets.
+/// The real time, which the kernel also uses for timestamps of packets.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Realtime);
     nanos(now.tv_sec as u64, now.tv_nsec as u64)

@@ -1,5 +1,5 @@
-//! The server's process: answers each request with its CRC-32, so that the client knows that every
-//! byte has arrived as it was sent.
+//! The server process: answers each request with its CRC-32, so that the client can verify that
+//! every byte has arrived unchanged.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{BottleneckArgs, CHECK, host};
 use crate::error::BenchError;
 
-/// Serves until it is asked for its report, or the input ends.
+/// Serves until the parent asks for the report, or the input ends.
 pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     let words = host::join()?;
     let own: IpAddr = words.first().ok_or("no address")?.parse()?;
@@ -28,7 +28,7 @@ pub fn run(args: &BottleneckArgs) -> Result<(), BenchError> {
     host::say(&format!("ready {}", node.local_address().ok_or("the node does not listen")?))?;
     let asked = host::end_with_input();
     while !asked.load(Ordering::Relaxed) {
-        // Nothing wakes a sleeping loop for the question but this timeout.
+        // The flag does not wake a sleeping loop, so the timeout is short.
         endpoint.run_for(Duration::from_millis(20), |(), _| asked.load(Ordering::Relaxed));
     }
     let stats = endpoint.stats().server;
@@ -44,7 +44,7 @@ fn check(_: &mut (), cx: &mut Context<()>, request: Request<'_>) {
     }
 }
 
-/// What the server answers to `bytes`.
+/// The server's answer to `bytes`.
 pub fn crc(bytes: &[u8]) -> u32 {
     let mut crc = Crc::new();
     crc.update(bytes);

@@ -1,4 +1,4 @@
-//! The network: a bridge in this process's namespace, a veth pair to every host, and the slow port.
+//! The network: a bridge in this process's namespace, a veth pair to each host, and the slow port.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::network::leave_host;
 
 /// The server's address.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-/// The switch's own, from which round trips are probed.
+/// The switch's address, from which probes are sent.
 pub const SWITCH: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 254);
 
 /// The interface of every host, in the host's namespace.
@@ -34,7 +34,7 @@ impl Switch {
     /// Moves this thread to a new namespace and makes a bridge there.
     pub fn new(args: &BottleneckArgs) -> Result<Switch, BenchError> {
         leave_host()?;
-        // The kernel forwards at once, and does not look for routers or listeners.
+        // Without forward delay and multicast snooping, the bridge forwards at once.
         run("ip link add bridge0 type bridge forward_delay 0 mcast_snooping 0")?;
         run(&format!("ip addr add {SWITCH}/24 dev bridge0"))?;
         run("ip link set bridge0 up")?;
@@ -42,14 +42,14 @@ impl Switch {
         Ok(Switch { mtu, rate_mbit: args.rate_mbit, port: None, config: args.port() })
     }
 
-    /// Joins the server, process `id`, through the slow port.
+    /// Connects the server, process `id`, through the slow port.
     pub fn add_server(&mut self, id: u32) -> Result<(), BenchError> {
         self.join(id, SLOW_PORT, SERVER)?;
         let bytes_per_s = self.rate_mbit * 125_000;
-        // What a late timer may make up for: 250 µs, and at least two packets.
+        // The burst that makes up for a late timer: 250 µs, and at least two packets.
         let burst = (bytes_per_s / 4000).max(2 * (u64::from(self.mtu) + ETHERNET_BYTES));
-        // The queue's bound is the entrance's. The bucket never drops, but for what does not count
-        // there.
+        // The queue is bounded at its entrance. The bucket's own limit is higher, so that it never
+        // drops.
         let limit = 2 * u64::from(self.config.queue_bytes_max) + (1 << 20);
         run(&format!(
             "tc qdisc add dev {SLOW_PORT} root tbf rate {}mbit burst {burst} limit {limit}",
@@ -61,19 +61,19 @@ impl Switch {
         Ok(())
     }
 
-    /// Joins client `number`, process `id`. Returns its address.
+    /// Connects client `number`, process `id`, and returns its address.
     pub fn add_client(&mut self, id: u32, number: u16) -> Result<Ipv4Addr, BenchError> {
         let address = Ipv4Addr::from(SERVER.to_bits() + 1 + u32::from(number));
         self.join(id, &format!("port{number}"), address)?;
         Ok(address)
     }
 
-    /// What the slow port has done.
+    /// The counters of the slow port.
     pub fn stats(&self) -> Result<ImpairStats, BenchError> {
         Ok(self.port.as_ref().ok_or("the switch has no slow port")?.stats()?)
     }
 
-    /// Makes sure that the token bucket has dropped nothing that the entrance let through.
+    /// Checks that the token bucket has dropped no packet that passed the entrance.
     pub fn check_bucket(&self) -> Result<(), BenchError> {
         let said = run(&format!("tc -s qdisc show dev {SLOW_PORT} root"))?;
         let dropped = said.split("dropped ").nth(1).and_then(|rest| rest.split(',').next());
@@ -113,7 +113,7 @@ fn inside<T: Send>(
     Ok(outcome.map_err(|_| "a thread of the measurement panicked")??)
 }
 
-/// Runs `ip` or `tc` in this thread's namespace. What it printed.
+/// Runs `ip` or `tc` in this thread's namespace, and returns the output.
 fn run(command: &str) -> Result<String, BenchError> {
     let mut words = command.split(' ');
     let program = words.next().ok_or("a command has a name")?;
@@ -127,7 +127,7 @@ fn run(command: &str) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What the measurement needs, and the bits of these capabilities.
+/// The capabilities that the measurement needs, by bit number.
 const CAPABILITIES: [(&str, u32); 4] = [
     ("CAP_SYS_ADMIN (network namespaces)", 21),
     ("CAP_NET_ADMIN (interfaces and queues)", 12),
@@ -135,7 +135,7 @@ const CAPABILITIES: [(&str, u32); 4] = [
     ("CAP_BPF (marks and losses)", 39),
 ];
 
-/// Says which privileges are missing, if any.
+/// Returns an error that names the missing privileges, if any.
 pub fn check_privileges() -> Result<(), BenchError> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let missing = missing_capabilities(&status);

@@ -1,8 +1,8 @@
-//! Busy processes that want the cores of client and server.
+//! Busy processes that compete for the cores of client and server.
 //!
-//! Each is this program in a hidden role: it does sums on one core until it is killed. It ends by
-//! itself when its parent dies, however that dies, and at a time limit in any case. Nothing but the
-//! processes started here is ever killed.
+//! Each is this program in a hidden role: it computes on one core until it is killed. It also ends
+//! when its parent dies, however that happens, and at a time limit. Only processes that were
+//! started here are killed.
 
 use std::fmt;
 use std::hint::black_box;
@@ -20,17 +20,17 @@ use crate::turns::pin;
 
 /// Client and server are on cores 0 and 1.
 const CORES: usize = 2;
-/// For everything around what is measured: starting, and turns that end late.
+/// Extra time for starting, and for turns that end late.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// What a busy process is told.
+/// The arguments of a busy process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Where to be busy.
+    /// The core to use.
     core: usize,
-    /// The process without which there is no reason to be.
+    /// The parent, with which the process ends.
     parent: u32,
-    /// When to end at the latest, in milliseconds from the start.
+    /// The time limit, in milliseconds from the start.
     limit_ms: u64,
 }
 
@@ -54,10 +54,10 @@ impl FromStr for Role {
     }
 }
 
-/// Is busy until the parent or the limit ends it.
+/// Computes until the parent or the limit ends it.
 pub fn compete(role: &Role) -> Result<(), BenchError> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before that was set.
+    // The parent may have died before this setting took effect.
     let parent = getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
     if parent != Some(role.parent) {
         return Err("the process that wanted this one is gone".into());
@@ -82,8 +82,8 @@ pub struct Competitors {
 }
 
 impl Competitors {
-    /// Starts `count` of them, in turn on either core, and waits until all are busy. They stay so
-    /// for `duration` and a margin.
+    /// Starts `count` processes, alternately on both cores, and waits until all are busy. They run
+    /// for `duration` plus a margin.
     pub fn start(count: usize, duration: Duration) -> Result<Competitors, BenchError> {
         let program = std::env::current_exe()?;
         let mut competitors = Competitors { children: Vec::new() };
@@ -109,7 +109,7 @@ impl Competitors {
         Ok(competitors)
     }
 
-    /// Ends them all now. Cheap: [`Competitors::wait`] does the rest.
+    /// Kills them all now. This is cheap: [`Competitors::wait`] does the rest.
     pub fn end(&mut self) {
         for child in &mut self.children {
             child.kill().ok();
@@ -119,7 +119,8 @@ impl Competitors {
     /// Waits until all are gone.
     ///
     /// # Errors
-    /// If one had ended before [`Competitors::end`]: what was measured was not under contention.
+    /// If one had ended before [`Competitors::end`], because then the measurement was not under
+    /// contention.
     pub fn wait(mut self) -> Result<(), BenchError> {
         for child in &mut self.children {
             if child.wait()?.signal() != Some(Signal::KILL.as_raw()) {

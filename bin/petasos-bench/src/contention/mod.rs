@@ -1,14 +1,15 @@
-//! `petasos bench contention`: what is left of the rate while other processes want the same cores,
-//! and how soon it is back once they are gone.
+//! `petasos bench contention`: the rate while other processes compete for the same cores, and the
+//! recovery time afterwards.
 //!
-//! A transport whose timers take a descheduled peer for a lost packet drowns in its own
-//! retransmissions. So Petasos and the raw echo, which needs no timers, take turns under the same
-//! contention. These turns are long, because the scheduler's slices are milliseconds; a client and
-//! a server that spin run at the same time only now and then, and the ratio of a short turn would
-//! say which of them the scheduler happened to like.
+//! A transport that mistakes a descheduled peer for a lost packet drowns in its own
+//! retransmissions. Therefore Petasos and the raw echo, which needs no timers, take turns under the
+//! same contention. These turns are long, because the scheduler's time slices are milliseconds. A
+//! spinning client and a spinning server run at the same time only occasionally, so the ratio of
+//! short turns would depend on the scheduler's choices.
 //!
-//! Before, both are measured without contention: that chooses the raw echo's batch, which then
-//! stays. Afterwards, contention ends several times in the middle of a turn of Petasos.
+//! Before that, both are measured without contention, to choose the batch size of the raw echo,
+//! which then stays fixed. Afterwards, contention ends several times in the middle of a turn of
+//! Petasos.
 
 mod competitors;
 mod outcome;
@@ -31,7 +32,7 @@ use outcome::Outcome;
 /// Pairs of turns without contention.
 const QUIET_PAIRS: usize = 10;
 
-/// What only `contention` takes.
+/// The arguments that only `contention` has.
 #[derive(Args, Clone, Debug)]
 pub struct ContentionArgs {
     /// With `contention`: busy processes, spread over the two cores
@@ -43,7 +44,7 @@ pub struct ContentionArgs {
     /// With `contention`: how often it ends in the middle of a turn
     #[arg(long, default_value_t = 5)]
     pub ends: usize,
-    /// Be one of the busy processes (internal)
+    /// Run as one of the busy processes (internal)
     #[arg(long, hide = true)]
     competitor_role: Option<Role>,
 }
@@ -58,9 +59,9 @@ impl ContentionArgs {
 /// Turns under contention.
 struct Contended {
     pairs: Pairs,
-    /// Of Petasos's turns.
+    /// The totals of Petasos's turns.
     totals: Totals,
-    /// Datagrams that the raw echo gave up after a silence.
+    /// Datagrams that the raw echo considered lost after a timeout.
     floor_lost: u64,
 }
 
@@ -105,7 +106,7 @@ fn check(args: &BenchArgs, how: &ContentionArgs) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Short turns without competitors, and the batch with which the raw echo was the fastest.
+/// Short turns without competitors, and the batch size with which the raw echo was fastest.
 fn without_contention(
     args: &BenchArgs,
     how: &ContentionArgs,

@@ -1,4 +1,4 @@
-//! From turns to the table and the JSON: what was reached, of what was to be reached.
+//! Results compared with goals, as a table and as JSON.
 
 use petasos_report::{
     Column, ExperimentResult, Machine, Pairs, Table, median, significant, with_si_prefix,
@@ -11,11 +11,11 @@ use crate::args::{BenchArgs, PollingArg};
 use crate::error::BenchError;
 use crate::publish;
 
-/// At least this much of the raw echo's rate under the same contention.
+/// Goal: at least this share of the raw echo's rate under the same contention.
 const RATIO_MIN: f64 = 0.5;
-/// Fewer duplicates received than this, of packets sent.
+/// Goal: fewer received duplicates than this share of the sent packets.
 const SPURIOUS_MAX: f64 = 0.01;
-/// No longer than this until the rate is back, in milliseconds.
+/// Goal: at most this many milliseconds until the rate has recovered.
 const RECOVERY_MS_MAX: f64 = 50.0;
 
 /// Everything measured.
@@ -27,7 +27,7 @@ pub struct Outcome {
     pub recoveries: Vec<Recovery>,
 }
 
-/// Something to be reached, and what was.
+/// A goal and the result.
 struct Goal {
     name: &'static str,
     measured: String,
@@ -36,35 +36,35 @@ struct Goal {
 }
 
 impl Outcome {
-    /// Petasos's and the raw echo's median rate without contention.
+    /// The median rates of Petasos and the raw echo without contention.
     fn quiet_rates(&self) -> [f64; 2] {
         let floor = self.quiet.floor_median(&self.batch.to_string());
         [self.quiet.petasos_median(), floor].map(Option::unwrap_or_default)
     }
 
-    /// Petasos to the raw echo without contention.
+    /// The ratio of Petasos to the raw echo without contention.
     fn quiet_ratio(&self) -> Option<f64> {
         self.quiet.ratio(&self.batch.to_string()).map(|ratio| ratio.median)
     }
 
-    /// The same rates under contention.
+    /// The median rates under contention.
     fn contended_rates(&self) -> [f64; 2] {
         let pairs = &self.contended.pairs;
         [pairs.petasos_median(), pairs.floor_median("raw echo")].map(Option::unwrap_or_default)
     }
 
-    /// Petasos to the raw echo under contention: the median of the pairs' ratios.
+    /// The ratio of Petasos to the raw echo under contention: the median of the pairs' ratios.
     fn ratio(&self) -> f64 {
         self.contended.pairs.ratio("raw echo").map_or(0.0, |ratio| ratio.median)
     }
 
-    /// Duplicates received, of packets sent, on both sides.
+    /// Received duplicates as a share of sent packets, on both sides.
     fn spurious(&self) -> f64 {
         let traffic = self.contended.totals.traffic;
         traffic.duplicates as f64 / traffic.packets.max(1) as f64
     }
 
-    /// The median time until the rate was back; infinite if it mostly was not.
+    /// The median recovery time; infinite if the rate mostly did not recover.
     fn recovery_ms(&self) -> f64 {
         let times = self.recoveries.iter().map(|one| one.after_ms);
         median(times.map(|ms| ms.map_or(f64::INFINITY, |ms| ms as f64))).unwrap_or(f64::INFINITY)
@@ -103,7 +103,7 @@ fn milliseconds(ms: Option<f64>) -> String {
     }
 }
 
-/// Prints the outcome and writes what was asked for.
+/// Prints the result, and writes the requested files.
 pub fn publish(
     args: &BenchArgs,
     how: &ContentionArgs,
@@ -141,7 +141,7 @@ fn as_json(args: &BenchArgs, how: &ContentionArgs, outcome: &Outcome) -> Value {
     json["duplicates"] = traffic.duplicates.into();
     json["spurious"] = outcome.spurious().into();
     json["floor_lost"] = contended.floor_lost.into();
-    // Null where the rate was not back in time.
+    // Null if the rate did not recover in time.
     json["recovery_ms"] = recovery_ms.is_finite().then_some(recovery_ms).into();
     json["recoveries"] = outcome.recoveries.iter().map(recovery_json).collect();
     json["goals"] = outcome.goals().iter().map(goal_json).collect();
@@ -195,7 +195,7 @@ fn goals(outcome: &Outcome) -> Table {
     table
 }
 
-/// What the tables rest on.
+/// Explanations below the tables.
 fn say_more(args: &BenchArgs, how: &ContentionArgs, outcome: &Outcome) {
     let Contended { pairs, totals, floor_lost } = &outcome.contended;
     let polling = match args.polling {

@@ -1,4 +1,4 @@
-//! How soon the rate is back when contention ends.
+//! The recovery time of the rate after contention.
 
 use std::time::Duration;
 
@@ -10,33 +10,33 @@ use crate::error::BenchError;
 use crate::peer::Pair;
 use crate::timeline::Timeline;
 
-/// A turn without contention right before, to compare with.
+/// The length of the preceding turn without contention, for comparison.
 const BEFORE: Duration = Duration::from_millis(300);
-/// How long the rate may take to be back.
+/// The longest recovery time.
 pub const AFTER: Duration = Duration::from_secs(1);
-/// The share of the rate before at which it counts as back.
+/// The rate has recovered at this share of the earlier rate.
 pub const SHARE: f64 = 0.8;
 
-/// One end of contention.
+/// One trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovery {
     /// Calls per millisecond before the contention.
     pub before_per_ms: f64,
-    /// Calls per millisecond under it.
+    /// Calls per millisecond under contention.
     pub under_per_ms: f64,
-    /// Milliseconds from the end of contention until the rate was back; `None` if [`AFTER`] was
-    /// not enough.
+    /// Milliseconds from the end of contention until the rate had recovered; `None` if [`AFTER`]
+    /// was too short.
     pub after_ms: Option<usize>,
 }
 
-/// Measures without contention, then once across its end.
+/// Measures a turn without contention, then one in which contention ends.
 pub fn trial(how: &ContentionArgs, pair: &mut Pair) -> Result<Recovery, BenchError> {
     let before = timed(pair, BEFORE, || {})?;
     let before_per_ms = before.typical_per_ms().ok_or("a turn was too short to form a rate")?;
     let (turn, clock) = (how.turn(), Clock::system());
     let mut competitors = Competitors::start(how.competitors, turn + AFTER)?;
     let (start, mut ended_at) = (clock.now(), None);
-    // The client's own loop ends it: the time is exact, and no other thread disturbs.
+    // The client's own loop ends the contention: the time is exact, and no other thread interferes.
     let across = timed(pair, turn + AFTER, || {
         if ended_at.is_none() && clock.now() - start >= turn {
             ended_at = Some(clock.now());
@@ -52,7 +52,7 @@ pub fn trial(how: &ContentionArgs, pair: &mut Pair) -> Result<Recovery, BenchErr
     })
 }
 
-/// A turn of Petasos by the millisecond.
+/// A turn of Petasos, counted by the millisecond.
 fn timed(
     pair: &mut Pair,
     duration: Duration,

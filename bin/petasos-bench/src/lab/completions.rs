@@ -1,4 +1,4 @@
-//! Unsignalled completions: what says that work is done, once for a batch.
+//! Unsignalled completions: one notification of completed work for a batch.
 
 use petasos_floor::lab::{Reclaiming, Releasing};
 

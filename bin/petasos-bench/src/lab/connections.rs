@@ -1,13 +1,13 @@
-//! Connection state: what has to be fetched for each packet when it outgrows a cache.
+//! Connection state: data that must be fetched for each packet when it does not fit into a cache.
 
 use petasos_floor::lab::{StatefulEcho, States};
 
 use super::guideline::CONNECTIONS;
 use super::{Bench, Pair};
 
-/// What the thesis's NICs keep for a connection.
+/// The connection state of the thesis's NICs, in bytes.
 const NIC_BYTES: usize = 375;
-/// About what a session of Petasos takes.
+/// The approximate size of a Petasos session.
 const SESSION_BYTES: usize = 1300;
 
 /// The pairs of this guideline.

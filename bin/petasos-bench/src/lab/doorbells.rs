@@ -1,4 +1,4 @@
-//! Batched doorbells: what tells the other side that there is work, once for a batch.
+//! Batched doorbells: one notification of new work for a batch.
 
 use petasos_floor::lab::{Calls, Kicks, Publishing, Trains};
 

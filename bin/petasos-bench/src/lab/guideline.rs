@@ -1,16 +1,16 @@
-//! What the thesis says: A. Kalia, "Efficient Remote Procedure Calls for Datacenters", Carnegie
-//! Mellon University, CMU-CS-19-126, 2019, chapter 3.
+//! The guidelines of the thesis: A. Kalia, "Efficient Remote Procedure Calls for Datacenters",
+//! Carnegie Mellon University, CMU-CS-19-126, 2019, chapter 3.
 
-/// A guideline and what it brought on the thesis's NICs.
+/// A guideline, and its effect on the thesis's NICs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Guideline {
     /// Its name.
     pub name: &'static str,
-    /// Where it is.
+    /// Its section.
     pub section: &'static str,
-    /// Its figure in short.
+    /// A summary of its figure.
     pub figure: &'static str,
-    /// Its figure in the thesis's words.
+    /// A quotation about its figure.
     pub quote: &'static str,
 }
 
@@ -69,6 +69,6 @@ pub static CONNECTIONS: Guideline = Guideline {
             B of in-NIC connection state, and the NICs have ≈ 2 MB of SRAM",
 };
 
-/// All of them.
+/// All guidelines.
 pub static ALL: [&Guideline; 6] =
     [&DOORBELLS, &UNSIGNALLED, &INLINING, &QUEUES, &PAGES, &CONNECTIONS];

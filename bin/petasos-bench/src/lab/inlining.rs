@@ -1,4 +1,4 @@
-//! Inlining: what is needed together lies together.
+//! Inlining: data that are needed together are stored together.
 
 use petasos_floor::lab::{Inlining, Placement};
 
@@ -16,7 +16,8 @@ pub static PAIRS: [Pair; 2] = [
         operations: "datagrams",
         why: "the kernel copies both pieces; what is saved is a line from memory and an entry of \
               the list of pieces",
-        // Three areas, so that all together take about as much as other pairs do.
+        // A third of the memory for each of the three areas, so that they use about as much as
+        // other pairs.
         open: |bench| Ok(Box::new(Placement::open(bench.args.memory_bytes() / 3)?)),
     },
     Pair {

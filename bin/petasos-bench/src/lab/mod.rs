@@ -1,11 +1,11 @@
-//! `petasos bench lab`: what the guidelines of Kalia's thesis for the use of NICs (its chapter 3)
-//! bring on this host, with the thesis's figure beside each.
+//! `petasos bench lab`: the effect of the guidelines of Kalia's thesis for the use of NICs (its
+//! chapter 3) on this host, together with the thesis's figures.
 //!
-//! A guideline is tried on each kind of queue that stands for the NIC's here, as a pair: the same
-//! small experiment against the guideline and with it, in alternating turns. The ratio is the
-//! median of the ratios of neighbouring turns. What a pair does is in `petasos_floor::lab`; what it
-//! is compared with, and what it needs, in one file here for each guideline. A pair that this host
-//! or this user cannot run is reported as skipped, with what to do about it.
+//! Each guideline is tried with each kind of queue that replaces the NIC's here. A pair is the same
+//! small experiment against the guideline and with it, in alternating turns. The result is the
+//! median ratio of neighbouring turns. The experiments are in `petasos_floor::lab`; this module has
+//! one file per guideline with the comparisons and the requirements. A pair that cannot run on this
+//! host or as this user is reported as skipped, with advice.
 
 mod completions;
 mod connections;
@@ -56,44 +56,44 @@ pub struct LabArgs {
 
 /// A guideline on one kind of queue or memory.
 struct Pair {
-    /// The word on the command line and in the JSON.
+    /// The name on the command line and in the JSON.
     name: &'static str,
     guideline: &'static Guideline,
-    /// What carries or holds the operations.
+    /// The queue or memory that is used.
     over: &'static str,
-    /// What is done against the guideline; [`MANY`] stands for the number of connections.
+    /// The procedure against the guideline; [`MANY`] stands for the number of connections.
     off: &'static str,
-    /// What is done with it.
+    /// The procedure with the guideline.
     on: &'static str,
-    /// What is counted.
+    /// The unit of the operations.
     operations: &'static str,
-    /// What decides here: shown where the guideline brings little or nothing.
+    /// The explanation that is shown if the guideline has little or no effect.
     why: &'static str,
-    /// Sets the experiment up, or says why that cannot be.
+    /// Sets up the experiment, or returns why that is impossible.
     open: fn(&Bench) -> Result<Box<dyn Switch>, BenchError>,
 }
 
-/// What pairs are set up with.
+/// The context for setting up pairs.
 struct Bench<'a> {
     args: &'a LabArgs,
     /// Cores on which this process may run.
     cores: usize,
 }
 
-/// Stands for the number of connections.
+/// A placeholder for the number of connections.
 const MANY: &str = "MANY";
-/// A core beside the one that measures.
+/// The core for a second thread.
 const PARTNER_CORE: usize = 1;
 
 impl Pair {
-    /// What is done against the guideline.
+    /// The procedure against the guideline.
     fn off(&self, args: &LabArgs) -> String {
         self.off.replace(MANY, &args.connections.to_string())
     }
 }
 
 impl Bench<'_> {
-    /// The core of a partner that spins beside this thread.
+    /// The core for a partner thread that spins.
     fn partner_core(&self) -> Result<usize, BenchError> {
         if self.cores < 2 {
             return Err(
@@ -106,7 +106,7 @@ impl Bench<'_> {
     }
 }
 
-/// Every pair, guideline by guideline.
+/// All pairs, in the order of the guidelines.
 fn pairs() -> impl Iterator<Item = &'static Pair> {
     let doorbells = doorbells::PAIRS.iter().chain(&completions::PAIRS);
     let memory = pages::PAIRS.iter().chain(&connections::PAIRS);
@@ -117,7 +117,7 @@ fn names() -> Vec<&'static str> {
     pairs().map(|pair| pair.name).collect()
 }
 
-/// Measures every pair that was asked for, and prints what came of it.
+/// Measures the requested pairs, and prints the results.
 pub fn run(args: &LabArgs) -> Result<(), BenchError> {
     args.check()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! Huge pages: fewer translations of addresses.
+//! Huge pages: fewer address translations.
 
 use petasos_floor::lab::PageWalk;
 

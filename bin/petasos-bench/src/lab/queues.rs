@@ -1,4 +1,4 @@
-//! Several queues: the same load over one, or over several.
+//! Several queues: the same load over one queue or several.
 
 use petasos_floor::lab::{QUEUES as QUEUE_COUNT, QueueCount, RingCount, SocketCount};
 

@@ -1,4 +1,4 @@
-//! What is printed and written.
+//! Output of the results.
 
 use petasos_report::{Column, Machine, Table, significant, with_si_prefix};
 use serde_json::{Value, json};
@@ -8,19 +8,19 @@ use super::turns::Measured;
 use super::{BenchError, LabArgs, Pair};
 use crate::publish;
 
-/// Below this ratio a guideline brings little or nothing.
+/// Below this ratio, a guideline has little or no effect.
 const LITTLE: f64 = 1.1;
 
-/// A pair and what came of it: figures, or why there are none.
+/// A pair and its result: figures, or why there are none.
 pub struct Row {
     pub pair: &'static Pair,
     pub outcome: Result<Measured, String>,
 }
 
-/// Prints all rows and writes what was asked for.
+/// Prints all rows, and writes the requested files.
 ///
 /// # Errors
-/// If there is nothing but skipped pairs, or nowhere to write to.
+/// If all pairs were skipped, or a file cannot be written.
 pub fn publish(args: &LabArgs, rows: &[Row]) -> Result<(), BenchError> {
     let json = json!({
         "experiment": "lab",
@@ -74,7 +74,7 @@ fn list(heading: &str, lines: impl Iterator<Item = String>) {
     }
 }
 
-/// The quotes of the guidelines that were tried.
+/// Quotations for the guidelines that were tried.
 fn rows_quoted(rows: &[Row]) -> impl Iterator<Item = String> {
     let tried = guideline::ALL
         .into_iter()
@@ -99,7 +99,7 @@ impl Row {
         [name, self.pair.off(args), on, off_per_s, on_per_s, ratio, spread, figure]
     }
 
-    /// Why a guideline brought little or nothing, if it did.
+    /// Why a guideline had little or no effect, if that is the case.
     fn explained(&self) -> Option<String> {
         let ratio = self.outcome.as_ref().ok()?.ratio.median;
         (ratio < LITTLE).then(|| format!("{}: {}", self.pair.name, self.pair.why))

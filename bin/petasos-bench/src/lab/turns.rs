@@ -1,4 +1,4 @@
-//! Alternating turns against a guideline and with it.
+//! Alternating turns without and with a guideline.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use petasos_report::{Pairs, Quantity, Ratio};
 
 use crate::error::BenchError;
 
-/// The name of the position against the guideline.
+/// The name of the variant against the guideline.
 const OFF: &str = "off";
 /// The length of a turn, if there is time.
 const TURN_S: f64 = 0.02;
-/// The fewest pairs of turns; shorter turns make room for them.
+/// The fewest pairs of turns. Turns are shortened to fit them in.
 const PAIRS_MIN: usize = 5;
 
-/// What a pair's turns came to.
+/// The result of a pair's turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Median operations per second against the guideline.
     pub off_per_s: f64,
     /// Median operations per second with it.
     pub on_per_s: f64,
-    /// Of the latter to the former, in neighbouring turns.
+    /// The ratio of the latter to the former, from neighbouring turns.
     pub ratio: Ratio,
 }
 
@@ -37,13 +37,13 @@ pub fn measure(
     let mut pairs = Pairs::new(Quantity::OpsPerS, [OFF]);
     // The first turns warm up.
     for index in 0..=goal {
-        // Whoever comes second finds another state of the caches than the first.
+        // The order alternates, because the first variant leaves the caches in a different state.
         let first = index % 2 == 1;
         let first_rate = rate(experiment, first, clock, turn)?;
         let second_rate = rate(experiment, !first, clock, turn)?;
         let (on, off) = if first { (first_rate, second_rate) } else { (second_rate, first_rate) };
         if index > 0 {
-            // A pair in which nothing happened says nothing.
+            // A pair of turns without operations has no ratio.
             pairs.push(on, &[off]).ok();
         }
     }
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// So many operations in each microsecond against the guideline, and with it.
+    /// A fake experiment with these operations per microsecond, without and with the guideline.
     struct Steady {
         clock: VirtualClock,
         operations: [u64; 2],

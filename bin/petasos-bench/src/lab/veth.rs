@@ -1,7 +1,7 @@
-//! A network for the AF_XDP pairs: two interfaces joined, in a namespace of their own.
+//! A network for the AF_XDP pairs: two connected interfaces in a new namespace.
 //!
-//! Nobody but the sockets holds the namespace: it is gone, with the interfaces, when they are,
-//! however this process ends. The process itself stays where it is.
+//! Only the sockets hold the namespace. When they are closed, the namespace and its interfaces are
+//! gone, however this process ends. The process itself stays in its namespace.
 
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
@@ -12,14 +12,14 @@ use crate::network::ip;
 
 const NAMES: [&str; 2] = ["lab0", "lab1"];
 
-/// A socket that sends into a network of its own.
+/// A socket that sends into a new network.
 pub fn sender() -> Result<Sender, BenchError> {
     senders(1)?.pop().ok_or_else(|| "no socket was opened".into())
 }
 
-/// One socket for each of `queues` queues of an interface in a network of its own.
+/// One socket for each of `queues` queues of an interface in a new network.
 pub fn senders(queues: usize) -> Result<Vec<Sender>, BenchError> {
-    // On a thread of its own, since that is what leaves the host's network.
+    // Use a separate thread, because the thread leaves the host's network.
     let thread = std::thread::spawn(move || open(queues));
     let opened = thread.join().map_err(|_| "the thread that makes the network has died")?;
     Ok(opened?)

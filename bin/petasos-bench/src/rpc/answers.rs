@@ -1,5 +1,5 @@
-//! What a process of a measurement answers, and what of it is believed: it may be a program in any
-//! language (`bench/peers/README.md`).
+//! Parsing and checking the answers of a measurement's processes. Such a process may be a program
+//! in any language (`bench/peers/README.md`).
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, channel};
@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use super::phase::Turn;
 use crate::error::BenchError;
 
-/// The longest line that a process may answer: a turn's latencies, and much more.
+/// The longest line of an answer: long enough for a turn's latencies.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// The lines of `output`, until it ends or has one that is too long or no text.
+/// The lines of `output`, until it ends, or a line is too long or not text.
 pub fn read_answers(output: impl Read + Send + 'static) -> Receiver<String> {
     let (send, received) = channel();
     std::thread::spawn(move || {
@@ -30,10 +30,10 @@ fn read_line(output: &mut impl BufRead) -> Option<String> {
     line.strip_suffix('\n').map(str::to_owned)
 }
 
-/// `ready`, and where the process is, if it is a server.
+/// Parses `ready`, followed by the addresses if the process is a server.
 ///
 /// # Errors
-/// If the line is another.
+/// If the line is something else.
 pub fn ready(line: &str) -> Result<Vec<String>, BenchError> {
     let mut words = line.split_whitespace().map(str::to_owned);
     match words.next().as_deref() {
@@ -42,10 +42,10 @@ pub fn ready(line: &str) -> Result<Vec<String>, BenchError> {
     }
 }
 
-/// `done`, and what came of a turn, as JSON.
+/// Parses `done`, followed by the results of a turn as JSON.
 ///
 /// # Errors
-/// If the line is another, or has numbers that no turn can have.
+/// If the line is something else, or contains impossible numbers.
 pub fn turn(line: &str) -> Result<Turn, BenchError> {
     let json = line.strip_prefix("done ").ok_or("a process answered out of turn")?;
     let turn: Turn = serde_json::from_str(json)?;

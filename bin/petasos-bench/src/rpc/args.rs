@@ -1,4 +1,4 @@
-//! The command line of `petasos bench rpc`, and what follows from it.
+//! The command line of `petasos bench rpc`, and values derived from it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::error::BenchError;
 /// once with both asleep; rate, goodput and processor time are those of a window of calls.
 #[derive(Args, Clone, Debug)]
 pub struct RpcArgs {
-    /// With whom to compare
+    /// The system to compare with
     #[arg(long, default_value = "tonic")]
     pub peer: Peer,
     /// Bytes of a request's payload
@@ -33,18 +33,19 @@ pub struct RpcArgs {
     /// Calls outstanding where the rate is measured [default: 128, with at most 16 MB under way]
     #[arg(long)]
     pub window: Option<usize>,
-    /// Messages of one stream each way in place of calls: where the rate is measured, as many as
-    /// its flow control lets through
+    /// Use messages of one stream each way instead of calls. Where the rate is measured, as many as
+    /// flow control allows
     #[arg(long)]
     pub streaming: bool,
     /// What to measure
     #[arg(long, value_delimiter = ',', default_value = "spinning,sleeping,window")]
     pub phases: Vec<Phase>,
-    /// Over TLS 1.3 with certificates at both ends, made for the measurement: Petasos's packets are
-    /// sealed, and HTTP/2 is encrypted by rustls; the floor is not. Not with --transport auto
+    /// Use TLS 1.3 with certificates at both ends, made for the measurement: Petasos's packets are
+    /// sealed, and HTTP/2 is encrypted by rustls; the floor is unencrypted. Not with --transport
+    /// auto
     #[arg(long)]
     pub tls: bool,
-    /// What carries Petasos's packets
+    /// How Petasos's packets are transported
     #[arg(long, default_value = "udp")]
     pub transport: Carrier,
     /// Keep tonic's runtimes busy where both sides spin, so that they never sleep in epoll
@@ -56,26 +57,26 @@ pub struct RpcArgs {
     /// Also write the result as JSON to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// With `--peer all`: also draw the result as SVG to this file, and as PNG beside it
+    /// With `--peer all`: also draw the result as SVG to this file, and as PNG next to it
     #[arg(long)]
     pub figure: Option<PathBuf>,
     /// Print the result as JSON instead of a table
     #[arg(long)]
     pub print_json: bool,
-    /// Be one side of one contender of another process's measurement (internal)
+    /// Run as one side of one contender of another process's measurement (internal)
     #[arg(long, hide = true)]
     pub role: Option<Role>,
-    /// Where that side finds its other side (internal)
+    /// The addresses of the other side (internal)
     #[arg(long, hide = true, value_delimiter = ',')]
     pub server: Vec<SocketAddr>,
 }
 
-/// What carries Petasos's packets.
+/// How Petasos's packets are transported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Carrier {
     /// Kernel sockets, as the peer's
     Udp,
-    /// Shared memory, which Petasos chooses by itself between processes of one host
+    /// Shared memory, which Petasos chooses automatically between processes of one host
     Auto,
 }
 
@@ -83,9 +84,9 @@ pub enum Carrier {
 pub const TURN: Duration = Duration::from_millis(100);
 /// The fewest turns of each contender in each phase.
 const ROUNDS_MIN: usize = 5;
-/// Payloads from which bytes count, not calls.
+/// Payloads from this size on are measured in bytes instead of calls.
 const BULK_BYTES: u32 = 4096;
-/// Bytes of the default window at most.
+/// The most bytes in the default window.
 const WINDOW_BYTES: usize = 16_000_000;
 
 impl RpcArgs {
@@ -105,12 +106,12 @@ impl RpcArgs {
         self.window.unwrap_or(fitting.clamp(1, 128)).max(1)
     }
 
-    /// The certificates that this process was handed, if calls go over TLS.
+    /// The certificates that this process inherited, if calls use TLS.
     pub fn certificates(&self) -> Result<Option<Certificates>, BenchError> {
         self.tls.then(Certificates::handed).transpose()
     }
 
-    /// What a window of calls is judged by.
+    /// The quantity for a window of calls.
     pub fn window_quantity(&self) -> Quantity {
         match self.payload_bytes() {
             BULK_BYTES.. => Quantity::GbitPerS,
@@ -118,12 +119,12 @@ impl RpcArgs {
         }
     }
 
-    /// What is measured, each once.
+    /// The phases to measure, without duplicates.
     pub fn phases(&self) -> Vec<Phase> {
         Phase::ALL.into_iter().filter(|phase| self.phases.contains(phase)).collect()
     }
 
-    /// Rounds that fill the time, when each has `turns` turns.
+    /// The number of rounds that fit into the time, if each has `turns` turns.
     pub fn rounds(&self, turns: usize) -> usize {
         let round_s = TURN.as_secs_f64() * turns as f64;
         ((self.seconds / round_s) as usize).max(ROUNDS_MIN)
@@ -163,7 +164,7 @@ impl Peer {
         }
     }
 
-    /// Who is compared, Petasos first.
+    /// The names of the compared systems, Petasos first.
     pub fn contenders(self) -> [&'static str; 2] {
         match self {
             Peer::PetasosGrpc => ["petasos-grpc", "tonic"],

@@ -1,5 +1,5 @@
-//! A ping-pong over UDP whose ends sleep in the kernel until a datagram comes: what a call costs at
-//! least if nobody spins.
+//! A ping-pong over UDP whose ends sleep in the kernel until a datagram arrives: the minimum cost
+//! of a call without spinning.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -11,11 +11,11 @@ use super::phase::Turn;
 use super::stop::Stop;
 use crate::error::BenchError;
 
-/// How long either end waits before it looks whether the turn is over, or sends again.
+/// How long each end waits before it checks for the end of the turn, or sends again.
 const PATIENCE: Duration = Duration::from_millis(20);
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// Sends back what comes.
+/// Echoes received datagrams.
 pub struct BlockingServer {
     socket: UdpSocket,
     address: SocketAddr,
@@ -65,7 +65,7 @@ impl BlockingClient {
         let ends = begun + duration;
         let mut now = begun;
         while now < ends {
-            // What is late belongs to another number, and is not counted.
+            // A late echo has another number, and is not counted.
             request[0] = request[0].wrapping_add(1);
             let sent = clock.now();
             self.socket.send(&request)?;
@@ -80,7 +80,7 @@ impl BlockingClient {
         Ok(turn)
     }
 
-    /// Whether the echo with this number has come.
+    /// Whether the echo with this number has arrived.
     fn answered(&self, number: u8, buffer: &mut [u8]) -> Result<bool, BenchError> {
         loop {
             match arrived(self.socket.recv(buffer))? {
@@ -92,7 +92,7 @@ impl BlockingClient {
     }
 }
 
-/// `None` if nothing came in time.
+/// `None` if nothing arrived in time.
 fn arrived<T>(received: io::Result<T>) -> io::Result<Option<T>> {
     match received {
         Ok(arrival) => Ok(Some(arrival)),

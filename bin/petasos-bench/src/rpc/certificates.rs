@@ -1,5 +1,5 @@
-//! The certificates of a measurement over TLS: an authority, and one certificate for all processes,
-//! which the parent makes and hands to its children in their environment.
+//! The certificates of a measurement over TLS: an authority, and one certificate for all processes.
+//! The parent makes them, and passes them to its children in the environment.
 
 use std::process::Command;
 
@@ -11,9 +11,9 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
 use crate::error::BenchError;
 
-/// Where servers are, as certificates say it.
+/// The server's address in the certificates.
 pub const HOST: &str = "127.0.0.1";
-/// What children find them in.
+/// The environment variable for children.
 const VARIABLE: &str = "PETASOS_BENCH_RPC_CERTIFICATES";
 
 /// Certificates and a key, in PEM.
@@ -25,7 +25,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// New ones, which only this measurement trusts.
+    /// Makes new certificates, which only this measurement trusts.
     pub fn new() -> Result<Certificates, BenchError> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -36,34 +36,34 @@ impl Certificates {
         Ok(Certificates { authority, certificate, key: key.serialize_pem() })
     }
 
-    /// Those that this process was handed.
+    /// The certificates that this process inherited.
     pub fn handed() -> Result<Certificates, BenchError> {
         let text = std::env::var(VARIABLE).map_err(|_| format!("{VARIABLE} is not set"))?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Hands them to a child.
+    /// Passes them to a child.
     pub fn hand_to(&self, child: &mut Command) -> Result<(), BenchError> {
         child.env(VARIABLE, serde_json::to_string(self)?);
         Ok(())
     }
 
-    /// For Petasos's own connections, at either end.
+    /// The TLS settings for Petasos over datagrams, at either end.
     pub fn datagrams(&self) -> TlsConfig {
         TlsConfig { credentials: Credentials::Pem(self.pem()), allow: None }
     }
 
-    /// For Petasos's gRPC port. As tonic's it demands a certificate of its clients.
+    /// The TLS settings for Petasos's gRPC port. Like tonic's, it requires client certificates.
     pub fn grpc_server(&self) -> Result<ServerTls, BenchError> {
         Ok(ServerTls::from_pem(&self.pem())?)
     }
 
-    /// For tonic's server.
+    /// The TLS settings for tonic's server.
     pub fn tonic_server(&self) -> ServerTlsConfig {
         ServerTlsConfig::new().identity(self.identity()).client_ca_root(self.root())
     }
 
-    /// For tonic's client.
+    /// The TLS settings for tonic's client.
     pub fn tonic_client(&self) -> ClientTlsConfig {
         let config = ClientTlsConfig::new().domain_name(HOST).assume_http2(true);
         config.identity(self.identity()).ca_certificate(self.root())

@@ -1,8 +1,8 @@
-//! One process of a measurement, which does what its standard input says.
+//! One process of a measurement, which runs the commands from its standard input.
 //!
-//! A server prints `ready ADDRESS…`, then answers `serve PHASE` with `started` and, once `stop` has
-//! come, with `done` and its turn. A client answers `turn PHASE MICROSECONDS` with `done` and its
-//! turn. Both end with their input, so that a parent that dies leaves nothing behind.
+//! A server prints `ready ADDRESS…`. It answers `serve PHASE` with `started` and, after `stop`,
+//! with `done` and the result. A client answers `turn PHASE MICROSECONDS` with `done` and the
+//! result. Both end when their input ends, so that they do not outlive a parent that dies.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::typed::{TypedClient, TypedServer};
 use crate::error::BenchError;
 use crate::turns::{pin, process_cpu_s};
 
-/// Is the process that `args` name, until its input ends.
+/// Runs as the process that `args` name, until its input ends.
 pub fn run(args: &RpcArgs, role: Role) -> Result<(), BenchError> {
     pin(role.side.core());
     match role.side {
@@ -60,7 +60,7 @@ fn server(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Server>, Bench
     })
 }
 
-/// With shared memory, whatever else was asked for.
+/// The same arguments, but with shared memory.
 fn shared(args: &RpcArgs) -> RpcArgs {
     RpcArgs { transport: Carrier::Auto, ..args.clone() }
 }
@@ -110,7 +110,7 @@ fn say(line: &str) -> Result<(), BenchError> {
     Ok(out.flush()?)
 }
 
-/// Reads the input on a thread of its own: `stop` ends the turn, the rest is passed on. The
+/// Reads the input on a separate thread: `stop` ends the turn, other lines go to the receiver. The
 /// receiver is disconnected when the input ends.
 fn read_lines(stop: Arc<Stop>) -> Receiver<String> {
     let (lines, received) = channel();
@@ -123,7 +123,7 @@ fn read_lines(stop: Arc<Stop>) -> Receiver<String> {
                 break;
             }
         }
-        // Whatever runs, ends with the parent.
+        // The turn ends when the parent does.
         stop.raise();
     });
     received

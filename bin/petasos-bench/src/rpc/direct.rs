@@ -1,4 +1,4 @@
-//! Petasos's endpoint without the typed layer: what that layer is measured against.
+//! Petasos's endpoint without the typed layer, for measuring the cost of that layer.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ use petasos_cli::service::{SIZED, sized};
 /// Slots of a session.
 const SLOTS: usize = 8;
 
-/// The same sockets as a loop's.
+/// Opens the same kind of sockets as a loop.
 fn open(args: &RpcArgs) -> Result<Backend, BenchError> {
     let local = match args.transport {
         Carrier::Udp => LocalPolicy::Never,
@@ -70,7 +70,7 @@ impl Server for DirectServer {
     fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
         while !stop.take() {
             if self.sleeping {
-                // Nothing wakes a sleeping loop for the end of the turn but this timeout.
+                // The end of the turn does not wake a sleeping loop, so the timeout is short.
                 self.endpoint.run_for(Duration::from_millis(5), |_, _| false);
             } else {
                 for _ in 0..64 {
@@ -82,7 +82,7 @@ impl Server for DirectServer {
     }
 }
 
-/// The client's side: an endpoint for each phase, since their windows differ.
+/// The client's side: one endpoint per phase, because their windows differ.
 pub struct DirectClient {
     node: Node,
     args: RpcArgs,

@@ -1,4 +1,4 @@
-//! What both ends of a contender do, whatever system it is.
+//! The two ends of a contender, for any system.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,8 +15,8 @@ pub trait Client {
 
 /// Answers calls, in any system.
 pub trait Server {
-    /// Where clients find it.
+    /// The addresses for clients.
     fn addresses(&self) -> Vec<SocketAddr>;
-    /// Answers until `stop` is raised.
+    /// Answers until `stop` is set.
     fn serve(&mut self, phase: Phase, stop: &Stop) -> Result<Turn, BenchError>;
 }

@@ -1,4 +1,5 @@
-//! The floor: bare UDP between the same two cores, with datagrams as long as raw requests are.
+//! The floor: bare UDP between the same two cores, with datagrams of the same length as raw
+//! requests.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -20,14 +21,15 @@ const HEADER_BYTES: usize = 24;
 const SOCKET_BYTES: usize = 4 << 20;
 /// Datagrams of a bulk transfer.
 const BULK_DATAGRAM_BYTES: usize = 8972;
-/// What a bulk transfer sends, and receives into.
+/// The length of what a bulk transfer sends, and of its receive buffer.
 const BULK_BYTES: usize = 8_000_000;
 /// The longest datagram that is sent one at a time.
 const PING_BYTES_MAX: usize = 60_000;
-/// Datagrams of each send of the raw echo at most: the best batch, or nearly, wherever tried.
+/// The most datagrams per send of the raw echo. This batch size was best, or nearly so, on all
+/// machines.
 const BATCH_MAX: usize = 32;
 
-/// Whether there is a floor: a message of several datagrams has none for its latency.
+/// Whether there is a floor. Latency has none if a message needs several datagrams.
 pub fn exists(args: &RpcArgs, phase: Phase) -> bool {
     phase == Phase::Window || datagram_bytes(args) <= PING_BYTES_MAX
 }
@@ -36,7 +38,7 @@ fn datagram_bytes(args: &RpcArgs) -> usize {
     args.payload_bytes() as usize + HEADER_BYTES
 }
 
-/// The window's shape; `None` if it is a bulk transfer.
+/// The shape of the window; `None` for a bulk transfer.
 fn shape(args: &RpcArgs) -> Option<Flood> {
     if args.window_quantity() == Quantity::GbitPerS {
         return None;
@@ -121,7 +123,7 @@ impl Client for FloorClient {
             (Phase::Spinning, _) => ping(link, self.datagram_bytes, &clock, stop)?,
             (Phase::Window, Some(shape)) => flood(link, shape, &clock, stop)?,
             (Phase::Window, None) => {
-                // What arrives counts, and the server tells.
+                // Received bytes count, and the server reports them.
                 blast(link, BULK_DATAGRAM_BYTES, &self.memory, &clock, stop)?;
                 return Ok(Turn::default());
             }

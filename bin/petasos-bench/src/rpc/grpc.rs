@@ -1,5 +1,5 @@
-//! Petasos's own gRPC port, as tonic's client sees it: the same service, whose port runs on a
-//! current-thread Tokio runtime as tonic's server does.
+//! Petasos's gRPC port, called by tonic's client: the same service. The port runs on a
+//! current-thread Tokio runtime, as tonic's server does.
 
 use std::net::SocketAddr;
 

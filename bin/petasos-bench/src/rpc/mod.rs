@@ -1,9 +1,9 @@
 //! `petasos bench rpc`: typed calls against another RPC system, in the same run.
 //!
-//! A contender is a pair of processes, client and server, pinned to a core each: Petasos, the peer,
-//! and the floor. They take turns of 100 ms, one contender at a time; whoever has no turn sleeps.
-//! Each round measures every phase with every contender, and the ratios reported are medians of
-//! the rounds' ratios. The parent only says whose turn it is (`process`, `child`).
+//! A contender is a pair of processes, a client and a server, each pinned to a core: Petasos, the
+//! peer, and the floor. They take turns of 100 ms, one contender at a time; the others sleep. Each
+//! round measures every phase with every contender. The reported ratios are medians of the rounds'
+//! ratios. The parent only gives commands (`process`, `child`).
 
 mod all;
 mod answers;
@@ -66,7 +66,7 @@ pub fn run(args: &RpcArgs) -> Result<(), BenchError> {
     publish::publish(to, &outcome.json(), || outcome.print())
 }
 
-/// Programs of their own take sizes and a window, and nothing else.
+/// Checks the options: separate programs support only sizes and a window.
 fn refuse_own_options(args: &RpcArgs) -> Result<(), BenchError> {
     let own = [
         ("--streaming", args.streaming),

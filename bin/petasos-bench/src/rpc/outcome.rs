@@ -1,4 +1,4 @@
-//! From turns to what is printed and written.
+//! The results, and their output.
 
 use petasos_report::{
     Column, Histogram, Machine, Measured, Quantity, Table, duration_us, significant, with_si_prefix,
@@ -10,13 +10,13 @@ use super::phase::Phase;
 use super::rounds::{FLOOR, PEER, PhaseRounds, Rounds, Total};
 use crate::error::BenchError;
 
-/// What came of a measurement.
+/// The results of a measurement.
 pub struct Outcome<'a> {
     args: &'a RpcArgs,
     rounds: &'a Rounds,
 }
 
-/// Who was measured.
+/// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Petasos,
@@ -50,7 +50,7 @@ impl PhaseRounds {
         self.cpu.ratio(PEER).map(|ratio| ratio.median)
     }
 
-    /// The phase's ratios by the names of what they compare.
+    /// The phase's ratios, by the names of what is compared.
     fn ratios(&self, name: &str) -> Vec<(&'static str, f64)> {
         let quantity = match (self.phase, self.pairs.quantity()) {
             (Phase::Spinning, _) => "p50_us",
@@ -83,12 +83,12 @@ impl<'a> Outcome<'a> {
         self.rounds.phases.iter().find(|measured| measured.phase == phase)
     }
 
-    /// The phase that gives the ratios without a name.
+    /// The phase whose ratios have no phase name.
     fn main(&self) -> Option<&PhaseRounds> {
         self.rounds.phases.last()
     }
 
-    /// Everything, with the other experiments' names.
+    /// All results as JSON, with the names of the other experiments.
     pub fn json(&self) -> Value {
         let main = self.main();
         let mut json = json!({
@@ -117,7 +117,7 @@ impl<'a> Outcome<'a> {
         ratios.map(|(name, ratio)| (name.to_owned(), ratio.into())).collect()
     }
 
-    /// A contender's figures: latency of one call at a time at the top, where they spin.
+    /// A contender's figures. The latency of one call at a time while spinning is at the top level.
     fn contender(&self, who: Who) -> Value {
         let latency = |phase| {
             let histogram = self.phase(phase).and_then(|phase| phase.total(who));
@@ -144,7 +144,7 @@ impl<'a> Outcome<'a> {
         }
         if let Some(total) = total.filter(|total| total.completed > 0) {
             json["cpu_s_per_million"] = json!(total.cpu_s_per_million());
-            // Of a stream under load no message is timed.
+            // The latency of messages is not measured in a stream under load.
             if total.latency.count() > 0 {
                 json["loaded"] = json!(Measured::default().with_latency(&total.latency));
             }
@@ -152,7 +152,7 @@ impl<'a> Outcome<'a> {
         json
     }
 
-    /// A table, and below it how often Petasos is better.
+    /// Prints a table, and below it the ratios.
     pub fn print(&self) -> Result<(), BenchError> {
         let quantity = self.args.window_quantity();
         let mut table = Table::new([
@@ -201,7 +201,7 @@ impl<'a> Outcome<'a> {
         ]
     }
 
-    /// Ratios as people say them: above 1 where Petasos is better.
+    /// Prints ratios that are above 1 where Petasos is better.
     fn print_ratios(&self, phase: &PhaseRounds) {
         let [_, peer] = self.args.peer.contenders();
         let rounds = phase.pairs.count();

@@ -1,4 +1,5 @@
-//! What callers of any system do around their calls: count them, time some, and end with the turn.
+//! What callers of all systems do besides their calls: count them, time some, and check for the
+//! turn's end.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use petasos_base::{SystemClock, Time};
 
 use super::phase::Turn;
 
-/// Of a window of calls one in so many is timed, since reading the clock twice takes as long as a
-/// fifth of a fast call. It is also how often each caller looks for the turn's end; they do so one
-/// after the other, so that some caller looks soon enough.
+/// In a window of calls, one of this many is timed, because reading the clock twice takes as long
+/// as a fifth of a fast call. Each caller also checks for the turn's end this often. The callers
+/// check at different calls, so that one of them notices the end soon.
 const SAMPLE: u64 = 32;
 
 /// The end of a turn, shared by all callers.
@@ -22,7 +23,7 @@ pub struct Pace {
     ends: Time,
     over: Arc<AtomicBool>,
     sample: u64,
-    /// After how many calls the next caller looks first.
+    /// The number of calls until the next new caller's first check.
     first: Cell<u64>,
 }
 
@@ -30,14 +31,14 @@ pub struct Pace {
 pub struct Meter {
     pace: Pace,
     completed: u64,
-    /// Calls until one is timed.
+    /// Calls until the next one that is timed.
     untimed: u64,
-    /// When the call under way was begun, if it is timed.
+    /// When the current call started, if it is timed.
     begun: Option<Time>,
     sampled_ns: Vec<u64>,
 }
 
-/// What one caller counted.
+/// The counts of one caller.
 pub struct Count {
     completed: u64,
     ended: Time,
@@ -45,7 +46,7 @@ pub struct Count {
 }
 
 impl Pace {
-    /// A turn that begins now, of so many callers.
+    /// Starts a turn of this many callers.
     pub fn new(duration: Duration, callers: usize) -> Pace {
         let clock = SystemClock::default();
         let begun = clock.now();
@@ -54,14 +55,14 @@ impl Pace {
         Pace { ends: begun + duration, clock, begun, over, sample, first: Cell::new(0) }
     }
 
-    /// The count of one caller, who has done nothing yet.
+    /// The meter for one caller.
     pub fn meter(&self) -> Meter {
         let untimed = self.first.replace((self.first.get() + 1) % self.sample);
         let (begun, sampled_ns) = (None, Vec::new());
         Meter { pace: self.clone(), completed: 0, untimed, begun, sampled_ns }
     }
 
-    /// What all callers did.
+    /// The total of all callers.
     pub fn turn(&self, counts: impl IntoIterator<Item = Count>) -> Turn {
         let mut turn = Turn::default();
         let mut ended = self.begun;
@@ -76,7 +77,7 @@ impl Pace {
 }
 
 impl Meter {
-    /// Whether to make another call, which begins now.
+    /// Whether to make another call, which starts now.
     #[inline]
     pub fn goes_on(&mut self) -> bool {
         if self.untimed == 0 {
@@ -91,10 +92,10 @@ impl Meter {
         !self.pace.over.load(Ordering::Relaxed)
     }
 
-    /// The call has ended, with so many bytes of payload.
+    /// Records the end of a call with this many bytes of payload.
     ///
     /// # Errors
-    /// If these are not as many as were asked for.
+    /// If that is not the expected number of bytes.
     #[inline]
     pub fn ended(&mut self, bytes: usize, wanted_bytes: u32) -> Result<(), String> {
         if bytes != wanted_bytes as usize {
@@ -107,13 +108,13 @@ impl Meter {
         Ok(())
     }
 
-    /// What was begun is not waited for.
+    /// Counts a message without timing it.
     #[inline]
     pub fn passed(&mut self) {
         self.completed += 1;
     }
 
-    /// The turn is over.
+    /// Returns the counts at the end of the turn.
     pub fn count(self) -> Count {
         let ended = self.pace.clock.now();
         Count { completed: self.completed, ended, sampled_ns: self.sampled_ns }

@@ -1,10 +1,10 @@
-//! What is measured, and what a turn of it brings.
+//! The phases of a measurement, and the results of a turn.
 
 use clap::ValueEnum;
 use petasos_report::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// The phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Phase {
     /// Latency of one call at a time, both sides spinning
@@ -16,7 +16,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All, in the order of a round.
+    /// All phases, in the order of a round.
     pub const ALL: [Phase; 3] = [Phase::Spinning, Phase::Sleeping, Phase::Window];
 
     /// The name on the command line and in the JSON.
@@ -34,7 +34,7 @@ impl Phase {
     }
 }
 
-/// What one side did in a turn. What a side does not count is 0, or left out.
+/// The result of a turn for one side. Values that a side does not measure are 0 or empty.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turn {
@@ -42,10 +42,10 @@ pub struct Turn {
     pub completed: u64,
     /// Payload bytes, for floors that have no calls.
     pub bytes: u64,
-    /// Seconds that these are to be divided by.
+    /// Seconds, for computing rates.
     pub elapsed_s: f64,
     /// Processor time, user and system, of the whole process in seconds.
     pub cpu_s: f64,
-    /// Round trips: all of them, or a sample.
+    /// Round-trip times: all of them, or a sample.
     pub latency: Histogram,
 }

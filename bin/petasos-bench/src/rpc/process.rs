@@ -1,4 +1,4 @@
-//! The parent's handle on a process of a measurement.
+//! The parent's handles of a measurement's processes.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,12 +17,12 @@ use super::role::{Contender, Role, Side};
 use crate::error::BenchError;
 use crate::turns::pin;
 
-/// How long an answer may take, beside the turn that it tells of, on a machine that is busy.
+/// How long an answer may take on a busy machine, in addition to its turn.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// How long a process may take to end with its input, before it is killed.
+/// How long a process may take to end after its input is closed, before it is killed.
 const END_MAX: Duration = Duration::from_secs(3);
 
-/// A child that waits for what it is told.
+/// A child that waits for commands.
 struct Process {
     role: Role,
     child: Child,
@@ -51,7 +51,7 @@ impl DuoTurn {
 }
 
 impl Duo {
-    /// Starts both processes: this program with its arguments, or a program of its own.
+    /// Starts both processes: this program with its arguments, or a separate program.
     pub fn start(
         contender: Contender,
         args: &RpcArgs,
@@ -89,7 +89,7 @@ impl Duo {
         let mut client = self.client.hear_turn()?;
         self.server.say("stop")?;
         let mut server = self.server.hear_turn()?;
-        // Programs of their own leave this to their parent.
+        // For separate programs, the parent measures the processor time.
         for (side, process, before) in
             [(&mut client, &self.client, cpu_s[0]), (&mut server, &self.server, cpu_s[1])]
         {
@@ -112,7 +112,7 @@ fn own_command(role: Role, server: &[String]) -> Result<Command, BenchError> {
     Ok(command)
 }
 
-/// A program of its own, as `bench/peers/README.md` has it.
+/// The command for a separate program, as specified in `bench/peers/README.md`.
 fn program_command(path: &Path, side: Side, server: &[String], args: &RpcArgs) -> Command {
     let mut command = Command::new(path);
     command.arg(match side {
@@ -134,7 +134,7 @@ fn program_command(path: &Path, side: Side, server: &[String], args: &RpcArgs) -
 }
 
 impl Process {
-    /// Starts it, and waits until it says where it is, if it is somewhere.
+    /// Starts the process, and waits until it is ready. A server reports its addresses.
     fn start(role: Role, mut command: Command) -> Result<(Process, Vec<String>), BenchError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let spawned = match role.contender {
@@ -166,7 +166,7 @@ impl Process {
         turn(&self.hear()?)
     }
 
-    /// Processor time of a program of its own until now, in seconds.
+    /// The processor time of a separate program so far, in seconds.
     fn cpu_s(&self) -> Option<f64> {
         let Contender::Program(_) = self.role.contender else { return None };
         let id = i32::try_from(self.child.id()).ok()?;
@@ -178,13 +178,13 @@ impl Process {
         format!("{} of {}", self.role.side.name(), self.role.contender.name())
     }
 
-    /// It has said why on standard error.
+    /// The error for a process that has ended. It has printed the reason to standard error.
     fn died(&self) -> BenchError {
         format!("the {} has died", self.who()).into()
     }
 }
 
-/// Starts a program on a core: it inherits the one of the thread that starts it.
+/// Starts a program on a core, which it inherits from the starting thread.
 fn spawn_pinned(command: &mut Command, core: usize) -> std::io::Result<Child> {
     std::thread::scope(|scope| {
         let spawned = scope.spawn(|| {
@@ -196,7 +196,8 @@ fn spawn_pinned(command: &mut Command, core: usize) -> std::io::Result<Child> {
 }
 
 impl Drop for Process {
-    /// It ends with its input, and its output with it; one that does not is killed.
+    /// The process ends when its input is closed, which also closes its output. If it does not, it
+    /// is killed.
     fn drop(&mut self) {
         drop(self.commands.take());
         loop {

@@ -1,7 +1,7 @@
-//! Peers that are programs of their own, in `bench/peers`: which there are, and how they are built.
+//! Peers in `bench/peers`, which are separate programs, and how to build them.
 //!
-//! Each is a package with a lockfile of its own, because their dependencies are nobody else's. It
-//! is built when it is asked for; `bench/peers/README.md` says what such a program does.
+//! Each is a package with its own lockfile, so that its dependencies do not affect other packages.
+//! It is built when it is needed. `bench/peers/README.md` specifies these programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::BenchError;
 
-/// A peer with a program of its own.
+/// A peer with a separate program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Tcp,
@@ -22,7 +22,7 @@ pub enum Program {
     Iceoryx2,
 }
 
-/// What builds a program.
+/// The build system of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     Rust,
@@ -34,7 +34,7 @@ enum Language {
 const FOLDER: &str = "bench/peers";
 
 impl Program {
-    /// The folder's name, and the one on the command line.
+    /// The name of the folder, and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Program::Tcp => "tcp",
@@ -56,7 +56,7 @@ impl Program {
         }
     }
 
-    /// Commands that building takes, each with what has it.
+    /// The commands that the build needs, each with the package that has it.
     fn needs(self) -> &'static [(&'static str, &'static str)] {
         const CARGO: (&str, &str) = ("cargo", "Rust, from https://rustup.rs");
         const C: (&str, &str) = ("cc", "a C compiler: Debian package `gcc`");
@@ -74,7 +74,8 @@ impl Program {
         }
     }
 
-    /// Libraries that building takes, as pkg-config calls them, each with what has it.
+    /// The libraries that the build needs, by their names in pkg-config, each with the package that
+    /// has it.
     fn libraries(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Program::GrpcCpp => &[
@@ -85,10 +86,11 @@ impl Program {
         }
     }
 
-    /// Builds it if it is not up to date, and says where it is.
+    /// Builds the program if it is not up to date, and returns its path.
     ///
     /// # Errors
-    /// With what is missing and what has it, or that the build failed, which has said why.
+    /// If something is missing (with the package that has it), or the build failed (which has
+    /// printed the reason).
     pub fn build(self) -> Result<PathBuf, BenchError> {
         let name = self.name();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -109,7 +111,7 @@ impl Program {
         build(name, command, program)
     }
 
-    /// The first command that the folders of `path` do not have.
+    /// The first required command that is not in the folders of `path`.
     fn missing(self, path: &std::ffi::OsStr) -> Option<(&'static str, &'static str)> {
         let has = |command: &str| std::env::split_paths(path).any(|at| at.join(command).is_file());
         self.needs().iter().copied().find(|(command, _)| !has(command))
@@ -146,7 +148,7 @@ fn build(name: &str, mut command: Command, program: PathBuf) -> Result<PathBuf, 
     if !program.is_file() {
         eprintln!("petasos bench: building {name}, which may take minutes the first time");
     }
-    // What the build tools say is the progress. Standard output is for the result.
+    // The build tools' output shows the progress. Standard output is for the result.
     command.stdin(Stdio::null()).stdout(std::io::stderr());
     match command.status() {
         Ok(status) if status.success() && program.is_file() => Ok(program),
@@ -155,10 +157,10 @@ fn build(name: &str, mut command: Command, program: PathBuf) -> Result<PathBuf, 
     }
 }
 
-/// Draws an SVG file as PNG beside it, with a program that is built likewise.
+/// Draws an SVG file as PNG next to it, with a program that is built in the same way.
 ///
 /// # Errors
-/// If that cannot be built, or fails.
+/// If the program cannot be built, or fails.
 pub fn draw_png(svg: &Path) -> Result<(), BenchError> {
     let root = checkout()?;
     let target = target_folder(&root);
@@ -170,7 +172,7 @@ pub fn draw_png(svg: &Path) -> Result<(), BenchError> {
     }
 }
 
-/// The checkout that this program, the current folder or this program's source is in.
+/// The checkout that contains this program, the current folder or this program's source.
 fn checkout() -> Result<PathBuf, BenchError> {
     let own = std::env::current_exe().ok();
     let here = std::env::current_dir().ok();
@@ -187,7 +189,8 @@ fn root_above(path: &Path) -> Option<&Path> {
     path.ancestors().find(|root| root.join(FOLDER).is_dir())
 }
 
-/// Beside what the workspace builds, where other lockfiles' packages do not disturb it.
+/// A folder next to the workspace's build output, where packages of other lockfiles do not
+/// interfere.
 fn target_folder(root: &Path) -> PathBuf {
     let set: Option<OsString> = std::env::var_os("CARGO_TARGET_DIR");
     set.map_or_else(|| root.join("target"), |folder| root.join(folder)).join("peers")

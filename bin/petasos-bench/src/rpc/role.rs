@@ -36,7 +36,7 @@ pub enum Peer {
     All,
 }
 
-/// Whoever takes turns.
+/// A system, or a variant of one, that takes turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// Typed calls, loops that spin.
@@ -57,18 +57,18 @@ pub enum Contender {
     DirectSleeping,
     /// Bare UDP.
     Floor,
-    /// A program of its own.
+    /// A separate program.
     Program(Program),
 }
 
-/// Which end of its calls a process is.
+/// The side of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Client,
     Server,
 }
 
-/// What a process is: on the command line, `client:petasos`.
+/// The role of a process; on the command line, for example `client:petasos`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
     pub side: Side,
@@ -76,7 +76,7 @@ pub struct Role {
 }
 
 impl Peer {
-    /// The program of its own that the peer is.
+    /// The separate program of the peer, if it is one.
     pub fn program(self) -> Option<Program> {
         Some(match self {
             Peer::Tcp => Program::Tcp,

@@ -10,11 +10,11 @@ use super::role::Contender;
 use super::stage::Stage;
 use crate::error::BenchError;
 
-/// The names of those that Petasos is compared with, in [`Pairs`].
+/// The name in [`Pairs`] of the system that Petasos is compared with.
 pub const PEER: &str = "peer";
 pub const FLOOR: &str = "floor";
 
-/// Everything that was measured.
+/// All measurements.
 pub struct Rounds {
     pub phases: Vec<PhaseRounds>,
 }
@@ -22,7 +22,7 @@ pub struct Rounds {
 /// All turns of one phase.
 pub struct PhaseRounds {
     pub phase: Phase,
-    /// Of the phase's quantity.
+    /// In the phase's quantity.
     pub pairs: Pairs,
     /// Processor time per call in microseconds; of a window of calls only.
     pub cpu: Pairs,
@@ -31,7 +31,7 @@ pub struct PhaseRounds {
     pub floor: Option<Total>,
 }
 
-/// A contender's turns of one phase together.
+/// The totals of a contender's turns of one phase.
 #[derive(Clone, Debug, Default)]
 pub struct Total {
     pub completed: u64,
@@ -53,7 +53,7 @@ impl Total {
     }
 }
 
-/// One phase while it is measured, with its contenders' places.
+/// A phase during the measurement, with its contenders' places.
 struct Plan {
     phase: Phase,
     petasos: usize,
@@ -83,7 +83,7 @@ pub fn run(args: &RpcArgs) -> Result<Rounds, BenchError> {
     let mut phases: Vec<_> = plans.iter().map(|plan| PhaseRounds::new(args, plan)).collect();
     let goal = args.rounds(plans.iter().map(Plan::turns).sum());
     let mut progress = Progress::new("rpc", goal as u64);
-    // The first round, in which connections are made and memory is touched, does not count.
+    // The first round does not count: it opens connections and touches memory.
     for round in 0..=goal {
         for (plan, measured) in plans.iter().zip(&mut phases) {
             let mut turn = |at: usize| stage.turn(at, plan.phase, TURN);
@@ -116,7 +116,7 @@ impl PhaseRounds {
         let quantity = self.pairs.quantity();
         let value = |turn: &DuoTurn| value(args, quantity, turn);
         let others: Vec<_> = [Some(peer), floor].into_iter().flatten().map(value).collect();
-        // A turn that measured nothing is counted and told.
+        // `Pairs` counts turns without a result, and reports them.
         self.pairs.push(value(petasos), &others).ok();
         self.cpu.push(cpu_us(petasos), &[cpu_us(peer)]).ok();
         self.petasos.add(petasos);
@@ -127,7 +127,7 @@ impl PhaseRounds {
     }
 }
 
-/// What a phase is judged by.
+/// The quantity of a phase.
 pub fn quantity(args: &RpcArgs, phase: Phase) -> Quantity {
     match phase {
         Phase::Spinning | Phase::Sleeping => Quantity::LatencyUs,
@@ -135,13 +135,13 @@ pub fn quantity(args: &RpcArgs, phase: Phase) -> Quantity {
     }
 }
 
-/// A turn in a phase's quantity.
+/// The result of a turn in a phase's quantity.
 pub fn value(args: &RpcArgs, quantity: Quantity, turn: &DuoTurn) -> f64 {
     let DuoTurn { client, server } = turn;
     match quantity {
         Quantity::LatencyUs => client.latency.quantile_us(0.5).unwrap_or(f64::NAN),
         Quantity::OpsPerS => client.completed as f64 / client.elapsed_s,
-        // Of a one-way floor, what has arrived counts.
+        // For a one-way floor, received bytes count.
         Quantity::GbitPerS if client.completed == 0 => {
             server.bytes as f64 * 8e-9 / server.elapsed_s
         }
@@ -152,7 +152,7 @@ pub fn value(args: &RpcArgs, quantity: Quantity, turn: &DuoTurn) -> f64 {
     }
 }
 
-/// Processor time of both sides for each call.
+/// Processor time of both sides per call.
 pub fn cpu_us(turn: &DuoTurn) -> f64 {
     turn.cpu_s() / turn.client.completed as f64 * 1e6
 }

@@ -9,7 +9,7 @@ use super::process::{Duo, DuoTurn};
 use super::role::Contender;
 use crate::error::BenchError;
 
-/// Every contender's pair of processes, started once.
+/// The pair of processes of every contender. Each is started once.
 pub struct Stage {
     contenders: Vec<Contender>,
     duos: Vec<Duo>,
@@ -17,13 +17,13 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Nobody yet.
+    /// A stage without processes.
     pub fn new(args: &RpcArgs) -> Result<Stage, BenchError> {
         let certificates = args.tls.then(Certificates::new).transpose()?;
         Ok(Stage { contenders: Vec::new(), duos: Vec::new(), certificates })
     }
 
-    /// A contender's place; it is started if it is new.
+    /// The place of a contender, which is started if it is new.
     pub fn place(&mut self, args: &RpcArgs, contender: Contender) -> Result<usize, BenchError> {
         if let Some(at) = self.contenders.iter().position(|known| *known == contender) {
             return Ok(at);
@@ -33,7 +33,7 @@ impl Stage {
         Ok(self.duos.len() - 1)
     }
 
-    /// One turn of the contender at a place.
+    /// Runs a turn of the contender at a place.
     pub fn turn(
         &mut self,
         at: usize,

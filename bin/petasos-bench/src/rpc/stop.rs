@@ -1,4 +1,4 @@
-//! A flag that ends a server's turn, for loops that look and for tasks that wait.
+//! A flag that ends a server's turn, for loops that poll it and tasks that await it.
 
 use std::future::poll_fn;
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use petasos_base::sync::{AtomicBool, Ordering};
 
-/// Raised by the thread that reads the commands, taken by the one that serves.
+/// The thread that reads the commands sets it; the serving thread takes it.
 #[derive(Debug, Default)]
 pub struct Stop {
     raised: AtomicBool,
@@ -22,7 +22,7 @@ impl Stop {
         }
     }
 
-    /// Whether the turn is over; asked again, it is the next turn's answer.
+    /// Whether the turn is over. This resets the flag for the next turn.
     pub fn take(&self) -> bool {
         self.raised.load(Ordering::Acquire) && self.raised.swap(false, Ordering::AcqRel)
     }
@@ -33,7 +33,8 @@ impl Stop {
             if self.take() {
                 return Poll::Ready(());
             }
-            // Stored before the flag is looked at again: whoever raises it in between wakes.
+            // Store the waker before checking the flag again, so that a concurrent `raise` wakes
+            // it.
             let mut waker = self.waker.lock().expect("nothing panics under the lock");
             *waker = Some(cx.waker().clone());
             drop(waker);

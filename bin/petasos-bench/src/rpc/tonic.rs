@@ -1,7 +1,7 @@
 //! The peer: tonic's client and server over one TCP connection, each on a current-thread Tokio
-//! runtime, which is its fastest way with one thread.
+//! runtime, the fastest configuration with one thread.
 //!
-//! Payloads are `Bytes`, so that neither side copies them before they are encoded.
+//! Payloads are `Bytes`, so that they are not copied before encoding.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -23,22 +23,22 @@ use super::tonic_codec::{Fitting, Payload};
 use super::tonic_streams::{Caller, GrpcClient, flood, ping};
 use crate::error::BenchError;
 
-/// HTTP/2's windows, of a stream and of the connection: with its default of 64 KiB large messages
-/// would wait for updates.
+/// HTTP/2's windows of a stream and of the connection. With the default of 64 KiB, large messages
+/// would wait for window updates.
 pub const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 pub const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 
-/// A runtime on the thread that drives it.
+/// A runtime for the thread that drives it.
 pub fn runtime(args: &RpcArgs) -> Result<Runtime, BenchError> {
     let mut builder = Builder::new_current_thread();
     if args.peer_awake {
-        // Between any two polls of the task that keeps it awake, it looks at its sockets.
+        // It checks its sockets after each poll of the task that keeps it awake.
         builder.event_interval(1);
     }
     Ok(builder.enable_all().build()?)
 }
 
-/// Runs `future`, without ever sleeping if `awake`.
+/// Runs `future`. If `awake` is set, the runtime never sleeps.
 pub fn run<F: Future>(runtime: &Runtime, awake: bool, future: F) -> F::Output {
     let spinning = awake.then(|| {
         runtime.spawn(async {
@@ -136,7 +136,7 @@ impl TonicClient {
         }
     }
 
-    /// What is sent.
+    /// The request.
     fn shape(&self) -> Payload {
         Payload { wanted_bytes: self.response_bytes, data: self.bytes.clone() }
     }
@@ -169,7 +169,7 @@ impl Client for TonicClient {
     }
 }
 
-/// What each caller does: one call after the other.
+/// The loop of each caller: one call after another.
 async fn call(mut caller: Caller, mut meter: Meter) -> Result<Count, String> {
     let Caller { client, codec, sent } = &mut caller;
     while meter.goes_on() {

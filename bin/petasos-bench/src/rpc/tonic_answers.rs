@@ -1,5 +1,5 @@
-//! The service that tonic serves, written as tonic's own generator writes it, without that
-//! generator.
+//! The service in tonic's server. It is hand-written in the form of tonic's generated code, to
+//! avoid the generator.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -14,14 +14,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::tonic_codec::{Fitting, Payload};
 
-/// The paths of the methods: of one call, and of a stream each way.
+/// The paths of the methods: a unary call, and a stream each way.
 pub const CALL: &str = "/petasos.bench.Bench/Call";
 pub const FLOW: &str = "/petasos.bench.Bench/Flow";
 
-/// tonic's default of 4 MiB would refuse what is measured.
+/// tonic's default of 4 MiB would reject the larger messages.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
-/// Answers with bytes of its own.
+/// A server that answers from a buffer.
 #[derive(Clone)]
 pub struct Answers {
     pub bytes: Bytes,
@@ -29,7 +29,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// As many bytes as the request asks for.
+    /// Returns as many bytes as the request asks for.
     fn answer(&self, request: &Payload) -> Result<Payload, Status> {
         let wanted = request.wanted_bytes as usize;
         if wanted > self.bytes.len() {

@@ -1,4 +1,4 @@
-//! What tonic's messages are: `petasos.bench.Payload`, and a codec with buffers of their size.
+//! tonic's message type `petasos.bench.Payload`, and a codec whose buffers fit it.
 
 use bytes::Bytes;
 use tonic::codec::{BufferSettings, Codec};
@@ -15,14 +15,14 @@ pub struct Payload {
     pub data: Bytes,
 }
 
-/// Bytes of a message beside its payload's, at most: gRPC's head, two tags, and two numbers.
+/// The most bytes of a message besides its payload: gRPC's header, two tags, and two numbers.
 const MESSAGE_HEAD_BYTES: usize = 5 + 2 + 5 + 5;
-/// Bytes of messages that are sent together, as tonic has it.
+/// The length up to which messages are sent together: tonic's value.
 const SENT_TOGETHER_BYTES: usize = 32 << 10;
 
-/// tonic's own codec takes 8 KiB for every message and each stream of messages: too much for short
-/// ones, which the allocator hands out fast, and too little for long ones, which are copied again
-/// as the buffer grows.
+/// tonic's default codec allocates 8 KiB per message or stream of messages. That is too much for
+/// short messages, where small allocations are faster, and too little for long ones, which are
+/// copied again as the buffer grows.
 #[derive(Clone, Copy, Debug)]
 pub struct Fitting {
     buffer_bytes: usize,

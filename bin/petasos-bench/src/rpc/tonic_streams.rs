@@ -1,5 +1,5 @@
-//! A stream of messages each way, over tonic: one message at a time, or as many as its flow control
-//! lets through.
+//! A stream of messages each way, over tonic: one message at a time, or as many as flow control
+//! allows.
 
 use std::iter;
 
@@ -15,7 +15,7 @@ use super::pace::{Count, Meter};
 use super::tonic_answers::FLOW;
 use super::tonic_codec::{Fitting, Payload};
 
-/// What one caller calls with.
+/// The data of one caller.
 pub struct Caller {
     pub client: GrpcClient<Channel>,
     pub codec: Fitting,
@@ -36,7 +36,7 @@ fn text(status: Status) -> String {
     status.to_string()
 }
 
-/// Each message after the answer to the one before.
+/// Sends each message after the answer to the previous one.
 pub async fn ping(mut caller: Caller, mut meter: Meter) -> Result<Count, String> {
     let sent = caller.sent.clone();
     let (out, requests) = unbounded_channel();
@@ -49,14 +49,14 @@ pub async fn ping(mut caller: Caller, mut meter: Meter) -> Result<Count, String>
     Ok(meter.count())
 }
 
-/// As many messages as go, until the turn is over and all are answered.
+/// Sends as many messages as possible until the turn is over, and waits for all answers.
 pub async fn flood(
     mut caller: Caller,
     (mut begun, mut answered): (Meter, Meter),
 ) -> Result<Count, String> {
     let sent = caller.sent.clone();
     let wanted_bytes = sent.wanted_bytes;
-    // Taken by the connection as its windows allow.
+    // The connection takes them when its windows allow.
     let requests = iter::from_fn(move || {
         let more = begun.goes_on();
         begun.passed();

@@ -1,4 +1,4 @@
-//! Typed calls: a loop at each end, on the process's only busy thread.
+//! Typed calls: a loop at each end, on the only busy thread of the process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::typed_messages::payload;
 use super::typed_streams::{Shape, flood, ping};
 use crate::error::BenchError;
 
-/// How loops wait: not at all, or asleep from the first moment on.
+/// How loops wait: by spinning, or by sleeping at once.
 pub fn polling(sleeping: bool) -> Polling {
     if sleeping { Polling::Adaptive { spin: Duration::ZERO } } else { Polling::Spin }
 }
@@ -42,7 +42,7 @@ fn config(
     Ok(config)
 }
 
-/// Answers with bytes of its own.
+/// A server that answers from a buffer.
 struct Answers {
     bytes: Bytes,
 }
@@ -75,7 +75,7 @@ impl Answers {
     }
 }
 
-/// What every port serves.
+/// The service for all ports.
 pub fn service(args: &RpcArgs) -> BenchServer<impl Bench> {
     BenchServer::new(Answers { bytes: vec![2; args.response_bytes() as usize].into() })
 }
@@ -111,7 +111,7 @@ impl Server for TypedServer {
 pub struct TypedClient {
     event_loop: Loop,
     channel: Channel,
-    /// Of the window.
+    /// The number of callers in the window phase.
     callers: usize,
     streaming: bool,
     shape: Shape,
@@ -128,7 +128,7 @@ impl TypedClient {
         Ok(TypedClient { event_loop, channel, callers, streaming, shape })
     }
 
-    /// What `callers` did, each with one call after the other or a stream.
+    /// Runs `callers` callers, each with one call after another or a stream, and returns the total.
     fn spawn<F>(
         &self,
         callers: usize,
@@ -168,7 +168,7 @@ impl Client for TypedClient {
     }
 }
 
-/// What each caller does: one call after the other.
+/// The loop of each caller: one call after another.
 async fn call(client: BenchClient, mut meter: Meter, shape: Shape) -> Result<Count, String> {
     while meter.goes_on() {
         let request = payload(shape.wanted_bytes, &shape.bytes, shape.bytes.len());

@@ -9,10 +9,10 @@ pub mod generated {
 
 use generated::Payload;
 
-/// Bytes that are copied into messages without asking whose they are.
+/// Up to this length, bytes are copied into messages.
 const SHORT_BYTES: usize = 4096;
 
-/// A message with the first `len` of these bytes; long ones are shared, not copied.
+/// A message with the first `len` bytes of `bytes`; long ones are shared, not copied.
 #[inline]
 pub fn payload(wanted_bytes: u32, bytes: &Bytes, len: usize) -> Msg<Payload> {
     let mut payload = Payload::new();

@@ -1,5 +1,5 @@
-//! A stream of messages each way, over typed calls: one message at a time, or as many as its flow
-//! control lets through.
+//! A stream of messages each way, over typed calls: one message at a time, or as many as flow
+//! control allows.
 
 use bytes::Bytes;
 use petasos::{Loop, Sender, Status, Streaming};
@@ -9,7 +9,7 @@ use super::typed_messages::generated::{BenchClient, Payload};
 use super::typed_messages::payload;
 use crate::error::BenchError;
 
-/// What is sent, and asked for.
+/// The sizes of requests and responses.
 #[derive(Clone)]
 pub struct Shape {
     pub bytes: Bytes,
@@ -20,7 +20,7 @@ fn text(status: Status) -> String {
     status.to_string()
 }
 
-/// Each message after the answer to the one before.
+/// Sends each message after the answer to the previous one.
 pub async fn ping(client: BenchClient, mut meter: Meter, shape: Shape) -> Result<Count, String> {
     let (mut out, mut answers) = client.flow().await.map_err(text)?;
     while meter.goes_on() {
@@ -32,7 +32,7 @@ pub async fn ping(client: BenchClient, mut meter: Meter, shape: Shape) -> Result
     Ok(meter.count())
 }
 
-/// As many messages as go, until the turn is over and all are answered.
+/// Sends as many messages as possible until the turn is over, and waits for all answers.
 pub fn flood(
     event_loop: &Loop,
     client: &BenchClient,

@@ -1,7 +1,7 @@
-//! `petasos bench rpc --peer all`: every peer that can be had here, in the same rounds.
+//! `petasos bench rpc --peer all`: all available peers, in the same rounds.
 //!
-//! Each round has a turn of every contender in every phase. What a peer is compared with is
-//! Petasos's turn of the same round, over UDP, or through shared memory if the peer uses that.
+//! Each round has a turn of every contender in every phase. A peer is compared with Petasos's turn
+//! of the same round, over UDP, or over shared memory if the peer uses that.
 
 mod outcome;
 
@@ -21,21 +21,21 @@ use crate::error::BenchError;
 use crate::publish;
 use outcome::Outcome;
 
-/// Everything that was measured.
+/// All measurements.
 struct Measured {
     phases: Vec<Phase>,
     entries: Vec<Entry>,
     left_out: Vec<LeftOut>,
 }
 
-/// Somebody in the table.
+/// A row of the table.
 struct Entry {
     who: Who,
     /// One for each phase.
     turns: Vec<Turns>,
 }
 
-/// Who has no figures, and why.
+/// A peer without results, and the reason.
 struct LeftOut {
     name: &'static str,
     reason: String,
@@ -44,7 +44,7 @@ struct LeftOut {
 /// A contender's turns of one phase.
 #[derive(Default)]
 struct Turns {
-    /// Of every round, in the phase's quantity; NaN where nothing was measured.
+    /// One value per round, in the phase's quantity; NaN if nothing was measured.
     values: Vec<f64>,
     total: Total,
 }
@@ -69,7 +69,7 @@ impl Who {
         }
     }
 
-    /// Which Petasos it is compared with.
+    /// The variant of Petasos that it is compared with.
     fn base(self) -> Who {
         match self {
             Who::PetasosShared | Who::Program(Program::Iceoryx2) => Who::PetasosShared,
@@ -77,7 +77,7 @@ impl Who {
         }
     }
 
-    /// Who takes its turns in a phase.
+    /// The contender that runs in a phase.
     fn contender(self, phase: Phase) -> Contender {
         match self {
             Who::Petasos => Contender::petasos(Peer::Tonic, phase),
@@ -88,12 +88,12 @@ impl Who {
         }
     }
 
-    /// Whether it takes turns in a phase.
+    /// Whether it runs in a phase.
     fn takes_part(self, args: &RpcArgs, phase: Phase) -> bool {
         self != Who::Floor || floor::exists(args, phase)
     }
 
-    /// Everybody, in the order of the table.
+    /// All of them, in the order of the table.
     fn everybody() -> Vec<Who> {
         let programs = Peer::value_variants().iter().filter_map(|peer| peer.program());
         let own = [Who::Petasos, Who::PetasosShared, Who::Tonic];
@@ -108,7 +108,7 @@ impl Measured {
         Some(&entry.turns[at]).filter(|turns| !turns.values.is_empty())
     }
 
-    /// The median of the rounds' ratios, of Petasos to the contender.
+    /// The median of the rounds' ratios of Petasos to the contender.
     fn ratio(&self, who: Who, phase: Phase) -> Option<f64> {
         let petasos = self.turns(who.base(), phase)?;
         let others = self.turns(who, phase)?;
@@ -140,7 +140,7 @@ fn measure(args: &RpcArgs) -> Result<Measured, BenchError> {
     let mut measured = Measured { phases, entries: Vec::new(), left_out: Vec::new() };
     for who in Who::everybody() {
         let mut phases = measured.phases.iter().filter(|phase| who.takes_part(args, **phase));
-        // They are started before anything is measured.
+        // They are started before the measurement.
         let placed =
             phases.try_for_each(|phase| stage.place(args, who.contender(*phase)).map(drop));
         match placed {
@@ -153,7 +153,7 @@ fn measure(args: &RpcArgs) -> Result<Measured, BenchError> {
     }
     let goal = args.rounds(measured.entries.len() * measured.phases.len());
     let mut progress = Progress::new("rpc", goal as u64);
-    // The first round, in which connections are made and memory is touched, does not count.
+    // The first round does not count: it opens connections and touches memory.
     for round in 0..=goal {
         measured.round(args, &mut stage, round > 0)?;
         progress.set(round as u64);
@@ -190,7 +190,7 @@ impl Measured {
         Ok(())
     }
 
-    /// Goes on without somebody; without Petasos there is nothing to compare.
+    /// Continues without one contender. Without Petasos, this is an error.
     fn leave_out(&mut self, who: Who, error: &BenchError) -> Result<(), BenchError> {
         let (name, reason) = (who.name(), error.to_string());
         eprintln!("petasos bench: {name} is left out: {reason}");
@@ -202,7 +202,7 @@ impl Measured {
     }
 }
 
-/// Writes the figure as SVG, and as PNG beside it.
+/// Writes the figure as SVG, and as PNG next to it.
 fn draw(path: &Path, outcome: &Outcome<'_>) -> Result<(), BenchError> {
     petasos_report::write_atomically(path, outcome.figure().as_bytes())?;
     super::program::draw_png(path)

@@ -1,4 +1,4 @@
-//! From turns to a table, JSON and a figure.
+//! The results as a table, JSON and a figure.
 
 use petasos_report::{
     Axis, Bar, Column, Figure, Histogram, Machine, Measured as Figures, Quantity, Table, Tone,
@@ -12,7 +12,7 @@ use crate::rpc::args::RpcArgs;
 use crate::rpc::phase::Phase;
 use crate::rpc::rounds::Total;
 
-/// What came of a measurement.
+/// The results of a measurement.
 pub struct Outcome<'a> {
     args: &'a RpcArgs,
     measured: &'a Measured,
@@ -36,7 +36,7 @@ impl<'a> Outcome<'a> {
         entry.and_then(|entry| entry.turns.first()).map_or(0, |turns| turns.values.len())
     }
 
-    /// Everything, with the other experiments' names.
+    /// All results as JSON, with the names of the other experiments.
     pub fn json(&self) -> Value {
         let left_out = self.measured.left_out.iter();
         let left_out = left_out.map(|out| json!({ "name": out.name, "reason": out.reason }));
@@ -71,7 +71,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// One table, and who is not in it.
+    /// Prints one table, and what was left out.
     pub fn print(&self) -> Result<(), BenchError> {
         let mut table = Table::new([
             Column::text("Contender"),
@@ -136,7 +136,7 @@ impl<'a> Outcome<'a> {
         ]
     }
 
-    /// Latency and rate of everybody, one above the other.
+    /// A chart of the latencies and rates of all contenders.
     pub fn figure(&self) -> String {
         let (size, window) = (self.args.size, self.args.window());
         let mut figures = Vec::new();
