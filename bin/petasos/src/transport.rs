@@ -124,7 +124,8 @@ impl TransportArgs {
         Ok(())
     }
 
-    /// Returns `address`, or for AF_XDP the address of the interface if one was given.
+    /// Returns `address`. If it is unspecified and an interface was given, returns the interface's
+    /// address, which AF_XDP needs.
     ///
     /// # Errors
     /// If the interface has no address.

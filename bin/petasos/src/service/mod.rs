@@ -11,7 +11,7 @@
 //! | [`SLOW`] | delay u32 in milliseconds, any bytes | these bytes, after the delay |
 //! | [`SCAN`] | first key u64, count u32 | status, the values of these keys one after another |
 //! | [`READ`] | key u64, offset u64, length u32 | status, that part of the value |
-//! | [`SIZED`] | length u32, any bytes | so many bytes of no meaning |
+//! | [`SIZED`] | length u32, any bytes | that many arbitrary bytes |
 //!
 //! A status is one byte ([`Status`]); only [`Status::Done`] is followed by more. Decoding is total:
 //! requests that do not match the table are answered with [`Status::Malformed`].
