@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use petasos_call::stream::{
     CallerEvent, CallerSegment, CallerStream, FLOW_BYTES_MAX, Message, Open, ServerSegment,
-    ServerStream, SessionStreams,
+    ServerStream, SessionStreams, WIDE_BYTES_MAX,
 };
 use petasos_call::{
     BindRequest, BindResponse, Codec, Encoding, HEAD_BYTES, Metadata, RequestHead, ResponseHead,
@@ -124,12 +124,13 @@ fn server_stream(mut input: Input<'_>) {
             }
             3 => drop(server.poll_event()),
             4 if server.can_send() => server.send(message(input.short())),
+            4 if input.bool() => server.give_back_permits(),
             4 => server.end(Status::aborted("")),
             _ if server.can_send() => server.head(Metadata::new()),
             _ => server.handle_abandoned(|handle| *handle == 1),
         }
         answered += std::iter::from_fn(|| server.poll_answer()).count();
-        assert!(server.held_bytes() <= FLOW_BYTES_MAX + (1 << 17));
+        assert!(server.held_bytes() <= FLOW_BYTES_MAX + WIDE_BYTES_MAX);
     }
     server.abort(Status::ok());
     answered += std::iter::from_fn(|| server.poll_answer()).count();
@@ -138,7 +139,7 @@ fn server_stream(mut input: Input<'_>) {
 
 fn caller_stream(mut input: Input<'_>) {
     let mut caller = CallerStream::<Vec<u8>>::new(1, Open::default(), 1 << 16);
-    let mut ends = 0;
+    let (mut ends, lent_max) = (0, u32::from(input.u8() % 20));
     while !input.is_empty() {
         match input.u8() % 6 {
             0..=2 => {
@@ -151,10 +152,10 @@ fn caller_stream(mut input: Input<'_>) {
             5 => caller.handle_failure(Status::unavailable(""), input.bool()),
             _ => {}
         }
-        while caller.poll_exchange().is_some() {}
+        while caller.poll_exchange(lent_max).is_some() {}
         let events = std::iter::from_fn(|| caller.poll_event());
         ends += events.filter(|event| matches!(event, CallerEvent::End(_))).count();
-        assert!(ends <= 1 && caller.held_bytes() <= FLOW_BYTES_MAX + (1 << 17));
+        assert!(ends <= 1 && caller.held_bytes() <= FLOW_BYTES_MAX + WIDE_BYTES_MAX);
     }
     caller.reset(Status::cancelled(""));
     let events = std::iter::from_fn(|| caller.poll_event());
