@@ -38,8 +38,8 @@ pub struct SlowMethod {
     pub method: &'static str,
     /// Turns that were slow because of it.
     pub turns: u64,
-    /// The longest time that its handlers took in a row without waiting: one of them, or up to eight
-    /// that ran one after the other.
+    /// The longest time that its handlers took in a row without waiting: one of them, or up to
+    /// eight that ran one after the other.
     pub longest: Duration,
 }
 
