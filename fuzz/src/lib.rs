@@ -9,6 +9,7 @@
 pub mod calls;
 pub mod capi;
 pub mod control;
+pub mod descriptors;
 pub mod grpc;
 pub mod header;
 pub mod hello;

@@ -1,0 +1,32 @@
+//! What an application and the managed service share: descriptors of calls, and where their
+//! messages lie.
+//!
+//! An application puts [`Descriptor`]s into one ring and takes those of the service from another.
+//! A descriptor is 56 bytes, so it fits one slot of a ring and one cache line. Messages are not in
+//! it: it names their places in *heaps*, ranges of addresses that both sides fill with the same
+//! *extents* of shared memory ([`Extents`]).
+//!
+//! The rules are in `docs/spec/abi.md`, the reasons in ADR 17.
+//!
+//! # What may be believed
+//!
+//! A record that was copied out of a ring is [`Untrusted`] until [`Untrusted::check`] has said that
+//! it is a descriptor which that side may send. Then its *form* is right: the kind, the bits, and
+//! what has to be zero. What it *names* (a call, a method, a place in a heap) is for the receiver
+//! to look up; places are checked with [`Extents::covers`].
+//!
+//! Boundary rule: definitions and pure functions; no memory, descriptors of files, or sockets.
+
+mod descriptor;
+mod extents;
+mod parse;
+
+pub use descriptor::{
+    CallNumber, Contents, DESCRIPTOR_BYTES, Descriptor, Kind, RELEASED_MAX, Released, Request,
+    Side, TIME_NEVER,
+};
+pub use extents::{EXTENT_BYTES_MIN, EXTENTS_MAX, Extent, ExtentError, Extents, HEAP_BYTES_MAX};
+pub use parse::{Refusal, Untrusted};
+
+/// The version of what this crate says.
+pub const ABI_VERSION: u16 = 1;
