@@ -26,9 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The version of this interface. It grows with each change that programs can notice; a program
-// that was built for a smaller number goes on working, but for gRPC in the clear beyond this host,
-// which takes consent since version 2.
+// The version of this interface. It grows with each change that programs can notice. A program
+// that was built for a smaller version still works, with one exception: since version 2,
+// unencrypted gRPC beyond this host must be allowed explicitly.
 #define PETASOS_ABI_VERSION 2
 
 // One request, one response.
@@ -43,179 +43,181 @@
 // Many requests and many responses.
 #define PETASOS_BIDIRECTIONAL 3
 
-// A call: a caller's, from petasos_call_start, or one to be handled, from petasos_server_accept.
+// A call: a caller's, from petasos_call_start, or a handler's, from petasos_server_accept.
 //
-// Any number of threads may use it, but one at a time sends, and one at a time receives. What can
-// wait comes in two forms. One blocks the thread, for at most `timeout_us` microseconds (0 only
-// looks, less waits for ever), and returns PETASOS_TIMED_OUT after that. The other, with `poll` in
-// its name, never blocks: it returns PETASOS_PENDING if there is nothing yet, and its waker is
-// called once it is time to call it again, perhaps in vain; a waker replaces that of the last
-// time.
+// Any number of threads may use it, but only one at a time may send, and one at a time may
+// receive. Functions that can wait have two forms. One blocks the thread for at most `timeout_us`
+// microseconds (0 returns at once, a negative value waits without limit), and then returns
+// PETASOS_TIMED_OUT. The other, with `poll` in its name, never blocks. It returns PETASOS_PENDING
+// if there is nothing yet, and its waker is called once the program should call the function
+// again, which may be in vain. A waker replaces the previous one.
 typedef struct petasos_call petasos_call;
 
-// A way to servers. Any number of threads may use it.
+// A channel to one or several servers. Any number of threads may use it.
 typedef struct petasos_channel petasos_channel;
 
-// A service that is called over a channel. Any number of threads may use it.
+// A service that can be called over a channel. Any number of threads may use it.
 typedef struct petasos_client petasos_client;
 
-// Keys with values, in order; a key may occur more than once. A handle of them is used by one
-// thread at a time.
+// Keys with values, in order; a key may occur more than once. Only one thread at a time may use a
+// handle.
 typedef struct petasos_metadata petasos_metadata;
 
-// Tags of wakers that were called, in order. For programs with an event loop of their own: wakers
-// call petasos_queue_push with the queue as their context, the loop watches the queue's descriptor
+// The tags of called wakers, in order. This is for programs with their own event loop: wakers call
+// petasos_queue_push with the queue as their context, and the loop watches the queue's descriptor
 // and takes the tags. Any number of threads may use it.
 typedef struct petasos_queue petasos_queue;
 
-// A server that runs. Any number of threads may use it and take calls of it.
+// A running server. Any number of threads may use it and accept its calls.
 typedef struct petasos_server petasos_server;
 
-// A service and what is known of its methods. Any number of threads may use it.
+// A service and its methods. Any number of threads may use it.
 typedef struct petasos_service petasos_service;
 
-// What is known of a failure.
+// The details of a failure.
 typedef struct petasos_status petasos_status;
 
-// Bytes that belong to the program, which frees them with petasos_bytes_free.
+// Bytes that the program owns and frees with petasos_bytes_free.
 typedef struct {
-    // The first; null if there are none.
+    // The first byte; null if there are none.
     uint8_t *data;
-    // How many.
+    // The number of bytes.
     size_t length;
 } petasos_bytes;
 
-// What a function came to: 0 if it worked, gRPC's codes if something failed, and less than 0 for
-// what is neither.
+// The result of a function: 0 for success, gRPC's status codes for failures, and negative numbers
+// for other results.
 typedef int32_t petasos_code;
 
-// Called once when whoever waits is to look again, on any thread, also on the one that is looking.
-// It must return soon, and call no function of this library but petasos_queue_push.
+// Called once when the waiter should poll again. It may be called on any thread, including the one
+// that polls. It must return soon, and must not call any function of this library except
+// petasos_queue_push.
 typedef void (*petasos_wake)(void *context, uint64_t tag);
 
-// Whom to tell that it is time to look again.
+// The callback for a waiter.
 typedef struct {
-    // What is called.
+    // The function to call.
     petasos_wake wake;
-    // Passed to it. Must be valid until it was called, or until the handle that was waited for is
-    // freed.
+    // Passed to the function. Must be valid until the function was called, or the handle that the
+    // program waits for is freed.
     void *context;
-    // Passed to it.
+    // Passed to the function.
     uint64_t tag;
 } petasos_waker;
 
-// Files in PEM, which are read again when they change. Connections are TLS 1.3 then, and packets
-// are sealed. All zeros but `struct_bytes` are the defaults.
+// PEM files, which are read again when they change. With them, connections use TLS 1.3, and
+// packets are sealed. Zeros in all fields but `struct_bytes` are the defaults.
 //
-// Petasos' own protocol needs certificate, key and authorities at both ends. Over gRPC a channel
-// needs authorities, and a certificate with its key if the server asks for one; a server needs
-// certificate and key, and asks for clients' certificates if it has authorities.
+// Petasos' own protocol needs a certificate, a key and authorities at both ends. Over gRPC a
+// channel needs authorities, and a certificate with its key if the server asks for one. A gRPC
+// server needs a certificate and a key, and asks for clients' certificates if it has authorities.
 typedef struct {
     // `sizeof(petasos_tls_options)`: later versions may have more fields.
     size_t struct_bytes;
-    // The file of the authorities that vouch for peers, or null.
+    // The file with the certificate authorities for peers, or null.
     const char *authorities_file;
     // The file of this end's certificate, or null.
     const char *certificate_file;
     // The file of the certificate's private key, or null.
     const char *key_file;
-    // A name that peers must have in their certificates: a host's, or a URI over Petasos' own
-    // protocol. Null for any client that the authorities vouch for, and for the host that a
-    // channel calls.
+    // A name that a peer's certificate must contain: a host name, or a URI with Petasos' own
+    // protocol. Null allows any client with a certificate from the authorities, and requires the
+    // called host for servers.
     const char *peer_name;
 } petasos_tls_options;
 
-// How channels are made. All zeros but `struct_bytes` are the defaults.
+// The options of a channel. Zeros in all fields but `struct_bytes` are the defaults.
 typedef struct {
     // `sizeof(petasos_channel_options)`: later versions may have more fields.
     size_t struct_bytes;
-    // Lets each call take no longer, unless it asks for less; 0 sets no limit.
+    // Timeout of each call; a shorter timeout of the call itself takes precedence; 0 sets no
+    // limit.
     uint64_t timeout_us;
-    // Lets connecting take no longer; 0 for 20 s.
+    // Timeout for connecting; 0 means 20 s.
     uint64_t connect_timeout_us;
-    // Has calls wait while no server can be reached, in place of failing with
-    // PETASOS_UNAVAILABLE.
+    // While no server is reachable, calls wait instead of failing with PETASOS_UNAVAILABLE.
     bool wait_for_ready;
     // gRPC's service config as JSON, or null.
     const char *service_config;
-    // For `grpcs://`, and for `petasos://` beyond loopback or where servers ask for it; or null.
-    // Since version 2.
+    // For `grpcs://`, and for `petasos://` beyond loopback or with servers that require it; or
+    // null. Since version 2.
     const petasos_tls_options *tls;
-    // Lets `petasos://` and `grpc://` talk in the clear beyond this host, where whoever reaches
-    // the network can listen and call. Since version 2.
+    // Allows unencrypted `petasos://` and `grpc://` beyond this host, where everybody in the
+    // network can listen and call. Since version 2.
     bool plaintext;
 } petasos_channel_options;
 
-// Bytes that belong to something else, and are valid as long as that says.
+// Borrowed bytes. They are valid as long as the function that returns them documents.
 typedef struct {
-    // The first; not to be read if there are none.
+    // The first byte; must not be read if there are none.
     const uint8_t *data;
-    // How many.
+    // The number of bytes.
     size_t length;
 } petasos_slice;
 
-// How servers are made. All zeros but `struct_bytes` are the defaults; at least one address is
-// needed.
+// The options of a server. Zeros in all fields but `struct_bytes` are the defaults; at least one
+// address is required.
 typedef struct {
     // `sizeof(petasos_server_options)`: later versions may have more fields.
     size_t struct_bytes;
-    // Where Petasos listens, as `HOST:PORT` with port 0 for any, or null.
+    // The address for Petasos as `HOST:PORT`, where port 0 means any port, or null.
     const char *listen;
-    // Where gRPC is answered, likewise.
+    // The address for gRPC in the same form, or null.
     const char *grpc_listen;
-    // Loops, each on a thread of its own; 0 for one.
+    // The number of loops, each on its own thread; 0 means one.
     size_t loops;
-    // Calls that may wait to be taken, more being PETASOS_RESOURCE_EXHAUSTED; 0 for 4096.
+    // The most calls that may wait to be accepted; further ones fail with
+    // PETASOS_RESOURCE_EXHAUSTED. 0 means 4096.
     size_t calls_max;
     // For both addresses, or null. Since version 2.
     const petasos_tls_options *tls;
-    // Lets both ports listen in the clear beyond loopback, where whoever reaches the network can
+    // Allows both ports to be unencrypted beyond loopback, where everybody in the network can
     // listen and call. Since version 2.
     bool plaintext;
 } petasos_server_options;
 
-// A method of a service that is known by names.
+// A method of a service that is described by names.
 typedef struct {
     // The name without the service's, with a zero at its end.
     const char *name;
-    // Which sides are streams: PETASOS_UNARY, …
+    // The kind: PETASOS_UNARY, …
     uint32_t kind;
 } petasos_method;
 
-// It worked.
+// Success.
 #define PETASOS_OK 0
 
-// The caller gave the call up.
+// The caller cancelled the call.
 #define PETASOS_CANCELLED 1
 
-// Something that no other code tells.
+// An error without a more specific code.
 #define PETASOS_UNKNOWN 2
 
-// An argument or a request is wrong, whatever the state of things.
+// An argument or a request is invalid, whatever the server's state.
 #define PETASOS_INVALID_ARGUMENT 3
 
-// The call's time ran out, perhaps after it had its effect.
+// The deadline passed, perhaps after the call had its effect.
 #define PETASOS_DEADLINE_EXCEEDED 4
 
-// What was asked for does not exist.
+// The requested entity does not exist.
 #define PETASOS_NOT_FOUND 5
 
-// What was to be made exists already.
+// The entity to be created exists already.
 #define PETASOS_ALREADY_EXISTS 6
 
-// The caller may not do this.
+// The caller has no permission.
 #define PETASOS_PERMISSION_DENIED 7
 
-// A quota, memory or a limit is used up.
+// A quota, memory or a limit is exhausted.
 #define PETASOS_RESOURCE_EXHAUSTED 8
 
-// The state of things does not allow it.
+// The current state does not allow this.
 #define PETASOS_FAILED_PRECONDITION 9
 
-// It clashed with another change.
+// A conflict with another change.
 #define PETASOS_ABORTED 10
 
-// Beyond the valid range.
+// A value outside of the valid range.
 #define PETASOS_OUT_OF_RANGE 11
 
 // The server has no such method.
@@ -224,47 +226,49 @@ typedef struct {
 // An invariant is broken.
 #define PETASOS_INTERNAL 13
 
-// The server cannot be reached now; a retry may work.
+// The server is unreachable now. A retry may succeed.
 #define PETASOS_UNAVAILABLE 14
 
-// Data are lost or damaged for good.
+// Data are permanently lost or damaged.
 #define PETASOS_DATA_LOSS 15
 
-// The caller is not known.
+// The caller is not authenticated.
 #define PETASOS_UNAUTHENTICATED 16
 
-// Not yet: the waker will be called.
+// Not ready yet: the waker will be called.
 #define PETASOS_PENDING -1
 
-// Nothing follows, and all is well.
+// There are no more items; not an error.
 #define PETASOS_END -2
 
-// The time to wait is over; nothing else has changed, and one may wait again.
+// The timeout passed. Nothing else has changed, and the program may wait again.
 #define PETASOS_TIMED_OUT -3
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// The version of the interface that the library has: PETASOS_ABI_VERSION or more.
+// The version of the library's interface: PETASOS_ABI_VERSION or greater.
 uint32_t petasos_abi_version(void);
 
-// Frees bytes and leaves none. Nothing if the pointer is null or there are none.
+// Frees bytes, and leaves an empty value. Does nothing if the pointer is null or there are no
+// bytes.
 //
 // # Safety
-// The pointer is null, or the bytes came from this library and nobody uses them.
+// The pointer is null, or the bytes came from this library and are not in use.
 void petasos_bytes_free(petasos_bytes *bytes);
 
-// Calls a method, which is named without its service. The call is under way when this returns.
+// Starts a call of a method, whose name is given without its service. The call has started when
+// this returns.
 //
-// `request` is the only request of methods that take one, and empty for others, whose requests
-// follow with petasos_call_send. `timeout_us` is what the call may take, 0 for as long as the
-// channel lets it; `metadata` go with the request, and may be null. The call is to be freed with
+// `request` is the only request for methods that take one. For others it must be empty, and
+// requests follow with petasos_call_send. `timeout_us` is the timeout of the call; 0 means the
+// channel's default. `metadata` is sent with the request, and may be null. Free the call with
 // petasos_call_free.
 //
 // # Safety
 // The client is valid, the name ends with a zero, `length` bytes are at `request`, the metadata
-// are null or valid, and `call` may be written to.
+// are null or valid, and `call` is writable.
 petasos_code petasos_call_start(const petasos_client *client,
                                 const char *method,
                                 const uint8_t *request,
@@ -273,8 +277,9 @@ petasos_code petasos_call_start(const petasos_client *client,
                                 const petasos_metadata *metadata,
                                 petasos_call **call);
 
-// Begins to send a message; it is copied. PETASOS_FAILED_PRECONDITION if the one before is still
-// under way, or if there is nothing to send. A handler of a method with one response sends it so.
+// Starts to send a message, which is copied. PETASOS_FAILED_PRECONDITION if the previous message
+// is not sent yet, or if the method allows no message. A handler of a method with one response
+// also sends it with this function.
 //
 // # Safety
 // The call is valid, and `length` bytes are at `message`.
@@ -282,21 +287,21 @@ petasos_code petasos_call_begin_send(const petasos_call *call,
                                      const uint8_t *message,
                                      size_t length);
 
-// Waits until there is room for the next message: a sender is never far ahead of who reads. Other
-// codes say that the call is over.
+// Waits until the next message can be sent: a sender is never far ahead of the receiver. Other
+// codes mean that the call is over.
 //
 // # Safety
 // The call is valid.
 petasos_code petasos_call_wait_sent(const petasos_call *call, int64_t timeout_us);
 
-// petasos_call_wait_sent without blocking.
+// Like petasos_call_wait_sent, without blocking.
 //
 // # Safety
-// The call is valid, and the waker is as it says.
+// The call is valid, and the waker meets its requirements.
 petasos_code petasos_call_poll_sent(const petasos_call *call, petasos_waker waker);
 
-// Sends a message and waits until there is room for the next. After PETASOS_TIMED_OUT the message
-// is still under way, and petasos_call_wait_sent goes on waiting.
+// Sends a message, and waits until the next one can be sent. After PETASOS_TIMED_OUT the message
+// is still being sent; use petasos_call_wait_sent to continue waiting.
 //
 // # Safety
 // The call is valid, and `length` bytes are at `message`.
@@ -305,163 +310,162 @@ petasos_code petasos_call_send(const petasos_call *call,
                                size_t length,
                                int64_t timeout_us);
 
-// A caller's: no more messages follow the one that may be under way.
+// For callers: closes the sending direction. A message that is being sent is the last one.
 //
 // # Safety
 // The call is valid.
 petasos_code petasos_call_close_send(const petasos_call *call);
 
-// Receives the next message, to be freed with petasos_bytes_free. PETASOS_END behind the last:
-// to a caller it says that the call went well. Other codes are how the call ended.
+// Receives the next message; free it with petasos_bytes_free. Returns PETASOS_END after the last
+// one, which tells a caller that the call succeeded. Other codes are the status of the call.
 //
 // # Safety
-// The call is valid, and `message` may be written to; what it held is not freed.
+// The call is valid, and `message` is writable; its previous content is not freed.
 petasos_code petasos_call_receive(const petasos_call *call,
                                   int64_t timeout_us,
                                   petasos_bytes *message);
 
-// petasos_call_receive without blocking.
+// Like petasos_call_receive, without blocking.
 //
 // # Safety
-// As of petasos_call_receive; the waker is as it says.
+// As for petasos_call_receive, and the waker meets its requirements.
 petasos_code petasos_call_poll_receive(const petasos_call *call,
                                        petasos_waker waker,
                                        petasos_bytes *message);
 
-// Waits for the initial metadata: to a caller the server's, to a handler the caller's, which are
-// there at once. To be freed with petasos_metadata_free. It waits in place of
-// petasos_call_receive.
+// Waits for the initial metadata: for a caller, those of the server; for a handler, those of the
+// caller, which are available at once. Free them with petasos_metadata_free. Do not call this at
+// the same time as petasos_call_receive.
 //
 // # Safety
-// The call is valid, and `metadata` may be written to.
+// The call is valid, and `metadata` is writable.
 petasos_code petasos_call_metadata(const petasos_call *call,
                                    int64_t timeout_us,
                                    petasos_metadata **metadata);
 
-// petasos_call_metadata without blocking.
+// Like petasos_call_metadata, without blocking.
 //
 // # Safety
-// As of petasos_call_metadata; the waker is as it says.
+// As for petasos_call_metadata, and the waker meets its requirements.
 petasos_code petasos_call_poll_metadata(const petasos_call *call,
                                         petasos_waker waker,
                                         petasos_metadata **metadata);
 
-// A caller's: the trailing metadata of a call that went well, once PETASOS_END was received; those
-// of others are with petasos_last_error. To be freed with petasos_metadata_free.
+// For callers: the trailing metadata of a successful call, once PETASOS_END was received. For a
+// failed call, petasos_last_error has them. Free them with petasos_metadata_free.
 //
 // # Safety
-// The call is valid, and `metadata` may be written to.
+// The call is valid, and `metadata` is writable.
 petasos_code petasos_call_trailers(const petasos_call *call, petasos_metadata **metadata);
 
-// Gives a call up: who waits for it gets PETASOS_CANCELLED. A handler's caller gets that, too.
+// Cancels a call: functions that wait for it return PETASOS_CANCELLED. If a handler cancels, its
+// caller gets this status, too.
 //
 // # Safety
 // The call is valid.
 petasos_code petasos_call_cancel(const petasos_call *call);
 
-// Frees a call, and gives it up if it is not over; nothing if it is null. No waker of it is called
-// afterwards.
+// Frees a call, and cancels it if it is not over. Does nothing if it is null. None of its wakers
+// is called afterwards.
 //
 // # Safety
-// It is null, or belongs to the program and is used by nobody.
+// It is null, or belongs to the program and is not in use.
 void petasos_call_free(petasos_call *call);
 
-// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`,
-// which connects when the first call needs it; to be freed with petasos_channel_free. `options`
-// may be null.
+// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`. It
+// connects when the first call needs it. Free it with petasos_channel_free. `options` may be null.
 //
 // # Safety
-// Texts end with zeros; `options` is null or valid; `channel` may be written to.
+// Texts end with zeros; `options` is null or valid; `channel` is writable.
 petasos_code petasos_channel_open(const char *target,
                                   const petasos_channel_options *options,
                                   petasos_channel **channel);
 
-// As petasos_channel_open, but waits until a server is connected. PETASOS_UNAVAILABLE if none is
-// in time.
+// Like petasos_channel_open, but waits until a server is connected. PETASOS_UNAVAILABLE if the
+// timeout passes before.
 //
 // # Safety
-// As of petasos_channel_open.
+// As for petasos_channel_open.
 petasos_code petasos_channel_connect(const char *target,
                                      const petasos_channel_options *options,
                                      petasos_channel **channel);
 
-// Frees a channel's handle; nothing if it is null. Clients of it go on.
+// Frees a channel's handle; does nothing if it is null. Its clients remain usable.
 //
 // # Safety
-// It is null, or belongs to the program and is used by nobody.
+// It is null, or belongs to the program and is not in use.
 void petasos_channel_free(petasos_channel *channel);
 
-// A service, called over a channel; to be freed with petasos_client_free. The handles of channel
-// and service may be freed before.
+// Makes a client of a service over a channel; free it with petasos_client_free. The handles of the
+// channel and the service may be freed before.
 //
 // # Safety
-// The handles are valid, and `client` may be written to.
+// The handles are valid, and `client` is writable.
 petasos_code petasos_client_new(const petasos_channel *channel,
                                 const petasos_service *service,
                                 petasos_client **client);
 
-// Frees a client; nothing if it is null. Calls of it go on.
+// Frees a client; does nothing if it is null. Its calls continue.
 //
 // # Safety
-// It is null, or belongs to the program and is used by nobody.
+// It is null, or belongs to the program and is not in use.
 void petasos_client_free(petasos_client *client);
 
-// What is known of the last failure on this thread, that is, of the last function that returned a
-// code above 0; null if there was none. Valid until the next failure on this thread.
+// The last failure on this thread, which is that of the last function that returned a code above
+// 0; null if there was none. Valid until the next failure on this thread.
 const petasos_status *petasos_last_error(void);
 
-// A text for people; UTF-8 without a zero at its end. Empty if the status is null.
+// The message for people; UTF-8 without a zero at its end. Empty if the status is null.
 //
 // # Safety
 // The status is null or valid.
 petasos_slice petasos_status_message(const petasos_status *status);
 
-// Details for programs: a serialized `google.rpc.Status`, or nothing.
+// The details for programs: a serialized `google.rpc.Status`, or empty.
 //
 // # Safety
 // The status is null or valid.
 petasos_slice petasos_status_details(const petasos_status *status);
 
-// The trailing metadata that came with it, which belong to the status; null if that is null.
+// The trailing metadata, which belong to the status; null if the status is null.
 //
 // # Safety
 // The status is null or valid.
 const petasos_metadata *petasos_status_metadata(const petasos_status *status);
 
-// A handler's: which service is called. Valid for good; empty for a caller's.
+// For handlers: the called service. Always valid; empty for a caller's call.
 //
 // # Safety
 // The call is valid.
 petasos_slice petasos_call_service(const petasos_call *call);
 
-// A handler's: which method is called, without its service. Valid for good.
+// For handlers: the called method, without its service. Always valid.
 //
 // # Safety
 // The call is valid.
 petasos_slice petasos_call_method(const petasos_call *call);
 
-// A handler's: what was left of the caller's time when the call arrived, in microseconds; 0 for no
-// limit.
+// For handlers: the remaining timeout when the call arrived, in microseconds; 0 for no limit.
 //
 // # Safety
 // The call is valid.
 uint64_t petasos_call_timeout_us(const petasos_call *call);
 
-// A handler's: sends the initial metadata, which go with the first message otherwise. At most
-// once, before messages.
+// For handlers: sends the initial metadata now; otherwise they are sent with the first message. At
+// most once, before messages.
 //
 // # Safety
 // The call is valid, and so are the metadata.
 petasos_code petasos_call_send_metadata(const petasos_call *call, const petasos_metadata *metadata);
 
-// A handler's: ends the call, with PETASOS_OK or another of gRPC's codes. For others, `message` is
-// a text for people of `message_length` bytes, and `details` a serialized `google.rpc.Status`;
-// both may be empty. The trailing metadata may be null. PETASOS_CANCELLED if nobody waits for it
-// any more. The call is still to be freed.
+// For handlers: ends the call with PETASOS_OK or another of gRPC's codes. For other codes,
+// `message` is a message for people with `message_length` bytes, and `details` a serialized
+// `google.rpc.Status`; both may be empty. The trailing metadata may be null. PETASOS_CANCELLED if
+// nobody waits for the call any more. The call must still be freed.
 //
 // # Safety
-// The call is valid, so many bytes are at `message` and `details`, and the metadata are null or
-// valid.
+// The call is valid, as many bytes as given are at `message` and `details`, and the metadata are
+// null or valid.
 petasos_code petasos_call_finish(const petasos_call *call,
                                  petasos_code code,
                                  const uint8_t *message,
@@ -470,59 +474,60 @@ petasos_code petasos_call_finish(const petasos_call *call,
                                  size_t details_length,
                                  const petasos_metadata *trailers);
 
-// A handler's: whether nobody waits for its end any more, or it has ended.
+// For handlers: whether nobody waits for the call any more, or it has ended.
 //
 // # Safety
 // The call is valid.
 bool petasos_call_is_cancelled(const petasos_call *call);
 
-// A handler's: waits until petasos_call_is_cancelled, which PETASOS_OK says.
+// For handlers: waits until petasos_call_is_cancelled returns true, and then returns PETASOS_OK.
 //
 // # Safety
-// The call is valid, and the waker is as it says.
+// The call is valid, and the waker meets its requirements.
 petasos_code petasos_call_poll_cancelled(const petasos_call *call, petasos_waker waker);
 
-// Metadata without entries, to be freed with petasos_metadata_free.
+// Makes metadata without entries; free them with petasos_metadata_free.
 petasos_metadata *petasos_metadata_new(void);
 
-// Adds an entry. Keys are `[0-9a-z_.-]+`, do not begin with `grpc-`, and end in `-bin` if the
-// value may be any bytes; other values are printable ASCII. PETASOS_INVALID_ARGUMENT otherwise,
-// and nothing is added.
+// Adds an entry. Keys are `[0-9a-z_.-]+`, and do not begin with `grpc-`. If a key ends in `-bin`,
+// the value may be any bytes; otherwise it must be printable ASCII. PETASOS_INVALID_ARGUMENT if
+// this is violated; then nothing is added.
 //
 // # Safety
-// The metadata are valid and used by nobody else; `key` ends with a zero; `length` bytes are at
+// The metadata are valid and not in use elsewhere; `key` ends with a zero; `length` bytes are at
 // `value`.
 petasos_code petasos_metadata_append(petasos_metadata *metadata,
                                      const char *key,
                                      const uint8_t *value,
                                      size_t length);
 
-// How many entries there are.
+// The number of entries.
 //
 // # Safety
 // The metadata are null or valid.
 size_t petasos_metadata_count(const petasos_metadata *metadata);
 
-// Gives the entry at an index, from 0: its key and its value, without zeros at their ends. They
-// are valid until the metadata are changed or freed. Whether there is one.
+// Returns the entry at an index, from 0: its key and its value, without zeros at their ends. They
+// are valid until the metadata are changed or freed. The result is false if there is no such
+// entry.
 //
 // # Safety
-// The metadata are null or valid; `key` and `value` may be written to.
+// The metadata are null or valid; `key` and `value` are writable.
 bool petasos_metadata_get(const petasos_metadata *metadata,
                           size_t index,
                           petasos_slice *key,
                           petasos_slice *value);
 
-// Frees metadata that petasos_metadata_new or a call gave; nothing if they are null.
+// Frees metadata from petasos_metadata_new or a call; does nothing if they are null.
 //
 // # Safety
-// They are null, or belong to the program and are used by nobody.
+// They are null, or belong to the program and are not in use.
 void petasos_metadata_free(petasos_metadata *metadata);
 
-// Makes a queue, to be freed with petasos_queue_free.
+// Makes a queue; free it with petasos_queue_free.
 //
 // # Safety
-// `queue` may be written to.
+// `queue` is writable.
 petasos_code petasos_queue_new(petasos_queue **queue);
 
 // A petasos_wake: adds a tag to the queue that is the context.
@@ -531,15 +536,15 @@ petasos_code petasos_queue_new(petasos_queue **queue);
 // `queue` is a valid petasos_queue.
 void petasos_queue_push(void *queue, uint64_t tag);
 
-// A descriptor that is readable while the queue has tags. It belongs to the queue, and is for
-// poll(2) and the like only. -1 if the queue is null.
+// A file descriptor that is readable while the queue has tags. It belongs to the queue, and may
+// only be used with poll(2) and similar functions. -1 if the queue is null.
 //
 // # Safety
 // The queue is null or valid.
 int32_t petasos_queue_descriptor(const petasos_queue *queue);
 
-// Takes up to `max` tags, and waits up to `timeout_us` microseconds until there is one; 0 only
-// looks, less waits for ever. How many were taken.
+// Takes up to `max` tags. Waits up to `timeout_us` microseconds for the first one; 0 returns at
+// once, a negative value waits without limit. Returns the number of tags.
 //
 // # Safety
 // The queue is valid, and `max` tags can be written to `tags`.
@@ -548,103 +553,105 @@ size_t petasos_queue_take(const petasos_queue *queue,
                           size_t max,
                           int64_t timeout_us);
 
-// Frees a queue; nothing if it is null.
+// Frees a queue; does nothing if it is null.
 //
 // # Safety
 // It is null, or came from petasos_queue_new, and no waker with it can be called any more.
 void petasos_queue_free(petasos_queue *queue);
 
-// Starts a server of some services: when this returns, it takes calls, which wait for
-// petasos_server_accept. To be freed with petasos_server_free; the services may be freed at once.
+// Starts a server with some services. When this returns, it receives calls, which wait for
+// petasos_server_accept. Free it with petasos_server_free; the services may be freed at once.
 //
 // # Safety
-// `count` valid services are at `services`, the options are valid, and `server` may be written to.
+// `count` valid services are at `services`, the options are valid, and `server` is writable.
 petasos_code petasos_server_start(const petasos_service *const *services,
                                   size_t count,
                                   const petasos_server_options *options,
                                   petasos_server **server);
 
-// The port at which Petasos listens, or 0.
+// The port for Petasos, or 0.
 //
 // # Safety
 // The server is null or valid.
 uint16_t petasos_server_port(const petasos_server *server);
 
-// The port at which gRPC is answered, or 0.
+// The port for gRPC, or 0.
 //
 // # Safety
 // The server is null or valid.
 uint16_t petasos_server_grpc_port(const petasos_server *server);
 
-// Takes the next call, for at most `timeout_us` microseconds (0 only looks, less waits for ever).
-// It is to be answered with petasos_call_finish and freed with petasos_call_free.
-// PETASOS_TIMED_OUT if there is none, PETASOS_END once the server has ended.
+// Accepts the next call. Waits for at most `timeout_us` microseconds (0 returns at once, a
+// negative value waits without limit). Answer the call with petasos_call_finish, and free it with
+// petasos_call_free. PETASOS_TIMED_OUT if there is no call, PETASOS_END once the server has ended.
 //
 // # Safety
-// The server is valid, and `call` may be written to.
+// The server is valid, and `call` is writable.
 petasos_code petasos_server_accept(const petasos_server *server,
                                    int64_t timeout_us,
                                    petasos_call **call);
 
-// petasos_server_accept without blocking: PETASOS_PENDING if there is no call, and the waker is
-// called once one may be there.
+// Like petasos_server_accept, without blocking: returns PETASOS_PENDING if there is no call. The
+// waker is called once there may be one.
 //
 // # Safety
-// The server is valid, `call` may be written to, and the waker is as it says.
+// The server is valid, `call` is writable, and the waker meets its requirements.
 petasos_code petasos_server_poll_accept(const petasos_server *server,
                                         petasos_waker waker,
                                         petasos_call **call);
 
-// Ends the server and waits for that: it takes no more calls from callers, gives those that run
-// `grace_us` microseconds, and ends what is left with PETASOS_UNAVAILABLE. Other threads go on
-// taking and answering calls meanwhile.
+// Shuts the server down and waits for that: it receives no more calls, lets running calls continue
+// for `grace_us` microseconds, and ends the rest with PETASOS_UNAVAILABLE. Meanwhile other threads
+// can accept and answer calls.
 //
 // # Safety
 // The server is valid.
 petasos_code petasos_server_drain(const petasos_server *server, uint64_t grace_us);
 
-// Frees a server, and ends it at once unless it was drained; nothing if it is null. Calls that
-// were taken are still to be freed. None of its wakers is called afterwards.
+// Frees a server, and ends it at once unless it was drained. Does nothing if it is null. Accepted
+// calls must still be freed. None of its wakers is called afterwards.
 //
 // # Safety
-// It is null, or belongs to the program and is used by nobody.
+// It is null, or belongs to the program and is not in use.
 void petasos_server_free(petasos_server *server);
 
-// A service by its full name (`package.Service`) and those of methods. Enough for calls; to serve
-// it for callers with types, a service needs descriptors. To be freed with petasos_service_free;
-// what is known of it is kept once per process, and for good.
+// A service with a full name (`package.Service`) and the names of its methods. This is enough for
+// calls. To serve callers with typed messages, a service needs descriptors. Free it with
+// petasos_service_free. The process keeps the description for its whole lifetime, once per
+// service.
 //
 // # Safety
-// Names end with zeros, `count` methods are at `methods`, and `service` may be written to.
+// Names end with zeros, `count` methods are at `methods`, and `service` is writable.
 petasos_code petasos_service_named(const char *name,
                                    const petasos_method *methods,
                                    size_t count,
                                    petasos_service **service);
 
-// A service of an encoded `google.protobuf.FileDescriptorSet`, with all its methods. Servers whose
-// schema is incompatible are not called, and servers that offer it tell theirs. To be freed with
-// petasos_service_free.
+// A service from an encoded `google.protobuf.FileDescriptorSet`, with all its methods. Calls to
+// servers with an incompatible schema fail, and servers with this service publish its schema. Free
+// it with petasos_service_free.
 //
 // # Safety
-// `length` bytes are at `descriptors`, the name ends with a zero, and `service` may be written to.
+// `length` bytes are at `descriptors`, the name ends with a zero, and `service` is writable.
 petasos_code petasos_service_described(const uint8_t *descriptors,
                                        size_t length,
                                        const char *name,
                                        petasos_service **service);
 
-// Frees a service's handle; nothing if it is null. Clients and servers made with it go on.
+// Frees a service's handle; does nothing if it is null. Clients and servers made with it remain
+// usable.
 //
 // # Safety
-// It is null, or belongs to the program and is used by nobody.
+// It is null, or belongs to the program and is not in use.
 void petasos_service_free(petasos_service *service);
 
-// Compiles .proto files, found like imports in the directories `includes`, first match first, to
-// an encoded `google.protobuf.FileDescriptorSet` with all that they import and with their
-// comments. PETASOS_INVALID_ARGUMENT if something is wrong in them; the message says where.
+// Compiles .proto files to an encoded `google.protobuf.FileDescriptorSet` with all imports and
+// comments. Files and imports are searched in the directories `includes`, and the first match
+// wins. PETASOS_INVALID_ARGUMENT if there is an error in the files; the message has its position.
 //
 // # Safety
-// `file_count` texts that end with zeros are at `files`, likewise `includes`, and `descriptors`
-// may be written to.
+// `file_count` texts that end with zeros are at `files`, `includes` meets the same requirements,
+// and `descriptors` is writable.
 petasos_code petasos_compile(const char *const *files,
                              size_t file_count,
                              const char *const *includes,

@@ -1,4 +1,4 @@
-//! Calls that wait to be taken by the program.
+//! The queue of incoming calls for the program.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use crate::notifier::Notifier;
 use crate::parts::{Parts, Receiving, Sending};
 use crate::pointer;
 
-/// What handlers put calls into, and the program takes them from.
+/// The queue between the server's handlers and the program.
 pub(crate) struct Accepting {
     state: Mutex<State>,
     pub(crate) notifier: Arc<Notifier>,
@@ -37,7 +37,7 @@ impl Accepting {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives no more calls, and forgets those that wait.
+    /// Closes the queue, and drops the waiting calls.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -63,7 +63,7 @@ impl Accepting {
         Ok(())
     }
 
-    /// The next call that anybody still waits for.
+    /// The next call whose caller still waits.
     pub(crate) fn look(&self, to: &mut *mut petasos_call) -> Poll<Result<petasos_code, Status>> {
         loop {
             let mut state = self.state();
@@ -79,7 +79,7 @@ impl Accepting {
         }
     }
 
-    /// Has the program handle a call.
+    /// Passes a call to the program, and waits for the outcome.
     async fn handle(&self, asked: Asked, metadata: Metadata, mut parts: Parts) -> Outcome {
         parts.metadata = metadata;
         let notifier = Arc::<Notifier>::default();
@@ -113,7 +113,7 @@ impl Accepting {
     }
 }
 
-/// A service whose calls the program takes.
+/// A service whose calls the program handles.
 pub(crate) struct Foreign {
     pub(crate) service: Service,
     pub(crate) accepting: Arc<Accepting>,

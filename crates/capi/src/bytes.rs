@@ -1,14 +1,14 @@
-//! Bytes that cross the boundary.
+//! Bytes in the C interface.
 
 use std::ptr::{null_mut, slice_from_raw_parts_mut};
 
-/// Bytes that belong to something else, and are valid as long as that says.
+/// Borrowed bytes. They are valid as long as the function that returns them documents.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct petasos_slice {
-    /// The first; not to be read if there are none.
+    /// The first byte; must not be read if there are none.
     pub data: *const u8,
-    /// How many.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -18,13 +18,13 @@ impl petasos_slice {
     }
 }
 
-/// Bytes that belong to the program, which frees them with petasos_bytes_free.
+/// Bytes that the program owns and frees with petasos_bytes_free.
 #[repr(C)]
 #[derive(Debug)]
 pub struct petasos_bytes {
-    /// The first; null if there are none.
+    /// The first byte; null if there are none.
     pub data: *mut u8,
-    /// How many.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -38,10 +38,11 @@ impl petasos_bytes {
     }
 }
 
-/// Frees bytes and leaves none. Nothing if the pointer is null or there are none.
+/// Frees bytes, and leaves an empty value. Does nothing if the pointer is null or there are no
+/// bytes.
 ///
 /// # Safety
-/// The pointer is null, or the bytes came from this library and nobody uses them.
+/// The pointer is null, or the bytes came from this library and are not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_bytes_free(bytes: *mut petasos_bytes) {
     // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! Calls: what callers and handlers do with their two directions.
+//! Calls: operations of callers and handlers.
 
 use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,18 +18,18 @@ use crate::notifier::{For, Notifier, petasos_waker};
 use crate::parts::{Parts, Receiving, Sending};
 use crate::{pointer, wait};
 
-/// A call: a caller's, from petasos_call_start, or one to be handled, from petasos_server_accept.
+/// A call: a caller's, from petasos_call_start, or a handler's, from petasos_server_accept.
 ///
-/// Any number of threads may use it, but one at a time sends, and one at a time receives. What can
-/// wait comes in two forms. One blocks the thread, for at most `timeout_us` microseconds (0 only
-/// looks, less waits for ever), and returns PETASOS_TIMED_OUT after that. The other, with `poll` in
-/// its name, never blocks: it returns PETASOS_PENDING if there is nothing yet, and its waker is
-/// called once it is time to call it again, perhaps in vain; a waker replaces that of the last
-/// time.
+/// Any number of threads may use it, but only one at a time may send, and one at a time may
+/// receive. Functions that can wait have two forms. One blocks the thread for at most `timeout_us`
+/// microseconds (0 returns at once, a negative value waits without limit), and then returns
+/// PETASOS_TIMED_OUT. The other, with `poll` in its name, never blocks. It returns PETASOS_PENDING
+/// if there is nothing yet, and its waker is called once the program should call the function
+/// again, which may be in vain. A waker replaces the previous one.
 pub struct petasos_call {
     parts: Mutex<Parts>,
     notifier: Arc<Notifier>,
-    /// A handler's.
+    /// The handler's part of the call.
     handling: Option<Handling>,
 }
 
@@ -50,7 +50,7 @@ impl petasos_call {
         &self.notifier
     }
 
-    /// A handler's side of it.
+    /// The handler's part; an error for a caller's call.
     pub(crate) fn handling(&self) -> Result<&Handling, Status> {
         let none = || Status::failed_precondition("the call is not one to be handled");
         self.handling.as_ref().ok_or_else(none)
@@ -63,7 +63,7 @@ impl petasos_call {
     ) -> Poll<Result<petasos_code, Status>> {
         let mut parts = self.parts();
         if parts.is_sending() {
-            // Whether it has left, only who sends asks; but it is on its way.
+            // Only the sender asks whether the message has left; this starts sending it.
             let _ = parts.poll_sent(cx);
         }
         let message = ready!(parts.poll_receive(cx))?;
@@ -98,16 +98,17 @@ impl Drop for petasos_call {
     }
 }
 
-/// Calls a method, which is named without its service. The call is under way when this returns.
+/// Starts a call of a method, whose name is given without its service. The call has started when
+/// this returns.
 ///
-/// `request` is the only request of methods that take one, and empty for others, whose requests
-/// follow with petasos_call_send. `timeout_us` is what the call may take, 0 for as long as the
-/// channel lets it; `metadata` go with the request, and may be null. The call is to be freed with
+/// `request` is the only request for methods that take one. For others it must be empty, and
+/// requests follow with petasos_call_send. `timeout_us` is the timeout of the call; 0 means the
+/// channel's default. `metadata` is sent with the request, and may be null. Free the call with
 /// petasos_call_free.
 ///
 /// # Safety
 /// The client is valid, the name ends with a zero, `length` bytes are at `request`, the metadata
-/// are null or valid, and `call` may be written to.
+/// are null or valid, and `call` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_start(
     client: *const petasos_client,
@@ -170,8 +171,9 @@ fn begin(
     Ok(Parts::new(Receiving::OpeningBoth(opening), Sending::Opening))
 }
 
-/// Begins to send a message; it is copied. PETASOS_FAILED_PRECONDITION if the one before is still
-/// under way, or if there is nothing to send. A handler of a method with one response sends it so.
+/// Starts to send a message, which is copied. PETASOS_FAILED_PRECONDITION if the previous message
+/// is not sent yet, or if the method allows no message. A handler of a method with one response
+/// also sends it with this function.
 ///
 /// # Safety
 /// The call is valid, and `length` bytes are at `message`.
@@ -190,8 +192,8 @@ pub unsafe extern "C" fn petasos_call_begin_send(
     })
 }
 
-/// Waits until there is room for the next message: a sender is never far ahead of who reads. Other
-/// codes say that the call is over.
+/// Waits until the next message can be sent: a sender is never far ahead of the receiver. Other
+/// codes mean that the call is over.
 ///
 /// # Safety
 /// The call is valid.
@@ -207,10 +209,10 @@ pub unsafe extern "C" fn petasos_call_wait_sent(
     })
 }
 
-/// petasos_call_wait_sent without blocking.
+/// Like petasos_call_wait_sent, without blocking.
 ///
 /// # Safety
-/// The call is valid, and the waker is as it says.
+/// The call is valid, and the waker meets its requirements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_poll_sent(
     call: *const petasos_call,
@@ -223,8 +225,8 @@ pub unsafe extern "C" fn petasos_call_poll_sent(
     })
 }
 
-/// Sends a message and waits until there is room for the next. After PETASOS_TIMED_OUT the message
-/// is still under way, and petasos_call_wait_sent goes on waiting.
+/// Sends a message, and waits until the next one can be sent. After PETASOS_TIMED_OUT the message
+/// is still being sent; use petasos_call_wait_sent to continue waiting.
 ///
 /// # Safety
 /// The call is valid, and `length` bytes are at `message`.
@@ -244,7 +246,7 @@ pub unsafe extern "C" fn petasos_call_send(
     })
 }
 
-/// A caller's: no more messages follow the one that may be under way.
+/// For callers: closes the sending direction. A message that is being sent is the last one.
 ///
 /// # Safety
 /// The call is valid.
@@ -262,11 +264,11 @@ pub unsafe extern "C" fn petasos_call_close_send(call: *const petasos_call) -> p
     })
 }
 
-/// Receives the next message, to be freed with petasos_bytes_free. PETASOS_END behind the last:
-/// to a caller it says that the call went well. Other codes are how the call ended.
+/// Receives the next message; free it with petasos_bytes_free. Returns PETASOS_END after the last
+/// one, which tells a caller that the call succeeded. Other codes are the status of the call.
 ///
 /// # Safety
-/// The call is valid, and `message` may be written to; what it held is not freed.
+/// The call is valid, and `message` is writable; its previous content is not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_receive(
     call: *const petasos_call,
@@ -280,10 +282,10 @@ pub unsafe extern "C" fn petasos_call_receive(
     })
 }
 
-/// petasos_call_receive without blocking.
+/// Like petasos_call_receive, without blocking.
 ///
 /// # Safety
-/// As of petasos_call_receive; the waker is as it says.
+/// As for petasos_call_receive, and the waker meets its requirements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_poll_receive(
     call: *const petasos_call,
@@ -297,12 +299,12 @@ pub unsafe extern "C" fn petasos_call_poll_receive(
     })
 }
 
-/// Waits for the initial metadata: to a caller the server's, to a handler the caller's, which are
-/// there at once. To be freed with petasos_metadata_free. It waits in place of
-/// petasos_call_receive.
+/// Waits for the initial metadata: for a caller, those of the server; for a handler, those of the
+/// caller, which are available at once. Free them with petasos_metadata_free. Do not call this at
+/// the same time as petasos_call_receive.
 ///
 /// # Safety
-/// The call is valid, and `metadata` may be written to.
+/// The call is valid, and `metadata` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_metadata(
     call: *const petasos_call,
@@ -316,10 +318,10 @@ pub unsafe extern "C" fn petasos_call_metadata(
     })
 }
 
-/// petasos_call_metadata without blocking.
+/// Like petasos_call_metadata, without blocking.
 ///
 /// # Safety
-/// As of petasos_call_metadata; the waker is as it says.
+/// As for petasos_call_metadata, and the waker meets its requirements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_poll_metadata(
     call: *const petasos_call,
@@ -333,11 +335,11 @@ pub unsafe extern "C" fn petasos_call_poll_metadata(
     })
 }
 
-/// A caller's: the trailing metadata of a call that went well, once PETASOS_END was received; those
-/// of others are with petasos_last_error. To be freed with petasos_metadata_free.
+/// For callers: the trailing metadata of a successful call, once PETASOS_END was received. For a
+/// failed call, petasos_last_error has them. Free them with petasos_metadata_free.
 ///
 /// # Safety
-/// The call is valid, and `metadata` may be written to.
+/// The call is valid, and `metadata` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_trailers(
     call: *const petasos_call,
@@ -351,7 +353,8 @@ pub unsafe extern "C" fn petasos_call_trailers(
     })
 }
 
-/// Gives a call up: who waits for it gets PETASOS_CANCELLED. A handler's caller gets that, too.
+/// Cancels a call: functions that wait for it return PETASOS_CANCELLED. If a handler cancels, its
+/// caller gets this status, too.
 ///
 /// # Safety
 /// The call is valid.
@@ -369,11 +372,11 @@ pub unsafe extern "C" fn petasos_call_cancel(call: *const petasos_call) -> petas
     })
 }
 
-/// Frees a call, and gives it up if it is not over; nothing if it is null. No waker of it is called
-/// afterwards.
+/// Frees a call, and cancels it if it is not over. Does nothing if it is null. None of its wakers
+/// is called afterwards.
 ///
 /// # Safety
-/// It is null, or belongs to the program and is used by nobody.
+/// It is null, or belongs to the program and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_free(call: *mut petasos_call) {
     contained(|| {

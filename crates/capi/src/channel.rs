@@ -1,4 +1,4 @@
-//! Channels, and services that are called over them.
+//! Channels, and clients of services.
 
 use std::ffi::c_char;
 use std::mem::offset_of;
@@ -14,11 +14,11 @@ use crate::service::petasos_service;
 use crate::sigpipe;
 use crate::tls::{Tls, petasos_tls_options};
 
-/// A way to servers. Any number of threads may use it.
+/// A channel to one or several servers. Any number of threads may use it.
 #[derive(Debug)]
 pub struct petasos_channel(Channel);
 
-/// A service that is called over a channel. Any number of threads may use it.
+/// A service that can be called over a channel. Any number of threads may use it.
 #[derive(Debug)]
 pub struct petasos_client(Client);
 
@@ -28,26 +28,26 @@ impl petasos_client {
     }
 }
 
-/// How channels are made. All zeros but `struct_bytes` are the defaults.
+/// The options of a channel. Zeros in all fields but `struct_bytes` are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct petasos_channel_options {
     /// `sizeof(petasos_channel_options)`: later versions may have more fields.
     pub struct_bytes: usize,
-    /// Lets each call take no longer, unless it asks for less; 0 sets no limit.
+    /// Timeout of each call; a shorter timeout of the call itself takes precedence; 0 sets no
+    /// limit.
     pub timeout_us: u64,
-    /// Lets connecting take no longer; 0 for 20 s.
+    /// Timeout for connecting; 0 means 20 s.
     pub connect_timeout_us: u64,
-    /// Has calls wait while no server can be reached, in place of failing with
-    /// PETASOS_UNAVAILABLE.
+    /// While no server is reachable, calls wait instead of failing with PETASOS_UNAVAILABLE.
     pub wait_for_ready: bool,
     /// gRPC's service config as JSON, or null.
     pub service_config: *const c_char,
-    /// For `grpcs://`, and for `petasos://` beyond loopback or where servers ask for it; or null.
-    /// Since version 2.
+    /// For `grpcs://`, and for `petasos://` beyond loopback or with servers that require it; or
+    /// null. Since version 2.
     pub tls: *const petasos_tls_options,
-    /// Lets `petasos://` and `grpc://` talk in the clear beyond this host, where whoever reaches
-    /// the network can listen and call. Since version 2.
+    /// Allows unencrypted `petasos://` and `grpc://` beyond this host, where everybody in the
+    /// network can listen and call. Since version 2.
     pub plaintext: bool,
 }
 
@@ -55,12 +55,11 @@ impl pointer::Options for petasos_channel_options {
     const FIRST_BYTES: usize = offset_of!(petasos_channel_options, tls);
 }
 
-/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`,
-/// which connects when the first call needs it; to be freed with petasos_channel_free. `options`
-/// may be null.
+/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`. It
+/// connects when the first call needs it. Free it with petasos_channel_free. `options` may be null.
 ///
 /// # Safety
-/// Texts end with zeros; `options` is null or valid; `channel` may be written to.
+/// Texts end with zeros; `options` is null or valid; `channel` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_channel_open(
     target: *const c_char,
@@ -79,11 +78,11 @@ pub unsafe extern "C" fn petasos_channel_open(
     })
 }
 
-/// As petasos_channel_open, but waits until a server is connected. PETASOS_UNAVAILABLE if none is
-/// in time.
+/// Like petasos_channel_open, but waits until a server is connected. PETASOS_UNAVAILABLE if the
+/// timeout passes before.
 ///
 /// # Safety
-/// As of petasos_channel_open.
+/// As for petasos_channel_open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_channel_connect(
     target: *const c_char,
@@ -102,21 +101,21 @@ pub unsafe extern "C" fn petasos_channel_connect(
     })
 }
 
-/// Frees a channel's handle; nothing if it is null. Clients of it go on.
+/// Frees a channel's handle; does nothing if it is null. Its clients remain usable.
 ///
 /// # Safety
-/// It is null, or belongs to the program and is used by nobody.
+/// It is null, or belongs to the program and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_channel_free(channel: *mut petasos_channel) {
     // SAFETY: the caller's promise.
     unsafe { pointer::free(channel) }
 }
 
-/// A service, called over a channel; to be freed with petasos_client_free. The handles of channel
-/// and service may be freed before.
+/// Makes a client of a service over a channel; free it with petasos_client_free. The handles of the
+/// channel and the service may be freed before.
 ///
 /// # Safety
-/// The handles are valid, and `client` may be written to.
+/// The handles are valid, and `client` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_client_new(
     channel: *const petasos_channel,
@@ -137,17 +136,18 @@ pub unsafe extern "C" fn petasos_client_new(
     })
 }
 
-/// Frees a client; nothing if it is null. Calls of it go on.
+/// Frees a client; does nothing if it is null. Its calls continue.
 ///
 /// # Safety
-/// It is null, or belongs to the program and is used by nobody.
+/// It is null, or belongs to the program and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_client_free(client: *mut petasos_client) {
     // SAFETY: the caller's promise.
     unsafe { pointer::free(client) }
 }
 
-/// The thread of connections over gRPC is the process's, and would else begin with the first call.
+/// Starts the process-wide thread for gRPC connections now; otherwise the first call would start
+/// it.
 fn start_background() -> Result<(), Status> {
     let started = petasos::background_runtime().map(drop);
     started.map_err(|error| Status::unavailable(format!("cannot start a thread: {error}")))

@@ -1,4 +1,4 @@
-//! Calls to be handled, as the program sees them.
+//! Operations of handlers.
 
 use std::task::Poll;
 
@@ -20,7 +20,7 @@ fn look_cancelled(handling: &Handling) -> Poll<Result<petasos_code, Status>> {
     }
 }
 
-/// A handler's: which service is called. Valid for good; empty for a caller's.
+/// For handlers: the called service. Always valid; empty for a caller's call.
 ///
 /// # Safety
 /// The call is valid.
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn petasos_call_service(call: *const petasos_call) -> peta
     petasos_slice::of(handling.map_or(&[], |known| known.asked.service.as_bytes()))
 }
 
-/// A handler's: which method is called, without its service. Valid for good.
+/// For handlers: the called method, without its service. Always valid.
 ///
 /// # Safety
 /// The call is valid.
@@ -44,8 +44,7 @@ pub unsafe extern "C" fn petasos_call_method(call: *const petasos_call) -> petas
     petasos_slice::of(handling.map_or(&[], |known| known.asked.method.as_bytes()))
 }
 
-/// A handler's: what was left of the caller's time when the call arrived, in microseconds; 0 for no
-/// limit.
+/// For handlers: the remaining timeout when the call arrived, in microseconds; 0 for no limit.
 ///
 /// # Safety
 /// The call is valid.
@@ -57,8 +56,8 @@ pub unsafe extern "C" fn petasos_call_timeout_us(call: *const petasos_call) -> u
     timeout.map_or(0, |timeout| u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX).max(1))
 }
 
-/// A handler's: sends the initial metadata, which go with the first message otherwise. At most
-/// once, before messages.
+/// For handlers: sends the initial metadata now; otherwise they are sent with the first message. At
+/// most once, before messages.
 ///
 /// # Safety
 /// The call is valid, and so are the metadata.
@@ -85,14 +84,14 @@ pub unsafe extern "C" fn petasos_call_send_metadata(
     })
 }
 
-/// A handler's: ends the call, with PETASOS_OK or another of gRPC's codes. For others, `message` is
-/// a text for people of `message_length` bytes, and `details` a serialized `google.rpc.Status`;
-/// both may be empty. The trailing metadata may be null. PETASOS_CANCELLED if nobody waits for it
-/// any more. The call is still to be freed.
+/// For handlers: ends the call with PETASOS_OK or another of gRPC's codes. For other codes,
+/// `message` is a message for people with `message_length` bytes, and `details` a serialized
+/// `google.rpc.Status`; both may be empty. The trailing metadata may be null. PETASOS_CANCELLED if
+/// nobody waits for the call any more. The call must still be freed.
 ///
 /// # Safety
-/// The call is valid, so many bytes are at `message` and `details`, and the metadata are null or
-/// valid.
+/// The call is valid, as many bytes as given are at `message` and `details`, and the metadata are
+/// null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_finish(
     call: *const petasos_call,
@@ -137,7 +136,7 @@ pub unsafe extern "C" fn petasos_call_finish(
     })
 }
 
-/// The outcome of a call that went well.
+/// The outcome of a successful call.
 fn well(parts: &mut Parts, trailers: Metadata) -> Outcome {
     match &mut parts.sending {
         Sending::One(message) => {
@@ -148,13 +147,13 @@ fn well(parts: &mut Parts, trailers: Metadata) -> Outcome {
             return Ok(Some(response));
         }
         Sending::Idle(sender) => *sender.trailers_mut() = trailers,
-        // The call is over, and nobody will hear of it.
+        // The call is over, and nobody gets the result.
         _ => {}
     }
     Ok(None)
 }
 
-/// A handler's: whether nobody waits for its end any more, or it has ended.
+/// For handlers: whether nobody waits for the call any more, or it has ended.
 ///
 /// # Safety
 /// The call is valid.
@@ -167,10 +166,10 @@ pub unsafe extern "C" fn petasos_call_is_cancelled(call: *const petasos_call) ->
     })
 }
 
-/// A handler's: waits until petasos_call_is_cancelled, which PETASOS_OK says.
+/// For handlers: waits until petasos_call_is_cancelled returns true, and then returns PETASOS_OK.
 ///
 /// # Safety
-/// The call is valid, and the waker is as it says.
+/// The call is valid, and the waker meets its requirements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_call_poll_cancelled(
     call: *const petasos_call,

@@ -1,8 +1,8 @@
-//! What a handler's future, which the server polls, shares with the program that answers from
-//! wherever it likes.
+//! The state that a handler's future in the server shares with the program, which may answer from
+//! any thread.
 //!
-//! The future only waits for the outcome. If it is dropped, the server does not want the answer any
-//! more: the call was given up, or its time is over.
+//! The future only waits for the outcome. If it is dropped, the server no longer needs the answer:
+//! the call was cancelled, or its deadline has passed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use petasos::{Response, Status};
 
 use crate::notifier::Notifier;
 
-/// How a handler's call ends; with the response, if it has only one.
+/// The outcome of a handler; with the response, if the method has only one.
 pub(crate) type Outcome = Result<Option<Response<Payload>>, Status>;
 
-/// Which method is called, and in what time.
+/// The called method, and the timeout.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) service: &'static str,
@@ -26,20 +26,20 @@ pub(crate) struct Asked {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// What a call has besides its directions if it is to be handled.
+/// The additional parts of a handler's call.
 pub(crate) struct Handling {
     pub(crate) asked: Asked,
     answer: Arc<Answer>,
 }
 
 impl Handling {
-    /// With the future that the server polls.
+    /// Makes the handling, and the future that the server polls.
     pub(crate) fn new(asked: Asked, notifier: Arc<Notifier>) -> (Handling, Waiting) {
         let answer = Arc::new(Answer { state: Mutex::default(), notifier });
         (Handling { asked, answer: answer.clone() }, Waiting(answer))
     }
 
-    /// Ends the call; whether anybody wants to know.
+    /// Ends the call. Returns whether anybody waits for it.
     pub(crate) fn finish(&self, outcome: Outcome) -> bool {
         self.answer.finish(outcome)
     }
@@ -55,7 +55,7 @@ impl Drop for Handling {
     }
 }
 
-/// What both sides know.
+/// The shared state.
 struct Answer {
     state: Mutex<State>,
     notifier: Arc<Notifier>,
@@ -65,7 +65,7 @@ struct Answer {
 struct State {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
-    /// The outcome was given, or is not wanted any more.
+    /// The outcome was set, or is no longer needed.
     is_over: bool,
 }
 

@@ -1,20 +1,20 @@
 //! The C ABI: calls and services whose messages are bytes in protobuf's encoding.
 //!
-//! `include/petasos.h` is generated from this crate (`tests/header.rs`) and says what programs have
-//! to know. How it is made:
+//! `include/petasos.h` is generated from this crate (`tests/header.rs`), and is the documentation
+//! for programs. The implementation:
 //!
-//! - **Handles** are opaque boxes. Whoever gets one frees it, with the function of its type.
-//! - **Nothing waits by itself.** A call is futures of the facade in a box, polled on the thread
-//!   that asks; what ends a wait goes through a `notifier`: it unparks a thread that blocks, or
-//!   calls back into the program. So there is no executor and no thread of the ABI's own.
-//! - **Errors** are codes; what else there is to say is kept per thread (`failure`).
-//! - **No panic leaves**: every function runs within `failure::guarded`.
+//! - **Handles** are opaque boxes. The program frees each one with the function of its type.
+//! - **There is no executor and no thread of the ABI.** A call is a box with futures of the facade.
+//!   The thread that calls a function polls them. The end of a wait goes through a `notifier`, which
+//!   unparks a blocked thread or calls a callback of the program.
+//! - **Errors** are codes; their details are kept per thread (`failure`).
+//! - **No panic leaves the library**: every function runs within `failure::guarded`.
 //!
-//! Who may touch what: only functions that C calls see raw pointers, and turn them into references
-//! at once (`pointer`). No lock is held while code of the program runs, but for a notifier's own,
-//! so that none is called once its notifier was cleared.
+//! Access: only functions that C calls see raw pointers, and they convert them to references at
+//! once (`pointer`). No lock is held while code of the program runs, except a notifier's own: it
+//! ensures that no callback runs once its notifier was cleared.
 //!
-//! Boundary rule: adds no mechanism of calls; knows no more than the facade offers to anyone.
+//! Boundary rule: adds no mechanism for calls, and uses only the public API of the facade.
 
 #![allow(non_camel_case_types, reason = "types are named as C names them")]
 
@@ -50,12 +50,12 @@ pub use server::*;
 pub use service::*;
 pub use tls::petasos_tls_options;
 
-/// The version of this interface. It grows with each change that programs can notice; a program
-/// that was built for a smaller number goes on working, but for gRPC in the clear beyond this host,
-/// which takes consent since version 2.
+/// The version of this interface. It grows with each change that programs can notice. A program
+/// that was built for a smaller version still works, with one exception: since version 2,
+/// unencrypted gRPC beyond this host must be allowed explicitly.
 pub const PETASOS_ABI_VERSION: u32 = 2;
 
-/// The version of the interface that the library has: PETASOS_ABI_VERSION or more.
+/// The version of the library's interface: PETASOS_ABI_VERSION or greater.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn petasos_abi_version() -> u32 {

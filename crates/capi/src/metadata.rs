@@ -1,9 +1,9 @@
-//! Metadata: keys with values, beside messages.
+//! Metadata of messages: keys with values.
 
 use petasos::Metadata;
 
-/// Keys with values, in order; a key may occur more than once. A handle of them is used by one
-/// thread at a time.
+/// Keys with values, in order; a key may occur more than once. Only one thread at a time may use a
+/// handle.
 pub struct petasos_metadata(Metadata);
 
 impl From<Metadata> for petasos_metadata {
@@ -22,10 +22,10 @@ impl petasos_metadata {
     }
 }
 
-/// The metadata that a pointer leads to; none if it is null.
+/// A copy of the metadata at a pointer; empty if it is null.
 ///
 /// # Safety
-/// It is null, or they are valid and not changed meanwhile.
+/// It is null, or the metadata are valid and not changed meanwhile.
 pub(crate) unsafe fn copied(metadata: *const petasos_metadata) -> Metadata {
     // SAFETY: the caller's promise.
     unsafe { metadata.as_ref() }.map_or_else(Metadata::new, |known| known.get().clone())

@@ -1,4 +1,4 @@
-//! Metadata as programs make, fill and read them.
+//! Functions for making, filling and reading metadata.
 
 use std::ffi::c_char;
 
@@ -9,19 +9,19 @@ use crate::failure::{PETASOS_OK, guarded, guarded_or, petasos_code};
 use crate::metadata::petasos_metadata;
 use crate::pointer;
 
-/// Metadata without entries, to be freed with petasos_metadata_free.
+/// Makes metadata without entries; free them with petasos_metadata_free.
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn petasos_metadata_new() -> *mut petasos_metadata {
     pointer::give(petasos_metadata::from(Metadata::new()))
 }
 
-/// Adds an entry. Keys are `[0-9a-z_.-]+`, do not begin with `grpc-`, and end in `-bin` if the
-/// value may be any bytes; other values are printable ASCII. PETASOS_INVALID_ARGUMENT otherwise,
-/// and nothing is added.
+/// Adds an entry. Keys are `[0-9a-z_.-]+`, and do not begin with `grpc-`. If a key ends in `-bin`,
+/// the value may be any bytes; otherwise it must be printable ASCII. PETASOS_INVALID_ARGUMENT if
+/// this is violated; then nothing is added.
 ///
 /// # Safety
-/// The metadata are valid and used by nobody else; `key` ends with a zero; `length` bytes are at
+/// The metadata are valid and not in use elsewhere; `key` ends with a zero; `length` bytes are at
 /// `value`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_metadata_append(
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn petasos_metadata_append(
     })
 }
 
-/// How many entries there are.
+/// The number of entries.
 ///
 /// # Safety
 /// The metadata are null or valid.
@@ -55,11 +55,12 @@ pub unsafe extern "C" fn petasos_metadata_count(metadata: *const petasos_metadat
     unsafe { metadata.as_ref() }.map_or(0, |known| known.get().len())
 }
 
-/// Gives the entry at an index, from 0: its key and its value, without zeros at their ends. They
-/// are valid until the metadata are changed or freed. Whether there is one.
+/// Returns the entry at an index, from 0: its key and its value, without zeros at their ends. They
+/// are valid until the metadata are changed or freed. The result is false if there is no such
+/// entry.
 ///
 /// # Safety
-/// The metadata are null or valid; `key` and `value` may be written to.
+/// The metadata are null or valid; `key` and `value` are writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_metadata_get(
     metadata: *const petasos_metadata,
@@ -84,10 +85,10 @@ pub unsafe extern "C" fn petasos_metadata_get(
     })
 }
 
-/// Frees metadata that petasos_metadata_new or a call gave; nothing if they are null.
+/// Frees metadata from petasos_metadata_new or a call; does nothing if they are null.
 ///
 /// # Safety
-/// They are null, or belong to the program and are used by nobody.
+/// They are null, or belong to the program and are not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_metadata_free(metadata: *mut petasos_metadata) {
     // SAFETY: the caller's promise.

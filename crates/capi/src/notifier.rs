@@ -1,38 +1,39 @@
-//! How whoever waits for a call, a queue or a server learns that it should look again.
+//! Notifications for programs and threads that wait for a call, a queue or a server.
 //!
-//! Each thing to wait for has a [`Notifier`]: one Rust waker, and a list of those who wait. Whoever
-//! is about to wait enters the list and then polls; the waker notifies all of the list and empties
-//! it. A needless notification is allowed, so no notification is lost.
+//! Each object to wait for has a [`Notifier`]: one Rust waker, and a list of waiters. A waiter
+//! first adds itself to the list and then polls; the waker notifies the whole list and empties it.
+//! Needless notifications are allowed, so none is lost.
 //!
-//! Invariant: callbacks run under the list's lock. So once [`Notifier::clear`] has returned, none
-//! runs or will.
+//! Invariant: callbacks run under the list's lock. Therefore no callback runs once
+//! [`Notifier::clear`] has returned.
 
 use core::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Wake;
 use std::time::Duration;
 
-/// Called once when whoever waits is to look again, on any thread, also on the one that is looking.
-/// It must return soon, and call no function of this library but petasos_queue_push.
+/// Called once when the waiter should poll again. It may be called on any thread, including the one
+/// that polls. It must return soon, and must not call any function of this library except
+/// petasos_queue_push.
 pub type petasos_wake = Option<unsafe extern "C" fn(context: *mut c_void, tag: u64)>;
 
-/// Whom to tell that it is time to look again.
+/// The callback for a waiter.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct petasos_waker {
-    /// What is called.
+    /// The function to call.
     pub wake: petasos_wake,
-    /// Passed to it. Must be valid until it was called, or until the handle that was waited for is
-    /// freed.
+    /// Passed to the function. Must be valid until the function was called, or the handle that the
+    /// program waits for is freed.
     pub context: *mut c_void,
-    /// Passed to it.
+    /// Passed to the function.
     pub tag: u64,
 }
 
 // SAFETY: whoever makes one says that it may be called on any thread.
 unsafe impl Send for petasos_waker {}
 
-/// A thread that waits.
+/// A waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Sleeper {
     woken: Mutex<bool>,
@@ -45,7 +46,7 @@ impl Sleeper {
         self.more.notify_one();
     }
 
-    /// Waits until woken, or for so long; returns early at times.
+    /// Waits until woken, or for the given time. It may return early.
     pub(crate) fn sleep(&self, time: Option<Duration>) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
         if !*woken {
@@ -61,7 +62,7 @@ impl Sleeper {
     }
 }
 
-/// Who waits.
+/// A waiter.
 #[derive(Debug)]
 pub(crate) enum Waiter {
     Thread(Arc<Sleeper>),
@@ -83,10 +84,10 @@ impl Waiter {
     }
 }
 
-/// For what somebody waits.
+/// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum For {
-    /// A message, an end, a call to handle.
+    /// A message, the end, or a call to handle.
     Receiving,
     /// Room for the next message.
     Sending,
@@ -94,7 +95,7 @@ pub(crate) enum For {
     Cancelling,
 }
 
-/// Those who wait for one handle.
+/// The waiters of one handle.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier {
     waiters: Mutex<Vec<(For, Waiter)>>,
@@ -105,8 +106,7 @@ impl Notifier {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a waiter. A program is there once for each thing to wait for; threads have as many as
-    /// there are.
+    /// Adds a waiter. A program has at most one entry per kind of waiting; threads have one each.
     pub(crate) fn add(&self, what: For, waiter: Waiter) {
         let mut waiters = self.waiters();
         if matches!(waiter, Waiter::Program(_)) {
@@ -115,7 +115,7 @@ impl Notifier {
         waiters.push((what, waiter));
     }
 
-    /// Removes the waiters of a thread, or a program's for one thing.
+    /// Removes a thread, or the program's entry for one kind of waiting.
     pub(crate) fn leave(&self, what: For, sleeper: Option<&Arc<Sleeper>>) {
         self.waiters().retain(|(taken, by)| match (by, sleeper) {
             (Waiter::Thread(there), Some(here)) => !Arc::ptr_eq(there, here),
@@ -124,7 +124,7 @@ impl Notifier {
         });
     }
 
-    /// Notifies all waiters, and forgets them.
+    /// Notifies and removes all waiters.
     pub(crate) fn notify(&self) {
         let mut waiters = self.waiters();
         for (_, waiter) in waiters.drain(..) {
@@ -132,7 +132,7 @@ impl Notifier {
         }
     }
 
-    /// Forgets all waiters. No callback runs afterwards.
+    /// Removes all waiters. No callback runs afterwards.
     pub(crate) fn clear(&self) {
         self.waiters().clear();
     }

@@ -1,7 +1,7 @@
-//! A call's two directions, as futures to be polled: the same for callers and for handlers.
+//! The two directions of a call as futures, for callers and handlers.
 //!
-//! Invariants: `sending` is `Opening` exactly while `receiving` is `OpeningBoth`; a message is
-//! queued only while none is under way.
+//! Invariants: `sending` is `Opening` exactly while `receiving` is `OpeningBoth`. A message is
+//! queued only while none is being sent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,29 +10,29 @@ use std::task::{Context, Poll, ready};
 use petasos::untyped::{Both, Payload};
 use petasos::{Metadata, Msg, Opening, Response, Sender, Status, Streaming, Unary};
 
-/// Polls to a message, or to the end, which is `None`.
+/// Polls for a message, or for the end, which is `None`.
 pub(crate) type Received = Poll<Result<Option<Msg<Payload>>, Status>>;
 
 type Sent = (Sender<Payload>, Result<(), Status>);
 
-/// Where messages come from.
+/// The receiving direction.
 pub(crate) enum Receiving {
     Unary(Unary<Payload>),
     OpeningOne(Opening<Streaming<Payload>>),
     OpeningBoth(Opening<Both>),
     Stream(Streaming<Payload>),
-    /// The only message, which has come.
+    /// The only message, which has arrived.
     One(Msg<Payload>),
     Over(Result<(), Status>),
 }
 
-/// Where messages go.
+/// The sending direction.
 pub(crate) enum Sending {
     Opening,
     Idle(Sender<Payload>),
-    /// A message is under way.
+    /// A message is being sent.
     Busy(Pin<Box<dyn Future<Output = Sent> + Send>>),
-    /// A handler's only response, once it is there.
+    /// A handler's only response, once it is set.
     One(Option<Msg<Payload>>),
     Over(Result<(), Status>),
 }
@@ -43,10 +43,11 @@ pub(crate) struct Parts {
     pub(crate) sending: Sending,
     queued: Option<Msg<Payload>>,
     closing: bool,
-    /// What has come with the messages: for a caller the server's, for a handler the caller's.
+    /// The received metadata: for a caller, those of the server; for a handler, those of the
+    /// caller.
     pub(crate) metadata: Metadata,
     pub(crate) trailers: Metadata,
-    /// A handler's initial metadata, where they go with the only response.
+    /// A handler's initial metadata, if they are sent with the only response.
     pub(crate) head: Metadata,
 }
 
@@ -56,7 +57,7 @@ impl Parts {
         Parts { receiving, sending, queued: None, closing: false, metadata, trailers, head }
     }
 
-    /// Polls for what comes next.
+    /// Polls for the next message.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Received {
         ready!(self.poll_begun(cx));
         if let Receiving::Stream(stream) = &mut self.receiving {
@@ -77,7 +78,7 @@ impl Parts {
         }
     }
 
-    /// Polls until the call has begun, for a unary one until it is over.
+    /// Polls until the call has started; a unary call, until it is over.
     fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.receiving {
             Receiving::Unary(call) => {
@@ -98,7 +99,7 @@ impl Parts {
                     }
                 };
                 if self.closing {
-                    // It was closed before it began; what is queued goes first.
+                    // It was closed before it started. Queued messages are sent first.
                     self.close();
                 }
             }
@@ -118,7 +119,7 @@ impl Parts {
         };
     }
 
-    /// Queues a message, to be moved by [`Parts::poll_sent`].
+    /// Queues a message. [`Parts::poll_sent`] sends it.
     pub(crate) fn send(&mut self, message: Msg<Payload>) -> Result<(), Status> {
         if self.queued.is_some() || matches!(self.sending, Sending::Busy(_)) {
             return Err(Status::failed_precondition("the message before is still under way"));
@@ -139,7 +140,7 @@ impl Parts {
         }
     }
 
-    /// Sends no more than what is under way.
+    /// Closes the sending direction after the current message.
     pub(crate) fn close(&mut self) {
         self.closing = true;
         if self.queued.is_none() && matches!(self.sending, Sending::Idle(_)) {
@@ -147,7 +148,7 @@ impl Parts {
         }
     }
 
-    /// Polls until what is under way has left.
+    /// Polls until the current message has left.
     pub(crate) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         loop {
             match &mut self.sending {
@@ -183,12 +184,12 @@ impl Parts {
         }));
     }
 
-    /// Whether a message is under way.
+    /// Whether a message is being sent.
     pub(crate) fn is_sending(&self) -> bool {
         self.queued.is_some() || matches!(self.sending, Sending::Busy(_))
     }
 
-    /// Polls until the initial metadata have come, and gives them.
+    /// Polls until the initial metadata have arrived, and returns them.
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Metadata, Status>> {
         ready!(self.poll_begun(cx));
         match &mut self.receiving {
@@ -201,7 +202,7 @@ impl Parts {
         }
     }
 
-    /// Gives the call up.
+    /// Cancels the call.
     pub(crate) fn cancel(&mut self) {
         let gave_up = || Status::cancelled("the call was given up here");
         if !matches!(self.receiving, Receiving::Over(_)) {

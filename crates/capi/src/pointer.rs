@@ -1,56 +1,56 @@
-//! From pointers to references: the one place where what C gives is believed.
+//! Conversion of pointers from C to references: the only place that trusts them.
 
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
 use petasos::Status;
 
-/// What a pointer leads to.
+/// The referent of a pointer.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if it is null.
 ///
 /// # Safety
-/// It is null, or what it leads to is valid and not written to for as long as `'a`.
+/// It is null, or its referent is valid and not written to during `'a`.
 pub(crate) unsafe fn shared<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
 
-/// Where a result is to be put.
+/// The place for a result.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if it is null.
 ///
 /// # Safety
-/// It is null, or may be written to for as long as `'a`, and what lies there is of the type.
+/// It is null, or valid for writes during `'a`, and its referent is a value of the type.
 pub(crate) unsafe fn out<'a, T>(pointer: *mut T) -> Result<&'a mut T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_mut() }.ok_or_else(|| null("the place for the result"))
 }
 
-/// A struct of options, which begins with its own length. It grows at its end: of a program that
-/// was built for an earlier version the fields that it does not know are zero.
+/// A struct of options, which begins with its own length. New versions add fields at its end. If a
+/// program was built for an earlier version, the fields that it does not know are zero.
 pub(crate) trait Options: Copy {
-    /// The length that it had at first.
+    /// The length in the first version.
     const FIRST_BYTES: usize;
 }
 
-/// Options that a program may have given; a copy, as this version knows them.
+/// A copy of the options of a program, converted to this version.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` if their length is none that they ever had.
+/// `INVALID_ARGUMENT` if no version has this length.
 ///
 /// # Safety
-/// They are null, or as many bytes of them are there as they say, and not written to meanwhile.
-/// Zeros are a valid `T`, whose first field is a `usize`.
+/// They are null, or as long as their first field says, and not written to meanwhile. Zeros are a
+/// valid `T`, whose first field is a `usize`.
 pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Result<Option<T>, Status> {
     if pointer.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller's promise: the first field is there whatever the version.
     let bytes = unsafe { pointer.cast::<usize>().read() };
-    // Later versions are longer than this one; of those before there was one.
+    // Later versions are longer than this one. There was one earlier version.
     if bytes != T::FIRST_BYTES && bytes < size_of::<T>() {
         return Err(Status::invalid_argument("struct_bytes is no struct's length"));
     }
@@ -63,13 +63,13 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Result<Option<T>,
     }
 }
 
-/// Some bytes; none if there are none, whatever the pointer.
+/// A slice; empty if the length is 0, whatever the pointer is.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` if there should be some and the pointer is null.
+/// `INVALID_ARGUMENT` if the length is not 0 and the pointer is null.
 ///
 /// # Safety
-/// Unless it is null, `length` bytes are there, and not written to for as long as `'a`.
+/// It is null, or `length` bytes are there, and not written to during `'a`.
 pub(crate) unsafe fn slice<'a>(data: *const u8, length: usize) -> Result<&'a [u8], Status> {
     match (length, data.is_null()) {
         (0, _) => Ok(&[]),
@@ -85,7 +85,7 @@ pub(crate) unsafe fn slice<'a>(data: *const u8, length: usize) -> Result<&'a [u8
 /// `INVALID_ARGUMENT` if the pointer is null or the text is not UTF-8.
 ///
 /// # Safety
-/// It is null, or a zero follows, and nothing before it is written to for as long as `'a`.
+/// It is null, or a zero follows, and nothing before it is written to during `'a`.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str, Status> {
     if pointer.is_null() {
         return Err(null(what));
@@ -95,7 +95,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a 
     text.to_str().map_err(|_| Status::invalid_argument(format!("{what} is not UTF-8")))
 }
 
-/// [`text`], or nothing if the pointer is null.
+/// Like [`text`], but `None` if the pointer is null.
 ///
 /// # Errors
 /// As [`text`].
@@ -113,13 +113,13 @@ pub(crate) unsafe fn some_text<'a>(
     unsafe { text(pointer, what) }.map(Some)
 }
 
-/// Texts that end with zeros each.
+/// Several texts that end with zeros.
 ///
 /// # Errors
 /// As [`text`].
 ///
 /// # Safety
-/// Unless `count` is 0, so many pointers are there, each as [`text`] wants it.
+/// `count` is 0, or `count` pointers are there that meet the requirements of [`text`].
 pub(crate) unsafe fn texts<'a>(
     pointers: *const *const c_char,
     count: usize,
@@ -132,10 +132,10 @@ pub(crate) unsafe fn texts<'a>(
     (0..count).map(|at| unsafe { text(*pointers.add(at), what) }).collect()
 }
 
-/// Frees a handle that [`give`] gave; nothing if it is null.
+/// Frees a handle from [`give`]; does nothing if it is null.
 ///
 /// # Safety
-/// It is null, or came from [`give`], was not freed, and nobody uses it.
+/// It is null, or came from [`give`], was not freed, and is not in use.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
         // SAFETY: the caller's promise.

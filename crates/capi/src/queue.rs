@@ -1,4 +1,4 @@
-//! Queues: wakers whose tags are collected, with a descriptor for event loops.
+//! Queues, which collect the tags of wakers and have a file descriptor for event loops.
 
 use core::ffi::c_void;
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ use crate::failure::{PETASOS_OK, contained, guarded, guarded_or, petasos_code};
 use crate::notifier::{For, Notifier};
 use crate::{pointer, wait};
 
-/// Tags of wakers that were called, in order. For programs with an event loop of their own: wakers
-/// call petasos_queue_push with the queue as their context, the loop watches the queue's descriptor
+/// The tags of called wakers, in order. This is for programs with their own event loop: wakers call
+/// petasos_queue_push with the queue as their context, and the loop watches the queue's descriptor
 /// and takes the tags. Any number of threads may use it.
 pub struct petasos_queue {
     tags: Mutex<VecDeque<u64>>,
@@ -28,7 +28,7 @@ impl petasos_queue {
         let mut tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
         tags.push_back(tag);
         if tags.len() == 1 {
-            // It fails only once its number overflows, and it is emptied with the queue.
+            // This fails only if the counter overflows. It is reset when the queue is emptied.
             let _ = rustix::io::write(&self.descriptor, &1_u64.to_ne_bytes());
         }
         drop(tags);
@@ -42,17 +42,17 @@ impl petasos_queue {
             *place = tag;
         }
         if count > 0 && tags.is_empty() {
-            // Under the lock: whoever pushes next makes it readable again.
+            // Under the lock, so that the next push makes it readable again.
             let _ = rustix::io::read(&self.descriptor, &mut [0; 8]);
         }
         count
     }
 }
 
-/// Makes a queue, to be freed with petasos_queue_free.
+/// Makes a queue; free it with petasos_queue_free.
 ///
 /// # Safety
-/// `queue` may be written to.
+/// `queue` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_queue_new(queue: *mut *mut petasos_queue) -> petasos_code {
     guarded(|| {
@@ -85,8 +85,8 @@ pub unsafe extern "C" fn petasos_queue_push(queue: *mut c_void, tag: u64) {
     });
 }
 
-/// A descriptor that is readable while the queue has tags. It belongs to the queue, and is for
-/// poll(2) and the like only. -1 if the queue is null.
+/// A file descriptor that is readable while the queue has tags. It belongs to the queue, and may
+/// only be used with poll(2) and similar functions. -1 if the queue is null.
 ///
 /// # Safety
 /// The queue is null or valid.
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn petasos_queue_descriptor(queue: *const petasos_queue) -
     unsafe { queue.as_ref() }.map_or(-1, |queue| queue.descriptor.as_raw_fd())
 }
 
-/// Takes up to `max` tags, and waits up to `timeout_us` microseconds until there is one; 0 only
-/// looks, less waits for ever. How many were taken.
+/// Takes up to `max` tags. Waits up to `timeout_us` microseconds for the first one; 0 returns at
+/// once, a negative value waits without limit. Returns the number of tags.
 ///
 /// # Safety
 /// The queue is valid, and `max` tags can be written to `tags`.
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn petasos_queue_take(
     })
 }
 
-/// Frees a queue; nothing if it is null.
+/// Frees a queue; does nothing if it is null.
 ///
 /// # Safety
 /// It is null, or came from petasos_queue_new, and no waker with it can be called any more.

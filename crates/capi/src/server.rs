@@ -1,4 +1,4 @@
-//! Servers: services whose calls the program takes and answers.
+//! Servers, whose calls the program accepts and answers.
 
 use std::ffi::c_char;
 use std::mem::offset_of;
@@ -17,33 +17,34 @@ use crate::service::petasos_service;
 use crate::tls::{Tls, petasos_tls_options};
 use crate::{pointer, sigpipe, wait};
 
-/// Calls that may wait to be taken, unless told otherwise.
+/// The default for the most calls that wait to be accepted.
 const CALLS_MAX: usize = 4096;
 
-/// A server that runs. Any number of threads may use it and take calls of it.
+/// A running server. Any number of threads may use it and accept its calls.
 pub struct petasos_server {
     server: Server,
     accepting: Arc<Accepting>,
 }
 
-/// How servers are made. All zeros but `struct_bytes` are the defaults; at least one address is
-/// needed.
+/// The options of a server. Zeros in all fields but `struct_bytes` are the defaults; at least one
+/// address is required.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct petasos_server_options {
     /// `sizeof(petasos_server_options)`: later versions may have more fields.
     pub struct_bytes: usize,
-    /// Where Petasos listens, as `HOST:PORT` with port 0 for any, or null.
+    /// The address for Petasos as `HOST:PORT`, where port 0 means any port, or null.
     pub listen: *const c_char,
-    /// Where gRPC is answered, likewise.
+    /// The address for gRPC in the same form, or null.
     pub grpc_listen: *const c_char,
-    /// Loops, each on a thread of its own; 0 for one.
+    /// The number of loops, each on its own thread; 0 means one.
     pub loops: usize,
-    /// Calls that may wait to be taken, more being PETASOS_RESOURCE_EXHAUSTED; 0 for 4096.
+    /// The most calls that may wait to be accepted; further ones fail with
+    /// PETASOS_RESOURCE_EXHAUSTED. 0 means 4096.
     pub calls_max: usize,
     /// For both addresses, or null. Since version 2.
     pub tls: *const petasos_tls_options,
-    /// Lets both ports listen in the clear beyond loopback, where whoever reaches the network can
+    /// Allows both ports to be unencrypted beyond loopback, where everybody in the network can
     /// listen and call. Since version 2.
     pub plaintext: bool,
 }
@@ -52,11 +53,11 @@ impl pointer::Options for petasos_server_options {
     const FIRST_BYTES: usize = offset_of!(petasos_server_options, tls);
 }
 
-/// Starts a server of some services: when this returns, it takes calls, which wait for
-/// petasos_server_accept. To be freed with petasos_server_free; the services may be freed at once.
+/// Starts a server with some services. When this returns, it receives calls, which wait for
+/// petasos_server_accept. Free it with petasos_server_free; the services may be freed at once.
 ///
 /// # Safety
-/// `count` valid services are at `services`, the options are valid, and `server` may be written to.
+/// `count` valid services are at `services`, the options are valid, and `server` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_server_start(
     services: *const *const petasos_service,
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn petasos_server_start(
     })
 }
 
-/// The port at which Petasos listens, or 0.
+/// The port for Petasos, or 0.
 ///
 /// # Safety
 /// The server is null or valid.
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn petasos_server_port(server: *const petasos_server) -> u
     server.and_then(|known| known.server.local_address()).map_or(0, |address| address.port())
 }
 
-/// The port at which gRPC is answered, or 0.
+/// The port for gRPC, or 0.
 ///
 /// # Safety
 /// The server is null or valid.
@@ -122,12 +123,12 @@ pub unsafe extern "C" fn petasos_server_grpc_port(server: *const petasos_server)
     address.map_or(0, |address| address.port())
 }
 
-/// Takes the next call, for at most `timeout_us` microseconds (0 only looks, less waits for ever).
-/// It is to be answered with petasos_call_finish and freed with petasos_call_free.
-/// PETASOS_TIMED_OUT if there is none, PETASOS_END once the server has ended.
+/// Accepts the next call. Waits for at most `timeout_us` microseconds (0 returns at once, a
+/// negative value waits without limit). Answer the call with petasos_call_finish, and free it with
+/// petasos_call_free. PETASOS_TIMED_OUT if there is no call, PETASOS_END once the server has ended.
 ///
 /// # Safety
-/// The server is valid, and `call` may be written to.
+/// The server is valid, and `call` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_server_accept(
     server: *const petasos_server,
@@ -142,11 +143,11 @@ pub unsafe extern "C" fn petasos_server_accept(
     })
 }
 
-/// petasos_server_accept without blocking: PETASOS_PENDING if there is no call, and the waker is
-/// called once one may be there.
+/// Like petasos_server_accept, without blocking: returns PETASOS_PENDING if there is no call. The
+/// waker is called once there may be one.
 ///
 /// # Safety
-/// The server is valid, `call` may be written to, and the waker is as it says.
+/// The server is valid, `call` is writable, and the waker meets its requirements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_server_poll_accept(
     server: *const petasos_server,
@@ -161,9 +162,9 @@ pub unsafe extern "C" fn petasos_server_poll_accept(
     })
 }
 
-/// Ends the server and waits for that: it takes no more calls from callers, gives those that run
-/// `grace_us` microseconds, and ends what is left with PETASOS_UNAVAILABLE. Other threads go on
-/// taking and answering calls meanwhile.
+/// Shuts the server down and waits for that: it receives no more calls, lets running calls continue
+/// for `grace_us` microseconds, and ends the rest with PETASOS_UNAVAILABLE. Meanwhile other threads
+/// can accept and answer calls.
 ///
 /// # Safety
 /// The server is valid.
@@ -181,11 +182,11 @@ pub unsafe extern "C" fn petasos_server_drain(
     })
 }
 
-/// Frees a server, and ends it at once unless it was drained; nothing if it is null. Calls that
-/// were taken are still to be freed. None of its wakers is called afterwards.
+/// Frees a server, and ends it at once unless it was drained. Does nothing if it is null. Accepted
+/// calls must still be freed. None of its wakers is called afterwards.
 ///
 /// # Safety
-/// It is null, or belongs to the program and is used by nobody.
+/// It is null, or belongs to the program and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_server_free(server: *mut petasos_server) {
     // SAFETY: the caller's promise.

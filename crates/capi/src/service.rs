@@ -1,4 +1,4 @@
-//! Services, by names or by descriptors, and the compiler of .proto files.
+//! Services, described by names or descriptors, and the compiler of .proto files.
 
 use std::ffi::c_char;
 
@@ -20,17 +20,17 @@ pub const PETASOS_SERVER_STREAMING: u32 = 2;
 /// Many requests and many responses.
 pub const PETASOS_BIDIRECTIONAL: u32 = 3;
 
-/// A method of a service that is known by names.
+/// A method of a service that is described by names.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct petasos_method {
     /// The name without the service's, with a zero at its end.
     pub name: *const c_char,
-    /// Which sides are streams: PETASOS_UNARY, …
+    /// The kind: PETASOS_UNARY, …
     pub kind: u32,
 }
 
-/// A service and what is known of its methods. Any number of threads may use it.
+/// A service and its methods. Any number of threads may use it.
 #[derive(Debug)]
 pub struct petasos_service(Service);
 
@@ -40,12 +40,13 @@ impl petasos_service {
     }
 }
 
-/// A service by its full name (`package.Service`) and those of methods. Enough for calls; to serve
-/// it for callers with types, a service needs descriptors. To be freed with petasos_service_free;
-/// what is known of it is kept once per process, and for good.
+/// A service with a full name (`package.Service`) and the names of its methods. This is enough for
+/// calls. To serve callers with typed messages, a service needs descriptors. Free it with
+/// petasos_service_free. The process keeps the description for its whole lifetime, once per
+/// service.
 ///
 /// # Safety
-/// Names end with zeros, `count` methods are at `methods`, and `service` may be written to.
+/// Names end with zeros, `count` methods are at `methods`, and `service` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_service_named(
     name: *const c_char,
@@ -73,12 +74,12 @@ pub unsafe extern "C" fn petasos_service_named(
     })
 }
 
-/// A service of an encoded `google.protobuf.FileDescriptorSet`, with all its methods. Servers whose
-/// schema is incompatible are not called, and servers that offer it tell theirs. To be freed with
-/// petasos_service_free.
+/// A service from an encoded `google.protobuf.FileDescriptorSet`, with all its methods. Calls to
+/// servers with an incompatible schema fail, and servers with this service publish its schema. Free
+/// it with petasos_service_free.
 ///
 /// # Safety
-/// `length` bytes are at `descriptors`, the name ends with a zero, and `service` may be written to.
+/// `length` bytes are at `descriptors`, the name ends with a zero, and `service` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_service_described(
     descriptors: *const u8,
@@ -102,23 +103,24 @@ pub unsafe extern "C" fn petasos_service_described(
     })
 }
 
-/// Frees a service's handle; nothing if it is null. Clients and servers made with it go on.
+/// Frees a service's handle; does nothing if it is null. Clients and servers made with it remain
+/// usable.
 ///
 /// # Safety
-/// It is null, or belongs to the program and is used by nobody.
+/// It is null, or belongs to the program and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_service_free(service: *mut petasos_service) {
     // SAFETY: the caller's promise.
     unsafe { pointer::free(service) }
 }
 
-/// Compiles .proto files, found like imports in the directories `includes`, first match first, to
-/// an encoded `google.protobuf.FileDescriptorSet` with all that they import and with their
-/// comments. PETASOS_INVALID_ARGUMENT if something is wrong in them; the message says where.
+/// Compiles .proto files to an encoded `google.protobuf.FileDescriptorSet` with all imports and
+/// comments. Files and imports are searched in the directories `includes`, and the first match
+/// wins. PETASOS_INVALID_ARGUMENT if there is an error in the files; the message has its position.
 ///
 /// # Safety
-/// `file_count` texts that end with zeros are at `files`, likewise `includes`, and `descriptors`
-/// may be written to.
+/// `file_count` texts that end with zeros are at `files`, `includes` meets the same requirements,
+/// and `descriptors` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn petasos_compile(
     files: *const *const c_char,

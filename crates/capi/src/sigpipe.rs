@@ -1,21 +1,21 @@
-//! SIGPIPE stays away from the library's threads.
+//! Blocks SIGPIPE in the library's threads.
 //!
-//! The kernel raises it when a thread writes to a connection that its peer has closed, and by
-//! default it ends the process. Programs in Rust ignore it from the start; programs in C may not.
-//! A thread begins with the signals blocked that its maker has blocked, and all of the library's
-//! threads are made, directly or not, while a channel is opened or a server is started.
+//! The kernel raises SIGPIPE when a thread writes to a connection that its peer has closed. By
+//! default this ends the process. Rust programs ignore it from the start; C programs may not. A new
+//! thread inherits the blocked signals of the thread that creates it, and all threads of the
+//! library are created, directly or indirectly, while a channel is opened or a server is started.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Runs `make`, whose threads never take SIGPIPE. The calling thread takes it again afterwards, if
-/// it did before.
+/// Runs `make`; threads that it creates never receive SIGPIPE. Afterwards, the signal mask of the
+/// calling thread is as before.
 pub(crate) fn without<R>(make: impl FnOnce() -> R) -> R {
     let _restored = Blocked::new();
     make()
 }
 
-/// The signals that the thread had blocked before; they are again when this is dropped.
+/// The thread's previous signal mask, which is restored on drop.
 struct Blocked(libc::sigset_t);
 
 impl Blocked {

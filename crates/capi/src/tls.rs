@@ -1,4 +1,4 @@
-//! How servers and channels prove who they are, and to whom they talk.
+//! Authentication of servers and channels.
 
 use std::ffi::c_char;
 use std::mem::offset_of;
@@ -9,26 +9,26 @@ use petasos::{Credentials, PemFiles, Security, Status, TlsConfig};
 
 use crate::pointer;
 
-/// Files in PEM, which are read again when they change. Connections are TLS 1.3 then, and packets
-/// are sealed. All zeros but `struct_bytes` are the defaults.
+/// PEM files, which are read again when they change. With them, connections use TLS 1.3, and
+/// packets are sealed. Zeros in all fields but `struct_bytes` are the defaults.
 ///
-/// Petasos' own protocol needs certificate, key and authorities at both ends. Over gRPC a channel
-/// needs authorities, and a certificate with its key if the server asks for one; a server needs
-/// certificate and key, and asks for clients' certificates if it has authorities.
+/// Petasos' own protocol needs a certificate, a key and authorities at both ends. Over gRPC a
+/// channel needs authorities, and a certificate with its key if the server asks for one. A gRPC
+/// server needs a certificate and a key, and asks for clients' certificates if it has authorities.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct petasos_tls_options {
     /// `sizeof(petasos_tls_options)`: later versions may have more fields.
     pub struct_bytes: usize,
-    /// The file of the authorities that vouch for peers, or null.
+    /// The file with the certificate authorities for peers, or null.
     pub authorities_file: *const c_char,
     /// The file of this end's certificate, or null.
     pub certificate_file: *const c_char,
     /// The file of the certificate's private key, or null.
     pub key_file: *const c_char,
-    /// A name that peers must have in their certificates: a host's, or a URI over Petasos' own
-    /// protocol. Null for any client that the authorities vouch for, and for the host that a
-    /// channel calls.
+    /// A name that a peer's certificate must contain: a host name, or a URI with Petasos' own
+    /// protocol. Null allows any client with a certificate from the authorities, and requires the
+    /// called host for servers.
     pub peer_name: *const c_char,
 }
 
@@ -36,17 +36,17 @@ impl pointer::Options for petasos_tls_options {
     const FIRST_BYTES: usize = offset_of!(petasos_tls_options, peer_name) + size_of::<*const ()>();
 }
 
-/// What the options say.
+/// The parsed options.
 pub(crate) struct Tls {
     files: PemFiles,
     peer_name: Option<String>,
 }
 
 impl Tls {
-    /// Of these options, unless they are null.
+    /// Parses the options; `None` if they are null.
     ///
     /// # Errors
-    /// They are not as they should be: the program's fault.
+    /// They are invalid: the program's fault.
     ///
     /// # Safety
     /// They are null or valid, with texts that end with zeros.
@@ -72,10 +72,10 @@ impl Tls {
         Ok(Some(Tls { files, peer_name: peer_name.map(str::to_owned) }))
     }
 
-    /// For Petasos' own protocol, at either end.
+    /// The security settings for Petasos' own protocol, at either end.
     ///
     /// # Errors
-    /// A file is missing.
+    /// A required file is not set.
     pub(crate) fn security(&self) -> Result<Security, Status> {
         let PemFiles { authorities, certificate, key } = &self.files;
         if [authorities, certificate, key].into_iter().any(Option::is_none) {
@@ -87,10 +87,10 @@ impl Tls {
         Ok(Security::Tls(TlsConfig { credentials, allow }))
     }
 
-    /// For channels over gRPC.
+    /// The TLS settings of gRPC channels.
     ///
     /// # Errors
-    /// A file is missing or cannot be used.
+    /// A file is not set or unusable.
     pub(crate) fn of_grpc_channel(&self) -> Result<ClientTls, Status> {
         let tls = ClientTls::from_files(self.files.clone()).map_err(unusable)?;
         Ok(match &self.peer_name {
@@ -99,10 +99,10 @@ impl Tls {
         })
     }
 
-    /// For servers of gRPC.
+    /// The TLS settings of gRPC servers.
     ///
     /// # Errors
-    /// A file is missing or cannot be used.
+    /// A file is not set or unusable.
     pub(crate) fn of_grpc_server(&self) -> Result<ServerTls, Status> {
         let tls = ServerTls::from_files(self.files.clone()).map_err(unusable)?;
         Ok(match &self.peer_name {

@@ -1,4 +1,4 @@
-//! The two ways to wait: on the thread that asks, or by a callback.
+//! The two ways to wait: blocking the calling thread, or a callback.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,7 +12,7 @@ use crate::notifier::{For, Notifier, Sleeper, Waiter, petasos_waker};
 
 type Polled = Poll<Result<petasos_code, Status>>;
 
-/// Looks once, and has the program called when it is time to look again.
+/// Polls once. If there is nothing yet, registers the program's callback.
 pub(crate) fn poll(
     notifier: &Arc<Notifier>,
     what: For,
@@ -30,7 +30,7 @@ pub(crate) fn poll(
     }
 }
 
-/// Looks until there is something, for at most so long; less than 0 is for ever.
+/// Polls until there is a result, for at most the given time; a negative value means no limit.
 pub(crate) fn block(
     notifier: &Arc<Notifier>,
     what: For,
