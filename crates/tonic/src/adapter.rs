@@ -1,4 +1,4 @@
-//! A call of the gRPC port, handled by a service of tonic's.
+//! Handling of a gRPC port's call by a tonic service.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use tonic::body::Body;
 use crate::service::TonicService;
 use crate::{requests, responses};
 
-/// A service, and where its handlers run if not where the port does.
+/// A service, and the runtime for its handlers if it is not the port's.
 pub(crate) struct Adapter<S> {
     pub(crate) service: S,
     pub(crate) runtime: Option<Handle>,
@@ -47,14 +47,14 @@ async fn handle<S: TonicService>(
     responses::send(response, responses).await;
 }
 
-/// A handler on another runtime, which ends there when this is dropped.
+/// A handler on another runtime. Dropping this aborts it.
 struct Elsewhere(JoinHandle<()>);
 
 impl Future for Elsewhere {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // The port answers for a handler that panics, wherever it did.
+        // The port answers for a handler that panics, whichever runtime it runs on.
         if let Err(error) = ready!(Pin::new(&mut self.0).poll(cx))
             && let Ok(panic) = error.try_into_panic()
         {

@@ -1,4 +1,4 @@
-//! Metadata and statuses, as HTTP has them and as Petasos does.
+//! Conversion of metadata and statuses between HTTP fields and Petasos.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use petasos::{Code, Metadata, Status};
 
 const BINARY: &str = "-bin";
 
-/// Fields for metadata that a client sent. What does not fit is left out.
+/// Converts a client's metadata to fields. Entries that do not fit are omitted.
 pub(crate) fn to_fields(metadata: &Metadata) -> HeaderMap {
     let mut fields = HeaderMap::new();
     for (key, value) in metadata.iter() {
@@ -25,7 +25,7 @@ pub(crate) fn to_fields(metadata: &Metadata) -> HeaderMap {
     fields
 }
 
-/// The metadata among a service's fields; HTTP's own and gRPC's are left out.
+/// The metadata in a service's fields, without those of HTTP and gRPC.
 pub(crate) fn to_metadata(fields: &HeaderMap) -> Metadata {
     let mut metadata = Metadata::new();
     for (name, value) in fields {
@@ -33,7 +33,7 @@ pub(crate) fn to_metadata(fields: &HeaderMap) -> Metadata {
             continue;
         }
         let name = name.as_str();
-        // Appending fails for what is no metadata: a reserved name, other characters.
+        // Appending fails for fields that are not metadata: reserved names or invalid characters.
         if !name.ends_with(BINARY) {
             let _ = metadata.append_bytes(name.as_bytes(), value.as_bytes());
         } else if let Some(value) = base64::decode(value.as_bytes()) {
@@ -43,12 +43,12 @@ pub(crate) fn to_metadata(fields: &HeaderMap) -> Metadata {
     metadata
 }
 
-/// The status that fields say, with all metadata among them; none if they say none.
+/// The status in the fields, with their metadata; `None` if there is no status.
 pub(crate) fn status(fields: &HeaderMap) -> Option<Status> {
     tonic::Status::from_header_map(fields).map(of_tonic)
 }
 
-/// A status of tonic's.
+/// Converts a status from tonic.
 pub(crate) fn of_tonic(status: tonic::Status) -> Status {
     let code = Code::from_number(i32::from(status.code()).unsigned_abs());
     let metadata = to_metadata(&status.metadata().clone().into_headers());
@@ -56,13 +56,13 @@ pub(crate) fn of_tonic(status: tonic::Status) -> Status {
     Status::new(code, text).with_details(status.details().to_vec()).with_metadata(metadata)
 }
 
-/// A status for tonic, of a stream that failed.
+/// Converts the status of a failed stream for tonic.
 pub(crate) fn to_tonic(status: &Status) -> tonic::Status {
     let code = tonic::Code::from_i32(status.code().number().into());
     tonic::Status::new(code, status.message())
 }
 
-/// `grpc-timeout`: at most eight digits and a unit, the finest that has room.
+/// Formats `grpc-timeout`: at most eight digits, with the finest unit that fits.
 pub(crate) fn timeout(left: Duration) -> HeaderValue {
     const END: u128 = 100_000_000;
     let text = match (left.as_micros(), left.as_millis()) {

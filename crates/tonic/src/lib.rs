@@ -1,4 +1,4 @@
-//! Services that tonic generates, on a Petasos server's gRPC port, unchanged.
+//! Serves services that tonic generates, unchanged, on a Petasos server's gRPC port.
 //!
 //! ```no_run
 //! use petasos::{Server, StartError, grpc::GrpcConfig};
@@ -13,32 +13,32 @@
 //! ```
 //!
 //! The port does what tonic's own server would do: HTTP/2, TLS, limits, keepalive, deadlines,
-//! draining, compression of what arrives. The service does the rest: its generated code decodes
+//! draining, decompression of requests. The service does the rest: its generated code decodes
 //! requests, runs handlers and encodes responses, with tonic's interceptors and layers around it if
-//! it has some. Petasos' own services stand beside it on the same port.
+//! it has any. Petasos' own services can be on the same port.
 //!
-//! **What runs it.** tonic's handlers need a Tokio runtime. The gRPC port has one: the runtime that
-//! the server was started in, otherwise threads of the port's own, each with a current-thread
-//! runtime ([`ServerBuilder::grpc_threads`]). [`AddTonic::add_tonic_on`] takes another.
+//! **Runtime.** tonic's handlers need a Tokio runtime. The gRPC port has one: the runtime in which
+//! the server was started, otherwise threads of the port, each with a current-thread runtime
+//! ([`ServerBuilder::grpc_threads`]). [`AddTonic::add_tonic_on`] uses another one.
 //!
 //! **Deadlines and cancellation.** A handler's future is dropped at the call's deadline, when the
-//! client gives the call up, and when the connection ends. `grpc-timeout` is among the request's
-//! metadata, with what was left when the call arrived.
+//! client cancels the call, and when the connection ends. The request's metadata contain
+//! `grpc-timeout` with the remaining time when the call arrived.
 //!
-//! **Who calls.** `Request::remote_addr` is the client's address. `Arc<petasos::grpc::Peer>` is
-//! among the request's extensions, with the names of the client's certificate.
+//! **The caller.** `Request::remote_addr` is the client's address. The request's extensions contain
+//! `Arc<petasos::grpc::Peer>`, with the names in the client's certificate.
 //!
-//! **Back-pressure.** A handler that does not read its requests stops their client, and a client
-//! that does not read stops the stream of responses. Nothing is queued between the two libraries.
+//! **Back-pressure.** If a handler does not read its requests, its client must wait. If a client
+//! does not read, the stream of responses waits. There is no queue between the two libraries.
 //!
-//! **Limits.** The shorter counts of `GrpcConfig::receive_bytes_max` and the service's own
-//! `max_decoding_message_size`; both are 4 MiB unless told otherwise.
+//! **Limits.** The smaller of `GrpcConfig::receive_bytes_max` and the service's own
+//! `max_decoding_message_size` applies; the default of both is 4 MiB.
 //!
-//! **What is not offered.** Calls over Petasos' datagrams: these need the names and kinds of all
-//! methods, which tonic's services do not tell. Petasos' interceptors: a server that has some does
-//! not start with such a service. Responses are not compressed.
+//! **Not supported.** Calls over Petasos' datagrams: they need the names and kinds of all methods,
+//! which tonic's services do not provide. Petasos' interceptors: a server with interceptors does
+//! not start with such a service. Compression of responses.
 //!
-//! Boundary rule: uses what a user of the facade can; knows no messages.
+//! Boundary rule: uses only the public API of the facade; knows nothing about messages.
 //!
 //! [`ServerBuilder::grpc_threads`]: petasos::ServerBuilder::grpc_threads
 
@@ -54,14 +54,14 @@ use tokio::runtime::Handle;
 use adapter::Adapter;
 pub use service::TonicService;
 
-/// Adds services of tonic's to a server.
+/// Adds tonic's services to a server.
 pub trait AddTonic {
-    /// Serves a service on the gRPC port, whose runtime runs its handlers.
+    /// Serves a service on the gRPC port, and runs its handlers on the port's runtime.
     #[must_use]
     fn add_tonic(self, service: impl TonicService) -> Self;
 
-    /// Serves a service on the gRPC port, and runs its handlers on `runtime`. That must run for as
-    /// long as the server does: what it drops is answered with `INTERNAL`.
+    /// Serves a service on the gRPC port, and runs its handlers on `runtime`. It must run as long
+    /// as the server does: calls whose handlers it drops fail with `INTERNAL`.
     #[must_use]
     fn add_tonic_on(self, runtime: Handle, service: impl TonicService) -> Self;
 }

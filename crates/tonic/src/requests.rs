@@ -17,10 +17,11 @@ use crate::fields;
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const PREFIX_BYTES: usize = 5;
 
-/// The request of a call, and what takes its responses; only the latter if the path is none.
+/// The request of a call, and the receiver of its responses; only the latter if the path is
+/// invalid.
 ///
-/// The request names no compression: the port has decompressed its messages, and it says itself
-/// what it does with responses.
+/// The request names no compression. The port has decompressed its messages, and decides about
+/// responses itself.
 pub(crate) fn request(
     path: &str,
     call: ServerCall,
@@ -44,10 +45,10 @@ pub(crate) fn request(
     Ok((request, responses))
 }
 
-/// The client's messages as a body.
+/// The body with the client's messages.
 struct Messages {
     requests: FrameReader,
-    /// Follows the prefix that was given last.
+    /// The message after the prefix that was returned last.
     message: Option<Bytes>,
     is_over: bool,
 }
@@ -79,7 +80,7 @@ impl HttpBody for Messages {
     }
 }
 
-/// Of a message that is not compressed, although it may have arrived so.
+/// The prefix of an uncompressed message; it may have arrived compressed.
 fn prefix(message_bytes: usize) -> Result<Bytes, tonic::Status> {
     let too_long = |_| tonic::Status::resource_exhausted("the message is longer than 4 GiB");
     let length = u32::try_from(message_bytes).map_err(too_long)?;

@@ -1,4 +1,4 @@
-//! Responses of tonic: a head, frames as they are, and a status behind them.
+//! tonic's responses: a head, frames that are passed on unchanged, and a status after them.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use tonic::body::Body;
 
 use crate::fields;
 
-/// Sends a response, as fast as the client takes it, and ends the call.
+/// Sends a response as fast as the client accepts it, and ends the call.
 pub(crate) async fn send(response: Response<Body>, mut writer: FrameWriter) {
     let (head, body) = response.into_parts();
     let status = match fields::status(&head.headers) {
         Some(status) => status,
-        // A layer around the service may answer so.
+        // A layer around the service may send such a response.
         None if head.status != StatusCode::OK => {
             Status::unknown(format!("the service answered with HTTP status {}", head.status))
         }
@@ -32,7 +32,7 @@ pub(crate) async fn send(response: Response<Body>, mut writer: FrameWriter) {
     writer.end(status, Metadata::new());
 }
 
-/// Sends a body; the status that ends it, unless the client has ended the call.
+/// Sends a body, and returns the status that ends it, unless the client has ended the call.
 async fn send_body(mut body: Body, writer: &mut FrameWriter) -> Option<Status> {
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = match frame {

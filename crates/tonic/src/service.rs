@@ -1,4 +1,4 @@
-//! What tonic's services have in common.
+//! The common trait of tonic's services.
 
 use std::convert::Infallible;
 
@@ -7,8 +7,8 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
 
-/// What tonic's generator makes of a service, with or without interceptors of tonic's around it.
-/// Implemented for all that is so.
+/// A service that tonic generates, with or without tonic's interceptors around it. This is
+/// implemented for all such types.
 pub trait TonicService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future = Self::Handler>
     + NamedService
@@ -17,7 +17,7 @@ pub trait TonicService:
     + Sync
     + 'static
 {
-    /// What handles a call.
+    /// Handles a call.
     type Handler: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static;
 }
 
