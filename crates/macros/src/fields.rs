@@ -1,4 +1,4 @@
-//! What a message expression consists of.
+//! The parts of a message expression.
 
 use proc_macro::{Ident, TokenStream};
 
@@ -7,7 +7,7 @@ pub(crate) struct Message {
     /// The path of the message's type.
     pub(crate) path: TokenStream,
     pub(crate) fields: Vec<Field>,
-    /// The message that it begins with.
+    /// The message from which unset fields are copied.
     pub(crate) base: Option<TokenStream>,
 }
 

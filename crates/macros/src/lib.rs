@@ -1,10 +1,10 @@
-//! `message!`: a message in one expression, checked when it is compiled.
+//! `message!`: a message as one expression, which is checked at compile time.
 //!
-//! The macro knows no schema. It turns each field into a call of the setter that codegen has made
-//! for it, with the field's own span, so that the compiler checks names and types and points at the
-//! field that is wrong.
+//! The macro knows no schema. It turns each field into a call of the generated setter, with the
+//! span of the field, so that the compiler checks names and types and its errors point at the wrong
+//! field.
 //!
-//! Boundary rule: must not depend on any crate. It names nothing but methods of generated code.
+//! Boundary rule: must not depend on any crate. It only uses methods of generated code.
 
 mod fields;
 mod output;
@@ -12,7 +12,7 @@ mod parse;
 
 use proc_macro::TokenStream;
 
-/// A message with its fields, in one expression of type `Msg<…>`:
+/// Builds a message with its fields, as one expression of type `Msg<…>`:
 ///
 /// ```ignore
 /// let note = message!(Note {
@@ -26,13 +26,13 @@ use proc_macro::TokenStream;
 /// });
 /// ```
 ///
-/// A field that is not named keeps its default. `name` alone is `name: name`, as in a struct.
-/// `tags: ..names` appends what an iterator gives, to a list or a map. A message that is there
-/// already is copied: `place: &other.place`. At the end, `..message` begins with that message, an
-/// owned one, instead of an empty one.
+/// A field that is not set keeps its default. `name` alone means `name: name`, as in a struct.
+/// `tags: ..names` appends the items of an iterator to a list or a map. An existing message is
+/// copied: `place: &other.place`. At the end, `..message` starts with that owned message instead of
+/// an empty one.
 ///
-/// Braces after a field are always a message or a map, and a comma always ends a value. So a block
-/// of code, a closure of two arguments or `f::<A, B>()` takes parentheses around it.
+/// Braces after a field always mean a message or a map, and a comma always ends a value. Therefore
+/// a block of code, a closure with two arguments or `f::<A, B>()` needs parentheses around it.
 #[proc_macro]
 pub fn message(input: TokenStream) -> TokenStream {
     match parse::message(input) {

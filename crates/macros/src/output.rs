@@ -1,10 +1,10 @@
-//! From a message expression to calls of setters.
+//! Translation of a message expression to calls of setters.
 
 use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 
 use crate::fields::{Field, Message, Value};
 
-/// Parentheses that the parser needs are not the program's mistake.
+/// The program is not to blame for parentheses that the parser needs.
 const LINTS: [&str; 2] = ["unused_parens", "unused_braces"];
 
 /// `{ let message = { let mut message = Type::new(); …; message }; message }`
@@ -73,7 +73,7 @@ fn set_all(cursor: &TokenTree, fields: Vec<Field>, out: &mut TokenStream) {
     }
 }
 
-/// One element of a list, or what an iterator gives.
+/// Appends an element of a list, or the items of an iterator.
 fn append(list: &TokenTree, value: Value, out: &mut TokenStream) {
     let (method, argument) = match value {
         Value::Message(fields) => {
@@ -149,7 +149,7 @@ fn allowing(lints: &[&str]) -> TokenStream {
     TokenStream::from_iter([alone('#'), TokenTree::Group(Group::new(Delimiter::Bracket, allow))])
 }
 
-/// `object.method(argument)`, with errors about the call at the method's place.
+/// `object.method(argument)`. Errors about the call point at the method.
 fn call(object: TokenTree, method: TokenTree, argument: TokenStream) -> TokenStream {
     let mut arguments = Group::new(Delimiter::Parenthesis, argument);
     arguments.set_span(method.span());

@@ -1,4 +1,4 @@
-//! From tokens to a message expression.
+//! Parsing of a message expression.
 
 use std::iter::Peekable;
 
@@ -7,14 +7,14 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 
 use crate::fields::{Field, Message, Value};
 
-/// What is wrong, and where.
+/// An error and its position.
 pub(crate) struct Error {
     at: Span,
     what: &'static str,
 }
 
 impl Error {
-    /// `compile_error!`, at the place that is wrong.
+    /// `compile_error!`, at the position of the error.
     pub(crate) fn into_tokens(self) -> TokenStream {
         let text = TokenTree::Literal(Literal::string(self.what));
         let mut group = Group::new(Delimiter::Brace, TokenStream::from(text));
@@ -52,7 +52,7 @@ pub(crate) fn message(input: TokenStream) -> Result<Message> {
     Ok(Message { path: tokens.into_iter().collect(), fields, base })
 }
 
-/// The fields between a message's braces, and what follows `..` at their end.
+/// The fields between a message's braces, and the expression after `..` at their end.
 fn fields(body: TokenStream) -> Result<(Vec<Field>, Option<TokenStream>)> {
     let mut tokens = body.into_iter().peekable();
     let mut fields = Vec::new();
@@ -86,7 +86,7 @@ fn field(name: Ident, tokens: &mut Peekable<IntoIter>) -> Result<Field> {
     Ok(Field { name, value })
 }
 
-/// The tokens before the next comma, which is taken as well.
+/// The tokens up to the next comma, which is removed as well.
 fn expression(tokens: &mut Peekable<IntoIter>) -> Vec<TokenTree> {
     let mut expression = Vec::new();
     for token in tokens.by_ref() {
@@ -139,7 +139,7 @@ fn list(body: TokenStream) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// Whether `key =>` begins what is between the braces.
+/// Whether the content of the braces begins with `key =>`.
 fn is_map(group: &Group) -> bool {
     let mut tokens =
         group.stream().into_iter().take_while(|token| !is_punct(token, ',')).peekable();
@@ -172,7 +172,7 @@ fn map(body: TokenStream) -> Result<Value> {
     Ok(Value::Map(entries))
 }
 
-/// The expression behind `..`, of which one dot has been taken.
+/// The expression after `..`, of which one dot was parsed already.
 fn rest_of_spread(tokens: &mut Peekable<IntoIter>, at: Span) -> Result<TokenStream> {
     match tokens.next() {
         Some(token) if is_punct(&token, '.') => {}
