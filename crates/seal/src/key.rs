@@ -1,4 +1,4 @@
-//! From a session's secret to the keys of its packets (W28).
+//! Derivation of packet keys from a session's secret (W28).
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use aws_lc_rs::hkdf::{self, Prk};
 use petasos_wire::{HEADER_BYTES, SEAL_BYTES};
 use zeroize::Zeroizing;
 
-/// Bytes of every secret.
+/// The length of every secret, in bytes.
 pub const SECRET_BYTES: usize = 32;
 
 const KEY_BYTES_MAX: usize = 32;
@@ -36,8 +36,8 @@ impl Cipher {
     }
 }
 
-/// What both ends of a session derive from their control connection (C19). Shown to nobody, and
-/// overwritten when dropped.
+/// The secret that both ends of a session derive from their control connection (C19). It is never
+/// printed, and overwritten when dropped.
 #[derive(Clone)]
 pub struct SessionSecret {
     cipher: Cipher,
@@ -45,7 +45,7 @@ pub struct SessionSecret {
 }
 
 impl SessionSecret {
-    /// The bytes that TLS exported, on a connection whose AEAD is `cipher`.
+    /// The bytes that TLS exported from a connection with the AEAD `cipher`.
     pub fn new(cipher: Cipher, bytes: [u8; SECRET_BYTES]) -> SessionSecret {
         SessionSecret { cipher, secret: Secret(Zeroizing::new(bytes)) }
     }
@@ -54,7 +54,7 @@ impl SessionSecret {
         self.cipher
     }
 
-    /// The first secrets of packets to the server and to the client.
+    /// The first secrets for packets to the server and to the client.
     pub(crate) fn directions(&self, server_tag: u32) -> (Secret, Secret) {
         let context = server_tag.to_le_bytes();
         let derive = |label| self.secret.derive(label, &context);
@@ -68,17 +68,17 @@ impl fmt::Debug for SessionSecret {
     }
 }
 
-/// A secret of one direction, from which one key comes and the next secret.
+/// A secret of one direction, for deriving a key and the next secret.
 #[derive(Clone)]
 pub(crate) struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl Secret {
-    /// The secret of the next key.
+    /// The secret for the next key.
     pub(crate) fn next(&self) -> Secret {
         self.derive(NEXT, &[])
     }
 
-    /// The key of this secret.
+    /// The key from this secret.
     pub(crate) fn key(&self, cipher: Cipher) -> PacketKey {
         let algorithm = cipher.algorithm();
         let mut key = Zeroizing::new([0; KEY_BYTES_MAX]);
@@ -119,17 +119,17 @@ impl hkdf::KeyType for Bytes {
     }
 }
 
-/// A packet that does not open.
+/// The packet cannot be authenticated.
 pub(crate) struct Forged;
 
-/// The key of up to 2^21 packets.
+/// A key for up to 2^21 packets.
 pub(crate) struct PacketKey {
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
 }
 
 impl PacketKey {
-    /// Encrypts `payload` where it lies, and writes the tag. `number` must be used once (W29).
+    /// Encrypts `payload` in place, and writes the tag. Each `number` must be used only once (W29).
     #[inline]
     pub(crate) fn seal(
         &self,
@@ -143,7 +143,7 @@ impl PacketKey {
         sealed.expect("a datagram is shorter than the cipher's limit");
     }
 
-    /// Decrypts `sealed` into `out`, which is as long.
+    /// Decrypts `sealed` into `out`, which has the same length.
     #[inline]
     pub(crate) fn open(
         &self,
@@ -157,7 +157,7 @@ impl PacketKey {
         self.key.open_separate_gather(nonce, aad, sealed, tag, out).map_err(|_| Forged)
     }
 
-    /// The IV, exclusive-or the number (RFC 9001, section 5.3).
+    /// The IV, XORed with the number (RFC 9001, section 5.3).
     #[inline]
     fn nonce(&self, number: u64) -> Nonce {
         let mut nonce = self.iv;
@@ -177,7 +177,7 @@ impl fmt::Debug for PacketKey {
 mod tests {
     use super::*;
 
-    /// The vectors of RFC 9001, appendix A.1, which derives in the same way with other labels.
+    /// The vectors of RFC 9001, appendix A.1. It uses the same derivation with other labels.
     #[test]
     fn w28_secrets_expand_as_tls_and_quic_expand_them() {
         let client_initial = "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea";

@@ -1,15 +1,16 @@
-//! Sealed sessions (`docs/spec/wire.md`, W27 to W31): keys, numbers, and packets under an AEAD.
+//! Sealed sessions (`docs/spec/wire.md`, W27 to W31): keys, numbers, and AEAD encryption of
+//! packets.
 //!
-//! A [`Seal`] is one end's half of a sealed session: a [`Sealer`] for what it sends and an
-//! [`Opener`] for what it receives, made from the [`SessionSecret`] that both ends derive from
-//! their control connection. Sans-I/O: packets are byte slices, and there is no clock.
+//! A [`Seal`] is one end's half of a sealed session: a [`Sealer`] for sent packets and an
+//! [`Opener`] for received ones. Both ends make it from the [`SessionSecret`] that they derive from
+//! their control connection. The crate is sans-I/O: packets are byte slices, and there is no clock.
 //!
 //! Invariants:
 //! - a [`Sealer`] never uses a number twice, whatever packets it is given;
 //! - an [`Opener`] gives out a packet's payload once, and only if the peer's sealer made it;
 //! - neither allocates nor locks, but for the one key that begins 2^21 packets.
 //!
-//! Boundary rule: sees `wire` only; never sessions, buffers or sockets.
+//! Boundary rule: depends only on `wire`; knows nothing about sessions, buffers or sockets.
 
 mod key;
 mod key_life;
@@ -23,21 +24,21 @@ pub use opener::{OpenError, Opener};
 pub use petasos_wire::SEAL_BYTES;
 pub use sealer::{NotNewer, Sealer};
 
-/// Which end of a session a process holds.
+/// The end of a session that a process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The one that sends requests.
+    /// The end that sends requests.
     Client,
-    /// The one that answers them.
+    /// The end that answers requests.
     Server,
 }
 
 /// One end's half of a sealed session.
 #[derive(Debug)]
 pub struct Seal {
-    /// For what this end sends.
+    /// For sent packets.
     pub sealer: Sealer,
-    /// For what it receives.
+    /// For received packets.
     pub opener: Opener,
 }
 

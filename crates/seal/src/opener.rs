@@ -1,4 +1,4 @@
-//! What an end receives.
+//! Opening received packets.
 
 use petasos_wire::{HEADER_BYTES, Packet, SEAL_BYTES, TRANSMISSION_NUMBERS};
 
@@ -6,25 +6,25 @@ use crate::KeyLife;
 use crate::key::{Cipher, Forged, PacketKey, Secret};
 use crate::window::Window;
 
-/// Packets that may fail to open in a session's life: the integrity limit of the weaker cipher
+/// The most packets of a session that may fail to open: the integrity limit of the weaker cipher
 /// (RFC 9001, section 6.6).
 const FORGED_MAX: u64 = 1 << 36;
 
-/// Why a packet was not opened. Nothing has changed by it, but for a count.
+/// Why a packet was not opened. Only a counter has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is too short for a tag. The sender's fault, or noise.
+    /// The packet is too short for a tag. The sender's fault, or noise.
     #[error("the packet has no tag")]
     Short,
-    /// It has been opened before, or is older than can be told (W31): the network's doing, or
-    /// somebody who sends again what he saw.
+    /// The packet was opened before, or is too old to know (W31). The network duplicated it, or an
+    /// attacker replays it.
     #[error("the packet has been opened before, or is too old")]
     Replayed,
-    /// The peer's sealer has not made it, or it was changed since.
+    /// The peer's sealer did not make the packet, or it was changed on the way.
     #[error("the packet was not sealed by the peer, or was changed")]
     Forged,
-    /// So many did not open that none is opened any more (W30).
+    /// Too many packets failed to open, so no more are opened (W30).
     #[error("too many packets of the session did not open")]
     Worn,
 }
@@ -34,15 +34,15 @@ pub enum OpenError {
 pub struct Opener {
     window: Window,
     current: PacketKey,
-    /// Of the highest number that has opened.
+    /// The generation of the highest number that was opened.
     generation: u64,
     previous: Option<PacketKey>,
-    /// Made when a number first asks for it.
+    /// Made when it is needed for the first time.
     following: Option<PacketKey>,
     forged: u64,
     life: KeyLife,
     cipher: Cipher,
-    /// Of the key after the current one.
+    /// The secret of the key after the current one.
     secret: Secret,
 }
 
@@ -61,10 +61,10 @@ impl Opener {
         }
     }
 
-    /// Opens `bytes`, as which `packet` was parsed, into the beginning of `out`.
+    /// Opens `bytes`, which were parsed as `packet`, into the beginning of `out`.
     ///
     /// # Errors
-    /// See [`OpenError`]. What is in `out` then means nothing.
+    /// See [`OpenError`]. The content of `out` is then undefined.
     ///
     /// # Panics
     /// If `out` is shorter than `bytes`.
@@ -102,7 +102,7 @@ impl Opener {
         Ok(out)
     }
 
-    /// The number nearest to the one after the highest (RFC 9000, appendix A.3).
+    /// The number that is nearest to the highest one plus one (RFC 9000, appendix A.3).
     #[inline]
     fn number(&self, transmission: u32) -> u64 {
         const SPACE: u64 = TRANSMISSION_NUMBERS as u64;
@@ -114,7 +114,7 @@ impl Opener {
         }
     }
 
-    /// The key of `generation`, if that is near enough.
+    /// The key of `generation`, if it is the current, previous or next one.
     #[inline]
     fn key(&mut self, generation: u64) -> Option<&PacketKey> {
         if generation == self.generation {
@@ -134,7 +134,7 @@ impl Opener {
         Some(self.following.get_or_insert_with(|| self.secret.key(self.cipher)))
     }
 
-    /// The following key has opened a packet.
+    /// Moves on to the following key, after it has opened a packet.
     #[cold]
     fn advance(&mut self) {
         let following = self.following.take().expect("what has just been opened with is there");
@@ -143,7 +143,7 @@ impl Opener {
         self.generation += 1;
     }
 
-    /// How many keys the peer has used before the present one.
+    /// The number of keys that the peer has used before the current one.
     pub fn rotations(&self) -> u64 {
         self.generation
     }
@@ -164,7 +164,7 @@ mod tests {
         const SPACE: u64 = TRANSMISSION_NUMBERS as u64;
         let mut opener = opener();
         assert_eq!(opener.number(1), 1);
-        // Nothing lies before the first.
+        // There are no numbers before the first.
         assert_eq!(opener.number(TRANSMISSION_NUMBERS - 1), SPACE - 1);
         for highest in [5, SPACE - 2, SPACE + 3, 7 * SPACE - 1] {
             opener.window = Window::new();

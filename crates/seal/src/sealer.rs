@@ -1,4 +1,4 @@
-//! What an end sends.
+//! Sealing packets to be sent.
 
 use petasos_wire::{HEADER_BYTES, SEAL_BYTES, TRANSMISSION_NUMBERS};
 use petasos_wire::{set_key_phase, transmission_of};
@@ -6,8 +6,8 @@ use petasos_wire::{set_key_phase, transmission_of};
 use crate::KeyLife;
 use crate::key::{Cipher, PacketKey, Secret};
 
-/// A packet whose number does not follow those before (W29): it was not sealed, and is to be
-/// dropped. The fault of whoever numbered it; sending it again under a fresh number is safe.
+/// A packet number that is not greater than the earlier ones (W29). The packet was not sealed, and
+/// must be dropped. The caller's fault; sending the packet again with a new number is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the packet's number is not above the last one")]
 pub struct NotNewer;
@@ -16,12 +16,12 @@ pub struct NotNewer;
 #[derive(Debug)]
 pub struct Sealer {
     key: PacketKey,
-    /// Numbers below this have been used, or never will be.
+    /// Numbers below this were used, or are skipped for ever.
     next: u64,
     generation: u64,
     life: KeyLife,
     cipher: Cipher,
-    /// Of the key after this one.
+    /// The secret of the key after this one.
     secret: Secret,
 }
 
@@ -31,10 +31,10 @@ impl Sealer {
         Sealer { key, next: 0, generation: 0, life, cipher, secret: secret.next() }
     }
 
-    /// Seals a packet where it lies: a header, a payload, and room for the tag.
+    /// Seals a packet in place. It consists of a header, a payload, and room for the tag.
     ///
     /// # Errors
-    /// See [`NotNewer`]; the packet is as it was.
+    /// See [`NotNewer`]; the packet is unchanged.
     ///
     /// # Panics
     /// If `packet` is shorter than a header and a tag.
@@ -57,8 +57,8 @@ impl Sealer {
         Ok(())
     }
 
-    /// The least number from `next` on that ends in `transmission`. (62 bits last for 14,000 years
-    /// at 10 M packets/s.)
+    /// The smallest number, from `next` on, whose low bits are `transmission`. (62 bits last for
+    /// 14,000 years at 10 M packets/s.)
     #[inline]
     fn number(&self, transmission: u32) -> Result<u64, NotNewer> {
         let ahead = transmission.wrapping_sub(self.next as u32) % TRANSMISSION_NUMBERS;
@@ -69,7 +69,7 @@ impl Sealer {
         }
     }
 
-    /// Goes on with the next key.
+    /// Switches to the next key.
     #[cold]
     fn rotate(&mut self) {
         self.key = self.secret.key(self.cipher);
@@ -77,7 +77,7 @@ impl Sealer {
         self.generation += 1;
     }
 
-    /// How many keys have been used before the present one.
+    /// The number of keys used before the current one.
     pub fn rotations(&self) -> u64 {
         self.generation
     }

@@ -1,13 +1,13 @@
-//! Which numbers have been opened (W31): RFC 4303's window, as a ring of words that never shifts
-//! (RFC 6479).
+//! The replay window (W31): RFC 4303's window of received numbers, as a ring of words that is never
+//! shifted (RFC 6479).
 //!
-//! Invariant: bit `n % 64` of word `n / 64 % WORDS` says whether `n` has been seen, for the
-//! numbers from `next - WINDOW` on, and is clear for those from `next` to the end of its word.
+//! Invariant: bit `n % 64` of word `n / 64 % WORDS` says whether `n` was seen, for numbers from
+//! `next - WINDOW` on. It is clear for numbers from `next` to the end of its word.
 
-/// How many of the latest numbers are told apart: more than can be in flight (W10).
+/// The number of latest packet numbers that are tracked: more than can be in flight (W10).
 pub(crate) const WINDOW: u64 = 4096;
 
-/// One word more than the window, since its ends lie inside of words.
+/// One word more than the window, because its ends may be within words.
 const WORDS: usize = (WINDOW / 64) as usize + 1;
 
 const _: () = assert!(WINDOW > petasos_wire::CREDITS_MAX as u64);
@@ -15,7 +15,7 @@ const _: () = assert!(WINDOW > petasos_wire::CREDITS_MAX as u64);
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     seen: [u64; WORDS],
-    /// One more than the highest number seen; 0 before any.
+    /// The highest seen number plus one; 0 if there is none.
     next: u64,
 }
 
@@ -24,13 +24,13 @@ impl Window {
         Window { seen: [0; WORDS], next: 0 }
     }
 
-    /// One more than the highest number seen.
+    /// The highest seen number plus one.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether `number` has not been seen and is not too old to tell.
+    /// Whether `number` was not seen, and is not too old to know.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
@@ -39,7 +39,7 @@ impl Window {
         number + WINDOW >= self.next && self.seen[word(number)] & bit(number) == 0
     }
 
-    /// Notes a number that is new.
+    /// Records a new number.
     #[inline]
     pub(crate) fn insert(&mut self, number: u64) {
         debug_assert!(self.is_new(number));
@@ -49,10 +49,10 @@ impl Window {
         self.seen[word(number)] |= bit(number);
     }
 
-    /// Makes room for `number`, the highest so far.
+    /// Moves the window to `number`, the highest so far.
     #[inline]
     fn advance(&mut self, number: u64) {
-        // Words up to that of the highest number are in use, none before the first number.
+        // Words up to that of the highest number are in use; none is before the first number.
         let from = self.next.div_ceil(64);
         let fresh = (number / 64 + 1).saturating_sub(from).min(WORDS as u64);
         for word in number / 64 + 1 - fresh..=number / 64 {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a set of all numbers ever seen.
+        /// Compares with a set of all numbers ever seen.
         #[test]
         fn w31_a_number_is_new_once_within_the_window(
             steps in prop::collection::vec(
