@@ -8,7 +8,8 @@ use rustls::{ClientConfig, ServerConfig};
 
 use crate::pem::{CredentialError, Pem, own, roots};
 
-/// A server's side: it has a certificate, and demands one of every client if there are authorities.
+/// The configuration of a server. It must have a certificate. If there are authorities, it requires
+/// a certificate from every client.
 ///
 /// # Errors
 /// See [`CredentialError`].
@@ -31,7 +32,8 @@ pub fn server_config(pem: &Pem, alpn: &[u8]) -> Result<ServerConfig, CredentialE
     Ok(config)
 }
 
-/// A client's side: it has authorities, and a certificate if the server may demand one.
+/// The configuration of a client. It must have authorities, and a certificate if the server may
+/// require one.
 ///
 /// # Errors
 /// See [`CredentialError`].

@@ -1,26 +1,26 @@
-//! Why a handshake failed, and whose fault that is.
+//! Errors of handshakes, and who is at fault.
 
 use core::fmt;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// What is wrong with a certificate.
+/// Why a certificate is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CertificateFlaw {
     /// There is none.
     Missing,
-    /// It leads to no authority that the other end trusts.
+    /// No authority that the other end trusts has issued it.
     UnknownAuthority,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// Its time has not come; one of the clocks may be wrong.
+    /// It is not valid yet; one of the clocks may be wrong.
     NotYetValid,
-    /// It has no name on the other end's allow-list.
+    /// None of its names is on the other end's allow-list.
     NotAllowed,
-    /// It does not have the address that was dialled, and there is no allow-list.
+    /// It does not contain the address that was dialled, and there is no allow-list.
     WrongAddress,
-    /// Another one, in the words of TLS.
+    /// Another reason, in TLS's words.
     Other(String),
 }
 
@@ -38,22 +38,23 @@ impl fmt::Display for CertificateFlaw {
     }
 }
 
-/// Why there is no connection. Nothing was said on it, so a retry is safe; it fails alike until
-/// one end's files or settings have changed.
+/// Why a connection could not be set up. No application data was exchanged, so a retry is safe, but
+/// it fails again until one end's files or settings have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandshakeFailure {
-    /// The peer's certificate does not do. The peer's fault, or this end trusts too few.
+    /// The peer's certificate is not acceptable. The peer's fault, or this end trusts too few
+    /// authorities.
     Theirs(CertificateFlaw),
-    /// The peer does not take this end's certificate.
+    /// The peer does not accept this end's certificate.
     Ours(CertificateFlaw),
-    /// The peer speaks TLS, which this process has not been given.
+    /// The peer uses TLS, for which this process is not configured.
     Demanded,
-    /// What the peer sent is not TLS.
+    /// The peer's data are not TLS.
     Plaintext,
-    /// The peer ended the connection without a word: it may not speak TLS, or has died.
+    /// The peer closed the connection without an alert: it may not support TLS, or has crashed.
     Ended,
-    /// Another failure, in the words of TLS.
+    /// Another failure, in TLS's words.
     Other(String),
 }
 
@@ -102,7 +103,7 @@ fn flaw(error: &CertificateError) -> CertificateFlaw {
     }
 }
 
-/// What the peer's alert says of this end (RFC 8446, section 6.2).
+/// The meaning of the peer's alert for this end (RFC 8446, section 6.2).
 fn refusal(alert: AlertDescription) -> HandshakeFailure {
     let flaw = match alert {
         AlertDescription::UnknownCA => CertificateFlaw::UnknownAuthority,

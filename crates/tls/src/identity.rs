@@ -1,18 +1,18 @@
-//! Who a peer is.
+//! The identity of a peer.
 
 use rustls::pki_types::CertificateDer;
 
 /// What a peer has proved with its certificate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The names that an authority vouches for: those of DNS, and URIs such as SPIFFE ids.
+    /// The names in the certificate: DNS names, and URIs such as SPIFFE ids.
     pub names: Vec<String>,
     /// The certificate itself, in DER.
     pub certificate: Vec<u8>,
 }
 
 impl Identity {
-    /// The names of a certificate that has been verified.
+    /// The names in a verified certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Identity {
         let mut names = Vec::new();
         if let Ok(parsed) = webpki::EndEntityCert::try_from(certificate) {

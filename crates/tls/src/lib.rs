@@ -1,13 +1,13 @@
-//! TLS 1.3 as Petasos uses it: certificates from PEM, read again when their files change, lists of
-//! who may be a peer, and who a peer has proved to be.
+//! Petasos's use of TLS 1.3: certificates from PEM files that are reloaded when they change,
+//! allow-lists of peers, and the proved identity of a peer.
 //!
-//! Trust comes from the authorities that are given, never from the system. [`server_config`] and
-//! [`client_config`] are for protocols with clients and servers, such as gRPC; [`PeerTls`] is for
-//! processes that are both, and demands certificates of both ends (`docs/spec/control.md`, C16 and
+//! Trust comes only from the given authorities, never from the system. [`server_config`] and
+//! [`client_config`] are for protocols with clients and servers, such as gRPC. [`PeerTls`] is for
+//! processes that are both, and requires certificates of both ends (`docs/spec/control.md`, C16 and
 //! C18).
 //!
-//! Boundary rule: gives `rustls` configurations and connections, which are bytes in and bytes out;
-//! never sees a socket or a runtime.
+//! Boundary rule: provides `rustls` configurations and connections, which convert bytes to bytes;
+//! uses no sockets and no runtime.
 
 mod config;
 mod failure;

@@ -1,4 +1,4 @@
-//! Verifiers that also ask an allow-list (C18).
+//! Certificate verifiers with an allow-list (C18).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use rustls::{
 use crate::config::provider;
 use crate::identity::Identity;
 
-/// Who may be a peer.
+/// The names of allowed peers.
 pub(crate) type Allowed = Arc<[String]>;
 
 fn check(allowed: &[String], certificate: &CertificateDer<'_>) -> Result<(), Error> {
@@ -27,7 +27,7 @@ fn check(allowed: &[String], certificate: &CertificateDer<'_>) -> Result<(), Err
     Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
 }
 
-/// Of clients: what `inner` wants, and a name on the list.
+/// For clients: the checks of `inner`, and a name on the list.
 #[derive(Debug)]
 pub(crate) struct ListedClients {
     pub(crate) inner: Arc<dyn ClientCertVerifier>,
@@ -73,7 +73,7 @@ impl ClientCertVerifier for ListedClients {
     }
 }
 
-/// Of servers: a chain to an authority, and a name on the list instead of the dialled address.
+/// For servers: a chain to an authority, and a name on the list instead of the dialled address.
 #[derive(Debug)]
 pub(crate) struct ListedServers {
     pub(crate) inner: Arc<WebPkiServerVerifier>,

@@ -16,7 +16,8 @@ use crate::listed::{Allowed, ListedClients, ListedServers};
 use crate::pem::{CredentialError, Pem, PemFiles, own, roots};
 use crate::reload::Reloading;
 
-/// Both roles of a process. Both ends of every connection prove who they are.
+/// The TLS configuration of a process in both roles. Both ends of every connection prove their
+/// identity.
 pub struct PeerTls {
     configs: Reloading<Configs>,
 }
@@ -27,8 +28,9 @@ struct Configs {
 }
 
 impl PeerTls {
-    /// From PEM that does not change. `allowed` names who may be a peer: anyone whom an authority
-    /// vouches for, if there is no list, and then a server's certificate must have its address.
+    /// Makes it from PEM that does not change. `allowed` lists the names of peers. Without a list,
+    /// every peer with a certificate from an authority is allowed, but a server's certificate must
+    /// contain its address.
     ///
     /// # Errors
     /// See [`CredentialError`].
@@ -41,8 +43,8 @@ impl PeerTls {
         Ok(PeerTls { configs: Reloading::fixed(configs) })
     }
 
-    /// From files that are looked at again at most once a second. If new contents cannot be used,
-    /// that is logged and the old ones stay.
+    /// Makes it from files, which are checked for changes at most once a second. If new content is
+    /// unusable, this is logged, and the old content stays in use.
     ///
     /// # Errors
     /// See [`CredentialError`].
@@ -56,14 +58,14 @@ impl PeerTls {
         Ok(PeerTls { configs: Reloading::from_files(files, make)? })
     }
 
-    /// The side of a process that has connected to the one at `address`.
+    /// The connection of a process that has connected to the one at `address`.
     pub fn dial(&self, address: IpAddr) -> ClientConnection {
         let config = self.configs.current().client.clone();
         let connection = ClientConnection::new(config, address.into());
         connection.expect("the provider has a suite and a group for TLS 1.3")
     }
 
-    /// The side of a process that another has connected to.
+    /// The connection of a process that another one has connected to.
     pub fn accept(&self) -> ServerConnection {
         let connection = ServerConnection::new(self.configs.current().server.clone());
         connection.expect("the provider has a suite and a group for TLS 1.3")
@@ -82,7 +84,7 @@ impl Configs {
         let (mut server, mut client) = (server(pem, allowed)?, client(pem, allowed)?);
         server.alpn_protocols.clone_from(&alpn_protocols);
         client.alpn_protocols = alpn_protocols;
-        // Each connection proves afresh who is there (C16).
+        // Each connection proves the identities again (C16).
         server.send_tls13_tickets = 0;
         server.session_storage = Arc::new(NoServerSessionStorage {});
         client.resumption = Resumption::disabled();
@@ -123,7 +125,7 @@ fn client(pem: &Pem, allowed: Option<&Allowed>) -> Result<ClientConfig, Credenti
     Ok(builder.with_client_auth_cert(chain, key)?)
 }
 
-/// With the two suites of C16: first the one that this processor is fast at.
+/// A provider with the two cipher suites of C16; first the one that is fast on this processor.
 fn peer_provider() -> Arc<CryptoProvider> {
     let mut cipher_suites = vec![TLS13_AES_128_GCM_SHA256, TLS13_CHACHA20_POLY1305_SHA256];
     if !has_aes() {

@@ -1,4 +1,4 @@
-//! Certificates, keys and authorities, and where they are.
+//! Certificates, keys and authorities, and their files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,34 +7,34 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why certificates and keys cannot be used. The operator's fault.
+/// Why certificates or keys are unusable. The operator's fault.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
     /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// What is not PEM, or has nothing of what belongs there.
+    /// The data are not PEM, or do not contain the expected kind of item.
     #[error("no {0} in PEM")]
     Pem(&'static str),
-    /// Certificate and key do not work, or not with each other.
+    /// The certificate or the key is invalid, or they do not match.
     #[error(transparent)]
     Unusable(#[from] rustls::Error),
 }
 
-/// What TLS needs, in PEM.
+/// The credentials for TLS, in PEM.
 #[derive(Clone, Default)]
 pub struct Pem {
-    /// This end's certificate, followed by those that lead to an authority.
+    /// This end's certificate, followed by the chain to an authority.
     pub certificate: Option<Vec<u8>>,
     /// The certificate's private key.
     pub key: Option<Vec<u8>>,
-    /// The certificates that are trusted to vouch for the peer.
+    /// The certificates of the authorities that are trusted for peers.
     pub authorities: Option<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl core::fmt::Debug for Pem {
     }
 }
 
-/// Files with what [`Pem`] has.
+/// The files for [`Pem`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PemFiles {
     /// See [`Pem::certificate`].
@@ -79,7 +79,7 @@ fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, CredentialError> {
 
 pub(crate) type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// This end's certificates and key: both or neither.
+/// This end's certificate chain and key: both or neither.
 pub(crate) fn own(pem: &Pem) -> Result<Option<Own>, CredentialError> {
     let (certificate, key) = match (&pem.certificate, &pem.key) {
         (None, None) => return Ok(None),
@@ -92,7 +92,7 @@ pub(crate) fn own(pem: &Pem) -> Result<Option<Own>, CredentialError> {
     Ok(Some((certificates(certificate, "certificate")?, key)))
 }
 
-/// The authorities that `pem` has to name.
+/// The authorities in `pem`, which must be present.
 pub(crate) fn roots(pem: &Pem) -> Result<RootCertStore, CredentialError> {
     let authorities = pem.authorities.as_ref().ok_or(CredentialError::Pem("authorities"))?;
     let mut roots = RootCertStore::empty();

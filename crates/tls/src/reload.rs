@@ -1,4 +1,4 @@
-//! Configurations that follow their files.
+//! Configurations that are reloaded when their files change.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,15 +8,15 @@ use petasos_base::{SystemClock, Time};
 
 use crate::pem::{CredentialError, Pem, PemFiles};
 
-/// Files are looked at no more often than this.
+/// The minimum interval between checks of the files.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What tells one state of a file from another: when it was written, and its length.
+/// The modification time and length of a file, for detecting changes.
 type Stamp = Option<(SystemTime, u64)>;
 
 type Make<C> = dyn Fn(&Pem) -> Result<C, CredentialError> + Send + Sync;
 
-/// A configuration made of PEM, and made anew when the files change that the PEM comes from.
+/// A configuration made from PEM, which is made again when the PEM files change.
 pub struct Reloading<C> {
     source: Option<Source<C>>,
     loaded: Mutex<Loaded<C>>,
@@ -30,9 +30,9 @@ struct Source<C> {
 
 struct Loaded<C> {
     config: Arc<C>,
-    /// Of the files when they were last read, before that.
+    /// The stamps of the files from before they were last read.
     stamps: [Stamp; 3],
-    /// When the files are to be looked at again.
+    /// When to check the files again.
     look_at: Time,
 }
 
@@ -43,7 +43,7 @@ impl<C> Reloading<C> {
         Reloading { source: None, loaded: Mutex::new(loaded) }
     }
 
-    /// Reads the files for the first time, and lets `make` make a configuration of them.
+    /// Reads the files for the first time, and makes a configuration with `make`.
     ///
     /// # Errors
     /// See [`CredentialError`].
@@ -58,8 +58,8 @@ impl<C> Reloading<C> {
         Ok(Reloading { source: Some(source), loaded: Mutex::new(loaded) })
     }
 
-    /// The configuration for a new connection. It looks at three small files at most once a second.
-    /// If what they have become cannot be used, that is logged and the old configuration stays.
+    /// The configuration for a new connection. This checks three small files at most once a second.
+    /// If their new content is unusable, that is logged, and the old configuration stays in use.
     pub fn current(&self) -> Arc<C> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(source) = &self.source else { return loaded.config.clone() };
@@ -70,7 +70,7 @@ impl<C> Reloading<C> {
         loaded.look_at = now + INTERVAL;
         let stamps = source.stamps();
         if stamps != loaded.stamps {
-            // Files that were replaced one after the other fit again with the last one.
+            // Files that are replaced one by one match again after the last one.
             loaded.stamps = stamps;
             match source.load() {
                 Ok(config) => loaded.config = Arc::new(config),
