@@ -31,7 +31,7 @@ pub struct IncastArgs {
     /// Hosts in the network: 100 or 1000
     #[arg(long, default_value_t = 100, value_parser = parse_hosts)]
     hosts: u32,
-    /// Buffers that the ports of a switch share, in megabytes
+    /// Buffer memory that the ports of a switch share, in megabytes
     #[arg(long, default_value_t = 12, conflicts_with = "port_kb")]
     shared_mb: u64,
     /// Small buffers per port instead of shared ones, in kilobytes (IRN's setting)

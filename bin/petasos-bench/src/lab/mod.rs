@@ -37,13 +37,13 @@ pub struct LabArgs {
     /// Pairs to measure [default: all]
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
-    /// Seconds to measure each pair, all its turns together; longer where others want the cores
+    /// Seconds to measure each pair, all turns together; longer if other processes use the cores
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Memory over which packets are spread where that counts, in megabytes
+    /// Memory over which packets are spread, for pairs where that matters, in megabytes
     #[arg(long, default_value_t = 256)]
     memory_mb: usize,
-    /// Connections, where there are many
+    /// The number of connections, for pairs with many
     #[arg(long, default_value_t = 20_000)]
     connections: usize,
     /// Also write the result as JSON to this file
