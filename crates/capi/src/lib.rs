@@ -5,8 +5,8 @@
 //!
 //! - **Handles** are opaque boxes. The program frees each one with the function of its type.
 //! - **There is no executor and no thread of the ABI.** A call is a box with futures of the facade.
-//!   The thread that calls a function polls them. The end of a wait goes through a `notifier`, which
-//!   unparks a blocked thread or calls a callback of the program.
+//!   The thread that calls a function polls them. The end of a wait goes through a `notifier`,
+//!   which unparks a blocked thread or calls a callback of the program.
 //! - **Errors** are codes; their details are kept per thread (`failure`).
 //! - **No panic leaves the library**: every function runs within `failure::guarded`.
 //!
