@@ -81,6 +81,12 @@ pub enum Polling {
         /// How long to spin.
         spin: Duration,
     },
+    /// Like `Adaptive`, but while it spins it gives up the processor when another thread could use
+    /// it. For two loops that share a processor and wait for each other.
+    Yield {
+        /// How long to spin.
+        spin: Duration,
+    },
     /// The application drives the loop from its own event loop: see [`crate::Endpoint::descriptor`]
     /// and [`crate::Endpoint::run_ready`]. `run` then sleeps at once.
     External,

@@ -1,4 +1,5 @@
-//! How the loop waits: spinning, sleeping, or driven from outside.
+//! How the loop waits: spinning, with or without regard for others, sleeping, or driven from
+//! outside.
 //!
 //! A loop sleeps in `poll(2)` on the packet I/O's descriptor and the mailbox's eventfd, until its
 //! next timer. No wake-up is lost: right before the poll the packet I/O is told
@@ -47,6 +48,7 @@ impl<S> Endpoint<S> {
         mut until: impl FnMut(&mut S, &mut Context<S>) -> bool,
     ) -> bool {
         let mut idle_since = Time::NEVER;
+        let mut yielder = Yielder::new(self.cx.core.config.polling);
         let at_once = self.cx.core.config.polling == Polling::Adaptive { spin: Duration::ZERO };
         let mut frames = if at_once { self.io().stats().rx_frames } else { 0 };
         loop {
@@ -69,6 +71,8 @@ impl<S> Endpoint<S> {
             };
             if sleepy && self.sleep(deadline) {
                 idle_since = Time::NEVER;
+            } else if !busy && let Some(yielder) = &mut yielder {
+                yielder.rest(self.clock());
             }
         }
     }
@@ -86,7 +90,9 @@ impl<S> Endpoint<S> {
         match self.cx.core.config.polling {
             Polling::Spin => false,
             Polling::External => true,
-            Polling::Adaptive { spin } => self.cx.core.now >= idle_since + spin,
+            Polling::Adaptive { spin } | Polling::Yield { spin } => {
+                self.cx.core.now >= idle_since + spin
+            }
         }
     }
 
@@ -181,6 +187,39 @@ impl<S> Endpoint<S> {
         (time != Time::NEVER).then(|| time - self.clock().now())
     }
 }
+
+/// When a loop that spins gives up its processor ([`Polling::Yield`]).
+///
+/// A yield takes as long as what runs meanwhile. One that comes back at once has shown that nobody
+/// waits for the processor, and the loop does not ask again for some turns.
+struct Yielder {
+    turns: u32,
+    /// Somebody has run during the last yield.
+    is_shared: bool,
+}
+
+impl Yielder {
+    fn new(polling: Polling) -> Option<Yielder> {
+        let yields = matches!(polling, Polling::Yield { .. });
+        yields.then_some(Yielder { turns: 0, is_shared: true })
+    }
+
+    /// The loop has had nothing to do in a turn.
+    fn rest(&mut self, clock: &Clock) {
+        self.turns += 1;
+        if self.is_shared || self.turns >= TURNS_ALONE {
+            let began = clock.now();
+            std::thread::yield_now();
+            self.is_shared = clock.now() - began > YIELD_TIME_MAX;
+            self.turns = 0;
+        }
+    }
+}
+
+/// A yield during which nobody has run takes less.
+const YIELD_TIME_MAX: Duration = Duration::from_micros(3);
+/// Turns without work between two yields of a loop that has its processor to itself.
+const TURNS_ALONE: u32 = 32;
 
 fn add(joint: &OwnedFd, fd: BorrowedFd<'_>) -> io::Result<()> {
     let data = epoll::EventData::new_u64(0);

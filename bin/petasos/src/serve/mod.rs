@@ -64,6 +64,8 @@ pub enum PollingArg {
     Spin,
     /// Spin for a moment, then sleep.
     Adaptive,
+    /// Likewise, but let other threads have the core while spinning.
+    Yield,
 }
 
 impl PollingArg {
@@ -72,6 +74,7 @@ impl PollingArg {
         match self {
             PollingArg::Spin => Polling::Spin,
             PollingArg::Adaptive => Polling::Adaptive { spin: SPIN },
+            PollingArg::Yield => Polling::Yield { spin: SPIN },
         }
     }
 }

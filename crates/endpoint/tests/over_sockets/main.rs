@@ -20,3 +20,4 @@ mod secured;
 mod stalled_ring;
 mod without_rings;
 mod workers;
+mod yielding;
