@@ -185,10 +185,9 @@ impl<B: Body> CallerStream<B> {
             // Nobody has heard of it, or it has ended.
             Phase::Running | Phase::Ended | Phase::Over => Phase::Over,
         };
-        self.under_way = UnderWay::default();
+        self.drop_exchanges();
         self.inbox.clear();
         self.outbox.clear();
-        self.parked.clear();
         (self.head, self.open) = (None, None);
         self.end = (!end_is_known).then_some(status);
     }
@@ -242,7 +241,7 @@ impl<B: Body> CallerStream<B> {
         match (taken, self.phase) {
             (Ok(()), _) => {}
             // How it ended is known.
-            (Err(_), Phase::Ended) => self.phase = Phase::Over,
+            (Err(_), Phase::Ended) => self.finish(),
             (Err(malformed), _) => self.reset(malformed.into()),
         }
         taken
@@ -304,10 +303,10 @@ impl<B: Body> CallerStream<B> {
         if self.phase == Phase::Running {
             self.reset(status);
         }
-        self.phase = match self.phase {
-            Phase::GivenUp | Phase::Resetting(_) if session_lives => Phase::GivenUp,
-            _ => Phase::Over,
-        };
+        match self.phase {
+            Phase::GivenUp | Phase::Resetting(_) if session_lives => self.phase = Phase::GivenUp,
+            _ => self.finish(),
+        }
     }
 
     /// R20: whether the handler may have run when an exchange fails that has not. It has not if
@@ -333,10 +332,21 @@ impl<B: Body> CallerStream<B> {
     }
 
     fn forget_exchanges(&mut self) {
-        (self.next, self.under_way, self.permits) = (0, UnderWay::default(), 1);
+        (self.next, self.permits) = (0, 1);
         (self.owes, self.answered, self.send) = (false, false, true);
-        self.parked.clear();
         self.allowance = Allowance::new();
+        self.drop_exchanges();
+    }
+
+    /// No answer is handled any more. The slots of what was under way are given back.
+    fn finish(&mut self) {
+        self.phase = Phase::Over;
+        self.drop_exchanges();
+    }
+
+    fn drop_exchanges(&mut self) {
+        self.under_way = UnderWay::default();
+        self.parked.clear();
     }
 
     fn exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {

@@ -90,3 +90,9 @@ fn r14_r15_r17_a_stream_with_a_session_to_itself_grows_wide() {
     });
     assert_eq!(widest, usize::from(super::super::WIDTH_MAX));
 }
+
+#[test]
+fn r14_r19_wide_streams_share_a_session_and_give_back_what_they_were_lent() {
+    each(30_000..30_200, |seed| check(run(seed, 64, 40)));
+    each(31_000..31_200, |seed| check(run(seed, 6, 8)));
+}

@@ -32,6 +32,12 @@ fn exchange(number: u16, under_way: u8, bytes: usize) -> CallerSegment<Blob> {
     segment
 }
 
+fn answering(number: u16, bytes: usize) -> ServerSegment<Blob> {
+    let mut segment = ServerSegment::bare(number, true);
+    segment.messages.push(message(bytes));
+    segment
+}
+
 /// The exchanges that are due now.
 fn due(caller: &mut CallerStream<Blob>, lent: u32) -> Vec<CallerSegment<Blob>> {
     std::iter::from_fn(|| caller.poll_exchange(lent)).collect()
@@ -232,4 +238,27 @@ fn r19_all_that_is_under_way_is_answered_when_a_wide_stream_ends() {
     }
     assert!(server.is_over() && caller.is_over());
     assert_eq!(caller.lent(), 0);
+}
+
+#[test]
+fn r14_a_stream_that_is_over_has_no_slots() {
+    let ended = || {
+        let mut caller = begun();
+        (0..40).for_each(|_| caller.send(message(10_000)));
+        assert_eq!(due(&mut caller, 99).len(), usize::from(WIDTH_MAX));
+        caller.handle_answer(ServerSegment::refusal(1, Status::not_found("no"))).unwrap();
+        assert_eq!((caller.is_over(), caller.lent()), (false, 13));
+        // It waits for others.
+        caller.handle_answer(answering(3, 8)).unwrap();
+        while caller.poll_event().is_some() {}
+        caller
+    };
+    for session_lives in [false, true] {
+        let mut failed = ended();
+        failed.handle_failure(Status::unavailable("lost"), session_lives);
+        assert_eq!((failed.is_over(), failed.lent(), failed.held_bytes()), (true, 0, 0));
+    }
+    let mut malformed = ended();
+    assert_eq!(malformed.handle_answer(answering(99, 8)), Err(Malformed::Number));
+    assert_eq!((malformed.is_over(), malformed.lent(), malformed.held_bytes()), (true, 0, 0));
 }
