@@ -208,10 +208,11 @@ impl<B: Body> CallerStream<B> {
         }
     }
 
-    /// How many slots the stream has beyond its own two.
+    /// How many slots the stream has beyond its own two. An exchange that the server asks for has
+    /// that of the answer that did: the stream could wait for ever if others took it.
     pub fn lent(&self) -> u32 {
         let bare = self.under_way.bare();
-        u32::from(UnderWay::lent(bare, self.under_way.len - bare))
+        u32::from(UnderWay::lent(bare + u16::from(self.owes), self.under_way.len - bare))
     }
 
     /// The next event for the application.
@@ -333,7 +334,7 @@ impl<B: Body> CallerStream<B> {
 
     fn forget_exchanges(&mut self) {
         (self.next, self.permits) = (0, 1);
-        (self.owes, self.answered, self.send) = (false, false, true);
+        (self.answered, self.send) = (false, true);
         self.allowance = Allowance::new();
         self.drop_exchanges();
     }
@@ -345,14 +346,14 @@ impl<B: Body> CallerStream<B> {
     }
 
     fn drop_exchanges(&mut self) {
-        self.under_way = UnderWay::default();
+        (self.under_way, self.owes) = (UnderWay::default(), false);
         self.parked.clear();
     }
 
     fn exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {
         let len = self.under_way.len;
-        let (may_have_records, may_be_bare) = self.may_send(lent_max);
         let receive = self.inbox.wants();
+        let (may_have_records, may_be_bare) = self.may_send(receive, lent_max);
         // The server has handled what it has answered.
         let handled = self.next.wrapping_sub(len + 1);
         let mut segment = CallerSegment::bare(self.number, self.next, receive);
@@ -377,14 +378,16 @@ impl<B: Body> CallerStream<B> {
     /// R15, R18: whether an exchange with records may be sent, and whether a bare one. What goes
     /// beyond a stream's own two waits for the first answer, since before it the stream may have to
     /// begin anew (R20), and has to be worth it.
-    fn may_send(&self, lent_max: u32) -> (bool, bool) {
+    fn may_send(&self, receive: bool, lent_max: u32) -> (bool, bool) {
         let len = self.under_way.len;
         let bare = self.under_way.bare();
         let others = len - bare;
         let lent_max = if self.is_unanswered() { 0 } else { lent_max };
+        // One that has *receive* is what the server has asked for.
+        let owed = u16::from(self.owes && !receive);
         let fits = |lent: u16| len < WIDTH_MAX && u32::from(lent) <= lent_max;
         let is_worth_it = others < WIDTH_OWN || self.outbox.bytes() >= LONE_BYTES_MIN;
-        let with_records = is_worth_it && fits(UnderWay::lent(bare, others + 1));
+        let with_records = is_worth_it && fits(UnderWay::lent(bare + owed, others + 1));
         // One is left for records.
         let is_bare = len + 1 < WIDTH_MAX && fits(UnderWay::lent(bare + 1, others));
         (with_records, is_bare)
@@ -478,7 +481,7 @@ impl<B: Body> CallerStream<B> {
         if segment.ended {
             let lost = || Status::unavailable("the server does not know the stream any more");
             self.end = Some(segment.end.unwrap_or_else(lost));
-            self.phase = Phase::Ended;
+            (self.phase, self.owes) = (Phase::Ended, false);
             if self.begun || !self.keeps_queue {
                 self.outbox.clear();
             }

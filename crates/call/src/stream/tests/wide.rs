@@ -197,6 +197,22 @@ fn r18_permits_leave_room_for_a_message() {
     assert_eq!(caller.lent(), 5, "it was the stream's own");
 }
 
+/// What is due goes to the server.
+fn exchange_all(caller: &mut CallerStream<Blob>, server: &mut Server, lent: u32) {
+    for segment in due(caller, lent) {
+        let number = segment.number;
+        server.handle_exchange(segment, number).unwrap();
+    }
+}
+
+/// What is due goes to the caller. Gives how many answers that are.
+fn answer_all(caller: &mut CallerStream<Blob>, server: &mut Server) -> usize {
+    let answers: Vec<_> = std::iter::from_fn(|| server.poll_answer()).collect();
+    let count = answers.len();
+    answers.into_iter().for_each(|(_, answer)| caller.handle_answer(answer).unwrap());
+    count
+}
+
 /// Until neither has anything to send.
 fn settle(caller: &mut CallerStream<Blob>, server: &mut Server) {
     for _ in 0..1000 {
@@ -261,4 +277,37 @@ fn r14_a_stream_that_is_over_has_no_slots() {
     let mut malformed = ended();
     assert_eq!(malformed.handle_answer(answering(99, 8)), Err(Malformed::Number));
     assert_eq!((malformed.is_over(), malformed.lent(), malformed.held_bytes()), (true, 0, 0));
+}
+
+#[test]
+fn r18_an_exchange_that_was_asked_for_finds_a_slot() {
+    for lent_max in [3, 4, 14] {
+        let (mut caller, mut server) = (begun(), Server::new(BYTES_MAX));
+        let mut open = exchange(0, 0, 0);
+        open.messages = Messages::new();
+        server.handle_exchange(open, 0).unwrap();
+        server.send(message(1));
+        assert!(server.poll_answer().is_some());
+        // The server has much to say at first, and gets permits.
+        for round in 0..100 {
+            while round < 60 && server.can_send() {
+                server.send(message(10_000));
+            }
+            exchange_all(&mut caller, &mut server, lent_max);
+            answer_all(&mut caller, &mut server);
+            while caller.poll_event().is_some() {}
+        }
+        // Then two messages are as much as may be under way. A third waits; the caller reads none.
+        (0..3).for_each(|_| server.send(message(600 << 10)));
+        assert_eq!(answer_all(&mut caller, &mut server), 3, "it asks for an exchange");
+        let lent = caller.lent();
+        exchange_all(&mut caller, &mut server, lent);
+        // Other streams have what is left of the session when it does.
+        while caller.poll_event().is_some() {}
+        let lent = caller.lent();
+        exchange_all(&mut caller, &mut server, lent);
+        server.give_back_permits();
+        answer_all(&mut caller, &mut server);
+        assert!(matches!(caller.poll_event(), Some(CallerEvent::Message(_))), "{lent_max}: stuck");
+    }
 }
