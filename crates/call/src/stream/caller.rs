@@ -193,7 +193,7 @@ impl<B: Body> CallerStream<B> {
     }
 
     /// R18: the next exchange to send, if one is due. `lent_max` is how many slots the stream may
-    /// have beyond its own two.
+    /// have beyond its own two; if it has more, it takes no further one.
     pub fn poll_exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {
         match self.phase {
             Phase::Running => self.exchange(lent_max),
@@ -385,6 +385,8 @@ impl<B: Body> CallerStream<B> {
         let lent_max = if self.is_unanswered() { 0 } else { lent_max };
         // One that has *receive* is what the server has asked for.
         let owed = u16::from(self.owes && !receive);
+        // What takes no further slot may be sent although others need those that are lent.
+        let lent_max = lent_max.max(self.lent());
         let fits = |lent: u16| len < WIDTH_MAX && u32::from(lent) <= lent_max;
         let is_worth_it = others < WIDTH_OWN || self.outbox.bytes() >= LONE_BYTES_MIN;
         let with_records = is_worth_it && fits(UnderWay::lent(bare + owed, others + 1));

@@ -43,10 +43,12 @@ impl StreamNumbers {
         self.open = self.open.checked_sub(1).expect("each stream is closed once");
     }
 
-    /// R14: slots that no stream needs, were another opened now.
-    pub fn spare(&self) -> u32 {
+    /// R14: how many slots a stream may have beyond its own two, that has `lent` of them now. Fewer
+    /// than that if streams that were opened since need them.
+    pub fn available(&self, lent: u32) -> u32 {
         let own = (self.open + 1).min(self.open_max) * u32::from(WIDTH_OWN);
-        self.slots.saturating_sub(own + self.lent)
+        let others = self.lent.saturating_sub(lent);
+        self.slots.saturating_sub(own + others)
     }
 
     /// A stream that had `from` slots beyond its own has `to` now.

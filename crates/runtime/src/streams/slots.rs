@@ -27,7 +27,7 @@ impl StreamSlots {
 
     /// How many slots a stream may have beyond its own, if it has `lent` now.
     pub(crate) fn available(&mut self, session: SessionId, lent: u32) -> u32 {
-        self.get(session).map_or(lent, |numbers| lent + numbers.spare())
+        self.get(session).map_or(lent, |numbers| numbers.available(lent))
     }
 
     /// A stream that had `from` slots beyond its own has `to` now.

@@ -46,18 +46,44 @@ fn due(caller: &mut CallerStream<Blob>, lent: u32) -> Vec<CallerSegment<Blob>> {
 #[test]
 fn r14_slots_that_no_stream_needs_are_lent() {
     let mut numbers = StreamNumbers::new(8);
-    assert_eq!(numbers.spare(), 6, "another stream may come");
+    assert_eq!(numbers.available(0), 6, "another stream may come");
     numbers.open();
-    assert_eq!(numbers.spare(), 4);
+    assert_eq!(numbers.available(0), 4);
     numbers.lend(0, 3);
-    assert_eq!((numbers.spare(), numbers.lent()), (1, 3));
+    assert_eq!((numbers.available(0), numbers.available(3), numbers.lent()), (1, 4, 3));
     numbers.lend(3, 4);
     (0..2).for_each(|_| assert!(numbers.open().is_some(), "what is lent keeps no stream out"));
-    assert_eq!((numbers.spare(), numbers.lent()), (0, 4));
+    assert_eq!((numbers.available(0), numbers.available(4)), (0, 0), "all are to be given back");
     numbers.lend(4, 0);
-    assert_eq!(numbers.spare(), 0, "all are the streams' own");
+    assert_eq!(numbers.available(0), 0, "all are the streams' own");
     (0..3).for_each(|_| numbers.close());
-    assert_eq!(numbers.spare(), 6);
+    assert_eq!(numbers.available(0), 6);
+}
+
+#[test]
+fn r14_slots_that_others_need_are_given_back_one_by_one() {
+    let mut caller = begun();
+    (0..60).for_each(|_| caller.send(message(10_000)));
+    assert_eq!((due(&mut caller, 14).len(), caller.lent()), (16, 14));
+    // Other streams were opened.
+    for number in 1..=14 {
+        caller.handle_answer(ServerSegment::bare(number, true)).unwrap();
+        assert!(due(&mut caller, 0).is_empty(), "the slot is not the stream's any more");
+        assert_eq!(caller.lent(), 14 - u32::from(number));
+    }
+    caller.handle_answer(ServerSegment::bare(15, true)).unwrap();
+    assert_eq!(due(&mut caller, 0).len(), 1, "of its own");
+    // Permits do not keep a message from the slot that is left for it.
+    let mut permitted = begun();
+    while permitted.poll_event().is_some() {}
+    for number in 1..=4 {
+        assert!(!due(&mut permitted, 99).is_empty());
+        let more = ServerSegment { more: true, ..answering(number, 8) };
+        permitted.handle_answer(more).unwrap();
+    }
+    assert!(!due(&mut permitted, 99).is_empty() && permitted.lent() > 2);
+    permitted.send(message(8));
+    assert!(due(&mut permitted, 0).len() == 1, "it takes none that is lent");
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl World {
     fn poll_caller(&mut self, index: usize) {
         let side = &mut self.callers[index];
         assert!(side.stream.held_bytes() <= HELD_BYTES_MAX, "R17 at the caller");
-        while let Some(segment) = side.stream.poll_exchange(side.lent + self.numbers.spare()) {
+        while let Some(segment) = side.stream.poll_exchange(self.numbers.available(side.lent)) {
             self.numbers.lend(side.lent, side.stream.lent());
             side.lent = side.stream.lent();
             assert!(segment.bytes() <= SESSION_BYTES_MAX);
