@@ -140,6 +140,10 @@ impl<B: Body, H> ServerStream<B, H> {
             return Err(self.refuse(number, handle, Malformed::Flow));
         }
         if ahead > 0 {
+            // Only segment 0 has one, and nothing goes before that.
+            if segment.open.is_some() {
+                return Err(self.refuse(number, handle, Malformed::Record));
+            }
             let parked = self.parked.insert(number, bytes, (segment, handle));
             return parked.map_err(|(_, handle)| self.refuse(number, handle, Malformed::Number));
         }

@@ -337,3 +337,22 @@ fn r18_an_exchange_that_was_asked_for_finds_a_slot() {
         assert!(matches!(caller.poll_event(), Some(CallerEvent::Message(_))), "{lent_max}: stuck");
     }
 }
+
+#[test]
+fn r16_an_open_record_that_overtakes_others_is_not_kept() {
+    let mut server = Server::new(BYTES_MAX);
+    let early = CallerSegment { open: Some(Open::default()), ..exchange(3, 3, 8) };
+    assert_eq!(server.handle_exchange(early, 3), Err(Malformed::Record));
+    assert_eq!(server.held_bytes(), 0);
+}
+
+#[test]
+fn r18_more_is_said_when_as_much_waited_as_is_queued() {
+    for (bytes, more) in [(FLOW_BYTES_MAX - 16, false), (FLOW_BYTES_MAX, true)] {
+        let mut server = Server::new(BYTES_MAX);
+        server.handle_exchange(exchange(0, 0, 8), 0).unwrap();
+        server.send(message(bytes));
+        let (_, answer) = server.poll_answer().expect("a message is due");
+        assert_eq!((answer.messages.len(), answer.more), (1, more), "the handler had to wait");
+    }
+}
