@@ -81,3 +81,46 @@ fn r13_r15_r17_a_caller_bears_any_server() {
         assert!(left.iter().all(|event| matches!(event, CallerEvent::End(_))));
     }
 }
+
+/// It keeps to the rules, but for how many exchanges it says were under way.
+#[test]
+fn r15_r17_a_server_bears_a_caller_that_lies_in_numbers_only() {
+    let mut held_max = 0;
+    for seed in 0..3000 {
+        let mut rng = Rng::new(seed);
+        let mut server = ServerStream::<Blob, u16>::new(BYTES_MAX);
+        let (mut answered, mut sent) = (0, Vec::new());
+        let reads = [0.0, 0.3, 0.9][rng.below(3) as usize];
+        for _ in 0..200 {
+            let free = (answered..answered + WIDTH_MAX).filter(|number| !sent.contains(number));
+            let Some(number) = free.min_by_key(|number| (rng.below(4), *number)) else { break };
+            let under_way = if rng.chance(0.8) { 15 } else { (number - answered) as u8 };
+            let receive = rng.chance(0.5);
+            let mut segment = CallerSegment::bare(1, number, receive);
+            (segment.under_way, segment.open) = (under_way, (number == 0).then(Open::default));
+            if rng.chance(0.5) {
+                segment.messages = messages(&mut rng);
+            }
+            sent.push(number);
+            let taken = server.handle_exchange(segment, number);
+            held_max = held_max.max(server.held_bytes());
+            assert!(server.held_bytes() <= FLOW_BYTES_MAX + WIDE_BYTES_MAX, "seed {seed}");
+            while rng.chance(reads) && server.poll_event().is_some() {}
+            if rng.chance(0.3) && server.can_send() {
+                messages(&mut rng).into_iter().for_each(|message| server.send(message));
+            }
+            if rng.chance(0.1) {
+                server.give_back_permits();
+            }
+            answered += std::iter::from_fn(|| server.poll_answer()).count() as u16;
+            if taken.is_err() {
+                break;
+            }
+        }
+        server.handle_abandoned(|_| false);
+        answered += std::iter::from_fn(|| server.poll_answer()).count() as u16;
+        assert_eq!(usize::from(answered), sent.len(), "seed {seed}: each is answered once");
+        assert!(server.is_over());
+    }
+    assert!(held_max > WIDE_BYTES_MAX, "it had the chance: {held_max}");
+}
