@@ -27,7 +27,7 @@
 //!         pool: PoolConfig::default(),
 //!         ..EndpointConfig::default()
 //!     },
-//! Use datagrams between processes of this host, too.
+//!     // Use datagrams between processes of this host, too.
 //!     io: LocalConfig {
 //!         local: LocalPolicy::Never,
 //!         udp: UdpConfig { gro: false, ..UdpConfig::default() },
