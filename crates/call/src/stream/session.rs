@@ -61,12 +61,14 @@ impl StreamNumbers {
     }
 
     /// Slots that are lent.
-    pub fn lent(&self) -> u32 {
+    #[cfg(test)]
+    pub(super) fn lent(&self) -> u32 {
         self.lent
     }
 
     /// Streams that are not over.
-    pub fn open_streams(&self) -> u32 {
+    #[cfg(test)]
+    pub(super) fn open_streams(&self) -> u32 {
         self.open
     }
 }

@@ -38,10 +38,7 @@ impl SentBytes {
         bytes
             .filter(|bytes| *bytes > 0)
             .for_each(|bytes| (count, sent) = (count + 1, sent + bytes));
-        if may_be_under_way(count, usize::MAX) {
-            return usize::MAX;
-        }
-        WIDE_BYTES_MAX.saturating_sub(sent)
+        if count <= WIDTH_OWN { usize::MAX } else { WIDE_BYTES_MAX.saturating_sub(sent) }
     }
 }
 
