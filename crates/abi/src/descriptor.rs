@@ -243,41 +243,49 @@ pub(crate) mod flag {
     pub const HAS_NOT_RUN: u8 = 1;
 }
 
-/// Bytes of a descriptor that is being written. What nobody writes is 0.
-struct Fields([u8; DESCRIPTOR_BYTES]);
+/// Words of a descriptor that is being written. What nobody writes is 0.
+struct Words([u64; DESCRIPTOR_BYTES / 8]);
 
-impl Fields {
-    fn new(kind: Kind, call: CallNumber) -> Fields {
-        let mut fields = Fields([0; DESCRIPTOR_BYTES]);
-        fields.0[at::KIND] = kind as u8;
-        fields.put(at::CALL, call.get().to_le_bytes());
-        fields
+impl Words {
+    fn new(kind: Kind, call: CallNumber) -> Words {
+        let mut words = Words([0; DESCRIPTOR_BYTES / 8]);
+        words.put(at::KIND, kind as u64);
+        words.put(at::CALL, call.get());
+        words
     }
 
-    fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
-        self.0[at..at + N].copy_from_slice(&bytes);
+    /// Puts a value where its first byte is at `at`, and nothing was put before.
+    fn put(&mut self, at: usize, value: u64) {
+        self.0[at / 8] |= value << (8 * (at % 8));
     }
 
-    fn flags(mut self, flags: u8) -> Fields {
-        self.0[at::FLAGS] = flags;
+    fn flags(mut self, flags: u8) -> Words {
+        self.put(at::FLAGS, flags.into());
         self
     }
 
-    fn message(mut self, Contents { offset, bytes }: Contents) -> Fields {
-        self.put(at::MESSAGE, offset.to_le_bytes());
-        self.put(at::MESSAGE_BYTES, bytes.to_le_bytes());
+    fn message(mut self, Contents { offset, bytes }: Contents) -> Words {
+        self.put(at::MESSAGE, offset);
+        self.put(at::MESSAGE_BYTES, bytes.into());
         self
     }
 
-    fn metadata(mut self, Contents { offset, bytes }: Contents) -> Fields {
-        self.put(at::METADATA, offset.to_le_bytes());
-        self.put(at::METADATA_BYTES, bytes.to_le_bytes());
+    fn metadata(mut self, Contents { offset, bytes }: Contents) -> Words {
+        self.put(at::METADATA, offset);
+        self.put(at::METADATA_BYTES, bytes.into());
         self
     }
 
-    fn value(mut self, value: u64) -> Fields {
-        self.put(at::VALUE, value.to_le_bytes());
+    fn value(mut self, value: u64) -> Words {
+        self.put(at::VALUE, value);
         self
+    }
+
+    fn to_bytes(&self) -> [u8; DESCRIPTOR_BYTES] {
+        let mut bytes = [0; DESCRIPTOR_BYTES];
+        let (words, _) = bytes.as_chunks_mut::<8>();
+        words.iter_mut().zip(self.0).for_each(|(to, word)| *to = word.to_le_bytes());
+        bytes
     }
 }
 
@@ -312,9 +320,9 @@ impl Descriptor {
 
     /// The bytes of a ring's slot (D4).
     pub fn to_bytes(&self) -> [u8; DESCRIPTOR_BYTES] {
-        let bare = |call: &CallNumber| Fields::new(self.kind(), *call);
-        let fields = match self {
-            Descriptor::Request(request) => request_fields(request),
+        let bare = |call: &CallNumber| Words::new(self.kind(), *call);
+        let words = match self {
+            Descriptor::Request(request) => request_words(request),
             Descriptor::Message { call, message } => bare(call).message(*message),
             Descriptor::Close { call } | Descriptor::Cancel { call } => bare(call),
             Descriptor::Head { call, metadata } => bare(call).metadata(*metadata),
@@ -324,33 +332,33 @@ impl Descriptor {
                 .metadata(*metadata)
                 .value(u64::from(*status)),
             Descriptor::Grant { call, bytes } => bare(call).value(*bytes),
-            Descriptor::Release(released) => release_fields(released),
+            Descriptor::Release(released) => release_words(released),
         };
-        fields.0
+        words.to_bytes()
     }
 }
 
-fn request_fields(request: &Request) -> Fields {
+fn request_words(request: &Request) -> Words {
     let set = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let flags = set(request.is_stream, flag::STREAM)
         | set(request.is_idempotent, flag::IDEMPOTENT)
         | set(request.waits_for_ready, flag::WAITS_FOR_READY);
-    let mut fields = Fields::new(Kind::Request, request.call)
+    let mut words = Words::new(Kind::Request, request.call)
         .flags(flags)
         .message(request.message)
         .metadata(request.metadata)
         .value(request.time_left_us);
-    fields.put(at::METHOD, request.method.to_le_bytes());
-    fields.put(at::PARTNER, request.partner.to_le_bytes());
-    fields.put(at::BINDING, request.binding.to_le_bytes());
-    fields
+    words.put(at::METHOD, request.method.into());
+    words.put(at::PARTNER, request.partner.into());
+    words.put(at::BINDING, request.binding.into());
+    words
 }
 
-fn release_fields(released: &Released) -> Fields {
-    let mut fields = Fields([0; DESCRIPTOR_BYTES]).flags(released.count);
-    fields.0[at::KIND] = Kind::Release as u8;
+fn release_words(released: &Released) -> Words {
+    let mut words = Words([0; DESCRIPTOR_BYTES / 8]).flags(released.count);
+    words.put(at::KIND, Kind::Release as u64);
     for (index, token) in released.tokens().iter().enumerate() {
-        fields.put(at::TOKENS + 8 * index, token.to_le_bytes());
+        words.put(at::TOKENS + 8 * index, *token);
     }
-    fields
+    words
 }

@@ -96,6 +96,7 @@ impl Extents {
 
     /// D3: whether so many bytes at this offset all have memory. Bytes may lie in several extents
     /// that are next to each other. No bytes have memory nowhere.
+    #[inline]
     pub fn covers(&self, offset: u64, bytes: u64) -> bool {
         let Some(end) = offset.checked_add(bytes).filter(|_| bytes > 0) else { return false };
         let mut reached = offset;

@@ -15,12 +15,17 @@
 //! what has to be zero. What it *names* (a call, a method, a place in a heap) is for the receiver
 //! to look up; places are checked with [`Extents::covers`].
 //!
+//! [`Blocks`] allocates places in a heap: the application's own in its send heap, the service's in
+//! the receive heap.
+//!
 //! Boundary rule: definitions and pure functions; no memory, descriptors of files, or sockets.
 
+mod blocks;
 mod descriptor;
 mod extents;
 mod parse;
 
+pub use blocks::{Blocks, NotOutstanding, UNIT_BYTES};
 pub use descriptor::{
     CallNumber, Contents, DESCRIPTOR_BYTES, Descriptor, Kind, RELEASED_MAX, Released, Request,
     Side, TIME_NEVER,
@@ -29,4 +34,6 @@ pub use extents::{EXTENT_BYTES_MIN, EXTENTS_MAX, Extent, ExtentError, Extents, H
 pub use parse::{Refusal, Untrusted};
 
 /// The version of what this crate says.
-pub const ABI_VERSION: u16 = 1;
+pub const ABI_VERSION: u16 = 2;
+/// The oldest version that this code speaks. It has no successors (D14), and nothing else differs.
+pub const ABI_VERSION_OLDEST: u16 = 1;

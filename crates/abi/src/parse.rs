@@ -4,6 +4,7 @@ use crate::descriptor::{
     CallNumber, Contents, DESCRIPTOR_BYTES, Descriptor, Kind, Released, Request, Side, at, flag,
 };
 
+const ZEROS: [u8; DESCRIPTOR_BYTES] = [0; DESCRIPTOR_BYTES];
 /// The greatest canonical status code.
 const STATUS_MAX: u64 = 16;
 
@@ -43,13 +44,13 @@ impl<'a> Untrusted<&'a [u8]> {
     ///
     /// # Errors
     /// See [`Refusal`].
+    #[inline]
     pub fn check(self, from: Side) -> Result<Descriptor, Refusal> {
         let bytes: &[u8; DESCRIPTOR_BYTES] =
             self.0.try_into().map_err(|_| Refusal::Length(self.0.len()))?;
         let record = Record { bytes, kind: kind_of(bytes[at::KIND])? };
         let descriptor = record.descriptor()?;
-        // What is written anew has zeros everywhere else.
-        if descriptor.to_bytes() != *bytes {
+        if record.has_unused_bits() {
             return Err(Refusal::NotZero(record.kind));
         }
         if !may_send(&descriptor, from) {
@@ -57,6 +58,34 @@ impl<'a> Untrusted<&'a [u8]> {
         }
         Ok(descriptor)
     }
+}
+
+/// The bits of each word that a kind has (D4). A status is judged as a number.
+mod used {
+    use super::{DESCRIPTOR_BYTES, at, flag};
+
+    type Words = [u64; DESCRIPTOR_BYTES / 8];
+
+    const KIND: u64 = 0xff;
+    const ALL: u64 = u64::MAX;
+    const LOW: u64 = u32::MAX as u64;
+    const REQUEST_FLAGS: u64 =
+        ((flag::STREAM | flag::IDEMPOTENT | flag::WAITS_FOR_READY) as u64) << (8 * at::FLAGS);
+    const END_FLAGS: u64 = (flag::HAS_NOT_RUN as u64) << (8 * at::FLAGS);
+    /// Method and partner.
+    const TO: u64 = ALL << (8 * at::METHOD);
+
+    pub const REQUEST: Words = [KIND | REQUEST_FLAGS | TO, ALL, ALL, ALL, ALL, ALL, 0xffff];
+    pub const MESSAGE: Words = [KIND, ALL, ALL, LOW, 0, 0, 0];
+    pub const BARE: Words = [KIND, ALL, 0, 0, 0, 0, 0];
+    pub const HEAD: Words = [KIND, ALL, 0, !LOW, ALL, 0, 0];
+    pub const END: Words = [KIND | END_FLAGS, ALL, ALL, ALL, ALL, ALL, 0];
+    pub const GRANT: Words = [KIND, ALL, 0, 0, 0, ALL, 0];
+
+    const _: () = assert!(at::METHOD == 2 && at::PARTNER == 4 && at::CALL == 8);
+    const _: () = assert!(at::MESSAGE == 16 && at::MESSAGE_BYTES == 24 && at::METADATA_BYTES == 28);
+    const _: () = assert!(at::METADATA == 32 && at::VALUE == 40 && at::BINDING == 48);
+    const _: () = assert!(at::ZERO == 50);
 }
 
 /// D5, D7: who may send what about a call that was begun by either.
@@ -96,6 +125,28 @@ impl Record<'_> {
 
     fn flags(&self) -> u8 {
         self.bytes[at::FLAGS]
+    }
+
+    /// D4: a bit is set that the kind does not have.
+    fn has_unused_bits(&self) -> bool {
+        let used = match self.kind {
+            Kind::Release => return self.has_bits_behind_tokens(),
+            Kind::Request => &used::REQUEST,
+            Kind::Message => &used::MESSAGE,
+            Kind::Close | Kind::Cancel => &used::BARE,
+            Kind::Head => &used::HEAD,
+            Kind::End => &used::END,
+            Kind::Grant => &used::GRANT,
+        };
+        let unused = |word: usize| u64::from_le_bytes(self.get(8 * word)) & !used[word];
+        (unused(0) | unused(1) | unused(2) | unused(3) | unused(4) | unused(5) | unused(6)) != 0
+    }
+
+    /// Of a release: beside its kind and count, and behind its tokens.
+    fn has_bits_behind_tokens(&self) -> bool {
+        let behind = at::TOKENS + 8 * usize::from(self.flags());
+        let head = u64::from_le_bytes(self.get(at::KIND));
+        head >> (8 * at::METHOD) != 0 || self.bytes[behind..] != ZEROS[behind..]
     }
 
     fn call(&self) -> CallNumber {

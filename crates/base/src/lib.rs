@@ -1,5 +1,5 @@
 //! Basics that every other crate may use: time, a timing wheel, random numbers, counters,
-//! prefetching, atomics, and a doorbell.
+//! histograms, prefetching, atomics, and a doorbell.
 //!
 //! Boundary rule: depends on no other Petasos crate. The only I/O is reading the clock.
 
@@ -8,6 +8,7 @@
 mod clock;
 mod counters;
 mod doorbell;
+mod log_linear;
 #[allow(unsafe_code, reason = "the one seam: see the module")]
 mod prefetch;
 mod rng;
@@ -15,11 +16,17 @@ mod slot_lists;
 pub mod sync;
 mod time;
 mod wheel;
+mod yielder;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
 pub use doorbell::Doorbell;
+pub use log_linear::{
+    LOG_LINEAR_BUCKETS, LogLinear, SharedHistogram, log_linear_highest, log_linear_quantile,
+    quantile_of_counts,
+};
 pub use prefetch::{LINE_BYTES, prefetch, prefetch_head};
 pub use rng::{Rng, random_seed, secret_u64};
 pub use slot_lists::{SLOTS_MAX, SlotLists};
 pub use time::Time;
 pub use wheel::Wheel;
+pub use yielder::Yielder;

@@ -5,6 +5,10 @@
 //! [`Ends`]: a [`Producer`] for sending and a [`Consumer`] for receiving. Moving a record takes no
 //! system call.
 //!
+//! A *heap* is a range of addresses that an application and the managed service fill with the same
+//! sealed memfds: [`OwnedHeap`] at the service, which makes them, and [`AdoptedHeap`] at the
+//! application. What these guarantee is in the module `heap`; the rest of this page is about rings.
+//!
 //! # Guarantees, whatever the other process does
 //!
 //! The other process may write anything anywhere in the region at any time, or die. Then records
@@ -22,7 +26,7 @@
 //! # Why this is sound
 //!
 //! Control words are atomics, even where they need no ordering. Contents are copied by code whose
-//! reads the optimiser can neither repeat nor defer (`mapped` says how). So if a byte changes
+//! reads the optimiser can neither repeat nor defer (`copy` says how). So if a byte changes
 //! during the copy, the copy has one of its values and keeps it. Between honest peers the order of
 //! publication makes every copy free of races. The module `ring` lists the pairs, and the model
 //! checker tries all their orders: `RUSTFLAGS="--cfg loom" cargo test -p petasos-shm --lib ring`.
@@ -33,6 +37,12 @@
 
 #![cfg_attr(loom, allow(dead_code, reason = "only tests make rings under the model checker"))]
 
+#[cfg(not(loom))]
+mod copy;
+#[cfg(not(loom))]
+mod file;
+#[cfg(not(loom))]
+mod heap;
 #[cfg(not(loom))]
 mod mapped;
 #[cfg(loom)]
@@ -53,6 +63,10 @@ use mapped::Memory;
 #[cfg(loom)]
 use modelled::Memory;
 
+#[cfg(not(loom))]
+pub use file::{FileError, SystemError};
+#[cfg(not(loom))]
+pub use heap::{AdoptError, AdoptedHeap, HeapError, HeapKind, HeapSlice, Outside, OwnedHeap};
 #[cfg(not(loom))]
 pub use pages::{HUGE_PAGE_BYTES, Pages, PagesError};
 #[cfg(not(loom))]

@@ -1,14 +1,10 @@
-//! A ring's part of a mapped region. This is the only code that touches shared memory.
+//! A ring's part of a mapped region. This is the only code that touches it.
 //!
 //! The other process is not part of this program, and Rust's memory model does not cover it. What
 //! must not happen is that *this* program misbehaves because memory changes while it runs:
 //!
 //! - Control words are accessed only as atomics.
-//! - Short contents are read by relaxed atomic loads, each word once.
-//! - Long contents are read by one `memcpy`, followed by an empty assembler block, which the
-//!   optimiser must assume to change all memory. So the optimiser can neither drop the private copy
-//!   and use the shared bytes instead, nor read them again: what is checked afterwards is what was
-//!   copied.
+//! - Contents are copied out as `copy` says.
 //! - Contents are written by plain copies and never read back.
 //!
 //! No reference to contents is ever made.
@@ -16,14 +12,11 @@
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use petasos_base::sync::{AtomicU64, Ordering};
+use petasos_base::sync::AtomicU64;
 
+use crate::copy::{self, WORD_BYTES};
 use crate::region::Region;
 use crate::shape::INLINE_BYTES_MAX;
-
-/// Up to this length, copying words is cheaper than calling `memcpy`.
-const WORDS_BYTES_MAX: usize = 256;
-const WORD_BYTES: usize = size_of::<u64>();
 
 /// `len` bytes of a region from `start` on. Offsets below are relative to `start`.
 #[derive(Debug)]
@@ -84,16 +77,10 @@ impl Memory {
     /// Fills `out` with the bytes at `at`, a multiple of 8, as they are during the copy.
     #[inline]
     pub(crate) fn copy_out(&self, at: usize, out: &mut [u8]) {
-        if out.len() <= WORDS_BYTES_MAX {
-            return self.copy_words_out(at, out);
-        }
-        let from = self.bytes_at(at, out.len());
-        // SAFETY: `from` has these bytes, and private memory does not overlap with the region. The
-        // module's documentation says why they may change meanwhile.
-        unsafe { core::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
-        // SAFETY: the block does nothing, but the optimiser must assume that it has written to
-        // memory.
-        unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+        let from = self.aligned_at(at, out.len().next_multiple_of(WORD_BYTES));
+        // SAFETY: the bytes lie in this part, rounded up to whole words, and private memory does
+        // not overlap with the region. What this program writes there is another record's.
+        unsafe { copy::copy_out(from.cast(), out) }
     }
 
     /// Like [`Memory::copy_out`], without loops.
@@ -102,24 +89,10 @@ impl Memory {
         let from = self.aligned_at(at, INLINE_BYTES_MAX);
         let words: [u64; INLINE_BYTES_MAX / WORD_BYTES] = core::array::from_fn(|index| {
             // SAFETY: aligned, and with these bytes.
-            unsafe { AtomicU64::from_ptr(from.add(index)).load(Ordering::Relaxed) }
+            unsafe { copy::load(from.add(index)) }
         });
         let (chunks, _) = out.as_chunks_mut::<WORD_BYTES>();
         chunks.iter_mut().zip(words).for_each(|(chunk, word)| *chunk = word.to_ne_bytes());
-    }
-
-    #[inline]
-    fn copy_words_out(&self, at: usize, out: &mut [u8]) {
-        let from = self.aligned_at(at, out.len().next_multiple_of(WORD_BYTES));
-        let (words, rest) = out.as_chunks_mut::<WORD_BYTES>();
-        // SAFETY: aligned, and with the bytes of `out` rounded up to whole words.
-        let load = |index| unsafe { AtomicU64::from_ptr(from.add(index)).load(Ordering::Relaxed) };
-        for (index, word) in words.iter_mut().enumerate() {
-            *word = load(index).to_ne_bytes();
-        }
-        if !rest.is_empty() {
-            rest.copy_from_slice(&load(words.len()).to_ne_bytes()[..rest.len()]);
-        }
     }
 
     /// A pointer to `len` bytes of whole words at `at`.

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
-use petasos_shm::{RegionError, RingShape, ShapeError, adopt, create};
+use petasos_shm::{FileError, RegionError, RingShape, ShapeError, adopt, create};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
 const SHAPE: RingShape = RingShape { slots: 8, data_bytes: 4096, record_bytes_max: 2048 };
@@ -38,7 +38,10 @@ fn memory_that_can_shrink_or_be_sealed_later_is_refused() {
     for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::SEAL] {
         let file = file(SHAPE.region_bytes(), all - missing);
         let refused = adopt(file.as_fd(), SHAPE);
-        assert!(matches!(refused, Err(RegionError::NotSealed)), "{missing:?}: {refused:?}");
+        assert!(
+            matches!(refused, Err(RegionError::File(FileError::NotSealed))),
+            "{missing:?}: {refused:?}"
+        );
     }
 }
 
@@ -46,10 +49,10 @@ fn memory_that_can_shrink_or_be_sealed_later_is_refused() {
 fn memory_of_another_length_is_refused() {
     for len in [0, SHAPE.region_bytes() - 1, SHAPE.region_bytes() + 4096] {
         let refused = adopt(file(len, good_seals()).as_fd(), SHAPE);
-        let Err(RegionError::Length { expected, found }) = refused else {
+        let Err(RegionError::File(FileError::Length { expected, found })) = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!((expected, found), (SHAPE.region_bytes(), len as u64));
+        assert_eq!((expected, found), (SHAPE.region_bytes() as u64, len as u64));
     }
 }
 
@@ -58,15 +61,20 @@ fn files_that_are_no_memory_are_refused() {
     let program = std::env::current_exe().expect("a test has a file");
     for file in [File::open("/dev/null"), File::open(program)] {
         let refused = adopt(file.expect("it can be read").as_fd(), SHAPE);
-        assert!(matches!(refused, Err(RegionError::NotSharedMemory)), "{refused:?}");
+        assert!(
+            matches!(refused, Err(RegionError::File(FileError::NotSharedMemory))),
+            "{refused:?}"
+        );
     }
 }
 
 #[test]
-fn memory_that_cannot_be_written_is_an_error_and_no_fault_at_the_first_access() {
-    let file = file(SHAPE.region_bytes(), good_seals() | SealFlags::WRITE);
-    let refused = adopt(file.as_fd(), SHAPE);
-    assert!(matches!(refused, Err(RegionError::System { .. })), "{refused:?}");
+fn memory_that_cannot_be_written_is_refused_and_no_fault_at_the_first_access() {
+    for seal in [SealFlags::WRITE, SealFlags::FUTURE_WRITE] {
+        let file = file(SHAPE.region_bytes(), good_seals() | seal);
+        let refused = adopt(file.as_fd(), SHAPE);
+        assert!(matches!(refused, Err(RegionError::File(FileError::NotSealed))), "{refused:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! The application's side of a heap: it maps the extents that the service gives it.
+
+use core::ptr::NonNull;
+use std::os::fd::BorrowedFd;
+
+use petasos_abi::{Extent, ExtentError, Extents};
+
+use super::range::Range;
+use super::{HeapError, HeapKind, Outside};
+use crate::copy;
+use crate::file::{self, FileError};
+
+/// Why an extent was not mapped. The heap is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdoptError {
+    /// The extent does not fit the heap. The service's fault; a retry fails again.
+    #[error(transparent)]
+    Extent(#[from] ExtentError),
+    /// The file is not what was announced, or the system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// A heap whose extents come from the service. Its range is unmapped when it is dropped.
+///
+/// The memory of a send heap can be read and written, that of a receive heap only read; what is in
+/// no extent cannot be accessed at all.
+#[derive(Debug)]
+pub struct AdoptedHeap {
+    kind: HeapKind,
+    range: Range,
+    extents: Extents,
+}
+
+impl AdoptedHeap {
+    /// Reserves the range of a heap that has no memory yet. Its size is the service's to say.
+    ///
+    /// # Errors
+    /// [`HeapError::Range`] and [`HeapError::System`].
+    pub fn reserve(kind: HeapKind, heap_bytes: u64) -> Result<AdoptedHeap, HeapError> {
+        let range = Range::reserve(heap_bytes)?;
+        Ok(AdoptedHeap { kind, range, extents: Extents::new(heap_bytes) })
+    }
+
+    /// D2: maps an extent that the service has made, after checking it.
+    ///
+    /// # Errors
+    /// See [`AdoptError`].
+    pub fn map(&mut self, file: BorrowedFd<'_>, extent: Extent) -> Result<(), AdoptError> {
+        self.extents.add(extent)?;
+        let mapped = self.map_checked(file, extent);
+        if mapped.is_err() {
+            self.extents.remove(extent.offset);
+        }
+        Ok(mapped?)
+    }
+
+    /// Gives up the extent at this offset. Whoever accesses its bytes later gets a signal.
+    ///
+    /// # Errors
+    /// [`HeapError::NoExtent`] and [`HeapError::System`].
+    pub fn unmap(&mut self, offset: u64) -> Result<Extent, HeapError> {
+        let extent = self.extents.remove(offset).ok_or(HeapError::NoExtent(offset))?;
+        if let Err(error) = self.range.vacate(extent) {
+            self.extents.add(extent).expect("it was there");
+            return Err(error.into());
+        }
+        Ok(extent)
+    }
+
+    /// Who writes this heap.
+    pub fn kind(&self) -> HeapKind {
+        self.kind
+    }
+
+    /// What has memory.
+    pub fn extents(&self) -> &Extents {
+        &self.extents
+    }
+
+    /// Where the range starts. Of the bytes behind it, those in extents can be accessed, until
+    /// their extent is unmapped or the heap dropped.
+    ///
+    /// The service reads a send heap at any time, and so never writes it. It writes places of a
+    /// receive heap that it has not given to the application yet, or got back. Whoever accesses
+    /// bytes through this pointer must not do so while [`AdoptedHeap::write`] or
+    /// [`AdoptedHeap::copy_out`] may access the same bytes on another thread.
+    pub fn start(&self) -> NonNull<u8> {
+        self.range.start()
+    }
+
+    /// D3: copies `bytes` to `offset` in a send heap. The service may read them meanwhile, and gets
+    /// some of the old and some of the new.
+    ///
+    /// # Errors
+    /// [`Outside`] if they would not all have memory; nothing was written.
+    ///
+    /// # Panics
+    /// If this is a receive heap, which the service alone writes.
+    #[inline]
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Outside> {
+        assert_eq!(self.kind, HeapKind::Send, "an application writes its send heap only");
+        self.check(offset, bytes.len() as u64)?;
+        let to = self.range.at(offset, bytes.len());
+        // SAFETY: extents have just been found to cover the bytes. A send heap is mapped to be
+        // written, and `&mut self` makes this its only access by this program, but for those that
+        // `start` has promised not to make. Private memory does not overlap with a heap.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) }
+        Ok(())
+    }
+
+    /// D3: fills `out` with the bytes at `offset`, as they are during the copy.
+    ///
+    /// # Errors
+    /// [`Outside`] if they do not all have memory; `out` is unchanged.
+    #[inline]
+    pub fn copy_out(&self, offset: u64, out: &mut [u8]) -> Result<(), Outside> {
+        self.check(offset, out.len() as u64)?;
+        let from = self.range.at(offset, out.len());
+        // SAFETY: extents have just been found to cover the bytes. They are mapped readable, and
+        // end with whole words. This program writes them only through `&mut self`.
+        unsafe { copy::copy_out(from.as_ptr(), out) }
+        Ok(())
+    }
+
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), Outside> {
+        if self.extents.covers(offset, bytes) { Ok(()) } else { Err(Outside { offset, bytes }) }
+    }
+
+    fn map_checked(&self, file: BorrowedFd<'_>, extent: Extent) -> Result<(), FileError> {
+        file::check(file, extent.bytes, self.kind.writers())?;
+        Ok(self.range.map(file, extent, self.kind.adopters_access())?)
+    }
+}
