@@ -63,7 +63,7 @@ impl<T: Message> Msg<T> {
     ) -> Result<Image, EncodeError> {
         let owner_of = |at: *const u8, len: usize| {
             // SAFETY: compaction asks for leaves of this message, which nobody can write any more.
-            owner_of(unsafe { std::slice::from_raw_parts(at, len) })
+            Some(owner_of(unsafe { std::slice::from_raw_parts(at, len) }))
         };
         // SAFETY: the message is kept, so nobody writes what it reaches; its memory exposed its
         // provenance when it joined the arena, or was received.

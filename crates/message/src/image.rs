@@ -21,10 +21,12 @@ use petasos_buf::MsgBuf;
 use petasos_schema::{Hash, LAYOUT_VERSION};
 
 pub use compact::compact;
+pub(crate) use compact::compact_within;
 pub use flat::{Flat, is_flat, validate_by_plan};
 pub use segment::{SEGMENTS_MAX, Segment};
-pub(crate) use source::Private;
+pub(crate) use sink::grow;
 pub use source::{CompactError, Outside, Source};
+pub(crate) use source::{InImage, Private};
 pub use validate::validate;
 
 /// A tail of fewer bytes is copied behind its head. It would have few packets, of which those at

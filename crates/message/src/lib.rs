@@ -20,6 +20,7 @@ mod json;
 mod macros;
 mod module;
 mod msg;
+mod native;
 mod owned;
 mod owner;
 mod part;
@@ -45,6 +46,7 @@ pub use json::{
 };
 pub use module::Module;
 pub use msg::Msg;
+pub use native::{FieldPath, Leaf, NativeMsg, PathError, SetError, Types};
 pub use owned::Owned;
 pub use part::{Blob, Element, Key, Link, List, ListMut, Map, MapMut, Message, OneOf, Plain};
 pub use part::{Presence, Scalar, Text, Unknown, ValueShape};

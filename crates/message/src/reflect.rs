@@ -129,6 +129,16 @@ impl<'a> Reflect<'a> {
         self.object.follow(0, 16).map_or(&[], |blob| bytes(blob, 0))
     }
 
+    /// Where its struct is.
+    pub(crate) fn address(self) -> usize {
+        self.object.at().addr().get()
+    }
+
+    /// What is done for the field with a number.
+    pub(crate) fn op(self, number: u32) -> Option<Op> {
+        self.plan().find(number).map(|at| self.plan().ops()[at])
+    }
+
     pub(crate) fn plans(self) -> &'a Plans {
         self.plans
     }

@@ -23,7 +23,21 @@ use crate::{ADOPT_BYTES_MIN, DEPTH_MAX, MESSAGE_BYTES_MAX};
 /// # Errors
 /// If the message breaks a limit (M18), or, where the source is not trusted, any rule of M26.
 pub fn compact(plan: Plan<'_>, source: &impl Source, root: u64) -> Result<Image, CompactError> {
-    let left = (MESSAGE_BYTES_MAX & !7) - HEADER_BYTES;
+    compact_within(plan, source, root, MESSAGE_BYTES_MAX)
+}
+
+/// The same, of a message whose image has at most `bytes_max`.
+///
+/// # Errors
+/// As for [`compact`]; [`CompactError::TooLarge`] also if `bytes_max` is exceeded.
+pub(crate) fn compact_within(
+    plan: Plan<'_>,
+    source: &impl Source,
+    root: u64,
+    bytes_max: usize,
+) -> Result<Image, CompactError> {
+    let bytes_max = bytes_max.min(MESSAGE_BYTES_MAX) & !7;
+    let left = bytes_max.checked_sub(HEADER_BYTES).ok_or(CompactError::TooLarge)?;
     let mut walk = Walk { source, sink: Sink::new(source.bytes_hint()), left };
     let object = walk.copied(root, u64::from(plan.bytes()))?;
     walk.message(plan, Place { object, offset: 0, from: root }, DEPTH_MAX)?;

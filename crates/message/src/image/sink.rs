@@ -98,7 +98,7 @@ impl Sink {
 /// Moves the contents to a buffer with room for more.
 #[cold]
 #[inline(never)]
-pub(super) fn grow(buf: &mut MsgBuf, capacity: usize) {
+pub(crate) fn grow(buf: &mut MsgBuf, capacity: usize) {
     let mut larger = heap::buffer(capacity);
     larger.copy_from(buf);
     heap::recycle(std::mem::replace(buf, larger));

@@ -60,15 +60,43 @@ pub trait Source {
     }
 }
 
+/// An image that was checked. Addresses are offsets in it.
+pub(crate) struct InImage<'a>(pub(crate) &'a [u8]);
+
+impl InImage<'_> {
+    fn bytes(&self, at: u64, bytes: usize) -> Result<&[u8], Outside> {
+        let start = usize::try_from(at).map_err(|_| Outside)?;
+        let end = start.checked_add(bytes).ok_or(Outside)?;
+        self.0.get(start..end).ok_or(Outside)
+    }
+}
+
+impl Source for InImage<'_> {
+    const IS_TRUSTED: bool = true;
+
+    fn copy(&self, at: u64, to: &mut [u8]) -> Result<(), Outside> {
+        to.copy_from_slice(self.bytes(at, to.len())?);
+        Ok(())
+    }
+
+    fn segment(&self, _: u64, _: u32) -> Result<Option<Segment>, Outside> {
+        Ok(None)
+    }
+
+    fn bytes_hint(&self) -> usize {
+        self.0.len()
+    }
+}
+
 /// Memory of this process that a message was built in or received and accepted in.
 pub(crate) struct Private<F> {
     owner_of: F,
     bytes_hint: usize,
 }
 
-impl<F: Fn(*const u8, usize) -> Bytes> Private<F> {
+impl<F: Fn(*const u8, usize) -> Option<Bytes>> Private<F> {
     /// `owner_of` is asked for the owner of bytes that are long enough to be sent from where they
-    /// lie.
+    /// lie. Without one they are copied.
     ///
     /// # Safety
     /// While the source lives, all pointers reached from the addresses it is asked for lead to
@@ -78,7 +106,7 @@ impl<F: Fn(*const u8, usize) -> Bytes> Private<F> {
     }
 }
 
-impl<F: Fn(*const u8, usize) -> Bytes> Source for Private<F> {
+impl<F: Fn(*const u8, usize) -> Option<Bytes>> Source for Private<F> {
     const IS_TRUSTED: bool = true;
 
     #[inline(always)]
@@ -91,7 +119,7 @@ impl<F: Fn(*const u8, usize) -> Bytes> Source for Private<F> {
 
     fn segment(&self, at: u64, bytes: u32) -> Result<Option<Segment>, Outside> {
         let from = ptr::with_exposed_provenance::<u8>(at as usize);
-        Ok(Some(Segment::Owned((self.owner_of)(from, bytes as usize))))
+        Ok((self.owner_of)(from, bytes as usize).map(Segment::Owned))
     }
 
     fn bytes_hint(&self) -> usize {

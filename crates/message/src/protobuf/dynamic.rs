@@ -7,8 +7,9 @@ use super::{DecodeLimits, Input, append, decode, encode};
 use crate::arena::Object;
 use crate::arena::{Arena, OwnedArena};
 use crate::heap::Heap;
+use crate::image::{Private, compact};
 use crate::plan::Plan;
-use crate::{DecodeError, EncodeError, Image};
+use crate::{CompactError, DecodeError, EncodeError, Image};
 
 /// A message whose type is known from a schema at run time only.
 ///
@@ -58,6 +59,14 @@ impl<'p> DynamicMsg<'p> {
         let root = Object::new(self.root, self.plan.bytes());
         // SAFETY: the struct was decoded by the same plan, and the message is borrowed.
         unsafe { encode(self.plan, root, room_bytes, Some(&keep)) }
+    }
+
+    /// Its image, of which nothing is shared with the message.
+    pub(crate) fn to_native(&self) -> Result<Image, CompactError> {
+        // SAFETY: all that the root reaches lies in the arena, or was adopted by it: it is kept
+        // while the message is borrowed, and nobody writes it.
+        let source = unsafe { Private::new(self.arena.used_bytes(), |_, _| None) };
+        compact(self.plan, &source, self.root.addr().get() as u64)
     }
 
     /// Appends its encoding to `out` (M31).

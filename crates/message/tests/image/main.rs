@@ -7,6 +7,7 @@ mod common;
 
 mod damage;
 mod gather;
+mod native;
 mod reader;
 mod rules;
 mod source;

@@ -1,0 +1,278 @@
+//! Messages in native encoding whose types are known at run time only: what a service holds that
+//! learns schemas from its applications.
+//!
+//! A [`NativeMsg`] is an image that was checked (M26), or copied out of memory that others write
+//! and checked in the same walk (M23). Fields are read and set by [`FieldPath`].
+//!
+//! Invariants: the image is one that `validate` accepts for the type, at an address that is a
+//! multiple of 8, and nobody else writes it. No two pointers of an image that is written lead to
+//! one object (M14).
+
+mod path;
+mod set;
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use petasos_buf::MsgBuf;
+use petasos_schema::{MessageId, Schema};
+
+use crate::arena::Object;
+use crate::image::{HEADER_BYTES, InImage, compact_within, header};
+use crate::plan::Plan;
+use crate::protobuf::encode;
+use crate::{
+    CompactError, DecodeError, DecodeLimits, DynamicMsg, EncodeError, Image, Input, Plans,
+    ROOM_BYTES, Reflect, Source, TooManyFields, Value, buffer, is_aligned, recycle, validate,
+};
+
+pub use path::{FieldPath, PathError};
+pub use set::{Leaf, SetError};
+
+/// A schema with its plans, as its messages share them.
+#[derive(Debug)]
+pub struct Types {
+    schema: Schema,
+    plans: Plans,
+}
+
+impl Types {
+    /// Of a schema.
+    ///
+    /// # Errors
+    /// If a message has too many fields.
+    pub fn new(schema: Schema) -> Result<Arc<Types>, TooManyFields> {
+        let plans = Plans::of(&schema)?;
+        Ok(Arc::new(Types { schema, plans }))
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The plan of a message of the schema.
+    ///
+    /// # Panics
+    /// On an id of a larger schema.
+    pub fn plan(&self, id: MessageId) -> Plan<'_> {
+        self.plans.message(id)
+    }
+}
+
+/// A message in native encoding, known by its schema.
+pub struct NativeMsg {
+    types: Arc<Types>,
+    id: MessageId,
+    /// [`ROOM_BYTES`], then the image, whole. There until the message is dropped.
+    buf: Option<MsgBuf>,
+    /// Two pointers may lead to one object: as in what a peer made.
+    may_alias: bool,
+}
+
+impl NativeMsg {
+    /// A message without fields.
+    pub fn empty(types: &Arc<Types>, id: MessageId) -> NativeMsg {
+        let image_bytes = HEADER_BYTES as u32 + types.plan(id).bytes();
+        let mut buf = buffer(ROOM_BYTES + image_bytes as usize);
+        let image = &mut buf.as_mut_slice()[ROOM_BYTES..];
+        image.fill(0);
+        image[..HEADER_BYTES].copy_from_slice(&header(image_bytes));
+        NativeMsg::new(types.clone(), id, buf, false)
+    }
+
+    /// A copy of the message whose struct lies at the address `root` of a source, all of it, of at
+    /// most `bytes_max` as an image (M23).
+    ///
+    /// # Errors
+    /// If the message breaks a limit or, where the source is not trusted, any rule of M26: the
+    /// fault of whoever wrote it.
+    pub fn copied(
+        types: &Arc<Types>,
+        id: MessageId,
+        source: &impl Source,
+        root: u64,
+        bytes_max: usize,
+    ) -> Result<NativeMsg, CompactError> {
+        let image = compact_within(types.plan(id), source, root, bytes_max)?;
+        Ok(NativeMsg::new(types.clone(), id, image.into_buf(), false))
+    }
+
+    /// A copy of an image that a peer has sent.
+    ///
+    /// # Errors
+    /// If it breaks any rule of M26: the sender's fault.
+    pub fn received(
+        types: &Arc<Types>,
+        id: MessageId,
+        image: &[u8],
+    ) -> Result<NativeMsg, DecodeError> {
+        validate(types.plan(id), image)?;
+        let image = &image[..image_bytes(image)];
+        let mut buf = buffer(ROOM_BYTES + image.len());
+        buf.as_mut_slice()[ROOM_BYTES..].copy_from_slice(image);
+        Ok(NativeMsg::new(types.clone(), id, buf, true))
+    }
+
+    /// Decodes protobuf (M28 to M30), to an image of at most `bytes_max`.
+    ///
+    /// # Errors
+    /// The sender's fault, or a limit: the same bytes are refused again.
+    pub fn from_protobuf(
+        types: &Arc<Types>,
+        id: MessageId,
+        input: Input<'_>,
+        limits: &DecodeLimits,
+        bytes_max: usize,
+    ) -> Result<NativeMsg, DecodeError> {
+        let decoded = DynamicMsg::from_protobuf(types.plan(id), input, limits)?;
+        let image = decoded.to_native().map_err(|error| match error {
+            CompactError::TooLarge => DecodeError::TooLarge,
+            CompactError::TooDeep => DecodeError::TooDeep,
+            error => unreachable!("what was decoded is well-formed: {error}"),
+        })?;
+        let decoded = NativeMsg::new(types.clone(), id, image.into_buf(), false);
+        match decoded.image().len() > bytes_max {
+            true => Err(DecodeError::TooLarge),
+            false => Ok(decoded),
+        }
+    }
+
+    fn new(types: Arc<Types>, id: MessageId, buf: MsgBuf, may_alias: bool) -> NativeMsg {
+        let message = NativeMsg { types, id, buf: Some(buf), may_alias };
+        assert!(is_aligned(message.image().as_ptr()), "buffers are aligned, and so is their room");
+        message
+    }
+
+    /// The same message by another schema whose type has the same hash, and so the same layout.
+    ///
+    /// # Errors
+    /// The message, if the types' hashes differ.
+    pub fn retyped(mut self, types: &Arc<Types>, id: MessageId) -> Result<NativeMsg, NativeMsg> {
+        // Bindings of one schema share it.
+        if Arc::ptr_eq(&self.types, types) && self.id == id {
+            return Ok(self);
+        }
+        let [ours, theirs] = [(&self.types, self.id), (types, id)]
+            .map(|(types, id)| types.schema().message(id).hash());
+        if ours != theirs {
+            return Err(self);
+        }
+        (self.types, self.id) = (types.clone(), id);
+        Ok(self)
+    }
+
+    /// What type of message it is.
+    pub fn id(&self) -> MessageId {
+        self.id
+    }
+
+    /// Its schema.
+    pub fn types(&self) -> &Arc<Types> {
+        &self.types
+    }
+
+    /// The image (M20).
+    #[inline]
+    pub fn image(&self) -> &[u8] {
+        let buf = self.buf.as_ref().expect("it is there until the message is dropped");
+        &buf.as_slice()[ROOM_BYTES..]
+    }
+
+    /// The image behind [`ROOM_BYTES`] that are the caller's to fill.
+    pub fn into_buf(mut self) -> MsgBuf {
+        self.buf.take().expect("it is there until the message is dropped")
+    }
+
+    /// The message, to be read by number or name.
+    pub fn reflect(&self) -> Reflect<'_> {
+        let Types { schema, plans } = &*self.types;
+        Reflect::of_object(schema, plans, self.id, self.root())
+    }
+
+    /// The value of a field; none if it, or a message on its path, is absent. A field without
+    /// presence is zero or empty if it is not set.
+    ///
+    /// # Panics
+    /// If the path is of another type.
+    pub fn get(&self, path: &FieldPath) -> Option<Value<'_>> {
+        let (message, number) = self.innermost(path)?;
+        message.field(number)
+    }
+
+    /// The message that has the field at the end of the path, and the field's number.
+    fn innermost(&self, path: &FieldPath) -> Option<(Reflect<'_>, u32)> {
+        assert_eq!(path.root(), self.id, "a path of this type of message");
+        let (last, links) = path.numbers().split_last().expect("a path has a name");
+        let message = links.iter().try_fold(self.reflect(), |message, number| {
+            match message.field(*number) {
+                Some(Value::Message(inner)) => Some(inner),
+                _ => None,
+            }
+        })?;
+        Some((message, *last))
+    }
+
+    /// Encodes it as protobuf, behind `room_bytes` that are the caller's to fill (M31).
+    ///
+    /// # Errors
+    /// If the encoding is larger or deeper than M18 allows.
+    pub fn to_protobuf(&self, room_bytes: usize) -> Result<Image, EncodeError> {
+        // SAFETY: the image was checked by the same plan, and the message is borrowed.
+        unsafe { encode(self.types.plan(self.id), self.root(), room_bytes, None) }
+    }
+
+    /// The struct of the message.
+    fn root(&self) -> Object<'_> {
+        let struct_bytes = self.types.plan(self.id).bytes();
+        let root = &self.image()[HEADER_BYTES..HEADER_BYTES + struct_bytes as usize];
+        // Other objects of the image are reached from here by distances.
+        let _ = self.image().as_ptr().expose_provenance();
+        Object::new(NonNull::from(root).cast(), struct_bytes)
+    }
+
+    fn buf_mut(&mut self) -> &mut MsgBuf {
+        self.buf.as_mut().expect("it is there until the message is dropped")
+    }
+
+    /// Gives each pointer an object of its own.
+    fn make_unique(&mut self) -> Result<(), CompactError> {
+        if self.may_alias {
+            let root = HEADER_BYTES as u64;
+            let image = compact_within(
+                self.types.plan(self.id),
+                &InImage(self.image()),
+                root,
+                crate::MESSAGE_BYTES_MAX,
+            )?;
+            self.buf.replace(image.into_buf()).into_iter().for_each(recycle);
+            self.may_alias = false;
+        }
+        Ok(())
+    }
+}
+
+/// The buffer goes to the next message.
+impl Drop for NativeMsg {
+    fn drop(&mut self) {
+        if let Some(buf) = self.buf.take() {
+            recycle(buf);
+        }
+    }
+}
+
+impl std::fmt::Debug for NativeMsg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.types.schema.message(self.id).full_name();
+        f.debug_struct("NativeMsg")
+            .field("type", &name)
+            .field("bytes", &self.image().len())
+            .finish()
+    }
+}
+
+/// M20: how long an image is that was checked.
+fn image_bytes(image: &[u8]) -> usize {
+    let bytes = image.first_chunk::<4>().expect("an image has a header");
+    u32::from_le_bytes(*bytes) as usize
+}
