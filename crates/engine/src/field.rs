@@ -1,0 +1,221 @@
+//! Fields of messages, as engines see them (E3).
+
+use thiserror::Error;
+
+use crate::MethodId;
+
+/// A field of a method's messages that some engine of a datapath has declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldId(pub(crate) u16);
+
+impl FieldId {
+    /// The place of its declaration in [`Schema`]'s terms: counted from 0 in each datapath.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What a field holds. Enums are integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A bool.
+    Bool,
+    /// Any signed integer, or an enum.
+    Signed,
+    /// Any unsigned integer.
+    Unsigned,
+    /// A float or double.
+    Float,
+    /// A string.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Of a bool.
+    Bool(bool),
+    /// Of a signed integer or an enum.
+    Signed(i64),
+    /// Of an unsigned integer.
+    Unsigned(u64),
+    /// Of a float or double.
+    Float(f64),
+    /// Of a string.
+    Text(&'a str),
+    /// Of bytes.
+    Bytes(&'a [u8]),
+}
+
+impl Value<'_> {
+    /// What kind of field has such a value.
+    pub fn kind(&self) -> FieldKind {
+        match self {
+            Value::Bool(_) => FieldKind::Bool,
+            Value::Signed(_) => FieldKind::Signed,
+            Value::Unsigned(_) => FieldKind::Unsigned,
+            Value::Float(_) => FieldKind::Float,
+            Value::Text(_) => FieldKind::Text,
+            Value::Bytes(_) => FieldKind::Bytes,
+        }
+    }
+}
+
+/// A field that cannot be declared. The fault of a policy's configuration; a retry fails again.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// The method's messages have no such field.
+    #[error("{method} has no field `{path}`")]
+    Unknown {
+        /// The method's full name.
+        method: String,
+        /// The path: names with dots between them.
+        path: String,
+    },
+    /// It is a message, a list or a map, or inside of one of the latter two.
+    #[error("`{path}` of {method} is not a single value")]
+    NotSingle {
+        /// The method's full name.
+        method: String,
+        /// The path.
+        path: String,
+    },
+    /// It has another kind.
+    #[error("`{path}` of {method} is not {expected:?} but {found:?}")]
+    Kind {
+        /// The method's full name.
+        method: String,
+        /// The path.
+        path: String,
+        /// What the policy needs.
+        expected: FieldKind,
+        /// What it is.
+        found: FieldKind,
+    },
+    /// The datapath has 65,536 declarations.
+    #[error("a datapath has at most 65,536 declared fields")]
+    TooMany,
+}
+
+/// What the service knows of messages.
+pub trait Schema {
+    /// The kind of the field at `path` of a method's request (or of a stream's messages from the
+    /// caller). Called for each declaration: the service then gives the field's value with each
+    /// request of the method, as `id`.
+    ///
+    /// # Errors
+    /// See [`FieldError`].
+    fn field(
+        &mut self,
+        method: MethodId,
+        path: &str,
+        id: FieldId,
+        is_written: bool,
+    ) -> Result<FieldKind, FieldError>;
+
+    /// No engine wants the field any more.
+    fn forget(&mut self, id: FieldId);
+}
+
+/// Values of an item's declared fields. A message without one of them lacks it.
+///
+/// The memory is used again for the next item, so that values allocate nothing in the long run.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: FieldId,
+    value: Stored,
+    is_written: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text { start: u32, end: u32 },
+    Bytes { start: u32, end: u32 },
+}
+
+impl Fields {
+    /// The value of a field.
+    pub fn get(&self, id: FieldId) -> Option<Value<'_>> {
+        self.entries.iter().find(|entry| entry.id == id).map(|entry| self.value(entry.value))
+    }
+
+    /// Puts in a value that the message has.
+    ///
+    /// # Panics
+    /// If the values of one message exceed 4 GiB, which no message does.
+    pub fn insert(&mut self, id: FieldId, value: Value<'_>) {
+        self.put(id, value, false);
+    }
+
+    /// Fields that an engine has written, each once.
+    #[inline]
+    pub fn written(&self) -> impl Iterator<Item = (FieldId, Value<'_>)> {
+        let written = self.entries.iter().filter(|entry| entry.is_written);
+        written.map(|entry| (entry.id, self.value(entry.value)))
+    }
+
+    pub(crate) fn put(&mut self, id: FieldId, value: Value<'_>, is_written: bool) {
+        let value = self.stored(value);
+        match self.entries.iter_mut().find(|entry| entry.id == id) {
+            Some(entry) => *entry = Entry { id, value, is_written },
+            None => self.entries.push(Entry { id, value, is_written }),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes.clear();
+    }
+
+    fn stored(&mut self, value: Value<'_>) -> Stored {
+        match value {
+            Value::Bool(value) => Stored::Bool(value),
+            Value::Signed(value) => Stored::Signed(value),
+            Value::Unsigned(value) => Stored::Unsigned(value),
+            Value::Float(value) => Stored::Float(value),
+            Value::Text(text) => {
+                let (start, end) = self.append(text.as_bytes());
+                Stored::Text { start, end }
+            }
+            Value::Bytes(bytes) => {
+                let (start, end) = self.append(bytes);
+                Stored::Bytes { start, end }
+            }
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let place = |at| u32::try_from(at).expect("values of one message are shorter than 4 GiB");
+        (place(start), place(self.bytes.len()))
+    }
+
+    fn value(&self, stored: Stored) -> Value<'_> {
+        let bytes = |start: u32, end: u32| &self.bytes[start as usize..end as usize];
+        match stored {
+            Stored::Bool(value) => Value::Bool(value),
+            Stored::Signed(value) => Value::Signed(value),
+            Stored::Unsigned(value) => Value::Unsigned(value),
+            Stored::Float(value) => Value::Float(value),
+            Stored::Text { start, end } => {
+                Value::Text(str::from_utf8(bytes(start, end)).expect("it was a string"))
+            }
+            Stored::Bytes { start, end } => Value::Bytes(bytes(start, end)),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What policies of the managed service are written against.
+//!
+//! An [`Engine`] takes [`Item`]s of calls from one queue per direction and puts them into another:
+//! it passes them on, holds them, or ends their calls. The engines of an application form its
+//! [`Datapath`]. A thread of the service runs it ([`Datapath::run`]), puts items in at one end and
+//! takes them at the other. Between two runs the chain may change: engines are attached, detached,
+//! replaced and moved, and no item is lost or repeated by that.
+//!
+//! What an operator configures is a [`Policy`]. It makes an engine for each datapath in which it is
+//! placed, and has the state that these share. A [`PolicyKind`] makes policies from configurations,
+//! and from the [`State`] of an earlier version.
+//!
+//! The rules are in `docs/spec/engine.md`; the design is mRPC's (sections 4.2, 4.3 and 6).
+//!
+//! # Invariants
+//!
+//! - Each item is in one queue, or held by one engine, or with the service. Items cannot be copied.
+//!   One that an engine drops is found when the engine is detached, and ends its call
+//!   (`INTERNAL`).
+//! - In each direction, items of a call keep their order.
+//! - A datapath belongs to one thread at a time, and nothing in it locks.
+//!
+//! Boundary rule: neither I/O nor clocks. It does not know the service, the network, or where
+//! messages lie: an engine sees copies of the fields that it has declared.
+
+mod call;
+mod datapath;
+mod engine;
+mod field;
+mod item;
+mod items;
+mod policy;
+mod queue;
+mod state;
+mod work;
+
+pub use call::{Application, Call, CallId, MethodId, Peer};
+pub use datapath::{
+    ChangeError, Counts, Datapath, EngineCounts, Full, Gone, Left, Next, Place, Submission, Turn,
+};
+pub use engine::{BATCH_MAX, Engine};
+pub use field::{FieldError, FieldId, FieldKind, Fields, Schema, Value};
+pub use item::{Direction, Item, ItemKind};
+pub use items::Finished;
+pub use petasos_base::{Rng, SharedHistogram, Time, log_linear_quantile, sync};
+pub use petasos_call::{Code, Metadata, MetadataError, RETRY_PUSHBACK, Status, TraceContext};
+pub use policy::{Policy, PolicyKind};
+pub use state::{PolicyError, State, Version};
+pub use work::{Declare, Decompose, Work};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! Tests of all parts together: what an engine may do, and what a change may not.
+
+mod changes;
+mod counts;
+mod fields;
+mod rules;
+mod support;

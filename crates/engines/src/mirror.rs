@@ -1,0 +1,128 @@
+//! Sends copies of a share of requests to another peer, such as a new version that is to be tried
+//! with real load. Nobody is told what comes of them. Streams are not copied.
+
+use std::sync::Arc;
+
+use petasos_engine::sync::{AtomicU64, Ordering};
+use petasos_engine::{
+    Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId, Peer, Policy,
+    PolicyError, PolicyKind, State, Version, Work,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::config::{self, Kind, within};
+use crate::pattern::{ByMethod, Methods};
+
+/// The kind `mirror`.
+#[derive(Debug)]
+pub struct Mirror;
+
+const VERSION: Version = Version { kind: "mirror", version: 1 };
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    /// The number that the service has given the peer.
+    peer: u32,
+    share: f64,
+    #[serde(default)]
+    methods: Methods,
+}
+
+/// What outlives the policy.
+#[derive(Default, Serialize, Deserialize)]
+struct Contents {
+    #[serde(default)]
+    mirrored: u64,
+}
+
+struct Shared {
+    configuration: Configuration,
+    mirrored: AtomicU64,
+}
+
+impl PolicyKind for Mirror {
+    fn version(&self) -> Version {
+        VERSION
+    }
+
+    fn make(
+        &self,
+        configuration: &str,
+        state: Option<&State>,
+    ) -> Result<Box<dyn Policy>, PolicyError> {
+        let kind: &Kind = self;
+        let configuration: Configuration = config::parse(kind, configuration)?;
+        within(kind, "share", &configuration.share, config::SHARE)?;
+        let contents: Contents = config::contents(state, VERSION)?;
+        let mirrored = AtomicU64::new(contents.mirrored);
+        Ok(Box::new(Mirrored(Arc::new(Shared { configuration, mirrored }))))
+    }
+}
+
+struct Mirrored(Arc<Shared>);
+
+impl Policy for Mirrored {
+    fn engine(&self, state: Option<&State>) -> Result<Box<dyn Engine>, PolicyError> {
+        config::no_state(state, VERSION)?;
+        Ok(Box::new(MirrorEngine { shared: Arc::clone(&self.0), is_meant: ByMethod::default() }))
+    }
+
+    fn state(&self) -> State {
+        State::new(VERSION, &Contents { mirrored: self.0.mirrored.load(Ordering::Relaxed) })
+    }
+
+    fn report(&self) -> Value {
+        json!({"mirrored": self.0.mirrored.load(Ordering::Relaxed)})
+    }
+}
+
+struct MirrorEngine {
+    shared: Arc<Shared>,
+    is_meant: ByMethod<bool>,
+}
+
+impl Engine for MirrorEngine {
+    fn method(
+        &mut self,
+        method: MethodId,
+        name: &str,
+        _: &mut Declare<'_>,
+    ) -> Result<(), FieldError> {
+        self.is_meant.insert(method, self.shared.configuration.methods.matches(name));
+        Ok(())
+    }
+
+    fn work(&mut self, work: &mut Work<'_>) {
+        for direction in Direction::ALL {
+            while let Some(item) = work.next(direction) {
+                if work.kind(&item) == ItemKind::Request {
+                    self.mirror(work, &item);
+                }
+                work.forward(item);
+            }
+        }
+    }
+
+    fn decompose(self: Box<Self>, _: &mut Decompose<'_>) -> Option<State> {
+        None
+    }
+}
+
+impl MirrorEngine {
+    fn mirror(&self, work: &mut Work<'_>, item: &Item) {
+        let (call, peer) = (work.call(item), Peer(self.shared.configuration.peer));
+        let is_meant = self.is_meant.get(call.method).copied().unwrap_or(false);
+        // A copy for the peer that has the request would run twice there.
+        if is_meant
+            && !call.is_stream
+            && call.peer != peer
+            && work.direction(item) == Direction::Outbound
+            && work.rng().chance(self.shared.configuration.share)
+        {
+            work.mirror(item, peer);
+            self.shared.mirrored.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+mod access;
+mod circuit_breaker;
+mod faults;
+mod hold;
+mod metadata;
+mod mirror;
+mod null;
+mod overload;
+mod qos;
+mod rate_limit;
+mod registry;
+mod retry_budget;
+mod support;
+mod telemetry;
+mod together;
+mod tracing;

@@ -1,0 +1,254 @@
+//! Puts trace contexts into requests (W3C Trace Context), and keeps the last spans.
+//!
+//! A request that has a `traceparent` keeps it, and has a span here if that says that it is
+//! recorded. One without, or with one that is wrong, gets one with the probability that is
+//! configured, and then has a span. A span ends with its call, or when that is given up.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use petasos_engine::{
+    CallId, Code, Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId,
+    Policy, PolicyError, PolicyKind, Rng, State, Status, TraceContext, Version, Work,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::calls::Calls;
+use crate::config::{self, Kind, within};
+
+/// The kind `tracing`.
+#[derive(Debug)]
+pub struct Tracing;
+
+const VERSION: Version = Version { kind: "tracing", version: 1 };
+const KEY: &str = "traceparent";
+/// The flag of a trace that is recorded.
+const SAMPLED: u8 = 1;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    probability: f64,
+    /// Spans that are kept; the oldest are dropped.
+    #[serde(default = "spans_max")]
+    spans_max: u32,
+}
+
+fn spans_max() -> u32 {
+    1024
+}
+
+/// A call that is recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Span {
+    /// The span as a `traceparent`.
+    context: String,
+    /// That of the caller, if there was one.
+    #[serde(default)]
+    parent: Option<String>,
+    application: u32,
+    method: u32,
+    peer: u32,
+    began_ns: u64,
+    #[serde(default)]
+    ended_ns: u64,
+    #[serde(default)]
+    code: String,
+}
+
+/// What outlives the policy.
+#[derive(Default, Serialize, Deserialize)]
+struct Contents {
+    #[serde(default)]
+    spans: VecDeque<Span>,
+    #[serde(default)]
+    finished: u64,
+}
+
+/// What outlives an engine: the spans of calls under way.
+#[derive(Default, Serialize, Deserialize)]
+struct EngineContents {
+    #[serde(default)]
+    calls: Vec<(u64, Span)>,
+}
+
+struct Shared {
+    probability: f64,
+    spans_max: usize,
+    /// Taken once for each batch in which spans have ended.
+    finished: Mutex<Contents>,
+    /// For reports. Written once for each method and engine.
+    names: Mutex<BTreeMap<u32, String>>,
+}
+
+impl PolicyKind for Tracing {
+    fn version(&self) -> Version {
+        VERSION
+    }
+
+    fn make(
+        &self,
+        configuration: &str,
+        state: Option<&State>,
+    ) -> Result<Box<dyn Policy>, PolicyError> {
+        let kind: &Kind = self;
+        let Configuration { probability, spans_max } = config::parse(kind, configuration)?;
+        within(kind, "probability", &probability, config::SHARE)?;
+        within(kind, "spans_max", &spans_max, 1..=65_536)?;
+        let contents: Contents = config::contents(state, VERSION)?;
+        let shared = Shared {
+            probability,
+            spans_max: spans_max as usize,
+            finished: Mutex::new(contents),
+            names: Mutex::default(),
+        };
+        shared.finish(&mut Vec::new());
+        Ok(Box::new(Traced(Arc::new(shared))))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Takes spans over that have ended, and drops the oldest if they are too many.
+    fn finish(&self, spans: &mut Vec<Span>) {
+        let mut contents = lock(&self.finished);
+        contents.finished += spans.len() as u64;
+        contents.spans.extend(spans.drain(..));
+        let excess = contents.spans.len().saturating_sub(self.spans_max);
+        contents.spans.drain(..excess);
+    }
+}
+
+struct Traced(Arc<Shared>);
+
+impl Policy for Traced {
+    fn engine(&self, state: Option<&State>) -> Result<Box<dyn Engine>, PolicyError> {
+        let contents: EngineContents = config::contents(state, VERSION)?;
+        let mut calls = Calls::default();
+        for (call, span) in contents.calls {
+            let _ = calls.insert(CallId::from_number(call), span);
+        }
+        let (shared, ended) = (Arc::clone(&self.0), Vec::new());
+        Ok(Box::new(TracingEngine { shared, calls, ended }))
+    }
+
+    fn state(&self) -> State {
+        State::new(VERSION, &*lock(&self.0.finished))
+    }
+
+    fn report(&self) -> Value {
+        let (contents, names) = (lock(&self.0.finished), lock(&self.0.names));
+        let one = |span: &Span| {
+            let mut report = json!(span);
+            report["method"] = match names.get(&span.method) {
+                Some(name) => json!(name),
+                None => json!(span.method),
+            };
+            report
+        };
+        json!({
+            "finished": contents.finished,
+            "spans": contents.spans.iter().map(one).collect::<Vec<_>>(),
+        })
+    }
+}
+
+struct TracingEngine {
+    shared: Arc<Shared>,
+    calls: Calls<Span>,
+    /// Spans that have ended in this batch.
+    ended: Vec<Span>,
+}
+
+impl Engine for TracingEngine {
+    fn method(
+        &mut self,
+        method: MethodId,
+        name: &str,
+        _: &mut Declare<'_>,
+    ) -> Result<(), FieldError> {
+        lock(&self.shared.names).entry(method.0).or_insert_with(|| name.to_owned());
+        Ok(())
+    }
+
+    fn work(&mut self, work: &mut Work<'_>) {
+        for direction in Direction::ALL {
+            while let Some(item) = work.next(direction) {
+                match work.kind(&item) {
+                    ItemKind::Request => self.begin(work, &item),
+                    ItemKind::End => {
+                        let code = work.status(&item).map_or(Code::Ok, Status::code);
+                        self.end(work, &item, code);
+                    }
+                    ItemKind::Cancel => self.end(work, &item, Code::Cancelled),
+                    ItemKind::Message | ItemKind::Close | ItemKind::Head => {}
+                }
+                work.forward(item);
+            }
+        }
+        if !self.ended.is_empty() {
+            self.shared.finish(&mut self.ended);
+        }
+    }
+
+    fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
+        let open = self.calls.into_open(decompose);
+        let calls = open.map(|(id, span)| (id.to_number(), span)).collect();
+        Some(State::new(VERSION, &EngineContents { calls }))
+    }
+}
+
+impl TracingEngine {
+    fn begin(&mut self, work: &mut Work<'_>, item: &Item) {
+        let given = work.metadata(item).get(KEY).and_then(TraceContext::from_traceparent);
+        let (context, parent) = match given {
+            Some(given) if !given.is_sampled() => return,
+            Some(given) => {
+                let span_id = some_id(work.rng()).to_be_bytes();
+                (TraceContext { span_id, ..given }.to_string(), Some(given.to_string()))
+            }
+            None if !work.rng().chance(self.shared.probability) => return,
+            None => {
+                let context = new_context(work.rng()).to_string();
+                let metadata = work.metadata_mut(item);
+                metadata.remove(KEY);
+                metadata.append(KEY, &context).expect("it is ASCII");
+                (context, None)
+            }
+        };
+        let call = work.call(item);
+        let span = Span {
+            context,
+            parent,
+            application: call.application.0,
+            method: call.method.0,
+            peer: call.peer.0,
+            began_ns: work.now().as_nanos(),
+            ended_ns: 0,
+            code: String::new(),
+        };
+        let _ = self.calls.insert(work.call_id(item), span);
+    }
+
+    fn end(&mut self, work: &Work<'_>, item: &Item, code: Code) {
+        if let Some(span) = self.calls.remove(work.call_id(item)) {
+            let (ended_ns, code) = (work.now().as_nanos(), code.name().to_owned());
+            self.ended.push(Span { ended_ns, code, ..span });
+        }
+    }
+}
+
+/// Zero is no identifier.
+fn some_id(rng: &mut Rng) -> u64 {
+    rng.next_u64().max(1)
+}
+
+fn new_context(rng: &mut Rng) -> TraceContext {
+    let trace = u128::from(some_id(rng)) << 64 | u128::from(rng.next_u64());
+    let span_id = some_id(rng).to_be_bytes();
+    TraceContext { trace_id: trace.to_be_bytes(), span_id, flags: SAMPLED }
+}
