@@ -1,0 +1,13 @@
+//! The checked-in code is what codegen writes. `BLESS=1` stores it anew.
+
+#[path = "../../codegen/tests/stored/mod.rs"]
+mod stored;
+
+use petasos_codegen::configure;
+use stored::{check, here};
+
+#[test]
+fn the_generated_code_is_up_to_date() {
+    let builder = configure().include(here("proto"));
+    check(&builder, "proto/petasos/admin/v1/admin.proto", "src/generated.rs");
+}

@@ -1,0 +1,19 @@
+//! The kinds of frames (D1, D13).
+#![allow(missing_docs, reason = "each is the message of its name")]
+pub const HELLO: u8 = 1;
+pub const WELCOME: u8 = 2;
+pub const REFUSE: u8 = 3;
+pub const LANE: u8 = 4;
+pub const EXTENT: u8 = 5;
+pub const GROW: u8 = 6;
+pub const NO_EXTENT: u8 = 7;
+pub const GIVE_UP: u8 = 8;
+pub const DETACH: u8 = 9;
+pub const BIND: u8 = 10;
+pub const TARGET: u8 = 11;
+pub const SERVE: u8 = 12;
+pub const ANSWER: u8 = 13;
+pub const SUCCESSOR: u8 = 14;
+pub const ATTACHED: u8 = 15;
+pub const MOVE: u8 = 16;
+pub const MOVED: u8 = 17;

@@ -1,0 +1,495 @@
+//! An application that is attached, and its calls.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use petasos_abi::{Blocks, CallNumber, Descriptor, NotOutstanding, Refusal, Released, Side};
+use petasos_base::Time;
+use petasos_engine::{
+    Application as Number, CallId, ChangeError, Datapath, Direction, Left, Place, Policy,
+    Submission,
+};
+use petasos_message::NativeMsg;
+use petasos_shm::OwnedHeap;
+use thiserror::Error;
+
+use crate::fields::DeclaredFields;
+use crate::numbers::CallNumbers;
+use crate::routes::Routes;
+use crate::schemas::{Binding, BoundMethod};
+use crate::stats::{RowIndex, Stats, Way};
+
+/// What an application may have at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplicationLimits {
+    /// Items in its datapath, and calls.
+    pub items_max: usize,
+    /// Bytes of one message as an image.
+    pub message_bytes_max: usize,
+    /// Bytes of metadata of one item.
+    pub metadata_bytes_max: usize,
+    /// Bytes of messages that the service holds for it, in both directions. Its requests that are
+    /// with a transport have as many beside.
+    pub held_bytes_max: usize,
+    /// Bytes of its messages that wait to leave this host. While there are more, it is not heard.
+    pub beyond_bytes_max: usize,
+    /// Descriptors that wait for room in its ring.
+    pub descriptors_max: usize,
+}
+
+impl Default for ApplicationLimits {
+    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 4 MiB on their
+    /// way out, and 1024 descriptors.
+    fn default() -> ApplicationLimits {
+        ApplicationLimits {
+            items_max: 4096,
+            message_bytes_max: 16 << 20,
+            metadata_bytes_max: 16 << 10,
+            held_bytes_max: 64 << 20,
+            beyond_bytes_max: 4 << 20,
+            descriptors_max: 1024,
+        }
+    }
+}
+
+/// An application that has broken a rule, by a fault or on purpose. All its calls end, and it is
+/// not heard any more.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Detached {
+    /// A record that is no descriptor that it may send (D10).
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It used a number of a call twice, or not in order (D5).
+    #[error("the number of a call was used before")]
+    NumberUsed,
+    /// It released what it does not have (D11).
+    #[error(transparent)]
+    Released(#[from] NotOutstanding),
+}
+
+/// A call as the application knows it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) id: CallId,
+    pub(crate) number: CallNumber,
+    pub(crate) binding: Arc<Binding>,
+    /// The method's index in its binding.
+    pub(crate) method: u16,
+    /// The application that has the other end, and the call there.
+    pub(crate) far: Option<(Number, CallId)>,
+    /// Where the caller's request is to go: a target of the application.
+    pub(crate) target: u32,
+    /// The application has said that no more messages follow.
+    pub(crate) has_closed: bool,
+    /// The application has sent a head, or a message, before which a head would have to come.
+    pub(crate) has_begun: bool,
+    /// What counts it.
+    pub(crate) row: RowIndex,
+    pub(crate) began: Time,
+}
+
+impl Known {
+    pub(crate) fn new(
+        (id, number): (CallId, CallNumber),
+        to: (Arc<Binding>, u16, u32),
+        began: Time,
+    ) -> Known {
+        let (binding, method, target) = to;
+        let (has_closed, has_begun, row) = (false, false, RowIndex::NONE);
+        Known { id, number, binding, method, far: None, target, has_closed, has_begun, row, began }
+    }
+
+    /// Whether the application has made the call.
+    pub(crate) fn is_callers(&self) -> bool {
+        self.number.begun_by() == Side::Application
+    }
+
+    pub(crate) fn method(&self) -> &BoundMethod {
+        &self.binding.methods[usize::from(self.method)]
+    }
+
+    /// The call is over, if it was not, and nobody is told an end.
+    #[inline]
+    pub(crate) fn give_up(&mut self, stats: &mut Stats) {
+        let method = &self.binding.methods[usize::from(self.method)];
+        stats.give_up(&mut self.row, method);
+    }
+}
+
+/// What an item has at the service: its message, if it has one.
+pub(crate) type Body = Option<NativeMsg>;
+
+/// What an item that was submitted has at the service.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) body: Body,
+    /// As long as the item is there.
+    direction: Option<Direction>,
+}
+
+/// How much is held in a direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Holding {
+    items: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The heaps of an application, as the service has them.
+pub trait Memory {
+    /// What the application writes.
+    fn send(&self) -> &OwnedHeap;
+
+    /// Where it receives.
+    fn receive(&self) -> &OwnedHeap;
+
+    /// Copies bytes to a place where it receives (D3).
+    ///
+    /// # Errors
+    /// They would not all have memory.
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), petasos_shm::Outside>;
+}
+
+/// A send heap and a receive heap.
+impl Memory for (OwnedHeap, OwnedHeap) {
+    fn send(&self) -> &OwnedHeap {
+        &self.0
+    }
+
+    fn receive(&self) -> &OwnedHeap {
+        &self.1
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), petasos_shm::Outside> {
+        self.1.write(offset, bytes)
+    }
+}
+
+/// An application, its heaps, its datapath and its calls.
+pub struct Application<M> {
+    pub(crate) number: Number,
+    pub(crate) name: Arc<str>,
+    pub(crate) limits: ApplicationLimits,
+    pub(crate) memory: M,
+    pub(crate) blocks: Blocks,
+    pub(crate) datapath: Datapath,
+    pub(crate) fields: DeclaredFields,
+    pub(crate) bindings: Vec<Arc<Binding>>,
+    /// By binding: whether the application serves it, and does not only call it.
+    pub(crate) serves: Vec<bool>,
+    /// Names that it calls, by their numbers.
+    pub(crate) targets: Vec<Arc<str>>,
+    pub(crate) routes: Routes,
+    /// By the index of the item in the datapath.
+    pub(crate) bodies: Vec<Held>,
+    /// By direction: what the application has sent, and what it is to receive.
+    pub(crate) held: [Holding; 2],
+    /// Bytes of its messages that wait for the transport.
+    pub(crate) beyond_bytes: usize,
+    /// Bytes of its requests that the transport has and that have not ended.
+    pub(crate) carried_bytes: usize,
+    /// By the index of the call in the datapath.
+    pub(crate) calls: Vec<Option<Known>>,
+    pub(crate) by_number: CallNumbers,
+    /// Calls that the application has begun, and those that the service has.
+    pub(crate) counts: [u64; 2],
+    pub(crate) descriptors: VecDeque<Descriptor>,
+    pub(crate) released: Released,
+    /// Of the message that waits for room in the receive heap.
+    pub(crate) wanted_bytes: u64,
+    pub(crate) stats: Stats,
+}
+
+impl<M: Memory> Application<M> {
+    /// An application with heaps that it has got. `seed` determines what its engines do at random.
+    ///
+    /// # Panics
+    /// If the heaps are of other kinds than their names say.
+    pub fn new(
+        number: Number,
+        name: &str,
+        memory: M,
+        limits: ApplicationLimits,
+        seed: u64,
+    ) -> Application<M> {
+        assert_eq!(memory.send().kind(), petasos_shm::HeapKind::Send);
+        assert_eq!(memory.receive().kind(), petasos_shm::HeapKind::Receive);
+        let mut blocks = Blocks::new();
+        memory
+            .receive()
+            .extents()
+            .iter()
+            .for_each(|extent| blocks.add(extent.offset, extent.bytes));
+        Application {
+            number,
+            name: name.into(),
+            limits,
+            memory,
+            blocks,
+            datapath: Datapath::new(limits.items_max, seed),
+            fields: DeclaredFields::default(),
+            bindings: Vec::new(),
+            serves: Vec::new(),
+            targets: Vec::new(),
+            routes: Routes::default(),
+            bodies: Vec::new(),
+            held: [Holding::default(); 2],
+            beyond_bytes: 0,
+            carried_bytes: 0,
+            calls: Vec::new(),
+            by_number: CallNumbers::default(),
+            counts: [0; 2],
+            descriptors: VecDeque::new(),
+            released: Released::new(),
+            wanted_bytes: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> Number {
+        self.number
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its heaps.
+    pub fn memory(&mut self) -> &mut M {
+        &mut self.memory
+    }
+
+    /// Its receive heap has got another extent.
+    pub fn add_memory(&mut self, offset: u64, bytes: u64) {
+        self.blocks.add(offset, bytes);
+    }
+
+    /// How much memory to receive in would let a message through that waits, if one does. Asked for
+    /// once for each time that one has to wait.
+    pub fn wants_memory(&mut self) -> Option<u64> {
+        let bytes = std::mem::take(&mut self.wanted_bytes);
+        (bytes > 0).then_some(bytes)
+    }
+
+    /// Binds a service that it calls or serves: gives the number that its descriptors name.
+    ///
+    /// # Errors
+    /// An engine needs a field that one of the methods lacks: nothing can be called.
+    pub(crate) fn bind(
+        &mut self,
+        binding: Arc<Binding>,
+    ) -> Result<u16, petasos_engine::FieldError> {
+        for (index, method) in binding.methods.iter().enumerate() {
+            self.fields.add_method(&binding, index);
+            self.datapath.add_method(method.id, &method.name, &mut self.fields)?;
+        }
+        self.bindings.push(binding);
+        Ok(u16::try_from(self.bindings.len() - 1).expect("bindings are bounded by their schemas"))
+    }
+
+    /// The services that it serves.
+    pub(crate) fn served_bindings(&self) -> impl Iterator<Item = &Arc<Binding>> {
+        let all = self.bindings.iter().zip(&self.serves);
+        all.filter(|(_, is_served)| **is_served).map(|(binding, _)| binding)
+    }
+
+    /// Places an engine of a policy in its datapath.
+    ///
+    /// # Errors
+    /// See [`ChangeError`]; all is as before.
+    pub fn attach(&mut self, place: Place, policy: Arc<dyn Policy>) -> Result<(), ChangeError> {
+        self.datapath.attach(place, policy, &mut self.fields)
+    }
+
+    /// Undoes that an engine of a policy was [detached](Application::detach).
+    ///
+    /// # Errors
+    /// See [`ChangeError`]; all is as before.
+    pub fn attach_again(
+        &mut self,
+        place: Place,
+        policy: Arc<dyn Policy>,
+        left: &Left,
+    ) -> Result<(), ChangeError> {
+        self.datapath.attach_again(place, policy, left, &mut self.fields)
+    }
+
+    /// Takes the engine at `place` out. Gives what it leaves behind.
+    ///
+    /// # Errors
+    /// See [`ChangeError`]; all is as before.
+    pub fn detach(&mut self, place: Place) -> Result<Left, ChangeError> {
+        self.datapath.take_out(place, &mut self.fields)
+    }
+
+    /// Replaces the engine at `place` by one of another policy, which goes on from its state.
+    ///
+    /// # Errors
+    /// See [`ChangeError`].
+    pub fn replace(&mut self, place: Place, policy: Arc<dyn Policy>) -> Result<(), ChangeError> {
+        self.datapath.replace(place, policy, &mut self.fields)
+    }
+
+    /// Moves the engine at `from` to `to`.
+    ///
+    /// # Errors
+    /// See [`ChangeError`].
+    pub fn reorder(&mut self, from: Place, to: Place) -> Result<(), ChangeError> {
+        self.datapath.reorder(from, to, &mut self.fields)
+    }
+
+    /// Its datapath.
+    pub fn datapath(&self) -> &Datapath {
+        &self.datapath
+    }
+
+    /// Whether another descriptor can be handled now. Otherwise it waits in its ring. What the
+    /// application is to receive does not count: it takes that only if what it releases is heard.
+    pub fn has_room(&self) -> bool {
+        self.is_below(Direction::Outbound)
+            && self.descriptors.len() < self.limits.descriptors_max
+            && self.beyond_bytes < self.limits.beyond_bytes_max
+    }
+
+    /// Whether another message can be held for the application. The last one may go beyond the
+    /// limit.
+    pub(crate) fn holds_less(&self) -> bool {
+        self.is_below(Direction::Inbound)
+    }
+
+    /// Whether the application can be given another call.
+    pub(crate) fn takes_calls(&self) -> bool {
+        self.holds_less() && self.datapath.has_room()
+    }
+
+    fn is_below(&self, direction: Direction) -> bool {
+        let Holding { items, bytes } = self.held[direction as usize];
+        items < self.limits.items_max && bytes < self.limits.held_bytes_max
+    }
+
+    /// Whether it has no calls, and is to be told nothing.
+    pub fn has_nothing_left(&self) -> bool {
+        let holds_none = self.held.iter().all(|held| held.items == 0);
+        holds_none && self.descriptors.is_empty() && self.calls.iter().all(Option::is_none)
+    }
+
+    /// What is to be put into its ring.
+    pub fn poll_descriptor(&mut self) -> Option<Descriptor> {
+        self.descriptors.pop_front().or_else(|| {
+            let released = std::mem::replace(&mut self.released, Released::new());
+            (!released.tokens().is_empty()).then_some(Descriptor::Release(released))
+        })
+    }
+
+    #[inline]
+    pub(crate) fn known(&self, id: CallId) -> Option<&Known> {
+        self.calls.get(id.index as usize)?.as_ref().filter(|known| known.id == id)
+    }
+
+    #[inline]
+    pub(crate) fn known_mut(&mut self, id: CallId) -> Option<&mut Known> {
+        self.calls.get_mut(id.index as usize)?.as_mut().filter(|known| known.id == id)
+    }
+
+    pub(crate) fn remember(&mut self, known: Known) {
+        let index = known.id.index as usize;
+        if self.calls.len() <= index {
+            self.calls.resize_with(index + 1, || None);
+        }
+        self.by_number.insert(known.number, known.id);
+        self.calls[index] = Some(known);
+    }
+
+    /// A call from elsewhere comes in.
+    pub(crate) fn remember_served(&mut self, mut known: Known, way: Way) {
+        known.row = self.stats.begin(known.method(), way);
+        self.remember(known);
+    }
+
+    pub(crate) fn forget(&mut self, id: CallId) {
+        let place = self.calls.get_mut(id.index as usize);
+        let Some(place) = place.filter(|place| place.as_ref().is_some_and(|it| it.id == id)) else {
+            return;
+        };
+        let mut known = place.take().expect("it was just found");
+        self.by_number.remove(known.number);
+        known.give_up(&mut self.stats);
+    }
+
+    /// The next number for a call of the service's.
+    pub(crate) fn next_number(&mut self) -> CallNumber {
+        let count = &mut self.counts[Side::Service as usize];
+        *count += 1;
+        CallNumber::new(Side::Service, *count - 1)
+    }
+
+    /// Puts an item into the datapath, with its message.
+    pub(crate) fn submit(
+        &mut self,
+        id: CallId,
+        item: Submission,
+        body: Body,
+        now: Time,
+    ) -> Result<(), petasos_engine::Gone> {
+        let direction = item.direction;
+        let index = self.datapath.submit(id, item, now)?;
+        if self.bodies.len() <= index {
+            self.bodies.resize_with(index + 1, Held::default);
+        }
+        let held = &mut self.held[direction as usize];
+        held.items += 1;
+        if let Some(message) = &body {
+            held.bytes += message.image().len();
+            if !self.fields.is_empty() && self.is_callers(id, direction) {
+                let method = self.known(id).expect("it was just found").method().id;
+                self.fields.read(method, message, self.datapath.fields_mut(index));
+            }
+        }
+        self.bodies[index] = Held { body, direction: Some(direction) };
+        Ok(())
+    }
+
+    /// Whether what goes in a direction comes from the caller of a call that is known.
+    fn is_callers(&self, id: CallId, direction: Direction) -> bool {
+        let is_callers = self.datapath.call(id).is_some_and(|call| call.requests == direction);
+        is_callers && self.known(id).is_some()
+    }
+
+    /// Takes the message of an item that has left the datapath.
+    #[inline]
+    pub(crate) fn take_body(&mut self, index: usize) -> Body {
+        let body = self.drop_body(index);
+        if let Some(direction) = self.bodies.get_mut(index).and_then(|held| held.direction.take()) {
+            self.held[direction as usize].items -= 1;
+        }
+        body
+    }
+
+    /// Takes the message of an item that stays in the datapath.
+    #[inline]
+    pub(crate) fn drop_body(&mut self, index: usize) -> Body {
+        let held = self.bodies.get_mut(index)?;
+        let body = held.body.take()?;
+        let direction = held.direction.expect("an item that was submitted has the message");
+        self.held[direction as usize].bytes -= body.image().len();
+        Some(body)
+    }
+
+    /// Frees what belongs to items that became void.
+    pub(crate) fn free_void(&mut self) {
+        while let Some((index, call)) = self.datapath.pop_void() {
+            self.take_body(index);
+            self.settle(call);
+        }
+    }
+
+    /// Forgets a call that is over.
+    #[inline]
+    pub(crate) fn settle(&mut self, id: CallId) {
+        if self.datapath.call(id).is_none() {
+            self.forget(id);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The calls that have one end beyond this host: which there are, and what waits of them for the
+//! transport. How they begin and end is in [`remote`](crate::remote).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use petasos_base::Time;
+use petasos_call::{Metadata, Status};
+use petasos_engine::{Application as Number, CallId, Peer};
+use petasos_message::NativeMsg;
+
+use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
+use crate::{Binding, BoundMethod};
+
+/// How much may be under way to and from other hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteLimits {
+    /// Calls in both directions.
+    pub calls_max: usize,
+    /// How long the messages of a call may wait while its application is held up.
+    pub stall: Duration,
+    /// Peers whose calls are told from those of others.
+    pub peers_max: usize,
+}
+
+impl Default for RemoteLimits {
+    /// 16,384 calls, 10 s, and 65,536 peers.
+    fn default() -> RemoteLimits {
+        RemoteLimits { calls_max: 1 << 14, stall: Duration::from_secs(10), peers_max: 1 << 16 }
+    }
+}
+
+/// What the transport is to do.
+#[derive(Debug)]
+pub enum RemoteEvent {
+    /// Call: from now on the call is with the transport.
+    Begin(Box<Outgoing>),
+    /// Something waits ([`next_remote_item`](crate::Hub::next_remote_item)), and nothing did. Said
+    /// once, until all of it has been taken.
+    Ready(RemoteCall),
+    /// The call is to end, if it still runs: nobody waits for it.
+    Cancel(RemoteCall),
+}
+
+/// A call that an application of this host makes.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Its number.
+    pub call: RemoteCall,
+    /// The name that is called, as the application has given it.
+    pub target: Arc<str>,
+    /// The service, by the caller's schema.
+    pub binding: Arc<Binding>,
+    /// The index of the method in its service.
+    pub method: u16,
+    /// Of a unary call.
+    pub message: Option<NativeMsg>,
+    /// From the caller.
+    pub metadata: Metadata,
+    /// When its time is up; [`Time::NEVER`] for none.
+    pub deadline: Time,
+    /// It may run twice.
+    pub is_idempotent: bool,
+    /// The name of the application that calls.
+    pub caller: Arc<str>,
+}
+
+impl Outgoing {
+    /// The method.
+    pub fn method(&self) -> &BoundMethod {
+        &self.binding.methods[usize::from(self.method)]
+    }
+}
+
+/// What an application of this host says of a call, for the other end.
+#[derive(Debug)]
+pub enum RemoteItem {
+    /// A message of a stream.
+    Message(NativeMsg),
+    /// From the caller: no more messages follow.
+    Close,
+    /// From the callee: initial metadata of a stream.
+    Head(Metadata),
+    /// From the callee: the call is over, and so is what there is to take of it.
+    End(RemoteEnd),
+}
+
+/// How a call has ended that an application of this host has served.
+#[derive(Debug)]
+pub struct RemoteEnd {
+    /// None if it has succeeded without trailing metadata.
+    pub status: Option<Status>,
+    /// It certainly has not run (R12).
+    pub has_not_run: bool,
+    /// The response of a unary call that has succeeded.
+    pub message: Option<NativeMsg>,
+    /// Initial metadata of a unary call.
+    pub metadata: Metadata,
+}
+
+/// A message of another host, as it came.
+#[derive(Clone, Copy, Debug)]
+pub enum Encoded<'a> {
+    /// In protobuf's encoding.
+    Protobuf(&'a [u8]),
+    /// An image of the type, by the binding of the application at this host's end. Nothing of it
+    /// was checked.
+    Native(&'a [u8]),
+}
+
+/// How a call has ended at another host.
+#[derive(Debug)]
+pub struct RemoteOutcome<'a> {
+    /// The response; none of a stream. Or why it has failed.
+    pub result: Result<Option<Encoded<'a>>, Status>,
+    /// It certainly has not run (R12). Means nothing of a success.
+    pub has_not_run: bool,
+    /// Initial metadata of a unary call.
+    pub metadata: Metadata,
+    /// Trailing metadata of a success.
+    pub trailers: Metadata,
+}
+
+/// The application of which all others are that are beyond this host. The hub gives this number
+/// to none.
+pub(crate) const BEYOND: Number = Number(u32::MAX);
+
+/// The other end of a call, as the end at this host knows it.
+pub(crate) fn far(call: RemoteCall) -> (Number, CallId) {
+    (BEYOND, CallId::from_number(call.to_number()))
+}
+
+pub(crate) enum Queued {
+    Begin(RemoteCall),
+    Ready(RemoteCall),
+    Cancel(RemoteCall),
+}
+
+/// A call that is not done.
+pub(crate) struct Entry {
+    /// The end at this host.
+    pub(crate) application: Number,
+    pub(crate) id: CallId,
+    /// The end at this host calls.
+    pub(crate) is_outgoing: bool,
+    /// Until the transport has it.
+    pub(crate) begin: Option<Box<Outgoing>>,
+    pub(crate) items: VecDeque<RemoteItem>,
+    /// Bytes of messages that wait, that of `begin` among them.
+    pub(crate) bytes: usize,
+    /// Bytes of the request that the transport has.
+    pub(crate) carried_bytes: usize,
+    /// The transport knows, or will be told, that something waits.
+    pub(crate) is_told: bool,
+    /// When the transport last took something, or had nothing to take.
+    pub(crate) taken_at: Time,
+}
+
+/// The calls that have one end beyond this host.
+pub(crate) struct Remote {
+    pub(crate) limits: RemoteLimits,
+    pub(crate) calls: RemoteCalls<Entry>,
+    names: Names,
+    pub(crate) queue: VecDeque<Queued>,
+    /// By the peer's name.
+    pub(crate) peers: HashMap<Arc<str>, u32>,
+    /// By service: which application serves it, as of [`Remote::known_changes`].
+    pub(crate) exports: HashMap<Arc<str>, Number>,
+    pub(crate) known_changes: u64,
+    pub(crate) stalls_due: Time,
+}
+
+impl Remote {
+    pub(crate) fn new(limits: RemoteLimits) -> Remote {
+        Remote {
+            limits,
+            calls: RemoteCalls::default(),
+            names: Names::default(),
+            queue: VecDeque::new(),
+            peers: HashMap::new(),
+            exports: HashMap::new(),
+            known_changes: u64::MAX,
+            stalls_due: Time::ZERO,
+        }
+    }
+
+    /// Whether another call may begin.
+    pub(crate) fn check_room(&self) -> Result<(), Status> {
+        // Of each call there are a begin, a cancel and one notice in the queue at most; of those
+        // that are over before the transport has looked, the begin stays.
+        let is_full = self.calls.len() >= self.limits.calls_max
+            || self.queue.len() >= 4 * self.limits.calls_max;
+        if is_full {
+            return Err(Status::resource_exhausted("too many calls leave or enter this host"));
+        }
+        Ok(())
+    }
+
+    /// A call begins: from this host, if there is something to begin with, which is told the
+    /// call's name.
+    pub(crate) fn insert(
+        &mut self,
+        (application, id): (Number, CallId),
+        begin: impl FnOnce(RemoteCall) -> Option<Box<Outgoing>>,
+        now: Time,
+    ) -> RemoteCall {
+        let call = self.names.take();
+        let begin = begin(call);
+        let is_outgoing = begin.is_some();
+        let entry = Entry {
+            application,
+            id,
+            is_outgoing,
+            begin,
+            items: VecDeque::new(),
+            bytes: 0,
+            carried_bytes: 0,
+            is_told: false,
+            taken_at: now,
+        };
+        self.calls.insert(call, entry);
+        call
+    }
+
+    /// A call is done.
+    pub(crate) fn remove(&mut self, call: RemoteCall) -> Option<Entry> {
+        let entry = self.calls.remove(call)?;
+        self.names.release(call);
+        Some(entry)
+    }
+
+    /// A call of this host's has passed its caller's policies.
+    pub(crate) fn queue_begin(
+        &mut self,
+        call: RemoteCall,
+        (message, metadata, deadline): (Option<NativeMsg>, Metadata, Time),
+    ) {
+        let Some(entry) = self.calls.get_mut(call) else { return };
+        let Some(begin) = &mut entry.begin else { return };
+        entry.bytes += message.as_ref().map_or(0, |message| message.image().len());
+        (begin.message, begin.metadata, begin.deadline) = (message, metadata, deadline);
+        self.queue.push_back(Queued::Begin(call));
+    }
+
+    /// Queues something for the other end.
+    pub(crate) fn push(&mut self, call: RemoteCall, item: RemoteItem, now: Time) {
+        let Some(entry) = self.calls.get_mut(call) else { return };
+        entry.bytes += item.bytes();
+        if entry.items.is_empty() {
+            entry.taken_at = now;
+        }
+        entry.items.push_back(item);
+        // What is not with the transport yet is looked at when it is.
+        if !entry.is_told && entry.begin.is_none() {
+            entry.is_told = true;
+            self.queue.push_back(Queued::Ready(call));
+        }
+    }
+
+    /// Drops what waits of a call that is served here for the transport, and gives its bytes. What
+    /// waits of others goes when they are cancelled.
+    pub(crate) fn drop_waiting(&mut self, call: RemoteCall) -> usize {
+        let entry = self.calls.get_mut(call).filter(|entry| !entry.is_outgoing);
+        let Some(entry) = entry else { return 0 };
+        entry.items.clear();
+        std::mem::take(&mut entry.bytes)
+    }
+
+    /// The caller, at this host, has given a call up. Gives what there was of it.
+    pub(crate) fn cancel(&mut self, call: RemoteCall) -> Option<Entry> {
+        let entry = self.remove(call)?;
+        if entry.begin.is_none() {
+            self.queue.push_back(Queued::Cancel(call));
+        }
+        Some(entry)
+    }
+
+    /// The number of a peer. Those that are too many share one.
+    pub(crate) fn peer(&mut self, name: &str) -> Peer {
+        const FIRST: u32 = 1 << 31;
+        if let Some(number) = self.peers.get(name) {
+            return Peer(*number);
+        }
+        if self.peers.len() >= self.limits.peers_max {
+            return Peer(u32::MAX);
+        }
+        let number = FIRST + self.peers.len() as u32;
+        self.peers.insert(name.into(), number);
+        Peer(number)
+    }
+}
+
+impl RemoteItem {
+    pub(crate) fn bytes(&self) -> usize {
+        let message = match self {
+            RemoteItem::Message(message) => Some(message),
+            RemoteItem::End(end) => end.message.as_ref(),
+            RemoteItem::Close | RemoteItem::Head(_) => None,
+        };
+        message.map_or(0, |message| message.image().len())
+    }
+}

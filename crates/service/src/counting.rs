@@ -1,0 +1,45 @@
+//! Where an application's calls are counted: as they leave its datapath, and as they are connected.
+
+use petasos_base::Time;
+use petasos_engine::{Application as Number, CallId, Direction, Finished, ItemKind};
+
+use crate::application::{Application, Known, Memory};
+use crate::stats::{Stats, Way};
+
+impl<M: Memory> Application<M> {
+    /// Counts an item that has left the datapath, with so many bytes of a message.
+    #[inline]
+    pub(crate) fn count(
+        &mut self,
+        item: &Finished,
+        (direction, bytes): (Direction, usize),
+        now: Time,
+    ) {
+        let known = self.calls.get_mut(item.call.index as usize).and_then(Option::as_mut);
+        let Some(known) = known.filter(|known| known.id == item.call) else { return };
+        if bytes > 0 {
+            let is_request = known.is_callers() == (direction == Direction::Outbound);
+            self.stats.add_bytes(known.row, is_request, bytes as u64);
+        }
+        if item.kind == ItemKind::End {
+            let nanos = now.nanos_since(known.began);
+            let Known { row, binding, method, .. } = known;
+            let method = &binding.methods[usize::from(*method)];
+            self.stats.end(row, method, item.status.as_ref(), nanos);
+        }
+    }
+
+    /// A call that the application has made goes there.
+    #[inline]
+    pub(crate) fn connected(&mut self, id: CallId, far: (Number, CallId), way: Way) {
+        let known = self.calls[id.index as usize].as_mut().filter(|known| known.id == id);
+        let known = known.expect("its request is there");
+        known.far = Some(far);
+        known.row = self.stats.begin(known.method(), way);
+    }
+
+    /// What is counted of its calls.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}

@@ -1,0 +1,131 @@
+//! Declared fields of messages (E3): which there are, and their values.
+
+use std::collections::HashMap;
+
+use petasos_engine::{FieldError, FieldId, FieldKind, Fields, MethodId, Schema, Value};
+use petasos_message::{FieldPath, Leaf, NativeMsg, PathError, SetError, Value as Read};
+use petasos_schema::Kind;
+
+use crate::schemas::Binding;
+
+/// What the engines of one application have declared, and the methods that it has bound.
+#[derive(Debug, Default)]
+pub(crate) struct DeclaredFields {
+    by_method: HashMap<MethodId, Vec<(FieldId, FieldPath)>>,
+    /// By number, the path's type and schema.
+    methods: HashMap<MethodId, (String, std::sync::Arc<Binding>, petasos_schema::MessageId)>,
+}
+
+impl DeclaredFields {
+    /// A method can be called now.
+    pub(crate) fn add_method(&mut self, binding: &std::sync::Arc<Binding>, index: usize) {
+        let method = &binding.methods[index];
+        let known = (method.name.to_string(), binding.clone(), method.request);
+        self.methods.insert(method.id, known);
+    }
+
+    /// No engine has declared a field.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_method.is_empty()
+    }
+
+    /// Copies the values of declared fields out of a message from the caller.
+    pub(crate) fn read(&self, method: MethodId, message: &NativeMsg, fields: &mut Fields) {
+        for (id, path) in self.by_method.get(&method).into_iter().flatten() {
+            if let Some(value) = message.get(path).and_then(value) {
+                fields.insert(*id, value);
+            }
+        }
+    }
+
+    /// Writes into a message what engines have set.
+    ///
+    /// # Errors
+    /// A value that the field cannot have, or no room for it.
+    pub(crate) fn write(
+        &self,
+        method: MethodId,
+        message: &mut NativeMsg,
+        fields: &Fields,
+    ) -> Result<(), SetError> {
+        let declared = self.by_method.get(&method);
+        for (id, value) in fields.written() {
+            let path = declared.and_then(|known| known.iter().find(|(known, _)| *known == id));
+            if let Some((_, path)) = path {
+                message.set(path, leaf(value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Schema for DeclaredFields {
+    fn field(
+        &mut self,
+        method: MethodId,
+        path: &str,
+        id: FieldId,
+        _: bool,
+    ) -> Result<FieldKind, FieldError> {
+        let (name, binding, message) = self.methods.get(&method).expect("methods are added first");
+        let found = FieldPath::new(&binding.types, *message, path);
+        let (method_name, path_name) = (name.clone(), path.to_owned());
+        let path = found.map_err(|error| match error {
+            PathError::Unknown { .. } => {
+                FieldError::Unknown { method: method_name, path: path_name }
+            }
+            _ => FieldError::NotSingle { method: method_name, path: path_name },
+        })?;
+        let kind = kind(path.kind());
+        let known = self.by_method.entry(method).or_default();
+        if known.iter().all(|(known, _)| *known != id) {
+            known.push((id, path));
+        }
+        Ok(kind)
+    }
+
+    fn forget(&mut self, id: FieldId) {
+        self.by_method.retain(|_, known| {
+            known.retain(|(known, _)| *known != id);
+            !known.is_empty()
+        });
+    }
+}
+
+fn kind(kind: Kind) -> FieldKind {
+    match kind {
+        Kind::Bool => FieldKind::Bool,
+        Kind::String => FieldKind::Text,
+        Kind::Bytes => FieldKind::Bytes,
+        Kind::Float | Kind::Double => FieldKind::Float,
+        Kind::Uint32 | Kind::Uint64 | Kind::Fixed32 | Kind::Fixed64 => FieldKind::Unsigned,
+        _ => FieldKind::Signed,
+    }
+}
+
+/// A single value as engines see it.
+fn value(value: Read<'_>) -> Option<Value<'_>> {
+    Some(match value {
+        Read::Bool(value) => Value::Bool(value),
+        Read::I32(value) | Read::Enum(_, value) => Value::Signed(value.into()),
+        Read::I64(value) => Value::Signed(value),
+        Read::U32(value) => Value::Unsigned(value.into()),
+        Read::U64(value) => Value::Unsigned(value),
+        Read::F32(value) => Value::Float(value.into()),
+        Read::F64(value) => Value::Float(value),
+        Read::String(value) => Value::Text(value),
+        Read::Bytes(value) => Value::Bytes(value),
+        Read::Message(_) | Read::List(_) | Read::Map(_) => return None,
+    })
+}
+
+fn leaf(value: Value<'_>) -> Leaf<'_> {
+    match value {
+        Value::Bool(value) => Leaf::Bool(value),
+        Value::Signed(value) => Leaf::Signed(value),
+        Value::Unsigned(value) => Leaf::Unsigned(value),
+        Value::Float(value) => Leaf::Float(value),
+        Value::Text(value) => Leaf::Text(value),
+        Value::Bytes(value) => Leaf::Bytes(value),
+    }
+}

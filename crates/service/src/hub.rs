@@ -1,0 +1,443 @@
+//! The applications of a host, and the calls between them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::Status;
+use petasos_engine::{
+    Application as Number, Call, CallId, Datapath, Direction, Finished, ItemKind, Peer, Submission,
+    Turn,
+};
+use thiserror::Error;
+
+use crate::application::{Application, Known, Memory};
+use crate::applications::Applications;
+use crate::beyond::{BEYOND, Remote};
+use crate::routes::Route;
+use crate::schemas::{BindError, Schemas};
+use crate::stats::{Gone, Way};
+use crate::{Binding, SchemaLimits};
+
+/// A name that an application calls, by its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TargetId(pub u32);
+
+/// What the hub does not do for an application: its fault, or the operator's.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// There is no application of this number.
+    #[error("there is no application {}", .0.0)]
+    NoApplication(Number),
+    /// Another application serves under this name.
+    #[error("`{0}` is served by another application")]
+    NameTaken(String),
+    /// The operator has this name for another host.
+    #[error("`{0}` is served by another host")]
+    Reserved(String),
+    /// The application has as many targets or names as it may.
+    #[error("the application has as many names, bindings, methods or schemas as it may")]
+    TooMany,
+    /// The application has bound the service already, of another schema: its fault.
+    #[error("`{0}` is bound already, of another schema")]
+    BoundOtherwise(String),
+    /// A service was not bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A policy refuses a method.
+    #[error(transparent)]
+    Field(#[from] petasos_engine::FieldError),
+}
+
+/// Targets of one application; names under which it serves; its bindings.
+const NAMES_MAX: usize = 1024;
+/// Methods that one application has bound.
+const METHODS_MAX: usize = 4096;
+
+/// Applications, and the names under which they serve.
+pub struct Hub<M> {
+    /// By number, of which none is given twice: what still names one that has gone names nothing.
+    pub(crate) applications: Applications<M>,
+    next_number: u32,
+    /// By name: who serves.
+    pub(crate) servers: HashMap<Arc<str>, Number>,
+    /// Names that no application serves under.
+    reserved: HashSet<Arc<str>>,
+    /// Counts changes of what is bound and served.
+    pub(crate) changes: u64,
+    /// Calls that leave this host or come in, if there is a transport.
+    pub(crate) remote: Option<Remote>,
+    pub(crate) schemas: Schemas,
+    wake_at: Time,
+    /// Numbers of a turn: kept for its memory.
+    turn: Vec<u32>,
+    pub(crate) gone: Gone,
+}
+
+impl<M: Memory> Hub<M> {
+    /// Without applications.
+    pub fn new(limits: SchemaLimits) -> Hub<M> {
+        let (applications, servers) = (Applications::new(), HashMap::new());
+        let schemas = Schemas::new(limits);
+        let (wake_at, turn) = (Time::NEVER, Vec::new());
+        let (next_number, reserved, changes, remote) = (0, HashSet::new(), 0, None);
+        let gone = Gone::default();
+        Hub {
+            applications,
+            next_number,
+            servers,
+            reserved,
+            changes,
+            remote,
+            schemas,
+            wake_at,
+            turn,
+            gone,
+        }
+    }
+
+    /// The number for an application that is about to be [added](Hub::add).
+    pub fn next_number(&self) -> Number {
+        Number(self.next_number)
+    }
+
+    /// Adds an application.
+    ///
+    /// # Panics
+    /// If it has another number than [`Hub::next_number`].
+    pub fn add(&mut self, application: Application<M>) {
+        assert_eq!(application.number(), self.next_number(), "numbers are given by the hub");
+        self.applications.insert(self.next_number, application);
+        self.next_number = self.next_number.checked_add(1).expect("fewer than 2^32 attach");
+    }
+
+    /// An application.
+    pub fn application(&mut self, number: Number) -> Option<&mut Application<M>> {
+        self.applications.get_mut(&number.0)
+    }
+
+    /// Binds a service of a schema for an application, which serves it if `is_served`, and may call
+    /// it in any case. Gives the number that it names in requests.
+    ///
+    /// # Errors
+    /// See [`HubError`].
+    pub fn bind(
+        &mut self,
+        number: Number,
+        schema: &[u8],
+        service: &str,
+        is_served: bool,
+    ) -> Result<u16, HubError> {
+        let application = self.applications.get_mut(&number.0);
+        let application = application.ok_or(HubError::NoApplication(number))?;
+        let known = application.bindings.iter().position(|known| *known.service == *service);
+        if let Some(index) = known {
+            // Policies know the fields of a method by one schema.
+            let is_same = application.bindings[index].schema() == schema;
+            if !is_same {
+                return Err(HubError::BoundOtherwise(service.to_owned()));
+            }
+            if is_served && !std::mem::replace(&mut application.serves[index], true) {
+                self.changes += 1;
+            }
+            return Ok(index as u16);
+        }
+        let bindings = &application.bindings;
+        let bytes: usize = bindings.iter().map(|known| known.schema().len()).sum();
+        if bytes + schema.len() > self.schemas.limits().application_bytes_max {
+            return Err(HubError::TooMany);
+        }
+        let binding = self.schemas.bind(schema, service)?;
+        let methods: usize = bindings.iter().map(|known| known.methods.len()).sum();
+        if bindings.len() >= NAMES_MAX || methods + binding.methods.len() > METHODS_MAX {
+            return Err(HubError::TooMany);
+        }
+        self.changes += 1;
+        let bound = application.bind(Arc::new(binding))?;
+        application.serves.push(is_served);
+        Ok(bound)
+    }
+
+    /// The longest schema that is taken, in bytes.
+    pub fn schema_bytes_max(&self) -> usize {
+        self.schemas.limits().schema.bytes_max
+    }
+
+    /// An application calls a name: gives its number in requests.
+    ///
+    /// # Errors
+    /// See [`HubError`].
+    pub fn target(&mut self, number: Number, name: &str) -> Result<TargetId, HubError> {
+        let application = self.application(number).ok_or(HubError::NoApplication(number))?;
+        let targets = &mut application.targets;
+        let known = targets.iter().position(|target| **target == *name);
+        if known.is_none() && targets.len() >= NAMES_MAX {
+            return Err(HubError::TooMany);
+        }
+        let index = known.unwrap_or_else(|| {
+            targets.push(name.into());
+            targets.len() - 1
+        });
+        Ok(TargetId(index as u32))
+    }
+
+    /// Lets no application serve under a name.
+    pub fn reserve(&mut self, name: &str) {
+        self.reserved.insert(name.into());
+    }
+
+    /// An application serves what it has bound under a name.
+    ///
+    /// # Errors
+    /// See [`HubError`].
+    pub fn serve(&mut self, number: Number, name: &str) -> Result<(), HubError> {
+        self.application(number).ok_or(HubError::NoApplication(number))?;
+        if self.reserved.contains(name) {
+            return Err(HubError::Reserved(name.to_owned()));
+        }
+        match self.servers.get(name) {
+            Some(other) if *other == number => return Ok(()),
+            Some(_) => return Err(HubError::NameTaken(name.to_owned())),
+            None => {}
+        }
+        if self.servers.values().filter(|server| **server == number).count() >= NAMES_MAX {
+            return Err(HubError::TooMany);
+        }
+        self.servers.insert(name.into(), number);
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// An application has gone, or is to go. Calls to it fail, and those that it has made are
+    /// cancelled.
+    pub fn remove(&mut self, number: Number, now: Time) {
+        let Some(mut application) = self.applications.remove(&number.0) else { return };
+        self.servers.retain(|_, server| *server != number);
+        self.changes += 1;
+        // Routes to it would keep its bindings alive.
+        self.applications.values_mut().for_each(|other| other.routes.clear());
+        let mut calls: Vec<Known> = application.calls.drain(..).flatten().collect();
+        calls.iter_mut().for_each(|known| known.give_up(&mut application.stats));
+        self.gone.add(&application.stats);
+        for known in calls {
+            let Some((far, call)) = known.far else { continue };
+            if far == BEYOND {
+                self.remote_left(call, now);
+                continue;
+            }
+            let Some(other) = self.application(far) else { continue };
+            let is_served = other.datapath.call(call).map(|call| call.requests);
+            match is_served {
+                Some(Direction::Outbound) => {
+                    other.datapath.end(call, Status::unavailable("the server has gone"), now);
+                }
+                Some(Direction::Inbound) => {
+                    let cancel = Submission::new(ItemKind::Cancel, Direction::Inbound, 0);
+                    // One that is over needs no cancel.
+                    let _ = other.submit(call, cancel, None, now);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Runs all datapaths once, and passes on what has passed them. Says whether anything moved.
+    pub fn turn(&mut self, now: Time) -> bool {
+        self.turn_each(now, |datapath| datapath.run(now))
+    }
+
+    /// The same, and measures by a clock what engines cost.
+    pub fn turn_sampled(&mut self, now: Time, clock: &dyn Fn() -> Time) -> bool {
+        self.turn_each(now, |datapath| datapath.run_sampled(now, clock))
+    }
+
+    #[inline]
+    fn turn_each(&mut self, now: Time, run: impl Fn(&mut Datapath) -> Turn) -> bool {
+        let mut has_moved = false;
+        self.wake_at = self.end_stalled(now);
+        let mut numbers = std::mem::take(&mut self.turn);
+        numbers.clear();
+        numbers.extend(self.applications.keys());
+        for &number in &numbers {
+            let application = self.applications.get_mut(&number).expect("none goes meanwhile");
+            let turn = run(&mut application.datapath);
+            has_moved |= turn.has_worked;
+            self.wake_at = self.wake_at.min(turn.wake_at);
+            has_moved |= self.pass_on(Number(number), now);
+            let application = self.applications.get_mut(&number).expect("none goes meanwhile");
+            has_moved |= application.deliver(now);
+            application.free_void();
+        }
+        self.turn = numbers;
+        has_moved
+    }
+
+    /// When a policy wants to work by itself, as of the last turn.
+    pub fn wake_at(&self) -> Time {
+        self.wake_at
+    }
+
+    /// The heaps of an application.
+    pub fn heaps(&self, number: Number) -> Option<&M> {
+        self.applications.get(&number.0).map(|application| &application.memory)
+    }
+
+    /// Passes on what an application has sent.
+    fn pass_on(&mut self, number: Number, now: Time) -> bool {
+        let mut has_moved = false;
+        loop {
+            let application = self.application(number).expect("the caller has it");
+            let Some(bytes) = application.next_bytes(Direction::Outbound, now) else {
+                return has_moved;
+            };
+            has_moved = true;
+            let next = application.datapath.peek(Direction::Outbound).expect("there is one");
+            let (kind, id) = (next.kind, next.call);
+            let ready = match kind {
+                ItemKind::Request => self.connect(number, id, now),
+                _ if bytes > 0 => self.check_room(number, id),
+                _ => Ok(()),
+            };
+            match ready {
+                Ok(()) => self.hand_over(number, now),
+                Err(status) => {
+                    let application = self.application(number).expect("it is there");
+                    application.datapath.end(id, status, now);
+                }
+            }
+        }
+    }
+
+    /// Whether the other end of a call can be given a message. An application that takes none of
+    /// its messages does not fill the service: its calls end.
+    fn check_room(&mut self, number: Number, id: CallId) -> Result<(), Status> {
+        let application = self.application(number).expect("it has an item");
+        let far = application.known(id).and_then(|known| known.far);
+        let other = far.and_then(|(far, _)| self.application(far));
+        match other.is_none_or(|other| other.holds_less()) {
+            true => Ok(()),
+            false => Err(Status::resource_exhausted("the receiver does not take its messages")),
+        }
+    }
+
+    /// Begins a call in the datapath of the application that serves it.
+    fn connect(&mut self, number: Number, id: CallId, now: Time) -> Result<(), Status> {
+        let changes = self.changes;
+        let caller = self.application(number).expect("it calls");
+        let known = caller.known(id).expect("its request is there");
+        let call = caller.datapath.call(id).expect("its request is there").clone();
+        let wanted = (known.target, known.method().id);
+        let route = match caller.routes.get(wanted, changes) {
+            Some(route) => route.clone(),
+            None => match self.target_beyond(number, id) {
+                Some(target) => return self.connect_beyond((number, id), target, now),
+                None => self.find_route(number, id)?,
+            },
+        };
+        let Route { server, binding: theirs, method: their_method } = route;
+        let gone = || Status::unavailable("the server has gone");
+        let callee = self.applications.get_mut(&server.0).ok_or_else(gone)?;
+        if !callee.takes_calls() {
+            return Err(Status::resource_exhausted("the server takes no more calls now"));
+        }
+        let call = Call {
+            application: server,
+            peer: Peer(number.0),
+            method: theirs.methods[usize::from(their_method)].id,
+            requests: Direction::Inbound,
+            began: now,
+            ..call
+        };
+        let full = |_| Status::resource_exhausted("the server takes no more calls now");
+        let far_id = callee.datapath.begin(call).map_err(full)?;
+        let far_number = callee.next_number();
+        let mut known = Known::new((far_id, far_number), (theirs, their_method, number.0), now);
+        known.far = Some((number, id));
+        callee.remember_served(known, Way::FromLocal);
+        let caller = self.application(number).expect("it calls");
+        caller.connected(id, (server, far_id), Way::ToLocal);
+        Ok(())
+    }
+
+    /// Who serves what a call calls. It is known from now on.
+    fn find_route(&mut self, number: Number, id: CallId) -> Result<Route, Status> {
+        let changes = self.changes;
+        let caller = self.application(number).expect("it calls");
+        let known = caller.known(id).expect("its request is there");
+        let (target, method) = (known.target, usize::from(known.method));
+        let wanted = (target, known.method().id);
+        let binding = known.binding.clone();
+        let target = caller.targets.get(target as usize).cloned();
+        let target = target.ok_or_else(|| Status::internal("there is no such target"))?;
+        let server = self.servers.get(&target).copied();
+        let has_transport = self.remote.is_some();
+        let unavailable = || {
+            let beyond = if has_transport { "" } else { ", and the service calls no other hosts" };
+            Status::unavailable(format!("no application serves `{target}`{beyond}"))
+        };
+        let server = server.ok_or_else(unavailable)?;
+        let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
+        let (theirs, method) = served(callee, &binding, method)?;
+        let route = Route { server, binding: theirs, method };
+        let caller = self.application(number).expect("it calls");
+        caller.routes.insert(wanted, changes, route.clone());
+        Ok(route)
+    }
+
+    /// Moves the next item of an application to the other end of its call.
+    fn hand_over(&mut self, number: Number, now: Time) {
+        let application = self.application(number).expect("it has an item");
+        let item = application.datapath.take(Direction::Outbound).expect("it was there");
+        let body = application.take_body(item.index);
+        let bytes = body.as_ref().map_or(0, |body| body.image().len());
+        application.count(&item, (Direction::Outbound, bytes), now);
+        let far = application.known(item.call).and_then(|known| known.far);
+        application.settle(item.call);
+        let Some((far, call)) = far else { return };
+        if far == BEYOND {
+            return self.hand_out((number, call), item, body, now);
+        }
+        let Some(other) = self.application(far) else { return };
+        let Some(known) = other.known(call) else { return };
+        let body = body.map(|body| {
+            let method = known.method();
+            let is_request = known.number.begun_by() == petasos_abi::Side::Service;
+            let message = if is_request { method.request } else { method.response };
+            body.retyped(&known.binding.types, message).expect("hashes were compared")
+        });
+        let Finished { kind, metadata, status, has_not_run, .. } = item;
+        let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
+        let item = Submission {
+            metadata,
+            status,
+            has_not_run,
+            ..Submission::new(kind, Direction::Inbound, bytes)
+        };
+        // A call that is over at the other end needs nothing more.
+        let _ = other.submit(call, item, body, now);
+        other.settle(call);
+    }
+}
+
+/// The binding and method of the application that serves a method of a caller's binding.
+fn served<M: Memory>(
+    callee: &Application<M>,
+    binding: &Binding,
+    method: usize,
+) -> Result<(Arc<Binding>, u16), Status> {
+    let wanted = &binding.methods[method];
+    let theirs = callee.served_bindings().find(|theirs| theirs.service == binding.service);
+    let unimplemented = || Status::unimplemented(format!("the server has no {}", wanted.name));
+    let theirs = theirs.ok_or_else(unimplemented)?;
+    let index = theirs.methods.iter().position(|method| method.name == wanted.name);
+    let index = index.ok_or_else(unimplemented)?;
+    let found = &theirs.methods[index];
+    let hashes = |binding: &Binding, method: &crate::BoundMethod| {
+        [method.request, method.response].map(|id| binding.types.schema().message(id).hash())
+    };
+    if hashes(binding, wanted) != hashes(theirs, found) || found.is_stream != wanted.is_stream {
+        return Err(Status::failed_precondition("the server has another version of the method"));
+    }
+    Ok((theirs.clone(), index as u16))
+}

@@ -1,0 +1,321 @@
+//! What an application says: judged, copied, and put into its datapath (D5 to D11).
+
+use std::sync::Arc;
+
+use petasos_abi::{CallNumber, Contents, Descriptor, Request, Side, TIME_NEVER, Untrusted};
+use petasos_base::Time;
+use petasos_call::{Code, Metadata, Status, TailParts, read_tail};
+use petasos_engine::{Call, CallId, Direction, ItemKind, Peer, Submission};
+use petasos_message::{CompactError, NativeMsg, Outside, Segment, Source, Types};
+use petasos_schema::MessageId;
+use petasos_shm::OwnedHeap;
+
+use crate::application::{Application, Detached, Known, Memory};
+
+/// A send heap as compaction reads it. Addresses are offsets.
+struct SendHeap<'a>(&'a OwnedHeap);
+
+impl Source for SendHeap<'_> {
+    fn copy(&self, at: u64, to: &mut [u8]) -> Result<(), Outside> {
+        self.0.copy_out(at, to).map_err(|_| Outside)
+    }
+
+    /// All is copied: a policy may read any field.
+    fn segment(&self, _: u64, _: u32) -> Result<Option<Segment>, Outside> {
+        Ok(None)
+    }
+}
+
+impl<M: Memory> Application<M> {
+    /// Handles a record that the application has put into its ring, copied out of it. To be called
+    /// only while there is [room](Application::has_room).
+    ///
+    /// # Errors
+    /// The application is to be given up: see [`Detached`].
+    pub fn handle(&mut self, record: &[u8], now: Time) -> Result<(), Detached> {
+        self.take(Untrusted::new(record).check(Side::Application)?, now)
+    }
+
+    /// The same, of a descriptor that was judged already.
+    ///
+    /// # Errors
+    /// As for [`Application::handle`].
+    pub fn take(&mut self, said: Descriptor, now: Time) -> Result<(), Detached> {
+        match said {
+            Descriptor::Request(request) => self.handle_request(&request, now),
+            Descriptor::Message { call, message } => {
+                self.handle_message(call, message, now);
+                Ok(())
+            }
+            Descriptor::Close { call } => {
+                self.handle_close(call, now);
+                Ok(())
+            }
+            Descriptor::Cancel { call } => {
+                self.pass(call, ItemKind::Cancel, now);
+                Ok(())
+            }
+            Descriptor::Head { call, metadata } => {
+                self.handle_head(call, metadata, now);
+                Ok(())
+            }
+            Descriptor::End { call, status, has_not_run, message, metadata } => {
+                let end = End { code: Code::ALL[usize::from(status)], has_not_run, message };
+                self.handle_end(call, end, metadata, now);
+                Ok(())
+            }
+            // Messages are bounded by what the service holds for the application.
+            Descriptor::Grant { .. } => Ok(()),
+            Descriptor::Release(released) => {
+                for token in released.tokens() {
+                    self.blocks.free(*token)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn handle_request(&mut self, request: &Request, now: Time) -> Result<(), Detached> {
+        let count = &mut self.counts[Side::Application as usize];
+        // Numbers count up: those that were used are told without remembering them.
+        if request.call.get() < *count {
+            return Err(Detached::NumberUsed);
+        }
+        *count = request.call.get() + 1;
+        match self.begin(request, now) {
+            Ok(()) => {}
+            Err(status) => {
+                self.stats.refuse();
+                self.refuse(request.call, &status);
+            }
+        }
+        self.release(request.message);
+        self.release(request.metadata);
+        Ok(())
+    }
+
+    /// Begins a call that the application makes.
+    fn begin(&mut self, request: &Request, now: Time) -> Result<(), Status> {
+        let binding = self.bindings.get(usize::from(request.binding)).cloned();
+        let binding = binding.ok_or_else(|| Status::internal("there is no such binding"))?;
+        let method = binding.methods.get(usize::from(request.method));
+        let method = method.ok_or_else(|| Status::internal("there is no such method"))?;
+        if method.is_stream != request.is_stream {
+            return Err(Status::internal("the method has other streams"));
+        }
+        let body = match request.is_stream {
+            true => None,
+            false => Some(self.copied(&binding.types, method.request, request.message)?),
+        };
+        let metadata = self.tail(request.metadata)?.initial;
+        let call = Call {
+            application: self.number,
+            peer: Peer(request.partner),
+            method: method.id,
+            requests: Direction::Outbound,
+            is_stream: request.is_stream,
+            is_idempotent: request.is_idempotent || method.is_idempotent,
+            is_sealed: false,
+            attempt: 0,
+            began: now,
+            deadline: deadline(request.time_left_us, now),
+            // Nobody has proved who serves.
+            identity: None,
+        };
+        let full = |_| Status::resource_exhausted("the application has as many calls as it may");
+        let id = self.datapath.begin(call).map_err(full)?;
+        let (number, method, target) = (request.call, request.method, request.partner);
+        self.remember(Known::new((id, number), (binding, method, target), now));
+        let item = Submission {
+            metadata,
+            ..Submission::new(ItemKind::Request, Direction::Outbound, bytes_of(body.as_ref()))
+        };
+        self.submit(id, item, body, now).expect("the call has just begun");
+        Ok(())
+    }
+
+    fn handle_message(&mut self, number: CallNumber, message: Contents, now: Time) {
+        if let Some(id) = self.stream(number) {
+            match self.streamed(id, message) {
+                Ok(body) => {
+                    let bytes = bytes_of(Some(&body));
+                    let item = Submission::new(ItemKind::Message, Direction::Outbound, bytes);
+                    // A call that is over takes no more.
+                    let _ = self.submit(id, item, Some(body), now);
+                }
+                Err(status) => self.datapath.end(id, status, now),
+            }
+        }
+        self.release(message);
+    }
+
+    fn handle_close(&mut self, number: CallNumber, now: Time) {
+        let Some(id) = self.stream(number) else { return };
+        let known = self.known_mut(id).expect("it is a stream that is there");
+        if std::mem::replace(&mut known.has_closed, true) {
+            return self.datapath.end(id, Status::internal("a stream was closed twice"), now);
+        }
+        self.pass(number, ItemKind::Close, now);
+    }
+
+    fn handle_head(&mut self, number: CallNumber, metadata: Contents, now: Time) {
+        if let Some(id) = self.stream(number) {
+            match self.headed(id, metadata) {
+                Ok(item) => drop(self.submit(id, item, None, now)),
+                Err(status) => self.datapath.end(id, status, now),
+            }
+        }
+        self.release(metadata);
+    }
+
+    /// A call with streams.
+    fn stream(&self, number: CallNumber) -> Option<CallId> {
+        let id = self.by_number.get(number)?;
+        self.known(id)?.method().is_stream.then_some(id)
+    }
+
+    /// D7: a message of a stream, if one may come.
+    fn streamed(&mut self, id: CallId, message: Contents) -> Result<NativeMsg, Status> {
+        let known = self.known_mut(id).expect("it is a stream that is there");
+        if known.has_closed {
+            return Err(Status::internal("a message came behind the last"));
+        }
+        known.has_begun = true;
+        let (types, method) = (known.binding.types.clone(), known.method());
+        let is_caller = known.number.begun_by() == Side::Application;
+        let of = if is_caller { method.request } else { method.response };
+        self.copied(&types, of, message)
+    }
+
+    /// D7: the head of a stream, if one may come.
+    fn headed(&mut self, id: CallId, metadata: Contents) -> Result<Submission, Status> {
+        let known = self.known_mut(id).expect("it is a stream that is there");
+        if std::mem::replace(&mut known.has_begun, true) {
+            return Err(Status::internal("a head came behind a head or a message"));
+        }
+        let metadata = self.tail(metadata)?.initial;
+        Ok(Submission { metadata, ..Submission::new(ItemKind::Head, Direction::Outbound, 0) })
+    }
+
+    fn handle_end(&mut self, number: CallNumber, end: End, metadata: Contents, now: Time) {
+        if let Some(id) = self.by_number.get(number) {
+            match self.ended(id, &end, metadata) {
+                Ok((item, body)) => drop(self.submit(id, item, body, now)),
+                Err(status) => self.datapath.end(id, status, now),
+            }
+        }
+        self.release(end.message);
+        self.release(metadata);
+    }
+
+    /// The end of a call that the application has served.
+    fn ended(
+        &self,
+        id: CallId,
+        end: &End,
+        metadata: Contents,
+    ) -> Result<(Submission, Option<NativeMsg>), Status> {
+        let known = self.known(id).expect("numbers name calls that are there");
+        let method = known.method();
+        let has_response = end.code == Code::Ok && !method.is_stream;
+        let body = match has_response {
+            true => Some(self.copied(&known.binding.types, method.response, end.message)?),
+            false => None,
+        };
+        let mut item = Submission::new(ItemKind::End, Direction::Outbound, bytes_of(body.as_ref()));
+        if end.code == Code::Ok && metadata.is_none() {
+            return Ok((item, body));
+        }
+        let (status, initial) = self.tail(metadata)?.into_status(end.code);
+        item.has_not_run = end.has_not_run && end.code != Code::Ok;
+        // A success has a status only for its trailing metadata.
+        let is_plain = end.code == Code::Ok && status.metadata().is_empty();
+        (item.metadata, item.status) = (initial, (!is_plain).then_some(status));
+        Ok((item, body))
+    }
+
+    /// An item without contents.
+    fn pass(&mut self, number: CallNumber, kind: ItemKind, now: Time) {
+        if let Some(id) = self.by_number.get(number) {
+            let _ = self.submit(id, Submission::new(kind, Direction::Outbound, 0), None, now);
+        }
+    }
+
+    /// A private copy of a message in the send heap, checked (M23).
+    fn copied(
+        &self,
+        types: &Arc<Types>,
+        message: MessageId,
+        contents: Contents,
+    ) -> Result<NativeMsg, Status> {
+        if contents.is_none() {
+            return Err(Status::internal("a message is missing"));
+        }
+        let bytes_max = self.limits.message_bytes_max.min(contents.bytes as usize);
+        let source = SendHeap(self.memory.send());
+        NativeMsg::copied(types, message, &source, contents.offset, bytes_max).map_err(|error| {
+            match error {
+                CompactError::TooLarge => Status::resource_exhausted("the message is too large"),
+                _ => Status::internal(format!("the message cannot be read: {error}")),
+            }
+        })
+    }
+
+    /// A private copy of metadata in the send heap, parsed (R9).
+    fn tail(&self, contents: Contents) -> Result<TailParts, Status> {
+        if contents.is_none() {
+            return Ok(TailParts::default());
+        }
+        if contents.bytes as usize > self.limits.metadata_bytes_max {
+            return Err(Status::resource_exhausted("the metadata exceeds the size limit"));
+        }
+        let mut bytes = vec![0; contents.bytes as usize];
+        let outside = |_| Status::internal("the metadata does not lie in the heap");
+        self.memory.send().copy_out(contents.offset, &mut bytes).map_err(outside)?;
+        Ok(read_tail(&bytes, self.limits.metadata_bytes_max)?)
+    }
+
+    /// Everything was copied: the application has its memory back.
+    fn release(&mut self, contents: Contents) {
+        if contents.is_none() {
+            return;
+        }
+        if self.released.is_full() {
+            self.descriptors.push_back(Descriptor::Release(self.released));
+            self.released = petasos_abi::Released::new();
+        }
+        self.released.push(contents.offset).expect("there is room now");
+    }
+}
+
+/// What an end says.
+struct End {
+    code: Code,
+    has_not_run: bool,
+    message: Contents,
+}
+
+fn bytes_of(message: Option<&NativeMsg>) -> u32 {
+    message.map_or(0, |message| message.image().len() as u32)
+}
+
+fn deadline(time_left_us: u64, now: Time) -> Time {
+    match time_left_us {
+        TIME_NEVER => Time::NEVER,
+        us => now.plus_nanos(us.saturating_mul(1000)),
+    }
+}
+
+/// Metadata and a status as a tail (R9).
+pub(crate) fn tail_of(metadata: &Metadata, status: Option<&Status>) -> Vec<u8> {
+    let mut tail = Vec::new();
+    if metadata.is_empty() && status.is_none() {
+        return tail;
+    }
+    let mut writer = petasos_call::TailWriter::new(&mut tail);
+    writer.metadata(petasos_call::MetadataKind::Initial, metadata);
+    if let Some(status) = status {
+        writer.status(status);
+    }
+    tail
+}

@@ -1,0 +1,158 @@
+//! What an application is told: written into its receive heap, and said by descriptors.
+
+use petasos_abi::{CallNumber, Contents, Descriptor, Request, TIME_NEVER};
+use petasos_base::Time;
+use petasos_call::{Code, Status};
+use petasos_engine::{Direction, Finished, ItemKind};
+
+use crate::application::{Application, Memory};
+use crate::incoming::tail_of;
+
+impl<M: Memory> Application<M> {
+    /// Tells the application what has passed its engines, as long as there is room in its receive
+    /// heap and among its descriptors. What there is no room for stays where it is.
+    pub(crate) fn deliver(&mut self, now: Time) -> bool {
+        let mut has_delivered = false;
+        while self.descriptors.len() < self.limits.descriptors_max {
+            let Some(bytes) = self.next_bytes(Direction::Inbound, now) else { break };
+            let Some(place) = self.place_for(bytes) else {
+                self.wanted_bytes = bytes as u64;
+                break;
+            };
+            let item = self.datapath.take(Direction::Inbound).expect("it was there");
+            let body = self.take_body(item.index);
+            self.count(&item, (Direction::Inbound, bytes), now);
+            let message = body.map_or(Contents::NONE, |body| self.written(place, body.image()));
+            self.tell(item, message, now);
+            has_delivered = true;
+        }
+        has_delivered
+    }
+
+    /// Writes into the message of the next item what engines have set, and gives its length; none
+    /// if there is no item. A call whose message cannot be written so ends.
+    pub(crate) fn next_bytes(&mut self, direction: Direction, now: Time) -> Option<usize> {
+        loop {
+            let next = self.datapath.peek(direction)?;
+            if next.is_from_engine {
+                let index = next.index;
+                drop(self.drop_body(index));
+                return Some(0);
+            }
+            let held = self.bodies.get_mut(next.index).and_then(|held| held.body.as_mut());
+            let Some(message) = held else { return Some(0) };
+            if next.fields.written().next().is_none() {
+                return Some(message.image().len());
+            }
+            let known = self.calls.get(next.call.index as usize).and_then(Option::as_ref);
+            let known = known.filter(|known| known.id == next.call);
+            let before = message.image().len();
+            let written = match known {
+                Some(known) => self.fields.write(known.method().id, message, next.fields),
+                None => Ok(()),
+            };
+            let (id, after) = (next.call, message.image().len());
+            let held = &mut self.held[direction as usize];
+            held.bytes = held.bytes + after - before;
+            match written {
+                Ok(()) => return Some(after),
+                Err(error) => {
+                    let status = format!("a policy cannot change the message: {error}");
+                    self.datapath.end(id, Status::internal(status), now);
+                }
+            }
+        }
+    }
+
+    /// A call ends before it has begun.
+    pub(crate) fn refuse(&mut self, call: CallNumber, status: &Status) {
+        let metadata = self.metadata(tail_of(&petasos_call::Metadata::new(), Some(status)));
+        let (status, message) = (status.code() as u8, Contents::NONE);
+        let end = Descriptor::End { call, status, has_not_run: true, message, metadata };
+        self.descriptors.push_back(end);
+    }
+
+    fn tell(&mut self, item: Finished, message: Contents, now: Time) {
+        let Some(known) = self.known(item.call) else {
+            // Nobody can be told: the call was forgotten with its application's other end.
+            self.free(message);
+            return;
+        };
+        let call = known.number;
+        let metadata = self.metadata(tail_of(&item.metadata, item.status.as_ref()));
+        let descriptor = match item.kind {
+            ItemKind::Request => self.request(&item, message, metadata, now),
+            ItemKind::Message => Descriptor::Message { call, message },
+            ItemKind::Close => Descriptor::Close { call },
+            ItemKind::Cancel => Descriptor::Cancel { call },
+            ItemKind::Head => Descriptor::Head { call, metadata },
+            ItemKind::End => {
+                let code = item.status.as_ref().map_or(Code::Ok, Status::code);
+                let (status, has_not_run) = (code as u8, item.has_not_run);
+                Descriptor::End { call, status, has_not_run, message, metadata }
+            }
+        };
+        self.descriptors.push_back(descriptor);
+        self.settle(item.call);
+    }
+
+    fn request(
+        &self,
+        item: &Finished,
+        message: Contents,
+        metadata: Contents,
+        now: Time,
+    ) -> Descriptor {
+        let known = self.known(item.call).expect("the caller has just looked");
+        let method = known.method();
+        let binding = self
+            .bindings
+            .iter()
+            .position(|binding| std::sync::Arc::ptr_eq(binding, &known.binding));
+        let left = item.deadline.nanos_since(now) / 1000;
+        let time_left_us = if item.deadline == Time::NEVER { TIME_NEVER } else { left.max(1) };
+        Descriptor::Request(Request {
+            call: known.number,
+            binding: binding.expect("bindings stay") as u16,
+            method: known.method,
+            partner: known.target,
+            is_stream: method.is_stream,
+            is_idempotent: method.is_idempotent,
+            waits_for_ready: false,
+            time_left_us,
+            message,
+            metadata,
+        })
+    }
+
+    /// A place for a message; none if there is none now.
+    fn place_for(&mut self, bytes: usize) -> Option<u64> {
+        match bytes {
+            0 => Some(0),
+            bytes => self.blocks.allocate(bytes as u32),
+        }
+    }
+
+    fn written(&mut self, place: u64, bytes: &[u8]) -> Contents {
+        self.memory.write(place, bytes).expect("places lie in the heap");
+        Contents { offset: place, bytes: bytes.len() as u32 }
+    }
+
+    /// Metadata, if there is room for them: an application that keeps all its memory is told
+    /// without.
+    fn metadata(&mut self, tail: Vec<u8>) -> Contents {
+        if tail.is_empty() {
+            return Contents::NONE;
+        }
+        match self.blocks.allocate(tail.len() as u32) {
+            Some(place) => self.written(place, &tail),
+            None => Contents::NONE,
+        }
+    }
+
+    fn free(&mut self, contents: Contents) {
+        if !contents.is_none() {
+            self.blocks.free(contents.offset).expect("it was just allocated");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Calls that come in from other hosts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_call::{Metadata, Status};
+use petasos_engine::{Application as Number, Call, Direction, ItemKind, Peer, Submission};
+use petasos_schema::Hash;
+
+use super::handing::decode;
+use crate::Binding;
+use crate::application::{Known, Memory};
+use crate::beyond::{Encoded, Remote, far};
+use crate::hub::Hub;
+use crate::remote_calls::RemoteCall;
+use crate::stats::Way;
+
+/// A call from another host.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// The full name of the service.
+    pub service: &'a str,
+    /// The method, without the service.
+    pub method: &'a str,
+    /// The request of a unary call, in protobuf's encoding; none of a stream.
+    pub message: Option<&'a [u8]>,
+    /// From the caller.
+    pub metadata: Metadata,
+    /// When its time is up; [`Time::NEVER`] for none.
+    pub deadline: Time,
+    /// Who calls, so far as that tells callers from each other: a proved name, or an address.
+    pub peer: &'a str,
+    /// The caller's name, if it is proved.
+    pub identity: Option<Arc<str>>,
+    /// Its packets are encrypted.
+    pub is_sealed: bool,
+}
+
+/// Which application's method serves calls from other hosts. To be used until
+/// [`Hub::export_changes`] changes.
+#[derive(Clone, Debug)]
+pub struct RouteIn {
+    server: Number,
+    binding: Arc<Binding>,
+    method: u16,
+}
+
+impl RouteIn {
+    /// The types of requests and responses, by the schema of the application that serves them.
+    pub fn message_hashes(&self) -> [Hash; 2] {
+        self.binding.message_hashes(&self.binding.methods[usize::from(self.method)])
+    }
+}
+
+/// Who calls from another host. The same for all calls of a session.
+#[derive(Clone, Debug)]
+pub struct RemoteCaller {
+    /// Tells it from others: from [`Hub::remote_peer`].
+    pub peer: Peer,
+    /// Its name, if it is proved.
+    pub identity: Option<Arc<str>>,
+    /// Its packets are encrypted.
+    pub is_sealed: bool,
+}
+
+impl<M: Memory> Hub<M> {
+    /// A call has come in. It goes through the policies of the application that serves it.
+    ///
+    /// # Errors
+    /// It does not begin, and has not run: `UNAVAILABLE` if no application serves it.
+    pub fn begin_remote(
+        &mut self,
+        incoming: Incoming<'_>,
+        now: Time,
+    ) -> Result<RemoteCall, Status> {
+        let Incoming { service, method, message, metadata, deadline, .. } = incoming;
+        let route = self.route_in(service, method, message.is_none())?;
+        let Incoming { peer, identity, is_sealed, .. } = incoming;
+        let caller = RemoteCaller { peer: self.remote_peer(peer), identity, is_sealed };
+        let message = message.map(Encoded::Protobuf);
+        self.begin_routed(&route, caller, (message, metadata, deadline), now)
+    }
+
+    /// The number of a caller: a proved name, or an address.
+    pub fn remote_peer(&mut self, name: &str) -> Peer {
+        self.remote.as_mut().expect("calls come in from a transport").peer(name)
+    }
+
+    /// Who serves a method of a service for other hosts.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` if no application does, `UNIMPLEMENTED` if it has no such method.
+    pub fn route_in(
+        &mut self,
+        service: &str,
+        method: &str,
+        is_stream: bool,
+    ) -> Result<RouteIn, Status> {
+        self.refresh_exports();
+        let remote = self.remote.as_ref().expect("calls come in from a transport");
+        let unavailable = || Status::unavailable("no application serves this");
+        let server = *remote.exports.get(service).ok_or_else(unavailable)?;
+        let callee = self.applications.get(&server.0).ok_or_else(unavailable)?;
+        let mut bindings = callee.bindings.iter();
+        let binding = bindings.find(|binding| *binding.service == *service);
+        let binding = binding.ok_or_else(unavailable)?.clone();
+        let method = method_index(&binding, method, is_stream)?;
+        Ok(RouteIn { server, binding, method })
+    }
+
+    /// Like [`Hub::begin_remote`], of a call whose server is known: with its message if it is
+    /// unary, its metadata, and its deadline.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn begin_routed(
+        &mut self,
+        route: &RouteIn,
+        caller: RemoteCaller,
+        (message, metadata, deadline): (Option<Encoded<'_>>, Metadata, Time),
+        now: Time,
+    ) -> Result<RemoteCall, Status> {
+        let RouteIn { server, binding, method: index } = route;
+        self.remote.as_ref().expect("calls come in from a transport").check_room()?;
+        let unavailable = || Status::unavailable("no application serves this");
+        let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
+        let method = &binding.methods[usize::from(*index)];
+        let full = || Status::resource_exhausted("the server takes no more calls now");
+        if !callee.takes_calls() {
+            return Err(full());
+        }
+        let max = callee.limits.message_bytes_max;
+        let body = message.map(|encoded| decode(&binding.types, method.request, encoded, max));
+        let body = body.transpose()?;
+        let RemoteCaller { peer, identity, is_sealed } = caller;
+        let began = Call {
+            application: *server,
+            peer,
+            method: method.id,
+            requests: Direction::Inbound,
+            is_stream: method.is_stream,
+            is_idempotent: method.is_idempotent,
+            is_sealed,
+            attempt: 0,
+            began: now,
+            deadline,
+            identity,
+        };
+        let id = callee.datapath.begin(began).map_err(|_| full())?;
+        let number = callee.next_number();
+        let remote = self.remote.as_mut().expect("there is a transport");
+        let call = remote.insert((*server, id), |_| None, now);
+        let mut known = Known::new((id, number), (binding.clone(), *index, peer.0), now);
+        known.far = Some(far(call));
+        callee.remember_served(known, Way::FromRemote);
+        let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
+        let request = Submission::new(ItemKind::Request, Direction::Inbound, bytes);
+        let item = Submission { metadata, ..request };
+        callee.submit(id, item, body, now).expect("the call has just begun");
+        Ok(call)
+    }
+
+    /// The caller sends no more messages.
+    pub fn remote_close(&mut self, call: RemoteCall, now: Time) {
+        if self.remote_entry(call).is_some_and(|entry| !entry.is_outgoing) {
+            let close = Submission::new(ItemKind::Close, Direction::Inbound, 0);
+            self.hand_in(call, close, None, now);
+        }
+    }
+
+    /// Nobody waits any more for a call that has come in.
+    pub fn remote_cancel(&mut self, call: RemoteCall, now: Time) {
+        if self.remote_entry(call).is_some_and(|entry| !entry.is_outgoing) {
+            let cancel = Submission::new(ItemKind::Cancel, Direction::Inbound, 0);
+            self.hand_in(call, cancel, None, now);
+            self.forget_remote(call);
+        }
+    }
+
+    /// What applications of this host serve, each service once: that of the application that has
+    /// attached first, if several serve it.
+    pub fn exports(&self) -> Vec<Arc<Binding>> {
+        self.exporters().into_values().map(|(_, binding)| binding.clone()).collect()
+    }
+
+    /// Changes whenever [`Hub::exports`] may.
+    pub fn export_changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn exporters(&self) -> HashMap<Arc<str>, (Number, &Arc<Binding>)> {
+        let mut found = HashMap::new();
+        for application in self.applications.values() {
+            if !self.servers.values().any(|server| *server == application.number) {
+                continue;
+            }
+            for binding in application.served_bindings() {
+                let entry = found.entry(binding.service.clone());
+                entry.or_insert((application.number, binding));
+            }
+        }
+        found
+    }
+
+    fn refresh_exports(&mut self) {
+        let is_known = |remote: &Remote| remote.known_changes == self.changes;
+        if self.remote.as_ref().is_none_or(is_known) {
+            return;
+        }
+        let exporters = self.exporters().into_iter();
+        let exports = exporters.map(|(service, (number, _))| (service, number)).collect();
+        let changes = self.changes;
+        if let Some(remote) = &mut self.remote {
+            (remote.exports, remote.known_changes) = (exports, changes);
+        }
+    }
+}
+
+fn method_index(binding: &Binding, method: &str, is_stream: bool) -> Result<u16, Status> {
+    // Names of methods ascend behind the service's and a slash.
+    let start = binding.service.len() + 1;
+    let found = binding.methods.binary_search_by(|known| known.name[start..].cmp(method));
+    let index = found.map_err(|_| Status::unimplemented("the server has no such method"))?;
+    if binding.methods[index].is_stream != is_stream {
+        return Err(Status::unimplemented("the server's method has other streams"));
+    }
+    Ok(u16::try_from(index).expect("a binding has fewer methods"))
+}

@@ -1,0 +1,72 @@
+//! Where calls go that went there before.
+//!
+//! Which application serves a name, and whether its method is the same as the caller's, is found
+//! once for a target and a method, and again whenever anything that is bound or served has changed.
+//!
+//! Invariant: a route is used only while no service was bound, no name was served, and no
+//! application has gone since it was found. So it says what a search would find.
+
+use std::sync::Arc;
+
+use petasos_engine::{Application as Number, MethodId};
+
+use crate::schemas::Binding;
+
+/// As many routes of an application are known at most.
+const PLACES: usize = 256;
+
+/// Who serves a method of a target.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) server: Number,
+    /// The server's.
+    pub(crate) binding: Arc<Binding>,
+    /// The method's index in it.
+    pub(crate) method: u16,
+}
+
+/// What is called, as its caller says it: a target's number, and a method.
+type Wanted = (u32, MethodId);
+
+#[derive(Clone, Debug)]
+struct Found {
+    wanted: Wanted,
+    /// The count of changes when it was found.
+    changes: u64,
+    route: Route,
+}
+
+/// The routes of one application's calls. Of those that share a place, the last one is known.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    /// Empty until the first call, then [`PLACES`].
+    places: Vec<Option<Found>>,
+}
+
+impl Routes {
+    /// The route that was found since the last change.
+    #[inline]
+    pub(crate) fn get(&self, wanted: Wanted, changes: u64) -> Option<&Route> {
+        let found = self.places.get(place_of(wanted))?.as_ref()?;
+        (found.wanted == wanted && found.changes == changes).then_some(&found.route)
+    }
+
+    /// A route was found.
+    #[cold]
+    pub(crate) fn insert(&mut self, wanted: Wanted, changes: u64, route: Route) {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, None);
+        }
+        self.places[place_of(wanted)] = Some(Found { wanted, changes, route });
+    }
+
+    /// Routes are found anew: those that are known keep bindings of others alive.
+    pub(crate) fn clear(&mut self) {
+        self.places.fill(None);
+    }
+}
+
+fn place_of((target, method): Wanted) -> usize {
+    // Methods of a service have numbers one after the other.
+    target.wrapping_mul(37).wrapping_add(method.0) as usize % PLACES
+}

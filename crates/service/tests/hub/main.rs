@@ -1,0 +1,13 @@
+//! Applications of one host, and the calls between them.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod calls;
+mod changes;
+mod hostile;
+mod policies;
+mod remote;
+mod remote_chaos;
+mod remote_images;
+mod stats;
+mod streams;
+mod support;

@@ -1,0 +1,230 @@
+//! A transport, applications and peers that do anything, in any order.
+
+use std::collections::HashSet;
+
+use petasos_abi::{CallNumber, Descriptor};
+use petasos_base::{Rng, Time};
+use petasos_call::{Metadata, Status};
+use petasos_service::{
+    ApplicationLimits, Encoded, Incoming, RemoteCall, RemoteEvent, RemoteItem, RemoteLimits,
+    RemoteOutcome,
+};
+
+use crate::support::*;
+
+struct Chaos {
+    world: World,
+    rng: Rng,
+    client: App,
+    server: App,
+    /// Calls of the client's that have not ended.
+    open: HashSet<CallNumber>,
+    /// Calls that it has given up: their ends may have been on their way.
+    given_up: HashSet<CallNumber>,
+    /// Calls that the transport has heard of, over or not.
+    heard_of: Vec<RemoteCall>,
+    /// Streams that the server was told of.
+    served: Vec<CallNumber>,
+}
+
+impl Chaos {
+    fn new(seed: u64) -> Chaos {
+        let mut world = World::new();
+        world.hub.allow_remote(RemoteLimits { calls_max: 40, ..RemoteLimits::default() });
+        let limits = ApplicationLimits { beyond_bytes_max: 4000, ..ApplicationLimits::default() };
+        let client = world.app_with("client", SEND_BYTES, limits);
+        let server = world.app_with("server", SEND_BYTES, limits);
+        world.hub.target(client.number, "elsewhere").unwrap();
+        world.hub.serve(server.number, "greeter").unwrap();
+        let (open, given_up, heard_of, served) = Default::default();
+        let rng = Rng::new(seed);
+        Chaos { world, rng, client, server, open, given_up, heard_of, served }
+    }
+
+    fn any<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        (!of.is_empty()).then(|| of[self.rng.below(of.len() as u64) as usize])
+    }
+
+    fn some_bytes(&mut self) -> Vec<u8> {
+        match self.rng.below(4) {
+            0 => vec![0xff; 3],
+            1 => Vec::new(),
+            _ => [&[0x0a, 100][..], &[b'x'; 100]].concat(),
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(4) {
+            0 => self.client_acts(),
+            1 => self.server_acts(),
+            2 => self.transport_hears(),
+            _ => self.transport_says(),
+        }
+        if self.rng.below(3) == 0 {
+            self.world.turn(NOW);
+            self.world.listen(&mut self.client);
+            self.world.listen(&mut self.server);
+            self.note();
+        }
+    }
+
+    /// Each call ends once.
+    fn note(&mut self) {
+        for (call, ..) in self.client.ends() {
+            let was_open = self.open.remove(&call) || self.given_up.remove(&call);
+            assert!(was_open, "{call:?} has ended twice");
+        }
+        self.served.extend(self.server.take(|said| match said {
+            Descriptor::Request(request) => Some(request.call),
+            _ => None,
+        }));
+        self.client.said.clear();
+        self.server.said.clear();
+    }
+
+    fn client_acts(&mut self) {
+        if !self.world.hub.application(self.client.number).unwrap().has_room() {
+            return;
+        }
+        let mut open: Vec<CallNumber> = self.open.iter().copied().collect();
+        open.sort_unstable_by_key(|call| call.get());
+        let call = self.any(&open);
+        match (self.rng.below(5), call) {
+            (0, _) => {
+                let call = self.world.call(&mut self.client, "ann");
+                self.open.insert(call);
+            }
+            (1, _) => {
+                let call = self.client.next_call();
+                let request = self.client.request(call, CHAT);
+                self.world.handle(&self.client, Descriptor::Request(request)).unwrap();
+                self.open.insert(call);
+            }
+            (2, Some(call)) => {
+                let message = self.client.write(&self.world.message("greet.Request", &[]));
+                self.world.handle(&self.client, Descriptor::Message { call, message }).unwrap();
+            }
+            (3, Some(call)) => {
+                self.world.handle(&self.client, Descriptor::Close { call }).unwrap();
+            }
+            (_, Some(call)) if self.rng.below(4) == 0 => {
+                self.world.handle(&self.client, Descriptor::Cancel { call }).unwrap();
+                self.open.remove(&call);
+                let _ = self.world.hub.turn(NOW);
+                self.world.listen(&mut self.client);
+                self.client.said.retain(
+                    |said| !matches!(said, Descriptor::End { call: of, .. } if *of == call),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn server_acts(&mut self) {
+        if !self.world.hub.application(self.server.number).unwrap().has_room() {
+            return;
+        }
+        let Some(call) = self.any(&self.served.clone()) else { return };
+        let message = self.server.write(&self.world.message("greet.Response", &[]));
+        let metadata = petasos_abi::Contents::NONE;
+        let (status, has_not_run) = (0, false);
+        let said = match self.rng.below(3) {
+            0 => Descriptor::Message { call, message },
+            1 => Descriptor::Head { call, metadata },
+            _ => Descriptor::End { call, status, has_not_run, message, metadata },
+        };
+        self.world.handle(&self.server, said).unwrap();
+    }
+
+    fn transport_hears(&mut self) {
+        match self.world.hub.poll_remote(NOW) {
+            Some(RemoteEvent::Begin(begun)) => self.heard_of.push(begun.call),
+            Some(RemoteEvent::Ready(_) | RemoteEvent::Cancel(_)) => {}
+            None => {}
+        }
+        if let Some(call) = self.any(&self.heard_of.clone()) {
+            let item = self.world.hub.next_remote_item(call, NOW);
+            if matches!(item, Some(RemoteItem::End(_))) {
+                assert!(self.world.hub.next_remote_item(call, NOW).is_none(), "it is done");
+            }
+        }
+    }
+
+    fn transport_says(&mut self) {
+        let bytes = self.some_bytes();
+        let is_stream = self.rng.below(2) == 0;
+        if self.rng.below(3) == 0 {
+            let incoming = Incoming {
+                service: "greet.Greeter",
+                method: if is_stream { "Chat" } else { "Greet" },
+                message: (!is_stream).then_some(&bytes[..]),
+                metadata: Metadata::new(),
+                deadline: Time::NEVER,
+                peer: "somebody",
+                identity: None,
+                is_sealed: false,
+            };
+            if let Ok(call) = self.world.hub.begin_remote(incoming, NOW) {
+                self.heard_of.push(call);
+            }
+            return;
+        }
+        let Some(call) = self.any(&self.heard_of.clone()) else { return };
+        let hub = &mut self.world.hub;
+        let (metadata, trailers) = (Metadata::new(), Metadata::new());
+        match self.rng.below(8) {
+            0 => hub.remote_close(call, NOW),
+            1 => hub.remote_cancel(call, NOW),
+            2 => hub.remote_head(call, metadata, NOW),
+            3 => {
+                // Half of them are images of any content.
+                let result = Ok(Some(match self.rng.chance(0.5) {
+                    true => Encoded::Native(&bytes),
+                    false => Encoded::Protobuf(&bytes),
+                }));
+                let outcome = RemoteOutcome { result, has_not_run: false, metadata, trailers };
+                hub.remote_end(call, outcome, NOW);
+            }
+            4 => {
+                let result = Err(Status::aborted("as it likes"));
+                let outcome = RemoteOutcome { result, has_not_run: true, metadata, trailers };
+                hub.remote_end(call, outcome, NOW);
+            }
+            _ if hub.has_room_for_remote(call) => hub.remote_message(call, &bytes, NOW),
+            _ => {}
+        }
+    }
+
+    fn run(&mut self) {
+        self.world.run(&mut [&mut self.client, &mut self.server]);
+        self.note();
+    }
+
+    /// The transport goes, and then nothing of any call is left.
+    fn end(mut self) {
+        self.run();
+        self.world.hub.fail_remote(&Status::unavailable("it is over"), NOW);
+        self.run();
+        assert!(self.open.is_empty(), "{:?} are lost", self.open);
+        for number in [self.client.number, self.server.number] {
+            let counts = self.world.hub.application(number).unwrap().datapath().counts();
+            assert_eq!((counts.queued, counts.held), (0, 0));
+            assert_eq!(counts.entered, counts.left + counts.void);
+            assert!(self.world.hub.application(number).unwrap().has_room());
+        }
+        for call in self.heard_of {
+            assert!(self.world.hub.next_remote_item(call, NOW).is_none());
+        }
+    }
+}
+
+#[test]
+fn adr22_whatever_all_ends_do_each_call_ends_once_and_nothing_is_left() {
+    for seed in 0..200 {
+        let mut chaos = Chaos::new(seed);
+        for _ in 0..400 {
+            chaos.step();
+        }
+        chaos.end();
+    }
+}

@@ -1,0 +1,186 @@
+//! Calls with streams.
+
+use petasos_abi::{CallNumber, Contents, Descriptor, Request};
+use petasos_call::Code;
+use petasos_message::Leaf;
+
+use crate::support::*;
+
+struct Chat {
+    world: World,
+    client: App,
+    server: App,
+    /// The call as each side knows it.
+    near: CallNumber,
+    far: CallNumber,
+}
+
+impl Chat {
+    fn new() -> Chat {
+        let mut world = World::new();
+        let (mut client, mut server) = world.pair();
+        let near = client.next_call();
+        let request = client.request(near, CHAT);
+        world.handle(&client, Descriptor::Request(request)).unwrap();
+        world.run(&mut [&mut client, &mut server]);
+        let far = server.take(|said| match said {
+            Descriptor::Request(Request { call, is_stream: true, .. }) => Some(*call),
+            _ => None,
+        });
+        Chat { world, client, server, near, far: far[0] }
+    }
+
+    fn run(&mut self) {
+        self.world.run(&mut [&mut self.client, &mut self.server]);
+    }
+
+    fn say(&mut self, text: &str) {
+        let message = self.world.message("greet.Request", &[("name", Leaf::Text(text))]);
+        let message = self.client.write(&message);
+        let call = self.near;
+        self.world.handle(&self.client, Descriptor::Message { call, message }).unwrap();
+    }
+
+    fn reply(&mut self, text: &str) {
+        let message = self.world.message("greet.Response", &[("text", Leaf::Text(text))]);
+        let message = self.server.write(&message);
+        let call = self.far;
+        self.world.handle(&self.server, Descriptor::Message { call, message }).unwrap();
+    }
+
+    /// What a side has received: messages of its type, then the other kinds by name.
+    fn heard(&mut self, is_server: bool) -> Vec<String> {
+        let (app, message_type, field) = match is_server {
+            true => (&mut self.server, "greet.Request", "name"),
+            false => (&mut self.client, "greet.Response", "text"),
+        };
+        let said = std::mem::take(&mut app.said);
+        let text = said.into_iter().filter_map(|said| match said {
+            Descriptor::Message { message, .. } => {
+                Some(self.world.text(app, message_type, message, field))
+            }
+            Descriptor::Release(_) => None,
+            Descriptor::End { status, .. } => Some(format!("end {status}")),
+            other => Some(format!("{:?}", other.kind())),
+        });
+        text.collect()
+    }
+}
+
+#[test]
+fn d7_messages_of_both_sides_arrive_in_order_and_the_end_is_last() {
+    let mut chat = Chat::new();
+    for text in ["a", "b", "c"] {
+        chat.say(text);
+    }
+    let call = chat.far;
+    let metadata = Contents::NONE;
+    chat.world.handle(&chat.server, Descriptor::Head { call, metadata }).unwrap();
+    chat.reply("x");
+    chat.run();
+    chat.reply("y");
+    let call = chat.near;
+    chat.world.handle(&chat.client, Descriptor::Close { call }).unwrap();
+    chat.run();
+    let (call, message) = (chat.far, Contents::NONE);
+    let end = Descriptor::End { call, status: 0, has_not_run: false, message, metadata };
+    chat.world.handle(&chat.server, end).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(true), ["a", "b", "c", "Close"]);
+    assert_eq!(chat.heard(false), ["Head", "x", "y", "end 0"]);
+    for number in [chat.client.number, chat.server.number] {
+        let counts = chat.world.hub.application(number).unwrap().datapath().counts();
+        assert_eq!((counts.queued, counts.held), (0, 0));
+    }
+}
+
+#[test]
+fn d7_a_stream_that_is_given_up_is_cancelled_and_its_answers_go_nowhere() {
+    let mut chat = Chat::new();
+    let call = chat.near;
+    chat.world.handle(&chat.client, Descriptor::Cancel { call }).unwrap();
+    chat.say("too late");
+    chat.reply("too late, too");
+    chat.run();
+    assert_eq!(chat.heard(true), ["Cancel"]);
+    assert_eq!(chat.heard(false), [""; 0]);
+    let (call, message) = (chat.far, Contents::NONE);
+    let metadata = Contents::NONE;
+    let end = Descriptor::End { call, status: 0, has_not_run: false, message, metadata };
+    chat.world.handle(&chat.server, end).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(false), [""; 0]);
+}
+
+#[test]
+fn d11_a_message_that_cannot_be_read_ends_the_stream_at_both_ends() {
+    let mut chat = Chat::new();
+    chat.say("good");
+    let message = Contents { offset: SEND_BYTES - 8, bytes: 64 };
+    let call = chat.near;
+    chat.world.handle(&chat.client, Descriptor::Message { call, message }).unwrap();
+    chat.say("after it");
+    chat.run();
+    // What was not delivered by then is void.
+    assert_eq!(chat.heard(true), ["Cancel"]);
+    assert_eq!(chat.heard(false), [format!("end {}", Code::Internal as u8)]);
+    let mut chat = Chat::new();
+    let call = chat.far;
+    chat.world.handle(&chat.server, Descriptor::Message { call, message }).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(true), ["Cancel"]);
+    assert_eq!(chat.heard(false), [format!("end {}", Code::Internal as u8)]);
+}
+
+#[test]
+fn a_server_that_goes_ends_its_streams() {
+    let mut chat = Chat::new();
+    chat.reply("x");
+    chat.run();
+    chat.world.hub.remove(chat.server.number, NOW);
+    chat.say("nobody hears this");
+    chat.run();
+    assert_eq!(chat.heard(false), ["x".to_owned(), format!("end {}", Code::Unavailable as u8)]);
+}
+
+#[test]
+fn d7_what_comes_at_the_wrong_time_ends_the_stream_at_both_ends() {
+    let internal = format!("end {}", Code::Internal as u8);
+    for is_twice in [true, false] {
+        let mut chat = Chat::new();
+        let call = chat.near;
+        chat.world.handle(&chat.client, Descriptor::Close { call }).unwrap();
+        chat.run();
+        match is_twice {
+            true => chat.world.handle(&chat.client, Descriptor::Close { call }).unwrap(),
+            false => chat.say("behind the last"),
+        }
+        chat.run();
+        assert_eq!(chat.heard(true), ["Close", "Cancel"]);
+        assert_eq!(chat.heard(false), [&internal[..]]);
+    }
+    for begins_with_a_message in [true, false] {
+        let mut chat = Chat::new();
+        let head = Descriptor::Head { call: chat.far, metadata: Contents::NONE };
+        match begins_with_a_message {
+            true => chat.reply("x"),
+            false => chat.world.handle(&chat.server, head).unwrap(),
+        }
+        chat.run();
+        chat.world.handle(&chat.server, head).unwrap();
+        chat.run();
+        let first = if begins_with_a_message { "x" } else { "Head" };
+        assert_eq!(chat.heard(false), [first, &internal]);
+        assert_eq!(chat.heard(true), ["Cancel"]);
+    }
+}
+
+#[test]
+fn d7_a_unary_call_cannot_be_closed() {
+    let mut world = World::new();
+    let (mut client, mut server) = world.pair();
+    let call = world.call(&mut client, "you");
+    world.handle(&client, Descriptor::Close { call }).unwrap();
+    world.run(&mut [&mut client, &mut server]);
+    assert!(matches!(server.said[..], [Descriptor::Request(_)]), "{:?}", server.said);
+}
