@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::{BindResponse, CodecSet, Hash, Malformed, Status};
+use crate::{BindResponse, CodecSet, Hash, Malformed, Status, UNARY_ONLY};
 
 /// The caller's view of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerSchema {
-    /// Version of the native layout that the caller supports; 0: none.
+    /// Version of the native layout that the caller supports, and [`UNARY_ONLY`]; 0: none.
     pub layout: u16,
     /// Hash of the caller's schema of the service; zeros: it has no schema.
     pub hash: Hash,
@@ -35,17 +35,50 @@ pub struct BoundMethod {
     pub native_request: bool,
     /// Responses may be native; each request says so.
     pub native_response: bool,
+    /// Both hold for streams, too.
+    pub native_streams: bool,
     /// The codecs that the server accepts.
     pub codecs: CodecSet,
+}
+
+impl BoundMethod {
+    /// How to call it if it has streams.
+    pub fn of_streams(self) -> BoundMethod {
+        BoundMethod {
+            native_request: self.native_request && self.native_streams,
+            native_response: self.native_response && self.native_streams,
+            ..self
+        }
+    }
 }
 
 /// The outcome of a bind. It is stored with its session.
 #[derive(Clone, Debug)]
 pub struct Agreement {
     first: u16,
-    native: bool,
+    native: Native,
     codecs: CodecSet,
     methods: Methods,
+}
+
+/// Which messages may be native, of those whose types agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Native {
+    Nothing,
+    Unary,
+    All,
+}
+
+impl Native {
+    /// R4: what two layouts allow.
+    fn of(ours: u16, theirs: u16) -> Native {
+        let is_same = (ours ^ theirs) & !UNARY_ONLY == 0;
+        match is_same && ours & !UNARY_ONLY != 0 {
+            false => Native::Nothing,
+            true if (ours | theirs) & UNARY_ONLY != 0 => Native::Unary,
+            true => Native::All,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +116,7 @@ impl Agreement {
         {
             return Err(Malformed::Bind);
         }
-        let native = caller.layout == answer.layout && caller.layout != 0;
+        let native = Native::of(caller.layout, answer.layout);
         Ok(Agreement { first: answer.first, native, codecs: answer.codecs, methods })
     }
 
@@ -92,12 +125,14 @@ impl Agreement {
         self.codecs
     }
 
-    /// The number of a method whose requests and responses are native because the schemas are
-    /// equal.
+    /// The number of a unary method whose requests and responses are native because the schemas
+    /// are equal.
     #[inline]
     pub fn usual(&self, index: u16) -> Option<u16> {
         match self.methods {
-            Methods::Equal(count) if self.native && index < count => Some(self.first + index),
+            Methods::Equal(count) if self.native != Native::Nothing && index < count => {
+                Some(self.first + index)
+            }
             _ => None,
         }
     }
@@ -118,10 +153,12 @@ impl Agreement {
             Methods::Incompatible(status) => return Err(status.clone()),
         };
         let found = found.ok_or_else(|| Status::unimplemented("the server has no such method"))?;
+        let is_native = self.native != Native::Nothing;
         Ok(BoundMethod {
             number: self.first + found.index,
-            native_request: self.native && found.same_request,
-            native_response: self.native && found.same_response,
+            native_request: is_native && found.same_request,
+            native_response: is_native && found.same_response,
+            native_streams: self.native == Native::All,
             codecs: self.codecs,
         })
     }
@@ -159,8 +196,13 @@ mod tests {
         let equal = BindResponse { methods: 2, ..answer(1, 1) };
         let agreement = same(&equal).unwrap();
         let codecs = CodecSet::from_bits(3);
-        let expected =
-            BoundMethod { number: 11, native_request: true, native_response: true, codecs };
+        let expected = BoundMethod {
+            number: 11,
+            native_request: true,
+            native_response: true,
+            native_streams: true,
+            codecs,
+        };
         assert_eq!(agreement.method(1).unwrap(), expected);
         assert_eq!(agreement.codecs(), CodecSet::from_bits(3));
         assert_eq!(agreement.method(2).unwrap_err().code(), Code::Unimplemented);
@@ -181,8 +223,13 @@ mod tests {
         let agreement = matched(2).unwrap();
         assert_eq!(agreement.method(0).unwrap_err().code(), Code::Unimplemented);
         let codecs = CodecSet::from_bits(3);
-        let expected =
-            BoundMethod { number: 12, native_request: true, native_response: false, codecs };
+        let expected = BoundMethod {
+            number: 12,
+            native_request: true,
+            native_response: false,
+            native_streams: true,
+            codecs,
+        };
         assert_eq!(agreement.method(1).unwrap(), expected);
         assert_eq!(agreement.method(2).unwrap_err().code(), Code::Unimplemented);
         assert_eq!(matched(3).unwrap_err(), Malformed::Bind);
@@ -207,12 +254,28 @@ mod tests {
 
     #[test]
     fn r4_native_needs_the_same_layout_on_both_ends() {
-        for (mine, theirs, native) in [(1, 1, true), (1, 2, false), (0, 0, false), (1, 0, false)] {
+        const UNARY: u16 = 1 | UNARY_ONLY;
+        for (mine, theirs, native, native_streams) in [
+            (1, 1, true, true),
+            (1, 2, false, false),
+            (0, 0, false, false),
+            (1, 0, false, false),
+            (1, UNARY, true, false),
+            (UNARY, 1, true, false),
+            (UNARY, UNARY, true, false),
+            (UNARY, 2, false, false),
+            (UNARY_ONLY, UNARY_ONLY, false, false),
+            (0, UNARY_ONLY, false, false),
+        ] {
             let caller = CallerSchema { layout: mine, ..CALLER };
             let answer = BindResponse { methods: 2, ..answer(theirs, 1) };
             let bound = Agreement::evaluate(&caller, &answer, |_| Ok(Vec::new())).unwrap();
             let method = bound.method(0).unwrap();
             assert_eq!((method.native_request, method.native_response), (native, native));
+            assert_eq!(bound.usual(0).is_some(), native);
+            let streams = method.of_streams();
+            let found = (streams.native_request, streams.native_response);
+            assert_eq!(found, (native_streams, native_streams), "{mine} {theirs}");
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::{CodecSet, Malformed};
 /// A schema's canonical hash, truncated to 16 bytes as in binds; zeros: none.
 pub type Hash = [u8; 16];
 
+/// In the number of a layout: only messages of unary calls are native (R2, R4).
+pub const UNARY_ONLY: u16 = 1 << 15;
+
 const VERSION: u16 = 1;
 const REQUEST_BYTES: usize = 24;
 const RESPONSE_BYTES: usize = 28;
@@ -12,7 +15,7 @@ const RESPONSE_BYTES: usize = 28;
 /// The body of a bind request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindRequest<'a> {
-    /// Version of the native layout that the caller supports; 0: none.
+    /// Version of the native layout that the caller supports, and [`UNARY_ONLY`]; 0: none.
     pub layout: u16,
     /// Hash of the caller's schema of the service; zeros: it has no schema.
     pub hash: Hash,
@@ -47,7 +50,7 @@ impl<'a> BindRequest<'a> {
 /// The body of a bind response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindResponse<'a> {
-    /// Version of the native layout that the server supports; 0: none.
+    /// Version of the native layout that the server supports, and [`UNARY_ONLY`]; 0: none.
     pub layout: u16,
     /// The codecs that the server accepts.
     pub codecs: CodecSet,

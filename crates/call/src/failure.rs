@@ -93,7 +93,7 @@ impl Failure {
             Failure::RequestTooLarge => "the request is longer than the server takes",
             Failure::ResponseTooLarge => "the response is longer than the call takes",
             Failure::TooMuch => "too many calls or bytes are under way at the caller",
-            Failure::Timeout => "the time was up",
+            Failure::Timeout => "the deadline has passed",
             Failure::Cancelled => "the caller gave up",
             Failure::Lost => "the server or the session is gone",
             Failure::UnknownMethod => "the server has no such method",

@@ -33,7 +33,7 @@ mod tail;
 mod trace;
 
 pub use agreement::{Agreement, BoundMethod, CallerSchema, MethodMatch};
-pub use bind::{BindRequest, BindResponse, Hash};
+pub use bind::{BindRequest, BindResponse, Hash, UNARY_ONLY};
 pub use codec::{Codec, CodecSet, Encoding};
 pub use failure::{Failure, Retry};
 pub use head::{Answer, HEAD_BYTES, Load, LoadBytes, RequestHead, ResponseHead, split};

@@ -2,12 +2,13 @@
 
 use crate::{BindRequest, BindResponse, CodecSet, Hash, Status};
 
-/// The services of a server. All are added before the first session, and none is removed, so that
-/// numbers stay valid for all sessions. Binds leave no state (R3).
+/// The services of a server, which may come and go while it has sessions. A number is given once,
+/// so that it means the same in all sessions for ever (R1). Binds leave no state (R3).
 #[derive(Clone, Debug)]
 pub struct Services {
     layout: u16,
     codecs: CodecSet,
+    /// In the order of their numbers, those that were withdrawn among them.
     entries: Vec<Entry>,
 }
 
@@ -20,6 +21,7 @@ struct Entry {
     methods: u16,
     /// Version of the native layout that the service supports; 0: none.
     layout: u16,
+    is_withdrawn: bool,
 }
 
 /// The method that a number refers to.
@@ -41,13 +43,16 @@ pub enum ServiceError {
     /// The method names are not in ascending order.
     #[error("names of methods must ascend, each once")]
     Order,
-    /// All services together would have more than 65,534 methods.
-    #[error("a server has at most 65,534 methods")]
+    /// All services together, with those that were withdrawn, would have more than 65,534 methods,
+    /// or there would be more than 65,534 services.
+    #[error("a server has at most 65,534 methods and as many services, with those withdrawn")]
     TooMany,
 }
 
 /// Number 0 is bind itself (R1).
 const FIRST: u16 = 1;
+/// The most services of a server, with those that were withdrawn.
+pub const SERVICES_MAX: usize = 65_534;
 
 impl Services {
     /// No services yet. `layout` is the version of the native layout that the server supports (0:
@@ -68,7 +73,8 @@ impl Services {
         schema: Vec<u8>,
         methods: &[&str],
     ) -> Result<u16, ServiceError> {
-        if self.entries.iter().any(|entry| entry.name == name) {
+        let known = self.entries.iter().position(|entry| entry.name == name);
+        if known.is_some_and(|at| !self.entries[at].is_withdrawn) {
             return Err(ServiceError::Duplicate);
         }
         if !methods.is_sorted_by(|a, b| a.as_bytes() < b.as_bytes()) {
@@ -76,26 +82,43 @@ impl Services {
         }
         let first = self.entries.last().map_or(FIRST, |last| last.first + last.methods);
         let methods = u16::try_from(methods.len()).map_err(|_| ServiceError::TooMany)?;
-        first.checked_add(methods).ok_or(ServiceError::TooMany)?;
-        let (name, layout) = (name.to_owned(), self.layout);
-        self.entries.push(Entry { name, hash, schema, first, methods, layout });
+        let next = first.checked_add(methods);
+        next.filter(|_| self.entries.len() < SERVICES_MAX).ok_or(ServiceError::TooMany)?;
+        if let Some(at) = known {
+            // The name is the new one's now.
+            self.entries[at].name = String::new();
+        }
+        let (name, layout, is_withdrawn) = (name.to_owned(), self.layout, false);
+        self.entries.push(Entry { name, hash, schema, first, methods, layout, is_withdrawn });
         Ok(first)
     }
 
-    /// Disables the native layout for the service that was added last (R4).
-    pub fn without_layout(&mut self) {
+    /// Withdraws a service: its binds fail with `UNAVAILABLE` from now on. Its methods keep their
+    /// numbers, which are returned, and a service of its name that is added later gets others.
+    pub fn withdraw(&mut self, name: &str) -> Option<core::ops::Range<u16>> {
+        let is_it = |entry: &&mut Entry| entry.name == name && !entry.is_withdrawn;
+        let entry = self.entries.iter_mut().find(is_it)?;
+        (entry.is_withdrawn, entry.schema) = (true, Vec::new());
+        Some(entry.first..entry.first + entry.methods)
+    }
+
+    /// Sets the native layout of the service that was added last (R2, R4).
+    pub fn set_layout(&mut self, layout: u16) {
         if let Some(entry) = self.entries.last_mut() {
-            entry.layout = 0;
+            entry.layout = layout;
         }
     }
 
     /// R2: the answer to a bind. The schema is omitted if the caller has an equal one.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` if there is no such service.
+    /// `UNIMPLEMENTED` if there is no such service, `UNAVAILABLE` if it was withdrawn.
     pub fn answer(&self, request: &BindRequest<'_>) -> Result<BindResponse<'_>, Status> {
         let entry = self.entries.iter().find(|entry| entry.name == request.name);
         let entry = entry.ok_or_else(|| Status::unimplemented("the server has no such service"))?;
+        if entry.is_withdrawn {
+            return Err(Status::unavailable("the server does not serve this now"));
+        }
         Ok(BindResponse {
             layout: entry.layout,
             codecs: self.codecs,
@@ -143,9 +166,34 @@ mod tests {
     }
 
     #[test]
+    fn r1_a_number_is_not_given_again_when_its_service_goes_and_comes_back() {
+        let mut services = services();
+        assert_eq!(services.withdraw("a.B"), Some(3..6));
+        assert_eq!(services.withdraw("a.B"), None, "it is gone");
+        let ask = BindRequest { layout: 1, hash: [3; 16], name: "a.B" };
+        assert_eq!(services.answer(&ask).unwrap_err().code(), Code::Unavailable);
+        assert_eq!(services.find(4), Some(MethodPlace { service: 2, method: 1 }));
+        // Another version of it.
+        assert_eq!(services.add("a.B", [4; 16], vec![9], &["b"]), Ok(6));
+        let answer = services.answer(&ask).unwrap();
+        assert_eq!((answer.first, answer.methods, answer.schema), (6, 1, &[9][..]));
+        assert_eq!(services.add("a.B", [5; 16], vec![], &["b"]), Err(ServiceError::Duplicate));
+    }
+
+    #[test]
+    fn services_that_come_and_go_are_bounded_in_number() {
+        let mut services = Services::new(1, CodecSet::IDENTITY);
+        for _ in 0..SERVICES_MAX {
+            services.add("a.None", [0; 16], vec![], &[]).unwrap();
+            services.withdraw("a.None").unwrap();
+        }
+        assert_eq!(services.add("a.None", [0; 16], vec![], &[]), Err(ServiceError::TooMany));
+    }
+
+    #[test]
     fn r4_a_service_can_have_no_layout_while_others_have_one() {
         let mut services = services();
-        services.without_layout();
+        services.set_layout(0);
         let ask = |name| BindRequest { layout: 1, hash: [9; 16], name };
         let layout = |name| services.answer(&ask(name)).map(|answer| answer.layout);
         assert_eq!((layout("a.A"), layout("a.B")), (Ok(1), Ok(0)));

@@ -18,6 +18,8 @@ use petasos_netio_shm::ShmIo;
 use petasos_netio_udp::UdpIo;
 use petasos_netio_xdp::XdpIo;
 
+use crate::no_packets::NoPackets;
+
 /// One of the backends.
 #[expect(clippy::large_enum_variant, reason = "there is one per endpoint")]
 pub enum Backend {
@@ -37,6 +39,8 @@ pub enum Backend {
     Fabric(Box<FabricIo>),
     /// Ports in this thread's memory: loopback and simulation.
     Memory(MemoryIo),
+    /// None: all sessions are external.
+    Nothing(NoPackets),
 }
 
 macro_rules! each {
@@ -51,6 +55,7 @@ macro_rules! each {
             #[cfg(feature = "fabric")]
             Backend::Fabric($io) => $call,
             Backend::Memory($io) => $call,
+            Backend::Nothing($io) => $call,
         }
     };
 }
@@ -58,6 +63,12 @@ macro_rules! each {
 impl From<MemoryIo> for Backend {
     fn from(io: MemoryIo) -> Backend {
         Backend::Memory(io)
+    }
+}
+
+impl From<NoPackets> for Backend {
+    fn from(io: NoPackets) -> Backend {
+        Backend::Nothing(io)
     }
 }
 

@@ -34,6 +34,12 @@ pub struct CallId {
 }
 
 impl CallId {
+    /// The call's session.
+    #[inline(always)]
+    pub fn session(self) -> SessionId {
+        self.session
+    }
+
     /// The call's number in its session ([`SessionId::call`]).
     #[inline(always)]
     pub fn number(self) -> u64 {

@@ -53,7 +53,7 @@ fn understand_marks(io: &mut Backend) {
         // libfabric shows no marks.
         #[cfg(feature = "fabric")]
         Backend::Fabric(_) => {}
-        Backend::Shm(_) | Backend::Memory(_) => {}
+        Backend::Shm(_) | Backend::Memory(_) | Backend::Nothing(_) => {}
     }
 }
 

@@ -15,6 +15,7 @@ mod chores;
 mod context;
 mod due;
 mod enqueue;
+mod external;
 mod hooks;
 mod prefetch;
 mod sealed;
@@ -40,6 +41,7 @@ use crate::timers::{TimerEntry, TimerWheel};
 use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
 use assemblies::Assemblies;
 pub(crate) use chores::Chore;
+use external::External;
 use hooks::Hooks;
 use prefetch::Hints;
 pub(crate) use prefetch::Prefetcher;
@@ -78,6 +80,9 @@ pub type AbandonedHook<S> = fn(&mut S, &mut Context<S>, RequestKey);
 
 /// Runs once a turn. Returns when it needs a turn next if nothing arrives.
 pub type TurnHook<S> = fn(&mut S, &mut Context<S>) -> Time;
+
+/// Runs before the loop sleeps. Returns false if it must not, because there is work.
+pub type SleepHook<S> = fn(&mut S) -> bool;
 
 /// The endpoint as handlers, continuations and the application see it.
 pub struct Context<S> {
@@ -143,6 +148,7 @@ pub(crate) struct Core<S> {
     pub(crate) closed_clients: ClientStats,
     pub(crate) closed_servers: ServerStats,
     pub(crate) outside: Outside,
+    pub(crate) external: External<S>,
     pub(crate) hints: Hints,
     /// The buffer in which a packet is opened (W27). Empty until the first one, and while one is
     /// being handled.
@@ -184,6 +190,7 @@ impl<S> Core<S> {
             closed_clients: ClientStats::default(),
             closed_servers: ServerStats::default(),
             outside: Outside::default(),
+            external: External::default(),
             hints: Hints::default(),
             opened: Vec::new(),
             config,

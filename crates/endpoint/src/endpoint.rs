@@ -206,9 +206,10 @@ impl<S> Endpoint<S> {
         &mut self.io
     }
 
-    /// See [`PacketIo::prepare_to_sleep`].
+    /// Whether the loop may sleep; see [`PacketIo::prepare_to_sleep`].
     pub(crate) fn prepare_to_sleep(&mut self) -> bool {
-        self.io.prepare_to_sleep()
+        let hook = self.cx.core.hooks.before_sleep;
+        hook.is_none_or(|hook| hook(&mut self.state)) && self.io.prepare_to_sleep()
     }
 
     /// The clock that the loop reads.

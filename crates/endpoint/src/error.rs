@@ -3,6 +3,7 @@
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use petasos_control::{ConfigError, FailureReason, Fault, ProtocolError, RefuseCode, VersionRange};
 use petasos_tls::{CredentialError, HandshakeFailure};
@@ -155,6 +156,9 @@ pub enum SessionError {
     RingsLost,
     /// This process's node has ended. The caller's fault.
     NodeEnded,
+    /// The carrier of an external session could not set it up, or has lost it. The text says why.
+    /// Nobody's fault; a retry may succeed.
+    Carrier(Arc<str>),
 }
 
 impl SessionError {
@@ -228,6 +232,7 @@ impl fmt::Display for SessionError {
             }
             SessionError::RingsLost => f.write_str("the shared memory to the server broke"),
             SessionError::NodeEnded => f.write_str("this process's node has ended"),
+            SessionError::Carrier(why) => f.write_str(why),
         }
     }
 }

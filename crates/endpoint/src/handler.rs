@@ -30,6 +30,25 @@ impl ServerSessionId {
         ServerSessionId(u64::from(generation) << 32 | u64::from(index))
     }
 
+    /// The external session with this generation. There is one at a time.
+    pub(crate) fn external(generation: u32) -> ServerSessionId {
+        ServerSessionId::new(u32::MAX, generation)
+    }
+
+    /// Whether its requests are delivered by a carrier ([`crate::ExternalEvent`]).
+    #[inline]
+    pub fn is_external(self) -> bool {
+        self.index() == u32::MAX && self != ServerSessionId::NONE
+    }
+
+    /// Its place in a table with one place for each session that exists. A later session may have
+    /// the same.
+    #[inline(always)]
+    pub fn place(self) -> usize {
+        // That of the external session is 0.
+        self.index().wrapping_add(1) as usize
+    }
+
     /// Its index among the endpoint's server sessions. A later session may have the same.
     #[inline(always)]
     pub fn index(self) -> u32 {

@@ -7,7 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::core::{AbandonedHook, TurnHook};
+use crate::core::{AbandonedHook, SleepHook, TurnHook};
 use crate::endpoint::Endpoint;
 use crate::mail::Mail;
 use crate::mailbox::Mailbox;
@@ -59,6 +59,12 @@ impl<S> Endpoint<S> {
     pub fn on_abandoned(&mut self, hook: AbandonedHook<S>) {
         let hooks = &mut self.cx.core.hooks;
         (hooks.on_abandoned, hooks.any) = (Some(hook), true);
+    }
+
+    /// Runs `hook` each time before the loop sleeps, instead of an earlier one. It says whether the
+    /// loop may: for what arrives at descriptors that the loop [watches](crate::Context::watch).
+    pub fn before_sleep(&mut self, hook: SleepHook<S>) {
+        self.cx.core.hooks.before_sleep = Some(hook);
     }
 
     /// From now on, while the endpoint drains, requests still go to their handlers, which check

@@ -7,8 +7,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use petasos_control::{RefuseCode, SessionRef};
 
 use crate::error::SessionError;
@@ -17,6 +19,9 @@ use crate::mailbox::Mailbox;
 use crate::node::Shared;
 use crate::sessions::{PeerId, SessionId};
 use crate::worker_method::WorkerMethod;
+
+/// The most descriptors that a loop watches beside those of its packet I/O and its mailbox.
+pub(crate) const WATCHED_MAX: usize = 4;
 
 /// The far end of a session, and the link to it.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +41,10 @@ pub(crate) struct Outside {
     mailbox: Option<Arc<Mailbox<Mail>>>,
     /// Whether the loop is driven by its descriptor. It then always counts as asleep.
     pub(crate) external: bool,
+    /// The descriptor that drives the loop, if one does.
+    pub(crate) joint: Option<OwnedFd>,
+    /// Descriptors that end a sleep when they are readable.
+    pub(crate) watched: ArrayVec<OwnedFd, WATCHED_MAX>,
     pub(crate) attachment: Option<Attachment>,
     /// An empty queue to swap with a full one.
     pub(crate) spare: VecDeque<Mail>,

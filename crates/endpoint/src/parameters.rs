@@ -12,13 +12,16 @@ impl<S> Context<S> {
         let entry = self.core.clients.get(session.index);
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
             Some(ClientState::Ready { session, .. }) => Some(*session.params()),
-            _ => None,
+            Some(_) => None,
+            None => self.core.external_params(session),
         }
     }
 
     /// The parameters of a server session; `None` once it is gone.
     pub fn served_params(&self, session: ServerSessionId) -> Option<SessionParams> {
         let entry = self.core.servers.get(session.index());
-        entry.filter(|entry| entry.id == session).map(|entry| *entry.session.params())
+        let entry = entry.filter(|entry| entry.id == session);
+        let params = entry.map(|entry| *entry.session.params());
+        params.or_else(|| self.core.external_served(session))
     }
 }

@@ -16,13 +16,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use core::time::Duration;
 
-use petasos_base::{Clock, Time};
+use arrayvec::ArrayVec;
+use petasos_base::{Clock, Time, Yielder};
 use petasos_netio::PacketIo;
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 
 use crate::config::Polling;
 use crate::core::Context;
 use crate::endpoint::Endpoint;
+use crate::outside::WATCHED_MAX;
 use crate::timespec::timespec_of;
 
 impl<S> Endpoint<S> {
@@ -48,7 +50,8 @@ impl<S> Endpoint<S> {
         mut until: impl FnMut(&mut S, &mut Context<S>) -> bool,
     ) -> bool {
         let mut idle_since = Time::NEVER;
-        let mut yielder = Yielder::new(self.cx.core.config.polling);
+        let yields = matches!(self.cx.core.config.polling, Polling::Yield { .. });
+        let mut yielder = yields.then(Yielder::default);
         let at_once = self.cx.core.config.polling == Polling::Adaptive { spin: Duration::ZERO };
         let mut frames = if at_once { self.io().stats().rx_frames } else { 0 };
         loop {
@@ -72,7 +75,7 @@ impl<S> Endpoint<S> {
             if sleepy && self.sleep(deadline) {
                 idle_since = Time::NEVER;
             } else if !busy && let Some(yielder) = &mut yielder {
-                yielder.rest(self.clock());
+                yielder.rest(|| self.clock().now());
             }
         }
     }
@@ -110,10 +113,13 @@ impl<S> Endpoint<S> {
         let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
         let packets = PollFd::from_borrowed_fd(packets, PollFlags::IN);
         let outside = &self.cx.core.outside;
+        let mut fds = ArrayVec::<PollFd<'_>, { 2 + WATCHED_MAX }>::new();
+        fds.push(packets);
+        fds.extend(outside.watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         // An interrupted or failed poll only ends the sleep early, which is harmless.
         match outside.mailbox() {
             None => {
-                let _ = poll(&mut [packets], timeout.as_ref());
+                let _ = poll(&mut fds, timeout.as_ref());
             }
             Some(mailbox) => {
                 // A loop that always counts as asleep must not be marked as awake either.
@@ -121,16 +127,17 @@ impl<S> Endpoint<S> {
                 if !may {
                     return false;
                 }
-                let mut fds = [packets, PollFd::new(mailbox.as_ref(), PollFlags::IN)];
+                fds.push(PollFd::new(mailbox.as_ref(), PollFlags::IN));
                 let _ = poll(&mut fds, timeout.as_ref());
                 if !outside.external {
                     mailbox.rise();
                 }
-                if !fds[1].revents().is_empty() {
+                if fds.last().is_some_and(|mail| !mail.revents().is_empty()) {
                     mailbox.hush();
                 }
             }
         }
+        drop(fds);
         self.cx.core.stats.sleeps += 1;
         true
     }
@@ -148,6 +155,10 @@ impl<S> Endpoint<S> {
         let joint = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         add(&joint, packets)?;
         add(&joint, mailbox.as_ref().as_fd())?;
+        for fd in &self.cx.core.outside.watched {
+            add(&joint, fd.as_fd())?;
+        }
+        self.cx.core.outside.joint = Some(joint.try_clone()?);
         self.cx.core.outside.external = true;
         mailbox.sleep_always();
         self.rest_outside();
@@ -188,38 +199,34 @@ impl<S> Endpoint<S> {
     }
 }
 
-/// When a loop that spins gives up its processor ([`Polling::Yield`]).
-///
-/// A yield takes as long as what runs meanwhile. One that comes back at once has shown that nobody
-/// waits for the processor, and the loop does not ask again for some turns.
-struct Yielder {
-    turns: u32,
-    /// Somebody has run during the last yield.
-    is_shared: bool,
-}
-
-impl Yielder {
-    fn new(polling: Polling) -> Option<Yielder> {
-        let yields = matches!(polling, Polling::Yield { .. });
-        yields.then_some(Yielder { turns: 0, is_shared: true })
+impl<S> Context<S> {
+    /// Lets a sleep end when `fd` is readable. What reads it clears that before the next sleep.
+    ///
+    /// # Errors
+    /// The system's, if it cannot wait for it; `QuotaExceeded` if it is one too many.
+    pub fn watch(&mut self, fd: OwnedFd) -> io::Result<()> {
+        let outside = &mut self.core.outside;
+        if outside.watched.is_full() {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        if let Some(joint) = &outside.joint {
+            add(joint, fd.as_fd())?;
+        }
+        outside.watched.push(fd);
+        Ok(())
     }
 
-    /// The loop has had nothing to do in a turn.
-    fn rest(&mut self, clock: &Clock) {
-        self.turns += 1;
-        if self.is_shared || self.turns >= TURNS_ALONE {
-            let began = clock.now();
-            std::thread::yield_now();
-            self.is_shared = clock.now() - began > YIELD_TIME_MAX;
-            self.turns = 0;
+    /// Watches none of the descriptors of [`Context::watch`] any more.
+    pub fn watch_nothing(&mut self) {
+        let outside = &mut self.core.outside;
+        for fd in outside.watched.drain(..) {
+            if let Some(joint) = &outside.joint {
+                // It was added, so this does not fail.
+                let _ = epoll::delete(joint, &fd);
+            }
         }
     }
 }
-
-/// A yield during which nobody has run takes less.
-const YIELD_TIME_MAX: Duration = Duration::from_micros(3);
-/// Turns without work between two yields of a loop that has its processor to itself.
-const TURNS_ALONE: u32 = 32;
 
 fn add(joint: &OwnedFd, fd: BorrowedFd<'_>) -> io::Result<()> {
     let data = epoll::EventData::new_u64(0);

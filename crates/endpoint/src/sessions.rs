@@ -21,12 +21,33 @@ pub struct SessionId {
 }
 
 impl SessionId {
+    /// The external session with this place and generation.
+    pub(crate) fn external(place: u32, generation: u32) -> SessionId {
+        SessionId { index: EXTERNAL + place, generation }
+    }
+
+    /// Whether a carrier has its calls ([`crate::ExternalEvent`]).
+    #[inline]
+    pub fn is_external(self) -> bool {
+        self.index >= EXTERNAL
+    }
+
+    /// Its place among the sessions of its kind, external or not. A later session may have the
+    /// same.
+    #[inline(always)]
+    pub fn place(self) -> usize {
+        (self.index & (EXTERNAL - 1)) as usize
+    }
+
     /// The session's index in the endpoint's table. A later session may reuse it.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.index
     }
 }
+
+/// External sessions, which are in no table, have indices from this one on. No other session has.
+pub(crate) const EXTERNAL: u32 = 1 << 31;
 
 /// A client's offer of a session to a server. The control protocol carries it.
 #[derive(Clone, Copy, Debug)]

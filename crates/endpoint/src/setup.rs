@@ -21,6 +21,8 @@ impl<S> Endpoint<S> {
         if let Some(holder) = self.cx.core.client_mut(session).map(|entry| entry.holder) {
             self.cx.core.clients.remove(session.index);
             self.cx.core.holders.give(holder, 0);
+        } else {
+            self.cx.core.close_external(session);
         }
     }
 

@@ -37,7 +37,9 @@ impl<S> Endpoint<S> {
             ClientState::Ready { session, .. } => session.busy() as usize + session.backlog(),
             _ => 0,
         });
-        (running, calls.sum())
+        let (external_requests, external_calls) = self.cx.core.external.unfinished();
+        let running: usize = running;
+        (running + external_requests, calls.sum::<usize>() + external_calls)
     }
 
     /// Ends gracefully: rejects new requests as draining, turns the loop until all handlers
@@ -59,7 +61,7 @@ impl<S> Endpoint<S> {
     fn close_all(&mut self) {
         let name = |(index, generation)| SessionId { index, generation };
         let clients = self.cx.core.clients.iter().map(|(index, e)| name((index, e.generation)));
-        for session in clients.collect::<Vec<_>>() {
+        for session in clients.chain(self.cx.core.external.sessions()).collect::<Vec<_>>() {
             self.close_session(session);
         }
         self.detach();

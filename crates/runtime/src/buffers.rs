@@ -1,7 +1,14 @@
 //! Buffers of received and sent messages.
 
 use petasos_buf::{MsgBuf, SPARE_BYTES_MIN};
+use petasos_call::{Codec, ResponseHead};
 use petasos_endpoint::{Context, Payload, RequestHandle};
+use petasos_message::{Image, recycle};
+use petasos_rpc::codec::framed;
+use petasos_rpc::recode::compressed_response;
+
+/// Responses of at least this many bytes are sent without copying them.
+pub const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
 
 /// Keeps the buffer of a received message, if the message is so long that it should be read in
 /// place. Otherwise returns the payload.
@@ -20,8 +27,28 @@ pub fn kept<'a, S>(cx: &mut Context<S>, payload: Payload<'a>) -> Result<MsgBuf, 
 #[inline(never)]
 pub fn respond_in<S>(cx: &mut Context<S>, handle: RequestHandle, buf: MsgBuf) {
     if let Some(buf) = cx.respond_in(handle, buf) {
-        petasos_message::recycle(buf);
+        recycle(buf);
     }
+}
+
+/// Answers with an encoded message and a tail that may be empty, compressed by `codec`.
+pub fn respond_image<S>(
+    cx: &mut Context<S>,
+    handle: RequestHandle,
+    (image, tail): (Image, &[u8]),
+    head: ResponseHead,
+    codec: Codec,
+) {
+    let mut buf = framed(image, head.to_bytes(), tail);
+    match codec {
+        Codec::IDENTITY if buf.len() >= LONG_BYTES_MIN => return respond_in(cx, handle, buf),
+        Codec::IDENTITY => cx.respond_with(handle, &buf),
+        codec => {
+            buf.flatten();
+            cx.respond_with(handle, &compressed_response(head, codec, &buf));
+        }
+    }
+    recycle(buf);
 }
 
 /// Returns the buffer of a received message.

@@ -8,6 +8,7 @@ use petasos_endpoint::{
     AttachError, EndpointConfig, LocalConfig, LocalIo, NodeConfig, NodeError, SessionConfig,
     TlsConfig, UdpConfig,
 };
+use petasos_managed::{ConfigError, ServiceConfig};
 
 /// How datagrams to and from other processes are secured. Shared memory is only used between
 /// processes of one user, and is not sealed.
@@ -22,6 +23,32 @@ pub enum Security {
     Tls(TlsConfig),
 }
 
+/// Whether a loop's calls go through the managed service of its host.
+#[derive(Clone, Debug, Default)]
+pub enum ServiceChoice {
+    /// They do if the environment variable `PETASOS_SERVICE` names a service, as `unix:PATH`.
+    #[default]
+    Environment,
+    /// They do not.
+    Direct,
+    /// They go through this one.
+    Managed(ServiceConfig),
+}
+
+impl ServiceChoice {
+    /// The service, if calls go through one.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn resolve(&self) -> Result<Option<ServiceConfig>, ConfigError> {
+        match self {
+            ServiceChoice::Environment => ServiceConfig::from_env(),
+            ServiceChoice::Direct => Ok(None),
+            ServiceChoice::Managed(config) => Ok(Some(config.clone())),
+        }
+    }
+}
+
 /// Settings of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopConfig {
@@ -34,6 +61,11 @@ pub struct LoopConfig {
     pub ip: Option<IpAddr>,
     /// How all its sessions are secured.
     pub security: Security,
+    /// Whether calls go through the managed service of this host. Then the loop opens no sockets:
+    /// `ip`, `security` and `io` are the service's concern, and `listen` is the name under which
+    /// the loop serves there. A loop that would spin before it sleeps gives up its processor
+    /// meanwhile, since the service may need it.
+    pub service: ServiceChoice,
     /// Settings of the endpoint.
     pub endpoint: EndpointConfig,
     /// Settings of sockets and rings.
@@ -48,7 +80,8 @@ impl Default for LoopConfig {
         let session = SessionConfig { slots: SLOTS, ..SessionConfig::default() };
         let endpoint = EndpointConfig { session, ..EndpointConfig::default() };
         let (security, io) = (Security::default(), LocalConfig::default());
-        LoopConfig { listen: None, ip: None, security, endpoint, io }
+        let service = ServiceChoice::default();
+        LoopConfig { listen: None, ip: None, security, service, endpoint, io }
     }
 }
 
@@ -110,6 +143,12 @@ pub enum LoopError {
     /// The loop's thread has failed.
     #[error("the loop's thread has failed")]
     Panicked,
+    /// The managed service is not configured right. The fault of whoever set it.
+    #[error(transparent)]
+    Service(#[from] ConfigError),
+    /// The managed service does not let the loop serve; the text says why.
+    #[error("the managed service does not let this process serve: {0}")]
+    NotServed(String),
     /// The system could not start a thread.
     #[error("cannot start the loop's thread: {0}")]
     Thread(io::Error),

@@ -143,7 +143,7 @@ impl DispatcherParts {
     /// The origin of a request from a session.
     #[inline]
     pub fn origin(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) -> Origin {
-        if self.met.get(session.index() as usize) != Some(&session.generation()) {
+        if self.met.get(session.place()) != Some(&session.generation()) {
             self.meet(cx, session);
         }
         Origin::Session { loop_id: self.local.shared.loop_id, session }
@@ -152,7 +152,7 @@ impl DispatcherParts {
     /// Notes the client of a session, at its first request.
     #[cold]
     fn meet(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) {
-        let at = session.index() as usize;
+        let at = session.place();
         if self.met.len() <= at {
             // The generation `u32::MAX` marks an entry without a session.
             self.met.resize(at + 1, u32::MAX);

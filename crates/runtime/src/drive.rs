@@ -3,6 +3,7 @@
 use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
+use core::time::Duration;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -19,7 +20,7 @@ const TURNS_MAX: u32 = 64;
 impl Runtime {
     /// A future that turns the loop until it is dropped; see `Loop::drive`.
     pub async fn drive(runtime: Rc<Runtime>) -> io::Error {
-        let descriptor = runtime.endpoint.borrow_mut().descriptor();
+        let descriptor = runtime.descriptor();
         match descriptor.and_then(register) {
             Ok(descriptor) => turn_forever(&runtime, &descriptor).await,
             Err(error) => error,
@@ -37,11 +38,8 @@ fn register(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 async fn turn_forever(runtime: &Rc<Runtime>, descriptor: &AsyncFd<OwnedFd>) -> io::Error {
     let _driver = Driver { runtime };
     loop {
-        let wait = runtime.turn(|endpoint| {
-            let at = endpoint.run_ready(TURNS_MAX);
-            endpoint.until(at)
-        });
-        if runtime.local.channels.borrow().needs_endpoint() || has_work(runtime.local) {
+        let wait = runtime.turn_ready(TURNS_MAX);
+        if wait == Some(Duration::ZERO) {
             tokio::task::yield_now().await;
             continue;
         }

@@ -19,7 +19,7 @@ use super::keys::CallKey;
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
 /// The outcome of a call.
-pub(crate) type Outcome = Result<MsgBuf, Status>;
+pub type Outcome = Result<MsgBuf, Status>;
 
 /// The cell for the outcome of a call.
 pub struct RemoteCompletion {

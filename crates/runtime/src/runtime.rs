@@ -1,16 +1,17 @@
 //! A loop, as the code that turns it shares it.
 
 use core::cell::RefCell;
-use core::future::Future;
+use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context as TaskContext, Poll, Waker};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::{Clock, Time, random_seed};
-use petasos_endpoint::{Backend, Endpoint, EndpointConfig, Node};
+use petasos_endpoint::{Backend, Endpoint, EndpointConfig, NoPackets, Node, Polling};
+use petasos_managed::ServiceConfig;
 use petasos_rpc::descriptors::ServiceInfo;
-use petasos_rpc::dynamic::is_untyped;
+use petasos_rpc::dynamic::layout_of;
 use petasos_rpc::settings::ChannelInfo;
 
 use crate::channels::{Dial, open_to_itself};
@@ -21,7 +22,7 @@ use crate::local::{JoinHandle, Local, TaskWaker, current, joinable};
 use crate::shared::Shared;
 use crate::slow::{SlowCounts, SlowTurns};
 use crate::task::Task;
-use crate::{memory, registry, turn};
+use crate::{managed, memory, registry, turn};
 
 /// The method number of binds (R1).
 const BIND: u16 = 0;
@@ -49,6 +50,9 @@ impl Drop for Tables {
 impl Runtime {
     /// A runtime over UDP and shared memory, with its own node.
     pub fn start(config: LoopConfig) -> Result<Runtime, LoopError> {
+        if let Some(service) = config.service.resolve()? {
+            return Runtime::managed(config.endpoint, config.listen, service);
+        }
         let io = config.open()?;
         let node = Node::start(config.node())?;
         let mut runtime = Runtime::new(config.endpoint, io, Clock::system())?;
@@ -57,9 +61,45 @@ impl Runtime {
         Ok(runtime)
     }
 
+    /// A runtime whose calls go through the managed service of this host. `listen` is the address
+    /// at which others call it there; with port 0, the service chooses a port. Then this waits
+    /// until the service has answered.
+    pub fn managed(
+        config: EndpointConfig,
+        listen: Option<SocketAddr>,
+        service: ServiceConfig,
+    ) -> Result<Runtime, LoopError> {
+        // The service is a neighbour that may need this processor (ADR 18).
+        let polling = match config.polling {
+            Polling::Adaptive { spin } => Polling::Yield { spin },
+            polling => polling,
+        };
+        let config = EndpointConfig { polling, ..config };
+        let runtime = Runtime::new(config, NoPackets::new()?, Clock::system())?;
+        let local = runtime.local;
+        let notifier = runtime.endpoint.borrow_mut().notifier()?;
+        managed::set_up(local, service, notifier, listen);
+        runtime.endpoint.borrow_mut().before_sleep(managed::before_sleep);
+        runtime.dial.replace(Some(managed::dial(local)));
+        if listen.is_some() {
+            runtime.block_on(runtime.served())?;
+        }
+        Ok(runtime)
+    }
+
+    /// Waits until the managed service lets others call this process. At once if there is none.
+    ///
+    /// # Errors
+    /// [`LoopError::NotServed`].
+    pub async fn served(&self) -> Result<(), LoopError> {
+        let local = self.local;
+        poll_fn(|cx| managed::poll_served(local, cx)).await.map_err(LoopError::NotServed)
+    }
+
     /// The address at which other processes reach this one; `None` if the loop does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
-        self.node.as_ref().and_then(Node::local_address)
+        let of_node = self.node.as_ref().and_then(Node::local_address);
+        of_node.or_else(|| managed::served_address(self.local))
     }
 
     /// Adds a channel.
@@ -204,9 +244,7 @@ impl Runtime {
         let names: Vec<&str> = info.methods.iter().map(|method| method.name).collect();
         let schema = info.module.schema().encode();
         let first = dispatcher.parts.services.add(info.name, info.hash, schema, &names)?;
-        if is_untyped(info) {
-            dispatcher.parts.services.without_layout();
-        }
+        dispatcher.parts.services.set_layout(layout_of(info));
         let before = dispatcher.methods.len();
         for (at, of) in info.methods.iter().enumerate() {
             let kind = (before + at) as u32;
@@ -215,12 +253,44 @@ impl Runtime {
         }
         let are_streams: Vec<bool> =
             dispatcher.methods[before..].iter().map(|method| method.is_stream()).collect();
+        if self.local.managed.is_on() {
+            managed::serve(self.local, info, first);
+        }
         endpoint.register(BIND, turn::bind);
         for (number, is_stream) in (first..).zip(are_streams) {
             let dispatch = if is_stream { turn::dispatch_stream } else { turn::dispatch };
             endpoint.register(number, dispatch);
         }
         Ok(())
+    }
+
+    /// Accepts sessions and answers binds from now on, even if nothing is served yet.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn accept_sessions(&self) -> Result<(), ServeError> {
+        let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
+        endpoint.register(BIND, turn::bind);
+        Ok(())
+    }
+
+    /// Serves a service no more. Calls of it that come from now on end with `UNAVAILABLE` and have
+    /// not run, and what runs goes on. Its method numbers are not given again, and what is small of
+    /// its methods stays. Returns whether it was served.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn withdraw(&self, service: &str) -> Result<bool, ServeError> {
+        let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
+        let dispatcher = endpoint.state_mut();
+        let Some(numbers) = dispatcher.parts.services.withdraw(service) else { return Ok(false) };
+        for number in numbers {
+            let method = &endpoint.state().methods[usize::from(number) - 1];
+            let refuse =
+                if method.is_stream() { turn::refuse_streams } else { turn::refuse_requests };
+            endpoint.register(number, refuse);
+        }
+        Ok(true)
     }
 
     /// Turns the loop with `run`, and then does the work that needs the endpoint itself.
@@ -234,6 +304,28 @@ impl Runtime {
             self.local.channels.borrow_mut().use_endpoint(endpoint, dial.as_mut());
         }
         result
+    }
+
+    /// A descriptor that is readable when the loop has something to do, between
+    /// [`Runtime::turn_ready`] and the next turn. It belongs to the caller.
+    ///
+    /// # Errors
+    /// The system has none, or the packet I/O cannot be waited for.
+    pub fn descriptor(&self) -> std::io::Result<std::os::fd::OwnedFd> {
+        self.endpoint.borrow_mut().descriptor()
+    }
+
+    /// Turns the loop until nothing is left to do, but at most `turns_max` times. Returns how long
+    /// the loop may rest unless its [descriptor](Runtime::descriptor) becomes readable; `None`
+    /// without limit.
+    pub fn turn_ready(&self, turns_max: u32) -> Option<core::time::Duration> {
+        let wait = self.turn(|endpoint| {
+            let at = endpoint.run_ready(turns_max);
+            endpoint.until(at)
+        });
+        let local = self.local;
+        let has_more = local.channels.borrow().needs_endpoint() || turn::has_work(local);
+        if has_more { Some(core::time::Duration::ZERO) } else { wait }
     }
 
     pub(crate) fn turn_until(&self, until: impl Fn(&Local) -> bool) {

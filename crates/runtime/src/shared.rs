@@ -128,7 +128,7 @@ impl Shared {
 
     /// Notes the peer of a session.
     pub(crate) fn meet(&self, session: ServerSessionId, peer: Option<Peer>) {
-        let (mut clients, at) = (self.clients(), session.index() as usize);
+        let (mut clients, at) = (self.clients(), session.place());
         if clients.len() <= at {
             clients.resize_with(at + 1, || None);
         }
@@ -138,7 +138,7 @@ impl Shared {
     /// Who has a session.
     pub(crate) fn client(&self, session: ServerSessionId) -> Option<Peer> {
         let clients = self.clients();
-        let (of, peer) = clients.get(session.index() as usize)?.as_ref()?;
+        let (of, peer) = clients.get(session.place())?.as_ref()?;
         (*of == session).then(|| peer.clone())
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 
 use super::shared::{Command, Shared};
-use super::{LoopConfig, LoopError, Runtime, Security};
+use super::{LoopConfig, LoopError, Runtime, Security, ServiceChoice};
 
 /// A thread that turns a loop until this is dropped.
 pub struct LoopThread {
@@ -25,29 +25,44 @@ impl LoopThread {
         if let Some(thread) = slot.upgrade().filter(|thread| !thread.runtime.is_closed()) {
             return Ok(thread);
         }
-        let thread = Arc::new(LoopThread::start(is_ipv6, &Security::default())?);
+        let thread =
+            Arc::new(LoopThread::start(is_ipv6, &Security::default(), &ServiceChoice::default())?);
         *slot = Arc::downgrade(&thread);
         Ok(thread)
     }
 
     /// A thread for a single channel, which has its own security settings.
-    pub fn own(is_ipv6: bool, security: Security) -> Result<Arc<LoopThread>, LoopError> {
-        Ok(Arc::new(LoopThread::start(is_ipv6, &security)?))
+    pub fn own(
+        is_ipv6: bool,
+        security: Security,
+        service: ServiceChoice,
+    ) -> Result<Arc<LoopThread>, LoopError> {
+        Ok(Arc::new(LoopThread::start(is_ipv6, &security, &service)?))
     }
 
-    fn start(is_ipv6: bool, security: &Security) -> Result<LoopThread, LoopError> {
-        match LoopThread::start_at(is_ipv6, security.clone()) {
+    fn start(
+        is_ipv6: bool,
+        security: &Security,
+        service: &ServiceChoice,
+    ) -> Result<LoopThread, LoopError> {
+        match LoopThread::start_at(is_ipv6, security.clone(), service.clone()) {
             // Without IPv6 on this host, servers with an IPv4 address can still be reached.
-            Err(LoopError::Sockets(_)) if is_ipv6 => LoopThread::start_at(false, security.clone()),
+            Err(LoopError::Sockets(_)) if is_ipv6 => {
+                LoopThread::start_at(false, security.clone(), service.clone())
+            }
             started => started,
         }
     }
 
-    fn start_at(is_ipv6: bool, security: Security) -> Result<LoopThread, LoopError> {
+    fn start_at(
+        is_ipv6: bool,
+        security: Security,
+        service: ServiceChoice,
+    ) -> Result<LoopThread, LoopError> {
         let (report, started) = mpsc::channel();
         // The unspecified IPv6 address reaches IPv4 as well.
         let ip = is_ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-        let config = LoopConfig { ip, security, ..LoopConfig::default() };
+        let config = LoopConfig { ip, security, service, ..LoopConfig::default() };
         let run = move || match Runtime::start(config) {
             Ok(runtime) => {
                 // The code that started the thread waits for this.

@@ -6,7 +6,7 @@ use super::window::{Allowance, Parked, SentBytes, WIDE_BYTES_MAX, WIDTH_MAX, WID
 use super::write::open_bytes;
 use crate::{Malformed, Metadata, Status};
 
-/// What a stream's caller is told, in order.
+/// An event for the application that makes the call. Events come in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerEvent<B> {
     /// Initial metadata, at most once, before messages.
@@ -17,37 +17,37 @@ pub enum CallerEvent<B> {
     End(Status),
 }
 
-/// The caller's half of a stream. See the [module](super) for who calls what when.
+/// The caller's half of a stream. The [module](super) describes the order of calls.
 #[derive(Debug)]
 pub struct CallerStream<B> {
     number: u32,
     bytes_max: usize,
     phase: Phase,
-    /// Until segment 0 is made.
+    /// Present until segment 0 is made.
     open: Option<Open>,
     /// Number of the next exchange.
     next: u16,
     under_way: UnderWay,
-    /// How many exchanges are to be under way although they have no records: at least one.
-    permits: u16,
-    /// The server waits for an exchange that tells what was handled.
-    owes: bool,
+    /// How many exchanges the server has use for, with records or without (R18): at least one.
+    width_wanted: u16,
+    /// The server has asked for an exchange that tells what was handled (R18).
+    update_due: bool,
     /// There was an answer that was handled.
     answered: bool,
-    /// Answers to exchanges that are not the oldest.
+    /// Answers whose predecessors have not arrived yet.
     parked: Parked<ServerSegment<B>>,
-    /// What the server may put into answers.
+    /// How much the server may put into answers.
     allowance: Allowance,
     /// *Send* of the latest answer; set before there is one.
     send: bool,
     outbox: Outbox<B>,
     close: Close,
     inbox: Inbox<B>,
-    /// There was a head or a message.
+    /// A head or a message was received.
     begun: bool,
-    /// What is queued outlives an end before that, after which the call may begin anew.
+    /// Whether the queue is kept if the call ends before that, so that the call can restart.
     keeps_queue: bool,
-    /// There was an exchange beside segment 0, which may have arrived.
+    /// An exchange other than segment 0 was made, which may have arrived.
     went_on: bool,
     head: Option<Metadata>,
     end: Option<Status>,
@@ -56,11 +56,11 @@ pub struct CallerStream<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// The server said *ended*; what is under way is still to be answered.
+    /// The server said *ended*; exchanges in progress are still to be answered.
     Ended,
     /// Given up; a reset is to be sent.
     GivenUp,
-    /// The reset of this number is under way.
+    /// The reset of this number is in progress.
     Resetting(u16),
     Over,
 }
@@ -72,7 +72,7 @@ enum Close {
     Sent,
 }
 
-/// The exchanges under way (R15). Bit 0 of both sets is the latest one's.
+/// The exchanges in progress (R15). Bit 0 of both sets stands for the latest one.
 #[derive(Debug, Default)]
 struct UnderWay {
     len: u16,
@@ -91,34 +91,34 @@ impl UnderWay {
         self.len += 1;
     }
 
-    /// How many have no records.
+    /// How many exchanges in progress have no records.
     fn bare(&self) -> u16 {
         let bits = u32::from(self.bare) & ((1 << self.len) - 1);
         bits.count_ones() as u16
     }
 
-    /// R14: how many slots are lent, with `bare` exchanges without records and `others` with them.
-    /// Of a stream's own two, one is for exchanges with records, even while there are none.
+    /// R14: how many slots are lent to a stream with `bare` exchanges without records and `others`
+    /// with them. Of the stream's own two slots, one is reserved for exchanges with records.
     fn lent(bare: u16, others: u16) -> u16 {
         (bare + others.max(1)).saturating_sub(WIDTH_OWN)
     }
 
-    /// The oldest one is answered; gives its *receive*.
+    /// The oldest exchange was answered. Returns its *receive* bit.
     fn pop(&mut self) -> bool {
         self.len -= 1;
         self.receive >> self.len & 1 != 0
     }
 
-    /// R18: the latest exchange did not allow messages.
+    /// R18: whether the latest exchange did not allow messages.
     fn latest_refuses(&self) -> bool {
         self.len > 0 && self.receive & 1 == 0
     }
 }
 
 impl<B: Body> CallerStream<B> {
-    /// A stream of this number, from [`StreamNumbers`](super::StreamNumbers). `bytes_max` is what
-    /// the session takes in one request; the open record, and each message with 16 bytes before it,
-    /// must not be longer.
+    /// Makes a stream with a number from [`StreamNumbers`](super::StreamNumbers). `bytes_max` is
+    /// the longest request that the session accepts. The open record must not be longer, nor any
+    /// message together with the 16 bytes before it.
     pub fn new(number: u32, open: Open, bytes_max: usize) -> CallerStream<B> {
         CallerStream {
             number,
@@ -127,8 +127,8 @@ impl<B: Body> CallerStream<B> {
             open: Some(open),
             next: 0,
             under_way: UnderWay::default(),
-            permits: 1,
-            owes: false,
+            width_wanted: 1,
+            update_due: false,
             answered: false,
             parked: Parked::new(),
             allowance: Allowance::new(),
@@ -154,7 +154,7 @@ impl<B: Body> CallerStream<B> {
         self.is_open() && self.outbox.has_room()
     }
 
-    /// Whether messages are still taken at all: not closed, not over.
+    /// Whether messages are still accepted: the stream is neither closed nor over.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Running && self.close == Close::No
     }
@@ -166,23 +166,23 @@ impl<B: Body> CallerStream<B> {
         }
     }
 
-    /// No more messages follow.
+    /// Closes this direction: no more messages follow.
     pub fn close(&mut self) {
         if self.is_open() {
             self.close = Close::Wanted;
         }
     }
 
-    /// R19: gives the call up. The application is told `status` and nothing else any more, unless
-    /// it knows the end already. The driver first cancels the exchanges under way, and passes
-    /// nothing of them on.
+    /// R19: cancels the call. The application gets `status` and no other event, unless it already
+    /// knows the end. The driver must first cancel the exchanges in progress, and must not pass on
+    /// their answers.
     pub fn reset(&mut self, status: Status) {
         let end_is_known = self.phase != Phase::Running && self.end.is_none();
         self.phase = match self.phase {
             Phase::Running if self.open.is_none() => Phase::GivenUp,
-            // A reset that was under way has been cancelled with the rest.
+            // A reset in progress was cancelled with the other exchanges.
             Phase::GivenUp | Phase::Resetting(_) => Phase::GivenUp,
-            // Nobody has heard of it, or it has ended.
+            // The server does not know the stream, or has ended it.
             Phase::Running | Phase::Ended | Phase::Over => Phase::Over,
         };
         self.drop_exchanges();
@@ -192,8 +192,8 @@ impl<B: Body> CallerStream<B> {
         self.end = (!end_is_known).then_some(status);
     }
 
-    /// R18: the next exchange to send, if one is due. `lent_max` is how many slots the stream may
-    /// have beyond its own two; if it has more, it takes no further one.
+    /// R18: the next exchange to send, if one is due. `lent_max` is the number of slots that the
+    /// stream may use beyond its own two. If it already uses more, it takes no other one.
     pub fn poll_exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {
         match self.phase {
             Phase::Running => self.exchange(lent_max),
@@ -208,11 +208,12 @@ impl<B: Body> CallerStream<B> {
         }
     }
 
-    /// How many slots the stream has beyond its own two. An exchange that the server asks for has
-    /// that of the answer that did: the stream could wait for ever if others took it.
+    /// How many slots the stream uses beyond its own two. An exchange that the server asked for
+    /// takes over the slot of the answer that asked for it: if other streams took that slot, this
+    /// one could wait for ever.
     pub fn lent(&self) -> u32 {
         let bare = self.under_way.bare();
-        u32::from(UnderWay::lent(bare + u16::from(self.owes), self.under_way.len - bare))
+        u32::from(UnderWay::lent(bare + u16::from(self.update_due), self.under_way.len - bare))
     }
 
     /// The next event for the application.
@@ -224,11 +225,11 @@ impl<B: Body> CallerStream<B> {
         message.or_else(|| self.end.take().map(CallerEvent::End))
     }
 
-    /// R15: an exchange's response came.
+    /// R15: handles the response to an exchange.
     ///
     /// # Errors
-    /// The server broke a rule; to be counted. The stream is given up with `INTERNAL`, as by
-    /// [`CallerStream::reset`].
+    /// The server broke a rule, which the driver should count. The stream is given up with
+    /// `INTERNAL`, as by [`CallerStream::reset`].
     pub fn handle_answer(&mut self, segment: ServerSegment<B>) -> Result<(), Malformed> {
         match self.phase {
             Phase::Running | Phase::Ended => {}
@@ -241,20 +242,20 @@ impl<B: Body> CallerStream<B> {
         let taken = self.place(segment);
         match (taken, self.phase) {
             (Ok(()), _) => {}
-            // How it ended is known.
+            // The result of the stream is already known.
             (Err(_), Phase::Ended) => self.finish(),
             (Err(malformed), _) => self.reset(malformed.into()),
         }
         taken
     }
 
-    /// Whether there was a head or a message, which the application has or will have.
+    /// Whether a head or a message was received. The application has seen it or will see it.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether what is queued outlives an end before a head or a message: the driver may then have
-    /// the call begin anew.
+    /// Sets whether the queue is kept if the stream ends before a head or a message. Then the
+    /// driver may restart the call.
     pub fn keep_queue(&mut self, keeps: bool) {
         self.keeps_queue = keeps;
         if !keeps && self.phase != Phase::Running {
@@ -262,8 +263,8 @@ impl<B: Body> CallerStream<B> {
         }
     }
 
-    /// R20: forgets an attempt that has ended or failed with nothing delivered. What is queued
-    /// waits for [`CallerStream::restart`].
+    /// R20: forgets an attempt that has ended or failed before anything was delivered. The queue is
+    /// kept for [`CallerStream::restart`].
     ///
     /// # Panics
     /// If something was delivered.
@@ -273,17 +274,17 @@ impl<B: Body> CallerStream<B> {
         self.forget_exchanges();
     }
 
-    /// Whether segment 0 has not been answered, and so no answer has been handled.
+    /// Whether segment 0 has not been answered, so that no answer has been handled either.
     pub fn is_unanswered(&self) -> bool {
         self.phase == Phase::Running && !self.answered
     }
 
-    /// R20: begins anew in another session, under a number of that one, since segment 0 certainly
-    /// has had no effect and so no other has. `open` and `sent` are what they have had: they go
-    /// again, before what is queued.
+    /// R20: restarts in another session, with a number of that session. This is possible because
+    /// segment 0 certainly has had no effect, so no other segment has. `open` and `sent` are what
+    /// the earlier segments carried: they are sent again, before the queue.
     ///
     /// # Panics
-    /// If something was answered: see [`CallerStream::is_unanswered`].
+    /// If an exchange was answered: see [`CallerStream::is_unanswered`].
     pub fn restart(&mut self, number: u32, open: Open, sent: Vec<CallerSegment<B>>) {
         assert!(self.is_unanswered(), "a stream that has begun does not begin anew");
         let queued = core::mem::replace(&mut self.outbox, Outbox::new());
@@ -298,8 +299,9 @@ impl<B: Body> CallerStream<B> {
         self.forget_exchanges();
     }
 
-    /// R20: an exchange failed, so the stream does, with this status. The driver cancels the other
-    /// exchange. If the session lives, the server is told by a reset, and again if that fails.
+    /// R20: fails the stream with this status, because an exchange failed. The driver cancels the
+    /// other exchanges. If the session lives, the server is informed by a reset, which is repeated
+    /// if it fails.
     pub fn handle_failure(&mut self, status: Status, session_lives: bool) {
         if self.phase == Phase::Running {
             self.reset(status);
@@ -310,19 +312,19 @@ impl<B: Body> CallerStream<B> {
         }
     }
 
-    /// R20: whether the handler may have run when an exchange fails that has not. It has not if
-    /// that exchange is the only one.
+    /// R20: whether the handler may have run, when an exchange fails that has certainly not run. It
+    /// has not run if that exchange is the only one.
     pub fn may_have_run(&self) -> bool {
         self.went_on
     }
 
-    /// How it ended, until the application has been told.
+    /// The result of the stream, until the application has taken it.
     pub fn end(&self) -> Option<&Status> {
         self.end.as_ref()
     }
 
-    /// Nothing will be sent or handled any more. What [`CallerStream::poll_event`] still has can be
-    /// taken; the stream's place in the session is free.
+    /// Whether nothing more will be sent or handled, so that the stream's place in the session is
+    /// free. Events can still be taken with [`CallerStream::poll_event`].
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
@@ -333,20 +335,20 @@ impl<B: Body> CallerStream<B> {
     }
 
     fn forget_exchanges(&mut self) {
-        (self.next, self.permits) = (0, 1);
+        (self.next, self.width_wanted) = (0, 1);
         (self.answered, self.send) = (false, true);
         self.allowance = Allowance::new();
         self.drop_exchanges();
     }
 
-    /// No answer is handled any more. The slots of what was under way are given back.
+    /// Stops handling answers, and gives back the slots of exchanges in progress.
     fn finish(&mut self) {
         self.phase = Phase::Over;
         self.drop_exchanges();
     }
 
     fn drop_exchanges(&mut self) {
-        (self.under_way, self.owes) = (UnderWay::default(), false);
+        (self.under_way, self.update_due) = (UnderWay::default(), false);
         self.parked.clear();
     }
 
@@ -354,20 +356,20 @@ impl<B: Body> CallerStream<B> {
         let len = self.under_way.len;
         let receive = self.inbox.wants();
         let (may_have_records, may_be_bare) = self.may_send(receive, lent_max);
-        // The server has handled what it has answered.
+        // The server has handled all exchanges that it has answered.
         let handled = self.next.wrapping_sub(len + 1);
         let mut segment = CallerSegment::bare(self.number, self.next, receive);
         segment.under_way = u8::try_from(len).expect("fewer than 16 are under way");
         let bytes = if may_have_records { self.fill(&mut segment, handled) } else { 0 };
         let opens_again = len < WIDTH_OWN && self.under_way.latest_refuses();
-        let is_useful = may_be_bare && (self.owes || len < self.permits);
-        let is_permit = len == 0 || receive && (opens_again || is_useful);
-        if segment.is_bare() && !is_permit {
+        let is_useful = may_be_bare && (self.update_due || len < self.width_wanted);
+        let is_bare_due = len == 0 || receive && (opens_again || is_useful);
+        if segment.is_bare() && !is_bare_due {
             return None;
         }
         if receive {
             self.allowance = Allowance::new();
-            self.owes = false;
+            self.update_due = false;
         }
         self.went_on |= self.next != 0;
         self.under_way.push(&segment, bytes);
@@ -375,27 +377,27 @@ impl<B: Body> CallerStream<B> {
         Some(segment)
     }
 
-    /// R15, R18: whether an exchange with records may be sent, and whether a bare one. What goes
-    /// beyond a stream's own two waits for the first answer, since before it the stream may have to
-    /// begin anew (R20), and has to be worth it.
+    /// R15, R18: whether an exchange with records may be sent, and whether a bare one. Exchanges
+    /// beyond the stream's own two wait for the first answer, because the stream may have to
+    /// restart before it (R20). They must also be worth their cost.
     fn may_send(&self, receive: bool, lent_max: u32) -> (bool, bool) {
         let len = self.under_way.len;
         let bare = self.under_way.bare();
         let others = len - bare;
         let lent_max = if self.is_unanswered() { 0 } else { lent_max };
         // One that has *receive* is what the server has asked for.
-        let owed = u16::from(self.owes && !receive);
+        let update = u16::from(self.update_due && !receive);
         // What takes no further slot may be sent although others need those that are lent.
         let lent_max = lent_max.max(self.lent());
         let fits = |lent: u16| len < WIDTH_MAX && u32::from(lent) <= lent_max;
         let is_worth_it = others < WIDTH_OWN || self.outbox.bytes() >= LONE_BYTES_MIN;
-        let with_records = is_worth_it && fits(UnderWay::lent(bare + owed, others + 1));
+        let with_records = is_worth_it && fits(UnderWay::lent(bare + update, others + 1));
         // One is left for records.
         let is_bare = len + 1 < WIDTH_MAX && fits(UnderWay::lent(bare + 1, others));
         (with_records, is_bare)
     }
 
-    /// Moves what is to be sent into a segment. Gives how many bytes of messages that is.
+    /// Moves queued items into a segment. Returns the bytes of messages in it.
     fn fill(&mut self, segment: &mut CallerSegment<B>, handled: u16) -> usize {
         let bytes_left = self.under_way.sent.room(handled, self.next);
         let mut room = Room::new(self.bytes_max);
@@ -428,23 +430,23 @@ impl<B: Body> CallerStream<B> {
             let parked = self.parked.insert(segment.number, bytes, segment);
             return parked.map_err(|_| Malformed::Number);
         }
-        self.take(segment)?;
-        while let Some(next) = self.parked.take(self.oldest()) {
-            self.take(next)?;
+        self.take(segment, bytes)?;
+        while let Some((bytes, next)) = self.parked.take(self.oldest()) {
+            self.take(next, bytes)?;
         }
         Ok(())
     }
 
-    /// Number of the oldest exchange under way.
+    /// The number of the oldest exchange in progress.
     fn oldest(&self) -> u16 {
         self.next.wrapping_sub(self.under_way.len)
     }
 
-    fn take(&mut self, segment: ServerSegment<B>) -> Result<(), Malformed> {
+    fn take(&mut self, segment: ServerSegment<B>, bytes: usize) -> Result<(), Malformed> {
         let receive = self.under_way.pop();
         self.answered = true;
         if self.phase == Phase::Running {
-            self.note_permits(&segment);
+            self.note_width(&segment, bytes);
             self.take_records(receive, segment)?;
         }
         if self.phase == Phase::Ended && self.under_way.len == 0 {
@@ -453,19 +455,19 @@ impl<B: Body> CallerStream<B> {
         Ok(())
     }
 
-    /// R18: the server says how many permits it can use: another with each answer after which more
-    /// messages wait, one less with each short answer after which none does. Long messages need
-    /// fewer.
-    fn note_permits(&mut self, segment: &ServerSegment<B>) {
-        let bytes = bytes_of(&segment.messages);
+    /// R18: the server says how many exchanges it has use for: one more with each answer after
+    /// which more messages wait, one less with each short answer after which none does. Long
+    /// messages need fewer.
+    fn note_width(&mut self, segment: &ServerSegment<B>, bytes: usize) {
         self.allowance.take(bytes);
-        self.owes |= segment.is_bare() && segment.more;
+        self.update_due |= segment.is_bare() && segment.more;
         let useful = u16::try_from(WIDE_BYTES_MAX / bytes.max(1)).unwrap_or(WIDTH_MAX);
-        if segment.more && self.permits < useful.clamp(WIDTH_OWN, WIDTH_MAX) {
-            self.permits += 1;
+        if segment.more && self.width_wanted < useful.clamp(WIDTH_OWN, WIDTH_MAX) {
+            self.width_wanted += 1;
         } else if !segment.more && bytes < LONE_BYTES_MIN {
-            // Those that were never sent are not needed, either.
-            self.permits = self.permits.saturating_sub(1).clamp(1, self.under_way.len.max(1));
+            // Nor for those that were never sent.
+            self.width_wanted =
+                self.width_wanted.saturating_sub(1).clamp(1, self.under_way.len.max(1));
         }
     }
 
@@ -483,7 +485,7 @@ impl<B: Body> CallerStream<B> {
         if segment.ended {
             let lost = || Status::unavailable("the server does not know the stream any more");
             self.end = Some(segment.end.unwrap_or_else(lost));
-            (self.phase, self.owes) = (Phase::Ended, false);
+            (self.phase, self.update_due) = (Phase::Ended, false);
             if self.begun || !self.keeps_queue {
                 self.outbox.clear();
             }

@@ -6,17 +6,18 @@ use super::segment::{Body, Message, Messages};
 use super::write::record_bytes;
 use crate::HEAD_BYTES;
 
-/// With so many bytes that its application has not taken, an end says that no more messages are
-/// wanted; and so many are queued for sending before `can_send` is false.
+/// When an application has not taken this many bytes, its end announces that it wants no more
+/// messages. `can_send` is false while this many bytes are queued for sending.
 pub const FLOW_BYTES_MAX: usize = 128 << 10;
-/// Below this, messages are wanted again.
+/// When fewer bytes than this are left, messages are wanted again.
 const FLOW_BYTES_LOW: usize = 64 << 10;
-/// A segment has as many messages as fit here,
+/// A segment is filled with messages up to this size.
 pub(super) const SEGMENT_BYTES: usize = 32 << 10;
-/// or one that is as long as this or longer: neither end copies it to others.
+/// A message of at least this length gets a segment of its own, so that neither end has to copy it.
 pub(super) const LONE_BYTES_MIN: usize = 8 << 10;
 
-/// Messages that came and are not taken yet. Each counts with its record, so that empty ones count.
+/// Received messages that were not taken yet. Each counts together with its record, so that empty
+/// messages count.
 #[derive(Debug)]
 pub(super) struct Inbox<B> {
     queue: VecDeque<Message<B>>,
@@ -48,7 +49,7 @@ impl<B: Body> Inbox<B> {
         *self = Inbox::new();
     }
 
-    /// The bit *receive* of the caller, *send* of the server.
+    /// The value of the caller's *receive* bit or of the server's *send* bit.
     pub(super) fn wants(&self) -> bool {
         self.wants
     }
@@ -58,7 +59,7 @@ impl<B: Body> Inbox<B> {
     }
 }
 
-/// Messages of the application that are not sent yet.
+/// The application's messages that were not sent yet.
 #[derive(Debug)]
 pub(super) struct Outbox<B> {
     queue: VecDeque<Message<B>>,
@@ -95,8 +96,8 @@ impl<B: Body> Outbox<B> {
         *self = Outbox::new();
     }
 
-    /// Moves messages into a segment, as many as fit (R16), of `bytes_left` at most (R17). Gives
-    /// how many bytes they are.
+    /// Moves messages into a segment: as many as fit (R16), with at most `bytes_left` bytes (R17).
+    /// Returns their size in bytes.
     pub(super) fn fill(
         &mut self,
         messages: &mut Messages<B>,
@@ -128,20 +129,20 @@ pub(super) fn bytes_of<B: Body>(messages: &Messages<B>) -> usize {
     messages.iter().map(|message| record_bytes(message.body.len())).sum()
 }
 
-/// What is left of a segment that is being made.
+/// The remaining room in a segment that is being made.
 pub(super) struct Room {
     used: usize,
     bytes_max: usize,
 }
 
 impl Room {
-    /// `bytes_max`: what the session takes in one message of its own.
+    /// `bytes_max` is the longest single request or response that the session accepts.
     pub(super) fn new(bytes_max: usize) -> Room {
         Room { used: HEAD_BYTES, bytes_max }
     }
 
-    /// Takes a record's bytes, if the segment then has at most `bytes_max`. The first record always
-    /// goes in: whether it is too long is not judged here.
+    /// Reserves a record's bytes, if the segment then has at most `bytes_max`. The first record
+    /// always fits: whether it is too long is not checked here.
     pub(super) fn take(&mut self, record_bytes: usize, bytes_max: usize) -> bool {
         let used = self.used + record_bytes;
         let fits = self.used == HEAD_BYTES || used <= bytes_max.min(self.bytes_max);
@@ -151,7 +152,7 @@ impl Room {
         fits
     }
 
-    /// Takes a record other than a message.
+    /// Reserves room for a record that is not a message.
     pub(super) fn take_record(&mut self, content_bytes: usize) -> bool {
         self.take(record_bytes(content_bytes), usize::MAX)
     }

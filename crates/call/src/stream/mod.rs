@@ -2,24 +2,24 @@
 //!
 //! An *exchange* is one request of a stream and its response; what one direction of it carries is a
 //! *segment*. [`CallerStream`] makes exchanges and takes answers, [`ServerStream`] takes exchanges
-//! and answers them. An exchange that the server holds unanswered is its permit to speak next.
+//! and answers them. With an exchange that it holds unanswered the server can speak next.
 //! [`StreamNumbers`] and [`SessionStreams`] are what a session of streams knows at its two ends.
 //!
-//! The driver owns calls, handles, buffers and timers. It calls in the order of these families:
-//! `handle_*` with what came, then `poll_event` until it has nothing more (and runs the application
-//! on it, which calls `send`, `close`, `end`, …), then `poll_exchange` or `poll_answer` until it
-//! has nothing more, and sends what that gave. After each step of an application, polling again
-//! suffices.
+//! The driver owns calls, handles, buffers and timers. It calls the methods of these families in
+//! this order: `handle_*` with what arrived; `poll_event` until it returns nothing (running the
+//! application on each event, which calls `send`, `close`, `end`, …); then `poll_exchange` or
+//! `poll_answer` until it returns nothing, sending each result. After an application has made
+//! progress by itself, polling again is enough.
 //!
 //! Two exchanges under way are a stream's own. More are lent by its session, from slots that no
 //! stream needs, and given back with their answers ([`StreamNumbers::lend`]); a server that has
-//! nothing to say gives permits back when the driver says so ([`ServerStream::give_back_permits`]).
+//! nothing to say gives them back when the driver says so ([`ServerStream::release_spare`]).
 //!
-//! Invariants: at most [`WIDTH_MAX`] exchanges of a stream are under way; segments are handled in
-//! order of number however they arrive; neither half holds more than [`FLOW_BYTES_MAX`] and then
-//! [`WIDE_BYTES_MAX`], or two segments, of what its application has not taken, whatever the peer
-//! does, or the stream ends. A message is moved, never copied, and a segment of one message
-//! allocates nothing.
+//! Invariants: a stream has at most [`WIDTH_MAX`] exchanges in progress. Segments are handled in
+//! order of their numbers, in whatever order they arrive. Whatever the peer does, neither half
+//! holds more untaken bytes than [`FLOW_BYTES_MAX`] plus the greater of [`WIDE_BYTES_MAX`] and two
+//! segments; otherwise the stream ends. A message is moved, never copied, and a segment of one
+//! message allocates nothing.
 
 mod caller;
 mod flow;

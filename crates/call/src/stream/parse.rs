@@ -1,4 +1,4 @@
-//! Segments from bytes (R16), against a peer that may send anything.
+//! Parses segments (R16) from a peer that may send anything.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use super::write::{
 use crate::tail::{TailError, TailParts, read_tail};
 use crate::{Answer, Code, Codec, Encoding, HEAD_BYTES, Malformed, Metadata, Status};
 
-/// A segment that cannot be taken. The peer's fault; the stream ends with the status of `why`.
+/// A segment that is invalid. The peer is at fault; the stream ends with the status of `why`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("segment {number} of stream {stream}: {why}")]
 pub struct SegmentError {
-    /// The stream, if the segment names one; else 0, which is none.
+    /// The stream, if the segment names one; otherwise 0, which is not a stream.
     pub stream: u32,
     /// The segment's number, as far as it could be read.
     pub number: u16,
@@ -24,8 +24,8 @@ pub struct SegmentError {
 }
 
 impl CallerSegment<Range<usize>> {
-    /// Reads a request of a stream. Bodies are where they lie in `bytes`. `limit` is the most bytes
-    /// of metadata that are taken.
+    /// Parses a request of a stream. Bodies are ranges of `bytes`. `limit` is the maximum size of
+    /// metadata in bytes.
     ///
     /// # Errors
     /// See [`SegmentError`].
@@ -64,8 +64,8 @@ impl CallerSegment<Range<usize>> {
 }
 
 impl ServerSegment<Range<usize>> {
-    /// Reads a response of a stream. Bodies are where they lie in `bytes`. `limit` is the most
-    /// bytes of metadata that are taken.
+    /// Parses a response of a stream. Bodies are ranges of `bytes`. `limit` is the maximum size of
+    /// metadata in bytes.
     ///
     /// # Errors
     /// See [`TailError`].
@@ -91,7 +91,8 @@ impl ServerSegment<Range<usize>> {
                 _ => return Err(Malformed::Record.into()),
             }
         }
-        // Either an end and what goes with it, or nothing: R18, R19.
+        // An answer that says *ended* has an end record, unless it is bare; no other answer has one
+        // (R18, R19).
         if segment.end.is_some() != (segment.ended && !segment.is_bare()) {
             return Err(Malformed::Record.into());
         }
@@ -146,7 +147,8 @@ impl Record {
     }
 }
 
-/// The records of a segment: in bounds, with nothing said of their order. Stops at the first error.
+/// The records of a segment, checked to be in bounds but not for their order. Stops at the first
+/// error.
 struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -170,7 +172,7 @@ impl<'a> Records<'a> {
         let length = length.ok_or(Malformed::TooShort)?;
         let start = self.at + RECORD_HEAD_BYTES;
         let content = start..start + length;
-        // The last record needs no zeros behind it; others that lack them leave a broken rest.
+        // The last record needs no padding. If another one lacks it, the rest is malformed.
         self.at = (self.at + record_bytes(length)).min(self.bytes.len());
         Ok(Record { kind, codec, encoding, content })
     }

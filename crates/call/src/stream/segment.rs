@@ -1,13 +1,13 @@
-//! What one direction of an exchange carries, as values.
+//! The content of one direction of an exchange, as values.
 
 use crate::{Answer, Codec, Encoding, Metadata, Status, TraceContext};
 
-/// A message's bytes in whatever the driver keeps them.
+/// The bytes of a message, in the driver's representation.
 pub trait Body {
     /// Length in bytes, as it is sent.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the body has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -43,7 +43,7 @@ impl<B> Messages<B> {
         Messages { first: None, rest: Vec::new() }
     }
 
-    /// Adds one behind the others.
+    /// Appends a message.
     pub fn push(&mut self, message: Message<B>) {
         match self.first {
             None => self.first = Some(message),
@@ -98,21 +98,21 @@ impl<B> IntoIterator for Messages<B> {
     }
 }
 
-/// What opens a stream (R16).
+/// The record that opens a stream (R16).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
-    /// Until the deadline, in µs; 0 is no deadline.
+    /// The time until the deadline, in µs; 0 means no deadline.
     pub time_left_us: u64,
-    /// How responses may be.
+    /// The accepted forms of responses.
     pub answer: Answer,
     /// The caller's metadata.
     pub metadata: Metadata,
-    /// Where the call belongs in a trace.
+    /// The call's position in a trace.
     pub trace: Option<TraceContext>,
 }
 
-/// What the caller sends in one exchange. Its records have one order only: open, messages, close;
-/// or a reset alone.
+/// The caller's content of an exchange. The only order of its records is: open, messages, close; or
+/// a reset alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerSegment<B> {
     /// Number of the stream in its session (R15).
@@ -121,7 +121,7 @@ pub struct CallerSegment<B> {
     pub number: u16,
     /// The answer may have messages (R17).
     pub receive: bool,
-    /// Exchanges of the stream that were under way when this one was sent: less than
+    /// Exchanges of the stream that were in progress when this one was sent: fewer than
     /// [`WIDTH_MAX`](super::WIDTH_MAX) (R15).
     pub under_way: u8,
     /// The stream begins.
@@ -135,7 +135,7 @@ pub struct CallerSegment<B> {
 }
 
 impl<B> CallerSegment<B> {
-    /// Without records (*bare*).
+    /// A segment without records (*bare*).
     pub const fn bare(stream: u32, number: u16, receive: bool) -> CallerSegment<B> {
         CallerSegment {
             stream,
@@ -149,7 +149,7 @@ impl<B> CallerSegment<B> {
         }
     }
 
-    /// The same with other bodies.
+    /// The same segment with other bodies.
     pub fn map<C>(self, body: impl FnMut(B) -> C) -> CallerSegment<C> {
         CallerSegment {
             stream: self.stream,
@@ -168,14 +168,14 @@ impl<B> CallerSegment<B> {
     }
 }
 
-/// What the server answers in one exchange. Its records have one order only: head, messages, end.
+/// The server's content of an exchange. The only order of its records is: head, messages, end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSegment<B> {
     /// Number of the exchange that it answers (R15).
     pub number: u16,
     /// The caller may send messages (R17).
     pub send: bool,
-    /// More messages wait than the answer has (R18).
+    /// More messages wait than fit into the answer (R18).
     pub more: bool,
     /// The stream is over at the server (R18, R19).
     pub ended: bool,
@@ -194,7 +194,7 @@ impl<B> ServerSegment<B> {
         ServerSegment { number, send, more: false, ended: false, head: None, messages, end: None }
     }
 
-    /// R19: the answer to an exchange of a stream that is over.
+    /// R19: the answer to an exchange of a stream that has ended.
     pub const fn over(number: u16) -> ServerSegment<B> {
         let messages = Messages::new();
         ServerSegment {
@@ -208,12 +208,12 @@ impl<B> ServerSegment<B> {
         }
     }
 
-    /// R21: the answer to an exchange of a stream that is not taken.
+    /// R21: the answer to an exchange of a stream that is refused.
     pub fn refusal(number: u16, status: Status) -> ServerSegment<B> {
         ServerSegment { end: Some(status), ..ServerSegment::over(number) }
     }
 
-    /// The same with other bodies.
+    /// The same segment with other bodies.
     pub fn map<C>(self, body: impl FnMut(B) -> C) -> ServerSegment<C> {
         ServerSegment {
             number: self.number,
@@ -224,6 +224,12 @@ impl<B> ServerSegment<B> {
             messages: self.messages.map(body),
             end: self.end,
         }
+    }
+
+    /// R15: whether its number is that of the exchange that the driver keeps at `index`: at its
+    /// number modulo [`WIDTH_MAX`](super::WIDTH_MAX). One that is not is malformed.
+    pub fn answers(&self, index: usize) -> bool {
+        usize::from(self.number % super::WIDTH_MAX) == index
     }
 
     pub(super) fn is_bare(&self) -> bool {

@@ -8,7 +8,7 @@ use super::window::{Allowance, Parked, SentBytes, WIDTH_MAX};
 use super::write::end_bytes;
 use crate::{Malformed, Metadata, Status};
 
-/// What a stream's handler is told, in order.
+/// An event for a stream's handler. Events come in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent<B> {
     /// The stream begins: the handler starts.
@@ -17,38 +17,38 @@ pub enum ServerEvent<B> {
     Message(Message<B>),
     /// No more messages follow.
     Closed,
-    /// The stream is not wanted any more, or the caller broke a rule: the handler, if it has
-    /// started, is dropped. Nothing follows.
+    /// The stream was cancelled, or the caller broke a rule: the handler must be dropped if it has
+    /// started. Nothing follows.
     Reset,
 }
 
-/// The server's half of a stream; `H` is the handle that answers an exchange. See the
-/// [module](super) for who calls what when.
+/// The server's half of a stream; `H` is the handle that answers an exchange. The [module](super)
+/// describes the order of calls.
 #[derive(Debug)]
 pub struct ServerStream<B, H> {
     bytes_max: usize,
     /// Number of the next exchange in order.
     expected: u16,
-    /// Later ones.
+    /// Later exchanges, which wait for it.
     parked: Parked<(CallerSegment<B>, H)>,
-    /// Exchanges that are not answered, the oldest first.
+    /// Exchanges that were not answered yet, oldest first.
     held: VecDeque<Held<H>>,
     opened: bool,
     open: Option<Open>,
     inbox: Inbox<B>,
     closed: Closed,
     reset: bool,
-    /// *Send* of the latest 16 answers: bit 0 is the latest one's. Set before there are any.
+    /// The *send* bits of the latest 16 answers; bit 0 is that of the latest one. All set at first.
     sent: u16,
-    /// What the caller may put into exchanges.
+    /// How much the caller may put into exchanges.
     allowance: Allowance,
     /// The latest answer that the caller had handled when it last allowed messages (R17).
     handled: u16,
     answered: SentBytes,
-    /// Permits beyond one are given back.
-    gives_back: bool,
-    /// The caller was asked to tell what it has handled.
-    asked: bool,
+    /// Exchanges that are held beyond one are answered.
+    releases_spare: bool,
+    /// The caller was asked for an exchange that tells what it has handled (R18).
+    update_asked: bool,
     outbox: Outbox<B>,
     /// A head or a message was sent.
     begun: bool,
@@ -61,7 +61,7 @@ pub struct ServerStream<B, H> {
 struct Held<H> {
     number: u16,
     receive: bool,
-    /// It has no records: it is nothing but a permit.
+    /// It has no records.
     is_bare: bool,
     /// Bytes of its messages.
     bytes: usize,
@@ -71,7 +71,7 @@ struct Held<H> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closed {
     No,
-    /// The handler has not been told.
+    /// The handler has not been informed.
     Untold,
     Told,
 }
@@ -87,9 +87,10 @@ enum Phase {
 }
 
 impl<B: Body, H> ServerStream<B, H> {
-    /// For a stream that [`SessionStreams`](super::SessionStreams) says is new. Its first exchange
-    /// goes to [`ServerStream::handle_exchange`]. `bytes_max` is what the session takes in one
-    /// response; initial metadata, and each message with 16 bytes before it, must not be longer.
+    /// Makes a stream for one that [`SessionStreams`](super::SessionStreams) reports as new. Its
+    /// first exchange goes to [`ServerStream::handle_exchange`]. `bytes_max` is the longest
+    /// response that the session accepts. Initial metadata must not be longer, nor any message
+    /// together with the 16 bytes before it.
     pub fn new(bytes_max: usize) -> ServerStream<B, H> {
         ServerStream {
             bytes_max,
@@ -105,8 +106,8 @@ impl<B: Body, H> ServerStream<B, H> {
             allowance: Allowance::new(),
             handled: u16::MAX,
             answered: SentBytes::default(),
-            gives_back: false,
-            asked: false,
+            releases_spare: false,
+            update_asked: false,
             outbox: Outbox::new(),
             begun: false,
             head: None,
@@ -115,18 +116,18 @@ impl<B: Body, H> ServerStream<B, H> {
         }
     }
 
-    /// R15: an exchange arrived whole. The handle is kept until [`ServerStream::poll_answer`].
+    /// R15: handles a complete exchange. The handle is kept until [`ServerStream::poll_answer`].
     ///
     /// # Errors
-    /// The caller broke a rule; to be counted. The stream ends with `INTERNAL`, and the handler is
-    /// dropped.
+    /// The caller broke a rule, which the driver should count. The stream ends with `INTERNAL`, and
+    /// the handler must be dropped.
     pub fn handle_exchange(
         &mut self,
         segment: CallerSegment<B>,
         handle: H,
     ) -> Result<(), Malformed> {
         if segment.reset || self.phase == Phase::Ended {
-            self.hold_last(segment.number, handle);
+            self.hold_ending(segment.number, handle);
             self.give_up();
             return Ok(());
         }
@@ -140,46 +141,46 @@ impl<B: Body, H> ServerStream<B, H> {
             return Err(self.refuse(number, handle, Malformed::Flow));
         }
         if ahead > 0 {
-            // Only segment 0 has one, and nothing goes before that.
+            // Only segment 0 has an open record, and nothing precedes it.
             if segment.open.is_some() {
                 return Err(self.refuse(number, handle, Malformed::Record));
             }
             let parked = self.parked.insert(number, bytes, (segment, handle));
             return parked.map_err(|(_, handle)| self.refuse(number, handle, Malformed::Number));
         }
-        self.take(segment, handle)?;
-        while let Some((segment, handle)) = self.parked.take(self.expected) {
-            self.take(segment, handle)?;
+        self.take(segment, bytes, handle)?;
+        while let Some((bytes, (segment, handle))) = self.parked.take(self.expected) {
+            self.take(segment, bytes, handle)?;
         }
         Ok(())
     }
 
-    /// An exchange of this stream that could not be parsed: the stream ends with `status`, and the
-    /// handler is dropped. The exchange is answered like others.
+    /// Handles an exchange of this stream that could not be parsed: the stream ends with `status`,
+    /// and the handler must be dropped. The exchange is answered like others.
     pub fn handle_malformed(&mut self, number: u16, handle: H, status: Status) {
-        self.hold_last(number, handle);
+        self.hold_ending(number, handle);
         if self.phase != Phase::Ended {
             self.reset = true;
             self.abort(status);
         }
     }
 
-    /// R19: exchanges whose handles are `gone` are not wanted any more, and so the stream.
-    /// These handles are dropped here.
+    /// R19: ends the stream if it holds exchanges whose handles are `gone`, because the caller no
+    /// longer wants it. These handles are dropped here.
     pub fn handle_abandoned(&mut self, mut gone: impl FnMut(&H) -> bool) {
         self.held.retain(|held| !gone(&held.handle));
         self.parked.retain(|(_, handle)| !gone(handle));
         self.give_up();
     }
 
-    /// Whether an exchange with such a handle is not answered.
+    /// Whether this half holds an unanswered exchange with such a handle.
     pub fn holds(&self, is: impl Fn(&H) -> bool) -> bool {
         let parked = self.parked.iter().map(|(_, handle)| handle);
         self.held.iter().map(|held| &held.handle).chain(parked).any(is)
     }
 
-    /// Takes a [`ServerEvent::Reset`] alone, if it is the next event: for drivers that leave all
-    /// others to the handler.
+    /// Takes a [`ServerEvent::Reset`] if it is the next event, and no other event. For drivers that
+    /// leave the other events to the handler.
     pub fn poll_reset(&mut self) -> bool {
         std::mem::take(&mut self.reset)
     }
@@ -207,7 +208,8 @@ impl<B: Body, H> ServerStream<B, H> {
         self.phase == Phase::Running && self.outbox.has_room()
     }
 
-    /// Sends initial metadata, if no message has been sent before: they go first or not at all.
+    /// Sets initial metadata. Ignored if a message was sent before, because metadata must precede
+    /// messages.
     pub fn head(&mut self, metadata: Metadata) {
         if self.phase == Phase::Running && !self.begun {
             self.head = Some(metadata);
@@ -221,7 +223,7 @@ impl<B: Body, H> ServerStream<B, H> {
         }
     }
 
-    /// The handler is done: the end follows the messages that it has queued.
+    /// Ends the stream after the queued messages, because the handler has ended.
     pub fn end(&mut self, status: Status) {
         if self.phase == Phase::Running {
             self.phase = Phase::Ending;
@@ -230,8 +232,8 @@ impl<B: Body, H> ServerStream<B, H> {
         }
     }
 
-    /// R19: the server ends the stream (deadline, panic, overload, drain): the messages that are
-    /// not sent are dropped. The driver drops the handler.
+    /// R19: ends the stream from the server's side (deadline, panic, overload, drain). Messages
+    /// that were not sent are dropped. The driver drops the handler.
     pub fn abort(&mut self, status: Status) {
         if self.phase != Phase::Ended {
             self.phase = Phase::Running;
@@ -241,9 +243,9 @@ impl<B: Body, H> ServerStream<B, H> {
         }
     }
 
-    /// R18: an exchange to answer, and the answer, if one is due. To be called after the handler
-    /// has run on what [`ServerStream::poll_event`] gave, so that what it says at once goes with
-    /// the answer that makes room for the next exchange.
+    /// R18: an exchange and its answer, if one is due. Call this after the handler has processed
+    /// the events of [`ServerStream::poll_event`], so that its immediate messages are in the answer
+    /// that makes room for the next exchange.
     pub fn poll_answer(&mut self) -> Option<(H, ServerSegment<B>)> {
         if self.phase == Phase::Ended {
             return self.poll_over();
@@ -258,8 +260,8 @@ impl<B: Body, H> ServerStream<B, H> {
             self.allowance = Allowance::new();
             self.held.iter().for_each(|held| self.allowance.take(held.bytes));
         }
-        self.asked |= receive && segment.is_bare() && segment.more;
-        self.gives_back &= segment.is_bare() && self.has_spare_permits();
+        self.update_asked |= receive && segment.is_bare() && segment.more;
+        self.releases_spare &= segment.is_bare() && self.has_spare();
         if segment.ended {
             self.phase = Phase::Ended;
         }
@@ -268,18 +270,18 @@ impl<B: Body, H> ServerStream<B, H> {
 
     /// Whether more exchanges are held than a stream needs that says nothing: they occupy slots of
     /// the session.
-    pub fn has_spare_permits(&self) -> bool {
+    pub fn has_spare(&self) -> bool {
         self.held.len() > 1 && self.phase != Phase::Ended
     }
 
-    /// R18: the handler has had its time to say more. The next answers give the permits back that
+    /// R18: the handler has had its time to say more. The next answers give the slots back that
     /// are not needed, until it says something.
-    pub fn give_back_permits(&mut self) {
-        self.gives_back = self.has_spare_permits();
+    pub fn release_spare(&mut self) {
+        self.releases_spare = self.has_spare();
     }
 
-    /// Nothing is held any more, and nothing will be said: to be forgotten, here and in
-    /// [`SessionStreams`](super::SessionStreams).
+    /// Whether nothing is held and nothing will be sent, so that the stream can be forgotten here
+    /// and in [`SessionStreams`](super::SessionStreams).
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Ended && self.held.is_empty() && self.parked.is_empty()
     }
@@ -290,21 +292,25 @@ impl<B: Body, H> ServerStream<B, H> {
     }
 
     /// Holds what ends the stream.
-    fn hold_last(&mut self, number: u16, handle: H) {
+    fn hold_ending(&mut self, number: u16, handle: H) {
         self.held.push_back(Held { number, receive: false, is_bare: false, bytes: 0, handle });
     }
 
-    fn take(&mut self, segment: CallerSegment<B>, handle: H) -> Result<(), Malformed> {
+    fn take(
+        &mut self,
+        segment: CallerSegment<B>,
+        bytes: usize,
+        handle: H,
+    ) -> Result<(), Malformed> {
         if let Err(malformed) = self.validate(&segment) {
             return Err(self.refuse(segment.number, handle, malformed));
         }
         self.expected = self.expected.wrapping_add(1);
         self.opened = true;
         let (number, receive, is_bare) = (segment.number, segment.receive, segment.is_bare());
-        let bytes = bytes_of(&segment.messages);
         self.allowance.take(bytes);
         if receive {
-            self.asked = false;
+            self.update_asked = false;
             self.handled = number.wrapping_sub(1 + u16::from(segment.under_way));
         }
         self.held.push_back(Held { number, receive, is_bare, bytes, handle });
@@ -318,9 +324,9 @@ impl<B: Body, H> ServerStream<B, H> {
         Ok(())
     }
 
-    /// R15 to R17, for an exchange in order.
+    /// Checks R15 to R17 for an exchange that arrived in order.
     fn validate(&self, segment: &CallerSegment<B>) -> Result<(), Malformed> {
-        // What is held is under way, and the caller has handled no answer to it.
+        // Held exchanges are in progress, and the caller has handled no answers to them.
         let under_way = usize::from(segment.under_way);
         if under_way < self.held.len() || under_way >= usize::from(WIDTH_MAX) {
             return Err(Malformed::Number);
@@ -329,7 +335,8 @@ impl<B: Body, H> ServerStream<B, H> {
         if segment.open.is_some() == self.opened || more && self.closed != Closed::No {
             return Err(Malformed::Record);
         }
-        // The caller goes by the latest answer that it had handled. Since then `behind` were given.
+        // The caller used the latest answer that it had handled. `behind` more were given since
+        // then.
         let behind = under_way - self.held.len();
         let allowed = self.sent >> behind & 1 != 0;
         if segment.messages.is_empty() || allowed { Ok(()) } else { Err(Malformed::Flow) }
@@ -368,19 +375,20 @@ impl<B: Body, H> ServerStream<B, H> {
         segment
     }
 
-    /// R18: whether an exchange is answered with this.
+    /// R18: whether to answer an exchange with this segment now.
     fn is_due(&self, segment: &ServerSegment<B>, receive: bool) -> bool {
         if !segment.is_bare() {
             return true;
         }
         // Messages wait until the caller tells that it has handled others (R17): it is asked to.
-        let is_blocked = segment.more && receive && !self.asked;
+        let is_blocked = segment.more && receive && !self.update_asked;
         let opens_again = segment.send && self.sent & 1 == 0;
-        let is_needless = self.gives_back || !receive || self.held.iter().any(|held| !held.is_bare);
+        let is_needless =
+            self.releases_spare || !receive || self.held.iter().any(|held| !held.is_bare);
         is_blocked || opens_again || self.held.len() > 1 && is_needless
     }
 
-    /// R19: whatever is still held is answered with *ended*, in any order.
+    /// R19: answers all held exchanges with *ended*, in any order.
     fn poll_over(&mut self) -> Option<(H, ServerSegment<B>)> {
         if let Some(held) = self.held.pop_front() {
             return Some((held.handle, ServerSegment::over(held.number)));

@@ -1,4 +1,4 @@
-//! What a session of streams knows at its ends: which numbers are in use (R14, R15, R19, R21).
+//! The state of a session's streams at its two ends: which numbers are in use (R14, R15, R19, R21).
 
 use super::parse::SegmentError;
 use super::segment::{CallerSegment, ServerSegment};
@@ -13,18 +13,18 @@ pub struct StreamNumbers {
     open: u32,
     open_max: u32,
     slots: u32,
-    /// Slots that streams have beyond their own two.
+    /// Slots that streams use beyond their own two.
     lent: u32,
 }
 
 impl StreamNumbers {
-    /// For a session of so many slots, of which a stream may need two.
+    /// For a session with this many slots. A stream may need two of them.
     pub fn new(slots: u32) -> StreamNumbers {
         StreamNumbers { next: 1, open: 0, open_max: slots / 2, slots, lent: 0 }
     }
 
-    /// A number for another stream. None if the session has as many streams as it can, or has used
-    /// up its numbers: another session is needed.
+    /// Takes a number for another stream. Returns `None` if the session has as many streams as it
+    /// can, or has used up its numbers: another session is needed.
     pub fn open(&mut self) -> Option<u32> {
         if self.open == self.open_max || self.next == 0 {
             return None;
@@ -35,7 +35,7 @@ impl StreamNumbers {
         Some(number)
     }
 
-    /// A stream is over.
+    /// Notes that a stream has ended.
     ///
     /// # Panics
     /// If more streams are closed than were opened.
@@ -43,21 +43,23 @@ impl StreamNumbers {
         self.open = self.open.checked_sub(1).expect("each stream is closed once");
     }
 
-    /// R14: how many slots a stream may have beyond its own two, that has `lent` of them now. Fewer
-    /// than that if streams that were opened since need them.
+    /// R14: how many slots beyond its own two a stream that uses `lent` of them now may use. This
+    /// can be fewer than `lent` if streams that were opened since then need them.
     pub fn available(&self, lent: u32) -> u32 {
         let own = (self.open + 1).min(self.open_max) * u32::from(WIDTH_OWN);
-        let others = self.lent.saturating_sub(lent);
-        self.slots.saturating_sub(own + others)
+        let lent_to_others = self.lent.saturating_sub(lent);
+        // Half are kept for streams that open at once.
+        let lendable = self.slots.saturating_sub(own).min(self.slots / 2);
+        lendable.saturating_sub(lent_to_others)
     }
 
-    /// A stream that had `from` slots beyond its own has `to` now.
+    /// Notes that a stream's use of slots beyond its own changed from `from` to `to`.
     ///
     /// # Panics
-    /// If it did not have them.
+    /// If the stream did not use `from` slots.
     pub fn lend(&mut self, from: u32, to: u32) {
-        let others = self.lent.checked_sub(from).expect("a stream gives back what it had");
-        self.lent = others + to;
+        let lent_to_others = self.lent.checked_sub(from).expect("a stream gives back what it had");
+        self.lent = lent_to_others + to;
     }
 
     /// Slots that are lent.
@@ -73,18 +75,18 @@ impl StreamNumbers {
     }
 }
 
-/// The server's end: which streams there are, with what the driver keeps for each.
+/// The server's end: the streams that exist, with what the driver keeps for each.
 ///
-/// Nothing is kept of streams that are over; they are told from those that have not begun by their
-/// numbers. Exchanges may overtake each other, so a number may be passed over at first; it is
-/// remembered then. As many can be missing as the caller may have streams.
+/// Nothing is kept of streams that have ended. Their numbers distinguish them from streams that
+/// have not begun. Exchanges may overtake each other, so a number may be skipped at first; skipped
+/// numbers are remembered. There can be as many of them as the caller may have streams.
 #[derive(Debug)]
 pub struct SessionStreams<K> {
     streams_max: usize,
     live: Vec<(u32, K)>,
     /// The greatest number that has begun.
     latest: u32,
-    /// Lesser ones that have not, not more than `streams_max`.
+    /// Smaller numbers that have not begun, at most `streams_max`.
     missing: Vec<u32>,
 }
 
@@ -93,15 +95,15 @@ pub struct SessionStreams<K> {
 pub enum Arrival<K, B> {
     /// It belongs to this stream.
     Stream(K),
-    /// It begins a stream, which is to be [inserted](SessionStreams::insert), or, if the server
-    /// takes none, answered with a [refusal](ServerSegment::refusal).
+    /// It begins a stream. Either [insert](SessionStreams::insert) the stream, or answer with a
+    /// [refusal](ServerSegment::refusal).
     New,
-    /// It is answered with this at once, and nothing else is done with it.
+    /// Answer it with this at once, and do nothing else with it.
     Answer(ServerSegment<B>),
 }
 
 impl<K: Copy> SessionStreams<K> {
-    /// For a session of so many slots.
+    /// For a session with this many slots.
     pub fn new(slots: u32) -> SessionStreams<K> {
         let streams_max = usize::try_from(slots / 2).expect("slots are counted in memory");
         SessionStreams { streams_max, live: Vec::new(), latest: 0, missing: Vec::new() }
@@ -116,7 +118,7 @@ impl<K: Copy> SessionStreams<K> {
         if let Some(key) = self.find(segment.stream) {
             return Arrival::Stream(key);
         }
-        // A stream begins with segment 0, or with 1 if that one is overtaken, or never.
+        // A stream begins with segment 0, or with segment 1 if that overtook segment 0.
         let begins = segment.reset
             || (segment.number, segment.open.is_some()) == (0, true)
             || (segment.number, segment.open.is_some()) == (1, false);
@@ -130,7 +132,7 @@ impl<K: Copy> SessionStreams<K> {
         Arrival::New
     }
 
-    /// Likewise for one that could not be parsed: it belongs to a stream, for
+    /// Classifies an exchange that could not be parsed. It belongs to a stream, for
     /// [`handle_malformed`](super::ServerStream::handle_malformed), or its stream ends with it.
     pub fn classify_malformed<B>(&mut self, error: &SegmentError) -> Arrival<K, B> {
         if let Some(key) = self.find(error.stream) {
@@ -140,33 +142,33 @@ impl<K: Copy> SessionStreams<K> {
         Arrival::Answer(ServerSegment::refusal(error.number, error.why.into()))
     }
 
-    /// Keeps a new stream.
+    /// Adds a new stream.
     ///
     /// # Panics
-    /// If there are as many as there can be: [`SessionStreams::classify`] was not asked.
+    /// If the maximum is reached: [`SessionStreams::classify`] was not called.
     pub fn insert(&mut self, number: u32, key: K) {
         assert!(self.live.len() < self.streams_max, "new streams are judged first");
         self.live.push((number, key));
     }
 
-    /// Forgets a stream that is over.
+    /// Forgets a stream that has ended.
     pub fn remove(&mut self, number: u32) {
         self.live.retain(|(live, _)| *live != number);
     }
 
-    /// All streams, for the session's end.
+    /// All streams, to be ended with the session.
     pub fn keys(&self) -> impl Iterator<Item = K> {
         self.live.iter().map(|(_, key)| *key)
     }
 
-    /// Notes that a stream has begun; says whether it had not before.
+    /// Notes that a stream has begun. Returns whether it had not begun before.
     fn begin(&mut self, number: u32) -> bool {
         if number <= self.latest {
             let place = self.missing.iter().position(|missing| *missing == number);
             return place.map(|place| self.missing.swap_remove(place)).is_some();
         }
         let passed_over = usize::try_from(number - self.latest - 1).unwrap_or(usize::MAX);
-        // A caller that keeps to the rules never passes over so many.
+        // A caller that keeps the rules never skips this many.
         if passed_over > self.streams_max - self.missing.len() {
             return false;
         }

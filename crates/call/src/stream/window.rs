@@ -1,18 +1,18 @@
-//! How much of a stream may be under way (R15, R17), as its sender keeps to it and its receiver
-//! judges it.
+//! How much of a stream may be in progress (R15, R17): the sender observes this limit, and the
+//! receiver checks it.
 //!
-//! Numbers are those of segments, modulo 2^16. Both ends count the same: records of messages, from
-//! behind the latest segment that the receiver is known to have handled.
+//! Numbers are segment numbers, modulo 2^16. Both ends count the records of messages after the
+//! latest segment that the receiver is known to have handled.
 
-/// So many exchanges of a stream are under way at most.
+/// The maximum number of exchanges of a stream in progress.
 pub const WIDTH_MAX: u16 = 16;
-/// So many are each stream's own, and may have messages of any length.
+/// The number of exchanges that belong to each stream. They may have messages of any length.
 pub(super) const WIDTH_OWN: u16 = 2;
-/// So many bytes of messages may be under way in more segments than that.
+/// The maximum bytes of messages in progress when there are more segments than that.
 pub const WIDE_BYTES_MAX: usize = 1 << 20;
 
-/// R17: whether so many bytes of messages may be under way in so many segments. Those without
-/// messages do not count.
+/// R17: whether this many bytes of messages may be in progress in this many segments. Segments
+/// without messages do not count.
 const fn may_be_under_way(segments: usize, bytes: usize) -> bool {
     segments <= WIDTH_OWN as usize || bytes <= WIDE_BYTES_MAX
 }
@@ -28,8 +28,8 @@ impl SentBytes {
         self.by_number[usize::from(number % WIDTH_MAX)] = bytes;
     }
 
-    /// How many bytes of messages segment `number` may have, if `handled` is the latest that the
-    /// receiver is known to have handled. At most [`WIDTH_MAX`] are between them.
+    /// The bytes of messages that segment `number` may have, if `handled` is the latest segment
+    /// that the receiver is known to have handled. At most [`WIDTH_MAX`] segments are between them.
     pub(super) fn room(&self, handled: u16, number: u16) -> usize {
         let segments = number.wrapping_sub(handled).min(WIDTH_MAX);
         let before = (1..segments).map(|back| number.wrapping_sub(back));
@@ -42,7 +42,7 @@ impl SentBytes {
     }
 }
 
-/// Segments that came before others that are to be handled first, with what the driver has of them.
+/// Segments that arrived before their predecessors, with what the driver keeps for them.
 #[derive(Debug)]
 pub(super) struct Parked<T> {
     segments: Vec<(u16, usize, T)>,
@@ -53,7 +53,8 @@ impl<T> Parked<T> {
         Parked { segments: Vec::new() }
     }
 
-    /// Keeps a segment with so many bytes of messages. Says no if there is one of that number.
+    /// Keeps a segment with this many bytes of messages. Returns it if there is one with its
+    /// number.
     pub(super) fn insert(&mut self, number: u16, bytes: usize, segment: T) -> Result<(), T> {
         if self.segments.iter().any(|(other, ..)| *other == number) {
             return Err(segment);
@@ -62,9 +63,11 @@ impl<T> Parked<T> {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, number: u16) -> Option<T> {
+    /// The segment of that number, with how many bytes of messages it has.
+    pub(super) fn take(&mut self, number: u16) -> Option<(usize, T)> {
         let place = self.segments.iter().position(|(other, ..)| *other == number)?;
-        Some(self.segments.swap_remove(place).2)
+        let (_, bytes, segment) = self.segments.swap_remove(place);
+        Some((bytes, segment))
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {
@@ -91,35 +94,35 @@ impl<T> Parked<T> {
         self.segments.clear();
     }
 
-    /// How many have messages.
+    /// The number of kept segments with messages.
     fn with_messages(&self) -> usize {
         self.segments.iter().filter(|(_, bytes, _)| *bytes > 0).count()
     }
 }
 
-/// What came of what a receiver has let its peer send (R17), counted from behind the latest segment
-/// that the peer had handled when it was last allowed to send.
+/// What the peer has sent of what it was allowed to send (R17), counted from after the latest
+/// segment that the peer had handled when it was last allowed to send.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    /// Segments with messages that were handled since.
+    /// Segments with messages that were handled since then.
     segments: usize,
     /// Bytes of their messages.
     bytes: usize,
 }
 
 impl Allowance {
-    /// Before the first segment.
+    /// The state before the first segment.
     pub(super) const fn new() -> Allowance {
         Allowance { segments: 0, bytes: 0 }
     }
 
-    /// A segment with so many bytes of messages is handled.
+    /// Notes that a segment with this many bytes was handled.
     pub(super) fn take(&mut self, bytes: usize) {
         self.segments += usize::from(bytes > 0);
         self.bytes += bytes;
     }
 
-    /// Whether a segment with so many bytes may have come, with those that are parked.
+    /// Whether a segment with this many bytes is allowed, in addition to those that are parked.
     pub(super) fn admits<T>(&self, bytes: usize, parked: &Parked<T>) -> bool {
         let segments = self.segments + parked.with_messages() + 1;
         bytes == 0 || may_be_under_way(segments, self.bytes + parked.bytes() + bytes)

@@ -1,11 +1,12 @@
-//! Segments as bytes (R16), written in place.
+//! Writes segments as bytes (R16), in place.
 
 use super::segment::{Body, CallerSegment, Message, Open, ServerSegment};
 use crate::tail::{TailWriter, status_bytes, trace_bytes};
 use crate::{HEAD_BYTES, Metadata, MetadataKind, Status};
 
 pub(super) const RECORD_HEAD_BYTES: usize = 8;
-/// What is before a message that is alone in its segment: the segment's head, and its record's.
+/// The bytes before a message that is alone in its segment: the heads of the segment and of the
+/// record.
 pub const LONE_HEAD_BYTES: usize = HEAD_BYTES + RECORD_HEAD_BYTES;
 pub(super) const OPEN_FIXED_BYTES: usize = 16;
 pub(super) const END_FIXED_BYTES: usize = 8;
@@ -24,7 +25,7 @@ pub(super) const RESET: u8 = 4;
 pub(super) const HEAD: u8 = 5;
 pub(super) const END: u8 = 6;
 
-/// What a record with so much content takes, zeros behind it included.
+/// The bytes of a record with this much content, including padding.
 pub(super) const fn record_bytes(content_bytes: usize) -> usize {
     RECORD_HEAD_BYTES + content_bytes.next_multiple_of(ALIGNMENT)
 }
@@ -54,11 +55,11 @@ impl<B: Body> CallerSegment<B> {
         [receive, self.under_way, n0, n1, s0, s1, s2, s3]
     }
 
-    /// The body of a segment of one message and nothing else, and what goes before it. A driver
-    /// that has room there writes no other memory.
+    /// The body of a segment that consists of one message, and the bytes before it. A driver with
+    /// room before the body needs to write no other memory.
     ///
     /// # Errors
-    /// The segment, if it is none.
+    /// Returns the segment if it does not consist of one message.
     pub fn into_lone(self) -> Result<([u8; LONE_HEAD_BYTES], B), Self> {
         let head = self.head();
         if self.open.is_some() || self.close || self.reset || self.messages.len() != 1 {
@@ -106,10 +107,10 @@ impl<B: Body> ServerSegment<B> {
         [send | ended | more, 0, 0, 0, n0, n1, 0, 0]
     }
 
-    /// [`CallerSegment::into_lone`] of an answer.
+    /// Like [`CallerSegment::into_lone`], for an answer.
     ///
     /// # Errors
-    /// The segment, if it has not just one message.
+    /// Returns the segment if it does not consist of one message.
     pub fn into_lone(self) -> Result<([u8; LONE_HEAD_BYTES], B), Self> {
         let head = self.head_bytes();
         if self.head.is_some() || self.end.is_some() || self.messages.len() != 1 {
@@ -146,7 +147,7 @@ fn record_head(kind: u8, codec: u8, encoding: u8, content_bytes: usize) -> [u8; 
     [kind, codec, encoding, 0, l0, l1, l2, l3]
 }
 
-/// What is before a message that is alone in its segment.
+/// The bytes before a message that is alone in its segment.
 fn lone_head<B: Body>(head: [u8; HEAD_BYTES], message: &Message<B>) -> [u8; LONE_HEAD_BYTES] {
     let (codec, encoding) = (message.codec.number(), message.encoding.number());
     let record = record_head(MESSAGE, codec, encoding, message.body.len());
@@ -156,7 +157,7 @@ fn lone_head<B: Body>(head: [u8; HEAD_BYTES], message: &Message<B>) -> [u8; LONE
     lone
 }
 
-/// Every record is padded but the last.
+/// Every record except the last is padded.
 fn total(contents: impl Iterator<Item = usize>) -> usize {
     contents.fold(HEAD_BYTES, |end, content| {
         end.next_multiple_of(ALIGNMENT) + RECORD_HEAD_BYTES + content
@@ -206,7 +207,7 @@ impl<'a> Writer<'a> {
         body(&message.body, self.begin(MESSAGE, codec, encoding, message.body.len()));
     }
 
-    /// Pads what is before, writes a record's head and gives the place of its content.
+    /// Pads the previous record, writes a record's head and returns the offset of its content.
     fn begin(&mut self, kind: u8, codec: u8, encoding: u8, content_bytes: usize) -> &mut [u8] {
         let start = self.at.next_multiple_of(ALIGNMENT);
         self.out[self.at..start].fill(0);

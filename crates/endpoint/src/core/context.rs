@@ -9,6 +9,7 @@ use petasos_wire::RejectCode;
 
 use super::{CallContext, Context, Continuation, SHORT_REQUEST_BYTES_MAX};
 use crate::call::{CallError, CallId, CallSettings, Refused};
+use crate::external::ExternalAnswer;
 use crate::handler::RequestHandle;
 use crate::kept::SHORT_BYTES_MAX;
 use crate::sessions::{ClientState, SessionId, SessionState, ready};
@@ -141,7 +142,9 @@ impl<S> Context<S> {
     /// Cancels a call. Its continuation runs with [`CallError::Cancelled`] within this turn, and
     /// the server is told by a datagram, which may be lost. Returns whether there was such a call.
     pub fn cancel(&mut self, call: CallId) -> bool {
-        let Some(entry) = self.core.client_mut(call.session) else { return false };
+        let Some(entry) = self.core.client_mut(call.session) else {
+            return self.core.end_external(call, CallError::Cancelled);
+        };
         let Some(client) = ready(entry) else { return false };
         let Some(ended) = client.cancel(call.number) else { return false };
         if let Some(cancel) = ended.cancel {
@@ -184,7 +187,10 @@ impl<S> Context<S> {
         let RequestHandle { session, request } = handle;
         let index = session.index();
         let entry = core.servers.get_mut(index).filter(|entry| entry.id == session);
-        let Some(entry) = entry else { return core.pool.give(response) };
+        let Some(entry) = entry else {
+            let handle = RequestHandle { session, request };
+            return core.answer_external(&handle, ExternalAnswer::Response(response));
+        };
         let slot = entry.session.slot_of(request);
         match entry.session.respond(request, response.len() as u32) {
             Respond::Send => {
@@ -237,6 +243,8 @@ impl<S> Context<S> {
         let entry = self.core.servers.get(handle.session.index());
         if entry.is_some_and(|entry| entry.id == handle.session) {
             self.core.reject(handle.session.index(), handle.request, code);
+        } else {
+            self.core.answer_external(&handle, ExternalAnswer::Rejected(code));
         }
     }
 
@@ -244,9 +252,10 @@ impl<S> Context<S> {
     /// then.
     pub fn is_wanted(&self, handle: &RequestHandle) -> bool {
         let entry = self.core.servers.get(handle.session.index());
-        entry.is_some_and(|entry| {
-            entry.id == handle.session && entry.session.is_running(handle.request)
-        })
+        entry.map_or_else(
+            || self.core.is_external_running(handle),
+            |entry| entry.id == handle.session && entry.session.is_running(handle.request),
+        )
     }
 
     /// Whether the endpoint drains. A handler can only see that after
@@ -260,7 +269,8 @@ impl<S> Context<S> {
         let entry = self.core.clients.get(session.index);
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
             Some(ClientState::Ready { session, .. }) => session.params().slots,
-            _ => 0,
+            Some(_) => 0,
+            None => self.core.external_params(session).map_or(0, |params| params.slots),
         }
     }
 
@@ -268,7 +278,7 @@ impl<S> Context<S> {
     pub fn session_state(&self, session: SessionId) -> SessionState {
         let entry = self.core.clients.get(session.index);
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
-            None => SessionState::Unknown,
+            None => self.core.external_state(session),
             Some(ClientState::Connecting) => SessionState::Connecting,
             Some(ClientState::Ready { .. }) => SessionState::Ready,
             Some(ClientState::Failed) => SessionState::Failed,

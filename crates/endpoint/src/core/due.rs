@@ -26,6 +26,9 @@ impl<S> Core<S> {
         if self.paced.is_due(self.now) {
             self.unpark();
         }
+        if self.external.late_at() <= self.now {
+            self.expire_external();
+        }
         if !self.timers.is_due(self.now) {
             return;
         }
@@ -77,7 +80,7 @@ impl<S> Core<S> {
 
     /// When timers or paced sessions need a turn next; [`Time::NEVER`] if nothing waits.
     pub(crate) fn next_timer_at(&self) -> Time {
-        self.timers.next_at().min(self.paced.next_due())
+        self.timers.next_at().min(self.paced.next_due()).min(self.external.late_at())
     }
 
     fn on_timer(&mut self, id: SessionId) {

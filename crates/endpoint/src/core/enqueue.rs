@@ -61,6 +61,9 @@ impl<S> Core<S> {
         let entry = self.clients.get_mut(session.index);
         let entry = entry.filter(|entry| within && entry.generation == session.generation);
         let Some((client, route)) = entry.and_then(|entry| entry.state.ready()) else {
+            if session.is_external() {
+                return self.enqueue_external(session, method, context, settings);
+            }
             return Err(refuse(self, session, context.request));
         };
         if bytes > client.params().request_bytes_max as usize {

@@ -2,11 +2,12 @@
 
 use petasos_base::Time;
 
-use super::{AbandonedHook, TurnHook};
+use super::{AbandonedHook, SleepHook, TurnHook};
 
 pub(crate) struct Hooks<S> {
     pub(crate) on_turn: Option<TurnHook<S>>,
     pub(crate) on_abandoned: Option<AbandonedHook<S>>,
+    pub(crate) before_sleep: Option<SleepHook<S>>,
     /// When the application's work needs a turn, as it said last.
     pub(crate) turn_at: Time,
     /// Whether draining leaves requests to their handlers.
@@ -18,7 +19,8 @@ pub(crate) struct Hooks<S> {
 impl<S> Default for Hooks<S> {
     fn default() -> Hooks<S> {
         let turn_at = Time::NEVER;
-        Hooks { on_turn: None, on_abandoned: None, turn_at, handlers_drain: false, any: false }
+        let (on_turn, on_abandoned, before_sleep) = (None, None, None);
+        Hooks { on_turn, on_abandoned, before_sleep, turn_at, handlers_drain: false, any: false }
     }
 }
 

@@ -3,7 +3,9 @@
 //! If a session's granted rings cannot be reached, it is asked for again over the network, which
 //! costs its set-up twice. To save the next sessions from that, they do not ask for rings for some
 //! time. The memory is kept per link, so that it ends with the peer's process, and per endpoint,
-//! since each has its own rings. It has at most as many entries as the node has endpoints.
+//! since each has its own rings. It has at most as many entries as the node has endpoints. An
+//! endpoint that takes the index of one that is gone takes its entry too: its sessions do without
+//! rings for a few seconds.
 
 use std::collections::HashMap;
 

@@ -6,6 +6,7 @@
 mod announced_responses;
 mod assemblies;
 mod calls;
+mod external;
 mod footprint;
 mod hooks;
 #[path = "../joined/mod.rs"]

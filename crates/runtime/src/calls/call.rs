@@ -36,6 +36,10 @@ pub(crate) enum Waiter {
     Waker(Waker),
     /// A future on another thread.
     RemoteCompletion(Arc<RemoteCompletion>),
+    /// The list of events, with the tag of a relayed call.
+    Relay(u64),
+    /// The same, to which its request goes back: it was not sent.
+    Returned(u64),
 }
 
 /// The stage of a call; see the table above.

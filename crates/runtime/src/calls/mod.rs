@@ -233,6 +233,22 @@ impl Calls {
         Ok(outcome)
     }
 
+    /// The outcome of a call that has just begun becomes an event with a tag.
+    pub(crate) fn relay(&mut self, call: CallKey, tag: u64) {
+        self.at(call.place()).waiter = Waiter::Relay(tag);
+    }
+
+    /// A relayed call is over, since its request was not sent: it goes back.
+    #[cold]
+    pub(crate) fn give_back(&mut self, place: u32, request: MsgBuf) {
+        let call = self.at(place);
+        call.stage = Stage::Ending;
+        if let Waiter::Relay(tag) = call.waiter {
+            call.waiter = Waiter::Returned(tag);
+        }
+        self.over.push((place, Ok(request)));
+    }
+
     pub(crate) fn set_waiter(&mut self, place: u32, waiter: Waiter) -> Waiter {
         core::mem::replace(&mut self.at(place).waiter, waiter)
     }

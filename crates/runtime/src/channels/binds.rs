@@ -28,11 +28,10 @@ impl ChannelEntry {
     pub(crate) fn next_step(&mut self, number: u32, service: u32, method: u16) -> NextStep {
         let session = self.sessions[number as usize].as_mut().expect("who has a slot knows it");
         match session.binds.get(service as usize) {
-            Some(Bind::Known(Ok(agreement))) => match agreement.method(method) {
+            Some(Bind::Known(agreement)) => match agreement.method(method) {
                 Ok(bound) => NextStep::Send(bound),
                 Err(status) => NextStep::Fail(status),
             },
-            Some(Bind::Known(Err(status))) => NextStep::Fail(status.clone()),
             Some(Bind::Asked | Bind::Unasked) | None => NextStep::Bind,
         }
     }

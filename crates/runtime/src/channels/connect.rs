@@ -15,7 +15,16 @@ use crate::keys::ChannelSession;
 /// Opens a session with this number of slots to a server, in place of a node, or says why it
 /// cannot. If the session is still connecting, the provider of the `Dial` has to establish it or to
 /// fail it.
-pub type Dial<S> = Box<dyn FnMut(&mut Endpoint<S>, SocketAddr, u32) -> Result<SessionId, String>>;
+pub type Dial<S> = Box<dyn FnMut(&mut Endpoint<S>, Dialled<'_>, u32) -> Result<SessionId, String>>;
+
+/// The server that a session is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialled<'a> {
+    /// Its address, or the one that stands for it.
+    pub address: SocketAddr,
+    /// What the managed service calls it, if it has no address here.
+    pub name: Option<&'a str>,
+}
 
 /// A session that is being opened.
 pub(crate) struct Opening {
@@ -39,20 +48,26 @@ impl Channels {
             endpoint.close_session(session);
         }
         let now = endpoint.context().now();
-        let mut by_node = |endpoint: &mut Endpoint<S>, address, slots| {
-            let session = endpoint.connect_with_slots(address, slots);
+        let mut by_node = |endpoint: &mut Endpoint<S>, server: Dialled<'_>, slots| {
+            let session = endpoint.connect_with_slots(server.address, slots);
             session.map_err(|error| error.to_string())
         };
-        let dial: &mut dyn FnMut(&mut Endpoint<S>, SocketAddr, u32) -> _ = match dial {
+        let dial: &mut dyn FnMut(&mut Endpoint<S>, Dialled<'_>, u32) -> _ = match dial {
             Some(dial) => dial,
             None => &mut by_node,
         };
         for mut opening in core::mem::take(&mut self.opening) {
-            if opening.session.is_none() && opening.address == endpoint.local_address() {
+            // A loop without packets has no address.
+            let own = Some(endpoint.local_address()).filter(|own| own.port() != 0);
+            let is_itself = own == Some(opening.address);
+            if opening.session.is_none() && is_itself {
                 // Without a node, this loop is the only server.
                 opening.session = Some(open_to_itself(endpoint));
             } else if opening.session.is_none() {
-                match dial(endpoint, opening.address, opening.slots) {
+                let address = opening.address;
+                let channel = self.list.get(opening.channel as usize).and_then(Option::as_ref);
+                let name = channel.and_then(|entry| entry.info.servers.carried_name(address));
+                match dial(endpoint, Dialled { address, name }, opening.slots) {
                     Ok(session) => opening.session = Some(session),
                     Err(why) => {
                         self.failed(&opening, why, now);

@@ -69,7 +69,7 @@ impl ChannelEntry {
     ) -> Option<(u32, SessionId, BoundMethod)> {
         let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
-        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
+        let Some(Bind::Known(agreement)) = session.binds.get(service as usize) else {
             return None;
         };
         let (number, method) = (number as u32, agreement.method(method).ok()?);
@@ -87,7 +87,7 @@ impl ChannelEntry {
     ) -> Option<(u32, SessionId, u16)> {
         let number = self.leased_slots.first();
         let session = self.sessions.get_mut(number)?.as_mut()?;
-        let Some(Bind::Known(Ok(agreement))) = session.binds.get(service as usize) else {
+        let Some(Bind::Known(agreement)) = session.binds.get(service as usize) else {
             return None;
         };
         let (number, method) = (number as u32, agreement.usual(method)?);

@@ -35,7 +35,7 @@ use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted};
 pub(crate) use binds::{Asked, NextStep};
-pub use connect::Dial;
+pub use connect::{Dial, Dialled};
 pub(crate) use connect::{Opening, open_to_itself};
 use leased_slots::LeasedSlots;
 pub(crate) use resolve::resolve;
@@ -44,7 +44,7 @@ pub(crate) use resolve::resolve;
 pub(crate) enum Bind {
     Unasked,
     Asked,
-    Known(Result<Agreement, Status>),
+    Known(Agreement),
 }
 
 /// What waits for a slot, or has one and waits for a bind.

@@ -19,7 +19,9 @@ pub(crate) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo
                 }
             }));
         }
-        Servers::Addresses(_) | Servers::Names(_) => look_up(runtime, channel, info),
+        Servers::Addresses(_) | Servers::Names(_) | Servers::Carried(_) => {
+            look_up(runtime, channel, info);
+        }
     }
 }
 

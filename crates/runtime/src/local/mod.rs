@@ -1,6 +1,7 @@
 //! The part of a loop that futures in its thread access: the call table, the outbox, the ready
 //! list.
 
+mod managed;
 mod streams;
 mod task_waker;
 mod tasks;
@@ -23,10 +24,12 @@ use super::calls::{Calls, Waiter};
 use super::channels::Channels;
 use super::head::{CallHead, NewCall};
 use super::keys::CallKey;
+use super::relayed::Relay;
 use super::remote::{Outcome, RemoteCompletion};
 use super::shared::{Command, RemoteCall, Shared, loop_gone};
 use super::streams::Streams;
 use super::task::Task;
+use managed::Managed;
 pub(crate) use streams::ask_for_session;
 pub use task_waker::TaskWaker;
 pub use tasks::JoinHandle;
@@ -63,6 +66,8 @@ pub struct Local {
     pub(crate) calls: RefCell<Calls>,
     pub(crate) channels: RefCell<Channels>,
     pub(crate) tasks: RefCell<Tasks>,
+    pub(crate) managed: Managed,
+    pub(crate) relay: RefCell<Relay>,
     /// The loop's streams.
     pub streams: RefCell<Streams>,
     pub(crate) watches: RefCell<Watches>,
@@ -106,6 +111,11 @@ impl LoopContext for Local {
 }
 
 impl Local {
+    /// Whether the loop's calls go through the managed service of its host.
+    pub fn is_managed(&self) -> bool {
+        self.managed.is_on()
+    }
+
     pub(crate) fn new(shared: Arc<Shared>, clock: Clock, seed: u64) -> Local {
         let channels = RefCell::new(Channels::new(shared.clone(), seed));
         Local {
@@ -115,6 +125,8 @@ impl Local {
             calls: RefCell::default(),
             channels,
             tasks: RefCell::default(),
+            managed: Managed::default(),
+            relay: RefCell::default(),
             streams: RefCell::default(),
             watches: RefCell::default(),
             timers: RefCell::default(),
@@ -300,11 +312,13 @@ impl Local {
 
     #[inline(never)]
     fn finished_otherwise(&self, place: u32, waiter: Waiter) {
-        if let Waiter::RemoteCompletion(remote) = waiter {
-            let outcome = self.calls.borrow_mut().take_done(place);
-            return remote.finish(outcome.expect("the call has just ended"));
+        let take = || self.calls.borrow_mut().take_done(place).expect("the call has just ended");
+        match waiter {
+            Waiter::RemoteCompletion(remote) => remote.finish(take()),
+            Waiter::Relay(tag) => self.relay.borrow_mut().finish(tag, take()),
+            Waiter::Returned(tag) => self.relay.borrow_mut().give_back(tag, take()),
+            waiter => self.wake(waiter),
         }
-        self.wake(waiter);
     }
 
     /// Wakes a waiter in this thread.
@@ -312,6 +326,8 @@ impl Local {
     pub(crate) fn wake(&self, waiter: Waiter) {
         match waiter {
             Waiter::Nobody | Waiter::RemoteCompletion(_) => {}
+            // Their outcomes are taken at once.
+            Waiter::Relay(_) | Waiter::Returned(_) => {}
             Waiter::Task(Task::MAIN) => self.main_woken.set(true),
             Waiter::Task(task) => self.ready.borrow_mut().push(task),
             Waiter::Waker(waker) => waker.wake(),
@@ -382,6 +398,7 @@ impl Local {
                 Waiter::Waker(waker) => waker.wake(),
                 Waiter::RemoteCompletion(remote) => remote.finish(Err(loop_gone())),
                 Waiter::Nobody | Waiter::Task(_) => {}
+                Waiter::Relay(_) | Waiter::Returned(_) => {}
             }
         }
         self.end_streams();
@@ -400,9 +417,11 @@ impl Local {
         drop(self.calls.take());
         drop(self.streams.take());
         drop(self.tasks.take());
+        drop(self.relay.take());
         drop(self.watches.take());
         drop(self.timers.take());
         drop(self.ready.take());
         drop(self.driver.take());
+        self.managed.clear();
     }
 }

@@ -1,5 +1,4 @@
-//! Messages of streams as bytes, from when they are encoded until they are sent, and from when they
-//! are received until they are taken.
+//! Encoded messages of streams: those waiting to be sent, and those received and not yet taken.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -16,14 +15,14 @@ use crate::buffers::{free, kept};
 
 /// A message's bytes.
 pub(crate) enum EncodedMessage {
-    /// In a buffer of its own, from a place on. One that is to be sent may have a tail.
+    /// In a buffer of its own, starting at this offset. A message to be sent may have a tail.
     Own(MsgBuf, usize),
-    /// In a buffer with others of its segment.
+    /// In a buffer shared with the other messages of its segment.
     Shared(Arc<MsgBuf>, Range<usize>),
 }
 
 impl EncodedMessage {
-    /// The bytes of one that was received.
+    /// The bytes of a received message.
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             EncodedMessage::Own(buf, start) => &buf[*start..],
@@ -38,8 +37,8 @@ impl EncodedMessage {
         }
     }
 
-    /// The message behind its head. Nothing is copied if there is room for that, as there is before
-    /// messages that were encoded to be sent.
+    /// Returns the message after its head. Nothing is copied if the buffer has room for the head,
+    /// as buffers of messages encoded for sending do.
     pub(crate) fn behind(self, head: [u8; LONE_HEAD_BYTES]) -> MsgBuf {
         let mut buf = match self {
             EncodedMessage::Own(buf, start) if start == LONE_HEAD_BYTES => buf,
@@ -63,7 +62,8 @@ impl Body for EncodedMessage {
     }
 }
 
-/// A message to be sent: compressed, if the receiver takes that and it becomes shorter (R8).
+/// Prepares a message for sending. Compresses it if the receiver accepts that and it gets shorter
+/// (R8).
 pub(crate) fn outgoing(
     Encoded { mut buf, start, encoding }: Encoded,
     codec: Codec,
@@ -82,27 +82,27 @@ pub(crate) fn outgoing(
     Coded { encoding, codec: Codec::IDENTITY, body: EncodedMessage::Own(buf, start) }
 }
 
-/// Takes messages out of what was received: one alone gets a buffer of its own, several share one.
-/// What is long stays where it was received; of what is short there are copies, which have what is
-/// needed and no more.
+/// Takes messages out of a received segment. A single message gets a buffer of its own; several
+/// share one. Long messages stay in the buffer they were received in. Short ones are copied into
+/// buffers of just the needed size.
 pub(crate) enum Keeper<'a> {
     Nothing,
-    /// To be copied from.
+    /// The message is copied from this.
     Received(Payload<'a>),
-    /// For the only message.
+    /// The buffer becomes that of the only message.
     Own(MsgBuf),
-    /// For all messages.
+    /// All messages share this buffer.
     Shared(Arc<MsgBuf>),
 }
 
 impl<'a> Keeper<'a> {
-    /// For a segment of so many messages, of `bytes` together.
+    /// For a segment with this many messages, of `bytes` in total.
     pub(crate) fn new<S>(
         cx: &mut Context<S>,
         payload: Payload<'a>,
         (messages, bytes): (usize, usize),
     ) -> Keeper<'a> {
-        // A long head must not make a short message keep a long buffer.
+        // A short message with a long head must not keep a long buffer alive.
         let mostly_messages = bytes >= payload.len() / 2;
         let kept = match payload {
             payload if messages > 0 && mostly_messages => kept(cx, payload),
@@ -125,7 +125,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The message at `range`.
+    /// Takes the message at `range`.
     pub(crate) fn keep(&mut self, range: Range<usize>) -> EncodedMessage {
         match self {
             Keeper::Shared(buf) => EncodedMessage::Shared(buf.clone(), range),
@@ -136,7 +136,7 @@ impl<'a> Keeper<'a> {
             }
             Keeper::Own(_) | Keeper::Nothing => {
                 let Keeper::Own(mut buf) = core::mem::replace(self, Keeper::Nothing) else {
-                    unreachable!("there are no more messages than it was told of")
+                    unreachable!("a segment has as many messages as the keeper was made for")
                 };
                 buf.set_len(range.end);
                 EncodedMessage::Own(buf, range.start)
@@ -144,7 +144,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// All messages have been taken.
+    /// Frees what is left, after all messages have been taken.
     pub(crate) fn end<S>(self, cx: &mut Context<S>) {
         if let Keeper::Received(payload) = self {
             free(cx, payload);
@@ -152,15 +152,15 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// How many messages there are, and their bytes together.
+/// The number of messages, and their total size in bytes.
 pub(crate) fn extent(messages: &Messages<Range<usize>>) -> (usize, usize) {
     (messages.len(), messages.iter().map(|message| message.body.len()).sum())
 }
 
-/// The message in a message. One that is compressed may become as long as `unpacked_bytes_max`.
+/// Decodes a message. A compressed one may decompress to at most `unpacked_bytes_max` bytes.
 ///
 /// # Errors
-/// R13: the sender's fault.
+/// R13: the sender is at fault.
 pub(crate) fn decoded<T: Message>(
     Coded { encoding, codec, body }: Coded<EncodedMessage>,
     unpacked_bytes_max: usize,

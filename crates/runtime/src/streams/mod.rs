@@ -1,19 +1,19 @@
-//! Streams of a loop: the halves of calls and of handlers, in one table.
+//! The streams of a loop: a table with the callers' halves and the handlers' halves.
 //!
-//! What an application does with a stream it does to the half in the table, and the half's place
-//! goes on the list of those that may have something to send. The turn goes through that list once
-//! ready tasks have been polled, so that what a handler says at once goes with the answer that the
-//! protocol owes anyway (R18). What the network brings goes to the half first, and wakes who waits
-//! for it.
+//! When an application uses a stream, the call changes the half in the table and adds the half's
+//! place to the list of halves that may have something to send. The turn processes that list after
+//! it has polled the ready tasks, so that a message that a handler sends at once travels with the
+//! answer that the protocol owes anyway (R18). What arrives from the network changes the half first
+//! and then wakes the task that waits for it.
 //!
-//! Invariants: a place is used while the half is not over, or a `StreamHandle` or a handler refers
-//! to it; its generation tells its users apart. A caller's half has a slot in a session from its
-//! first exchange until it is over. A server's half is known to its session by its number until it
-//! is over.
+//! Invariants: a place is in use as long as its half has not ended, or a `StreamHandle` or a
+//! handler refers to it. The generation distinguishes successive users of a place. A caller's half
+//! has a slot in a session from its first exchange until it ends. A session knows a server's half
+//! by its number until the half ends.
 //!
-//! Who may touch what: futures see a `StreamHandle` only; `turn::callers` and `turn::handlers`
-//! drive the two halves, and alone talk to the endpoint; `remote` is what other threads share with
-//! a loop. Nothing here knows the endpoint's state.
+//! Access rules: futures see only a `StreamHandle`. `turn::callers` and `turn::handlers` drive the
+//! two kinds of halves, and only they talk to the endpoint. `remote` is what other threads share
+//! with a loop. Nothing in this module knows the endpoint's state.
 
 mod encoded;
 mod parts;

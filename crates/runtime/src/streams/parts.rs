@@ -1,4 +1,4 @@
-//! What streams are made of, for all who deal with them.
+//! Types that all parts of the stream implementation use.
 
 use petasos_call::stream::{Body, Message as Coded};
 use petasos_call::{Codec, Metadata, Status};
@@ -6,10 +6,10 @@ use petasos_endpoint::PeerKey;
 
 use super::encoded::EncodedMessage;
 
-/// What a message counts for beside its bytes, so that empty ones fill a mailbox, too.
+/// Added to each message's size when a mailbox is measured, so that empty messages fill it, too.
 pub(super) const MESSAGE_BYTES: usize = 64;
 
-/// Names a stream in its loop.
+/// Identifies a stream within its loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamKey {
     pub(crate) place: u32,
@@ -19,13 +19,13 @@ pub struct StreamKey {
 /// A direction, as the application sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What comes.
+    /// The direction that the application reads from.
     Reader,
-    /// What goes.
+    /// The direction that the application writes to.
     Writer,
 }
 
-/// What is called, and how.
+/// The method to call, and through which channel.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Target {
     /// The channel's number in the loop.
@@ -39,17 +39,17 @@ pub(crate) struct Target {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) native: bool,
-    /// What long messages are compressed with (R8).
+    /// The codec that long messages are compressed with (R8).
     pub(crate) codec: Codec,
-    /// What a segment may have, its head and its record's head included.
+    /// The largest segment in bytes, including its head and the head of its record.
     pub(crate) bytes_max: usize,
-    /// What a received message may become when it is unpacked.
+    /// The largest size in bytes to which a received message may be decompressed.
     pub(crate) unpacked_bytes_max: usize,
-    /// Who sends what is received: it is decompressed within its sender's share.
+    /// The sender of what is received: decompressed bytes count towards its share.
     pub(crate) peer: PeerKey,
 }
 
-/// What an application is told.
+/// What a reader reports to the application.
 pub(crate) enum Event {
     Head(Metadata),
     Message(Coded<EncodedMessage>),
@@ -57,7 +57,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// What a mailbox counts for it.
+    /// The bytes that a mailbox counts for this event.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Event::Message(message) => weight(message),
@@ -66,12 +66,12 @@ impl Event {
     }
 }
 
-/// A loop that has ended.
+/// The status of calls whose loop has ended.
 pub(crate) fn gone() -> Status {
-    Status::unavailable("the loop of the call is gone")
+    Status::unavailable("the call's event loop has ended")
 }
 
-/// What a mailbox counts for a message.
+/// The bytes that a mailbox counts for a message.
 pub(super) fn weight(message: &Coded<EncodedMessage>) -> usize {
     MESSAGE_BYTES + message.body.len()
 }

@@ -1,4 +1,4 @@
-//! Moves messages between mailboxes and their halves.
+//! Moves messages between mailboxes and their streams' halves.
 
 use core::task::Waker;
 
@@ -8,16 +8,16 @@ use super::parts::{Event, Side, StreamKey, weight};
 use super::remote::{REMOTE_BYTES_MAX, RemoteStream, State};
 use super::table::Streams;
 
-/// What follows from a look at a mailbox.
+/// What the loop must do after it has looked at a mailbox.
 pub(crate) struct Pumped {
-    /// The application has no more to do with this direction.
+    /// The direction to release, because the application no longer uses it.
     pub(crate) leaves: Option<(StreamKey, Side)>,
-    /// Who has waited for what came.
+    /// The task that waited for what has arrived.
     pub(crate) waker: Option<Waker>,
 }
 
 impl RemoteStream {
-    /// Moves messages between the mailbox and its half. Nothing if the loop does not know the
+    /// Moves messages between the mailbox and its half. Does nothing if the loop does not know the
     /// mailbox yet.
     pub(crate) fn pump(&self, streams: &mut Streams) -> Option<Pumped> {
         let mut state = self.lock();
@@ -37,7 +37,7 @@ impl RemoteStream {
 }
 
 impl State {
-    /// Moves what there is, one way or the other.
+    /// Moves messages in the direction that this mailbox serves.
     fn pump(&mut self, streams: &mut Streams, key: StreamKey, side: Side) {
         if self.form.is_none() {
             self.form = streams.opened(key);
@@ -55,7 +55,7 @@ impl State {
         while self.over.is_none() && !self.is_full {
             let Some(event) = streams.next(key) else { return };
             if let Event::End(end) = &event {
-                let after = || Status::internal("nothing is asked behind the end");
+                let after = || Status::internal("the stream was read after its end");
                 self.over = Some(end.as_ref().err().cloned().unwrap_or_else(after));
             }
             self.bytes += event.bytes();

@@ -1,14 +1,14 @@
-//! Directions of streams that are used on another thread than their loop's.
+//! Directions of streams that are used on another thread than that of their loop.
 //!
-//! Such a direction has a mailbox behind a lock. The thread puts messages in or takes them out, and
-//! posts a command when the loop has something to do for it; the loop moves messages between
-//! mailbox and half whenever it would wake who waits in the loop's thread. So the protocol's bounds
-//! (R17) hold for the half, and the mailbox keeps [`REMOTE_BYTES_MAX`] and one message beyond them.
-//! The end of a handler waits until its mailbox is empty.
+//! Such a direction has a mailbox behind a lock. The other thread puts messages in or takes them
+//! out, and posts a command when the loop must look at the mailbox. The loop moves messages between
+//! the mailbox and the half whenever it would otherwise wake a task on its own thread. So the half
+//! keeps the protocol's bounds (R17), and the mailbox holds at most [`REMOTE_BYTES_MAX`] plus one
+//! message. A handler's call ends only when its mailbox is empty.
 //!
-//! Invariants: a mailbox has at most one command under way; a direction that has left keeps its
-//! place until its messages have moved to the half. The lock is held for moves only: nobody is
-//! woken under it.
+//! Invariants: each mailbox has at most one command pending. A direction that was released keeps
+//! its entry until its messages have moved to the half. The lock is held only while messages are
+//! moved, and never while a task is woken.
 
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
@@ -22,42 +22,43 @@ use super::encoded::EncodedMessage;
 use super::parts::{Event, Form, Side, StreamKey, Target, gone, weight};
 use crate::remote::KeepAlive;
 
-/// Bytes of messages that a mailbox takes before it is full.
+/// The bytes of messages at which a mailbox is full.
 pub(super) const REMOTE_BYTES_MAX: usize = 64 << 10;
 
-/// Asks the loop of a number to look at a mailbox.
+/// Asks the loop with this number to look at a mailbox.
 pub(crate) type Post = fn(loop_id: u32, remote: Arc<RemoteStream>);
 
-/// A direction's mailbox.
+/// The mailbox of one direction.
 pub struct RemoteStream {
     loop_id: u32,
-    /// Asks the loop to look at the mailbox: what sends commands knows of mailboxes, so this
-    /// cannot know of it.
+    /// Asks the loop to look at the mailbox. A function pointer, because the module that sends
+    /// commands depends on this one.
     post: Post,
-    /// Turns the loop for as long as the call is wanted, though its channel be gone.
+    /// Keeps the loop's thread running as long as the call is wanted, even if its channel was
+    /// dropped.
     _thread: Option<KeepAlive>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
-    /// What the loop is to do first.
+    /// What the loop must do before it moves messages.
     pub(super) ask: Option<Ask>,
-    /// The direction, once the loop knows the mailbox.
+    /// The direction of the stream, once the loop knows the mailbox.
     pub(super) at: Option<(StreamKey, Side)>,
     pub(super) form: Option<Result<Form, Status>>,
-    /// A reader's, with their bytes.
+    /// Of a reader: received events. `bytes` counts them.
     pub(super) events: VecDeque<Event>,
-    /// A writer's, with their bytes.
+    /// Of a writer: messages to be sent. `bytes` counts them.
     pub(super) outgoing: VecDeque<Coded<EncodedMessage>>,
     pub(super) bytes: usize,
-    /// The loop has stopped for want of room here.
+    /// The loop stopped moving messages because the mailbox was full.
     pub(super) is_full: bool,
     pub(super) head: Option<Metadata>,
     pub(super) trailers: Option<Metadata>,
-    /// Why nothing more is taken or comes.
+    /// Why no more messages are accepted or will arrive.
     pub(super) over: Option<Status>,
-    /// Why a message could not be read, or is not sent.
+    /// Why a message could not be read or is not sent.
     pub(super) refused: Option<Status>,
     pub(super) has_left: bool,
     pub(super) is_posted: bool,
@@ -65,13 +66,13 @@ pub(super) struct State {
 }
 
 pub(crate) enum Ask {
-    /// To know a direction of a stream by its mailbox.
+    /// Attach the mailbox to this direction of a stream.
     Attach(StreamKey, Side),
-    /// To begin a call, whose writer has the other mailbox.
+    /// Begin a call. The other mailbox is that of its writer.
     Open(Call, Arc<RemoteStream>),
 }
 
-/// A call that another thread begins.
+/// A call that was begun on another thread.
 pub(crate) struct Call {
     pub(crate) target: Target,
     pub(crate) metadata: Metadata,
@@ -89,7 +90,7 @@ impl RemoteStream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A mailbox for a direction that was used in the loop's thread so far.
+    /// Makes the mailbox of a direction that was used on the loop's thread until now.
     pub(crate) fn attach(
         loop_id: u32,
         post: Post,
@@ -102,7 +103,7 @@ impl RemoteStream {
         remote
     }
 
-    /// Mailboxes for a reader and a writer of a call that begins.
+    /// Makes the mailboxes of the reader and the writer of a new call.
     pub(crate) fn open(
         loop_id: u32,
         post: Post,
@@ -116,8 +117,8 @@ impl RemoteStream {
         [reader, writer]
     }
 
-    /// Lets the loop look at the mailbox. If the loop is gone, the command is declined, which ends
-    /// the mailbox.
+    /// Asks the loop to look at the mailbox. If the loop has ended, the command is refused, which
+    /// ends the mailbox.
     fn notify(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let is_first = !core::mem::replace(&mut state.is_posted, true);
         drop(state);
@@ -126,7 +127,7 @@ impl RemoteStream {
         }
     }
 
-    /// Whether the stream has its session.
+    /// Waits until the stream has a session.
     pub(crate) fn poll_form(&self, cx: &mut Context<'_>) -> Poll<Result<Form, Status>> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
@@ -136,7 +137,7 @@ impl RemoteStream {
         }
     }
 
-    /// What comes next.
+    /// Waits for the next event.
     pub(crate) fn poll_event(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<Event> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
@@ -165,7 +166,7 @@ impl RemoteStream {
         }
     }
 
-    /// Sends a message, for which there was room.
+    /// Sends a message. The caller has checked that there is room.
     pub(crate) fn send(self: &Arc<Self>, message: Coded<EncodedMessage>) {
         let mut state = self.lock();
         state.bytes += weight(&message);
@@ -173,19 +174,19 @@ impl RemoteStream {
         self.notify(state);
     }
 
-    /// A server's initial metadata.
+    /// Sets a server's initial metadata.
     pub(crate) fn head(self: &Arc<Self>, metadata: Metadata) {
         let mut state = self.lock();
         state.head = Some(metadata);
         self.notify(state);
     }
 
-    /// A server's trailing metadata.
+    /// Sets a server's trailing metadata.
     pub(crate) fn trailers(&self, metadata: Metadata) {
         self.lock().trailers = Some(metadata);
     }
 
-    /// A message could not be read, or is not sent: the stream is to end with this.
+    /// Ends the stream with this status, because a message could not be read or is not sent.
     #[cold]
     pub(crate) fn refuse(self: &Arc<Self>, side: Side, status: Status) {
         let mut state = self.lock();
@@ -196,7 +197,7 @@ impl RemoteStream {
         self.notify(state);
     }
 
-    /// The application has no more to do with the direction.
+    /// Releases the direction: the application no longer uses it.
     pub(crate) fn leave(self: &Arc<Self>) {
         let mut state = self.lock();
         state.has_left = true;
@@ -204,8 +205,8 @@ impl RemoteStream {
         self.notify(state);
     }
 
-    /// The handler that this sends for is done, so that it takes nothing more. Says whether there
-    /// is something still to be sent.
+    /// The handler that sends through this mailbox has ended, so the mailbox accepts nothing more.
+    /// Returns whether there are still messages to be sent.
     pub(super) fn handler_ended(&self) -> bool {
         let mut state = self.lock();
         let has_more = !state.outgoing.is_empty();
@@ -215,19 +216,19 @@ impl RemoteStream {
         has_more
     }
 
-    /// What the loop is to do first. The mailbox may be posted again from now on.
+    /// Takes the loop's next instruction. From now on the mailbox may be posted again.
     pub(crate) fn take_ask(&self) -> Option<Ask> {
         let mut state = self.lock();
         state.is_posted = false;
         state.ask.take()
     }
 
-    /// The loop knows the mailbox as that of a direction.
+    /// Notes the direction that the loop attached the mailbox to.
     pub(crate) fn attached(&self, key: StreamKey, side: Side) {
         self.lock().at = Some((key, side));
     }
 
-    /// The loop has ended.
+    /// Ends the mailbox, because the loop has ended.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.end(gone());
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn r17_messages_without_bytes_fill_a_mailbox_too() {
-        // Its loop does not look at it.
+        // No loop looks at this mailbox.
         let remote =
             RemoteStream::new(0, |_, _| {}, None, State { is_posted: true, ..State::default() });
         let empty = || EncodedMessage::Own(MsgBuf::from_slice(&[]), 0);

@@ -1,4 +1,4 @@
-//! Calls with streams that begin anew (R20).
+//! Restarts of calls with streams (R20).
 
 use petasos_base::{Rng, Time};
 use petasos_buf::MsgBuf;
@@ -10,42 +10,43 @@ use petasos_rpc::settings::{ChannelInfo, stream_policy_of};
 
 use crate::retries::RetryState;
 
-/// What is kept of a stream whose policy tries it again, in bytes: gRPC's usual limit.
+/// The bytes of requests kept for a retry of a stream; the usual limit of gRPC implementations.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// A call that is about to begin anew in another session.
+/// A call that is about to restart in another session.
 pub(crate) struct Restart {
-    /// Its requests, as they came back.
+    /// Its requests, as the failed exchanges returned them.
     pub(crate) sent: Vec<MsgBuf>,
-    /// Where it was.
+    /// The servers that it has already used.
     pub(crate) avoid: Avoid,
-    /// Its policy says when it is to ask.
+    /// It waits for the time at which its policy allows the next attempt.
     pub(crate) is_paused: bool,
-    /// What it has asked its channel for, once all requests are back.
+    /// Its request for a session, made once all requests have been returned.
     pub(crate) ask: Option<StreamAsk>,
 }
 
-/// What a stream has asked its channel for.
+/// A stream's request to its channel for a session.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamAsk {
-    /// The ask's number among the loop's.
+    /// The number of the ask within the loop.
     pub(crate) number: u32,
-    /// What its answer comes back with.
+    /// The tag that its answer carries.
     pub(crate) tag: u32,
 }
 
-/// A call that its policy tries again. It is *settled* once something was delivered, or more was
-/// sent than is kept; then it only counts for the budget.
+/// The retry state of a call whose policy allows retries. The call is *settled* once something was
+/// delivered, or once more was sent than is kept. After that, only the retry budget uses its
+/// outcome.
 pub(crate) struct StreamRetry {
     pub(crate) state: RetryState,
-    /// Requests that were answered.
+    /// Requests that were answered and may have to be sent again.
     kept: Vec<MsgBuf>,
     sent_bytes: usize,
     is_settled: bool,
 }
 
 impl StreamRetry {
-    /// Of a call whose first attempt begins, if its policy tries it again.
+    /// The state of a call whose first attempt begins; `None` if its policy allows no retry.
     pub(crate) fn new(
         info: &ChannelInfo,
         (service, method): (u32, u16),
@@ -59,7 +60,7 @@ impl StreamRetry {
             return None;
         }
         let mut state = RetryState::of((Some(defaults), method), stream_policy_of, deadline, now);
-        // Otherwise its time is up, which ends it.
+        // If not, the deadline has passed, and the call ends.
         let is_settled = state.poll(budget, now) != Step::Send;
         Some(Box::new(StreamRetry { state, kept: Vec::new(), sent_bytes: 0, is_settled }))
     }
@@ -68,7 +69,8 @@ impl StreamRetry {
         self.is_settled
     }
 
-    /// A request of so many bytes is about to be sent. Whether it, too, is kept.
+    /// Notes that a request of this many bytes is about to be sent. Returns whether it must be
+    /// kept.
     pub(crate) fn on_sent(&mut self, bytes: usize) -> bool {
         self.sent_bytes += if bytes > HEAD_BYTES { bytes } else { 0 };
         if self.sent_bytes > KEPT_BYTES_MAX {
@@ -77,16 +79,16 @@ impl StreamRetry {
         !self.is_settled
     }
 
-    /// A request was answered.
+    /// Keeps a request that was answered.
     pub(crate) fn keep(&mut self, request: MsgBuf) {
-        // Those without records are made anew.
+        // Requests without records are made again when needed.
         if self.is_settled || request.len() <= HEAD_BYTES {
             return recycle(request);
         }
         self.kept.push(request);
     }
 
-    /// All that was kept, since the call begins anew.
+    /// Takes all that was kept, because the call restarts.
     pub(crate) fn take(&mut self) -> Vec<MsgBuf> {
         self.sent_bytes = 0;
         core::mem::take(&mut self.kept)
@@ -97,7 +99,7 @@ impl StreamRetry {
         core::mem::take(&mut self.kept).into_iter().for_each(recycle);
     }
 
-    /// Whether the call goes on after an attempt has ended so.
+    /// Whether the call continues after an attempt has ended in this way.
     pub(crate) fn goes_on(
         &mut self,
         end: AttemptEnd,

@@ -1,4 +1,4 @@
-//! What the table of streams knows of those that are served.
+//! The part of the table of streams that concerns streams this loop serves.
 
 use petasos_call::stream::SessionStreams;
 use petasos_call::{Code, Metadata, Status};
@@ -19,7 +19,7 @@ impl Streams {
         self.server(place).map(|server| server.session)
     }
 
-    /// The handlers that run.
+    /// The handlers that are running.
     pub(crate) fn running(&mut self) -> Vec<Task> {
         let task = |half: &Half| match half {
             Half::Server(server) => server.slot.map(|slot| Task { kind: server.kind, slot }),
@@ -28,14 +28,14 @@ impl Streams {
         self.halves().filter_map(task).collect()
     }
 
-    /// What is known of a session that is served; `slots` is asked if that is nothing yet, and says
-    /// how many calls the session carries. Nothing if it is gone.
+    /// The streams of a session that is served. `slots` is called for a session not known yet and
+    /// returns how many calls it carries. Returns `None` if the session is gone.
     pub(crate) fn served(
         &mut self,
         session: ServerSessionId,
         slots: impl FnOnce() -> Option<u32>,
     ) -> Option<&mut SessionStreams<u32>> {
-        let at = session.index() as usize;
+        let at = session.place();
         if self.served.len() <= at {
             self.served.resize_with(at + 1, || None);
         }
@@ -43,7 +43,8 @@ impl Streams {
         if !is_known {
             let streams = SessionStreams::new(slots()?);
             let earlier = self.served[at].replace(Served { session, streams });
-            // Of an earlier session in its place; their handlers end with the next sweep.
+            // The streams of an earlier session with this index. The next sweep ends their
+            // handlers.
             let lost =
                 earlier.into_iter().flat_map(|served| served.streams.keys().collect::<Vec<_>>());
             self.orphans.extend(lost);
@@ -51,22 +52,22 @@ impl Streams {
         self.served[at].as_mut().map(|served| &mut served.streams)
     }
 
-    /// R18: streams that hold more permits than they need, and say nothing, answer all but one. The
-    /// slots of these can then be lent to other streams.
-    pub(crate) fn give_back_permits(&mut self) {
+    /// R18: streams that hold more exchanges than they need, and say nothing, answer all but one.
+    /// The slots of these can then be lent to other streams.
+    pub(crate) fn release_spare(&mut self) {
         let known = self.served.iter().flatten();
         let places: Vec<u32> = known.flat_map(|served| served.streams.keys()).collect();
         for place in places {
             if let Some(server) = self.server(place)
-                && server.stream.has_spare_permits()
+                && server.stream.has_spare()
             {
-                server.stream.give_back_permits();
+                server.stream.release_spare();
                 self.mark(place);
             }
         }
     }
 
-    /// A server's initial metadata.
+    /// Sets a server's initial metadata.
     pub(crate) fn head(&mut self, key: StreamKey, metadata: Metadata) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.stream.head(metadata);
@@ -74,21 +75,21 @@ impl Streams {
         }
     }
 
-    /// A server's trailing metadata.
+    /// Sets a server's trailing metadata.
     pub(crate) fn trailers(&mut self, key: StreamKey, metadata: Metadata) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.trailers = metadata;
         }
     }
 
-    /// The handler of a stream waits in this slot.
+    /// Notes that the stream's handler waits in this slot.
     pub fn handler_waits(&mut self, key: StreamKey, slot: u32) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) {
             server.slot = Some(slot);
         }
     }
 
-    /// The handler of a stream is done. The end comes behind all that it has sent.
+    /// The handler of a stream has ended. Its result is sent after all its messages.
     pub fn handler_ended(&mut self, key: StreamKey, result: Result<(), Status>) {
         let Some(entry) = self.get(key) else { return };
         let Half::Server(server) = &mut entry.half else { return };
@@ -99,7 +100,7 @@ impl Streams {
         self.end_after_handler(key, result);
     }
 
-    /// A handler's mailbox has nothing that is still to be sent.
+    /// A handler's mailbox has no messages left to send.
     pub(crate) fn sent_all(&mut self, key: StreamKey) {
         if let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half)
             && let Some(result) = server.ending.take()
@@ -109,7 +110,7 @@ impl Streams {
     }
 
     fn end_after_handler(&mut self, key: StreamKey, result: Result<(), Status>) {
-        let server = self.server(key.place).expect("it was just looked at");
+        let server = self.server(key.place).expect("the half was just found");
         let trailers = core::mem::take(&mut server.trailers);
         let status = match result {
             Ok(()) => Status::ok().with_metadata(trailers),
@@ -119,7 +120,7 @@ impl Streams {
         self.handler_left(key, Status::cancelled("the handler has ended"));
     }
 
-    /// R19: the handler of a stream was dropped, with this status for the caller.
+    /// R19: the handler of a stream was dropped. The caller gets this status.
     pub fn handler_dropped(&mut self, key: StreamKey, status: Status) {
         let Some(Half::Server(server)) = self.get(key).map(|entry| &mut entry.half) else { return };
         server.stream.abort(status.clone());
@@ -127,7 +128,7 @@ impl Streams {
     }
 
     fn handler_left(&mut self, key: StreamKey, over: Status) {
-        let server = self.server(key.place).expect("it was just looked at");
+        let server = self.server(key.place).expect("the half was just found");
         server.slot = None;
         server.over.get_or_insert(over);
         self.mark(key.place);
@@ -136,14 +137,15 @@ impl Streams {
     }
 }
 
-/// What a handler failed with. OK is its mistake, and must not look like success.
+/// The failure to report for a handler's error. An error with code OK is a mistake of the handler
+/// and must not look like success.
 fn failure(status: Status, trailers: &Metadata) -> Status {
     let mut status = match status.code() {
         Code::Ok => Status::unknown("the handler failed with OK"),
         _ => status,
     };
     for (key, value) in trailers.iter() {
-        // They were accepted before.
+        // The keys and values were valid when the handler added them.
         let _ = status.metadata_mut().append_bytes(key.as_bytes(), value);
     }
     status

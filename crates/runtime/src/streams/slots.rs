@@ -1,43 +1,44 @@
-//! Numbers and slots of streams in their sessions (R14).
+//! Stream numbers, and the slots that streams use in their sessions (R14).
 
 use petasos_call::stream::StreamNumbers;
 use petasos_endpoint::SessionId;
 
-/// What the streams of each session have of it.
+/// The numbers and slots that the streams of each session use.
 #[derive(Default)]
 pub(crate) struct StreamSlots {
-    /// By the session's index. An entry stays when its session is gone, until another has the
-    /// index.
-    sessions: Vec<Option<(SessionId, StreamNumbers)>>,
+    /// By place; those of external sessions apart. When a session is gone, its entry stays until
+    /// another session gets the same place.
+    sessions: [Vec<Option<(SessionId, StreamNumbers)>>; 2],
 }
 
 impl StreamSlots {
-    /// A number in a session of so many slots. Numbers go on where they were, since none is used
-    /// twice (R15).
+    /// Takes a number in a session with this many slots. Numbers continue where they stopped,
+    /// because none is used twice (R15).
     pub(crate) fn take(&mut self, session: SessionId, slots: u32) -> Option<u32> {
-        let index = session.index() as usize;
-        if self.sessions.len() <= index {
-            self.sessions.resize_with(index + 1, || None);
+        let sessions = &mut self.sessions[usize::from(session.is_external())];
+        let place = session.place();
+        if sessions.len() <= place {
+            sessions.resize_with(place + 1, || None);
         }
-        let known = self.sessions[index].take().filter(|(id, _)| *id == session);
-        let (_, numbers) = self.sessions[index]
-            .insert(known.unwrap_or_else(|| (session, StreamNumbers::new(slots))));
+        let known = sessions[place].take().filter(|(id, _)| *id == session);
+        let (_, numbers) =
+            sessions[place].insert(known.unwrap_or_else(|| (session, StreamNumbers::new(slots))));
         numbers.open()
     }
 
-    /// How many slots a stream may have beyond its own, if it has `lent` now.
+    /// How many slots beyond its own a stream may use if it has been lent `lent`.
     pub(crate) fn available(&mut self, session: SessionId, lent: u32) -> u32 {
         self.get(session).map_or(lent, |numbers| numbers.available(lent))
     }
 
-    /// A stream that had `from` slots beyond its own has `to` now.
+    /// Notes that a stream's count of lent slots changed from `from` to `to`.
     pub(crate) fn lend(&mut self, session: SessionId, from: u32, to: u32) {
         if let Some(numbers) = self.get(session) {
             numbers.lend(from, to);
         }
     }
 
-    /// A stream of a session is over. It gives back what it was lent.
+    /// Notes that a stream of the session has ended, and takes back the slots lent to it.
     pub(crate) fn leave(&mut self, session: SessionId, lent: u32) {
         if let Some(numbers) = self.get(session) {
             numbers.lend(lent, 0);
@@ -46,7 +47,8 @@ impl StreamSlots {
     }
 
     fn get(&mut self, session: SessionId) -> Option<&mut StreamNumbers> {
-        let entry = self.sessions.get_mut(session.index() as usize)?.as_mut();
+        let sessions = &mut self.sessions[usize::from(session.is_external())];
+        let entry = sessions.get_mut(session.place())?.as_mut();
         entry.filter(|(id, _)| *id == session).map(|(_, numbers)| numbers)
     }
 }

@@ -1,4 +1,4 @@
-//! The table of streams, and what applications do to a half in it.
+//! The table of streams, and the operations that applications perform on a half.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,26 +23,26 @@ use crate::lease::Lease;
 /// Epochs count modulo 2^28, so that they fit into the tags of exchanges.
 const EPOCHS: u32 = u32::MAX >> 4;
 
-/// What an application has of a direction.
+/// The application's use of one direction.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) is_held: bool,
     pub(crate) waiter: Waiter,
-    /// Its mailbox, if it is used on another thread.
+    /// The mailbox, if the direction is used on another thread.
     pub(crate) remote: Option<Arc<RemoteStream>>,
 }
 
-/// A call that waits for its session.
+/// A call that waits for a session.
 pub(crate) struct Queued {
     pub(crate) metadata: Metadata,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) deadline: Time,
-    /// What its messages are to be compressed with, if the server speaks it.
+    /// The codec that its messages are compressed with if the server supports it.
     pub(crate) codec: Codec,
     pub(crate) target: Target,
-    /// What it has asked its channel for; nothing while its policy has it wait.
+    /// Its request for a session; `None` while its retry policy makes it wait.
     pub(crate) ask: Option<StreamAsk>,
-    /// If its policy tries it again, once it has found no server.
+    /// Set once no server was found, if its policy allows retries.
     pub(crate) retry: Option<Box<StreamRetry>>,
 }
 
@@ -58,32 +58,32 @@ impl Queued {
     }
 }
 
-/// A call's half.
+/// A caller's half.
 pub(crate) struct Caller {
     pub(crate) stream: CallerStream<EncodedMessage>,
     pub(crate) session: SessionId,
-    /// Its seat in the session, until it is over.
+    /// Its seat in the session, until the half ends.
     pub(crate) lease: Option<Lease>,
     /// The method's number in the session.
     pub(crate) method: u16,
     pub(crate) form: Form,
-    /// The exchanges under way, each at its segment's number modulo [`WIDTH_MAX`].
+    /// The exchanges in progress, each at the index of its segment's number modulo [`WIDTH_MAX`].
     pub(crate) calls: [Option<CallId>; WIDTH_MAX as usize],
-    /// Slots that its session has lent it.
+    /// Slots that the session has lent to this call.
     pub(crate) lent: u32,
-    /// Tells answers to exchanges that were cancelled from others.
+    /// Distinguishes answers to cancelled exchanges from current ones.
     pub(crate) epoch: u32,
-    /// How the call ended, once that is known.
+    /// The call's final status code, once known.
     pub(crate) code: Option<Code>,
     pub(crate) target: Target,
     pub(crate) deadline: Time,
-    /// How often it has been begun anew, and whether a server was overloaded then.
+    /// How often the call was restarted, and whether a restart was due to an overloaded server.
     pub(crate) restarts: (u8, bool),
-    /// While it is.
+    /// Set while the call is restarting.
     pub(crate) restart: Option<Box<Restart>>,
-    /// If its policy tries it again.
+    /// Set if its policy allows retries.
     pub(crate) retry: Option<Box<StreamRetry>>,
-    /// The second request, if it was answered before the first.
+    /// The second request, if it was answered before the first one.
     pub(crate) overtaking: Option<MsgBuf>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Caller {
 pub(crate) struct Server {
     pub(crate) stream: ServerStream<EncodedMessage, RequestHandle>,
     pub(crate) session: ServerSessionId,
-    /// Its number in the session, which does not know it any more if this is 0.
+    /// Its number in the session; 0 once the session no longer knows it.
     pub(crate) number: u32,
     /// The method's index in the loop.
     pub(crate) kind: u32,
@@ -99,18 +99,18 @@ pub(crate) struct Server {
     /// The handler's slot, while it runs.
     pub(crate) slot: Option<u32>,
     pub(crate) has_begun: bool,
-    /// For the end, from a sender that is gone.
+    /// Trailing metadata for the end, from a sender that was dropped.
     pub(crate) trailers: Metadata,
-    /// What a handler came to some of whose messages are still in its sender's mailbox.
+    /// The handler's result, while messages are still in its sender's mailbox.
     pub(crate) ending: Option<Result<(), Status>>,
-    /// Why the handler can say and hear nothing any more.
+    /// Why the handler can neither send nor receive any more.
     pub(crate) over: Option<Status>,
 }
 
 pub(crate) enum Half {
     Free,
     Queued(Box<Queued>),
-    /// It never had a session.
+    /// The call never had a session.
     Failed(Status),
     Caller(Box<Caller>),
     Server(Box<Server>),
@@ -124,7 +124,7 @@ pub(crate) struct Entry {
     pub(crate) writer: End,
 }
 
-/// The streams of a session that this loop serves.
+/// The streams of one session that this loop serves.
 pub(crate) struct Served {
     pub(crate) session: ServerSessionId,
     pub(crate) streams: SessionStreams<u32>,
@@ -138,25 +138,25 @@ pub struct Streams {
     /// Halves that may have something to send.
     dirty: Vec<u32>,
     spare: Vec<u32>,
-    /// Exchanges that nobody wants any more.
+    /// Exchanges to be cancelled.
     pub(crate) cancels: Vec<CallId>,
-    /// Calls without a session, by the tags of what they have asked for.
+    /// Calls without a session, by the tags of their requests for one.
     pub(crate) asks: HashMap<u32, u32>,
     tags: u32,
-    /// Calls whose times are not kept yet.
+    /// Calls whose deadlines have not been added to the timers yet.
     pub(crate) fresh: Vec<(StreamKey, Time)>,
     pub(crate) slots: StreamSlots,
     /// By the session's index at the server.
     pub(crate) served: Vec<Option<Served>>,
-    /// Handlers' halves that are not over.
+    /// The number of handlers' halves that have not ended.
     pub(crate) handlers: u32,
-    /// Whether a sweep is to come: one at a time.
+    /// Whether a sweep is scheduled. There is at most one.
     pub(crate) is_swept: bool,
     /// Handlers' halves whose sessions are gone.
     pub(crate) orphans: Vec<u32>,
-    /// Who is to be woken when nothing is borrowed.
+    /// Waiters to be woken when nothing is borrowed.
     pub(crate) woken: Vec<Waiter>,
-    /// Mailboxes that something has come for, or that have room.
+    /// Mailboxes for which something has arrived, or whose stream has room again.
     pub(crate) pumped: Vec<Arc<RemoteStream>>,
     /// Messages that could not be read (R13).
     pub(crate) malformed: u64,
@@ -164,7 +164,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Whether something has been asked for that `turn` has not looked at.
+    /// Whether there is work that the turn has not seen yet.
     pub(crate) fn has_news(&self) -> bool {
         let nothing = self.dirty.is_empty() && self.cancels.is_empty();
         !(nothing && self.woken.is_empty() && self.pumped.is_empty())
@@ -178,7 +178,7 @@ impl Streams {
         self.spare = list;
     }
 
-    /// Adds a half, whose directions the application holds, or does not yet.
+    /// Adds a half. `is_held` says whether the application already holds both directions.
     pub(crate) fn add(&mut self, half: Half, is_held: bool) -> StreamKey {
         let held = || End { is_held, ..End::default() };
         if let Some(place) = self.free.pop() {
@@ -192,7 +192,7 @@ impl Streams {
         StreamKey { place, generation: 0 }
     }
 
-    /// Halves that are not free.
+    /// The number of places in use.
     pub(crate) fn taken(&self) -> usize {
         self.entries.len() - self.free.len()
     }
@@ -217,7 +217,7 @@ impl Streams {
         }
     }
 
-    /// A call's half, and what the streams of all sessions have of them.
+    /// A caller's half, and the table of the slots that streams use in all sessions.
     pub(crate) fn caller_and_slots(
         &mut self,
         place: u32,
@@ -235,7 +235,7 @@ impl Streams {
         }
     }
 
-    /// The half in a place may have something to send.
+    /// Notes that the half in this place may have something to send.
     pub(crate) fn mark(&mut self, place: u32) {
         let entry = &mut self.entries[place as usize];
         if !core::mem::replace(&mut entry.is_dirty, true) {
@@ -243,12 +243,12 @@ impl Streams {
         }
     }
 
-    /// The half in a place is about to be asked what it has to send.
+    /// Notes that the half in this place is about to be asked for what it has to send.
     pub(crate) fn unmark(&mut self, place: u32) {
         self.entries[place as usize].is_dirty = false;
     }
 
-    /// There is something new for both directions.
+    /// Wakes both directions later, because there is something new for them.
     pub(crate) fn wake_later(&mut self, place: u32) {
         self.wake_reader_later(place);
         self.wake_writer_later(place);
@@ -271,20 +271,20 @@ impl Streams {
         }
     }
 
-    /// A direction is used on another thread from now on.
+    /// Marks a direction as used on another thread from now on.
     pub(crate) fn attach(&mut self, key: StreamKey, side: Side, remote: Arc<RemoteStream>) {
         if let Some(entry) = self.get(key) {
             entry.end(side).remote = Some(remote);
         }
     }
 
-    /// The mailboxes of all directions that are used on other threads.
+    /// Takes the mailboxes of all directions that are used on other threads.
     pub(crate) fn take_remotes(&mut self) -> Vec<Arc<RemoteStream>> {
         let ends = self.entries.iter_mut().flat_map(|entry| [&mut entry.reader, &mut entry.writer]);
         ends.filter_map(|end| end.remote.take()).collect()
     }
 
-    /// Notes who waits for a direction; who did before is given back.
+    /// Registers a waiter for a direction, and returns the previous one.
     pub(crate) fn wait(&mut self, key: StreamKey, side: Side, waiter: Waiter) -> Waiter {
         let Some(entry) = self.get(key) else { return waiter };
         core::mem::replace(&mut entry.end(side).waiter, waiter)
@@ -294,7 +294,7 @@ impl Streams {
         StreamKey { place, generation: self.entries[place as usize].generation }
     }
 
-    /// A tag for an ask.
+    /// A new tag for an ask.
     pub(crate) fn next_tag(&mut self) -> u32 {
         self.tags = self.tags.wrapping_add(1);
         self.tags
@@ -313,7 +313,7 @@ impl Streams {
         key
     }
 
-    /// What a call that was added has become; nothing while it waits.
+    /// Whether a call that was added has a session or has failed; `None` while it waits.
     pub(crate) fn opened(&mut self, key: StreamKey) -> Option<Result<Form, Status>> {
         let Some(entry) = self.get(key) else { return Some(Err(gone())) };
         match &entry.half {
@@ -323,7 +323,7 @@ impl Streams {
         }
     }
 
-    /// A message could not be read: the stream ends with `status` (R13).
+    /// Ends the stream with `status`, because a message could not be read (R13).
     pub(crate) fn refuse(&mut self, key: StreamKey, status: &Status) {
         self.malformed += u64::from(status.code() == Code::Internal);
         match self.get(key).map(|entry| &mut entry.half) {
@@ -339,7 +339,7 @@ impl Streams {
         }
     }
 
-    /// What comes next, if it has come.
+    /// Takes the next event, if there is one.
     pub(crate) fn next(&mut self, key: StreamKey) -> Option<Event> {
         let Some(entry) = self.get(key) else { return Some(Event::End(Err(gone()))) };
         let event = match &mut entry.half {
@@ -366,7 +366,7 @@ impl Streams {
         Some(event)
     }
 
-    /// Whether another message may be sent; none if that has to be waited for.
+    /// Whether another message may be sent; `None` if the sender has to wait for that.
     pub(crate) fn room(&mut self, key: StreamKey) -> Option<Result<(), Status>> {
         let Some(entry) = self.get(key) else { return Some(Err(gone())) };
         match &mut entry.half {
@@ -381,7 +381,7 @@ impl Streams {
         }
     }
 
-    /// Sends a message, for which there was room.
+    /// Sends a message. The caller has checked that there is room.
     pub(crate) fn send(&mut self, key: StreamKey, message: Coded<EncodedMessage>) {
         match self.get(key).map(|entry| &mut entry.half) {
             Some(Half::Caller(caller)) => caller.stream.send(message),
@@ -391,8 +391,8 @@ impl Streams {
         self.mark(key.place);
     }
 
-    /// The application has no more to do with a direction. Who waited for it is given back, to be
-    /// dropped when nothing is borrowed, and an ask that is to be withdrawn.
+    /// Releases a direction that the application no longer uses. Returns the direction's waiter, to
+    /// be dropped when nothing is borrowed, and an ask to be withdrawn.
     pub(crate) fn leave(&mut self, key: StreamKey, side: Side) -> (Waiter, Option<u32>) {
         let Some(entry) = self.get(key) else { return (Waiter::Nobody, None) };
         let end = entry.end(side);
@@ -413,8 +413,8 @@ impl Streams {
         (waiter, ask)
     }
 
-    /// Ends a call from this side. Gives the ask that is to be withdrawn.
-    #[must_use = "an ask that is not withdrawn waits on"]
+    /// Ends a call from this side. Returns an ask to be withdrawn.
+    #[must_use = "an ask that is not withdrawn stays in the queue"]
     pub(crate) fn give_up(&mut self, place: u32, status: Status) -> Option<u32> {
         let entry = &mut self.entries[place as usize];
         match &mut entry.half {
@@ -423,7 +423,7 @@ impl Streams {
                 caller.stream.reset(status.clone());
                 let restart = caller.restart.take();
                 if restart.is_some() {
-                    // No server knows of it.
+                    // No server has seen this call.
                     caller.stream.handle_failure(status, false);
                 }
                 let asked = restart.and_then(|restart| restart.ask);
@@ -445,7 +445,7 @@ impl Streams {
         }
     }
 
-    /// The exchanges under way are not wanted any more: their answers will mean nothing.
+    /// Cancels the exchanges in progress. Their answers will be ignored.
     pub(crate) fn cancel_calls(&mut self, place: u32) {
         let epoch = self.next_epoch();
         let caller = self.caller(place).expect("only calls have exchanges");
@@ -454,13 +454,13 @@ impl Streams {
         self.cancels.extend(calls.into_iter().flatten());
     }
 
-    /// What tells answers apart that come to the same place.
+    /// A new epoch: it distinguishes answers for successive exchanges in the same place.
     pub(crate) fn next_epoch(&mut self) -> u32 {
         self.epochs = self.epochs.wrapping_add(1) & EPOCHS;
         self.epochs
     }
 
-    /// Makes a place free again if nobody refers to it.
+    /// Frees a place if its half has ended and nothing refers to it.
     pub(crate) fn free_if_over(&mut self, place: u32) {
         let entry = &mut self.entries[place as usize];
         let is_over = match &entry.half {
@@ -488,9 +488,9 @@ impl Entry {
 }
 
 impl Caller {
-    /// Why no message is taken any more.
+    /// The reason why no more messages are accepted.
     fn refusal(&self) -> Status {
         let code = self.code.filter(|code| *code != Code::Ok).unwrap_or(Code::Cancelled);
-        Status::new(code, "the call is over; its other direction tells more")
+        Status::new(code, "the call has ended; read from it to get its status")
     }
 }

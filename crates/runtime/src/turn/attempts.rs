@@ -1,15 +1,15 @@
 //! Calls that are sent more than once.
 //!
-//! How an attempt has ended is for a [`RetryState`] to decide, which asks `petasos_call`'s
-//! [`CallPlan`]. A call that no policy repeats has one only if its request has certainly not run
-//! and is sent again, so answers of such calls are not looked at here. While a
-//! call has a retry state, its mode is `Retried` (or `Hedged`: see `hedges`).
+//! A [`RetryState`] decides what follows from the end of an attempt; it uses `petasos_call`'s
+//! [`CallPlan`]. A call whose policy allows no retries has such a state only if its request has
+//! certainly not run and is sent again, so the answers of those calls are not examined here. While
+//! a call has a retry state, its mode is `Retried` (or `Hedged`: see `hedges`).
 //!
-//! A request is not encoded again: its buffer comes back with the completion. Only the attempts
-//! that went before are noted in its tail (`grpc-previous-rpc-attempts`).
+//! A request is not encoded again: the completion returns its buffer. Only the number of previous
+//! attempts is added to its tail (`grpc-previous-rpc-attempts`).
 //!
-//! Invariants: the call's deadline is that of all attempts; what may have run is sent again only
-//! if the policy says so (R12), and within the channel's budget.
+//! Invariants: all attempts of a call share one deadline. A request that may have run is sent again
+//! only if the policy allows it (R12), and only within the channel's retry budget.
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
@@ -30,7 +30,7 @@ use crate::due::Due;
 use crate::keys::CallKey;
 use crate::retries::{Answer, Ended, RetryState};
 
-/// An attempt failed below the application.
+/// Handles an attempt that failed before the application answered it.
 #[cold]
 pub(super) fn on_failed(
     parts: &mut DispatcherParts,
@@ -46,7 +46,7 @@ pub(super) fn on_failed(
     });
 }
 
-/// The time has come at which a call is to be sent again, or is late.
+/// Handles a call whose next attempt is due, or whose deadline has passed.
 #[cold]
 pub(super) fn expire(parts: &mut DispatcherParts, cx: &Context<Dispatcher>, call: CallKey) {
     with_work(parts, |work| {
@@ -64,7 +64,7 @@ impl Work<'_> {
         self.channels.index_of(self.calls.session_of(place, id))
     }
 
-    /// An attempt of a call that may be retried was answered.
+    /// Handles the answer to an attempt of a call that may be retried.
     #[cold]
     pub(super) fn on_answer(&mut self, cx: &Context<Dispatcher>, answer: Answer) {
         let Answer { place, session, request, outcome } = answer;
@@ -73,7 +73,7 @@ impl Work<'_> {
         self.on_attempt_end(cx, place, ended);
     }
 
-    /// Answers that have been decompressed beside the loop.
+    /// Handles answers that were decompressed outside the loop.
     #[cold]
     pub(super) fn on_late_answers(&mut self, cx: &Context<Dispatcher>) {
         for answer in core::mem::take(&mut self.calls.retries.answers) {
@@ -82,8 +82,8 @@ impl Work<'_> {
         }
     }
 
-    /// Calls that could not be sent: to the retry policy this is an answer, since a channel that
-    /// fails would fail a transparent retry as well.
+    /// Handles calls that could not be sent. The retry policy treats this like an answer, since a
+    /// transparent retry on a failing channel would fail as well.
     #[cold]
     pub(super) fn on_send_failures(&mut self, cx: &Context<Dispatcher>) {
         for (place, status, request) in core::mem::take(&mut self.calls.failed) {
@@ -97,8 +97,8 @@ impl Work<'_> {
         }
     }
 
-    /// An attempt of the call in `place` has ended: that is the call's outcome, or the call is sent
-    /// again.
+    /// An attempt of the call in `place` has ended. Its outcome becomes the outcome of the call, or
+    /// the call is sent again.
     #[cold]
     pub(super) fn on_attempt_end(
         &mut self,
@@ -123,7 +123,8 @@ impl Work<'_> {
             return self.conclude(place, ended);
         };
         let info = entry.info.clone();
-        let (budget, rng) = self.channels.budget(head.channel).expect("it was just there");
+        let (budget, rng) =
+            self.channels.budget(head.channel).expect("the channel was just looked up");
         if retry_state.is_none() && code == Code::Ok {
             budget.on_success();
             return self.conclude(place, ended);
@@ -147,7 +148,7 @@ impl Work<'_> {
         self.go_on(cx, place);
     }
 
-    /// Sends a call again, if its time has come.
+    /// Sends a call again if its next attempt is due.
     fn go_on(&mut self, cx: &Context<Dispatcher>, place: u32) {
         let (head, now) = (self.calls.head(place), cx.now());
         if head.retry_mode == RetryMode::Hedged {
@@ -158,7 +159,8 @@ impl Work<'_> {
         match retry_state.poll(budget, now) {
             Step::Send => {
                 let previous = retry_state.plan.attempts() - 1;
-                let mut request = self.calls.take_back(place).expect("it is paused");
+                let mut request =
+                    self.calls.take_back(place).expect("a paused call has its request");
                 request.flatten();
                 let noted = (previous > 0).then(|| with_previous(&request, previous).ok());
                 self.calls.requeue(place, noted.flatten().unwrap_or(request));
@@ -171,7 +173,7 @@ impl Work<'_> {
         }
     }
 
-    /// The call in `place` is looked at again at this time.
+    /// Schedules another look at the call in `place` for this time.
     pub(super) fn come_back(&mut self, place: u32, now: Time, at: Time) {
         if at != Time::NEVER {
             let call = self.calls.key(place);
@@ -179,9 +181,9 @@ impl Work<'_> {
         }
     }
 
-    /// The call in `place` is over.
+    /// Ends the call in `place`.
     pub(super) fn conclude(&mut self, place: u32, ended: Ended) {
-        // A call that is given up before its outcome is looked at keeps its place until then.
+        // A call that was given up before its outcome was examined keeps its place until then.
         self.calls.take_back(place).into_iter().chain(ended.request).for_each(recycle);
         if self.calls.retry_mode(place) != RetryMode::Plain {
             self.calls.forget(place);
@@ -191,14 +193,17 @@ impl Work<'_> {
     }
 }
 
-/// A request that says how many attempts went before it.
+/// Copies a request and adds the number of previous attempts to it.
 pub(super) fn with_previous(request: &[u8], previous: u32) -> Result<MsgBuf, Status> {
     let head = request.first_chunk().ok_or(Malformed::TooShort)?;
     let mut head = RequestHead::parse(*head)?;
     let (body, tail) = split(request, head.has_tail)?;
     let mut parts = read_tail(tail, TAIL_BYTES_LIMIT)?;
     parts.initial.remove(PREVIOUS_ATTEMPTS);
-    parts.initial.append(PREVIOUS_ATTEMPTS, &previous.to_string()).expect("it may be");
+    parts
+        .initial
+        .append(PREVIOUS_ATTEMPTS, &previous.to_string())
+        .expect("the key and value are valid");
     head.has_tail = true;
     let mut bytes = Vec::new();
     let mut writer = TailWriter::new(&mut bytes);

@@ -1,4 +1,4 @@
-//! Binds (R2) and probes: asked of servers, and what their answers lead to.
+//! Binds (R2) and probes: how they are sent to servers, and how their answers are handled.
 
 use petasos_base::Time;
 use petasos_call::balance::Report;
@@ -7,6 +7,7 @@ use petasos_endpoint::{CallError, Completion, Context};
 use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::settings::schema_of;
 
+use super::managed;
 use super::work::{Work, failure_of, with_work};
 use crate::agree::agreement;
 use crate::buffers::free;
@@ -17,8 +18,8 @@ use crate::keys::ChannelSession;
 const BIND: u16 = 0;
 
 impl Channels {
-    /// Has `who`, who has a slot in a session, wait for the bind of a service, which is sent if
-    /// nobody has done so.
+    /// Makes `who`, which has a slot in a session, wait until a service is bound. Sends the bind
+    /// unless that was already done.
     #[cold]
     pub(super) fn wait_for_bind(
         &mut self,
@@ -28,8 +29,9 @@ impl Channels {
         who: Who,
     ) {
         let ChannelSession { channel, number, .. } = session;
-        let entry = self.entry(channel).expect("who has a slot has a channel");
-        let of = entry.sessions[number as usize].as_mut().expect("who has a slot knows it");
+        let entry = self.entry(channel).expect("a call with a slot has a channel");
+        let of =
+            entry.sessions[number as usize].as_mut().expect("a call with a slot has a session");
         of.unbound.push((service, who));
         let at = service as usize;
         if of.binds.len() <= at {
@@ -43,9 +45,9 @@ impl Channels {
         self.ask_server(cx, session, Some(service), Some(info));
     }
 
-    /// Asks a server about itself with a bind (Prequal).
+    /// Sends a bind as a probe of a server's load (Prequal).
     pub(super) fn probe(&mut self, cx: &mut Context<Dispatcher>, channel: u32, number: u32) {
-        let entry = self.entry(channel).expect("its core has asked for this");
+        let entry = self.entry(channel).expect("only an existing channel's core asks");
         let session = entry.sessions[number as usize].as_ref().expect("the core picks sessions");
         let session = ChannelSession { channel, number, id: session.id };
         let first = entry.info.first_service();
@@ -63,13 +65,19 @@ impl Channels {
         self.next_tag += 1;
         let asked = Asked { session, service, since: cx.now() };
         self.asked.insert(tag, asked);
+        if session.id.is_external()
+            && let Some(info) = info
+        {
+            managed::describe(info);
+        }
         let mut bytes = RequestHead::default().to_bytes().to_vec();
         match info {
             Some(info) => {
                 let CallerSchema { layout, hash, .. } = schema_of(info);
                 BindRequest { layout, hash, name: info.name }.write(&mut bytes);
             }
-            // A probe of a channel without services: the refusal tells the load as well.
+            // A probe on a channel without services. The server refuses it, and its refusal reports
+            // the load as well.
             None => BindRequest { layout: 0, hash: [0; 16], name: "" }.write(&mut bytes),
         }
         let begun = cx.enqueue_request(session.id, BIND, bytes.as_slice().into(), on_bound, tag);
@@ -83,18 +91,18 @@ impl Channels {
         let channel = asked.session.channel;
         let Some(index) = self.index_of(asked.session) else { return };
         let Channels { list, rng, .. } = self;
-        let entry = list[channel as usize].as_mut().expect("it was just there");
+        let entry = list[channel as usize].as_mut().expect("the channel was just looked up");
         entry.core.handle_probed(index, report, now, rng);
         self.mark_dirty(channel);
     }
 }
 
-/// The continuation of binds and probes.
+/// Called when a bind or probe has ended.
 fn on_bound(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     with_work(&mut dispatcher.parts, |work| work.on_bound(cx, done));
 }
 
-/// What a probe's answer tells of its server (R7).
+/// The load report in a probe's answer (R7).
 fn report_of(answer: &[u8], since: Time, now: Time) -> Option<Report> {
     let head = ResponseHead::parse(*answer.first_chunk()?).ok()?;
     Some(Report { latency: now - since, load: Some(head.load) })
@@ -122,7 +130,7 @@ impl Work<'_> {
         }
     }
 
-    /// A bind has ended: those that waited for it go on, or fail.
+    /// Handles the end of a bind: the calls that waited for it continue, or fail.
     fn bound(
         &mut self,
         cx: &mut Context<Dispatcher>,
@@ -133,16 +141,13 @@ impl Work<'_> {
         let name @ ChannelSession { channel, number, id } = asked.session;
         let Some(entry) = self.channels.entry(channel) else { return };
         let Some(session) = entry.session(number, id) else { return };
-        let error = match answer {
-            Ok(known) => {
-                session.binds[service as usize] = Bind::Known(known);
-                None
-            }
-            Err(error) => {
-                session.binds[service as usize] = Bind::Unasked;
-                Some(error)
-            }
+        // What was refused is asked for again: the server may have it by then.
+        let (next, error, refusal) = match answer {
+            Ok(Err(status)) => (Bind::Unasked, None, Some(status)),
+            Ok(Ok(agreement)) => (Bind::Known(agreement), None, None),
+            Err(error) => (Bind::Unasked, Some(error), None),
         };
+        session.binds[service as usize] = next;
         let of_it = session.unbound.extract_if(.., |(of, _)| *of == service);
         let unbound: Vec<Who> = of_it.map(|(_, who)| who).collect();
         match error {
@@ -155,14 +160,28 @@ impl Work<'_> {
         }
         self.channels.mark_dirty(channel);
         for who in unbound {
-            match error {
-                None => self.go(cx, name, who),
-                Some(error) => self.not_bound(cx, name, who, error),
+            match (error, &refusal) {
+                (Some(error), _) => self.not_bound(cx, name, who, error),
+                (None, Some(status)) => self.bind_refused(cx, name, who, status.clone()),
+                (None, None) => self.go(cx, name, who),
             }
         }
     }
 
-    /// Somebody with a slot has nothing to do with it: the bind has failed.
+    /// Handles a bind that the server has refused: a call with a slot ends as the server says.
+    #[cold]
+    fn bind_refused(
+        &mut self,
+        cx: &mut Context<Dispatcher>,
+        session: ChannelSession,
+        who: Who,
+        status: Status,
+    ) {
+        self.channels.release(session, None, cx.now());
+        self.fail(who, status);
+    }
+
+    /// Handles a bind that failed: a call with a slot cannot use it.
     #[cold]
     fn not_bound(
         &mut self,

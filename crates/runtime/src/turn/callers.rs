@@ -1,8 +1,8 @@
-//! Drives the halves of calls: their exchanges are requests of the endpoint.
+//! Drives the callers' halves: their exchanges are requests of the endpoint.
 
 use petasos_buf::MsgBuf;
 use petasos_call::stream::{CallerStream, Open, ServerSegment, WIDTH_MAX};
-use petasos_call::{Answer, Codec, Failure, Retry, Status, TailError};
+use petasos_call::{Answer, Codec, Failure, Malformed, Retry, Status};
 use petasos_endpoint::{
     CallError, Completion, Context, EnqueueError, Payload, Refused, SessionParams,
 };
@@ -18,7 +18,7 @@ use crate::streams::{
     Caller, EncodedMessage, Form, Half, Keeper, Queued, StreamKey, Streams, extent,
 };
 
-/// R19: cancels exchanges that nobody wants.
+/// R19: cancels exchanges that are no longer wanted.
 pub(super) fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
     loop {
         let Some(call) = local.streams.borrow_mut().cancels.pop() else { return };
@@ -26,7 +26,7 @@ pub(super) fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
     }
 }
 
-/// The half of a call that was granted a session.
+/// Makes the half of a call that was granted a session.
 pub(super) fn begin(
     cx: &Context<Dispatcher>,
     queued: Queued,
@@ -114,7 +114,7 @@ pub(super) fn send(local: &Local, cx: &mut Context<Dispatcher>, place: u32) {
     streams.settle(local, place);
 }
 
-/// R12: an exchange that was not started.
+/// R12: the failure of an exchange that was not started.
 fn refused(error: EnqueueError) -> Failure {
     match error {
         EnqueueError::TooLarge { .. } => Failure::RequestTooLarge,
@@ -123,16 +123,16 @@ fn refused(error: EnqueueError) -> Failure {
     }
 }
 
-/// The continuation of exchanges.
+/// Called when an exchange has ended.
 fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     let parts = &mut dispatcher.parts;
     let local = parts.local;
     let Completion { tag, request, result, .. } = done;
-    let result = result.map(|payload| parsed(cx, payload));
-    let streams = &mut *local.streams.borrow_mut();
     let (place, index) = (tag as u32, (tag >> 60) as usize);
+    let result = result.map(|payload| parsed(cx, payload, index));
+    let streams = &mut *local.streams.borrow_mut();
     let caller = streams.caller(place).filter(|caller| caller.tag(place, index) == tag);
-    // Otherwise it was cancelled.
+    // If there is none, the exchange was cancelled.
     let Some(caller) = caller else { return recycle(request) };
     caller.calls[index] = None;
     if caller.restart.is_some() {
@@ -141,7 +141,7 @@ fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Co
     match result {
         Ok(answer) => {
             match index {
-                // The first may yet be refused, and both go elsewhere then.
+                // The first exchange may still be refused; then both requests go to another server.
                 1 if caller.stream.is_unanswered() => caller.overtaking = Some(request),
                 _ => caller.is_answered(request),
             }
@@ -166,7 +166,7 @@ fn on_answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Co
     }
 }
 
-/// R20: an exchange failed: the stream begins anew, or fails with it.
+/// R20: handles a failed exchange. The stream restarts, or fails.
 #[cold]
 fn failed_with(
     local: &Local,
@@ -190,12 +190,17 @@ fn failed_with(
     }
 }
 
-/// What was received as an answer.
+/// What was received as the answer to the exchange at `index`, or how the call ends if it is none.
 fn parsed(
     cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
-) -> Result<ServerSegment<EncodedMessage>, TailError> {
-    let parsed = ServerSegment::parse(&payload, TAIL_BYTES_LIMIT);
+    index: usize,
+) -> Result<ServerSegment<EncodedMessage>, Status> {
+    let parsed = ServerSegment::parse(&payload, TAIL_BYTES_LIMIT).map_err(Status::from);
+    let parsed = parsed.and_then(|segment| match segment.answers(index) {
+        true => Ok(segment),
+        false => Err(Malformed::Number.into()),
+    });
     let messages = parsed.as_ref().map_or((0, 0), |segment| extent(&segment.messages));
     let mut keeper = Keeper::new(cx, payload, messages);
     let segment = parsed.map(|segment| segment.map(|range| keeper.keep(range)));
@@ -203,38 +208,38 @@ fn parsed(
     segment
 }
 
-/// An answer came.
+/// Handles an answer.
 fn take(
     parts: &mut DispatcherParts,
     streams: &mut Streams,
     place: u32,
-    answer: Result<ServerSegment<EncodedMessage>, TailError>,
+    answer: Result<ServerSegment<EncodedMessage>, Status>,
 ) {
-    let caller = streams.caller(place).expect("the exchange was a call's");
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
     match answer {
         Ok(segment) => {
             let taken = caller.stream.handle_answer(segment);
             if taken.is_ok() && caller.retry.is_some() {
                 restarts::on_answered(parts.local, streams, place);
             }
-            let caller = streams.caller(place).expect("the exchange was a call's");
+            let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
             caller.code = caller.code.or(caller.stream.end().map(Status::code));
             if taken.is_err() {
                 parts.note_malformed(1);
                 streams.cancel_calls(place);
             }
         }
-        Err(error) => {
+        Err(status) => {
             parts.note_malformed(1);
-            let _ = streams.give_up(place, error.into());
+            let _ = streams.give_up(place, status);
         }
     }
 }
 
-/// R20: an exchange failed.
+/// R20: fails the stream because an exchange failed.
 fn fail(local: &Local, streams: &mut Streams, place: u32, failure: Failure, session_lives: bool) {
     streams.cancel_calls(place);
-    let caller = streams.caller(place).expect("the exchange was a call's");
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
     let status = status_of(failure, caller.stream.may_have_run());
     caller.code = caller.code.or(Some(status.code()));
     caller.stream.handle_failure(status, session_lives);
@@ -243,8 +248,8 @@ fn fail(local: &Local, streams: &mut Streams, place: u32, failure: Failure, sess
     }
 }
 
-/// R12, R20: what a stream fails with. Its handler may have run although the exchange that failed
-/// has not: then nobody is told that the request did not run.
+/// R12, R20: the status that a stream fails with. The handler may have run even if the failed
+/// exchange has not. In that case the status must not claim that the request did not run.
 fn status_of(failure: Failure, may_have_run: bool) -> Status {
     let status = failure.status();
     if may_have_run && matches!(failure.retry(), Retry::Safe | Retry::Elsewhere) {
@@ -253,7 +258,7 @@ fn status_of(failure: Failure, may_have_run: bool) -> Status {
     status
 }
 
-/// R10: a call's time is up.
+/// R10: ends a call whose deadline has passed.
 pub(super) fn expire(local: &Local, key: StreamKey) {
     let streams = &mut *local.streams.borrow_mut();
     let Some(entry) = streams.get(key) else { return };
@@ -272,8 +277,8 @@ pub(super) fn expire(local: &Local, key: StreamKey) {
         _ => false,
     };
     if is_open {
-        // R10: an ask that is granted all the same is given back.
-        let ask = streams.give_up(key.place, Status::deadline_exceeded("the time was up"));
+        // R10: if the ask is granted nevertheless, the session is given back.
+        let ask = streams.give_up(key.place, Status::deadline_exceeded("the deadline has passed"));
         streams.wake_later(key.place);
         if let Some(ask) = ask {
             local.channels.borrow_mut().withdraw(ask);
@@ -282,7 +287,7 @@ pub(super) fn expire(local: &Local, key: StreamKey) {
 }
 
 impl Caller {
-    /// A request was answered: it is kept for as long as the call may be tried again.
+    /// Keeps a request that was answered for as long as the call may be retried.
     fn is_answered(&mut self, request: MsgBuf) {
         match &mut self.retry {
             Some(retry) => retry.keep(request),
@@ -290,14 +295,14 @@ impl Caller {
         }
     }
 
-    /// Names an exchange: its index, the epoch in 28 bits, the place.
+    /// The tag of an exchange: its index, its epoch in 28 bits, and its place.
     fn tag(&self, place: u32, index: usize) -> u64 {
         (index as u64) << 60 | u64::from(self.epoch) << 32 | u64::from(place)
     }
 }
 
 impl Streams {
-    /// Gives a call's seat back once its half is over.
+    /// Gives a call's seat back once its half has ended.
     fn settle(&mut self, local: &Local, place: u32) {
         let Some(caller) = self.caller(place) else { return };
         if caller.stream.is_over() {

@@ -1,4 +1,4 @@
-//! The calls' part of a turn: from the outbox to the endpoint, and what comes of it.
+//! The part of a turn that concerns unary calls: sending them, and handling their outcomes.
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
@@ -27,7 +27,7 @@ use crate::remote::Outcome;
 use crate::retries::{Answer, Ended};
 use crate::unpacking::{self, Unpacking};
 
-/// R6, R7: where heads have what is put in, or looked at, here.
+/// R6, R7: offsets of the fields in heads that are written or read here.
 const TIME_LEFT_AT: usize = 4;
 const CODEC_AT: usize = 1;
 
@@ -45,7 +45,7 @@ impl Work<'_> {
         }
     }
 
-    /// Sends the call in `place`, or lets it wait.
+    /// Sends the call in `place`, or makes it wait.
     #[inline(always)]
     fn send(&mut self, cx: &mut Context<Dispatcher>, place: u32) {
         let call = self.calls.at(place);
@@ -55,7 +55,7 @@ impl Work<'_> {
             && let Some((number, id, method)) = entry.take_usual(service, method)
         {
             match cx.enqueue_request(id, method, call.take_request(), on_done, u64::from(place)) {
-                // From what is at hand, instead of from what was just written.
+                // Uses local values, and not the memory that was just written.
                 Ok(sent) => call.sent(number, id.call(sent.number()), cx.now()),
                 Err(refused) => {
                     let session = ChannelSession { channel, number, id };
@@ -73,7 +73,7 @@ impl Work<'_> {
     #[inline(never)]
     fn send_any(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead) {
         if head.deadline <= cx.now() {
-            // R10: not sent.
+            // R10: the deadline has passed, so the call is not sent.
             return self.fail_call(place, Failure::Timeout.status());
         }
         if head.retry_mode == RetryMode::Hedged {
@@ -93,7 +93,7 @@ impl Work<'_> {
         }
     }
 
-    /// Asks the channel where the call in `place` goes.
+    /// Asks the channel for a session for the call in `place`.
     #[inline(never)]
     fn pick(&mut self, cx: &mut Context<Dispatcher>, place: u32, head: &CallHead, avoid: Avoid) {
         let &CallHead { wait_for_ready, deadline, .. } = head;
@@ -106,7 +106,7 @@ impl Work<'_> {
         }
     }
 
-    /// What becomes of a call with a slot in a session.
+    /// Sends a call that has a slot in a session, or makes it wait for its bind.
     fn dispatch(
         &mut self,
         cx: &mut Context<Dispatcher>,
@@ -114,7 +114,7 @@ impl Work<'_> {
         head: &CallHead,
         session: ChannelSession,
     ) {
-        let entry = self.channels.entry(head.channel).expect("who has a slot has a channel");
+        let entry = self.channels.entry(head.channel).expect("a call with a slot has a channel");
         match entry.next_step(session.number, head.service, head.method) {
             NextStep::Send(method) => self.start(cx, place, head, session, method),
             NextStep::Bind => self.bind_first(cx, place, head, session),
@@ -154,6 +154,10 @@ impl Work<'_> {
         let mut request = self.calls.at(place).take_request();
         if head.recode.is_needed(&method) {
             request.flatten();
+            if head.recode.is_left_to_caller() {
+                self.channels.release(session, None, cx.now());
+                return self.calls.give_back(place, request);
+            }
             request = match head.recode.request(&request, &method) {
                 Ok(request) => request,
                 Err(status) => {
@@ -180,7 +184,7 @@ impl Work<'_> {
         }
     }
 
-    /// The endpoint has not taken a call.
+    /// Handles a call that the endpoint did not accept.
     #[cold]
     fn refused(
         &mut self,
@@ -192,7 +196,7 @@ impl Work<'_> {
         let failure = match refused.error {
             EnqueueError::NoSuchSession | EnqueueError::SessionFailed => {
                 self.lose(session, cx.now());
-                // It has not been sent: another session may take it.
+                // The call was not sent, so another session may take it.
                 return self.calls.requeue(place, refused.request);
             }
             EnqueueError::TooLarge { .. } => Failure::RequestTooLarge,
@@ -205,7 +209,7 @@ impl Work<'_> {
         self.on_attempt_end(cx, place, Ended::below(failure, Some(refused.request), None));
     }
 
-    /// Somebody who has waited for a slot or for a bind goes on, in this session of a channel.
+    /// A call that waited for a slot or for a bind continues in this session of a channel.
     #[cold]
     pub(super) fn go(&mut self, cx: &mut Context<Dispatcher>, session: ChannelSession, who: Who) {
         match who {
@@ -218,7 +222,7 @@ impl Work<'_> {
         }
     }
 
-    /// Somebody who has waited goes nowhere.
+    /// A call that waited fails.
     #[cold]
     pub(super) fn fail(&mut self, who: Who, status: Status) {
         match who {
@@ -228,14 +232,14 @@ impl Work<'_> {
         }
     }
 
-    /// The call in `place` cannot be sent. It waits for nothing any more.
+    /// Fails the call in `place`, which cannot be sent and no longer waits.
     #[cold]
     pub(super) fn fail_call(&mut self, place: u32, status: Status) {
         let request = self.calls.take_back(place);
         self.calls.failed.push((place, status, request));
     }
 
-    /// Somebody whose session is gone asks for another.
+    /// Asks for another session for a call whose session is gone.
     #[cold]
     pub(super) fn start_anew(&mut self, who: Who) {
         match who {
@@ -246,11 +250,11 @@ impl Work<'_> {
     }
 }
 
-/// The continuation of calls.
+/// Called when a call has ended.
 fn on_done(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     let (local, place) = (dispatcher.parts.local, done.tag as u32);
-    // Looked at where it lies, and not moved: what was just written piece by piece is read as a
-    // whole only after a while.
+    // Examined in place and not moved: reading a whole value that was just written in pieces stalls
+    // until the writes have completed.
     if let Ok(Payload::Frame(response)) = done.result
         && response.get(CODEC_AT).is_none_or(|codec| *codec == 0)
     {
@@ -267,10 +271,10 @@ fn on_done(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Comp
     on_otherwise(dispatcher, cx, done);
 }
 
-/// A request's buffer with more than this is not kept for its response.
+/// A request's buffer with a larger capacity than this is not reused for the response.
 const SPARE_BYTES_MAX: usize = 4096;
 
-/// A response in a buffer of the thread's pool: in its request's, if that has room.
+/// Copies a response to a pooled buffer: that of the request, if it has room.
 #[inline(always)]
 fn in_buffer(request: MsgBuf, response: &[u8]) -> MsgBuf {
     let mut buf = request;
@@ -283,7 +287,7 @@ fn in_buffer(request: MsgBuf, response: &[u8]) -> MsgBuf {
     buf
 }
 
-/// A call has failed, or its response is compressed or long, or it may be retried.
+/// Handles a call that failed, may be retried, or has a compressed or long response.
 #[inline(never)]
 fn on_otherwise(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     let Completion { tag, session, request, result } = done;
@@ -294,7 +298,7 @@ fn on_otherwise(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done:
     }
 }
 
-/// A call has a response that is compressed or long, or may be retried.
+/// Handles the response of a call that is compressed or long, or may be retried.
 fn on_answered(
     dispatcher: &mut Dispatcher,
     cx: &mut Context<Dispatcher>,
@@ -347,7 +351,7 @@ fn on_answered(
     }
 }
 
-/// A response is being decompressed. Of a call that may be retried, the turn decides what follows.
+/// Starts decompressing a response. If the call may be retried, the turn decides what follows.
 #[cold]
 fn finish_later(
     local: &'static Local,
@@ -367,7 +371,7 @@ fn finish_later(
     }));
 }
 
-/// What comes of a compressed response.
+/// The outcome of decompressing a response.
 enum Unpacked {
     Done(Outcome),
     Later(Unpacking<Outcome>),
@@ -387,17 +391,17 @@ fn unpack(response: &[u8], limit: usize, server: PeerKey) -> Unpacked {
     }
 }
 
-/// What a response tells the balancer (R7).
+/// Reports a response's load to the balancer (R7).
 #[cold]
 fn report_of(response: &[u8], since: Time, now: Time) -> Option<Report> {
     let head = ResponseHead::parse(*response.first_chunk()?).ok()?;
-    // A server that fails quickly must not seem quick.
+    // A server that fails quickly must not be rated as a fast one.
     let is_ok = head.code == petasos_call::Code::Ok;
     is_ok.then_some(Report { latency: now - since, load: Some(head.load) })
 }
 
 impl Work<'_> {
-    /// What a call's failure means for its session.
+    /// Tells the session's channel about a failed call.
     #[cold]
     pub(super) fn call_failed(
         &mut self,

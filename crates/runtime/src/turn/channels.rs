@@ -1,4 +1,4 @@
-//! The channels' part of a turn: what follows from what has happened to them.
+//! The part of a turn that concerns channels: acting on what has happened to them.
 
 use petasos_base::Time;
 use petasos_call::channel::Action;
@@ -11,11 +11,11 @@ use crate::due::Due;
 use crate::keys::ChannelSession;
 use crate::lease::Lease;
 
-/// A channel that nobody has is looked at this often, until its calls are over.
+/// How often a channel without owners is checked for whether its last calls have ended.
 const ORPHAN_NANOS: u64 = 100_000_000;
 
 impl Work<'_> {
-    /// Asks the cores of channels that something has happened to, until nothing follows.
+    /// Runs the cores of all channels with events, until there are no more actions to perform.
     pub(crate) fn settle(&mut self, cx: &mut Context<Dispatcher>) {
         while self.channels.has_work() {
             for session in core::mem::take(&mut self.channels.losing) {
@@ -37,7 +37,7 @@ impl Work<'_> {
             match given {
                 Slot::Taken(session) => self.go(cx, session, who),
                 Slot::Fail(status) => self.fail(who, status),
-                Slot::Wait(_) => unreachable!("who has waited is not told to wait"),
+                Slot::Wait(_) => unreachable!("a caller that already waited is not told to wait"),
             }
         }
         loop {
@@ -48,14 +48,14 @@ impl Work<'_> {
         self.look_again(cx.now(), channel);
     }
 
-    /// Sees to it that the channel is looked at in time.
+    /// Schedules the next check of the channel.
     fn look_again(&mut self, now: Time, channel: u32) {
-        let entry = self.channels.entry(channel).expect("it was just there");
+        let entry = self.channels.entry(channel).expect("the entry was just looked up");
         let is_over = entry.orphaned && entry.waiting.is_empty();
         if is_over && !self.channels.is_in_use(channel) && !self.calls.has_any_of(channel) {
             return self.channels.remove(channel);
         }
-        let entry = self.channels.entry(channel).expect("it was just there");
+        let entry = self.channels.entry(channel).expect("the entry was just looked up");
         let mut at = entry.core.next_timeout();
         if entry.orphaned {
             entry.return_leases(now);
@@ -67,7 +67,7 @@ impl Work<'_> {
         }
     }
 
-    /// Finds a session for somebody who asks for one.
+    /// Finds a session for a call that asks for one.
     fn send_ask(&mut self, cx: &mut Context<Dispatcher>, number: u32) {
         let who = Who::Ask(number);
         let Some(ask) = self.channels.asked_for(number) else { return };
@@ -79,7 +79,7 @@ impl Work<'_> {
         }
     }
 
-    /// A session of a channel is gone: those that waited in it start anew.
+    /// Handles the loss of a channel's session: the calls that waited in it ask again.
     #[cold]
     pub(crate) fn lose(&mut self, session: ChannelSession, now: Time) {
         let ChannelSession { channel, number, id } = session;
@@ -88,7 +88,7 @@ impl Work<'_> {
             return;
         }
         entry.leased_slots.forget(number);
-        let session = entry.sessions[number as usize].take().expect("it was just there");
+        let session = entry.sessions[number as usize].take().expect("the entry was just looked up");
         entry.core.handle_lost(session.index, now);
         self.channels.closing.push(id);
         self.channels.lost.push(id);
@@ -99,9 +99,9 @@ impl Work<'_> {
 }
 
 impl Channels {
-    /// Does what the core of a channel wants.
+    /// Performs an action that the core of a channel asked for.
     fn act(&mut self, cx: &mut Context<Dispatcher>, channel: u32, action: Action) {
-        let entry = self.entry(channel).expect("its core has asked for this");
+        let entry = self.entry(channel).expect("only an existing channel's core asks");
         match action {
             Action::Connect { peer, address, slots } => {
                 self.opening.push(Opening { channel, peer, address, slots, session: None });
@@ -120,7 +120,7 @@ impl Channels {
         }
     }
 
-    /// An ask has a slot: it is granted, or waits for its bind.
+    /// An ask was given a slot: it is granted, or waits for its bind.
     pub(super) fn answer(
         &mut self,
         cx: &mut Context<Dispatcher>,
@@ -128,14 +128,14 @@ impl Channels {
         ask: u32,
     ) {
         let method = self.asks.get(&ask).and_then(|ask| ask.method);
-        let entry = self.entry(session.channel).expect("who has a slot has a channel");
+        let entry = self.entry(session.channel).expect("a call with a slot has a channel");
         entry.leases += 1;
         let lease = Lease(session);
         let Some((service, method)) = method else {
             return self.grant(ask, lease, None, cx.now());
         };
         match entry.next_step(session.number, service, method) {
-            NextStep::Send(bound) => self.grant(ask, lease, Some(bound), cx.now()),
+            NextStep::Send(bound) => self.grant(ask, lease, Some(bound.of_streams()), cx.now()),
             NextStep::Bind => {
                 entry.leases -= 1;
                 self.wait_for_bind(cx, session, service, Who::Ask(ask));

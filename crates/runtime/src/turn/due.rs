@@ -1,4 +1,4 @@
-//! What is over at some time (R10).
+//! Ends what has reached its deadline (R10).
 
 use petasos_endpoint::Context;
 
@@ -6,7 +6,7 @@ use super::{attempts, callers, handlers};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 
-/// R10: ends what is due.
+/// R10: ends every call and handler whose time has passed.
 #[cold]
 pub(super) fn expire(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let (now, parts) = (cx.now(), &mut dispatcher.parts);

@@ -1,4 +1,4 @@
-//! Drives the halves of handlers: exchanges are requests that are held until they are answered.
+//! Drives the handlers' halves: exchanges are requests that are held until they are answered.
 
 use core::time::Duration;
 
@@ -19,30 +19,50 @@ use crate::streams::{
     EncodedMessage, Form, Half, Keeper, Server, Side, StreamKey, Streams, extent,
 };
 
-/// Answers of so many bytes are built on the stack.
+/// Answers of at most this many bytes are built on the stack.
 const SHORT_BYTES_MAX: usize = 128;
-/// How often all streams that are served are looked at.
+/// The interval at which all served streams are checked.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// The endpoint's handler of methods with streams.
+/// The endpoint's handler of all methods with streams.
 pub(crate) fn dispatch(
     dispatcher: &mut Dispatcher,
     cx: &mut Context<Dispatcher>,
     request: Request<'_>,
 ) {
+    take(dispatcher, cx, request, None);
+}
+
+/// The endpoint's handler of methods with streams that were withdrawn: streams go on, and none
+/// begins.
+pub(crate) fn refuse(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    request: Request<'_>,
+) {
+    take(dispatcher, cx, request, Some(RejectCode::Draining));
+}
+
+/// Handles an exchange. `refusal` says why no stream may begin, if none may.
+fn take(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    request: Request<'_>,
+    refusal: Option<RejectCode>,
+) {
     let Request { handle, method, payload } = request;
     dispatcher.parts.local.set_turn(Some(cx.now()));
-    let kind = u32::from(method) - 1;
-    if let Some(place) = arrive(&mut dispatcher.parts, cx, kind, handle, payload) {
+    let of = (u32::from(method) - 1, refusal);
+    if let Some(place) = arrive(&mut dispatcher.parts, cx, of, handle, payload) {
         advance(dispatcher, cx, place);
     }
 }
 
-/// An exchange arrived; gives the stream that took it.
+/// Handles an exchange that arrived. Returns the stream that accepted it.
 fn arrive(
     parts: &mut DispatcherParts,
     cx: &mut Context<Dispatcher>,
-    kind: u32,
+    (kind, refusal): (u32, Option<RejectCode>),
     handle: RequestHandle,
     payload: Payload<'_>,
 ) -> Option<u32> {
@@ -65,7 +85,7 @@ fn arrive(
         }
         Arrival::New => {
             let too_many = (streams.handlers >= WAITING_MAX).then_some(RejectCode::Overloaded);
-            if let Some(code) = parts.refusal(cx, has_room).or(too_many) {
+            if let Some(code) = refusal.or(parts.refusal(cx, has_room)).or(too_many) {
                 cx.reject(handle, code);
                 return None;
             }
@@ -91,7 +111,7 @@ fn arrive(
     Some(place)
 }
 
-/// What was received as an exchange.
+/// Parses a received exchange.
 fn parsed(
     cx: &mut Context<Dispatcher>,
     payload: Payload<'_>,
@@ -104,7 +124,7 @@ fn parsed(
     segment
 }
 
-/// How many calls a session that is served carries.
+/// How many calls a served session carries.
 fn slots_of(cx: &Context<Dispatcher>, session: ServerSessionId) -> Option<u32> {
     cx.served_params(session).map(|params| params.slots)
 }
@@ -149,8 +169,8 @@ fn add(
     place
 }
 
-/// Starts the handler of a stream that has begun, drops that of one that is not wanted any more,
-/// and wakes one that waits.
+/// Starts the handler of a new stream, drops the handler of a stream that is no longer wanted, and
+/// wakes a waiting one.
 fn advance(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, place: u32) {
     let local = dispatcher.parts.local;
     let mut begun = None;
@@ -207,7 +227,7 @@ fn start(
     dispatcher.methods[kind as usize].open(&mut dispatcher.parts, cx, handling);
 }
 
-/// R18: gives the answers that are due.
+/// R18: sends the answers that are due.
 pub(super) fn answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, place: u32) {
     let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
     let Some(server) = streams.server(place) else { return };
@@ -225,7 +245,7 @@ pub(super) fn answer(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, 
     }
     if let Some((session, number)) = over {
         streams.handlers -= 1;
-        let known = streams.served.get_mut(session.index() as usize).and_then(Option::as_mut);
+        let known = streams.served.get_mut(session.place()).and_then(Option::as_mut);
         if let Some(known) = known.filter(|known| known.session == session) {
             known.streams.remove(number);
         }
@@ -249,17 +269,18 @@ fn write(
             segment.write(response.as_mut_slice(), EncodedMessage::copy_to);
             cx.respond(handle, response);
         }
-        // R12: the caller gives the stream up. Its handler may have run, so it is not tried again.
+        // R12: the caller gives up the stream. The handler may have run, so the stream is not
+        // retried.
         Err(_) => cx.reject(handle, RejectCode::HandlerFailed),
     }
 }
 
-/// R11: an exchange that is held is not wanted any more. Says whether it was one of a stream.
+/// R11: handles a held exchange that is no longer wanted. Returns whether it belonged to a stream.
 pub(super) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
     let session = key.session();
     let found = {
         let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
-        let known = streams.served.get(session.index() as usize).and_then(Option::as_ref);
+        let known = streams.served.get(session.place()).and_then(Option::as_ref);
         let places: Vec<u32> = match known.filter(|known| known.session == session) {
             Some(known) => known.streams.keys().collect(),
             None => return,
@@ -279,7 +300,7 @@ pub(super) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>,
 }
 
 /// Ends the streams of sessions that are gone: those that held nothing were not told. Others give
-/// back the permits that they have had no use for (R18).
+/// back the slots that they have had no use for (R18).
 #[cold]
 pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let mut lost;
@@ -298,7 +319,7 @@ pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
                 server.stream.handle_abandoned(|_| true);
             }
         }
-        streams.give_back_permits();
+        streams.release_spare();
         streams.is_swept = streams.handlers > 0;
         if streams.is_swept {
             let at = cx.now() + SWEEP;
@@ -310,7 +331,7 @@ pub(super) fn sweep(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     }
 }
 
-/// The loop ends: so do the handlers that still run. How many there were.
+/// The loop ends, and with it all running handlers. Returns how many there were.
 #[cold]
 pub(super) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
     let running = dispatcher.parts.local.streams.borrow_mut().running();

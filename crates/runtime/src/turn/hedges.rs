@@ -1,11 +1,13 @@
 //! Hedged calls: sent again while there is no answer (gRFC A6).
 //!
-//! The place of a hedged call has no session. Each attempt is a call of its own, with a copy of the
-//! request, in a place that nobody waits for: how it ends is for the hedged call's retry state. The
-//! first outcome that the policy takes ends the call, and the other attempts are given up (R11).
+//! A hedged call's place has no session. Each attempt is a call of its own, with a copy of the
+//! request, in a place that no future waits for. Its end is reported to the hedged call's retry
+//! state. The first outcome that the policy accepts ends the call, and the other attempts are
+//! cancelled (R11).
 //!
 //! Invariant: an attempt's place is in [`RetryStates::attempts`](crate::retries::RetryStates)
-//! exactly while its hedged call is not over, and then in its [`Hedge::attempts`].
+//! exactly as long as its hedged call has not ended. It is then also in that call's
+//! [`Hedge::attempts`].
 
 use petasos_buf::MsgBuf;
 use petasos_call::channel::Avoid;
@@ -44,7 +46,7 @@ impl Work<'_> {
             let Calls { retries, .. } = &mut *self.calls;
             let Some(retry_state) = retries.list.get_mut(&place) else { return };
             if retry_state.hedge.as_ref().is_some_and(|hedge| hedge.unpacking > 0) {
-                // There is an answer, which decides. Whoever looks at it comes back.
+                // An answer is being decompressed, and it decides what follows.
                 return;
             }
             let Some((budget, _)) = self.channels.budget(head.channel) else { return };
@@ -65,7 +67,8 @@ impl Work<'_> {
     }
 
     fn send_attempt(&mut self, place: u32, head: &CallHead) {
-        let retry_state = self.calls.retries.list.get_mut(&place).expect("it was just polled");
+        let retry_state =
+            self.calls.retries.list.get_mut(&place).expect("the state was just polled");
         let previous = retry_state.plan.attempts() - 1;
         let hedge = retry_state.hedge.as_mut().expect("the call is hedged");
         let noted = (previous > 0).then(|| with_previous(&hedge.request, previous).ok());
@@ -73,11 +76,12 @@ impl Work<'_> {
         let head = CallHead { retry_mode: RetryMode::Attempt, ..*head };
         let attempt = self.calls.begin_with(|| head, request);
         self.calls.retries.attempts.insert(attempt.place(), place);
-        let retry_state = self.calls.retries.list.get_mut(&place).expect("it was just there");
+        let retry_state =
+            self.calls.retries.list.get_mut(&place).expect("the state was just looked up");
         retry_state.hedge.as_mut().expect("the call is hedged").attempts.push(attempt);
     }
 
-    /// An attempt of a hedged call has ended.
+    /// Handles the end of an attempt of a hedged call.
     pub(super) fn on_hedge_end(&mut self, cx: &Context<Dispatcher>, place: u32, ended: Ended) {
         let (head, now) = (self.calls.head(place), cx.now());
         let call = self.calls.retries.attempts.remove(&place);
@@ -106,7 +110,8 @@ impl Work<'_> {
         self.conclude(call, Ended { outcome, failure, request, session });
     }
 
-    /// Where the attempts of a call have been, or are: the next one should be elsewhere.
+    /// The servers that attempts of a call have used or are using; the next attempt should avoid
+    /// them.
     #[cold]
     pub(super) fn avoided(&mut self, channel: u32, place: u32) -> Avoid {
         let call = self.calls.retries.attempts.get(&place).copied().unwrap_or(place);

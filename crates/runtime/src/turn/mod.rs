@@ -1,17 +1,23 @@
 //! A turn of the loop: from the outbox to the endpoint, and from the ready list to futures.
 //!
-//! Here alone everything meets: calls, channels and streams are tables that know neither each other
-//! nor the endpoint, and say what is to be done with them; the files of this folder do it.
+//! Only this module joins the others. Calls, channels and streams are tables that know neither each
+//! other nor the endpoint, and report what has to be done with them; the files of this folder do
+//! that.
 //!
 //! | file | part of the turn |
 //! |---|---|
-//! | `requests` | requests that arrived: binds, and handlers that begin |
-//! | `calls` | calls are sent, and what comes of them |
-//! | `attempts`, `hedges` | calls that are sent more than once |
+//! | `requests`
+//! requests that arrived: binds, and requests that start handlers |
+//! | `calls`
+//! sending calls, and handling their outcomes |
+//! | `attempts`, `hedges`
+//! calls that are sent more than once |
 //! | `channels`, `binds` | sessions are opened and closed, and services bound |
 //! | `streams`, `callers`, `handlers` | streams: those called from here, and those served |
-//! | `restarts` | streams of which nothing was delivered begin anew |
-//! | `due` | what is over at some time |
+//! | `restarts`
+//! streams of which nothing was delivered restart |
+//! | `due`
+//! calls and handlers that have reached their deadlines |
 
 mod attempts;
 mod binds;
@@ -21,6 +27,7 @@ mod channels;
 mod due;
 mod handlers;
 mod hedges;
+mod managed;
 mod requests;
 mod restarts;
 mod streams;
@@ -38,14 +45,14 @@ use super::local::Local;
 use super::task::Task;
 use work::with_work;
 
-pub(crate) use handlers::dispatch as dispatch_stream;
-pub(crate) use requests::{abandon, bind, dispatch};
+pub(crate) use handlers::{dispatch as dispatch_stream, refuse as refuse_streams};
+pub(crate) use requests::{abandon, bind, dispatch, refuse as refuse_requests};
 
-/// Times that ready tasks and the outbox are gone through in one turn: a call within a loop takes
-/// several turns otherwise.
+/// How often one turn processes the ready tasks and the outbox. With only one round, a call within
+/// one loop would need several turns.
 const ROUNDS: u32 = 16;
 
-/// The work of a turn.
+/// Performs one turn.
 pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> Time {
     let local = dispatcher.parts.local;
     let now = cx.now();
@@ -53,6 +60,8 @@ pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
     if local.shared.has_commands() {
         local.run_commands();
     }
+    let is_managed = local.managed.is_on();
+    let has_received = is_managed && managed::receive(dispatcher, cx);
     if dispatcher.parts.deadlines.is_due(now) {
         due::expire(dispatcher, cx);
     }
@@ -73,15 +82,16 @@ pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
         }
     }
     cancel(local, cx);
-    // Commands are also read where handlers end.
+    // The code that ends handlers also reads commands.
     if local.timers.borrow().has_fresh() {
         keep_timers(dispatcher, cx);
     }
     if local.has_polled() {
         dispatcher.check_time(now);
     }
-    let waits = !local.is_at_rest() || local.channels.borrow().needs_endpoint();
-    if waits { now } else { dispatcher.parts.deadlines.next_due() }
+    let carried_at = if is_managed { managed::send(dispatcher, cx) } else { Time::NEVER };
+    let waits = !local.is_at_rest() || has_received || local.channels.borrow().needs_endpoint();
+    if waits { now } else { dispatcher.parts.deadlines.next_due().min(carried_at) }
 }
 
 impl Local {
@@ -91,7 +101,7 @@ impl Local {
         !self.calls.borrow().is_quiet() || channels.has_work() || !channels.completions.is_empty()
     }
 
-    /// Whether nothing has been asked for that the turn has not done.
+    /// Whether the turn has done everything that was asked for.
     fn is_at_rest(&self) -> bool {
         self.ready.borrow().is_empty()
             && !self.channels.borrow().has_work()
@@ -99,10 +109,11 @@ impl Local {
     }
 }
 
-/// Whether something has been asked for since the last turn.
+/// Whether anything was asked for since the last turn.
 pub(crate) fn has_work(local: &Local) -> bool {
     let asked = local.shared.has_commands() || local.timers.borrow().has_fresh();
-    asked || local.wants_sending() || !local.is_at_rest()
+    let has_asks = || local.managed.with(|carrier| carrier.has_asks()).unwrap_or(false);
+    asked || local.wants_sending() || !local.is_at_rest() || has_asks()
 }
 
 fn poll_ready(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
@@ -110,8 +121,8 @@ fn poll_ready(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let mut ready = core::mem::take(&mut dispatcher.parts.polled);
     core::mem::swap(&mut ready, &mut local.ready.borrow_mut());
     let mut tasks = ready.drain(..);
-    // What panics is over, and the others are polled all the same. To catch that for each would
-    // cost more than most polls.
+    // A task that panics ends, and the others are polled nevertheless. Catching panics for each
+    // poll separately would cost more than most polls.
     while catch_unwind(AssertUnwindSafe(|| poll_each(dispatcher, cx, &mut tasks))).is_err() {
         local.forget_polling();
     }
@@ -139,7 +150,7 @@ fn poll_each(
     }
 }
 
-/// Starts what is in the outbox, and does what follows for channels.
+/// Sends the calls in the outbox, and performs the actions of the channels.
 fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let local = dispatcher.parts.local;
     let is_any_over = with_work(&mut dispatcher.parts, |work| {
@@ -165,7 +176,7 @@ fn send_outbox(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     }
 }
 
-/// R11: cancels calls whose futures are gone.
+/// R11: cancels calls whose futures were dropped.
 fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
     loop {
         let Some(call) = local.calls.borrow_mut().cancels.pop() else { return };
@@ -173,7 +184,7 @@ fn cancel(local: &Local, cx: &mut Context<Dispatcher>) {
     }
 }
 
-/// Tells those whose handlers are over already.
+/// Notifies those whose handlers have already ended.
 #[cold]
 fn check_watches(dispatcher: &Dispatcher) {
     let local = dispatcher.parts.local;
@@ -184,7 +195,7 @@ fn check_watches(dispatcher: &Dispatcher) {
     }
 }
 
-/// Keeps the times of timers that are new.
+/// Adds new timers to the wheel.
 #[cold]
 fn keep_timers(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
     let timers = &mut *dispatcher.parts.local.timers.borrow_mut();
@@ -193,7 +204,7 @@ fn keep_timers(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
     }
 }
 
-/// Ends all handlers that wait, since the server does. How many there were.
+/// Ends all waiting handlers, because the server stops. Returns how many there were.
 pub(crate) fn cut_off(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> usize {
     let tasks: Vec<Task> = dispatcher.parts.waiting.values().copied().collect();
     for task in &tasks {

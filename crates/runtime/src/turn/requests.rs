@@ -1,4 +1,4 @@
-//! Requests that have arrived: their handlers begin, bind, and are given up.
+//! Handles requests that arrived: starts their handlers, answers binds, and abandons requests.
 
 use petasos_call::{
     BindRequest, Code, Load, Malformed, RequestHead, ResponseHead, Services, Status, split,
@@ -22,6 +22,13 @@ pub(crate) fn dispatch(
     method.start(parts, cx, &mut request);
 }
 
+/// The endpoint's handler of unary methods that were withdrawn. The caller asks for another
+/// session, in which it binds the service anew (R12).
+pub(crate) fn refuse(_: &mut Dispatcher, cx: &mut Context<Dispatcher>, request: Request<'_>) {
+    cx.reject(request.handle, RejectCode::Draining);
+    free(cx, request.payload);
+}
+
 /// R2: the handler of method 0.
 pub(crate) fn bind(
     dispatcher: &mut Dispatcher,
@@ -41,7 +48,7 @@ pub(crate) fn bind(
     free(cx, request.payload);
 }
 
-/// R2: the answer to a bind; with the load, since a bind is also a probe (R7).
+/// R2: answers a bind. The answer includes the load, since a bind is also a probe (R7).
 fn bound(
     services: &Services,
     load: Load,
@@ -60,7 +67,7 @@ fn bound(
     }))
 }
 
-/// R11: a request that waits is not wanted any more.
+/// R11: handles a waiting request that is no longer wanted.
 pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, key: RequestKey) {
     let Dispatcher { methods, parts } = dispatcher;
     if let Some(task) = parts.waiting.get(&key) {

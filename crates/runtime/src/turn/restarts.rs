@@ -1,13 +1,14 @@
-//! Streams that begin anew in another session (R20): those that certainly have not begun, and those
-//! of which nothing was delivered, if their policy tries them again.
+//! Restarts streams in another session (R20): those that certainly have not begun, and those of
+//! which nothing was delivered, if their policy allows a retry.
 //!
 //! A server that drains or is overloaded refuses a stream's first exchange, and a session may be
-//! gone before that has left. Requests come back with their failures, so nothing is kept for this:
-//! their records go again, in the session of another server if there is one. A policy also judges
-//! ends and lost sessions; for that, requests that were answered are kept ([`StreamRetry`]).
+//! lost before that exchange was sent. Failed exchanges return their requests, so nothing has to be
+//! kept for this case: the records of the requests are sent again, in a session with another server
+//! if there is one. A retry policy also applies to streams that ended with an error and to lost
+//! sessions. For those, requests that were answered are kept ([`StreamRetry`]).
 //!
-//! Messages are not encoded again. So a session does only if it takes the form that the messages
-//! are in; otherwise the stream fails as if this were not tried.
+//! Messages are not encoded again. So the new session must accept the encoding that the messages
+//! already have. Otherwise the stream fails as if there were no restart.
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
@@ -26,7 +27,7 @@ use crate::lease::Lease;
 use crate::local::Local;
 use crate::streams::{Caller, EncodedMessage, Half, Restart, StreamKey, StreamRetry, Streams};
 
-/// A stream is begun anew so often at most: each time another session was not what it seemed.
+/// The maximum number of restarts of a stream.
 const RESTARTS_MAX: u8 = 8;
 
 /// Begins a call anew, if it certainly has not run and may. Gives the request back otherwise.
@@ -38,11 +39,11 @@ pub(super) fn begin(
     failure: Failure,
     session_lives: bool,
 ) -> Result<(), MsgBuf> {
-    let caller = streams.caller(place).expect("the exchange was a call's");
-    // Segment 0 alone starts a handler, and is the first exchange.
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
+    // Only segment 0, the first exchange, starts a handler.
     let has_not_run = caller.calls[0].is_none() && Fate::from(failure.retry()) == Fate::NotRun;
     let (restarts, overloaded) = caller.restarts;
-    // Once elsewhere: a server that stays overloaded is spared.
+    // After overload, at most one other server is tried, to spare servers that stay overloaded.
     let is_spent = restarts == RESTARTS_MAX || overloaded && failure == Failure::Overloaded;
     if !has_not_run || is_spent || caller.code.is_some() || !caller.stream.is_unanswered() {
         return Err(request);
@@ -55,9 +56,10 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// An answer was handled. If it ends the call with nothing delivered, its policy may try it again.
+/// Called after an answer was handled. If the answer ends the call and nothing was delivered, the
+/// policy may allow a retry.
 pub(super) fn on_answered(local: &Local, streams: &mut Streams, place: u32) {
-    let caller = streams.caller(place).expect("the exchange was a call's");
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
     if caller.stream.has_begun() {
         settle(caller);
     }
@@ -71,7 +73,8 @@ pub(super) fn on_answered(local: &Local, streams: &mut Streams, place: u32) {
     }
 }
 
-/// A session is gone, and with it an attempt, whose request comes back unless the call goes on.
+/// Handles an attempt that was lost with its session. Returns the request unless the call
+/// continues.
 pub(super) fn on_lost(
     local: &Local,
     streams: &mut Streams,
@@ -79,8 +82,8 @@ pub(super) fn on_lost(
     request: MsgBuf,
     failure: Failure,
 ) -> Result<(), MsgBuf> {
-    let caller = streams.caller(place).expect("the exchange was a call's");
-    // What has certainly not run has had its restarts.
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
+    // Requests that certainly have not run were already restarted without the policy.
     let fate = match Fate::from(failure.retry()) {
         Fate::NotRun => Fate::Unknown,
         fate => fate,
@@ -95,7 +98,7 @@ pub(super) fn on_lost(
     Ok(())
 }
 
-/// Whether a call's policy tries it again; otherwise this is its outcome.
+/// Whether the policy allows another attempt; otherwise `end` is the call's outcome.
 fn goes_on(local: &Local, caller: &mut Caller, end: AttemptEnd) -> bool {
     let Some(retry) = &mut caller.retry else { return false };
     let mut channels = local.channels.borrow_mut();
@@ -123,7 +126,7 @@ fn judge(
     false
 }
 
-/// A call is not tried again any more.
+/// Settles a call: it will not be retried any more.
 pub(super) fn settle(caller: &mut Caller) {
     if let Some(retry) = &mut caller.retry
         && !retry.is_settled()
@@ -140,19 +143,19 @@ fn try_again(
     request: Option<MsgBuf>,
     session_lives: bool,
 ) {
-    let caller = streams.caller(place).expect("the exchange was a call's");
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
     caller.stream.rewind();
-    let retry = caller.retry.as_mut().expect("its policy said so");
+    let retry = caller.retry.as_mut().expect("a call that its policy retries has a retry state");
     let mut sent = retry.take();
     sent.extend(request.into_iter().chain(caller.overtaking.take()));
     let avoid = retry.state.avoid;
     let avoid = add_session(local, caller, avoid);
-    caller.retry.as_mut().expect("it was just there").state.avoid = avoid;
+    caller.retry.as_mut().expect("the retry state was just found").state.avoid = avoid;
     let restart = Restart { sent, avoid, is_paused: true, ask: None };
     come_away(local, streams, place, restart, session_lives);
 }
 
-/// Where a call is, beside where it was.
+/// Adds the servers of the call's current session to those to be avoided.
 fn add_session(local: &Local, caller: &Caller, mut avoid: Avoid) -> Avoid {
     if let Some(Lease(session)) = caller.lease {
         let mut channels = local.channels.borrow_mut();
@@ -162,7 +165,7 @@ fn add_session(local: &Local, caller: &Caller, mut avoid: Avoid) -> Avoid {
     avoid
 }
 
-/// Leaves a session for another.
+/// Leaves a session for another one.
 fn come_away(
     local: &Local,
     streams: &mut Streams,
@@ -170,7 +173,7 @@ fn come_away(
     restart: Restart,
     session_lives: bool,
 ) {
-    let caller = streams.caller(place).expect("the exchange was a call's");
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
     caller.restart = Some(Box::new(restart));
     let under_way = caller.calls;
     streams.cancels.extend(under_way.into_iter().flatten());
@@ -178,22 +181,22 @@ fn come_away(
     ask(local, streams, place);
 }
 
-/// The server of a call's session drains (C13): others go elsewhere at once.
+/// The server of the call's session drains (C13), so other calls must avoid it from now on.
 pub(super) fn avoid_from_now_on(local: &Local, streams: &mut Streams, place: u32) {
-    let caller = streams.caller(place).expect("the exchange was a call's");
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
     if let Some(Lease(session)) = caller.lease {
         local.channels.borrow_mut().drained(session, local.now());
     }
 }
 
-/// Another request of a call that begins anew is back.
+/// Handles another request that was returned to a restarting call.
 pub(super) fn came_back(local: &Local, streams: &mut Streams, place: u32, request: MsgBuf) {
-    let caller = streams.caller(place).expect("the exchange was a call's");
-    caller.restart.as_mut().expect("it begins anew").sent.push(request);
+    let caller = streams.caller(place).expect("an exchange belongs to a caller's half");
+    caller.restart.as_mut().expect("the call is restarting").sent.push(request);
     ask(local, streams, place);
 }
 
-/// The time may have come at which a call that has had no session yet is to ask for one again.
+/// Asks for a session again for a call that has had none yet, if its next attempt is due.
 pub(super) fn is_due_in_queue(local: &Local, streams: &mut Streams, key: StreamKey) {
     let tag = streams.next_tag();
     let half = &mut streams.at(key.place).half;
@@ -222,7 +225,7 @@ fn poll(local: &Local, retry: &mut StreamRetry, channel: u32) -> Step {
     budget.map_or(Step::Expired, |budget| retry.state.poll(budget, local.now()))
 }
 
-/// The time may have come at which a call is to be tried again.
+/// Restarts a call if its next attempt is due.
 pub(super) fn is_due(local: &Local, streams: &mut Streams, place: u32) {
     let waits = |restart: &Restart| restart.is_paused;
     let caller = streams.caller(place);
@@ -231,15 +234,15 @@ pub(super) fn is_due(local: &Local, streams: &mut Streams, place: u32) {
     }
 }
 
-/// Asks for a session, once all requests are back and the policy says so.
+/// Asks for a session, once all requests were returned and the policy allows the attempt.
 fn ask(local: &Local, streams: &mut Streams, place: u32) {
     let tag = streams.next_tag();
-    let caller = streams.caller(place).expect("only calls begin anew");
+    let caller = streams.caller(place).expect("only callers' halves restart");
     if caller.calls.iter().any(Option::is_some) {
         return;
     }
     let (target, deadline) = (caller.target, caller.deadline);
-    let restart = caller.restart.as_mut().expect("it begins anew");
+    let restart = caller.restart.as_mut().expect("the call is restarting");
     if restart.is_paused
         && let Some(retry) = &mut caller.retry
     {
@@ -257,7 +260,7 @@ fn ask(local: &Local, streams: &mut Streams, place: u32) {
     streams.asks.insert(tag, place);
 }
 
-/// A call that waits to begin anew has a session, or there is none. Gives what is not needed.
+/// A restarting call was given a session, or there is none. Returns a lease that is not needed.
 pub(super) fn go_on(
     streams: &mut Streams,
     channels: &mut Channels,
@@ -265,8 +268,8 @@ pub(super) fn go_on(
     place: u32,
     granted: Result<Granted, Status>,
 ) -> Option<Lease> {
-    let caller = streams.caller(place).expect("only calls begin anew");
-    let restart = caller.restart.take().expect("it begins anew");
+    let caller = streams.caller(place).expect("only callers' halves restart");
+    let restart = caller.restart.take().expect("the call is restarting");
     let granted = match granted {
         Ok(granted) => granted,
         Err(status) => {
@@ -275,12 +278,12 @@ pub(super) fn go_on(
         }
     };
     let lease = resume(streams, cx, place, *restart, granted).err()?;
-    let text = "the call's server took no streams, and no other takes it as it is";
+    let text = "the call's server accepts no streams, and no other server accepts its encoding";
     end(streams, place, Status::unavailable(text));
     Some(lease)
 }
 
-/// No session is there for a call. To the policy that is an answer, as it is of unary calls.
+/// No session was found for a call. The policy treats that like an answer, as for unary calls.
 fn fail_or_wait(
     streams: &mut Streams,
     channels: &mut Channels,
@@ -289,7 +292,7 @@ fn fail_or_wait(
     mut restart: Box<Restart>,
     status: Status,
 ) {
-    let caller = streams.caller(place).expect("only calls begin anew");
+    let caller = streams.caller(place).expect("only callers' halves restart");
     let channel = caller.target.channel;
     if !waits(channels, channel, caller.retry.as_deref_mut(), &status, cx.now()) {
         return end(streams, place, status);
@@ -300,7 +303,7 @@ fn fail_or_wait(
     streams.fresh.push((key, cx.now()));
 }
 
-/// Whether a call that has found no session waits for its next attempt.
+/// Whether a call for which no session was found waits for its next attempt.
 pub(super) fn waits(
     channels: &mut Channels,
     channel: u32,
@@ -313,9 +316,9 @@ pub(super) fn waits(
     retry.is_some_and(|retry| judge(channels, channel, retry, end, now))
 }
 
-/// A call does not begin anew after all.
+/// Ends a call that cannot be restarted after all.
 fn end(streams: &mut Streams, place: u32, status: Status) {
-    let caller = streams.caller(place).expect("only calls begin anew");
+    let caller = streams.caller(place).expect("only callers' halves restart");
     caller.restart = None;
     caller.code = Some(status.code());
     caller.stream.handle_failure(status, false);
@@ -331,7 +334,7 @@ fn resume(
     granted: Granted,
 ) -> Result<(), Lease> {
     let params = cx.session_params(granted.session);
-    let caller = streams.caller(place).expect("only calls begin anew");
+    let caller = streams.caller(place).expect("only callers' halves restart");
     let fits = params.is_some_and(|params| takes_its_form(caller, &granted, &params));
     let Some((mut open, sent)) = records(restart.sent).filter(|_| fits) else {
         return Err(granted.lease);
@@ -341,7 +344,7 @@ fn resume(
         return Err(granted.lease);
     };
     let epoch = streams.next_epoch();
-    let caller = streams.caller(place).expect("only calls begin anew");
+    let caller = streams.caller(place).expect("only callers' halves restart");
     open.time_left_us = time_left_us(cx, caller.deadline);
     open.answer = Answer { native: granted.method.native_response, ..open.answer };
     note_previous(caller.retry.as_deref(), &mut open.metadata);
@@ -351,17 +354,17 @@ fn resume(
     Ok(())
 }
 
-/// Tells the server how many attempts went before, those aside that have not run.
+/// Tells the server the number of previous attempts, without those that have not run.
 pub(super) fn note_previous(retry: Option<&StreamRetry>, metadata: &mut Metadata) {
     let attempts = retry.map_or(1, |retry| retry.state.plan.attempts());
     if attempts > 1 {
         metadata.remove(PREVIOUS_ATTEMPTS);
         let noted = metadata.append(PREVIOUS_ATTEMPTS, &(attempts - 1).to_string());
-        noted.expect("it may be");
+        noted.expect("the key and value are valid");
     }
 }
 
-/// Whether what was encoded for another session can be sent in this one.
+/// Whether messages that were encoded for another session can be sent in this one.
 fn takes_its_form(caller: &Caller, granted: &Granted, params: &SessionParams) -> bool {
     let form = &caller.form;
     (granted.method.native_request || !form.native)
@@ -369,7 +372,7 @@ fn takes_its_form(caller: &Caller, granted: &Granted, params: &SessionParams) ->
         && params.request_bytes_max as usize >= form.bytes_max
 }
 
-/// What requests have had, in order: how the call opens, and its segments.
+/// The contents of the requests in order: the start of the call, and its segments.
 fn records(requests: Vec<MsgBuf>) -> Option<(Open, Vec<CallerSegment<EncodedMessage>>)> {
     let mut sent: Vec<_> = requests.into_iter().filter_map(read).collect();
     sent.sort_by_key(|segment| segment.number);

@@ -1,4 +1,4 @@
-//! The streams' part of a turn: halves that have something to send, and sessions for calls.
+//! The part of a turn that concerns streams: sending what halves have, and giving calls sessions.
 
 use petasos_base::Time;
 use petasos_call::Status;
@@ -13,7 +13,7 @@ use crate::lease::Lease;
 use crate::local::{Local, ask_for_session};
 use crate::streams::{Caller, Half, Queued, StreamRetry, Streams, Target};
 
-/// Sends what halves have to say, and finds sessions for calls.
+/// Sends what halves have to send, and gives sessions to calls.
 pub(super) fn run(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     let local = dispatcher.parts.local;
     callers::cancel(local, cx);
@@ -32,7 +32,7 @@ pub(super) fn run(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) {
     dispatcher.parts.note_malformed(core::mem::take(&mut streams.malformed));
 }
 
-/// Keeps the times of calls that have begun.
+/// Adds the deadlines of new calls to the timers.
 fn keep_time(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
     let streams = &mut *dispatcher.parts.local.streams.borrow_mut();
     while let Some((key, at)) = streams.fresh.pop() {
@@ -43,14 +43,14 @@ fn keep_time(dispatcher: &mut Dispatcher, cx: &Context<Dispatcher>) {
 /// Gives sessions to calls that have waited for them.
 fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
     let channels = &mut *local.channels.borrow_mut();
-    // Their exchanges fail, each for itself.
+    // Each of their exchanges fails by itself.
     channels.lost.clear();
     let streams = &mut *local.streams.borrow_mut();
     for (tag, granted) in core::mem::take(&mut channels.granted) {
         let place = streams.asks.remove(&tag);
         let granted = match granted {
             Ok(granted) if cx.session_params(granted.session).is_none() => {
-                // It is gone, which its channel has not been told yet.
+                // The session is gone, but its channel has not been told yet.
                 channels.lose_lease(granted.lease);
                 place.into_iter().for_each(|place| ask_again(streams, channels, place, cx.now()));
                 continue;
@@ -89,7 +89,7 @@ fn take_granted(local: &Local, cx: &mut Context<Dispatcher>) {
     }
 }
 
-/// Asks for another session for a call that was given one that is gone.
+/// Asks again for a call that was given a session that is already gone.
 #[cold]
 fn ask_again(streams: &mut Streams, channels: &mut Channels, place: u32, now: Time) {
     let tag = streams.next_tag();
@@ -106,7 +106,7 @@ fn ask_again(streams: &mut Streams, channels: &mut Channels, place: u32, now: Ti
     streams.asks.insert(tag, place);
 }
 
-/// What becomes of a call that has a session.
+/// The half of a call that was given a session.
 fn seat(
     streams: &mut Streams,
     channels: &mut Channels,
@@ -126,8 +126,8 @@ fn seat(
     }
 }
 
-/// What becomes of a call for which there is no session: to its policy that is an answer, as it is
-/// of unary calls.
+/// Handles a call for which there is no session. Its policy treats that like an answer, as for
+/// unary calls.
 fn unseated(
     streams: &mut Streams,
     channels: &mut Channels,
@@ -146,7 +146,7 @@ fn unseated(
     Half::Queued(Box::new(queued))
 }
 
-/// What tries a call again, if its policy says so.
+/// The retry state of a call, if its policy allows retries.
 fn retry_of(channels: &mut Channels, queued: &Queued, now: Time) -> Option<Box<StreamRetry>> {
     let Target { channel, method, .. } = queued.target;
     let entry = channels.entry(channel)?;

@@ -11,16 +11,16 @@ use crate::due::Due;
 use crate::local::Local;
 use crate::streams::Streams;
 
-/// What starting calls needs of the loop. No code of the application's runs while it is held.
+/// The parts of the loop that are needed to send calls. No application code runs while it is held.
 pub(super) struct Work<'a> {
     pub(super) calls: &'a mut Calls,
     pub(super) channels: &'a mut Channels,
     pub(super) deadlines: &'a mut Wheel<Due>,
-    /// Exchanged for the outbox.
+    /// Swapped with the outbox.
     pub(super) sent: &'a mut Vec<u32>,
 }
 
-/// Lets `run` start calls.
+/// Lets `run` send calls.
 #[inline(always)]
 pub(super) fn with_work<R>(parts: &mut DispatcherParts, run: impl FnOnce(&mut Work<'_>) -> R) -> R {
     let local = parts.local;
@@ -29,7 +29,7 @@ pub(super) fn with_work<R>(parts: &mut DispatcherParts, run: impl FnOnce(&mut Wo
     run(&mut Work { calls, channels, deadlines, sent })
 }
 
-/// R12: what failed below.
+/// R12: the failure for an error of the endpoint.
 pub(super) fn failure_of(error: CallError) -> Failure {
     match error {
         CallError::Timeout => Failure::Timeout,
@@ -47,7 +47,7 @@ pub(super) fn failure_of(error: CallError) -> Failure {
     }
 }
 
-/// A call has no session any more.
+/// Releases a call's session.
 pub(super) fn leave_session(local: &Local, streams: &mut Streams, place: u32, lives: bool) {
     let caller = streams.caller(place).expect("only calls have sessions");
     let session = caller.session;
@@ -62,7 +62,7 @@ pub(super) fn leave_session(local: &Local, streams: &mut Streams, place: u32, li
     }
 }
 
-/// R16: until the deadline; 0 if there is none.
+/// R16: microseconds until the deadline; 0 if there is none.
 pub(super) fn time_left_us(cx: &Context<Dispatcher>, deadline: Time) -> u64 {
     match deadline {
         Time::NEVER => 0,

@@ -110,7 +110,7 @@ fn r15_r17_a_server_bears_a_caller_that_lies_in_numbers_only() {
                 messages(&mut rng).into_iter().for_each(|message| server.send(message));
             }
             if rng.chance(0.1) {
-                server.give_back_permits();
+                server.release_spare();
             }
             answered += std::iter::from_fn(|| server.poll_answer()).count() as u16;
             if taken.is_err() {

@@ -102,10 +102,10 @@ fn r18_at_rest_one_exchange_is_held_and_nothing_goes_round() {
     let (_, answer) = server.poll_answer().unwrap();
     assert!(answer.head.is_some() && answer.messages.len() == 1);
     caller.handle_answer(answer).unwrap();
-    let permit = caller.poll_exchange(0).unwrap();
-    assert_eq!(permit, CallerSegment::bare(1, 1, true));
+    let bare = caller.poll_exchange(0).unwrap();
+    assert_eq!(bare, CallerSegment::bare(1, 1, true));
     assert_eq!(caller.poll_exchange(0), None);
-    server.handle_exchange(permit, 1).unwrap();
+    server.handle_exchange(bare, 1).unwrap();
     assert_eq!((server.poll_event(), server.poll_answer()), (None, None));
 }
 
@@ -117,7 +117,7 @@ fn r18_the_older_of_two_held_is_answered_after_the_handler_has_run() {
     server.send(message(0, 8));
     let (handle, answer) = server.poll_answer().unwrap();
     assert_eq!((handle, said(&answer.messages)), (0, vec![0]), "the reply travels in it");
-    assert_eq!(server.poll_answer(), None, "the younger one is the permit");
+    assert_eq!(server.poll_answer(), None, "the younger one is the bare one");
     server.handle_exchange(saying(exchange(2, true), 1, 8), 2).unwrap();
     assert_eq!(server.poll_answer(), Some((1, ServerSegment::bare(1, true))));
 }
@@ -154,8 +154,8 @@ fn r17_receive_is_cleared_at_128_kib_and_set_again_below_64() {
         caller.poll_event();
         assert_eq!(caller.held_bytes(), left);
     }
-    let permit = caller.poll_exchange(0).expect("the bit is set again: a second exchange");
-    assert!(permit.receive && permit.messages.is_empty());
+    let bare = caller.poll_exchange(0).expect("the bit is set again: a second exchange");
+    assert!(bare.receive && bare.messages.is_empty());
     assert_eq!(caller.poll_exchange(0), None);
 }
 
@@ -300,6 +300,9 @@ fn r15_a_number_that_cannot_be_ends_the_stream() {
         assert_eq!(ended_with(&mut caller), Code::Internal);
         assert!(caller.poll_exchange(0).is_some_and(|segment| segment.reset));
     }
+    // The third answer of sixteen, whoever asked for it.
+    let late = ServerSegment::<Vec<u8>>::bare(WIDTH_MAX + 2, true);
+    assert!(late.answers(2) && !late.answers(1) && !late.answers(18));
     for (number, under_way) in [(1, 0), (1, 16), (1, u8::MAX)] {
         let told = CallerSegment { under_way, ..exchange(number, true) };
         let told = held(true).handle_exchange(told, 1);

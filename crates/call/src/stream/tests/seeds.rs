@@ -63,7 +63,8 @@ fn r14_to_r20_single_streams_end_as_they_should() {
         let caller = &world.callers[0];
         if caller.app.end.as_ref().is_some_and(|end| end.code() == Code::Ok) {
             // Nothing circulates: beyond messages there are the first exchange, and what turns
-            // permits round (R18). A message that fills the receiver's half makes it turn twice.
+            // bare exchanges round (R18). A message that fills the receiver's half makes it turn
+            // twice.
             let (mine, theirs) = (&caller.app, &world.servers[0].app);
             let small = mine.sizes.never_fill() && theirs.sizes.never_fill();
             let per_message = if small { 1 } else { 2 };

@@ -1,5 +1,6 @@
 //! Streams with more exchanges under way than their own two.
 
+use super::super::window::WIDTH_OWN;
 use super::super::*;
 use super::applications::Blob;
 use crate::{Codec, Encoding, Malformed, Status};
@@ -44,9 +45,20 @@ fn due(caller: &mut CallerStream<Blob>, lent: u32) -> Vec<CallerSegment<Blob>> {
 }
 
 #[test]
+fn r14_streams_that_open_at_once_find_half_the_slots() {
+    let mut numbers = StreamNumbers::new(32);
+    numbers.open();
+    let lent = numbers.available(0);
+    numbers.lend(0, lent);
+    let own = u32::from(WIDTH_OWN);
+    let free = 32 - lent - own;
+    assert_eq!((lent, free / own), (16, 7), "seven more streams wait for nothing");
+}
+
+#[test]
 fn r14_slots_that_no_stream_needs_are_lent() {
     let mut numbers = StreamNumbers::new(8);
-    assert_eq!(numbers.available(0), 6, "another stream may come");
+    assert_eq!(numbers.available(0), 4, "half are kept for others");
     numbers.open();
     assert_eq!(numbers.available(0), 4);
     numbers.lend(0, 3);
@@ -57,7 +69,7 @@ fn r14_slots_that_no_stream_needs_are_lent() {
     numbers.lend(4, 0);
     assert_eq!(numbers.available(0), 0, "all are the streams' own");
     (0..3).for_each(|_| numbers.close());
-    assert_eq!(numbers.available(0), 6);
+    assert_eq!(numbers.available(0), 4);
 }
 
 #[test]
@@ -136,16 +148,16 @@ fn r17_what_goes_beyond_two_segments_is_bounded_together() {
 fn r17_a_caller_judges_answers_likewise() {
     let mut caller = begun();
     while caller.poll_event().is_some() {}
-    // The server has more: the caller gives it permits.
+    // The server has more: the caller sends it bare exchanges.
     for number in 1..=3 {
         assert!(!due(&mut caller, 99).is_empty());
         let mut answer = ServerSegment { more: true, ..ServerSegment::bare(number, true) };
         answer.messages.push(message(8));
         caller.handle_answer(answer).unwrap();
     }
-    let permits = due(&mut caller, 99);
-    assert!(permits.iter().all(|segment| segment.messages.is_empty() && segment.receive));
-    let last = permits.last().expect("permits").number;
+    let bare = due(&mut caller, 99);
+    assert!(bare.iter().all(|segment| segment.messages.is_empty() && segment.receive));
+    let last = bare.last().expect("exchanges").number;
     let mut answer = |number, bytes| {
         let mut answer = ServerSegment::bare(number, true);
         answer.messages.push(message(bytes));
@@ -156,7 +168,7 @@ fn r17_a_caller_judges_answers_likewise() {
 }
 
 #[test]
-fn r18_permits_grow_while_more_waits_and_are_given_back() {
+fn r18_bare_exchanges_grow_while_more_waits_and_are_given_back() {
     let mut caller = begun();
     let mut server = Server::new(BYTES_MAX);
     let mut open = exchange(0, 0, 0);
@@ -181,13 +193,13 @@ fn r18_permits_grow_while_more_waits_and_are_given_back() {
         held_max = held_max.max(answers);
         while caller.poll_event().is_some() {}
     }
-    assert!(held_max > 8, "a server with much to say gets many permits: {held_max}");
+    assert!(held_max > 8, "a server with much to say gets many exchanges: {held_max}");
     // It has nothing more to say.
     settle(&mut caller, &mut server);
-    assert!(server.has_spare_permits() && caller.lent() > 0);
-    server.give_back_permits();
+    assert!(server.has_spare() && caller.lent() > 0);
+    server.release_spare();
     settle(&mut caller, &mut server);
-    assert_eq!((server.has_spare_permits(), caller.lent()), (false, 0));
+    assert_eq!((server.has_spare(), caller.lent()), (false, 0));
     assert!(due(&mut caller, 99).is_empty(), "one is held, and nothing goes round");
 }
 
@@ -204,7 +216,7 @@ fn r18_short_messages_are_put_together_rather_than_sent_side_by_side() {
 }
 
 #[test]
-fn r18_permits_leave_room_for_a_message() {
+fn r18_bare_exchanges_leave_room_for_a_message() {
     let mut caller = begun();
     while caller.poll_event().is_some() {}
     for number in 1..=20 {
@@ -215,7 +227,7 @@ fn r18_permits_leave_room_for_a_message() {
         while caller.poll_event().is_some() {}
     }
     let lent = caller.lent();
-    assert_eq!((due(&mut caller, 5).len(), lent, caller.lent()), (1, 4, 5), "six permits");
+    assert_eq!((due(&mut caller, 5).len(), lent, caller.lent()), (1, 4, 5), "six exchanges");
     // Other streams have what is left of the session.
     caller.send(message(8));
     let sent = due(&mut caller, 5);
@@ -314,7 +326,7 @@ fn r18_an_exchange_that_was_asked_for_finds_a_slot() {
         server.handle_exchange(open, 0).unwrap();
         server.send(message(1));
         assert!(server.poll_answer().is_some());
-        // The server has much to say at first, and gets permits.
+        // The server has much to say at first, and gets exchanges for it.
         for round in 0..100 {
             while round < 60 && server.can_send() {
                 server.send(message(10_000));
@@ -332,7 +344,7 @@ fn r18_an_exchange_that_was_asked_for_finds_a_slot() {
         while caller.poll_event().is_some() {}
         let lent = caller.lent();
         exchange_all(&mut caller, &mut server, lent);
-        server.give_back_permits();
+        server.release_spare();
         answer_all(&mut caller, &mut server);
         assert!(matches!(caller.poll_event(), Some(CallerEvent::Message(_))), "{lent_max}: stuck");
     }

@@ -54,7 +54,7 @@ pub struct World {
     /// Segments travel as bytes.
     as_bytes: bool,
     pub up: bool,
-    /// Servers give back permits. Nothing may depend on that.
+    /// Servers give slots back. Nothing may depend on that.
     gives_back: bool,
     /// The most exchanges that were under way in a stream.
     pub widest: usize,
@@ -170,7 +170,7 @@ impl World {
         let side = &mut self.servers[index];
         side.app.step(side.number, &mut side.stream, &mut self.rng);
         if self.gives_back && self.rng.chance(0.2) {
-            side.stream.give_back_permits();
+            side.stream.release_spare();
         }
         self.poll_server(index);
     }

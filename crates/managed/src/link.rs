@@ -1,0 +1,349 @@
+//! The attachment to the service: its lane, and the send heap's places.
+//!
+//! Invariants: descriptors are pushed in order; those that the ring has no room for wait. A place
+//! of the send heap is the application's again when the service has released it, and of the
+//! receive heap the service's when it was released here.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use petasos_abi::{Blocks, CallNumber, Contents, Descriptor, Released, Request, Side};
+use petasos_attach::ask::Ask;
+use petasos_attach::{Attachment, Changed, Ended, Lane, LaneError, PushError};
+use petasos_base::Time;
+use petasos_buf::MsgBuf;
+use petasos_shm::HeapKind;
+
+/// By so much the send heap grows, unless a message needs more.
+const GROW_BYTES: u64 = 1 << 20;
+/// Bytes of an image before its root struct (M20), which is what a descriptor names (D6).
+const ROOT_AT: u64 = 8;
+/// The socket may be so much slower than the ring.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// As much of a message in pieces is copied at a time.
+const PIECE_BYTES: usize = 4096;
+
+/// Why something is not put into the send heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// There will be room when the service releases something, or gives more memory.
+    Now,
+    /// It is longer than all memory that the application may have.
+    Ever,
+}
+
+/// Why the attachment has ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error(transparent)]
+    Ended(#[from] Ended),
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    /// The service broke a rule of `docs/spec/abi.md`.
+    #[error("the service has broken a rule: {0}")]
+    Service(&'static str),
+}
+
+pub(crate) struct Link {
+    attachment: Attachment,
+    lane: Lane,
+    blocks: Blocks,
+    /// Descriptors for which the ring had no room.
+    unpushed: VecDeque<Descriptor>,
+    /// A descriptor of what lies in an extent that was not heard of yet, since the ring may be
+    /// faster than the socket; with the time until which the extent may come.
+    early: Option<(Descriptor, Time)>,
+    released: Released,
+    /// Calls that were begun, ever.
+    begun: u64,
+    /// The bytes of an extent that was asked for; 0 if none was.
+    grows: u64,
+    /// The service gives no extent of so many bytes or more.
+    refused_bytes: u64,
+    /// The service has closed its end of the lane; what it has said before can be heard.
+    is_gone: bool,
+    is_dozing: bool,
+}
+
+impl Link {
+    /// # Panics
+    /// If the attachment's lanes were taken.
+    pub(crate) fn new(mut attachment: Attachment) -> Link {
+        let lane = attachment.take_lanes().swap_remove(0);
+        Link {
+            attachment,
+            lane,
+            blocks: Blocks::new(),
+            unpushed: VecDeque::new(),
+            early: None,
+            released: Released::new(),
+            begun: 0,
+            grows: 0,
+            refused_bytes: u64::MAX,
+            is_gone: false,
+            is_dozing: false,
+        }
+    }
+
+    /// The most calls that this side may have begun and not ended.
+    pub(crate) fn calls_max(&self) -> usize {
+        self.attachment.limits().calls_max as usize
+    }
+
+    /// Descriptors that are readable when there may be something to do.
+    pub(crate) fn descriptors(&self) -> io::Result<[OwnedFd; 2]> {
+        let lane = self.lane.as_fd().try_clone_to_owned()?;
+        Ok([lane, self.attachment.as_fd().try_clone_to_owned()?])
+    }
+
+    /// The number of another call.
+    pub(crate) fn next_call(&mut self) -> CallNumber {
+        self.begun += 1;
+        CallNumber::new(Side::Application, self.begun - 1)
+    }
+
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Result<u32, LinkError> {
+        self.attachment.begin_ask(ask).ok_or(LinkError::Service("it was asked too often"))
+    }
+
+    /// D14: the successor knows all that is served and called.
+    pub(crate) fn say_attached(&mut self) {
+        self.attachment.say_attached();
+    }
+
+    /// D14: no more calls are begun here.
+    pub(crate) fn say_moved(&mut self) {
+        self.attachment.say_moved();
+    }
+
+    /// What the service has said at its socket.
+    pub(crate) fn hear(&mut self) -> Result<Option<Changed>, LinkError> {
+        let changed = self.attachment.poll()?;
+        match &changed {
+            Some(Changed::Grown(HeapKind::Send, extent)) => {
+                self.blocks.add(extent.offset, extent.bytes);
+                self.grows = 0;
+            }
+            Some(Changed::NotGrown(_)) => {
+                self.refused_bytes = self.refused_bytes.min(self.grows.max(1));
+                self.grows = 0;
+            }
+            _ => {}
+        }
+        Ok(changed)
+    }
+
+    /// Until when a descriptor waits for its extent.
+    pub(crate) fn early_until(&self) -> Time {
+        self.early.as_ref().map_or(Time::NEVER, |(_, until)| *until)
+    }
+
+    /// Whether memory is awaited: more of the send heap, or what a descriptor lies in.
+    pub(crate) fn awaits_memory(&self) -> bool {
+        self.grows > 0 || self.early.is_some()
+    }
+
+    /// Whether all that a descriptor names lies in memory that is mapped.
+    fn has(&self, said: &Descriptor) -> bool {
+        let extents = self.attachment.heap(HeapKind::Receive).extents();
+        let is_there = |contents: &Contents| {
+            contents.is_none() || extents.covers(contents.offset, contents.bytes.into())
+        };
+        match said {
+            Descriptor::Request(Request { message, metadata, .. })
+            | Descriptor::End { message, metadata, .. } => is_there(message) && is_there(metadata),
+            Descriptor::Message { message, .. } => is_there(message),
+            Descriptor::Head { metadata, .. } => is_there(metadata),
+            _ => true,
+        }
+    }
+
+    /// A place in the send heap.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<u64, NoRoom> {
+        let bytes = u32::try_from(bytes).map_err(|_| NoRoom::Ever)?;
+        if let Some(place) = self.blocks.allocate(bytes) {
+            return Ok(place);
+        }
+        let bytes = u64::from(bytes);
+        if self.grows == 0 && bytes < self.refused_bytes {
+            // Less than is usual, if that is all that there may be.
+            let wanted =
+                if GROW_BYTES < self.refused_bytes { bytes.max(GROW_BYTES) } else { bytes };
+            match self.attachment.begin_grow(HeapKind::Send, wanted) {
+                Some(_) => self.grows = wanted,
+                None => self.refused_bytes = bytes,
+            }
+        }
+        let is_hopeless = self.is_refused(bytes) && self.is_empty();
+        Err(if is_hopeless { NoRoom::Ever } else { NoRoom::Now })
+    }
+
+    /// Whether the service gives no more memory for so many bytes.
+    pub(crate) fn is_refused(&self, bytes: u64) -> bool {
+        self.grows == 0 && bytes >= self.refused_bytes
+    }
+
+    /// Whether nothing is in the send heap.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.used_bytes() == 0
+    }
+
+    /// Gives a place back that no descriptor has named.
+    pub(crate) fn free(&mut self, place: u64) {
+        self.blocks.free(place).expect("it was just allocated");
+    }
+
+    pub(crate) fn write(&mut self, place: u64, bytes: &[u8]) {
+        self.attachment.write(place, bytes).expect("places lie in the heap");
+    }
+
+    /// Copies a part of a message, with what is attached to it.
+    fn write_part(&mut self, place: u64, from: &MsgBuf, start: usize, bytes: usize) {
+        if !from.has_tail() {
+            return self.write(place, &from[start..start + bytes]);
+        }
+        let mut piece = [0; PIECE_BYTES];
+        let mut done = 0;
+        while done < bytes {
+            let piece = &mut piece[..PIECE_BYTES.min(bytes - done)];
+            from.copy_range(start + done, piece);
+            self.write(place + done as u64, piece);
+            done += piece.len();
+        }
+    }
+
+    /// Puts a tail into the send heap.
+    pub(crate) fn put_tail(&mut self, tail: &[u8]) -> Result<Contents, NoRoom> {
+        if tail.is_empty() {
+            return Ok(Contents::NONE);
+        }
+        let offset = self.allocate(tail.len())?;
+        self.write(offset, tail);
+        Ok(Contents { offset, bytes: tail.len() as u32 })
+    }
+
+    /// Puts an image into the send heap: that of a unary message, or with `None` none.
+    pub(crate) fn put_part(
+        &mut self,
+        from: &MsgBuf,
+        start: usize,
+        bytes: usize,
+    ) -> Result<Contents, NoRoom> {
+        let place = self.allocate(bytes)?;
+        self.write_part(place, from, start, bytes);
+        Ok(Contents { offset: place + ROOT_AT, bytes: bytes as u32 })
+    }
+
+    /// Puts an image into the send heap.
+    pub(crate) fn put_image(&mut self, image: &[u8]) -> Result<Contents, NoRoom> {
+        let place = self.allocate(image.len())?;
+        self.write(place, image);
+        Ok(Contents { offset: place + ROOT_AT, bytes: image.len() as u32 })
+    }
+
+    /// Takes an image back that no descriptor has named.
+    pub(crate) fn take_image_back(&mut self, image: Contents) {
+        self.free(image.offset - ROOT_AT);
+    }
+
+    /// Appends what lies in the receive heap, and releases it.
+    ///
+    /// # Errors
+    /// The service names what is not there.
+    pub(crate) fn take(&mut self, contents: Contents, to: &mut [u8]) -> Result<(), LinkError> {
+        if contents.is_none() {
+            return Ok(());
+        }
+        let copied = self.attachment.heap(HeapKind::Receive).copy_out(contents.offset, to);
+        copied.map_err(|_| LinkError::Service("a message lies outside of the heap"))?;
+        self.release(contents);
+        Ok(())
+    }
+
+    /// Gives what lies in the receive heap back.
+    pub(crate) fn release(&mut self, contents: Contents) {
+        if contents.is_none() {
+            return;
+        }
+        if self.released.is_full() {
+            let full = std::mem::replace(&mut self.released, Released::new());
+            self.push(Descriptor::Release(full));
+        }
+        self.released.push(contents.offset).expect("there is room now");
+    }
+
+    pub(crate) fn push(&mut self, descriptor: Descriptor) {
+        if !self.unpushed.is_empty() {
+            return self.unpushed.push_back(descriptor);
+        }
+        match self.lane.push(&descriptor) {
+            Ok(()) => {}
+            Err(PushError::Full(descriptor)) => self.unpushed.push_back(descriptor),
+            // It shows when the lane is popped from.
+            Err(_) => {}
+        }
+    }
+
+    /// Whether so many descriptors wait for the ring that no more should be made.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        !self.unpushed.is_empty()
+    }
+
+    /// The next descriptor that is no release.
+    pub(crate) fn pop(&mut self, now: Time) -> Result<Option<Descriptor>, LinkError> {
+        if std::mem::take(&mut self.is_dozing) {
+            match self.lane.rise() {
+                Err(LaneError::Gone) => self.is_gone = true,
+                risen => risen?,
+            }
+        }
+        loop {
+            let (said, until) = match self.early.take() {
+                Some((early, until)) => (Some(early), until),
+                None => (self.lane.pop()?, now + PATIENCE),
+            };
+            match said {
+                Some(said) if !self.has(&said) => {
+                    self.early = Some((said, until));
+                    let gone = LinkError::Service("a message lies outside of the heap");
+                    return if now < until { Ok(None) } else { Err(gone) };
+                }
+                Some(Descriptor::Release(released)) => {
+                    for token in released.tokens() {
+                        // Messages are named by their root structs, metadata by their start.
+                        let place = token - token % 16;
+                        let freed = self.blocks.free(place);
+                        freed
+                            .map_err(|_| LinkError::Service("it released what it does not have"))?;
+                    }
+                }
+                None if self.is_gone => return Err(LaneError::Gone.into()),
+                said => return Ok(said),
+            }
+        }
+    }
+
+    /// Shows the service what was said.
+    pub(crate) fn flush(&mut self) {
+        if !self.released.tokens().is_empty() {
+            let released = std::mem::replace(&mut self.released, Released::new());
+            self.push(Descriptor::Release(released));
+        }
+        while let Some(descriptor) = self.unpushed.pop_front() {
+            if let Err(PushError::Full(descriptor)) = self.lane.push(&descriptor) {
+                self.unpushed.push_front(descriptor);
+                break;
+            }
+        }
+        self.lane.release();
+        self.lane.flush();
+    }
+
+    /// Whether the loop may sleep until a descriptor of [`Link::descriptors`] is readable.
+    pub(crate) fn doze(&mut self) -> bool {
+        self.is_dozing = true;
+        self.lane.doze()
+    }
+}
