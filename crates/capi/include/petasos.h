@@ -616,9 +616,9 @@ petasos_code petasos_server_drain(const petasos_server *server, uint64_t grace_u
 void petasos_server_free(petasos_server *server);
 
 // A service with a full name (`package.Service`) and the names of its methods. This is enough for
-// calls. To serve callers with typed messages, a service needs descriptors. Free it with
-// petasos_service_free. The process keeps the description for its whole lifetime, once per
-// service.
+// calls. To serve callers with typed messages, and to go through the managed service of the host,
+// a service needs descriptors. Free it with petasos_service_free. The process keeps the
+// description for its whole lifetime, once per service.
 //
 // # Safety
 // Names end with zeros, `count` methods are at `methods`, and `service` is writable.

@@ -2,6 +2,8 @@
 
 #[path = "../../../docs/book/certificates.rs"]
 mod certificates;
+#[path = "../../../bin/petasosd/tests/process/mod.rs"]
+mod process;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
@@ -72,7 +74,13 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path, tls: &[String]) -> Server {
+        Server::start_with(folder, tls, &[])
+    }
+
+    /// The same, with variables of the environment.
+    fn start_with(folder: &Path, tls: &[String], variables: &[(&str, &str)]) -> Server {
         let mut child = Command::new(compile(folder, "greeter_server"))
+            .envs(variables.iter().copied())
             .args(tls)
             .arg(crate_folder().join("examples/c/greeter.proto"))
             .args(["127.0.0.1:0", "127.0.0.1:0"])
@@ -118,6 +126,34 @@ fn a_client_and_a_server_in_c_understand_each_other() {
         assert_eq!(err, "Greet: code 3: nobody is named\n", "{target}");
         assert_eq!(output.status.code(), Some(1));
     }
+    server.end();
+}
+
+#[test]
+fn a_client_and_a_server_in_c_find_each_other_through_the_managed_service() {
+    if !has_compiler() {
+        return;
+    }
+    let Some(daemon) = process::Process::start("c") else { return };
+    let service = daemon.service();
+    let variables = [("PETASOS_SERVICE", service.as_str())];
+    let folder = library_folder("c-managed");
+    let client = compile(&folder, "greeter_client");
+    let server = Server::start_with(&folder, &[], &variables);
+    assert_eq!(server.ports.len(), 2, "the server did not start");
+    let target = format!("petasos://127.0.0.1:{}", server.ports[0]);
+    let run = |described: &[&str]| {
+        let mut command = Command::new(&client);
+        command.current_dir(crate_folder().join("examples/c")).envs(variables).args(described);
+        command.args([&target, "Ada", "Grace"]).output().expect("the client runs")
+    };
+    let output = run(&["--proto", "greeter.proto"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.stdout, b"Hello, Ada\nHello, Ada\nHello, Grace\n", "{err}");
+    // Names alone do not tell the service what messages contain.
+    let output = run(&[]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("code 12") && err.contains("describe the service"), "{err}");
     server.end();
 }
 

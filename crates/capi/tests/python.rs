@@ -2,6 +2,8 @@
 
 #[path = "../../../docs/book/certificates.rs"]
 mod certificates;
+#[path = "../../../bin/petasosd/tests/process/mod.rs"]
+mod process;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,9 +36,8 @@ fn certificates() -> PathBuf {
     folder
 }
 
-/// The crate is linked so that cargo makes the shared library, too.
-#[test]
-fn the_python_package_passes_its_tests() {
+/// Runs the package's tests of these classes, or all of them.
+fn run_tests(classes: &[&str], variables: &[(&str, &str)]) {
     assert!(petasos_capi::petasos_abi_version() > 0);
     let Some(python) = python() else {
         let needed = "python3 of version 3.9 or later with the package `protobuf`";
@@ -46,12 +47,26 @@ fn the_python_package_passes_its_tests() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
     let output = Command::new(python)
         .arg("tests/test_calls.py")
+        .args(classes)
         .env("PETASOS_LIBRARY", executable.with_file_name("libpetasos_capi.so"))
         .env("PETASOS_TEST_CERTIFICATES", certificates())
         .env("PYTHONPATH", package.join("src"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .envs(variables.iter().copied())
         .current_dir(&package)
         .output()
         .expect("Python runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The crate is linked so that cargo makes the shared library, too.
+#[test]
+fn the_python_package_passes_its_tests() {
+    run_tests(&[], &[]);
+}
+
+#[test]
+fn what_works_over_datagrams_works_through_the_managed_service() {
+    let Some(daemon) = process::Process::start("python") else { return };
+    run_tests(&["Datagrams", "Examples"], &[("PETASOS_SERVICE", &daemon.service())]);
 }

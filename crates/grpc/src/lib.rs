@@ -1,11 +1,11 @@
 //! gRPC over HTTP/2, with messages as bytes: what a Petasos server or client needs to talk to any
 //! gRPC peer.
 //!
-//! [`serve`] accepts connections and passes every call to [`Routes`] as a [`ServerCall`];
-//! [`Connection::call`] begins a call. At both ends a call has a [`FrameWriter`] and a
-//! [`FrameReader`]. Messages are bytes; metadata and statuses are those of `petasos-call`. The
-//! protocol is gRPC's public document "gRPC over HTTP2". HTTP/2 is implemented by `h2`, TLS by
-//! `rustls` (feature `tls`).
+//! [`serve`] accepts connections and passes every call to [`Routes`] as a [`ServerCall`], and
+//! [`serve_unix`] does so at a Unix socket; [`Connection::call`] begins a call. At both ends a call
+//! has a [`FrameWriter`] and a [`FrameReader`]. Messages are bytes; metadata and statuses are those
+//! of `petasos-call`. The protocol is gRPC's public document "gRPC over HTTP2". HTTP/2 is
+//! implemented by `h2`, TLS by `rustls` (feature `tls`).
 //!
 //! Invariants:
 //! - *Back-pressure needs no queue here.* A writer passes one message to `h2` and waits for
@@ -52,9 +52,11 @@ pub use client::{ClientHead, Connection, MethodPath};
 pub use compress::Compression;
 pub use config::{ClientConfig, GrpcConfig, Keepalive, PingLimit};
 pub use drain::Drain;
+/// The bytes that a [`FrameWriter`] takes before each message. Their contents do not matter.
+pub use petasos_call::HEAD_BYTES;
 pub use petasos_tls::Identity;
 pub use reader::FrameReader;
-pub use server::{Peer, Routes, ServerCall, serve};
+pub use server::{Peer, Process, Routes, ServerCall, serve, serve_unix};
 #[cfg(feature = "tls")]
 pub use tls::{ClientTls, CredentialError, Pem, PemFiles, ServerTls, TlsError};
 pub use wakers::Wakers;

@@ -168,6 +168,11 @@ impl ServiceClient {
         }
     }
 
+    /// Whether there are defaults or policies for its methods.
+    pub(crate) fn has_defaults(&self) -> bool {
+        self.defaults.is_some()
+    }
+
     /// Whether there are interceptors.
     pub(crate) fn is_intercepted(&self) -> bool {
         self.around.is_some()

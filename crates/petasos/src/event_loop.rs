@@ -14,7 +14,9 @@ use petasos_endpoint::{Backend, EndpointConfig, Node};
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_rpc::settings::{ChannelInfo, Servers};
 use petasos_runtime::shared::Shared;
-use petasos_runtime::{JoinHandle, LoopConfig, LoopError, Runtime, ServeError, SlowTurns};
+use petasos_runtime::{
+    JoinHandle, LoopConfig, LoopError, Runtime, ServeError, ServiceConfig, SlowTurns,
+};
 
 use crate::channel::Channel;
 use crate::handler::{Placed, Prepared, Service};
@@ -35,7 +37,8 @@ impl Loop {
         Loop { runtime: Rc::new(runtime), chain: RefCell::default() }
     }
 
-    /// Makes a loop on this thread. It uses UDP and, for processes of the same host, shared memory.
+    /// Makes a loop on this thread. It uses UDP and, for processes of the same host, shared memory;
+    /// or the managed service of this host, if [`LoopConfig::service`] says so.
     ///
     /// # Errors
     /// See [`LoopError`].
@@ -58,6 +61,22 @@ impl Loop {
         Ok(Loop::with(runtime))
     }
 
+    /// Makes a loop that serves through the managed service of this host, which lets others call it
+    /// when this returns.
+    pub(crate) fn of_service<E: From<LoopError> + From<ServeError>>(
+        config: &LoopConfig,
+        service: ServiceConfig,
+        services: &[Prepared],
+        placed: &Placed,
+    ) -> Result<Loop, E> {
+        let runtime = Runtime::managed(config.endpoint.clone(), config.listen, service)?;
+        for service in services {
+            service.serve_in(&runtime, placed)?;
+        }
+        runtime.block_on(runtime.served())?;
+        Ok(Loop::with(runtime))
+    }
+
     /// Makes a loop over any packet I/O, for measurements and simulation. It has no node, and
     /// therefore no sessions to other processes. See [`Loop::channel_to_itself`].
     ///
@@ -76,13 +95,45 @@ impl Loop {
         self.runtime.local_address()
     }
 
-    /// Serves all methods of a service, in addition to those served already.
+    /// Waits until the managed service lets others call this loop; at once if there is none.
+    ///
+    /// # Errors
+    /// [`LoopError::NotServed`].
+    pub async fn served(&self) -> Result<(), LoopError> {
+        self.runtime.served().await
+    }
+
+    /// Serves all methods of a service, in addition to those served already. The loop may have
+    /// sessions by then: their callers can bind the service from now on.
     ///
     /// # Errors
     /// See [`ServeError`].
     pub fn serve(&self, service: impl Service) -> Result<(), ServeError> {
         let placed = Placed { chain: self.chain.borrow().clone(), ..Placed::default() };
         Prepared::new(service)?.serve_in(&self.runtime, &placed)
+    }
+
+    /// Accepts sessions from now on, even if nothing is served yet: for a program whose services
+    /// come later. Without this, sessions are refused until there is a service.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn accept_sessions(&self) -> Result<(), ServeError> {
+        self.runtime.accept_sessions()
+    }
+
+    /// Serves a service, by its full name, no more. Calls of it that come from now on end with
+    /// `UNAVAILABLE` and have not run; what runs goes on. A service of the same name, of this
+    /// schema or another, may be served later: callers learn of it at their next call. Returns
+    /// whether the service was served.
+    ///
+    /// Numbers of methods are not given again as long as the loop lives, so all services that it
+    /// ever serves have at most 65,534 methods together.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn withdraw(&self, service: &str) -> Result<bool, ServeError> {
+        self.runtime.withdraw(service)
     }
 
     /// Adds an interceptor, inside those that were added before. It applies to services that are
@@ -130,6 +181,23 @@ impl Loop {
     /// virtual clock.
     pub fn run_turns(&self, turns: u32) {
         self.runtime.run_turns(turns)
+    }
+
+    /// A descriptor that becomes readable when the loop has something to do: for a program that
+    /// waits for other descriptors as well. Each time before it waits, it calls
+    /// [`Loop::turn_ready`].
+    ///
+    /// # Errors
+    /// The system has no descriptor left, or the packet I/O cannot be waited for.
+    pub fn descriptor(&self) -> std::io::Result<std::os::fd::OwnedFd> {
+        self.runtime.descriptor()
+    }
+
+    /// Turns the loop until nothing is left to do, but at most `turns_max` times. Returns how long
+    /// it may rest unless its [descriptor](Loop::descriptor) becomes readable; `None` without
+    /// limit.
+    pub fn turn_ready(&self, turns_max: u32) -> Option<Duration> {
+        self.runtime.turn_ready(turns_max)
     }
 
     /// The loop's runtime: for simulations, which run several loops by hand.

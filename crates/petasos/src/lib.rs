@@ -23,6 +23,7 @@ mod handler;
 mod include;
 pub mod intercept;
 pub mod memory;
+pub mod relay;
 pub mod rt;
 mod server;
 mod stream;
@@ -34,6 +35,8 @@ pub use channel::{Channel, ChannelBuilder, ConnectError};
 pub use event_loop::Loop;
 #[cfg(feature = "grpc")]
 pub use grpc_channel::background_runtime;
+#[cfg(feature = "grpc")]
+pub use handler::grpc::grpc_routes;
 #[cfg(feature = "tracing")]
 pub use intercept::Tracing;
 pub use intercept::{Interceptor, Metrics};
@@ -61,7 +64,8 @@ pub use petasos_rpc::settings::hosts;
 pub use petasos_rpc::settings::{FoundServers, Resolver, TargetError};
 #[doc(inline)]
 pub use petasos_runtime::{
-    JoinHandle, LoopConfig, LoopError, Security, ServeError, SlowMethod, SlowTurns,
+    JoinHandle, LoopConfig, LoopError, Security, ServeError, ServiceChoice, ServiceConfig,
+    ServiceConfigError, SlowMethod, SlowTurns,
 };
 pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
 pub use stream::{Opening, Sender, Streaming, Upload};

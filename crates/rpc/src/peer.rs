@@ -17,6 +17,8 @@ pub struct Peer {
     transport: PeerTransport,
     /// The identity that its certificate has proved.
     identity: Option<Arc<Identity>>,
+    #[cfg(feature = "grpc")]
+    process: Option<petasos_grpc::Process>,
 }
 
 /// The transport of a call.
@@ -38,19 +40,32 @@ impl Peer {
             true => PeerTransport::SharedMemory,
             false => PeerTransport::Datagrams,
         };
-        Peer { address: client.address, transport, identity: client.identity }
+        Peer {
+            address: client.address,
+            transport,
+            identity: client.identity,
+            #[cfg(feature = "grpc")]
+            process: None,
+        }
     }
 
     #[doc(hidden)]
     #[cfg(feature = "grpc")]
     pub fn of_grpc(peer: &petasos_grpc::Peer) -> Peer {
         let identity = peer.identity.clone();
-        Peer { address: peer.address, transport: PeerTransport::Grpc, identity }
+        let (address, process) = (peer.address, peer.process);
+        Peer { address, transport: PeerTransport::Grpc, identity, process }
     }
 
     /// The client's address: that of its datagrams, or of its connection.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The process that has connected, as the system tells, if it called over a Unix socket.
+    #[cfg(feature = "grpc")]
+    pub fn process(&self) -> Option<petasos_grpc::Process> {
+        self.process
     }
 
     /// The transport of the call.

@@ -24,15 +24,49 @@ pub const SPOKEN: CodecSet = petasos_call::compress::SPOKEN;
 pub struct Recode {
     /// Converts a native image, which begins at a multiple of 8, to protobuf.
     to_protobuf: fn(&[u8]) -> Result<MsgBuf, Status>,
+    form: Form,
     /// The codec that the caller would like for request and response.
     codec: Codec,
+}
+
+/// What a request is, before it is converted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Of a type that is known here.
+    Typed,
+    /// An image of a type that is not known here.
+    Image,
+    /// Protobuf; and it asks for such a response.
+    Protobuf,
 }
 
 impl Recode {
     /// The conversion of requests of this type.
     #[inline]
     pub fn of<Q: Message>(codec: Codec) -> Recode {
-        Recode { to_protobuf: native_to_protobuf::<Q>, codec }
+        Recode { to_protobuf: native_to_protobuf::<Q>, form: Form::Typed, codec }
+    }
+
+    /// That of requests that are protobuf already, and ask for such a response: none.
+    pub const fn none() -> Recode {
+        Recode::untyped(Form::Protobuf)
+    }
+
+    /// That of requests that are images, and of which only the caller knows the type: they
+    /// [go back](Recode::is_left_to_caller) to it.
+    pub const fn by_caller() -> Recode {
+        Recode::untyped(Form::Image)
+    }
+
+    const fn untyped(form: Form) -> Recode {
+        let to_protobuf = |_: &[u8]| Err(Status::internal("the request's type is not known"));
+        Recode { to_protobuf, form, codec: Codec::IDENTITY }
+    }
+
+    /// Whether the caller has to convert the request, if that is needed.
+    #[inline]
+    pub fn is_left_to_caller(&self) -> bool {
+        self.form == Form::Image
     }
 
     /// Whether the caller asks for compression.
@@ -44,7 +78,9 @@ impl Recode {
     /// Whether a request to this method has to be converted.
     #[inline]
     pub fn is_needed(&self, method: &BoundMethod) -> bool {
-        !(method.native_request && method.native_response) || self.is_wished()
+        let is_protobuf = self.form == Form::Protobuf;
+        let is_accepted = is_protobuf || method.native_request && method.native_response;
+        !is_accepted || self.is_wished()
     }
 
     /// The request, with head and tail, in a form that the server accepts. It may have been

@@ -3,6 +3,10 @@
  *     greeter_client petasos://127.0.0.1:7000 NAME…
  *     greeter_client grpc://127.0.0.1:7001 NAME…
  *     greeter_client --tls ca.pem cert.pem key.pem PEER grpcs://127.0.0.1:7001 NAME…
+ *     greeter_client --proto greeter.proto petasos://127.0.0.1:7000 NAME…
+ *
+ * Without `--proto`, the service is known by the names of its methods. With it, the file describes
+ * the service, as the managed service of the host (PETASOS_SERVICE) needs it.
  */
 
 #include <stdbool.h>
@@ -65,21 +69,45 @@ static int greet_all(const petasos_client *client, char **names, int count) {
     return result;
 }
 
+/* The service as names describe it. */
+static petasos_code named(petasos_service **service) {
+    const petasos_method methods[] = {{"Greet", PETASOS_UNARY},
+                                      {"GreetAll", PETASOS_BIDIRECTIONAL}};
+    return petasos_service_named("hello.Greeter", methods, 2, service);
+}
+
+/* The service as a file in the working directory or below it describes it. */
+static petasos_code described(const char *file, petasos_service **service) {
+    const char *folder = ".";
+    petasos_bytes descriptors = {0};
+    petasos_code code = petasos_compile(&file, 1, &folder, 1, &descriptors);
+    if (code == PETASOS_OK) {
+        code = petasos_service_described(descriptors.data, descriptors.length, "hello.Greeter",
+                                         service);
+    }
+    petasos_bytes_free(&descriptors);
+    return code;
+}
+
 int main(int count, char **arguments) {
     petasos_tls_options tls;
     const petasos_channel_options options = {.struct_bytes = sizeof options,
                                              .tls = take_tls(&count, &arguments, &tls)};
+    const char *file = NULL;
+    if (count > 2 && strcmp(arguments[1], "--proto") == 0) {
+        file = arguments[2];
+        arguments += 2;
+        count -= 2;
+    }
     if (count < 3) {
-        fprintf(stderr, "usage: %s [--tls AUTHORITIES CERTIFICATE KEY PEER] TARGET NAME...\n",
-                arguments[0]);
+        fprintf(stderr, "usage: greeter_client [--tls AUTHORITIES CERTIFICATE KEY PEER] "
+                        "[--proto FILE] TARGET NAME...\n");
         return 2;
     }
-    const petasos_method methods[] = {{"Greet", PETASOS_UNARY},
-                                      {"GreetAll", PETASOS_BIDIRECTIONAL}};
     petasos_service *service = NULL;
     petasos_channel *channel = NULL;
     petasos_client *client = NULL;
-    petasos_code code = petasos_service_named("hello.Greeter", methods, 2, &service);
+    petasos_code code = file ? described(file, &service) : named(&service);
     if (code == PETASOS_OK) code = petasos_channel_connect(arguments[1], &options, &channel);
     if (code == PETASOS_OK) code = petasos_client_new(channel, service, &client);
     int result = code == PETASOS_OK ? 0 : failed(arguments[1], code);

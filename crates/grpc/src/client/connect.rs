@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use http::uri::{Authority, Scheme};
 use petasos_call::Status;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -40,6 +41,29 @@ impl Connection {
         config: ClientConfig,
     ) -> Result<Connection, Status> {
         Self::timed(TcpStream::connect(address), parse(target)?, config).await
+    }
+
+    /// Connects to a Unix socket, without TLS. Calls name the server `localhost`.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`, as of [`Connection::connect`]. `PERMISSION_DENIED`: the system does not let
+    /// this process connect.
+    pub async fn connect_unix(path: &Path, config: ClientConfig) -> Result<Connection, Status> {
+        let failed = |error: io::Error| {
+            let what = format!("{} cannot be reached: {error}", path.display());
+            match error.kind() {
+                io::ErrorKind::PermissionDenied => Status::permission_denied(what),
+                _ => Status::unavailable(what),
+            }
+        };
+        let (authority, limit) = (Authority::from_static("localhost"), config.connect_timeout);
+        let made = timeout(limit, async {
+            let stream = UnixStream::connect(path).await.map_err(failed)?;
+            Self::over(stream, Scheme::HTTP, authority, config).await
+        });
+        let late =
+            || Status::unavailable(format!("connecting to {} took too long", path.display()));
+        made.await.unwrap_or_else(|_| Err(late()))
     }
 
     async fn timed(

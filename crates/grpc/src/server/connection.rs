@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::life::{Event, FAREWELL, Life};
+use super::listener::{NOWHERE, Stream};
 use super::pings::{Seen, Watched};
 use crate::payload::Payload;
 use crate::server::{Peer, Routes, call};
@@ -25,7 +26,18 @@ pub(super) struct Server {
 
 impl Server {
     /// Serves a connection until it ends.
-    pub(super) async fn run(&self, stream: TcpStream, address: SocketAddr) {
+    pub(super) async fn run(&self, stream: Stream) {
+        match stream {
+            Stream::Tcp(stream, address) => self.run_tcp(stream, address).await,
+            Stream::Unix(stream, process) => {
+                let process = Some(process);
+                self.speak(stream, Peer { address: NOWHERE, identity: None, process }).await;
+            }
+        }
+    }
+
+    async fn run_tcp(&self, stream: TcpStream, address: SocketAddr) {
+        let process = None;
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%address, %error, "small packets may be delayed");
         }
@@ -33,14 +45,14 @@ impl Server {
         if let Some(tls) = &self.config.tls {
             match self.begun(tls.accept(stream)).await {
                 Some(Ok((stream, identity))) => {
-                    self.speak(stream, Peer { address, identity }).await;
+                    self.speak(stream, Peer { address, identity, process }).await;
                 }
                 Some(Err(error)) => tracing::warn!(%address, %error, "a client was refused"),
                 None => tracing::warn!(%address, "a client's TLS handshake took too long"),
             }
             return;
         }
-        self.speak(stream, Peer { address, identity: None }).await;
+        self.speak(stream, Peer { address, identity: None, process }).await;
     }
 
     async fn speak<T: AsyncRead + AsyncWrite + Unpin>(&self, stream: T, peer: Peer) {

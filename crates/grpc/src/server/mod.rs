@@ -7,22 +7,23 @@
 mod call;
 mod connection;
 mod life;
+mod listener;
 mod pings;
 mod quota;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use petasos_call::Metadata;
 use petasos_tls::Identity;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep_until;
 
 use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
+use listener::Listener;
 use quota::Quota;
 
 /// Handles calls.
@@ -54,10 +55,25 @@ pub struct ServerCall {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Its address.
+    /// Its address. Over a Unix socket there is none: it is `127.0.0.1` with port 0 then.
     pub address: SocketAddr,
     /// The identity that it has proved; `None` without a client certificate.
     pub identity: Option<Arc<Identity>>,
+    /// The process that has connected, as the system tells: over a Unix socket only.
+    pub process: Option<Process>,
+}
+
+/// A process at the other end of a Unix socket, as it was when it connected.
+///
+/// It can give its connection to other processes: what it may do, they may do then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its effective user.
+    pub uid: u32,
+    /// Its effective group.
+    pub gid: u32,
+    /// Its number; `None` if it cannot be seen from here.
+    pub pid: Option<i32>,
 }
 
 /// Serves until `drain` has started and all calls have ended, or the grace period is over.
@@ -70,6 +86,21 @@ pub async fn serve(
     config: GrpcConfig,
     drain: Drain,
 ) {
+    serve_at(Listener::Tcp(listener), routes, config, drain).await;
+}
+
+/// Like [`serve`], at a Unix socket, without TLS. [`Peer::process`] says who calls, and
+/// [`GrpcConfig::connections_per_address_max`] holds for each user.
+pub async fn serve_unix(
+    listener: UnixListener,
+    routes: Arc<dyn Routes>,
+    config: GrpcConfig,
+    drain: Drain,
+) {
+    serve_at(Listener::Unix(listener), routes, config, drain).await;
+}
+
+async fn serve_at(listener: Listener, routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) {
     let mut tasks = JoinSet::new();
     let end = {
         let mut drained = std::pin::pin!(drain.clone().started());
@@ -79,46 +110,23 @@ pub async fn serve(
         loop {
             let accepted = tokio::select! {
                 end = &mut drained => break end,
-                accepted = accept(&listener, &free) => accepted,
+                accepted = listener.accept(&free) => accepted,
                 Some(_) = tasks.join_next() => continue,
             };
-            let (stream, address, permit) = accepted;
-            let Some(counted) = quota.take(address) else {
-                tracing::debug!(%address, "the address has too many connections");
+            let (stream, permit) = accepted;
+            let Some(counted) = quota.take(stream.holder()) else {
+                tracing::debug!(?stream, "the client has too many connections");
                 continue;
             };
             let server = server.clone();
             tasks.spawn(async move {
-                server.run(stream, address).await;
+                server.run(stream).await;
                 drop((permit, counted));
             });
         }
     };
     drop(listener);
     finish(tasks, end).await;
-}
-
-type Accepted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
-
-/// The next connection, once the limit allows another.
-async fn accept(listener: &TcpListener, free: &Arc<Semaphore>) -> Accepted {
-    let permit = free.clone().acquire_owned().await.expect("the semaphore is never closed");
-    loop {
-        match listener.accept().await {
-            Ok((stream, address)) => return (stream, address, permit),
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(error) => {
-                // No descriptors or no memory are left; other connections may free some.
-                tracing::warn!(%error, "a connection cannot be accepted");
-                sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// Waits for connections, which close by themselves at about `end`.

@@ -9,19 +9,24 @@ use petasos_call::policy::{ConfigError, Policies};
 use petasos_call::{Codec, Metadata, MetadataError, Status};
 use petasos_rpc::intercept::{Chain, Interceptor};
 #[cfg(feature = "grpc")]
-use petasos_rpc::settings::hosts;
+use petasos_rpc::settings::{Carried, hosts};
 use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
 use petasos_runtime::local;
 use petasos_runtime::remote::{KeepAlive, RemoteCompletion};
 use petasos_runtime::shared::Command;
 use petasos_runtime::thread::LoopThread;
-use petasos_runtime::{ChannelShared, LoopError, Security};
+use petasos_runtime::{ChannelShared, LoopError, Security, ServiceChoice};
 
 use super::Channel;
+#[cfg(feature = "grpc")]
+use crate::grpc_channel::UNIX_TARGET;
 use crate::transport::Transport;
 
 /// The default timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// What is before the path of a Unix socket in a program's target.
+#[cfg(feature = "grpc")]
+const UNIX_SCHEME: &str = "grpc+unix://";
 
 /// Why a channel could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +72,7 @@ pub struct ChannelBuilder {
     metadata: Metadata,
     codec: Codec,
     security: Security,
+    service: ServiceChoice,
     policies: Option<Policies>,
     chain: Chain,
     #[cfg(feature = "grpc")]
@@ -76,9 +82,9 @@ pub struct ChannelBuilder {
 }
 
 impl Channel {
-    /// Connects a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…` or `grpcs://…`. The
-    /// channel runs in this thread's loop, if there is one. Otherwise it runs in a loop thread that
-    /// all such channels share.
+    /// Connects a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…`, `grpcs://…`, or
+    /// `grpc+unix:///PATH`, a Unix socket. The channel runs in this thread's loop, if there is one.
+    /// Otherwise it runs in a loop thread that all such channels share.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -98,6 +104,7 @@ impl Channel {
             metadata: Metadata::new(),
             codec: Codec::IDENTITY,
             security: Security::default(),
+            service: ServiceChoice::default(),
             policies: None,
             chain: Chain::default(),
             #[cfg(feature = "grpc")]
@@ -159,6 +166,15 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets whether calls to `petasos://`, `grpc://` and `grpcs://` targets go through the managed
+    /// service of this host. The default is what the environment says
+    /// (`PETASOS_SERVICE=unix:PATH`). In a [`Loop`](crate::Loop), the loop's own setting applies
+    /// instead. The service makes the connections then: how they are secured is its concern.
+    pub fn service(mut self, service: ServiceChoice) -> ChannelBuilder {
+        self.service = service;
+        self
+    }
+
     /// Over datagrams, compresses requests of at least a kilobyte with [`Codec::GZIP`] or
     /// [`Codec::LZ4`], if the server supports the codec. The server may then compress its
     /// responses.
@@ -194,7 +210,7 @@ impl ChannelBuilder {
 
     /// Sets the configuration of connections to `grpc://` and `grpcs://`. Beyond loopback,
     /// `grpc://` must be allowed explicitly, in this configuration or with
-    /// [`ChannelBuilder::security`].
+    /// [`ChannelBuilder::security`]. It has no effect on calls through the managed service.
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, config: petasos_grpc::ClientConfig) -> ChannelBuilder {
         self.grpc = config;
@@ -244,24 +260,54 @@ impl ChannelBuilder {
         if let Some((scheme, list)) = self.target.split_once("://")
             && matches!(scheme, "grpc" | "grpcs")
         {
+            if self.is_managed()? {
+                let balance = self.chosen_balance();
+                let servers = hosts(list).and_then(|hosts| carried(scheme, &hosts, balance));
+                let servers = servers.ok_or(TargetError::Form(self.target.clone()))?;
+                return self.connect_in_loop(servers);
+            }
             let (is_secure, list) = (scheme == "grpcs", list.to_owned());
             return self.connect_grpc(&list, is_secure);
+        }
+        #[cfg(feature = "grpc")]
+        if let Some(path) = self.target.strip_prefix(UNIX_SCHEME) {
+            if !path.starts_with('/') {
+                return Err(TargetError::Form(self.target).into());
+            }
+            let target = format!("{UNIX_TARGET}{path}");
+            let config = self.grpc.clone();
+            return self.connect_grpc_to(vec![target], config);
         }
         let servers = match self.resolver.take() {
             Some(resolver) => Servers::Resolved(resolver),
             None => Servers::parse(&self.target)?,
         };
-        let asked = self.policies.as_ref().and_then(|policies| policies.balance);
-        let balance = self.balance.or(asked).unwrap_or_default();
+        self.connect_in_loop(servers)
+    }
+
+    /// Whether calls go through the managed service.
+    #[cfg(feature = "grpc")]
+    fn is_managed(&self) -> Result<bool, LoopError> {
+        match local::current() {
+            Some(local) => Ok(local.is_managed()),
+            None => Ok(self.service.resolve()?.is_some()),
+        }
+    }
+
+    /// The channel to these servers, in this thread's loop or one on its own thread.
+    fn connect_in_loop(self, servers: Servers) -> Result<Channel, ConnectError> {
+        let balance = self.chosen_balance();
         let is_ipv6 = servers.is_ipv6();
-        let security = self.security.clone();
+        let (security, service) = (self.security.clone(), self.service.clone());
         let info = ChannelInfo::new(servers, balance, self.defaults()?);
         let (runtime, thread) = match local::current() {
             Some(local) => (local.shared.clone(), None),
             None => {
-                let thread = match security {
-                    Security::Loopback => LoopThread::shared(is_ipv6)?,
-                    security => LoopThread::own(is_ipv6, security)?,
+                let thread = match (security, service) {
+                    (Security::Loopback, ServiceChoice::Environment) => {
+                        LoopThread::shared(is_ipv6)?
+                    }
+                    (security, service) => LoopThread::own(is_ipv6, security, service)?,
                 };
                 (thread.runtime().clone(), Some(thread as KeepAlive))
             }
@@ -272,11 +318,10 @@ impl ChannelBuilder {
     }
 
     #[cfg(feature = "grpc")]
-    fn connect_grpc(mut self, list: &str, is_secure: bool) -> Result<Channel, ConnectError> {
+    fn connect_grpc(self, list: &str, is_secure: bool) -> Result<Channel, ConnectError> {
         let targets = hosts(list).ok_or(TargetError::Form(self.target.clone()))?;
+        #[cfg_attr(not(feature = "tls"), allow(unused_mut))]
         let mut config = self.grpc.clone();
-        config.connect_timeout = self.connect_timeout;
-        config.plaintext |= matches!(self.security, Security::Plaintext);
         #[cfg(feature = "tls")]
         match (is_secure, &config.tls) {
             (true, None) => return Err(ConnectError::NoTls),
@@ -287,12 +332,27 @@ impl ChannelBuilder {
         if is_secure {
             return Err(ConnectError::NoTls);
         }
-        let asked = self.policies.as_ref().and_then(|policies| policies.balance);
-        let balance = self.balance.take().or(asked).unwrap_or_default();
+        self.connect_grpc_to(targets, config)
+    }
+
+    #[cfg(feature = "grpc")]
+    fn connect_grpc_to(
+        self,
+        targets: Vec<String>,
+        mut config: petasos_grpc::ClientConfig,
+    ) -> Result<Channel, ConnectError> {
+        config.connect_timeout = self.connect_timeout;
+        config.plaintext |= matches!(self.security, Security::Plaintext);
+        let balance = self.chosen_balance();
         let channel =
             crate::grpc_channel::GrpcChannel::new(targets, config, balance, self.defaults()?);
         let channel = channel.map_err(ConnectError::Thread)?;
         Ok(Channel { transport: Transport::Grpc(channel), chain: Chain::default() })
+    }
+
+    fn chosen_balance(&self) -> Balance {
+        let asked = self.policies.as_ref().and_then(|policies| policies.balance);
+        self.balance.or(asked).unwrap_or_default()
     }
 
     fn defaults(self) -> Result<Option<Defaults>, ConnectError> {
@@ -303,4 +363,16 @@ impl ChannelBuilder {
         let defaults = Defaults { timeout, wait_for_ready, metadata, policies, codec };
         Ok((!defaults.is_plain()).then_some(defaults))
     }
+}
+
+/// Servers that the managed service is to call over gRPC. The service knows which of them it
+/// reaches: so if one of them gets all calls, the service chooses it.
+#[cfg(feature = "grpc")]
+fn carried(scheme: &str, hosts: &[String], balance: Balance) -> Option<Servers> {
+    let carried = match balance {
+        Balance::PickFirst => Carried::new(vec![format!("{scheme}://{}", hosts.join(","))]),
+        _ => None,
+    };
+    let each = || Carried::new(hosts.iter().map(|host| format!("{scheme}://{host}")).collect());
+    carried.or_else(each).map(Servers::Carried)
 }

@@ -3,7 +3,8 @@
 //! These tasks hold only weak references to the channel, so that it ends when nobody uses it.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use petasos_base::Time;
@@ -13,11 +14,14 @@ use petasos_grpc::{ClientConfig, Connection};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant, sleep_until};
 
-use super::Inner;
+use super::{Inner, UNIX_TARGET};
 
 /// The number of concurrent calls of a connection that the core assumes. HTTP/2 has its own limit;
 /// calls above that wait in the HTTP/2 layer.
 const SLOTS: u32 = 1 << 24;
+
+/// Stands for the server of a channel to a Unix socket, which has no other.
+const UNIX_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Runs until the channel is dropped.
 pub(super) async fn drive(channel: Weak<Inner>, changed: Arc<Notify>) {
@@ -130,9 +134,10 @@ async fn connect(channel: Weak<Inner>, peer: PeerIndex, address: SocketAddr, nam
 }
 
 async fn make(address: SocketAddr, name: &str, config: ClientConfig) -> Result<Connection, Status> {
-    let made = match config.forbids(address.ip()) {
-        true => Err(forbidden(address)),
-        false => Connection::connect_to(address, name, config).await,
+    let made = match (name.strip_prefix(UNIX_TARGET), config.forbids(address.ip())) {
+        (Some(path), _) => Connection::connect_unix(Path::new(path), config).await,
+        (None, true) => Err(forbidden(address)),
+        (None, false) => Connection::connect_to(address, name, config).await,
     };
     if let Err(status) = &made {
         tracing::warn!(%address, name, %status, "a gRPC server cannot be reached");
@@ -154,6 +159,11 @@ async fn resolve(channel: Weak<Inner>, targets: Vec<String>) {
     let mut names = HashMap::new();
     let mut failure = None;
     for target in targets {
+        if target.starts_with(UNIX_TARGET) {
+            names.insert(UNIX_ADDRESS, target);
+            found.push(UNIX_ADDRESS);
+            continue;
+        }
         match tokio::net::lookup_host(&target).await {
             Ok(addresses) => {
                 for address in addresses {

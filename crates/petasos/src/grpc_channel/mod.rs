@@ -44,6 +44,9 @@ pub(crate) use retries::{Progress, Retrying, SPARE_BYTES_MAX, copy};
 pub use runtime::own as background_runtime;
 pub(crate) use unary::GrpcUnary;
 
+/// What is before the path of a Unix socket, where others have `host:port`.
+pub(crate) const UNIX_TARGET: &str = "unix:";
+
 /// The most connections that a call tries, if each of them has just closed.
 const ATTEMPTS_MAX: u32 = 5;
 
@@ -55,7 +58,7 @@ pub(crate) struct GrpcChannel {
 
 pub(super) struct Inner {
     pub(super) runtime: Handle,
-    /// The targets that the program gave, each as `host:port`.
+    /// The targets that the program gave, each as `host:port` or [`UNIX_TARGET`] with a path.
     pub(super) targets: Vec<String>,
     pub(super) config: ClientConfig,
     /// Defaults for calls that do not set their own.

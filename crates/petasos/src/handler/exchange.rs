@@ -2,27 +2,22 @@
 
 use core::time::Duration;
 
-use petasos_buf::SPARE_BYTES_MIN;
 use petasos_call::{
     Answer, Code, Codec, Encoding, Metadata, RequestHead, ResponseHead, Status, read_tail, split,
 };
 use petasos_endpoint::{Context, RequestHandle};
 use petasos_message::{Message, Msg, ROOM_BYTES, recycle};
-use petasos_rpc::codec::{decode, framed, framed_native, unencodable};
+use petasos_rpc::codec::{decode, framed_native, unencodable};
 use petasos_rpc::compression::CameCompressed;
 use petasos_rpc::extensions::Extensions;
 use petasos_rpc::origin::Origin;
-use petasos_rpc::recode::compressed_response;
 use petasos_rpc::request::{
     CallParts, More, Request, RequestParts as _, Response, ResponseParts as _, TAIL_BYTES_LIMIT,
     tail_of, with_trace,
 };
 
-use petasos_runtime::buffers::respond_in;
+use petasos_runtime::buffers::{LONG_BYTES_MIN, respond_image, respond_in};
 use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
-
-/// Responses of at least this many bytes are sent without copying them.
-const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
 
 /// The answer format of most calls.
 pub(super) const PLAIN: Answer = Answer { native: true, codec: Codec::IDENTITY };
@@ -109,15 +104,6 @@ fn respond_otherwise<P: Message>(
         code: Code::Ok,
         load: parts.load(),
     };
-    let mut buf = framed(image, head.to_bytes(), &tail);
     let codec = if compressed == Some(false) { Codec::IDENTITY } else { answer.codec };
-    match codec {
-        Codec::IDENTITY if buf.len() >= LONG_BYTES_MIN => return respond_in(cx, handle, buf),
-        Codec::IDENTITY => cx.respond_with(handle, &buf),
-        codec => {
-            buf.flatten();
-            cx.respond_with(handle, &compressed_response(head, codec, &buf));
-        }
-    }
-    recycle(buf);
+    respond_image(cx, handle, (image, &tail), head, codec);
 }

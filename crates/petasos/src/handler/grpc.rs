@@ -19,10 +19,11 @@ use petasos_rpc::origin::{CancelGuard, Origin};
 use petasos_rpc::request::{
     CallParts, More, Request, RequestParts as _, Response, ResponseParts as _, read_traceparent,
 };
+use petasos_runtime::ServeError;
 use petasos_runtime::workers::{self, Workers};
 
 use super::around::around_streams;
-use super::{AnyMethod, Placed, Prepared};
+use super::{AnyMethod, Placed, Prepared, Service};
 use crate::stream::grpc::{GrpcSink, GrpcSource};
 use crate::stream::{Sender, Sink, Source, Streaming};
 
@@ -31,6 +32,15 @@ pub(crate) struct Router {
     methods: HashMap<String, Route>,
     /// Services whose messages are bytes, by name.
     others: HashMap<String, Arc<dyn Routes>>,
+}
+
+/// The routes of one service, for a listener of the program's own
+/// ([`serve_unix`](petasos_grpc::serve_unix)): no loops, no datagrams, no interceptors.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn grpc_routes(service: impl Service) -> Result<Arc<dyn Routes>, ServeError> {
+    Ok(Arc::new(Router::new(&[Prepared::new(service)?], &Placed::default())))
 }
 
 struct Route {

@@ -9,7 +9,7 @@ mod on_workers;
 mod reading;
 mod streams;
 mod streams_in_loop;
-mod unary;
+pub(crate) mod unary;
 
 use core::future::Future;
 use std::sync::Arc;
@@ -121,7 +121,12 @@ impl Methods {
         P: Message,
         F: Future<Output = (Arc<T>, Result<Response<P>, Status>)> + Send + 'static,
     {
-        self.list.push((index, Box::new(unary::Unary::new(service.clone(), call))));
+        self.add(index, Box::new(unary::Unary::new(service.clone(), call)));
+    }
+
+    /// Adds the method with this index.
+    pub(crate) fn add(&mut self, index: u16, method: Box<dyn AnyMethod>) {
+        self.list.push((index, method));
     }
 
     /// Returns the methods in the order of their indices, if there is one for each index below

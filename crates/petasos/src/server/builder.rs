@@ -2,13 +2,14 @@
 
 use core::time::Duration;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
 use petasos_endpoint::Node;
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_runtime::shared::Shared;
 use petasos_runtime::workers::Workers;
-use petasos_runtime::{LoopConfig, LoopError, Security, ServeError};
+use petasos_runtime::{LoopConfig, LoopError, Security, ServeError, ServiceChoice, ServiceConfig};
 
 use super::Server;
 use super::ended::{Ending, ThreadGuard};
@@ -191,6 +192,15 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets whether the server serves through the managed service of this host. The default is what
+    /// the environment says (`PETASOS_SERVICE=unix:PATH`). The address of [`ServerBuilder::listen`]
+    /// is then the name by which others call the server there, and the server has one loop. The
+    /// gRPC port is the server's own in any case.
+    pub fn service(mut self, service: ServiceChoice) -> ServerBuilder {
+        self.config.service = service;
+        self
+    }
+
     /// Sets the configuration of each loop, except for its address.
     pub fn loop_config(mut self, config: LoopConfig) -> ServerBuilder {
         self.config = config;
@@ -210,15 +220,23 @@ impl ServerBuilder {
         self.check_grpc_services()?;
         let listen = self.listen.as_deref().map(find).transpose()?;
         let config = LoopConfig { listen, ..self.config };
+        let service = config.service.resolve().map_err(LoopError::from)?;
+        // The service has one lane for the name under which the server serves.
+        let loops = if service.is_some() { 1 } else { self.loops };
         #[cfg(feature = "grpc")]
         let consents = matches!(config.security, Security::Plaintext);
-        let node = Node::start(config.node())?;
+        let node = match &service {
+            // The service listens.
+            Some(_) => Node::start(LoopConfig { listen: None, ..config.clone() }.node())?,
+            None => Node::start(config.node())?,
+        };
         let workers = match self.on_workers.is_empty() {
             true => None,
             false => Some(Arc::new(Workers::start(self.worker_threads, self.worker_calls_max)?)),
         };
         let placed = Placed { workers, on_workers: self.on_workers, chain: self.chain };
-        let setup = Setup { node: node.clone(), services: self.services, placed, config };
+        let services = self.services;
+        let setup = Setup { node: node.clone(), service, services, placed, config };
         #[cfg(feature = "grpc")]
         let port = self.grpc.map(|mut asked| {
             asked.config.plaintext |= consents;
@@ -230,11 +248,12 @@ impl ServerBuilder {
         let ports = port.as_ref().map_or(0, super::grpc::BoundPort::count);
         #[cfg(not(feature = "grpc"))]
         let ports = 0;
-        let (setup, ending) = (Arc::new(setup), Arc::new(Ending::new(self.loops + ports)));
-        let started = start_threads(&setup, &ending, self.loops);
+        let (setup, ending) = (Arc::new(setup), Arc::new(Ending::new(loops + ports)));
+        let started = start_threads(&setup, &ending, loops);
         let server = Server {
             node,
-            loops: started.0,
+            address: started.0.address,
+            loops: started.0.loops,
             #[cfg(feature = "grpc")]
             grpc: None,
             ending,
@@ -313,12 +332,21 @@ impl Server {
 /// The data that each thread needs.
 struct Setup {
     node: Node,
+    service: Option<ServiceConfig>,
     services: Vec<Prepared>,
     placed: Placed,
     config: LoopConfig,
 }
 
-type Started = Result<Arc<Shared>, StartError>;
+type Started = Result<(Arc<Shared>, Option<SocketAddr>), StartError>;
+
+/// The threads that run.
+#[derive(Default)]
+struct Threads {
+    loops: Vec<Arc<Shared>>,
+    /// Where the managed service has them called.
+    address: Option<SocketAddr>,
+}
 
 /// Starts the threads, and waits until all accept calls. Returns the threads that run, and the
 /// first error.
@@ -326,7 +354,7 @@ fn start_threads(
     setup: &Arc<Setup>,
     ending: &Arc<Ending>,
     count: usize,
-) -> (Vec<Arc<Shared>>, Result<(), StartError>) {
+) -> (Threads, Result<(), StartError>) {
     let (tell, told) = mpsc::channel();
     let mut outcome = Ok(());
     for number in 0..count {
@@ -345,18 +373,21 @@ fn start_threads(
         }
     }
     drop(tell);
-    let mut loops = Vec::new();
+    let mut threads = Threads::default();
     // Each thread drops its sender after it has reported its start, or when it panics.
     for started in told {
         match started {
-            Ok(runtime) => loops.push(runtime),
+            Ok((runtime, address)) => {
+                threads.loops.push(runtime);
+                threads.address = threads.address.or(address);
+            }
             Err(error) => outcome = outcome.and(Err(error)),
         }
     }
-    if outcome.is_ok() && loops.len() < count {
+    if outcome.is_ok() && threads.loops.len() < count {
         outcome = Err(LoopError::Panicked.into());
     }
-    (loops, outcome)
+    (threads, outcome)
 }
 
 /// The main function of a thread.
@@ -364,13 +395,17 @@ fn live(setup: Arc<Setup>, ending: &Ending, tell: mpsc::Sender<Started>) {
     let mut guard = ThreadGuard { ending, calls: None };
     // Dropped before the guard, so that the node is free when the end is reported.
     let setup = setup;
-    let made = Loop::of_node(&setup.config, &setup.node, &setup.services, &setup.placed);
+    let Setup { node, service, services, placed, config } = &*setup;
+    let made = match service {
+        Some(service) => Loop::of_service(config, service.clone(), services, placed),
+        None => Loop::of_node(config, node, services, placed),
+    };
     let runtime = match made {
         Ok(runtime) => runtime,
         // The thread that starts the server waits for this.
         Err(error) => return drop(tell.send(Err(error))),
     };
-    let _ = tell.send(Ok(runtime.shared().clone()));
+    let _ = tell.send(Ok((runtime.shared().clone(), runtime.local_address())));
     drop(tell);
     let grace = runtime.block_on(runtime.stopped());
     guard.calls = Some(runtime.end(grace));

@@ -34,6 +34,8 @@ use petasos_runtime::slow::SlowCounts;
 /// A running server. Dropping it ends it at once; [`Server::drain`] shuts it down gracefully.
 pub struct Server {
     node: Node,
+    /// Where it is called through the managed service.
+    address: Option<SocketAddr>,
     loops: Vec<Arc<Shared>>,
     #[cfg(feature = "grpc")]
     grpc: Option<grpc::Port>,
@@ -49,7 +51,7 @@ impl Server {
 
     /// The address where other processes reach the server; `None` if it does not listen.
     pub fn local_address(&self) -> Option<SocketAddr> {
-        self.node.local_address()
+        self.address.or_else(|| self.node.local_address())
     }
 
     /// The address where gRPC clients reach the server; `None` without [`ServerBuilder::grpc`].

@@ -133,7 +133,7 @@ impl GrpcSource {
             ready!(replay.clone().poll_settled(cx)).map(|settled| self.settle(settled))??;
         }
         let Reader::Own(reader, lease) = &mut self.reader else {
-            return Poll::Ready(Err(Status::internal("nothing is asked behind the end")));
+            return Poll::Ready(Err(Status::internal("the stream was read after its end")));
         };
         if self.awaits_head {
             ready!(reader.poll_head(cx))?;

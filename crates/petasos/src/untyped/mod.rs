@@ -23,6 +23,9 @@
 //! every path that typed messages use. They are never sent in the native layout: the bind says that
 //! this end has none (R2, R4). A service that is known by names only sends a bind without a hash.
 //! It gets the server's schema in return, and finds its methods there by name (R3).
+//!
+//! Through the managed service, messages are converted in this process, by the service's schema: so
+//! only a described service can be called or served there.
 
 mod client;
 

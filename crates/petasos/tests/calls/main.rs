@@ -35,6 +35,7 @@ mod large;
 mod limits;
 mod on_tokio;
 mod peers;
+mod relay;
 mod resume;
 mod retries;
 mod retries_grpc;

@@ -132,13 +132,20 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
+        let world = World::without_services();
+        let server = GreeterServer::new(world.service.clone());
+        world.event_loop.serve(server).expect("it is the only service");
+        world
+    }
+
+    /// Its service is not served.
+    pub fn without_services() -> World {
         let time = VirtualClock::default();
         let config = EndpointConfig { seed: Some(5), ..EndpointConfig::default() };
         let port = Hub::direct(MemoryConfig::default()).port();
         let event_loop = Loop::over(config, port, Clock::Virtual(time.clone()));
         let event_loop = event_loop.expect("this thread has no other loop");
         let service = Service::default();
-        event_loop.serve(GreeterServer::new(service.clone())).expect("it is the only service");
         let client = GreeterClient::new(event_loop.channel_to_itself());
         World { event_loop, time, service, client }
     }

@@ -13,4 +13,5 @@ mod resolvers;
 mod restart;
 mod retries;
 mod threads;
+mod withdrawn;
 mod workers;

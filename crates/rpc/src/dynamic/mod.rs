@@ -8,4 +8,4 @@ mod service;
 
 pub use generated::Payload;
 pub use service::{NameError, Service};
-pub use service::{find_by_name, is_untyped};
+pub use service::{find_by_name, is_untyped, layout_of};

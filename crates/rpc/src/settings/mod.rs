@@ -11,18 +11,17 @@ use petasos_call::CallerSchema;
 use petasos_call::balance::Balance;
 use petasos_call::channel::ChannelConfig;
 use petasos_call::policy::Throttling;
-use petasos_schema::LAYOUT_VERSION;
 
 use crate::descriptors::ServiceInfo;
-use crate::dynamic::is_untyped;
+use crate::dynamic::layout_of;
 pub use defaults::{
     CallSettings, Defaults, PolicyOf, RetryMode, ServiceDefaults, policy_of, stream_policy_of,
 };
 pub use resolver::{FoundServers, Resolver};
-pub use target::Servers;
 pub use target::TargetError;
 #[cfg(feature = "grpc")]
 pub use target::hosts;
+pub use target::{Carried, Servers};
 
 /// What a channel's users and its loop know about it.
 pub struct ChannelInfo {
@@ -101,6 +100,5 @@ impl fmt::Debug for ChannelInfo {
 /// What a caller sends about a service when it binds it (R2).
 pub fn schema_of(info: &ServiceInfo) -> CallerSchema {
     let methods = info.methods.len() as u16;
-    let layout = if is_untyped(info) { 0 } else { LAYOUT_VERSION as u16 };
-    CallerSchema { layout, hash: info.hash, methods }
+    CallerSchema { layout: layout_of(info), hash: info.hash, methods }
 }

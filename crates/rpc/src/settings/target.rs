@@ -2,7 +2,7 @@
 
 use core::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use super::Resolver;
 
@@ -27,6 +27,40 @@ pub enum Servers {
     Names(Vec<(String, u16)>),
     /// The program's resolver finds them.
     Resolved(Box<dyn Resolver>),
+    /// The managed service of the host reaches them.
+    Carried(Carried),
+}
+
+/// Servers that only the managed service of the host can reach, such as `grpc://HOST:PORT`.
+///
+/// Channels tell servers from each other by addresses, so each has one that stands for it, and that
+/// leads nowhere.
+#[derive(Debug)]
+pub struct Carried {
+    names: Vec<String>,
+    stand_ins: Vec<SocketAddr>,
+}
+
+impl Carried {
+    /// The longest name that the service is told, in bytes.
+    const NAME_BYTES_MAX: usize = 255;
+
+    /// Servers by the names that the service has for them; `None` if there are too many, or if one
+    /// is too long.
+    pub fn new(names: Vec<String>) -> Option<Carried> {
+        if names.iter().any(|name| name.len() > Carried::NAME_BYTES_MAX) {
+            return None;
+        }
+        let ports = 1..=u16::try_from(names.len()).ok()?;
+        let stand_in = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let stand_ins = ports.map(stand_in).collect();
+        Some(Carried { names, stand_ins })
+    }
+
+    fn name(&self, stand_in: SocketAddr) -> Option<&str> {
+        let at = usize::from(stand_in.port()).checked_sub(1)?;
+        self.names.get(at).map(String::as_str)
+    }
 }
 
 impl Servers {
@@ -49,7 +83,9 @@ impl Servers {
         let has_ports = match &servers {
             Servers::Addresses(list) => list.iter().all(|address| address.port() != 0),
             Servers::Names(list) => list.iter().all(|(_, port)| *port != 0),
-            Servers::Resolved(_) => unreachable!("no target stands for a resolver"),
+            Servers::Resolved(_) | Servers::Carried(_) => {
+                unreachable!("a target that was just parsed")
+            }
         };
         if has_ports { Ok(servers) } else { Err(form()) }
     }
@@ -58,6 +94,15 @@ impl Servers {
     pub fn addresses(&self) -> Option<&[SocketAddr]> {
         match self {
             Servers::Addresses(addresses) => Some(addresses),
+            Servers::Carried(carried) => Some(&carried.stand_ins),
+            _ => None,
+        }
+    }
+
+    /// What the managed service calls the server for which an address stands, if it stands for one.
+    pub fn carried_name(&self, stand_in: SocketAddr) -> Option<&str> {
+        match self {
+            Servers::Carried(carried) => carried.name(stand_in),
             _ => None,
         }
     }
@@ -68,6 +113,8 @@ impl Servers {
             Servers::Addresses(list) => list.iter().any(SocketAddr::is_ipv6),
             Servers::Names(_) => true,
             Servers::Resolved(resolver) => resolver.is_ipv6(),
+            // The service has the sockets.
+            Servers::Carried(_) => false,
         }
     }
 
@@ -77,6 +124,7 @@ impl Servers {
         let names = match self {
             Servers::Addresses(addresses) => return Ok(addresses.clone()),
             Servers::Names(names) => names,
+            Servers::Carried(carried) => return Ok(carried.stand_ins.clone()),
             Servers::Resolved(_) => unreachable!("resolvers are asked, and tell by themselves"),
         };
         let mut found = Vec::new();
@@ -132,6 +180,9 @@ impl fmt::Display for Servers {
                 list.iter().try_for_each(|(name, port)| write!(f, "{name}:{port} "))
             }
             Servers::Resolved(resolver) => write!(f, "{resolver:?}"),
+            Servers::Carried(carried) => {
+                carried.names.iter().try_for_each(|name| write!(f, "{name} "))
+            }
         }
     }
 }
@@ -170,6 +221,23 @@ mod tests {
         assert!(!found.contains(&"[::1]:7000".parse().unwrap()), "{found:?}");
         assert!(servers.is_ipv6());
         assert!(!Servers::parse("petasos://127.0.0.1:7000").unwrap().is_ipv6());
+    }
+
+    #[test]
+    fn what_the_service_reaches_has_addresses_that_stand_for_it() {
+        let names = ["grpc://a:1", "grpc://b:2"].map(str::to_owned).to_vec();
+        let servers = Servers::Carried(Carried::new(names.clone()).expect("they are short"));
+        let addresses = servers.addresses().expect("they are known").to_vec();
+        assert_eq!(addresses.len(), 2);
+        let found =
+            addresses.iter().map(|at| servers.carried_name(*at).expect("it stands for one"));
+        assert_eq!(found.collect::<Vec<_>>(), names);
+        let other = "127.0.0.1:3".parse().expect("it is an address");
+        assert_eq!(servers.carried_name(other), None);
+        assert_eq!(Servers::Addresses(addresses).carried_name(other), None);
+        let long = |bytes| Carried::new(vec!["x".repeat(bytes)]);
+        assert!(long(255).is_some() && long(256).is_none());
+        assert!(Carried::new(vec![String::new(); 1 << 16]).is_none());
     }
 
     #[test]
