@@ -19,12 +19,12 @@ mod bind {
         });
         let mut build = cc::Build::new();
         build.file("shim/shim.c").includes(&library.include_paths);
-        // What DPDK was compiled with, its headers must be, too: `-include` and `-march`.
+        // The headers must be compiled with the same options as DPDK: `-include` and `-march`.
         for flag in flags() {
             build.flag(flag);
         }
         build.warnings(false).compile("pd_shim");
-        // Static, and so behind it in the order of linking.
+        // The shim is a static library, so DPDK's libraries must follow it in link order.
         for name in ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_eal"] {
             println!("cargo::rustc-link-lib={name}");
         }

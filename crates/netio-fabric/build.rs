@@ -1,5 +1,5 @@
-//! With feature `fabric`: finds libfabric, compiles the shim that gives its inline functions a
-//! symbol, and generates Rust declarations for both. Without it, nothing.
+//! With feature `fabric`: finds libfabric, compiles the shim that makes libfabric's inline
+//! functions linkable, and generates Rust declarations for both. Without it, does nothing.
 
 fn main() {
     println!("cargo::rerun-if-changed=shim");

@@ -1,4 +1,4 @@
-//! Measures this machine's floors with both ends as pinned threads, one second each.
+//! Measures this machine's floors, with both ends as pinned threads, one second each.
 //!
 //! `cargo run --release -p petasos-floor --example floor`
 

@@ -1,6 +1,6 @@
-//! What the shared-memory backend costs: bare rings and `ShmIo` in alternation, with both ends as
-//! pinned threads, in slices so short that many pass undisturbed on a busy machine. The best tenth
-//! counts.
+//! Measures the cost of the shared-memory backend: bare rings and `ShmIo` take turns, with both
+//! ends as pinned threads. Each slice is so short that many are undisturbed even on a busy machine.
+//! The best tenth of the slices counts.
 //!
 //! `cargo run --release -p petasos-floor --example shm`, with the bytes of a datagram and of a
 //! ring's data part as optional arguments.
@@ -66,8 +66,7 @@ fn config() -> Result<ShmConfig, Box<dyn Error>> {
     Ok(config)
 }
 
-/// Alternates the two, and prints the best tenth of each: the lowest of a time, the highest of a
-/// rate.
+/// Runs the two in turn, and prints the best tenth of each: the lowest times or the highest rates.
 fn compare(
     name: &str,
     mut bare: impl FnMut() -> Result<f64, FloorError>,
@@ -95,7 +94,7 @@ fn until_hung_up(ended: Receiver<()>) -> impl FnMut() -> bool {
     move || ended.try_recv() == Err(TryRecvError::Disconnected)
 }
 
-/// Runs `near` on one core while `far` runs on another, which is told to end after that.
+/// Runs `near` on one core while `far` runs on another. `far` is told to stop after that.
 fn beside<T>(near: impl FnOnce() -> T, far: impl FnOnce(Receiver<()>) + Send) -> T {
     let (running, ended) = channel();
     std::thread::scope(|scope| {
@@ -141,7 +140,7 @@ fn bare_bulk(config: ShmConfig) -> Result<Turn, FloorError> {
     )
 }
 
-/// Two backends, and the route of each to the other.
+/// Two backends, each with its route to the other.
 fn joined(config: ShmConfig) -> [(ShmIo, Route); 2] {
     let bind =
         || ShmIo::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).expect("a name is free");

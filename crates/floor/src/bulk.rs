@@ -1,4 +1,4 @@
-//! Bandwidth: one way, as fast as the sender can, counted at the receiver.
+//! Bandwidth: one end sends as fast as it can, and the receiver counts.
 
 use petasos_base::Clock;
 
@@ -8,8 +8,8 @@ use crate::link::{Link, Path, check_datagram_bytes};
 use crate::pace::{Idle, Pace};
 use crate::turn::{Turn, thread_cpu_s};
 
-/// Sends `memory` over and over, as datagrams of `datagram_bytes` in trains as long as the kernel
-/// takes, until `stop`. Counts what was sent, which is not what arrives.
+/// Sends `memory` repeatedly until `stop`, as datagrams of `datagram_bytes` in the longest trains
+/// that the kernel takes. Counts what was sent; some of it may not arrive.
 ///
 /// # Errors
 /// See [`FloorError`].
@@ -45,11 +45,12 @@ pub fn blast(
     Ok(turn)
 }
 
-/// Receives trains of datagrams of `datagram_bytes` straight into consecutive places of `memory`,
-/// from its start again when the longest train would no longer fit, until `stop`.
+/// Receives trains of datagrams of `datagram_bytes` until `stop`. They are received directly into
+/// consecutive places of `memory`, which start again at its beginning when the longest train no
+/// longer fits.
 ///
-/// Time runs from the first arrival, which is not counted, to the last, so that it does not matter
-/// which role starts or stops first.
+/// The elapsed time runs from the first arrival, which is not counted, to the last. So it does not
+/// matter which role starts or stops first.
 ///
 /// # Errors
 /// See [`FloorError`]; `memory` must hold at least one receive of 64 KiB.

@@ -1,4 +1,4 @@
-//! The server of latency and rate: sends back what comes, as it came.
+//! The server for latency and rate: it sends back what it receives, unchanged.
 
 use petasos_base::Clock;
 

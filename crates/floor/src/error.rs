@@ -4,30 +4,30 @@ use std::io;
 
 use petasos_netio::SetupError;
 
-/// A turn did not take place, or ended early. Nothing but the measurement is lost: a retry is safe.
+/// Why a turn did not take place or ended early. Only the measurement is lost, so a retry is safe.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FloorError {
     /// The socket could not be opened: see the inner error.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The system refused to send or to receive; `ConnectionRefused` means that the other role's
-    /// socket is gone.
+    /// The system refused to send or to receive. `ConnectionRefused` means that the other role's
+    /// socket was closed.
     #[error("the floor's socket failed: {0}")]
     Socket(#[from] io::Error),
-    /// The other role's process has violated the rules of the ring.
+    /// The other role's process has violated the protocol of the ring.
     #[error(transparent)]
     Ring(petasos_shm::Broken),
     /// The rings could not be made: see the inner error.
     #[error(transparent)]
     Region(#[from] petasos_shm::RegionError),
-    /// The caller asked for datagrams that do not exist.
+    /// The caller asked for datagrams of an impossible length.
     #[error("datagrams have 1 to {max} bytes, not {asked}", max = crate::DATAGRAM_BYTES_MAX)]
     DatagramBytes {
-        /// The bytes asked for.
+        /// The length asked for.
         asked: usize,
     },
-    /// The caller asked for a window or a batch of nothing, or for a batch beyond the window.
+    /// The caller asked for an empty window or batch, or for a batch larger than the window.
     #[error("a batch of {batch} in a window of {window} is not possible")]
     Batch {
         /// Datagrams in a batch.
@@ -35,7 +35,7 @@ pub enum FloorError {
         /// Datagrams outstanding.
         window: usize,
     },
-    /// The caller's buffer cannot hold what one call may receive, or is empty.
+    /// The caller's buffer is empty, or too small for what one call may receive.
     #[error("a buffer of {bytes} bytes is too small")]
     Memory {
         /// Its size.

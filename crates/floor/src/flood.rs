@@ -1,4 +1,4 @@
-//! Rate: a window of datagrams outstanding, echoed in batches or one by one.
+//! Rate: a window of outstanding datagrams, echoed in batches or one by one.
 
 use std::io;
 
@@ -10,15 +10,15 @@ use crate::link::{Link, Path, check_datagram_bytes};
 use crate::pace::{Idle, Pace, deadline};
 use crate::turn::{Turn, thread_cpu_s};
 
-/// What a flood consists of.
+/// The parameters of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flood {
     /// Bytes of each datagram.
     pub datagram_bytes: usize,
-    /// Datagrams outstanding, best a multiple of the batch: only whole batches are sent.
+    /// Outstanding datagrams; best a multiple of the batch, since only whole batches are sent.
     pub window: usize,
-    /// Datagrams of one segmented send; 1 sends and receives each by its own call, without
-    /// segmentation or coalescing. What does not fit one send is divided evenly.
+    /// Datagrams of one segmented send. With 1, each is sent and received by its own call, without
+    /// segmentation or coalescing. A batch that does not fit one send is divided evenly.
     pub batch: usize,
 }
 
@@ -120,7 +120,7 @@ impl<'l> Client<'l> {
         }
     }
 
-    /// Counts what has come; true if it was part of this window.
+    /// Counts what has arrived. Returns true if it belonged to this window.
     #[inline]
     fn receive(&mut self) -> io::Result<bool> {
         let Some(arrival) = self.link.receive(&mut self.buffer)? else { return Ok(false) };
@@ -160,7 +160,7 @@ impl<'l> Client<'l> {
         self.request.iter_mut().step_by(self.datagram_bytes).for_each(|byte| *byte = self.tag);
     }
 
-    /// Takes in what is still under way, so that it does not disturb whoever comes next.
+    /// Receives what is still in flight, so that it does not disturb the next turn.
     fn settle(&mut self, clock: &Clock) -> io::Result<()> {
         let silence = std::time::Duration::from_micros(crate::SILENCE_MAX_US);
         let mut expired = deadline(clock, silence);

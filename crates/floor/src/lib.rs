@@ -1,5 +1,5 @@
-//! What UDP sockets and bare shared-memory rings reach without Petasos: the floor that Petasos is
-//! measured against.
+//! Measures what UDP sockets and bare shared-memory rings reach without Petasos. This is the
+//! *floor*: the baseline that Petasos is compared with.
 //!
 //! Each measurement has two roles, for two processes pinned to two cores. A role is a plain
 //! function that spins until its `stop` says so and returns a [`Turn`]; the caller alternates turns
@@ -13,19 +13,19 @@
 //!
 //! Over shared memory the same roles are called [`ring_ping`], [`ring_echo`] and so on.
 //!
-//! [`xdp`] has the first two for AF_XDP sockets, and [`packet_flood`] and [`packet_echo`] measure
-//! any packet I/O by itself. [`lab`] has experiments of another kind: what each guideline for the
-//! use of NICs brings on this host.
+//! [`xdp`] has the first two for AF_XDP sockets. [`packet_flood`] and [`packet_echo`] measure any
+//! packet I/O backend by itself. [`lab`] has other experiments: they measure how much each
+//! guideline for the use of NICs gains on this host.
 //!
-//! What holds for all of them:
+//! These rules hold for all measurements:
 //!
-//! - They do nothing but what the measurement needs: a floor that is too slow would flatter
-//!   Petasos. Clocks and `stop` are asked once in about 64 calls, except where a round trip is
-//!   timed.
+//! - The roles do only what the measurement needs: a floor that is slower than necessary would make
+//!   Petasos look better. The clock and `stop` are read once in about 64 calls, except where a
+//!   round trip is timed.
 //! - Lost datagrams are counted and replaced after [`SILENCE_MAX_US`] without progress, so that no
 //!   turn stalls.
-//! - Every datagram carries a tag in its first byte, so that what is left over from an earlier turn
-//!   is not counted.
+//! - Every datagram carries a tag in its first byte, so that datagrams left over from an earlier
+//!   turn are not counted.
 //!
 //! Boundary rule: knows sockets, rings and clocks, nothing of the protocol.
 

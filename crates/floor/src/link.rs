@@ -1,8 +1,9 @@
-//! One end of a measurement: a socket and the way to the other end.
+//! One end of a measurement: a socket, and the address of the other end.
 //!
-//! A floor knows the length of every datagram, so no control message needs to say it: those cost
-//! a ping-pong 8 % and a flood of trains 10 % here. Segmentation and coalescing are set on the
-//! socket, and all calls are the plain ones.
+//! A floor knows the length of every datagram, so it needs no control messages for it. They would
+//! slow down a ping-pong by 8 % and a flood of trains by 10 % on the machine where this was
+//! measured. Segmentation and coalescing are set on the socket instead, and all calls are the plain
+//! ones.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,7 +16,7 @@ use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
 use crate::FloorError;
 use crate::limits::DATAGRAM_BYTES_MAX;
 
-/// Whether the socket knows its peer, or every call names it.
+/// Whether the socket is connected to its peer, or every call names the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketState {
     /// The kernel looks up the route once and filters what others send.
@@ -26,7 +27,7 @@ pub enum SocketState {
 
 /// One end: a spinning socket, bound, and joined to its peer.
 ///
-/// Both ends are bound first and joined then, because each needs the other's port.
+/// Both ends are bound before either is joined, because each needs the other's port.
 #[derive(Debug)]
 pub struct Link {
     options: GsoSocket,
@@ -39,31 +40,31 @@ pub struct Link {
     tag: u8,
 }
 
-/// How a turn moves its datagrams.
+/// How a turn sends and receives its datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// One for each call.
+    /// Each by its own call.
     Singles,
     /// Segmented when sent and coalesced when received.
     Trains {
-        /// Bytes of each datagram, but perhaps the last of a train.
+        /// Bytes of each datagram, except perhaps the last of a train.
         datagram_bytes: usize,
     },
 }
 
-/// What one receive brought.
+/// The result of one receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// Bytes of all datagrams.
     pub(crate) len: usize,
-    /// Bytes of each datagram but perhaps the last; at least 1.
+    /// Bytes of each datagram except perhaps the last; at least 1.
     segment_bytes: usize,
     /// Where they came from; `None` on connected sockets.
     source: Option<SocketAddr>,
 }
 
 impl Arrival {
-    /// Datagrams that came.
+    /// The number of datagrams.
     pub(crate) fn datagrams(&self) -> usize {
         self.len.div_ceil(self.segment_bytes)
     }
@@ -91,7 +92,7 @@ impl Link {
     /// Sets the peer. An [`echo`](crate::echo) answers whoever sends and need not be joined.
     ///
     /// # Errors
-    /// [`FloorError::Socket`] if the system knows no way to `peer`.
+    /// [`FloorError::Socket`] if the system has no route to `peer`.
     pub fn join(&mut self, peer: SocketAddr, state: SocketState) -> Result<(), FloorError> {
         match state {
             SocketState::Connected => {
@@ -103,7 +104,7 @@ impl Link {
         Ok(())
     }
 
-    /// Prepares for a turn: the path that it takes, and nothing left over from before.
+    /// Prepares for a turn: sets the path, and discards what is left over from earlier turns.
     pub(crate) fn prepare(&mut self, path: Path, buffer: &mut [u8]) -> Result<(), FloorError> {
         let segment_bytes = match path {
             Path::Singles => 0,
@@ -127,8 +128,8 @@ impl Link {
         self.tag
     }
 
-    /// Sends `bytes` as one datagram or, on the path of trains, as a train; false if the system
-    /// would not take them now.
+    /// Sends `bytes` as one datagram or, on the path of trains, as a train. Returns false if the
+    /// system would not take them now.
     #[inline]
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<bool> {
         self.send_to(self.destination, bytes)
@@ -176,7 +177,7 @@ impl Link {
     }
 }
 
-/// A floor does not need to be told of congestion, so it does not pay for it.
+/// A floor has no use for congestion marks, so it does not ask the kernel for them.
 fn ignore_traffic_class(socket: &GsoSocket) -> io::Result<()> {
     match socket.local_address() {
         SocketAddr::V4(_) => set_ip_recvtos(socket, false)?,
@@ -185,7 +186,7 @@ fn ignore_traffic_class(socket: &GsoSocket) -> io::Result<()> {
     Ok(())
 }
 
-/// Full queues, in the socket or below it, empty themselves.
+/// Whether a queue in or below the socket was full; it drains by itself.
 pub(crate) fn is_transient(error: &io::Error) -> bool {
     const NO_BUFFER_SPACE: i32 = rustix::io::Errno::NOBUFS.raw_os_error();
     error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(NO_BUFFER_SPACE)

@@ -1,31 +1,31 @@
-//! When to look at the clock: seldom, because a reading costs as much as a tenth of a receive.
+//! When to read the clock: seldom, because one reading costs a tenth of a receive.
 
 use std::time::Duration;
 
 use petasos_base::{Clock, Time};
 
-/// Outstanding datagrams are given up after this long without progress, in microseconds.
+/// After so many microseconds without progress, outstanding datagrams count as lost.
 pub const SILENCE_MAX_US: u64 = 5000;
 
-/// A `stop` that says so once `duration` has passed from now.
+/// A `stop` that returns true once `duration` has passed from now.
 pub fn deadline(clock: &Clock, duration: Duration) -> impl FnMut() -> bool + use<> {
     let clock = clock.clone();
     let end = clock.now() + duration;
     move || clock.now() >= end
 }
 
-/// What to do after a receive that brought nothing.
+/// What to do after a receive that returned nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idle {
     /// Try again.
     Wait,
-    /// Nothing has come for [`SILENCE_MAX_US`]: what was outstanding is lost.
+    /// Nothing has arrived for [`SILENCE_MAX_US`]: what was outstanding is lost.
     Silent,
     /// The turn is over.
     Stop,
 }
 
-/// Counts iterations and asks `stop` and the clock in every 64th of them.
+/// Counts iterations, and checks `stop` and the clock in every 64th of them.
 pub(crate) struct Pace<S> {
     clock: Clock,
     stop: S,

@@ -1,6 +1,6 @@
-//! The same over any packet I/O: what a backend reaches by itself.
+//! The same measurements over any packet I/O: what a backend reaches by itself.
 //!
-//! Unlike the other floors, these turns go through the backend as Petasos does, checks and all.
+//! Unlike the other floors, these turns use the backend as Petasos does, with all its checks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub fn packet_flood(
     }
     let window = window.clamp(1, TX_BATCH_MAX);
     let mut request = vec![0; datagram_bytes];
-    // What an earlier turn has left.
+    // Discards what is left over from an earlier turn.
     while io.receive().frames().next().is_some() {}
     let (cpu_start, start) = (thread_cpu_s(), clock.now());
     let (mut turn, mut pace) = (Turn::default(), Pace::new(clock, stop));
@@ -130,7 +130,7 @@ mod tests {
         UdpIo::bind(any, UdpConfig::default()).expect("loopback has free ports")
     }
 
-    /// All that has come, sent back.
+    /// Sends back all that has arrived.
     fn send_back(io: &mut UdpIo, route: Route) -> usize {
         let frames: Vec<_> = io.receive().frames().map(|frame| frame.bytes.to_vec()).collect();
         frames
@@ -145,7 +145,7 @@ mod tests {
         let peer = far.local_address();
         let route = far.route(near.local_address()).expect("loopback is reachable");
         let (mut sent_back, mut checks) = (Vec::new(), 0);
-        // In the place of a thread: the peer's turn comes when this one looks up.
+        // `stop` takes the place of a second thread: each time it is called, the peer runs.
         let stop = || {
             sent_back.push(send_back(&mut far, route));
             checks += 1;

@@ -12,8 +12,8 @@ use crate::turn::{Turn, thread_cpu_s};
 
 /// Sends datagrams of `datagram_bytes` one at a time and waits for each echo, until `stop`.
 ///
-/// Each round trip is timed from before its send to after its receive; the time between round
-/// trips, in which the histogram is written, is not part of any.
+/// Each round trip is timed from before its send to after its receive. The time between round
+/// trips, in which the histogram is updated, is not part of any.
 ///
 /// # Errors
 /// See [`FloorError`].
@@ -49,7 +49,7 @@ pub fn ping(
     Ok(turn)
 }
 
-/// Spins until the echo with `tag` is there; `Wait` means that it is.
+/// Spins until the echo with `tag` has arrived. Returns `Wait` in that case.
 #[inline]
 fn wait(
     link: &Link,

@@ -1,7 +1,7 @@
 //! The floor of shared memory: the bare rings of `petasos-shm`, without a backend around them.
 //!
-//! Records carry a tag in their first byte like the datagrams of the other floors; nothing is ever
-//! lost, except what a peer that is gone has not taken.
+//! Records carry a tag in their first byte like the datagrams of the other floors. Nothing is ever
+//! lost, except what a peer had not taken when it ended.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,12 +21,12 @@ pub struct RingLink {
     tag: u8,
 }
 
-/// Where another process connects its end to.
+/// The address to which another process connects its end.
 #[derive(Debug)]
 pub struct RingListener(Listener);
 
 impl RingListener {
-    /// Listens at `address`, a name as the backend's; port 0 stands for any.
+    /// Listens at `address`, which has the same form as the backend's; port 0 stands for any.
     ///
     /// # Errors
     /// [`FloorError::Setup`].
@@ -39,10 +39,10 @@ impl RingListener {
         self.0.local_address()
     }
 
-    /// The end of a process that has connected, once it has.
+    /// Returns the end of a process that has connected, or `None` if there is none yet.
     ///
     /// # Errors
-    /// [`FloorError::Socket`]; a connection that is no proper one is passed over.
+    /// [`FloorError::Socket`]. Connections that fail their set-up are skipped.
     pub fn accept(&self) -> Result<Option<RingLink>, FloorError> {
         let Some(Ok(mut pending)) = self.0.accept()? else { return Ok(None) };
         loop {
@@ -82,7 +82,7 @@ impl RingLink {
         RingLink { ends, _socket: Some(socket), tag: 0 }
     }
 
-    /// Nothing left over from before.
+    /// Discards what is left over from earlier turns.
     pub(crate) fn prepare(&mut self, buffer: &mut [u8]) -> Result<(), FloorError> {
         while self.pop(buffer)?.is_some() {}
         Ok(())
@@ -94,7 +94,7 @@ impl RingLink {
         self.tag
     }
 
-    /// Writes a record, unpublished; `false` if the ring is full.
+    /// Writes a record without publishing it; `false` if the ring is full.
     #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8], segment_bytes: usize) -> Result<bool, FloorError> {
         match self.ends.producer.push(bytes, &[], segment_bytes) {
@@ -105,7 +105,7 @@ impl RingLink {
         }
     }
 
-    /// Takes a record: its bytes and frames, in `buffer`.
+    /// Takes a record, and copies its bytes and frames to `buffer`.
     #[inline]
     pub(crate) fn pop(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, usize)>, FloorError> {
         match self.ends.consumer.pop(buffer).map_err(FloorError::Ring)? {
@@ -128,7 +128,7 @@ impl RingLink {
         }
     }
 
-    /// The buffer that holds any record.
+    /// A buffer that is large enough for any record.
     pub(crate) fn buffer(&self) -> Vec<u8> {
         vec![0; self.ends.consumer.record_bytes_max()]
     }

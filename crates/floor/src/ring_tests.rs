@@ -1,4 +1,4 @@
-//! Both roles of each measurement, as two threads that end after counts, not times.
+//! Runs both roles of each measurement as two threads that stop after counts, not times.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -12,8 +12,8 @@ use crate::{
 
 const RINGS: RingShape = RingShape { slots: 64, data_bytes: 1 << 16, record_bytes_max: 8192 };
 
-/// True from the `count`th time on. Lets the other side run now and then, which may have no core of
-/// its own.
+/// Returns true from the `count`th call on. Yields now and then to the other side, which may not
+/// have a core of its own.
 fn after(count: u32) -> impl FnMut() -> bool {
     let mut asked = 0;
     move || {

@@ -1,5 +1,5 @@
-//! The roles of the floor of shared memory: what [`crate::ping`], [`crate::echo`],
-//! [`crate::flood`], [`crate::blast`] and [`crate::drain`] are to sockets.
+//! The roles of the shared-memory floor. They correspond to [`crate::ping`], [`crate::echo`],
+//! [`crate::flood`], [`crate::blast`] and [`crate::drain`] over sockets.
 
 use petasos_base::Clock;
 
@@ -88,8 +88,8 @@ pub fn ring_echo(
     Ok(turn.end(clock))
 }
 
-/// Keeps a window of datagrams outstanding, each batch one record, and counts their echoes, until
-/// `stop`.
+/// Keeps a window of datagrams outstanding, with each batch in one record, and counts their echoes,
+/// until `stop`.
 ///
 /// # Errors
 /// See [`FloorError`].
@@ -138,7 +138,7 @@ pub fn ring_flood(
     Ok(turn.end(clock))
 }
 
-/// Copies `memory` into the ring over and over, in records of `chunk_bytes`, until `stop`.
+/// Copies `memory` into the ring repeatedly, in records of `chunk_bytes`, until `stop`.
 ///
 /// # Errors
 /// See [`FloorError`].
@@ -170,8 +170,9 @@ pub fn ring_blast(
     Ok(turn.end(clock))
 }
 
-/// Copies records out of the ring to consecutive places of `memory`, from its start again when the
-/// longest would no longer fit, until `stop`. Time runs from the first arrival to the last.
+/// Copies records out of the ring to consecutive places of `memory` until `stop`. Starts again at
+/// its beginning when the longest record no longer fits. Time runs from the first arrival to the
+/// last.
 ///
 /// # Errors
 /// See [`FloorError`].
@@ -216,7 +217,7 @@ pub fn ring_drain(
     Ok(turn)
 }
 
-/// A turn under way.
+/// A turn in progress.
 struct Timed {
     turn: Turn,
     cpu_start_s: f64,

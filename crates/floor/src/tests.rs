@@ -17,7 +17,8 @@ fn joined(state: SocketState) -> (Link, Link) {
     (client, server)
 }
 
-/// Runs short turns until one is as wanted; threads may not be scheduled in any single one.
+/// Repeats short turns until one has the wanted result; in any single one, a thread may not have
+/// run.
 fn repeat(
     mut run: impl FnMut(&Clock, &mut dyn FnMut() -> bool) -> Result<Turn, FloorError>,
     wanted: impl Fn(&Turn) -> bool,
@@ -117,7 +118,7 @@ fn echoes_of_an_earlier_turn_are_not_counted() {
     let clock = Clock::system();
     let shape = Flood { datagram_bytes: 32, window: 64, batch: 32 };
     repeat(|clock, stop| flood(&mut client, shape, clock, stop), |turn| turn.lost > 0);
-    // Only now the server looks at its queue: all it finds was given up long ago.
+    // Only now the server reads its queue. All that it finds was given up long ago.
     let mut stale = [0; 1 << 16];
     let first = server.receive(&mut stale).expect("the socket works").expect("it was sent");
     server.send_back(&stale[..first.len], &first).expect("the client's socket is open");

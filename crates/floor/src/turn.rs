@@ -4,18 +4,19 @@ use petasos_report::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// What one role did in one turn. Can be sent to another process.
+/// The result of one role in one turn. It can be sent to another process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Turn {
-    /// Seconds that the counts below are to be divided by.
+    /// The seconds by which the counts below are to be divided.
     pub elapsed_s: f64,
     /// Processor time of the role's thread, in seconds.
     pub cpu_s: f64,
-    /// Datagrams completed: round trips of a client, datagrams echoed, sent or received by others.
+    /// Datagrams completed: round trips of a client; datagrams echoed, sent or received by other
+    /// roles.
     pub datagrams: u64,
     /// Payload bytes of these datagrams, counted once.
     pub bytes: u64,
-    /// Datagrams given up for lost, or not sent because the system would not take them.
+    /// Datagrams given up as lost, or not sent because the system would not take them.
     pub lost: u64,
     /// Round trips of a ping-pong; empty otherwise.
     pub latency: Histogram,

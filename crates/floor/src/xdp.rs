@@ -1,9 +1,9 @@
-//! The same for AF_XDP: a bare ping-pong, and a bare echo under a window of frames.
+//! The same measurements for AF_XDP: a bare ping-pong, and a bare echo with a window of frames.
 //!
-//! Bare means: frames are built once, nothing is checked but a tag and the length, and headers are
-//! turned round in place of being made. What is left is copying a frame, the rings, and the
-//! system's calls. Both ends use [`XdpIo`] only to find each other and to have their frames
-//! steered; the turns move frames through the socket below it.
+//! Bare means that frames are built once, only a tag and the length are checked, and headers are
+//! reversed instead of built anew. What remains is copying a frame, the rings, and the system's
+//! calls. Both ends use [`XdpIo`] only to find each other and to have their frames steered to them;
+//! the turns move frames directly through the socket below it.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::FloorError;
 use crate::pace::{Idle, Pace, deadline};
 use crate::turn::{Turn, thread_cpu_s};
 
-/// The end that asks: a socket and one frame to the peer.
+/// The client's end: a socket, and one frame to the peer.
 pub struct XdpClient<'a> {
     io: &'a mut XdpIo,
     request: Vec<u8>,
@@ -102,7 +102,7 @@ impl<'a> XdpClient<'a> {
         turn
     }
 
-    /// Forgets what an earlier turn has left.
+    /// Discards what is left over from an earlier turn.
     fn start(&mut self) {
         while !self.io.socket().halves().0.receive().1.is_empty() {}
     }
@@ -190,7 +190,7 @@ fn push(tx: &mut TxHalf, bytes: &[u8]) -> bool {
     true
 }
 
-/// Exchanges sender and receiver on all layers; no checksum changes by that.
+/// Swaps sender and receiver on all layers, which changes no checksum.
 #[inline]
 fn send_back(tx: &mut TxHalf, bytes: &[u8]) -> bool {
     let (addresses, len) = match bytes.get(12..14) {

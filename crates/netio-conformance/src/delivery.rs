@@ -20,7 +20,7 @@ pub fn delivers_every_length<F: BackendFactory>(factory: &F) {
     }
 }
 
-/// Where a packet is split into head and body makes no difference, be it alone or in a batch.
+/// It makes no difference where a packet is split into head and body, alone or in a batch.
 pub fn delivers_heads_and_bodies_split_anywhere<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, route) = pair(factory);
     for len in [1, 2, 63, from.datagram_bytes_max(route)] {
@@ -38,7 +38,7 @@ pub fn delivers_heads_and_bodies_split_anywhere<F: BackendFactory>(factory: &F) 
     }
 }
 
-/// Equal packets of one batch arrive in its order, whether small or large.
+/// Packets of equal length in one batch arrive in its order, whether small or large.
 pub fn keeps_the_order_of_a_batch<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, route) = pair(factory);
     for len in [4, 56, 512, 513, from.datagram_bytes_max(route)] {
@@ -48,7 +48,7 @@ pub fn keeps_the_order_of_a_batch<F: BackendFactory>(factory: &F) {
     }
 }
 
-/// Packets of all sorts of lengths in one batch arrive in its order.
+/// Packets of many different lengths in one batch arrive in its order.
 pub fn delivers_mixed_lengths_in_order<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, route) = pair(factory);
     let max = from.datagram_bytes_max(route);
@@ -124,7 +124,7 @@ pub fn delivers_in_both_directions<F: BackendFactory>(factory: &F) {
     expect_nothing(&mut right);
 }
 
-/// Receiving brings nothing when nothing was sent, and nothing after all that was sent.
+/// Nothing is received before something was sent, and nothing after all that was sent.
 pub fn has_nothing_before_the_first_and_after_the_last<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, route) = pair(factory);
     expect_nothing(&mut to);

@@ -1,4 +1,4 @@
-//! What a backend's tests bring.
+//! The interface between the suite and a backend's tests.
 
 use std::net::SocketAddr;
 
@@ -15,8 +15,8 @@ pub trait BackendFactory {
     /// An address of a family that the ports cannot reach.
     fn foreign_address(&self) -> SocketAddr;
 
-    /// Whether the ports tell where frames come from (W32). Those that do not say why here, and
-    /// users in the documentation of the backend.
+    /// Whether the ports report where frames come from (W32). A backend that does not must say why
+    /// here, and must tell its users in its documentation.
     fn tells_origins(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Properties of failure: what goes wrong is counted, and loses nothing else.
+//! Properties of failure: failures are counted, and affect no other packets.
 
 use petasos_netio::PacketIo;
 
@@ -31,10 +31,11 @@ pub fn drops_empty_packets_alone<F: BackendFactory>(factory: &F) {
     assert_eq!((stats.tx_errors, stats.tx_frames), (1, 2));
 }
 
-/// Sending to a peer that is gone is no error and does not hang, and others are still reached.
+/// Sending to a peer that is gone is not an error and does not block, and others are still reached.
 pub fn survives_the_loss_of_a_peer<F: BackendFactory>(factory: &F) {
     let (mut from, [gone, mut alive], routes) = trio(factory);
-    // Few rounds and no pauses: the address is free now, and a test beside this one may take it.
+    // Few rounds and no pauses: the address is free now, and a test running at the same time may
+    // take it.
     drop(gone);
     for round in 0..10 {
         let [lost, kept] = [payload(round, 56), payload(round, 57)];

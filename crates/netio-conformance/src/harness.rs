@@ -1,10 +1,10 @@
-//! What the properties share: sending all, receiving a number, bytes that tell packets apart.
+//! Shared by all properties: sending, receiving a number of frames, and distinguishable payloads.
 
 use petasos_netio::{Origin, PacketIo, Route, TxPacket};
 
 use crate::{BackendFactory, turns};
 
-/// Fruitless turns after which nothing more is expected.
+/// Turns without a frame after which no more are expected.
 const SETTLE_TURNS: usize = 200;
 
 /// Packets that are in flight at once, at most.
@@ -93,7 +93,7 @@ pub(crate) fn receive(io: &mut impl PacketIo, count: usize) -> Vec<Vec<u8>> {
     panic!("{} of {count} frames arrived", frames.len());
 }
 
-/// Where the next frame comes from, if the backend tells.
+/// Where the next frame comes from, if the backend reports that.
 pub(crate) fn origin_of_next(io: &mut impl PacketIo) -> Option<Origin> {
     for _ in turns() {
         let mut frames = io.receive().frames();

@@ -1,14 +1,14 @@
-//! The suite that every packet I/O backend must pass: a backend is done when it does.
+//! The suite that every packet I/O backend must pass before it counts as finished.
 //!
 //! A backend's tests implement [`BackendFactory`] and call [`conformance_tests!`], which makes one
 //! test of each property in [`delivery`], [`routes`], [`failures`], [`random`] and
 //! [`trains`].
 //!
-//! The suite knows the contract of [`petasos_netio::PacketIo`] and nothing else. It never sleeps
-//! and never waits without a bound: whoever polls gives up in the end ([`turns`]). It keeps few
-//! packets in flight, because a backend may lose what its receiver has no room for.
+//! The suite relies only on the contract of [`petasos_netio::PacketIo`]. It never sleeps and never
+//! waits without a bound: every polling loop gives up in the end ([`turns`]). It keeps few packets
+//! in flight, because a backend may drop packets for which its receiver has no room.
 //!
-//! Boundary rule: for tests only; names no backend.
+//! Boundary rule: for tests only; depends on no backend.
 
 pub mod delivery;
 mod factory;
@@ -80,8 +80,9 @@ macro_rules! property_calls {
 }
 
 /// Makes one `#[test]` of each property, in the module where it is called. The argument is an
-/// expression for an `Option` of a [`BackendFactory`]. Where the host cannot run the backend it
-/// calls `petasos_skips::skip`, which records the skipped test, and gives `None`.
+/// expression of type `Option<F>` for a [`BackendFactory`] `F`. On a host that cannot run the
+/// backend, it calls `petasos_skips::skip`, which records the skipped test, and evaluates to
+/// `None`.
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr) => {
@@ -92,7 +93,7 @@ macro_rules! conformance_tests {
 /// Checks all properties, one after another, with fresh ports for each.
 ///
 /// # Panics
-/// At the first property that the backend lacks.
+/// At the first property that the backend does not have.
 pub fn run_all<F: BackendFactory>(factory: &F) {
     for_each_property! { property_calls, factory }
 }

@@ -11,7 +11,7 @@ use crate::harness::{IN_FLIGHT_MAX, expect, expect_nothing, payload, send_all, t
 type Shape = (usize, usize, prop::sample::Index);
 
 fn batches() -> impl Strategy<Value = Vec<Vec<Shape>>> {
-    // Few lengths, so that equal neighbours are common.
+    // Few different lengths, so that successive packets often have the same one.
     let len = prop_oneof![Just(56usize), Just(600), Just(1024), 1usize..=1024];
     let shape = (0usize..2, len, any::<prop::sample::Index>());
     let batch = prop::collection::vec(shape, 0..=IN_FLIGHT_MAX);

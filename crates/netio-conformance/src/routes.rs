@@ -1,4 +1,4 @@
-//! Properties of routes: what an address becomes, and for how long.
+//! Properties of routes: which route an address gets, and how long it stays valid.
 
 use petasos_netio::{Origin, PacketIo, RouteError};
 
@@ -27,11 +27,12 @@ pub fn keeps_a_route_until_its_last_release<F: BackendFactory>(factory: &F) {
     assert!(from.datagram_bytes_max(route) >= 50);
 }
 
-/// After the last release a peer can be had again, and packets go to whom the route names now.
+/// After its last release, a peer can get a route again, and packets go to the peer of the new
+/// route.
 pub fn takes_a_released_address_again<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, routes) = trio(factory);
     routes.iter().for_each(|route| from.release_route(*route));
-    // In the other order, so that a backend that reuses indices swaps them.
+    // In the opposite order, so that a backend that reuses indices swaps them.
     for at in [1, 0] {
         let route = from.route(to[at].local_address()).expect("it was reachable before");
         let bytes = payload(at, 50);
@@ -41,7 +42,7 @@ pub fn takes_a_released_address_again<F: BackendFactory>(factory: &F) {
     }
 }
 
-/// An address of another family is refused as such, and the backend still works.
+/// An address of another family is refused with the right error, and the backend still works.
 pub fn refuses_the_wrong_family<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, route) = pair(factory);
     let foreign = factory.foreign_address();
@@ -62,8 +63,8 @@ pub fn names_a_useful_limit<F: BackendFactory>(factory: &F) {
     assert_eq!(from.datagram_bytes_max(route), to.datagram_bytes_max(back));
 }
 
-/// W32: frames tell the route that leads to where they come from, and strangers' frames none; or
-/// no frame and no route tells anything.
+/// W32: a frame reports the route to its sender, and none if the sender has no route. Otherwise, no
+/// frame and no route reports an origin at all.
 pub fn tells_where_frames_come_from<F: BackendFactory>(factory: &F) {
     let [mut to, mut known, mut other]: [F::Io; 3] =
         factory.ports(3).try_into().ok().expect("the factory makes as many as it is asked for");

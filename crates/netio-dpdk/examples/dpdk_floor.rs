@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p petasos-netio-dpdk --features dpdk --example dpdk_floor [SECONDS]`
 //!
-//! Needs neither hardware nor huge pages. The server is a process of its own, ended when the client
-//! is done; each has a core. Each figure is the best of
-//! many short turns, because a machine that others use has good and bad moments.
+//! Needs neither hardware nor huge pages. The server is a separate process, which ends when the
+//! client is done; each has a core. Each figure is the best of many short turns, because on a
+//! shared machine the speed varies.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn main() {
     println!("echo rate, window 64, M/s: {:.3}", best(64) / 1e6);
 }
 
-/// Ends with its owner: memif peers may hang when they exit by themselves.
+/// Kills the server when dropped: memif peers may hang when they exit by themselves.
 struct Server {
     child: Child,
     socket: String,
@@ -52,7 +52,7 @@ impl Drop for Server {
         if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
             eprintln!("cannot end the server: {error}");
         }
-        // Not there if the server did not get that far.
+        // The file does not exist if the server did not get that far.
         let _ = std::fs::remove_file(&self.socket);
     }
 }
@@ -92,7 +92,7 @@ fn open(number: u8, role: &str, socket: &str) -> DpdkIo {
     DpdkIo::bind(address(number), &config).unwrap_or_else(|error| panic!("{role}: {error}"))
 }
 
-/// Sends every packet back, for two minutes at most.
+/// Sends every packet back, for at most two minutes.
 fn serve(socket: &str) {
     pin(1);
     let mut io = open(1, "server", socket);

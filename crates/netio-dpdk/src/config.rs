@@ -1,4 +1,4 @@
-//! How the backend behaves.
+//! Configuration of the backend.
 
 use std::net::IpAddr;
 
@@ -7,18 +7,23 @@ use petasos_netio_frame::Mac;
 /// How a `DpdkIo` behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DpdkConfig {
-    /// Arguments of DPDK's environment, without the program's name. All endpoints of a process have
-    /// the same. [`DpdkConfig::for_device`] has some that suffice for one device.
+    /// Arguments of DPDK's environment, without the program's name. They must be the same for all
+    /// endpoints of a process. [`DpdkConfig::for_device`] sets arguments that suffice for one
+    /// device.
     pub eal: Vec<String>,
-    /// The port: its name (a PCI address, or a virtual device that `eal` made), or a virtual device
-    /// to be made for this endpoint, as `--vdev` takes it: `net_af_packet0,iface=eth0`.
+    /// The port: either its name (a PCI address, or a virtual device that `eal` made), or a virtual
+    /// device to be made for this endpoint, in the syntax of `--vdev`: `net_af_packet0,iface=eth0`.
+    ///
+    /// `net_memif` is for tests only: when a peer leaves, a thread of DPDK 22.11's driver unmaps
+    /// the rings that the endpoint polls, which can crash this process.
     pub device: String,
-    /// Bits of the local address that are the subnet's. Peers beyond it are behind `gateway`.
+    /// The prefix length of the local address's subnet. Peers outside it are reached through
+    /// `gateway`.
     pub prefix_bits: u8,
     /// The router to other subnets.
     pub gateway: Option<IpAddr>,
-    /// Ethernet addresses that are known; they are not asked for, and not changed by what others
-    /// say.
+    /// Ethernet addresses that are known in advance. They are not asked for, and messages from
+    /// other hosts do not change them.
     pub neighbours: Vec<(IpAddr, Mac)>,
     /// Our Ethernet address; `None` for the device's.
     pub mac: Option<Mac>,
@@ -26,16 +31,16 @@ pub struct DpdkConfig {
     pub mtu: Option<u16>,
     /// Frames in memory, for both directions.
     pub frames: u32,
-    /// Frames that the device may receive into; less if it takes less.
+    /// Frames that the device may receive into; fewer if the device supports fewer.
     pub rx_descriptors: u16,
-    /// Frames that the device may have to send; less if it takes less.
+    /// Frames that the device may have to send; fewer if the device supports fewer.
     pub tx_descriptors: u16,
-    /// Mark sent packets as ECN-capable. Only for those who slow down when told of congestion. The
-    /// marks of received packets are always read.
+    /// Mark sent packets as ECN-capable. Set this only if senders slow down when they learn of
+    /// congestion. The marks of received packets are always read.
     pub ecn_capable: bool,
-    /// Largest datagram payload, in bytes, whatever the MTU allows.
+    /// The largest datagram payload, in bytes, whatever the MTU allows.
     pub datagram_bytes_max: usize,
-    /// Peers that the backend knows at once.
+    /// The most peers that the backend knows at once.
     pub routes_max: usize,
     /// How long a new route may wait for the neighbour's address, in milliseconds. Datagrams that
     /// arrive meanwhile are dropped and counted.
@@ -64,11 +69,11 @@ impl Default for DpdkConfig {
 }
 
 impl DpdkConfig {
-    /// What suffices for `device` alone, and leaves all others alone. Little is left behind, no
-    /// thread is started per processor, and DPDK says nothing but errors.
+    /// A configuration that suffices for `device` alone and touches no other device. It leaves few
+    /// files behind, starts no thread per processor, and makes DPDK print only errors.
     ///
     /// A virtual device (`net_...`) needs neither huge pages nor the PCI bus. Its peers are
-    /// software and may wait for a processor, so that they get longer to answer.
+    /// software that may have to wait for a processor, so they get more time to answer.
     pub fn for_device(device: &str) -> DpdkConfig {
         let quiet = ["--no-telemetry", "--log-level=error", "-l", "0"];
         let words = |own: &[&str]| quiet.iter().chain(own).map(|word| (*word).to_owned()).collect();
@@ -82,7 +87,7 @@ impl DpdkConfig {
     }
 }
 
-/// Whether this is a device of software alone, as far as its name says.
+/// Whether this is a virtual device, judging by its name.
 pub(crate) fn is_virtual(device: &str) -> bool {
     device.starts_with("net_")
 }

@@ -5,22 +5,22 @@ use std::net::{IpAddr, SocketAddr};
 
 use petasos_netio::SetupError;
 
-/// Why a `DpdkIo` could not be opened. Nothing is left behind but DPDK's environment; without the
-/// change that the message advises, a retry fails again.
+/// Why a `DpdkIo` could not be opened. Nothing is left behind except DPDK's environment. Without
+/// the change that the message advises, a retry fails again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DpdkError {
-    /// Whoever built the program left the backend out.
+    /// The program was built without this backend.
     #[error("this program was built without DPDK: build it with the cargo feature `dpdk`")]
     NotBuilt,
-    /// The caller's address cannot be that of one port.
+    /// The caller's address cannot belong to one port.
     #[error("{0} is no address of one network interface: name the one that the port is to have")]
     AddressUnspecific(IpAddr),
-    /// The kernel has the address, too, and another socket or endpoint the UDP port there. Choose
+    /// The kernel has this address, too, and another socket or endpoint uses its UDP port. Choose
     /// another port.
     #[error("{0} is already in use")]
     AddressInUse(SocketAddr),
-    /// DPDK's environment did not come up. It cannot be tried again in this process.
+    /// DPDK's environment could not be started. It cannot be started again in this process.
     #[error(
         "DPDK did not start with `{arguments}` ({error}): it needs huge pages or `--no-huge`, and \
          rights to its devices; it says more on the standard error stream"
@@ -28,10 +28,10 @@ pub enum DpdkError {
     Environment {
         /// Its arguments.
         arguments: String,
-        /// What it said.
+        /// DPDK's error.
         error: io::Error,
     },
-    /// This process has started DPDK with other arguments already.
+    /// This process has already started DPDK with other arguments.
     #[error("DPDK runs with `{running}` already: all endpoints of a process need the same")]
     OtherArguments {
         /// The arguments in use.
@@ -46,7 +46,7 @@ pub enum DpdkError {
     DeviceMissing {
         /// Its name or arguments.
         device: String,
-        /// What was said.
+        /// DPDK's error.
         error: io::Error,
     },
     /// Another endpoint of this process has the port.
@@ -55,15 +55,15 @@ pub enum DpdkError {
     /// There is not enough memory for the frames.
     #[error("no memory for {frames} frames ({error}): more huge pages, or a larger `-m`")]
     Memory {
-        /// As many as were asked for.
+        /// The number of frames asked for.
         frames: u32,
         /// What DPDK said.
         error: io::Error,
     },
-    /// The caller's gateway is of another family, or unreachable itself.
+    /// The caller's gateway is of another address family, or is itself unreachable.
     #[error("{0} cannot be the gateway: it is not in the local address's subnet")]
     Gateway(IpAddr),
-    /// The caller's configuration is impossible.
+    /// The caller's configuration contradicts itself.
     #[error("not a possible configuration: {0}")]
     Config(&'static str),
     /// The driver refused for another reason.
@@ -71,7 +71,7 @@ pub enum DpdkError {
     System {
         /// What was attempted.
         attempt: &'static str,
-        /// What was said.
+        /// DPDK's error.
         error: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The backend: a port, its neighbourhood, its routes, and the counters.
+//! The backend: a port, its neighbours, its routes, and the counters.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -22,16 +22,16 @@ use crate::{DpdkConfig, DpdkError, DpdkStats};
 
 /// Packet I/O over one DPDK port.
 ///
-/// It may be used from any thread, one at a time, and has no descriptor to sleep on: a poll-mode
-/// driver is polled.
+/// It may be used from any thread, one at a time. It has no descriptor to sleep on, because DPDK's
+/// drivers only work by polling.
 ///
-/// What the counters mean here: system calls are the driver's affair and not seen.
+/// The counters: the driver makes the system calls, which are not visible here.
 /// [`IoStats::rx_errors`] counts frames with a flaw, which [`DpdkStats`] tells apart, and those
-/// that the device found damaged. [`IoStats::rx_overflows`] has frames that the device dropped,
-/// where it counts them.
+/// that the device found damaged. [`IoStats::rx_overflows`] counts frames that the device dropped,
+/// if it counts them.
 ///
-/// Without a link, packets are taken by the driver and lost there, or refused as if its ring were
-/// full, as it pleases.
+/// Without a link, the driver either accepts packets and loses them, or refuses them as if its ring
+/// were full. That depends on the driver.
 pub struct DpdkIo {
     port: Port,
     chunks: ArrayVec<RxChunk, BURST_MAX>,
@@ -45,18 +45,18 @@ pub struct DpdkIo {
     limit: usize,
     resolve_wait: Duration,
     is_virtual: bool,
-    /// Keeps the kernel from giving the port to others, and from answering for it.
+    /// Keeps the kernel from giving the port to other sockets, and from answering datagrams to it.
     _beside: Option<UdpSocket>,
     stats: IoStats,
     own_stats: DpdkStats,
 }
 
 impl DpdkIo {
-    /// Opens a backend on `config.device`, where it is the only one to have `address`. Port 0 takes
-    /// any free one.
+    /// Opens a backend on `config.device`. It must be the only one with `address` there. Port 0
+    /// takes any free one.
     ///
-    /// The kernel may have the same address, if it has the device, too (packet sockets, bifurcated
-    /// drivers): then the port is reserved there as well.
+    /// The kernel may have the same address, if it also has the device (packet sockets, bifurcated
+    /// drivers). Then the port is reserved in the kernel as well.
     ///
     /// # Errors
     /// See [`DpdkError`].
@@ -98,12 +98,13 @@ impl DpdkIo {
         self.port.is_up()
     }
 
-    /// Whether the port is a virtual device: software, on processors that others use as well.
+    /// Whether the port is a virtual device, which is software that shares the processors with
+    /// others.
     pub fn is_virtual(&self) -> bool {
         self.is_virtual
     }
 
-    /// The largest datagram payload, in bytes: the same to every peer.
+    /// The largest datagram payload, in bytes, which is the same for every peer.
     pub fn payload_bytes_max(&self) -> usize {
         self.limit
     }
@@ -114,13 +115,13 @@ impl DpdkIo {
         self.routes.set_ecn(ecn);
     }
 
-    /// What happened to packets, in detail.
+    /// Detailed counters.
     pub fn dpdk_stats(&self) -> DpdkStats {
         let counters = self.port.counters();
         DpdkStats { rx_missed: counters.rx_missed + counters.rx_no_mbuf, ..self.own_stats }
     }
 
-    /// Lends what has come, and notes where the datagrams are.
+    /// Lends the received frames, and notes where their datagrams are.
     #[inline]
     fn poll(&mut self) {
         self.chunks.clear();
@@ -151,7 +152,7 @@ impl DpdkIo {
         }
     }
 
-    /// Answers and learns.
+    /// Answers a neighbour message, and learns from it.
     #[cold]
     fn heed(&mut self) {
         for neighbour in core::mem::take(&mut self.heard) {
@@ -161,7 +162,7 @@ impl DpdkIo {
                     let answer = NeighbourFrame::answer((self.local.0, target), from);
                     let sent = self.send_frame(answer.bytes());
                     self.own_stats.neighbour_answers += u64::from(sent);
-                    // Who asks is about to send (RFC 826, "Packet Reception").
+                    // The asker is about to send to us (RFC 826, "Packet Reception").
                     if let Some(asker) = from.0 {
                         self.learn(asker, from.1);
                     }
@@ -177,7 +178,7 @@ impl DpdkIo {
         }
     }
 
-    /// Sends a frame as it is; false if there is no room for it.
+    /// Sends a frame unchanged. Returns false if there is no room for it.
     fn send_frame(&mut self, bytes: &[u8]) -> bool {
         if self.port.spare() == 0 {
             return false;
@@ -189,7 +190,7 @@ impl DpdkIo {
         self.port.send(1) == 1
     }
 
-    /// A neighbour's Ethernet address, waiting for a while if it has to be asked for.
+    /// A neighbour's Ethernet address. Waits for a while if it has to be asked for.
     fn resolve(&mut self, hop: IpAddr) -> io::Result<Mac> {
         let clock = Clock::system();
         let end = clock.now() + self.resolve_wait;
@@ -213,8 +214,7 @@ impl DpdkIo {
         }
     }
 
-    /// Writes packets into spare frames and sends them, a burst at a time. Returns how many were
-    /// taken.
+    /// Writes packets into spare frames and sends them in bursts. Returns how many were accepted.
     #[inline]
     fn push_all<'p>(&mut self, mut packets: impl Iterator<Item = TxPacket<'p>> + Clone) -> usize {
         let mut taken = 0;
@@ -306,8 +306,8 @@ impl PacketIo for DpdkIo {
         self.routes.get(route).map_or(0, |entry| entry.datagram_bytes_max)
     }
 
-    /// Each packet takes a whole frame, however short it is: as many of the longest as there are
-    /// descriptors.
+    /// Each packet takes a whole frame, however short it is. So this counts as many packets of the
+    /// greatest length as there are descriptors.
     fn receive_buffer_bytes(&self) -> usize {
         self.port.setup.rx_descriptors * self.limit
     }
@@ -326,8 +326,8 @@ impl PacketIo for DpdkIo {
     }
 }
 
-/// The address with a port, and the kernel's socket there if the kernel has the address, too. It is
-/// never read: what the kernel gets of our datagrams it drops once the socket is full.
+/// The address with a port, and the kernel's socket for it if the kernel has the address, too. The
+/// socket is never read: once it is full, the kernel drops its copies of our datagrams.
 fn reserve(address: SocketAddr) -> Result<(SocketAddr, Option<UdpSocket>), DpdkError> {
     let system = |error| DpdkError::System { attempt: "reserve the UDP port", error };
     let error = match UdpSocket::bind(address) {
@@ -337,12 +337,12 @@ fn reserve(address: SocketAddr) -> Result<(SocketAddr, Option<UdpSocket>), DpdkE
     match (error.kind(), address.port()) {
         (io::ErrorKind::AddrInUse, _) => Err(DpdkError::AddressInUse(address)),
         (io::ErrorKind::PermissionDenied, _) => Err(system(error)),
-        // The kernel does not have the address: all of its ports are ours.
+        // The kernel does not have the address, so all of its ports are free for us.
         (_, 0) => Ok((SocketAddr::new(address.ip(), PORT_ALONE), None)),
         _ => Ok((address, None)),
     }
 }
 
-/// The UDP port of an endpoint that has an address for itself.
+/// The UDP port of an endpoint that does not share its address.
 const PORT_ALONE: u16 = 7412;
 const QUESTION_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,30 +1,33 @@
-//! Packet I/O over DPDK: UDP datagrams over any poll-mode driver, with no kernel beside it.
+//! Packet I/O over DPDK: UDP datagrams over any poll-mode driver, without the kernel.
 //!
-//! The backend is behind the cargo feature `dpdk`, because it needs DPDK and libclang; what is here
-//! without it says so ([`probe`]).
+//! The backend is behind the cargo feature `dpdk`, because it needs DPDK and libclang. Without the
+//! feature, [`probe`] reports that it is missing.
 //!
 //! | module | does |
 //! |---|---|
 //! | `io` | `DpdkIo`, the backend |
-//! | `neighbours` | where peers' frames go: configured, learned, or asked for |
+//! | `neighbours`
+//! Ethernet addresses of peers: configured, learned, or asked for |
 //! | `sys` | DPDK's environment, ports and frames; all `unsafe` |
 //! | `probe` | what this host supports, and why not |
-//! | `petasos-netio-frame` | writes and judges frames, ARP, neighbour discovery |
+//! | `petasos-netio-frame`
+//! builds and validates frames, ARP, neighbour discovery |
 //!
-//! What holds everywhere:
+//! Properties:
 //!
-//! - DPDK is initialised once per process, with the arguments of the first endpoint. An endpoint
-//!   has a port of its own, one queue in each direction.
-//! - UDP and IPv4 checksums are written and verified in software, whatever the device can: nothing
-//!   between the two hosts' memories is trusted.
-//! - Frames are lent in place until the next receive, and sent from frames of our own pool. Per
-//!   packet there is no heap allocation, and no system call but the driver's.
-//! - Received bytes are untrusted: what is no sound datagram for this endpoint is counted by its
-//!   flaw in [`DpdkStats`] and dropped.
-//! - The endpoint answers for its address itself (ARP, neighbour discovery), when it receives.
-//! - Nothing waits but a new route for its neighbour, for a bounded time.
+//! - DPDK is initialised once per process, with the arguments of the first endpoint. Each endpoint
+//!   has its own port, with one queue in each direction.
+//! - UDP and IPv4 checksums are computed and verified in software, even if the device could do it,
+//!   so that they protect the whole way from memory to memory.
+//! - Received frames are lent in place until the next receive. Packets are sent from frames of the
+//!   backend's own pool. A packet costs no heap allocation, and no system call except the driver's.
+//! - Received bytes are untrusted: anything except a valid datagram for this endpoint is counted by
+//!   its flaw in [`DpdkStats`] and dropped.
+//! - The endpoint itself answers questions for its address (ARP, neighbour discovery) when it
+//!   receives.
+//! - Nothing blocks, except that a new route waits for its neighbour's address for a bounded time.
 //!
-//! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
+//! Boundary rule: works on bytes and addresses; knows nothing of the protocol's headers.
 
 mod config;
 mod error;

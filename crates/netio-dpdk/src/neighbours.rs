@@ -1,4 +1,4 @@
-//! Where peers' frames go: the subnet, the router, and neighbours' Ethernet addresses.
+//! Where peers' frames are sent: the subnet, the router, and neighbours' Ethernet addresses.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use petasos_netio_frame::Mac;
 
 use crate::{DpdkConfig, DpdkError};
 
-/// What is known of the neighbourhood.
+/// What is known about the neighbours.
 pub(crate) struct Neighbours {
     local: IpAddr,
     prefix_bits: u32,
@@ -42,13 +42,13 @@ impl Neighbours {
         self.fixed.get(&hop).or_else(|| self.learned.get(&hop)).copied()
     }
 
-    /// Notes what was said about a neighbour. Returns whether it is to be believed: it is not if it
-    /// contradicts the configuration, or speaks of those who are no neighbours.
+    /// Notes what a message said about a neighbour. Returns whether it is accepted: not if it
+    /// contradicts the configuration, or if it is about a host outside the subnet.
     pub(crate) fn learn(&mut self, address: IpAddr, mac: Mac) -> bool {
         if !self.is_near(address) || address == self.local || self.fixed.contains_key(&address) {
             return false;
         }
-        // A full table forgets anyone: routes in use have their copy.
+        // A full table evicts any entry: routes in use have their own copies.
         if self.learned.len() >= LEARNED_MAX && !self.learned.contains_key(&address) {
             self.learned.pop_first();
         }
@@ -64,12 +64,12 @@ impl Neighbours {
             (IpAddr::V6(local), IpAddr::V6(other)) => local.to_bits() ^ other.to_bits(),
             _ => return false,
         };
-        // All bits are shifted out if there is no subnet: everybody is near.
+        // Without a subnet, all bits are shifted out, and every host counts as near.
         differing.leading_zeros() >= self.prefix_bits
     }
 }
 
-/// Enough for the hosts of a large subnet, and a bound for what strangers can fill.
+/// Enough for the hosts of a large subnet, and a bound on what other hosts can make us store.
 const LEARNED_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What this host supports, and why not. DPDK is not started for that: it takes devices over.
+//! What this host supports, and why not. DPDK is not started for this, because it would take over
+//! devices.
 
 use std::fs;
 
@@ -8,15 +9,15 @@ use crate::DpdkError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The version of DPDK in use, or that the program was built without.
+    /// The version of DPDK in use, or an error if the program was built without it.
     pub library: Result<String, DpdkError>,
-    /// Huge pages that are free, of the default size. Without any, `--no-huge` is needed, with
-    /// which hardware does not work.
+    /// Free huge pages of the default size. Without any, `--no-huge` is needed, which does not work
+    /// with hardware.
     pub huge_pages_free: u64,
-    /// Groups of devices that an IOMMU keeps apart; 0 without one, where VFIO is unsafe.
+    /// Groups of devices that an IOMMU isolates; 0 without an IOMMU, which makes VFIO unsafe.
     pub iommu_groups: usize,
-    /// PCI addresses of the devices that user space may drive (`vfio-pci`, `uio_pci_generic`,
-    /// `igb_uio`). Mellanox's stay with the kernel and need none of these.
+    /// PCI addresses of the devices that are bound to drivers for user space (`vfio-pci`,
+    /// `uio_pci_generic`, `igb_uio`). Mellanox devices stay with the kernel and need none of these.
     pub devices: Vec<String>,
 }
 
@@ -26,7 +27,7 @@ impl Probe {
         self.library.is_ok()
     }
 
-    /// Whether an endpoint can be opened on hardware, as far as can be told.
+    /// Whether an endpoint can be opened on hardware, as far as can be known without trying.
     pub fn usable_on_hardware(&self) -> bool {
         self.usable() && self.huge_pages_free > 0 && !self.devices.is_empty()
     }

@@ -1,30 +1,31 @@
-//! What happened to packets, in the terms of this backend.
+//! Counters of this backend.
 
 use petasos_netio_frame::Flaw;
 
 petasos_base::counters! {
-    /// Counters beyond [`petasos_netio::IoStats`]. Those of flaws are in `rx_errors` there, too.
+    /// Counters beyond [`petasos_netio::IoStats`]. Flaws are also counted in `rx_errors` there.
     pub struct DpdkStats {
         /// Frames that ended before their headers did.
         rx_short,
-        /// Frames that are neither UDP directly behind IPv4 or IPv6 nor about neighbours; no flaw,
-        /// for links carry others' protocols (LLDP, multicast reports, the kernel's TCP).
+        /// Frames that are neither UDP directly after IPv4 or IPv6 nor neighbour messages. No flaw,
+        /// because links carry other protocols as well (LLDP, multicast reports, the kernel's TCP).
         rx_protocol,
-        /// Pieces of datagrams.
+        /// Fragments of datagrams.
         rx_fragments,
         /// Frames whose lengths contradict each other.
         rx_lengths,
         /// Frames with a wrong or missing checksum.
         rx_checksums,
-        /// Frames for another address or port; no flaw, for there may be other hosts.
+        /// Frames for another address or port. No flaw, because there may be other hosts.
         rx_foreign,
-        /// Datagrams without payload; no flaw, and not delivered.
+        /// Datagrams without payload. They are no flaw, but are not delivered.
         rx_empty,
-        /// Frames from foreign memory, or in pieces, that could not be copied into ours.
+        /// Frames from foreign memory, or in several segments, that could not be copied into our
+        /// own.
         rx_uncopied,
-        /// Datagrams dropped while a route waited for its neighbour.
+        /// Datagrams dropped while a route waited for its neighbour's address.
         rx_while_resolving,
-        /// Frames that the device dropped for want of a free one.
+        /// Frames that the device dropped because no receive frame was free.
         rx_missed,
         /// Questions for our Ethernet address that were answered.
         neighbour_answers,

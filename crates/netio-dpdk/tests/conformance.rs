@@ -1,5 +1,5 @@
-//! The backend passes the suite over packet sockets on veth pairs, and across a switch where it
-//! takes three ports.
+//! The backend passes the suite over packet sockets on veth pairs, and across a switch for tests
+//! with three ports.
 #![cfg(feature = "dpdk")]
 
 use std::cell::RefCell;
@@ -24,7 +24,8 @@ impl BackendFactory for Veth {
 
     fn ports(&self, count: usize) -> Vec<DpdkIo> {
         let star = rig::Star::new(count);
-        // One thread polls all ports of a test, so that nobody would answer a question.
+        // Neighbours are configured: one thread polls all ports of a test, so nothing would answer
+        // a question.
         let neighbours: Vec<_> =
             (1..=count as u8).map(|number| (ip(self.v6, number), mac(number))).collect();
         let open = |(at, host): (usize, &rig::Namespace)| {
@@ -52,7 +53,7 @@ mod v4 {
     conformance_tests!(veth(false));
 }
 
-/// Not the random batches, whose three hundred ports take the kernel half a minute to make.
+/// Without the random batches: the kernel needs half a minute to make their three hundred ports.
 #[test]
 fn v6_passes_what_depends_on_headers() {
     let Some(veth) = veth(true) else { return };

@@ -1,4 +1,4 @@
-//! Neighbours, kernel peers, damage, set-up that fails, peers that stop, and rings in memory.
+//! Neighbours, kernel peers, damage, failing set-up, peers that stop, and rings in memory.
 #![cfg(feature = "dpdk")]
 
 use std::io::ErrorKind;
@@ -15,19 +15,19 @@ fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
-/// An endpoint in the left of a pair, numbered 1.
+/// An endpoint in the left namespace of a pair, numbered 1.
 fn left(pair: &rig::Pair, v6: bool) -> DpdkIo {
     on_interface((&pair.left, "v0"), at(ip(v6, 1), 4000), config(1))
         .expect("a fresh interface is free")
 }
 
-/// An endpoint in the right of a pair, numbered 2.
+/// An endpoint in the right namespace of a pair, numbered 2.
 fn right(pair: &rig::Pair, v6: bool) -> DpdkIo {
     on_interface((&pair.right, "v1"), at(ip(v6, 2), 4000), config(2))
         .expect("a fresh interface is free")
 }
 
-/// Receives until `count` frames have come, or nothing has for long.
+/// Receives until `count` frames have arrived, or nothing has arrived for a long time.
 fn receive(io: &mut DpdkIo, count: usize) -> Vec<(Vec<u8>, Ecn)> {
     let mut frames = Vec::new();
     let mut idle = 0;
@@ -68,7 +68,7 @@ fn endpoints_find_each_other_by_asking() {
         asker.set_ecn(Ecn::Capable0);
         asker.transmit(&[TxPacket { route, head: b"found ", body: b"you" }]);
         assert_eq!(receive(&mut peer, 1), [(b"found you".to_vec(), Ecn::Capable0)]);
-        // Who was asked has learned who asks, and need not ask in turn.
+        // The peer that was asked has learned the asker's address, and need not ask in turn.
         let back = peer.route(asker.local_address()).expect("it is known");
         peer.transmit(&[TxPacket { route: back, head: b"good", body: &[] }]);
         assert_eq!(receive(&mut asker, 1), [(b"good".to_vec(), Ecn::NotCapable)]);
@@ -83,7 +83,7 @@ fn a_kernel_socket_is_a_peer() {
     }
     for v6 in [false, true] {
         let pair = rig::Pair::new();
-        // What the kernel leaves to a device to sum up would not be accepted.
+        // Datagrams whose checksum the kernel leaves to a device would not be accepted.
         pair.right.set_checksum_offload("v1", false);
         let mut io = left(&pair, v6);
         let host = if v6 { rig::v6(2) } else { rig::v4(2) };
@@ -99,7 +99,7 @@ fn a_kernel_socket_is_a_peer() {
     }
 }
 
-/// The kernel gives the port to nobody else, and does not refuse what comes for it.
+/// The kernel gives the port to no other socket, and does not reject datagrams for it.
 #[test]
 fn a_port_of_an_address_that_the_kernel_has_is_reserved_there() {
     if !rig::available() {
@@ -185,13 +185,13 @@ fn a_peer_that_stops_reading_and_exits_stops_nobody() {
         from.transmit(&packets);
         assert_eq!(from.receive().frames().count(), 0);
     }
-    // Another takes its place.
+    // Another endpoint takes its place.
     let mut to = right(&pair, false);
     from.transmit(&packets[..1]);
     assert_eq!(receive(&mut to, 1).len(), 1);
 }
 
-/// A ring's two ends are one port: what it sends, it receives, in the frames that it sent.
+/// Both ends of a ring are one port: it receives what it sends, in the same frames.
 #[test]
 fn a_ring_brings_back_what_was_sent() {
     let device = unique("net_ring");
@@ -202,13 +202,13 @@ fn a_ring_brings_back_what_was_sent() {
     assert!(matches!(busy, Some(DpdkError::DeviceBusy(_))), "{busy:?}");
     assert!(io.is_up() && io.mac() == mac(1));
     let route = io.route(at(ip(false, 2), 4000)).expect("it is configured");
-    // More than there are frames, were any lost.
+    // More packets than frames, so that the test would fail if any frame was lost.
     for _ in 0..10_000 {
         assert_eq!(io.transmit(&[TxPacket { route, head: &[1; 60], body: &[2; 900] }]), 1);
         assert_eq!(io.receive().frames().count(), 0, "it is for another address");
     }
     assert_eq!((io.dpdk_stats().rx_foreign, io.stats().rx_errors), (10_000, 0));
-    // A full ring, and frames that run out, are no room.
+    // When the ring is full or no frame is free, packets are refused for lack of room.
     let train = [7; TX_BATCH_MAX * 60];
     let taken: usize = (0..100).map(|_| io.transmit_train(route, &train, 60)).sum();
     assert!(taken < 100 * TX_BATCH_MAX && io.stats().tx_full > 0, "{taken} taken");
@@ -241,7 +241,7 @@ fn what_cannot_be_opened_says_why() {
     assert!(matches!(few, DpdkError::Config(_)), "{few}");
     let other = refusal(own, DpdkConfig { eal: vec!["--no-huge".to_owned()], ..ring() });
     assert!(matches!(other, DpdkError::OtherArguments { .. }), "{other}");
-    // Nothing of these is left behind.
+    // The failed attempts leave nothing behind.
     let device = unique("net_ring");
     let config = DpdkConfig { device, ..config(1) };
     for _ in 0..3 {

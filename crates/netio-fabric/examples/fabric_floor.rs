@@ -1,9 +1,9 @@
-//! Measures the backend over the `udp` provider on loopback, beside bare kernel sockets.
+//! Measures the backend over the `udp` provider on loopback, next to bare kernel sockets.
 //!
 //! `cargo run --release -p petasos-netio-fabric --features fabric --example fabric_floor [SECONDS]`
 //!
-//! Each figure is the best of many short turns, which alternate, because a machine that others use
-//! has good and bad moments. Client and server share a process and have a core each.
+//! Each figure is the best of many short turns, which alternate, because on a shared machine the
+//! speed varies. Client and server share a process and have a core each.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{TryRecvError, channel};
@@ -28,7 +28,7 @@ fn main() {
     let config = FabricConfig { provider, wakeups: false, ..FabricConfig::default() };
     let from_memory = FabricConfig { inject_bytes_max: 0, ..config.clone() };
     let fabric = |config| FabricIo::bind(any, config).expect("loopback has free ports");
-    // Without trains, a kernel socket does what the provider does.
+    // Without segmentation offload, a kernel socket does the same as the provider.
     let plain = UdpConfig { gso: false, gro: false, ..UdpConfig::default() };
     let udp = || UdpIo::bind(any, plain).expect("loopback has free ports");
     let mut ports =

@@ -1,29 +1,30 @@
-//! How the backend behaves.
+//! Configuration of the backend.
 
 /// How a `FabricIo` behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricConfig {
-    /// The provider to use; `None` for libfabric's first choice for the address: hardware before
-    /// software.
+    /// The provider to use. `None` takes libfabric's first choice for the address, which prefers
+    /// hardware to software.
     pub provider: Option<String>,
-    /// The domain (a NIC's name) to use; `None` for the one that has the address.
+    /// The domain (a NIC's name) to use. `None` takes the one that has the address.
     pub domain: Option<String>,
-    /// Packets that can wait in memory to be received; less if the provider takes less.
+    /// How many received packets can wait in memory; fewer if the provider supports fewer.
     pub rx_slots: u32,
-    /// Packets that can be on their way out of memory; less if the provider takes less.
+    /// How many packets can be in transmission from memory; fewer if the provider supports fewer.
     pub tx_slots: u32,
-    /// Packets to this length are copied by the provider (into the work request, on verbs:
-    /// "inlined") instead of fetched by it; never more than the provider's limit. 0 for none.
+    /// The provider copies packets of up to this length, instead of reading them from memory later.
+    /// With verbs, it copies them into the work request ("inlining"). Never more than the
+    /// provider's limit; 0 to never copy.
     pub inject_bytes_max: usize,
-    /// Of so many packets sent from memory, one reports that they left ("selective signalling"),
-    /// where the provider can. At least 1; it is bounded by a quarter of `tx_slots`.
+    /// Of this many packets sent from memory, only one reports its completion ("selective
+    /// signalling"), if the provider supports that. At least 1; at most a quarter of `tx_slots`.
     pub signal_interval: u32,
-    /// Have a descriptor to sleep on, where the provider can. `udp` pays one system call per packet
-    /// received for it, spinning or not.
+    /// Have a descriptor to sleep on, if the provider supports that. It costs `udp` one system call
+    /// per received packet, even while spinning.
     pub wakeups: bool,
-    /// Largest datagram payload, in bytes, whatever the provider allows.
+    /// The largest datagram payload, in bytes, whatever the provider allows.
     pub datagram_bytes_max: usize,
-    /// Peers that the backend knows at once.
+    /// The most peers that the backend knows at once.
     pub routes_max: usize,
 }
 

@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use petasos_netio::SetupError;
 
-/// Why a `FabricIo` could not be opened. Nothing is left behind, so that a retry is safe; without
+/// Why a `FabricIo` could not be opened. Nothing is left behind, so a retry is safe; but without
 /// the change that the message advises, it fails again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FabricError {
-    /// Whoever built the program left the backend out.
+    /// The program was built without this backend.
     #[error("this program was built without libfabric: build it with the cargo feature `fabric`")]
     NotBuilt,
     /// Another endpoint or socket has the port. Choose another port.
@@ -19,10 +19,10 @@ pub enum FabricError {
     /// The caller's address is not one of this host's.
     #[error("{0} is not an address of this host")]
     AddressNotLocal(SocketAddr),
-    /// The caller's address cannot be that of one NIC.
+    /// The caller's address cannot belong to one NIC.
     #[error("{0} belongs to no single interface: name the address of the one to use")]
     AddressUnspecific(IpAddr),
-    /// No provider on this host offers datagrams as asked for.
+    /// No provider on this host offers datagrams with the requested properties.
     #[error(
         "no libfabric provider{}{} has datagram endpoints at {address}: `fi_info -t FI_EP_DGRAM` \
          lists those that are installed and have a device",
@@ -37,15 +37,15 @@ pub enum FabricError {
         /// The domain asked for, if one was.
         domain: Option<String>,
     },
-    /// The memory for packets could not be pinned: the limit of locked memory is too low.
+    /// The memory for packets could not be pinned, because the limit of locked memory is too low.
     #[error("cannot register {bytes} bytes of packet memory ({error}): raise `ulimit -l`")]
     Registration {
         /// Its size in bytes.
         bytes: usize,
-        /// What the provider said.
+        /// The provider's error.
         error: io::Error,
     },
-    /// The caller's configuration is impossible.
+    /// The caller's configuration contradicts itself.
     #[error("not a possible configuration: {0}")]
     Config(&'static str),
     /// The provider or the operating system refused for another reason.
@@ -53,7 +53,7 @@ pub enum FabricError {
     System {
         /// What was attempted.
         attempt: &'static str,
-        /// What was said.
+        /// The error of the provider or the system.
         error: io::Error,
     },
 }

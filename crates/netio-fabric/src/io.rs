@@ -16,22 +16,22 @@ use crate::{FabricConfig, FabricError, FabricStats};
 
 /// Packet I/O over one libfabric datagram endpoint, with a domain of its own.
 ///
-/// What the counters mean here: system calls are the provider's affair and not seen, so that they
-/// stay 0; so do [`IoStats::rx_overflows`], for providers drop what finds no posted slot, or no
-/// room in the kernel's socket, without a word. [`IoStats::tx_errors`] has packets that the
-/// provider refused or reported as failed; the latter are in [`IoStats::tx_frames`], too.
+/// The counters: providers make the system calls, which are not visible here, so their counts stay
+/// 0. So does [`IoStats::rx_overflows`], because providers silently drop packets for which no slot
+/// was posted or the kernel's socket has no room. [`IoStats::tx_errors`] counts packets that the
+/// provider refused or reported as failed; [`IoStats::tx_frames`] includes the latter.
 ///
-/// ECN bits are not visible through libfabric: frames come as [`Ecn::NotCapable`].
+/// ECN bits are not visible through libfabric: all frames have [`Ecn::NotCapable`].
 pub struct FabricIo {
     endpoint: Endpoint,
     routes: RouteTable,
     tx: TxRing,
-    /// A packet to be injected, behind the provider's prefix.
+    /// A packet to be injected, after room for the provider's prefix.
     scratch: Box<[u8]>,
     chunks: ArrayVec<RxChunk, POLL_MAX>,
-    /// Where the chunks come from, if the provider says so.
+    /// The origins of the chunks, if the provider reports them.
     origins: ArrayVec<Origin, POLL_MAX>,
-    /// Receive slots that are ours: lent with the latest batch, or refused by the provider.
+    /// Receive slots that belong to us: lent with the latest batch, or refused by the provider.
     ours: Vec<usize>,
     inject_bytes_max: usize,
     receive_buffer_bytes: usize,
@@ -40,8 +40,8 @@ pub struct FabricIo {
 }
 
 impl FabricIo {
-    /// Opens a backend at `address`, which chooses the NIC. Port 0 lets the system choose one,
-    /// where addresses are IP's; elsewhere, the port is the provider's service number.
+    /// Opens a backend at `address`, which determines the NIC. Port 0 lets the system choose one if
+    /// the provider uses IP addresses; otherwise, the port is the provider's service number.
     ///
     /// # Errors
     /// See [`FabricError`].
@@ -90,12 +90,12 @@ impl FabricIo {
         self.endpoint.software()
     }
 
-    /// The largest datagram payload, in bytes: the same to every peer.
+    /// The largest datagram payload, in bytes, which is the same for every peer.
     pub fn payload_bytes_max(&self) -> usize {
         self.endpoint.payload_bytes_max()
     }
 
-    /// What happened to packets, in detail.
+    /// Detailed counters.
     pub fn fabric_stats(&self) -> FabricStats {
         self.own_stats
     }
@@ -112,14 +112,14 @@ impl FabricIo {
         }
     }
 
-    /// Notes `count` completed receptions of the latest look.
+    /// Notes `count` receptions that the latest poll completed.
     #[inline]
     fn note_received(&mut self, count: usize) {
         let (prefix, limit) = (self.endpoint.prefix_bytes(), self.endpoint.payload_bytes_max());
         for at in 0..count {
             let (slot, len) = self.endpoint.completion(Queue::Receive, at);
             self.ours.push(slot);
-            // Packets of the provider's own may be shorter than the prefix.
+            // The provider's own packets may be shorter than the prefix.
             let len = len.saturating_sub(prefix);
             if len == 0 {
                 self.own_stats.rx_empty += 1;
@@ -192,7 +192,7 @@ impl FabricIo {
         outcome
     }
 
-    /// Sends a packet, or drops and counts it. False if there is no room for it.
+    /// Sends a packet, or drops and counts it. Returns false if there is no room for it.
     #[inline]
     fn push(&mut self, packet: &TxPacket<'_>) -> bool {
         let fits = (1..=self.endpoint.payload_bytes_max()).contains(&packet.len());
@@ -224,7 +224,7 @@ impl PacketIo for FabricIo {
         self.chunks.clear();
         self.origins.clear();
         let mut looked = 0;
-        // Software providers bring one packet per look.
+        // Software providers return one packet per poll.
         while looked < POLL_MAX {
             match self.endpoint.poll(Queue::Receive, POLL_MAX - looked) {
                 Polled::Completions(0) | Polled::Broken => break,
@@ -287,8 +287,8 @@ impl PacketIo for FabricIo {
         self.routes.get(route).map_or(0, |_| self.endpoint.payload_bytes_max())
     }
 
-    /// All slots, each of which takes one packet; for software providers no more than the kernel's
-    /// default for a socket, which they leave as it is.
+    /// The total of all slots, each of which holds one packet. With software providers, it is at
+    /// most the kernel's default for a socket, which they do not change.
     fn receive_buffer_bytes(&self) -> usize {
         self.receive_buffer_bytes
     }
@@ -298,7 +298,7 @@ impl PacketIo for FabricIo {
     }
 
     fn prepare_to_sleep(&mut self) -> bool {
-        // A packet needs a slot to be noticed, and whoever sleeps does not give any back.
+        // A packet is noticed only if a slot is posted, and nothing posts slots during sleep.
         self.post();
         self.endpoint.may_wait()
     }
@@ -316,7 +316,7 @@ fn fill(room: &mut [u8], packet: &TxPacket<'_>) {
     rest[..packet.body.len()].copy_from_slice(packet.body);
 }
 
-/// What the kernel gives to a socket whose owner asks for nothing.
+/// The default receive buffer of the kernel's sockets.
 fn socket_buffer_bytes() -> usize {
     let text = fs::read_to_string("/proc/sys/net/core/rmem_default").ok();
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(212_992)

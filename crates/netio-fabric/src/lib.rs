@@ -1,8 +1,8 @@
-//! Packet I/O over libfabric's datagram endpoints (`FI_EP_DGRAM`): one backend for RDMA NICs, which
-//! libfabric drives through verbs, for others' fabrics, and for kernel sockets.
+//! Packet I/O over libfabric's datagram endpoints (`FI_EP_DGRAM`): one backend for RDMA NICs (which
+//! libfabric drives through verbs), for other vendors' fabrics, and for kernel sockets.
 //!
-//! The backend is behind the cargo feature `fabric`, because it needs libfabric and libclang; what
-//! is here without it says so ([`probe`]).
+//! The backend is behind the cargo feature `fabric`, because it needs libfabric and libclang.
+//! Without the feature, [`probe`] reports that it is missing.
 //!
 //! | module | does |
 //! |---|---|
@@ -22,25 +22,26 @@
 //! | `udp` | the kernel: UDP's checksum (2) | IP | any |
 //! | `sockets` | the kernel: TCP's checksum (2) | IP | any (3) |
 //!
-//! 1. 32 bits, from memory to memory of the NICs; InfiniBand and RoCE have it.
-//! 2. 16 bits; none on loopback, where nothing is on a wire.
-//! 3. Given up by libfabric's authors, and not tested: with more than 64 KB under way on a busy
-//!    host, its connections stall for good (seen with 1.17).
+//! 1. A 32-bit CRC from NIC memory to NIC memory; InfiniBand and RoCE have it.
+//! 2. A 16-bit sum; not computed on loopback, where no wire can damage data.
+//! 3. Abandoned by libfabric's authors, and not tested: with more than 64 KB in flight on a busy
+//!    host, its connections stall permanently (seen with 1.17).
 //!
-//! What a provider finds damaged never comes up here. `udp` is for tests and for hosts without
-//! such a NIC, where `petasos-netio-udp` is faster. Only it is tested: the machines that test have
-//! no RDMA NIC. What one asks for is imposed on it instead: a prefix, registered memory,
-//! completions out of order.
+//! Packets that a provider finds damaged are not delivered. `udp` is for tests and for hosts
+//! without an RDMA NIC, where `petasos-netio-udp` is faster. Only `udp` is tested, because the test
+//! machines have no RDMA NIC. The requirements of one are imposed on it instead: a prefix,
+//! registered memory, completions out of order.
 //!
-//! What holds everywhere:
+//! Properties:
 //!
 //! - Registered memory is allocated once; the device receives into its slots and sends from them.
-//!   A slot is either the provider's or ours.
-//! - Per packet there is no heap allocation and no lock of ours.
-//! - Nothing waits: full queues and vanished peers are counted.
-//! - Where the provider says whom a packet is from (`FI_SOURCE`), so do frames (W32). `udp` does.
+//!   At any time, a slot belongs either to the provider or to us.
+//! - A packet costs no heap allocation and takes no lock of this crate.
+//! - Nothing blocks: full queues and vanished peers are counted.
+//! - If the provider reports the sender of a packet (`FI_SOURCE`), frames do so, too (W32). `udp`
+//!   does.
 //!
-//! Boundary rule: sees bytes and addresses; knows nothing of the protocol's headers.
+//! Boundary rule: works on bytes and addresses; knows nothing of the protocol's headers.
 
 mod config;
 mod error;

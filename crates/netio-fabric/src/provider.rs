@@ -1,4 +1,4 @@
-//! What is known of a provider before anything is opened.
+//! What is known about a provider before anything is opened.
 
 /// One provider at one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub struct ProviderProbe {
     pub fabric: String,
     /// The largest datagram payload, in bytes.
     pub datagram_bytes_max: usize,
-    /// Bytes in front of each packet that belong to the provider.
+    /// Bytes before each packet that the provider uses.
     pub prefix_bytes: usize,
-    /// Packets to this length can be copied into the work request.
+    /// Packets of up to this length can be copied into the work request.
     pub inject_bytes_max: usize,
     /// Whether packets must lie in registered memory.
     pub registered: bool,

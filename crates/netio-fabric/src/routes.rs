@@ -1,4 +1,4 @@
-//! The table of peers, each with its place in the provider's address vector.
+//! The table of peers, each with its index in the provider's address vector.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use petasos_netio::{Origin, Route, RouteError};
 
 use crate::sys::Peer;
 
-/// One peer; `None` in place of `place` once its route was released.
+/// One peer; `place` is `None` once its route was released.
 struct RouteEntry {
     place: Option<Peer>,
     peer: SocketAddr,
     holds: u32,
 }
 
-/// Routes by index, address and place. An address has at most one route, and so has a place.
+/// Routes by index, address and place. An address has at most one route, and so does a place.
 pub(crate) struct RouteTable {
     entries: Vec<RouteEntry>,
     by_address: BTreeMap<SocketAddr, u32>,
@@ -34,7 +34,7 @@ impl RouteTable {
         }
     }
 
-    /// Adds a hold to the peer's route, if it has one.
+    /// Adds a reference to the peer's route, if it has one.
     pub(crate) fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
         let index = *self.by_address.get(&peer)?;
         self.entries[index as usize].holds += 1;
@@ -46,7 +46,7 @@ impl RouteTable {
         !self.free.is_empty() || self.entries.len() < self.routes_max
     }
 
-    /// Adds a route to a peer that has none, with one hold.
+    /// Adds a route to a peer that has none, with one reference.
     pub(crate) fn insert(&mut self, peer: SocketAddr, place: Peer) -> Result<Route, RouteError> {
         if !self.has_room() {
             return Err(RouteError::TableFull);
@@ -68,7 +68,7 @@ impl RouteTable {
         Ok(Route(index))
     }
 
-    /// Takes a hold from `route`. After the last, frees it and returns its place.
+    /// Removes a reference from `route`. With the last one, frees it and returns its place.
     ///
     /// # Panics
     /// If nobody holds the route: the caller released it too often.
@@ -86,7 +86,7 @@ impl RouteTable {
         place
     }
 
-    /// What frames of the peer in this place come with: its route's number.
+    /// The origin of frames from the peer in this place: the number of its route.
     #[inline]
     pub(crate) fn origin(&self, place: Option<Peer>) -> Origin {
         let route = place.and_then(|place| self.by_place.get(&place.0));

@@ -1,4 +1,4 @@
-//! What happened to packets, in the terms of this backend.
+//! Counters of this backend.
 
 petasos_base::counters! {
     /// Counters beyond [`petasos_netio::IoStats`].
@@ -9,7 +9,7 @@ petasos_base::counters! {
         rx_unposted,
         /// Packets that the provider copied.
         tx_injected,
-        /// Reports read of packets sent from memory: one per signal interval, or one each.
+        /// Completions read of packets sent from memory: one per signal interval, or one for each.
         tx_completions,
     }
 }

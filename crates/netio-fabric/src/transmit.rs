@@ -1,33 +1,34 @@
-//! Which transmit slots are the provider's, and which are ours again.
+//! Tracks which transmit slots belong to the provider and which to us.
 //!
-//! Slots are used in a circle: `tail..head` are the provider's. Packets leave without a report but
-//! one per interval. Where completions come in order (`FI_ORDER_STRICT`), a report frees its slot
-//! and all before it; elsewhere every packet reports for itself, in any order.
+//! Slots are used cyclically: `tail..head` belong to the provider. Only one packet per interval
+//! reports its completion. If completions come in order (`FI_ORDER_STRICT`), a report frees its
+//! slot and all before it; otherwise every packet reports for itself, in any order.
 //!
-//! Positions grow without end (2^64 packets); a position's slot is its remainder.
+//! Positions only grow (up to 2^64 packets); the slot of a position is its remainder.
 
-/// The circle of transmit slots.
+/// The circular queue of transmit slots.
 pub(crate) struct TxRing {
-    /// The oldest position that is the provider's, if it is below `head`.
+    /// The oldest position that belongs to the provider, if it is below `head`.
     tail: u64,
     /// The next position to use.
     head: u64,
-    /// By slot: reported, and waiting for an older one. Only without order.
+    /// By slot: completed, but an older one is not. Only used without order.
     done: Vec<bool>,
     interval: u64,
     ordered: bool,
 }
 
 impl TxRing {
-    /// `slots` of them, at least 1; with `ordered`, one packet per `interval` reports.
+    /// With `slots` slots, at least 1. With `ordered`, one packet per `interval` reports.
     pub(crate) fn new(slots: u32, interval: u32, ordered: bool) -> TxRing {
-        // Several intervals in the circle: the wait for a report must not empty the queue below.
+        // Several intervals fit, so that the provider's queue does not run empty while we wait for
+        // a report.
         let interval = if ordered { interval.clamp(1, (slots / 4).max(1)) } else { 1 };
         let done = vec![false; slots as usize];
         TxRing { tail: 0, head: 0, done, interval: interval.into(), ordered }
     }
 
-    /// The next slot and whether its packet must report, if one is ours.
+    /// The next slot and whether its packet must report, if one belongs to us.
     #[inline]
     pub(crate) fn next(&self) -> Option<(usize, bool)> {
         if self.head - self.tail == self.done.len() as u64 {
@@ -37,16 +38,16 @@ impl TxRing {
         Some(((self.head % self.done.len() as u64) as usize, reports))
     }
 
-    /// The slot that `next` named is the provider's from now on.
+    /// Gives the slot that `next` returned to the provider.
     #[inline]
     pub(crate) fn push(&mut self) {
         self.head += 1;
     }
 
-    /// The packet in `slot` has left.
+    /// The packet in `slot` has left, and its slot belongs to us again.
     ///
     /// # Panics
-    /// If the slot is not the provider's.
+    /// If the slot does not belong to the provider.
     pub(crate) fn complete(&mut self, slot: usize) {
         let slots = self.done.len() as u64;
         let distance = (slot as u64 + slots - self.tail % slots) % slots;
@@ -67,7 +68,7 @@ impl TxRing {
 mod tests {
     use super::*;
 
-    /// Takes all slots that there are; says which of them report.
+    /// Takes all available slots. Returns each with whether it reports.
     fn fill(ring: &mut TxRing) -> Vec<(usize, bool)> {
         std::iter::from_fn(|| ring.next().inspect(|_| ring.push())).collect()
     }

@@ -1,4 +1,4 @@
-//! The backend passes the suite over libfabric's software provider of datagrams.
+//! The backend passes the suite over libfabric's software provider for datagrams.
 #![cfg(feature = "fabric")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -29,8 +29,8 @@ impl BackendFactory for Loopback {
     }
 }
 
-/// An address that no other port of this process gets, where there is more than one: the port
-/// number of a peer that is gone is soon another's.
+/// An address that no other port of this process gets, if the host has several. Otherwise another
+/// port could soon get the port number of a peer that is gone.
 fn own_address(ip: IpAddr) -> IpAddr {
     static PORTS: Mutex<u16> = Mutex::new(0);
     if ip.is_ipv6() {
@@ -39,7 +39,7 @@ fn own_address(ip: IpAddr) -> IpAddr {
     let mut ports = PORTS.lock().expect("nobody panics with the lock");
     *ports = ports.wrapping_add(1);
     let [high, low] = ports.to_be_bytes();
-    // Not the network that everything else on the host uses.
+    // Not the loopback network that everything else on the host uses.
     let process = 1 + (std::process::id() % 250) as u8;
     IpAddr::from([127, process, high, low])
 }
@@ -52,7 +52,7 @@ fn v4(config: FabricConfig) -> Option<Loopback> {
     Some(Loopback { ip: Ipv4Addr::LOCALHOST.into(), config })
 }
 
-/// Hosts without IPv6 exist.
+/// Some hosts have no IPv6.
 fn v6(config: FabricConfig) -> Option<Loopback> {
     let ip = Ipv6Addr::LOCALHOST;
     if let Err(error) = UdpSocket::bind((ip, 0)) {
@@ -79,7 +79,7 @@ mod v6_mixed {
 
 #[test]
 fn few_slots_pass_the_suite() {
-    // The kernel's socket holds what the slots cannot.
+    // The kernel's socket buffers what the slots cannot hold.
     run_all(
         &v4(FabricConfig { rx_slots: 4, tx_slots: 1, inject_bytes_max: 0, ..udp() })
             .expect("there is loopback"),

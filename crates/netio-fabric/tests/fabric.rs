@@ -1,4 +1,4 @@
-//! Set-up that fails, kernel peers, damage and full queues, and sleeping.
+//! Failing set-up, kernel peers, damage, full queues, and sleeping.
 #![cfg(feature = "fabric")]
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -76,7 +76,8 @@ fn impossible_configurations_are_refused() {
     }
 }
 
-/// Libraries below libfabric take them when they are loaded, and nobody could end in order.
+/// Libraries below libfabric catch signals when they are loaded; then the process could not end in
+/// order.
 #[test]
 fn signals_are_the_programs_own() {
     open(&udp());
@@ -102,7 +103,7 @@ fn the_route_table_has_a_limit() {
     io.route("127.0.0.1:10".parse().unwrap()).expect("there is room again");
 }
 
-/// On the wire of the `udp` provider there is plain UDP.
+/// On the wire, the `udp` provider uses plain UDP.
 #[test]
 fn a_kernel_socket_is_a_peer() {
     let mut io = open(&udp());
@@ -129,7 +130,7 @@ fn datagrams_that_do_not_fit_and_empty_ones_are_dropped_and_counted() {
     assert_eq!(io.stats().rx_frames, 1);
 }
 
-/// More than the receiver holds: what was taken is lost in the kernel or arrives whole.
+/// Sends more than the receiver holds: each accepted packet arrives whole or is lost in the kernel.
 #[test]
 fn a_peer_that_stops_reading_stops_nobody() {
     let mut from = open(&FabricConfig { tx_slots: 4, inject_bytes_max: 0, ..udp() });

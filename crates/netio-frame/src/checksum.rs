@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071).
 //!
-//! Sums are kept in the processor's byte order over 64 bits: the ones' complement sum does not
-//! depend on the order of bytes in a word (its section 2 B), and carries fold at the end. A sum of
-//! any packet is far below 2^64.
+//! Sums are kept in the processor's byte order, in 64 bits: the ones' complement sum does not
+//! depend on the order of bytes in a word (section 2 B of the RFC), and carries are folded at the
+//! end. The sum of any packet is far below 2^64.
 
 /// Adds `bytes`, padded with a zero to whole words, to `sum`.
 #[inline]
@@ -16,13 +16,13 @@ pub(crate) fn add_bytes(mut sum: u64, bytes: &[u8]) -> u64 {
     sum + u64::from(u32::from_ne_bytes(last))
 }
 
-/// Adds a number that the packet carries in 16 bits.
+/// Adds a number that the packet has in a 16-bit field.
 #[inline]
 pub(crate) fn add_u16(sum: u64, value: u16) -> u64 {
     sum + u64::from(u16::from_ne_bytes(value.to_be_bytes()))
 }
 
-/// The sum in 16 bits, as it lies in memory. That of a block with a right checksum is `0xffff`.
+/// The sum folded to 16 bits, in memory order. It is `0xffff` for a block with a correct checksum.
 #[inline]
 pub(crate) fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
@@ -32,7 +32,8 @@ pub(crate) fn fold(sum: u64) -> u16 {
     sum as u16
 }
 
-/// The checksum field's bytes for a block with this sum, the field itself counted as zero.
+/// The bytes of the checksum field for a block with this sum, in which the field itself counted as
+/// zero.
 #[inline]
 pub(crate) fn finish(sum: u64) -> [u8; 2] {
     (!fold(sum)).to_ne_bytes()

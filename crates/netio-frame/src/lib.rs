@@ -1,6 +1,6 @@
-//! UDP datagrams in Ethernet frames, for backends beside or without the kernel's stack: written for
-//! peers, and judged when received. And the questions by which neighbours find each other's
-//! Ethernet addresses, for backends that no kernel answers for.
+//! UDP datagrams in Ethernet frames, for backends that bypass or replace the kernel's stack: builds
+//! frames to peers and validates received ones. Also the messages with which neighbours find each
+//! other's Ethernet addresses, for backends whose addresses the kernel does not answer for.
 //!
 //! Ethernet II without tags, IPv4 without options and never fragmented (RFC 791), or IPv6 without
 //! extension headers (RFC 8200), and UDP (RFC 768) with its checksum always filled.
@@ -15,7 +15,7 @@
 //!
 //! All bytes received are untrusted; nothing here panics on them.
 //!
-//! Boundary rule: sees bytes and addresses; does no I/O, and knows nothing of the protocol.
+//! Boundary rule: works on bytes and addresses; does no I/O, and knows nothing of the protocol.
 
 mod checksum;
 mod neighbour;

@@ -1,8 +1,9 @@
-//! How neighbours find each other's Ethernet addresses: ARP for IPv4 (RFC 826), neighbour
-//! solicitations and advertisements for IPv6 (RFC 4861, sections 4.3, 4.4 and 7.2).
+//! Finding neighbours' Ethernet addresses: ARP for IPv4 (RFC 826), neighbour solicitations and
+//! advertisements for IPv6 (RFC 4861, sections 4.3, 4.4 and 7.2).
 //!
-//! Answers are made for one's own address only. What is learned is a claim, as for every host on an
-//! Ethernet: whoever is on the segment can lie. Caches and patience are the backend's business.
+//! Answers are made only for the endpoint's own address. What is learned is not authenticated, as
+//! on any Ethernet: every host on the segment can lie. Caching and time limits are up to the
+//! backend.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,23 +16,24 @@ pub const NEIGHBOUR_FRAME_BYTES: usize = ETHERNET_BYTES + V6_BYTES + MESSAGE_BYT
 /// What a frame says about neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
-    /// Somebody asks for `target`'s Ethernet address.
+    /// Asks for the Ethernet address of `target`.
     Asks {
-        /// Whose address is asked for.
+        /// The address that is asked for.
         target: IpAddr,
-        /// Who asks, and where the answer goes; no address if it is not sure of its own yet.
+        /// The asker, to which the answer goes. Its address is `None` while it is still checking
+        /// that no other host uses it.
         from: (Option<IpAddr>, Mac),
     },
-    /// Somebody says that `address` is at `mac`.
+    /// Says that `address` is at `mac`.
     Says {
-        /// Whose Ethernet address it is.
+        /// The address whose Ethernet address is given.
         address: IpAddr,
         /// The Ethernet address.
         mac: Mac,
     },
 }
 
-/// A frame about neighbours, ready to be sent.
+/// A frame with a neighbour message, ready to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct NeighbourFrame {
     bytes: [u8; NEIGHBOUR_FRAME_BYTES],
@@ -39,7 +41,7 @@ pub struct NeighbourFrame {
 }
 
 impl Neighbour {
-    /// What `frame` says, if it is a sound message of either protocol.
+    /// Parses `frame`; `None` unless it is a valid message of either protocol.
     pub fn parse(frame: &[u8]) -> Option<Neighbour> {
         match frame.get(12..ETHERNET_BYTES)? {
             ethertype if ethertype == ETHERTYPE_ARP => parse_arp(frame),
@@ -50,7 +52,7 @@ impl Neighbour {
 }
 
 impl NeighbourFrame {
-    /// The frame that asks everybody concerned for `target`.
+    /// The frame that asks for `target`.
     ///
     /// # Panics
     /// If the addresses are of different families.
@@ -70,7 +72,7 @@ impl NeighbourFrame {
         }
     }
 
-    /// The frame that answers a question for `local`'s own address to who asked.
+    /// The frame that answers a question from `from` for `local`'s own address.
     ///
     /// # Panics
     /// If the addresses are of different families.
@@ -84,7 +86,7 @@ impl NeighbourFrame {
                 NeighbourFrame::arp(ARP_REPLY, from.1, (local.0, own), (from.1, asker))
             }
             (IpAddr::V6(own), None) => {
-                // RFC 4861, section 7.2.4: to everybody, unsolicited.
+                // RFC 4861, section 7.2.4: the answer goes to all nodes, unsolicited.
                 let to = (ALL_NODES_MAC, ALL_NODES);
                 NeighbourFrame::discovery(ADVERTISEMENT, OVERRIDE, (local.0, own), to, own)
             }
@@ -172,7 +174,7 @@ fn parse_arp(frame: &[u8]) -> Option<Neighbour> {
 
 fn parse_discovery(frame: &[u8]) -> Option<Neighbour> {
     let ip: &[u8; V6_BYTES] = frame[ETHERNET_BYTES..].first_chunk()?;
-    // A hop limit of 255 shows that no router passed it on (RFC 4861, section 7.1).
+    // A hop limit of 255 shows that no router forwarded the packet (RFC 4861, section 7.1).
     if ip[0] >> 4 != 6 || ip[6] != PROTOCOL_ICMP6 || ip[7] != HOP_LIMIT {
         return None;
     }
@@ -223,7 +225,7 @@ fn icmp_sum(addresses: &[u8], message: &[u8]) -> u64 {
 
 const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 const ARP_BYTES: usize = 28;
-/// Ethernet, IPv4, and the lengths of their addresses.
+/// Hardware type Ethernet, protocol type IPv4, and the lengths of their addresses.
 const ARP_KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const ARP_REQUEST: u8 = 1;
 const ARP_REPLY: u8 = 2;
@@ -236,7 +238,7 @@ const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 const SOURCE_MAC: u8 = 1;
 const TARGET_MAC: u8 = 2;
-/// Bytes of either message without options, and with the one that we send.
+/// Bytes of either message without options, and with the one option that we send.
 const BODY_BYTES: usize = 24;
 const MESSAGE_BYTES: usize = BODY_BYTES + 8;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
@@ -304,7 +306,7 @@ mod tests {
             let mut frame = NeighbourFrame::question((MACS[0], asker), target).bytes().to_vec();
             frame.resize(90, 0);
             changes.iter().for_each(|(at, byte)| frame[*at] = *byte);
-            // Right again, so that the options are reached.
+            // Made correct again, so that the options are reached.
             if v6 {
                 frame[56..58].fill(0);
                 let field = finish(icmp_sum(&frame[22..54], &frame[54..86]));

@@ -1,4 +1,4 @@
-//! The table of peers, each with its headers, and of the neighbours that lead to them.
+//! The table of peers with their headers, and of the neighbours through which they are reached.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,34 +8,34 @@ use petasos_netio::{Ecn, Origin, Route, RouteError};
 
 use crate::{Mac, Template};
 
-/// One peer. The entry of a released route keeps its place with `datagram_bytes_max` 0, so that
+/// One peer. After its release, the entry keeps its index with `datagram_bytes_max` 0, so that
 /// every packet to it is refused as too long.
 pub struct RouteEntry {
-    /// The headers of what goes there.
+    /// The headers of packets to the peer.
     pub template: Template,
-    /// The largest datagram payload, in bytes, that goes there whole.
+    /// The largest datagram payload, in bytes, that reaches the peer unfragmented.
     pub datagram_bytes_max: usize,
     peer: SocketAddr,
-    /// The neighbour that packets go to: a router, or the peer.
+    /// The neighbour that packets are sent to: a router, or the peer itself.
     hop: IpAddr,
     holds: u32,
 }
 
 struct Hop {
     mac: Mac,
-    /// Routes that lead there: at least 1.
+    /// The number of routes through this neighbour: at least 1.
     routes: u32,
 }
 
-/// Routes by index and by address, and hops. An address has at most one route. A backend has one
-/// interface, so the scopes of addresses tell nothing apart.
+/// Routes by index and by address, and the neighbours (hops) that they use. An address has at most
+/// one route. A backend has one interface, so the scopes of addresses do not matter.
 pub struct RouteTable {
     entries: Vec<RouteEntry>,
     by_address: BTreeMap<(IpAddr, u16), u32>,
     free: Vec<u32>,
     hops: BTreeMap<IpAddr, Hop>,
     routes_max: usize,
-    /// Where the latest frame came from. Most come from where the one before did.
+    /// The origin of the latest frame. Most frames come from the same peer as the one before.
     latest: Option<(SocketAddr, Origin)>,
 }
 
@@ -51,13 +51,13 @@ impl RouteTable {
             by_address: BTreeMap::new(),
             free: Vec::new(),
             hops: BTreeMap::new(),
-            // The numbers above are origins of another meaning.
+            // Greater numbers are origins with another meaning.
             routes_max: routes_max.min(Origin::UNTOLD.0 as usize),
             latest: None,
         }
     }
 
-    /// Adds a hold to the peer's route, if it has one.
+    /// Adds a reference to the peer's route, if it has one.
     pub fn hold(&mut self, peer: SocketAddr) -> Option<Route> {
         let index = *self.by_address.get(&key(peer))?;
         self.entries[index as usize].holds += 1;
@@ -69,13 +69,13 @@ impl RouteTable {
         !self.free.is_empty() || self.entries.len() < self.routes_max
     }
 
-    /// Adds a route to a peer that has none, with one hold.
+    /// Adds a route to a peer that has none, with one reference.
     ///
     /// # Errors
     /// [`RouteError::TableFull`].
     ///
     /// # Panics
-    /// If the peer has one.
+    /// If the peer has a route already.
     pub fn insert(
         &mut self,
         peer: SocketAddr,
@@ -105,7 +105,7 @@ impl RouteTable {
         Ok(Route(index))
     }
 
-    /// Takes a hold from `route`, and frees it after the last.
+    /// Removes a reference from `route`, and frees it with the last one.
     ///
     /// # Panics
     /// If nobody holds the route: the caller released it too often.
@@ -127,7 +127,7 @@ impl RouteTable {
         }
     }
 
-    /// Where frames from `source` come from: the number of the peer's route, if it has one.
+    /// The origin of frames from `source`: the number of the peer's route, if it has one.
     #[inline]
     pub fn origin_of(&mut self, source: SocketAddr) -> Origin {
         match self.latest {
@@ -143,13 +143,14 @@ impl RouteTable {
         origin
     }
 
-    /// The route's entry; a released one refuses every packet as too long.
+    /// The route's entry. That of a released route refuses every packet as too long.
     #[inline]
     pub fn get(&self, route: Route) -> Option<&RouteEntry> {
         self.entries.get(route.0 as usize)
     }
 
-    /// Notes a neighbour's address. Returns whether it is one of ours and has changed.
+    /// Notes a neighbour's Ethernet address. Returns whether a route uses the neighbour and its
+    /// address has changed.
     pub fn set_mac(&mut self, hop: IpAddr, mac: Mac) -> bool {
         let Some(entry) = self.hops.get_mut(&hop) else { return false };
         if entry.mac == mac {
@@ -161,7 +162,7 @@ impl RouteTable {
         true
     }
 
-    /// Changes the ECN bits of what is sent, on every route.
+    /// Changes the ECN bits of sent packets on every route.
     pub fn set_ecn(&mut self, ecn: Ecn) {
         self.entries.iter_mut().for_each(|entry| entry.template.set_ecn(ecn));
     }
@@ -171,7 +172,7 @@ impl RouteTable {
         self.hops.len()
     }
 
-    /// The hop after `last` in a circle of all of them.
+    /// The hop after `last`, cyclically.
     pub fn hop_after(&self, last: Option<IpAddr>) -> Option<IpAddr> {
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = self.hops.range((after, Bound::Unbounded));
@@ -233,7 +234,7 @@ mod tests {
         let origins = [1, 1, 2, 3].map(|port| table.origin_of(peer(port)));
         assert_eq!(origins, [Origin(first.0), Origin(first.0), Origin(second.0), Origin::STRANGER]);
         assert_eq!(table.origin_of(SocketAddr::from(([10, 0, 0, 2], 1))), Origin::STRANGER);
-        // What was looked up last does not outlive its route, nor its absence.
+        // The cached lookup must not outlive its route, and neither must a cached miss.
         table.origin_of(peer(1));
         table.release(first);
         assert_eq!(table.origin_of(peer(1)), Origin::STRANGER);
@@ -252,7 +253,7 @@ mod tests {
         assert!(table.set_mac([10, 0, 0, 1].into(), [7; 6]));
         let macs = [first, second, other].map(|route| mac_of(&table, route));
         assert_eq!(macs, [[7; 6], [7; 6], [3; 6]]);
-        // A later route brings the news, too.
+        // A route made later brings its own news of the hop.
         insert(&mut table, 4, 2, [8; 6]).expect("there is room");
         assert_eq!(mac_of(&table, other), [8; 6]);
     }

@@ -10,8 +10,8 @@ use super::{
     V4_VERSION_AND_LENGTH, V6_BYTES,
 };
 
-/// Bytes of the longer pair of headers, rounded up so that copies are of a fixed size: what a frame
-/// must have room for, however short its payload.
+/// The length of the longer set of headers, rounded up so that every copy has the same fixed size.
+/// A frame must have room for this much, however short its payload.
 pub const TEMPLATE_BYTES: usize = 64;
 const HOP_LIMIT: u8 = 64;
 
@@ -23,10 +23,10 @@ pub struct Template {
     bytes: [u8; TEMPLATE_BYTES],
     /// Bytes of all headers: 42 or 62.
     len: usize,
-    /// Sum of the IPv4 header without its length. RFC 1624's update is an addition here, because
-    /// the sum is kept unfolded.
+    /// The sum of the IPv4 header without its length. Because the sum is kept unfolded, the update
+    /// of RFC 1624 is a plain addition.
     ip_sum: u64,
-    /// Sum of ports and pseudo-header without the lengths.
+    /// The sum of the ports and the pseudo-header without the lengths.
     udp_sum: u64,
 }
 
@@ -76,10 +76,10 @@ impl Template {
         }
     }
 
-    /// Writes headers, `head` and `body` to the start of `frame`. Returns the frame's length.
+    /// Writes the headers, `head` and `body` to the start of `frame`. Returns the frame's length.
     ///
     /// # Panics
-    /// If `frame` has no room for them, or less than [`TEMPLATE_BYTES`].
+    /// If `frame` has no room for them, or is shorter than [`TEMPLATE_BYTES`].
     #[inline]
     pub fn write(&self, frame: &mut [u8], head: &[u8], body: &[u8]) -> usize {
         let start = self.len;
@@ -97,16 +97,16 @@ impl Template {
         } else {
             frame[18..20].copy_from_slice(&udp_bytes.to_be_bytes());
         }
-        // Once in the header, once in the pseudo-header.
+        // The length counts twice: in the header and in the pseudo-header.
         let sum = add_u16(add_u16(self.udp_sum, udp_bytes), udp_bytes);
-        // Read from where the data come from, so that it need not wait for the copy. Only an odd
-        // head would put the body's bytes into the other halves of their words.
+        // Summed from the source of the data, so that the sum need not wait for the copy. Only a
+        // head of odd length shifts the body's bytes to the other halves of their words.
         let sum = match head.len() % 2 {
             0 => add_bytes(add_bytes(sum, head), body),
             _ => add_bytes(sum, &frame[start..end]),
         };
         let checksum = match finish(sum) {
-            // RFC 768: zero means that there is none.
+            // RFC 768: zero would mean that there is no checksum.
             [0, 0] => [0xff, 0xff],
             checksum => checksum,
         };
@@ -123,7 +123,7 @@ impl Template {
         self.bytes[12..14].copy_from_slice(&ETHERTYPE_V4);
         let ip = &mut self.bytes[ETHERNET_BYTES..ETHERNET_BYTES + V4_BYTES];
         ip[0] = V4_VERSION_AND_LENGTH;
-        // "Don't fragment"; with that, the identification means nothing (RFC 6864).
+        // "Don't fragment". With it, the identification field has no meaning (RFC 6864).
         ip[6] = 0x40;
         ip[8] = HOP_LIMIT;
         ip[9] = PROTOCOL_UDP;

@@ -1,4 +1,4 @@
-//! Frames that were built are accepted; frames that were damaged are not.
+//! Frames that were built are accepted; damaged frames are not.
 
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ fn judge_strictly(v6: bool, frame: &[u8]) -> Result<Datagram, Flaw> {
     validate(frame, &addresses(v6).1, false)
 }
 
-/// Makes the IPv4 header's checksum right again after a change.
+/// Makes the IPv4 header's checksum correct again after a change.
 fn repair_v4(frame: &mut [u8]) {
     frame[24..26].copy_from_slice(&[0, 0]);
     let field = finish(add_bytes(0, &frame[14..34]));
@@ -60,8 +60,8 @@ proptest! {
         prop_assert_eq!(datagram.source, addresses(v6).0);
     }
 
-    /// Behind the Ethernet header, nothing but the source's time to live (IPv6 has no checksum
-    /// over that, the flow label, and the traffic class) may change unnoticed.
+    /// After the Ethernet header, only changes of the source's time to live may go undetected (and
+    /// for IPv6, which has no checksum over them, of the flow label and the traffic class).
     #[test]
     fn a_flipped_bit_is_noticed(v6: bool, at in 12usize..100, bit in 0u8..8) {
         let mut frame = frame_of(v6, Ecn::Capable0, &[5; 60], &[]);
@@ -91,7 +91,7 @@ proptest! {
         }
     }
 
-    /// Sound headers but for a few bytes, so that the later checks are reached as well.
+    /// Frames with valid headers except for a few bytes, so that the later checks are reached, too.
     #[test]
     fn hostile_fields_are_survived(
         v6: bool,
@@ -156,7 +156,7 @@ fn a_partial_checksum_is_accepted_on_request_only() {
 
 #[test]
 fn a_checksum_of_zero_is_sent_as_all_ones() {
-    // Whatever the rest sums to, some 16 bits complete it to a checksum of zero.
+    // For any other content, some 16 bits complete it to a checksum of zero.
     for v6 in [false, true] {
         let frame = frame_of(v6, Ecn::NotCapable, &[0, 0], &[]);
         let field = frame[frame.len() - 4..frame.len() - 2].to_vec();

@@ -1,7 +1,7 @@
-//! Validates a received frame: a datagram for us, or what is wrong with it.
+//! Validates a received frame: it is a datagram for this endpoint, or has a flaw.
 //!
-//! Frames are untrusted input. Whatever has steered them here, be it an XDP program or a NIC, has
-//! looked at a part of this at most, and at no checksum and no length.
+//! Frames are untrusted input. The XDP program or NIC that steered them here has checked only a
+//! part of this at most, and no checksum or length.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,46 +18,47 @@ use super::{
 pub struct Datagram {
     /// Where the payload starts in the frame.
     pub offset: usize,
-    /// Its bytes, possibly none; within the frame.
+    /// The payload's length, possibly 0; the payload is within the frame.
     pub len: usize,
     /// The ECN bits of the IP header.
     pub ecn: Ecn,
-    /// Who says that it has sent it.
+    /// The sender's address, as the frame claims it.
     pub source: SocketAddr,
 }
 
 /// Why a frame is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// It ends before its headers do.
+    /// The frame ends before its headers do.
     Short,
-    /// Neither IPv4 nor IPv6 directly behind the Ethernet header (VLAN tags included), or not UDP
-    /// directly behind that (options and extension headers included).
+    /// Not IPv4 or IPv6 directly after the Ethernet header (as with VLAN tags), or not UDP directly
+    /// after that (as with options and extension headers).
     Protocol,
-    /// A piece of a datagram.
+    /// A fragment of a datagram.
     Fragment,
     /// A length field contradicts another or the frame.
     Length,
-    /// The IPv4 header's or the datagram's checksum is wrong, or the latter is missing.
+    /// The checksum of the IPv4 header or of the datagram is wrong, or the latter is missing.
     Checksum,
     /// It is for another address or port.
     Foreign,
 }
 
-/// The IP packet's parts that UDP needs.
+/// The parts of an IP packet that the UDP checks need.
 struct Packet<'a> {
-    /// Source and destination as they lie in the header.
+    /// Source and destination address, as in the header.
     addresses: &'a [u8],
     source: IpAddr,
-    /// Behind the IP header, without Ethernet's padding.
+    /// What follows the IP header, without Ethernet padding.
     payload: &'a [u8],
-    /// Of the payload, in the frame.
+    /// The payload's offset in the frame.
     offset: usize,
     ecn: Ecn,
 }
 
 /// Validates `frame` as input for `local`. With `partial_checksums`, a checksum that only covers
-/// the pseudo-header is accepted: what a virtual interface passes on instead of computing one.
+/// the pseudo-header is accepted. Virtual interfaces pass on such checksums instead of computing
+/// them.
 ///
 /// # Errors
 /// The first flaw found.

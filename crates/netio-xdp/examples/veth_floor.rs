@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p petasos-netio-xdp --example veth_floor [SECONDS [Native|Generic]]`
 //!
-//! Needs root. Each figure is the best of many short turns, which alternate between both, because a
-//! machine that others use has good and bad moments.
+//! Needs root. Each figure is the best of many short turns, which alternate between both, because
+//! on a shared machine the speed varies.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const PAYLOAD_BYTES: usize = 32 + 24;
 const WINDOW: usize = 64;
 const TURNS: usize = 40;
 
-/// Whose cost is measured.
+/// The layer whose cost is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layer {
     Bare,
@@ -103,7 +103,7 @@ fn flood(
     mut stop: impl FnMut() -> bool,
 ) -> Turn {
     let route = io.route(peer).expect("on the link");
-    // What an earlier turn has left is told apart by the first byte.
+    // Packets left over from an earlier turn are recognised by their first byte.
     let tag = io.stats().tx_frames as u8;
     let bytes = [tag; PAYLOAD_BYTES];
     let packets = [TxPacket { route, head: &bytes[..24], body: &bytes[24..] }; TX_BATCH_MAX];

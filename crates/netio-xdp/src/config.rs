@@ -100,7 +100,7 @@ pub(crate) fn frame_bytes(asked: Option<u32>, interface: &Interface) -> Result<u
     })
 }
 
-/// The largest MTU whose packets a frame holds, behind the kernel's headroom of 256 bytes.
+/// The largest MTU whose packets fit into a frame after the kernel's headroom of 256 bytes.
 fn mtu_max(frame_bytes: u32) -> u32 {
     frame_bytes.saturating_sub(256 + ETHERNET_BYTES as u32)
 }

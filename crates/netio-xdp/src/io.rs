@@ -165,7 +165,7 @@ impl XdpIo {
         stats
     }
 
-    /// The upkeep that cannot wait for long, done in every 64th call.
+    /// Maintenance work that is done in every 64th call.
     #[cold]
     fn look_up(&mut self) {
         if self.unsent {

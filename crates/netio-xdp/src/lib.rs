@@ -10,7 +10,8 @@
 //! | `io` | [`XdpIo`], the backend |
 //! | `socket`, `sys` | [`XskSocket`]: frames, rings and system calls; all `unsafe` |
 //! | `program` | loads, attaches and shares the steering program |
-//! | `petasos-netio-frame` | writes and judges frames, knows peers and their headers |
+//! | `petasos-netio-frame`
+//! builds and validates frames, knows peers and their headers |
 //! | `netlink` | next hops and their Ethernet addresses |
 //! | `impair` | a port that drops, marks and loses packets, for experiments |
 //! | `probe` | what this host supports, and why not |

@@ -59,7 +59,8 @@ impl Upkeep {
     }
 }
 
-/// Notes what has become of neighbours. One that is gone keeps its address: there is no better one.
+/// Reads the changes of neighbours. A neighbour that is gone keeps its address, because there is no
+/// better one.
 pub(crate) fn read_changes(netlink: &mut Netlink, interface: u32, routes: &mut RouteTable) -> u64 {
     let mut changes = 0;
     let complete = netlink.changes(|neighbour| {
@@ -70,7 +71,7 @@ pub(crate) fn read_changes(netlink: &mut Netlink, interface: u32, routes: &mut R
         }
     });
     if !complete {
-        // News were lost, so all hops are asked for one by one.
+        // Some changes were lost, so all hops are queried one by one.
         let mut hop = None;
         for _ in 0..routes.hops() {
             hop = routes.hop_after(hop);
@@ -85,8 +86,8 @@ pub(crate) fn read_changes(netlink: &mut Netlink, interface: u32, routes: &mut R
     changes
 }
 
-/// The time to the last tick of the kernel's timer, some milliseconds at most: the cheapest clock
-/// there is. It need not be virtual, because neighbours never are.
+/// The time of the last tick of the kernel's timer, at most some milliseconds ago. It is the
+/// cheapest clock, and need not be virtual, because neighbours never are.
 pub(crate) fn now() -> Time {
     let time = clock_gettime(ClockId::MonotonicCoarse);
     Time::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

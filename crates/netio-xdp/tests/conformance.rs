@@ -13,9 +13,9 @@ use rig::{Namespace, Pair, Star};
 
 /// Attempts to find a neighbour; the kernel gives up on one after three seconds.
 const ATTEMPTS_MAX: usize = 3;
-/// Networks that are made until one has hosts that find each other.
+/// How many networks are made until one has hosts that find each other.
 const NETWORKS_MAX: usize = 4;
-/// Networks that the ports of one test are in at most.
+/// The maximum number of networks that the ports of one test are in.
 const NETWORKS_KEPT: usize = 8;
 
 struct Veth {
@@ -53,8 +53,8 @@ impl Veth {
     }
 }
 
-/// Keeps a network for as long as its ports may be used. Properties make hundreds: together they
-/// would fill the kernel's table of neighbours, which is one for all namespaces.
+/// Keeps a network for as long as its ports may be used. Properties make hundreds of networks,
+/// which together would fill the kernel's table of neighbours that all namespaces share.
 fn keep<T>(networks: &mut VecDeque<T>, network: T) {
     networks.push_back(network);
     if networks.len() > NETWORKS_KEPT {
@@ -62,9 +62,9 @@ fn keep<T>(networks: &mut VecDeque<T>, network: T) {
     }
 }
 
-/// Lets every port find every other one. Attaching programs takes interfaces down for a moment, in
-/// which the kernel's questions for neighbours are lost and it may give up, with IPv6 for good:
-/// that is not what the suite is about. Returns whether they have found each other.
+/// Lets every port find every other one. Attaching programs takes interfaces down for a moment. The
+/// kernel's questions for neighbours are lost in this time and it may give up, for IPv6
+/// permanently; the suite does not test this. Returns whether the ports have found each other.
 fn acquaint(ports: &mut [XdpIo]) -> bool {
     let addresses: Vec<_> = ports.iter().map(XdpIo::local_address).collect();
     for (number, port) in ports.iter_mut().enumerate() {

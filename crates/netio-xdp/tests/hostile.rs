@@ -1,4 +1,4 @@
-//! Frames that nobody should send are dropped and counted, and disturb nothing.
+//! Frames that no peer should send are dropped and counted, and do not affect others.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,11 +20,11 @@ const RAW: XskConfig = XskConfig {
     busy_poll_us: 0,
 };
 
-/// The backend on the right, and a raw socket on the left that sends it what it likes.
+/// The backend on the right, and a raw socket on the left that sends it arbitrary frames.
 struct Attack {
     raw: XskSocket,
     io: XdpIo,
-    /// A datagram for the backend, as a peer of its own would send it.
+    /// A valid datagram for the backend, as another backend would send it.
     sound: Vec<u8>,
     // Kept until the sockets are gone.
     _pair: Pair,
@@ -54,7 +54,7 @@ impl Attack {
         tx.flush();
     }
 
-    /// Sends `frame` and a sound one behind it; returns the payloads that arrive before the sound
+    /// Sends `frame` followed by a valid one. Returns the payloads that arrive before the valid
     /// one's.
     fn arrivals(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
         let sound = self.sound.clone();

@@ -11,8 +11,8 @@ use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
 mod rig;
 use rig::Pair;
 
-/// Datagrams of which one has to arrive, and how long each is given: the interface may be down for
-/// seconds.
+/// How many datagrams are sent until one must have arrived, and how long each is given: the
+/// interface may be down for seconds.
 const ATTEMPTS_MAX: usize = 400;
 const TURNS_PER_ATTEMPT: usize = 10_000;
 const PATIENCE: Duration = Duration::from_millis(25);

@@ -1,4 +1,4 @@
-//! What happens around traffic: owners that die, interfaces that fail, requests that cannot work.
+//! Events other than traffic: owners that die, interfaces that fail, requests that cannot work.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -65,11 +65,11 @@ fn hold_an_interface_for_another_test() {
 /// Another process.
 struct Other {
     process: Child,
-    /// Kept, because a test that cannot print fails.
+    /// Kept open, because a test that cannot print fails.
     _output: BufReader<ChildStdout>,
 }
 
-/// Another process that opens a backend in `host`, and what it says of that.
+/// Another process that opens a backend in `host`, and what it prints about that.
 fn child(host: &Namespace, number: u8, user: u32) -> (Other, String) {
     let spawn = || {
         let mut command = Command::new(std::env::current_exe().expect("a test has a program"));
@@ -97,7 +97,7 @@ fn the_kernel_cleans_up_behind_a_killed_owner() {
     let (mut owner, said) = child(&pair.right, 2, 0);
     assert!(said.starts_with("holds"), "{said}");
     assert!(pair.right.has_program("v1"));
-    // A second process is told who is there.
+    // A second process is told which process holds the program.
     let error = refusal(&pair.right, 2, &config());
     let XdpError::ProgramHeld { name, holders, program_id } = &error else { panic!("{error}") };
     assert!(name == "v1" && *program_id > 0);
@@ -115,7 +115,7 @@ fn the_kernel_cleans_up_behind_a_killed_owner() {
     client.send_to(b"hi", server.local_addr().expect("bound")).expect("on the link");
     let mut buffer = [0; 8];
     assert_eq!(server.recv(&mut buffer).expect("it arrives"), 2);
-    // The queue is free again, too, perhaps after a while.
+    // The queue is free again as well, perhaps after a while.
     let (mut left, mut right) = (bind(&pair.left, 1, &config()), bind(&pair.right, 2, &config()));
     let route = left.route(right.local_address()).expect("on the link");
     exchange(&mut left, route, &mut right);

@@ -1,4 +1,4 @@
-//! Calls and streams under faults, until time is up:
+//! Simulates calls and streams under faults until the time is over:
 //! `simulate_calls [--seed N] [--scenario NAME] [--seconds S]` (see [`petasos_sim::command_line`]).
 
 use std::process::ExitCode;

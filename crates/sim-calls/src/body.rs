@@ -2,7 +2,7 @@
 
 use petasos_base::Rng;
 
-/// Which message of a call.
+/// Identifies a message of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Request,
@@ -26,7 +26,7 @@ pub(crate) fn body(call: u64, part: Part, bytes: usize) -> Vec<u8> {
     body
 }
 
-/// Whether this is that message, in every byte.
+/// Whether `came` is exactly that message.
 pub(crate) fn is_right(call: u64, part: Part, bytes: usize, came: &[u8]) -> bool {
     came == body(call, part, bytes)
 }

@@ -19,18 +19,18 @@ use crate::plan::{Kind, Plan};
 use crate::sabotage::Sabotage;
 use crate::work::{Answer, Ask, WorkClient};
 
-/// What makes the calls of one life of a host.
+/// Makes the calls during one life of a host.
 #[derive(Clone)]
 pub(crate) struct Client {
     life: Life,
     pub(crate) journal: Journal,
     pub(crate) stub: WorkClient,
     shared: Arc<Shared>,
-    /// Of the life, whence its calls have their numbers.
+    /// The seed of this life, from which its calls get their numbers.
     seed: u64,
 }
 
-/// What a call's future gives.
+/// The result of a call's future.
 pub(crate) type Ended = Result<Outcome, Status>;
 
 impl Client {
@@ -95,7 +95,8 @@ impl Client {
         }
     }
 
-    /// What the client is told of a call, with bugs that were asked for. `None`: nothing.
+    /// The outcome that is reported to the client, with inserted bugs. `None` if nothing is
+    /// reported.
     fn spoilt(&self, call: u64, outcome: Outcome) -> Option<Outcome> {
         let failed = |code, message: &str| Outcome::Failed { code, message: message.to_owned() };
         Some(match (self.journal.sabotage, &outcome) {
@@ -122,14 +123,14 @@ pub(crate) fn ask(call: u64, plan: &Plan) -> Request<Ask> {
     }
 }
 
-/// What the client makes of an answer.
+/// The client's outcome for an answer.
 pub(crate) fn answered(call: u64, plan: &Plan, ended: Result<Response<Answer>, Status>) -> Ended {
     let answer = ended?;
     let right = is_right(call, Part::Response, plan.response_bytes, answer.body());
     Ok(Outcome::Answer { run: answer.run(), pieces: answer.pieces(), right })
 }
 
-/// What `future` gives, unless `end` is ready before.
+/// The output of `future`, or `None` if `end` is ready first.
 async fn until<F: Future, E: Future + Unpin>(future: F, mut end: Option<E>) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| {
@@ -144,7 +145,7 @@ async fn until<F: Future, E: Future + Unpin>(future: F, mut end: Option<E>) -> O
     .await
 }
 
-/// What both give.
+/// The outputs of both futures.
 pub(crate) async fn both<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);

@@ -1,14 +1,13 @@
-//! Opening sessions: hosts ask here, and the harness sets them up (`wiring`).
+//! Opening sessions: hosts ask for them here, and the harness sets them up (`wiring`).
 
 use core::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use petasos_base::Time;
 use petasos_endpoint::SessionOffer;
 use petasos_netio::memory::MemoryIo;
-use petasos_runtime::Dial;
 use petasos_runtime::dispatcher::Dispatcher;
+use petasos_runtime::{Dial, Dialled};
 use petasos_sim::cluster::Life;
 
 /// A session that a client has asked for.
@@ -16,35 +15,36 @@ pub(crate) struct Asked {
     pub(crate) client: Life,
     pub(crate) server: Life,
     pub(crate) offer: Box<SessionOffer>,
-    /// When it is set up; `None` until that is fixed.
+    /// When it will be set up; `None` until that is decided.
     pub(crate) due: Option<Time>,
 }
 
-/// Who has asked for which session. Shared with the dials of all hosts.
+/// Requests for sessions by all hosts. Shared with the dials of all hosts.
 #[derive(Clone, Default)]
 pub(crate) struct Dials {
     pub(crate) asked: Rc<RefCell<Vec<Asked>>>,
-    /// What runs on each host, dead or not.
+    /// The current life of each host, dead or alive.
     lives: Rc<RefCell<Vec<Life>>>,
 }
 
-/// The name under which a host's endpoint knows another life.
+/// The name by which a host's endpoint knows another life.
 pub(crate) fn peer_id(life: Life) -> u64 {
     u64::from(life.host) << 32 | u64::from(life.restarts)
 }
 
 impl Dials {
-    /// A host begins a life.
+    /// Notes that a host begins a life.
     pub(crate) fn live(&self, life: Life) {
         let mut lives = self.lives.borrow_mut();
         lives.retain(|other| other.host != life.host);
         lives.push(life);
     }
 
-    /// What opens the sessions of one life.
+    /// Makes the function that opens the sessions of one life.
     pub(crate) fn dial(&self, client: Life) -> Dial<Dispatcher> {
         let dials = self.clone();
-        Box::new(move |endpoint, address: SocketAddr, slots| {
+        Box::new(move |endpoint, server: Dialled<'_>, slots| {
+            let address = server.address;
             let lives = dials.lives.borrow();
             let server = lives.iter().find(|life| MemoryIo::address(life.host) == address);
             let server = *server.ok_or("no such host")?;

@@ -25,11 +25,11 @@ pub(crate) struct Node {
     pub(crate) life: Life,
     event_loop: Loop,
     journal: Journal,
-    /// Tasks that still make calls.
+    /// Tasks that are still making calls.
     callers: Rc<Cell<u32>>,
 }
 
-/// What all hosts of a run share.
+/// State that all hosts of a run share.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) scenario: Scenario,
@@ -67,12 +67,12 @@ impl Node {
         Node { life, event_loop, journal: journal.clone(), callers }
     }
 
-    /// Whether all calls are over.
+    /// Whether all calls have ended.
     pub(crate) fn is_done(&self) -> bool {
         self.callers.get() == 0
     }
 
-    /// What a node would do with the endpoint.
+    /// Does with the endpoint what a node would do.
     pub(crate) fn with_endpoint<R>(
         &mut self,
         act: impl FnOnce(&mut Endpoint<Dispatcher>) -> R,
@@ -116,13 +116,13 @@ impl Host for Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // After a panic, another one may still be in.
+        // After a panic, another host's loop may still be set as current.
         self.event_loop.runtime().step_aside();
         self.event_loop.runtime().step_in();
     }
 }
 
-/// The channel of one host to all others that serve.
+/// The channel from one host to all others that serve.
 fn channel(scenario: &Scenario, life: Life) -> Channel {
     let servers = scenario.servers().filter(|server| *server != life.host);
     let servers: Vec<String> =

@@ -21,7 +21,7 @@ struct Book {
     by_call: BTreeMap<u64, usize>,
 }
 
-/// Written by all hosts of a run.
+/// The record of all hosts of a run.
 #[derive(Clone)]
 pub(crate) struct Journal {
     book: Arc<Mutex<Book>>,
@@ -39,7 +39,7 @@ impl Journal {
         self.book.lock().expect("nothing panics under the lock")
     }
 
-    /// What is noted from now on is of this time.
+    /// Sets the time of the events that are recorded from now on.
     pub(crate) fn set_now(&self, now: Time) {
         self.book().now = now;
     }
@@ -54,7 +54,7 @@ impl Journal {
         book.judge.note(book.now, &event);
     }
 
-    /// Gives a run its number, and how many the call has had before.
+    /// Gives a run its number. Also returns how many runs the call had before.
     pub(crate) fn begin_run(&self, call: u64, server: Life, right: bool) -> (u64, usize) {
         let (run, before) = {
             let book = &mut *self.book();

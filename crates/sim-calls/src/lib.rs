@@ -1,18 +1,19 @@
-//! Typed calls and streams on simulated hosts, watched by checkers.
+//! Simulates typed calls and streams on hosts, and checks them.
 //!
 //! Each host runs a whole [`petasos::Loop`] with virtual time, on a port of `petasos-sim`'s
 //! network. Channels, retries, hedging, deadlines, cancellation and streams are the same as in
 //! programs. A [`Scenario`] defines the faults. With a seed it is one exact run ([`simulate`]).
 //!
-//! Two parts are separate on purpose, as in `petasos_sim::cluster`: clients and handlers record
-//! what they see (`journal`) and check nothing; the judge (`check`) reads the records and drives
-//! nothing. They record what the application was told. So if the runtime loses, repeats or invents
-//! a message, the history is one that no correct runtime produces.
+//! As in `petasos_sim::cluster`, two parts are separate on purpose: clients and handlers record
+//! what they observe (`journal`) and check nothing; the judge (`check`) reads the records and has
+//! no influence on the run. The records contain what the application was told. So if the runtime
+//! loses, repeats or invents a message, the recorded history is one that no correct runtime
+//! produces.
 //!
 //! The harness sets sessions up (`wiring`); `petasos_sim::cluster` tests the control protocol.
 //!
-//! Boundary rule: uses the public API, and the part of `petasos-runtime` for loops that are turned
-//! by hand. Nothing may depend on this crate.
+//! Boundary rule: uses the public API, and the part of `petasos-runtime` that lets a caller run a
+//! loop step by step. Nothing may depend on this crate.
 
 mod body;
 mod check;
@@ -29,7 +30,7 @@ mod service;
 mod streams;
 mod wiring;
 
-/// The service, generated.
+/// The generated service.
 #[allow(missing_docs, clippy::all, reason = "generated")]
 mod work {
     petasos::include_proto!("sim");

@@ -31,7 +31,8 @@ impl Kind {
         matches!(self, Kind::Produce | Kind::Collect | Kind::Chat)
     }
 
-    /// How often handlers may run for one call, whatever happens, if streams are `retried`.
+    /// The most runs of handlers for one call, whatever happens. `retried`: streams have a retry
+    /// policy.
     pub(crate) fn runs_max(self, retried: bool) -> usize {
         match self {
             Kind::Named | Kind::Repeated => ATTEMPTS_MAX,
@@ -42,13 +43,13 @@ impl Kind {
     }
 }
 
-/// Attempts of calls that are tried again.
+/// The most attempts of calls with a retry policy.
 pub(crate) const ATTEMPTS_MAX: usize = 4;
-/// Attempts of hedged calls.
+/// The most attempts of hedged calls.
 pub(crate) const HEDGES_MAX: usize = 3;
 
-/// The policies of the methods: what [`Kind::runs_max`] counts on. Streams have one if they are
-/// `retried`: it names what handlers fail with, and no failure below them.
+/// The policies of the methods, which [`Kind::runs_max`] relies on. Streams have one if they are
+/// `retried`: it names the code that handlers fail with, and no failure below them.
 pub(crate) fn service_config(retried: bool) -> String {
     let retry = |methods: &[&str], codes: &str| {
         let name = |method| format!(r#"{{"service": "sim.Work", "method": "{method}"}}"#);
@@ -73,7 +74,7 @@ pub(crate) fn service_config(retried: bool) -> String {
     format!(r#"{{"methodConfig": [{}]}}"#, methods.join(","))
 }
 
-/// What happens in a call.
+/// What happens in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
@@ -88,22 +89,22 @@ pub(crate) struct Plan {
     pub(crate) handler_nanos: u64,
     /// How long the client waits between messages.
     pub(crate) client_nanos: u64,
-    /// Handlers' runs that fail with `ABORTED` before one succeeds.
+    /// Runs that fail with `ABORTED` before one succeeds.
     pub(crate) fails: usize,
-    /// The handler ends after so many messages of the request stream.
+    /// The number of messages of the request stream after which the handler ends.
     pub(crate) stops_after: Option<u32>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) cancel_after: Option<Duration>,
 }
 
-/// Up to `max`, small ones far more often.
+/// A number up to `max`; small ones are far more likely.
 fn skewed(rng: &mut Rng, max: u64) -> u64 {
     let bits = rng.below(u64::from(max.ilog2()) + 1);
     rng.below(1 << bits)
 }
 
 impl Plan {
-    /// What happens in the call of this number.
+    /// The plan of the call with this number.
     pub(crate) fn of(call: u64) -> Plan {
         let rng = &mut Rng::new(call ^ 0x9a11_5eed);
         let kind = Kind::ALL[rng.below(Kind::ALL.len() as u64) as usize];
@@ -126,17 +127,17 @@ impl Plan {
 }
 
 petasos_base::counters! {
-    /// How the calls of a run went.
+    /// The outcomes of a run's calls.
     pub struct Tally {
         /// Calls begun.
         begun,
-        /// Calls that ended well.
+        /// Calls that ended with success.
         answered,
         /// Calls that the application failed.
         aborted,
-        /// Calls that ran out of time.
+        /// Calls whose deadline passed.
         late,
-        /// Calls that clients gave up.
+        /// Calls that clients cancelled.
         cancelled,
         /// Calls that found no server, or lost it.
         unavailable,
@@ -144,9 +145,9 @@ petasos_base::counters! {
         otherwise,
         /// Handlers' runs.
         runs,
-        /// Streams' runs behind others of their calls.
+        /// Runs of streams after the first one of their call.
         streams_again,
-        /// Messages of streams that were taken.
+        /// Messages of streams that were received.
         pieces,
     }
 }

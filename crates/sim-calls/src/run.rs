@@ -1,4 +1,4 @@
-//! One run: builds the cluster, drives it, lets it come to rest, and checks it.
+//! One run: builds the cluster, drives it until all activity has ended, and checks it.
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ use crate::sabotage::Sabotage;
 use crate::scenario::{Scenario, Step};
 use crate::wiring;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// How the calls went.
@@ -27,7 +27,7 @@ pub struct Summary {
     pub network: Stats,
     /// Virtual time at the end.
     pub virtual_nanos: u64,
-    /// Equal for equal runs.
+    /// Equal runs have equal hashes.
     pub trace_hash: u64,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A run that broke a rule, and how to see it again.
+/// A run that broke a rule, and how to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The scenario's name.
@@ -81,10 +81,10 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Summary, Failure> {
     simulate_sabotaged(scenario, seed, None)
 }
 
-/// [`simulate`] with a bug, to see that it is found.
+/// [`simulate`] with an inserted bug, to test that the judge finds it.
 ///
 /// # Errors
-/// If a rule was broken, as it should.
+/// The rule that was broken; this is the expected result.
 pub fn simulate_sabotaged(
     scenario: &Scenario,
     seed: u64,
@@ -110,11 +110,11 @@ struct Run<'a> {
     rng: Rng,
 }
 
-/// Virtual time between two looks at what is asked of the wiring.
+/// Virtual time between two checks for sessions to set up.
 const SLICE_NANOS: u64 = 100_000;
 /// Virtual time after the end of all faults in which every call must end.
 const LIVENESS_NANOS: u64 = 60_000_000_000;
-/// Virtual time in which a cluster without calls must fall silent.
+/// Virtual time in which all activity of a cluster without calls must end.
 const REST_NANOS: u64 = 120_000_000_000;
 
 impl<'a> Run<'a> {
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The time of faults.
+    /// Runs the period with faults.
     fn play(&mut self) -> Result<(), Violation> {
         let profile = self.scenario.faults;
         self.world.apply(Action::Faults { links: Links::All, profile });
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Without calls, nothing may go on for ever, and nothing may be kept.
+    /// Without calls, all activity must end, and nothing may be kept.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
         let slice = self.world.now().plus_nanos(100 * SLICE_NANOS);
         self.run_until(slice)?;

@@ -10,28 +10,28 @@ use crate::check::Excuses;
 /// What happens to the cluster at a set time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Something in the network, or a pause. Use the steps below for crashes.
+    /// A change of the network, or a pause. Use the steps below for crashes.
     World(Action),
-    /// A host dies. Nobody is told.
+    /// A host dies. The others are not told.
     Crash(u32),
     /// The others learn that a host has died.
     Tell(u32),
-    /// A host that died starts anew; the others learn of its death if they have not.
+    /// A dead host restarts; the others learn of its death if they do not know it yet.
     Revive(u32),
-    /// A host takes no more calls, and finishes those that it has.
+    /// A host accepts no more calls, and finishes those that it has.
     Drain(u32),
 }
 
-/// A cluster, its workload, and what goes wrong.
+/// A cluster, its workload, and its faults.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// How the scenario is called.
+    /// The scenario's name.
     pub name: &'static str,
-    /// Hosts. The first ones call.
+    /// The number of hosts. The first ones make calls.
     pub hosts: u32,
-    /// Hosts that call.
+    /// The number of hosts that make calls.
     pub clients: u32,
-    /// Whether those that call serve as well.
+    /// Whether hosts that make calls also serve.
     pub clients_serve: bool,
     /// Tasks that make calls on each client.
     pub tasks: u32,
@@ -49,9 +49,9 @@ pub struct Scenario {
     pub rings: Option<RingConfig>,
     /// Every endpoint's settings.
     pub endpoint: EndpointConfig,
-    /// What goes wrong on all links until [`Scenario::calm_at`].
+    /// The faults of all links until [`Scenario::calm_at`].
     pub faults: FaultProfile,
-    /// What else happens, by time, before [`Scenario::calm_at`].
+    /// Other events, by time, before [`Scenario::calm_at`].
     pub script: Vec<(Time, Step)>,
     /// When all faults end.
     pub calm_at: Time,
@@ -78,7 +78,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
 
-/// The scenario of this name as it is for `seed`, which may choose its faults and their times.
+/// The scenario with this name. `seed` may choose its faults and their times.
 pub fn by_name(name: &str, seed: u64) -> Option<Scenario> {
     let (name, make) = SCENARIOS.iter().find(|(known, _)| *known == name)?;
     let mut scenario = make(&mut Rng::new(seed ^ 0xca11_5eed));
@@ -113,7 +113,7 @@ fn nanos(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-/// A clean network; everything else differs from this.
+/// A clean network. The other scenarios are variations of this one.
 fn calls(rng: &mut Rng) -> Scenario {
     Scenario {
         name: "",
@@ -167,7 +167,7 @@ fn partition(rng: &mut Rng) -> Scenario {
     scenario
 }
 
-/// Hosts die in the middle of calls; the others learn of it later, or when it is back.
+/// Hosts die while they have calls; the others learn of it later, or when the host is back.
 fn crash(rng: &mut Rng) -> Scenario {
     let faults = FaultProfile::random(rng);
     let mut scenario =
@@ -188,7 +188,7 @@ fn crash(rng: &mut Rng) -> Scenario {
     scenario
 }
 
-/// Servers are replaced one by one: each drains, dies and comes back.
+/// Servers are replaced one by one: each drains, dies and restarts.
 fn drain(rng: &mut Rng) -> Scenario {
     let faults = FaultProfile::random(rng);
     let mut scenario =
@@ -212,7 +212,7 @@ fn tiny_pool(rng: &mut Rng) -> Scenario {
     Scenario { endpoint, calls: 20, ..lossy(rng) }
 }
 
-/// Two machines, whose rings are often full; hosts pause and die.
+/// Two machines whose rings are often full; hosts pause and die.
 fn rings(rng: &mut Rng) -> Scenario {
     let ring_bytes = 4096 << rng.below(6);
     let rings = RingConfig { machines: 2, ring_bytes, forge_every: 1 + rng.below(20) };
@@ -220,13 +220,13 @@ fn rings(rng: &mut Rng) -> Scenario {
     Scenario { rings: Some(rings), ..other }
 }
 
-/// Streams have a retry policy: what fails before anything was delivered begins anew.
+/// Streams have a retry policy: those that fail before anything was delivered restart.
 fn retried(rng: &mut Rng) -> Scenario {
     let other = if rng.chance(0.5) { lossy(rng) } else { pause(rng) };
     Scenario { retries_streams: true, ..other }
 }
 
-/// Likewise, while servers die or are replaced.
+/// The same, while servers die or are replaced.
 fn retried_crash(rng: &mut Rng) -> Scenario {
     let other = if rng.chance(0.5) { crash(rng) } else { drain(rng) };
     Scenario { retries_streams: true, ..other }

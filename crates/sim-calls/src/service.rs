@@ -15,12 +15,12 @@ use crate::plan::Plan;
 use crate::sabotage::Sabotage;
 use crate::work::{Answer, Ask, Piece, Work};
 
-/// The service of one life of a host.
+/// The service during one life of a host.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) life: Life,
     pub(crate) journal: Journal,
-    /// Keeps the time.
+    /// Keeps the virtual time.
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -30,19 +30,19 @@ struct Run {
     call: u64,
     run: u64,
     plan: Plan,
-    /// Runs of the call before this one.
+    /// Runs of the same call before this one.
     before: usize,
     is_over: bool,
 }
 
 impl Run {
-    /// How the run ends, by plan.
+    /// Ends the run as planned.
     fn end(&mut self) -> Result<(), Status> {
         let fails = self.before < self.plan.fails;
         self.finish(if fails { Err(Status::aborted("as planned")) } else { Ok(()) })
     }
 
-    /// Says how the run ends.
+    /// Records how the run ends.
     fn finish(&mut self, end: Result<(), Status>) -> Result<(), Status> {
         let code = Some(end.as_ref().err().map_or(Code::Ok, Status::code));
         self.is_over = true;
@@ -106,7 +106,7 @@ impl Service {
         Ok(())
     }
 
-    /// Reads the next message of a request stream. The first tells which call it is.
+    /// Reads the next message of a request stream. The first message identifies the call.
     async fn read(
         &self,
         run: &mut Option<Run>,
@@ -142,7 +142,7 @@ impl Service {
     }
 }
 
-/// Whether the plan has the handler end after this message.
+/// Whether the plan ends the handler after this message.
 fn stops(run: &Run, index: u32) -> bool {
     run.plan.stops_after.is_some_and(|after| index >= after)
 }

@@ -51,7 +51,7 @@ impl Client {
 
     async fn write_all(&self, call: u64, plan: &Plan, mut out: Sender<Piece>) {
         for index in 0..plan.up {
-            // Why, the responses tell.
+            // The response stream reports the reason.
             if out.send(piece(call, plan, index)).await.is_err() {
                 return;
             }
@@ -97,7 +97,7 @@ impl Client {
         self.journal.note(Event::GotDown { call, run, index, right });
     }
 
-    /// Whether a stream is to end too early here.
+    /// Whether an inserted bug ends the stream here.
     fn is_end(&self, piece: &Piece, plan: &Plan) -> bool {
         self.journal.sabotage == Some(Sabotage::EndEarly) && piece.index() + 1 == plan.down
     }
@@ -110,7 +110,7 @@ fn piece(call: u64, plan: &Plan, index: u32) -> Msg<Piece> {
     piece
 }
 
-/// Whether a stream that has ended says so again.
+/// Whether a stream that has ended reports the same result again.
 fn is_same(end: &Ended, again: Result<Option<Msg<Piece>>, Status>) -> bool {
     match (end, again) {
         (Ok(_), Ok(None)) => true,

@@ -9,7 +9,7 @@ use petasos_sim::cluster::Life;
 use crate::dials::{Asked, Dials, peer_id};
 use crate::host::Node;
 
-/// Sets up, or fails, the sessions whose time has come.
+/// Sets up the sessions that are due, or fails them.
 pub(crate) fn tick(dials: &Dials, world: &mut World<Node>, rng: &mut Rng) {
     let now = world.now();
     let list = core::mem::take(&mut *dials.asked.borrow_mut());
@@ -40,7 +40,7 @@ fn set_up(world: &mut World<Node>, asked: &Asked) {
         node.with_endpoint(|endpoint| match granted {
             Some(Ok(granted)) => {
                 let ip = MemoryIo::address(server.host).ip();
-                // A session that the client has closed meanwhile is not made ready.
+                // A session that the client has closed meanwhile cannot be established.
                 let _ = endpoint.establish_session(offer, &granted, ip);
             }
             _ => endpoint.fail_session(offer.session, CallError::PeerFailed),

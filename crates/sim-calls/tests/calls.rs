@@ -2,7 +2,7 @@
 
 use petasos_sim_calls::{Summary, by_name, names, simulate};
 
-/// Runs a scenario with seeds that have found something before, or are as good as any.
+/// Runs a scenario with seeds that have found bugs before, or with arbitrary ones.
 fn run(name: &str, seeds: &[u64]) -> Vec<Summary> {
     let simulate = |seed: &u64| {
         let scenario = by_name(name, *seed).expect("the scenario exists");
@@ -41,22 +41,23 @@ scenarios! {
     rings_beside_the_network: "calls-rings", [1, 2, 3, 4, 34969198184168];
 }
 
-/// A call whose time was up was given up before it was told so. Its place went to the next call,
-/// which then ended with `DEADLINE_EXCEEDED` though it had no deadline and had not been sent.
+/// A call whose deadline had passed was dropped before it was told so. Its place went to the next
+/// call, which then ended with `DEADLINE_EXCEEDED` although it had no deadline and had not been
+/// sent.
 #[test]
 fn issue_10_no_call_gets_the_end_of_another() {
     run("calls-pause", &[4]);
 }
 
-/// A call that waited for a bind ran out of time as its session was lost, and ended twice: the loop
-/// panicked.
+/// The deadline of a call that waited for a bind passed while its session was lost. The call ended
+/// twice, and the loop panicked.
 #[test]
 fn issue_10_an_attempt_ends_once() {
     run("calls-crash", &[6]);
 }
 
-/// A stream's later exchange was rejected as overloaded, and its caller was told that the server
-/// had no room for the request: that it had not run. It had.
+/// A later exchange of a stream was rejected as overloaded, and the caller was told that the server
+/// had no room for the request, and so that it had not run. It had.
 #[test]
 fn issue_10_a_stream_that_went_on_is_not_said_not_to_have_run() {
     run("calls-tiny-pool", &[2]);
@@ -71,7 +72,7 @@ fn a_seed_replays_exactly() {
     }
 }
 
-/// A scenario whose faults never strike would pass for nothing.
+/// A scenario whose faults never happen would pass without testing anything.
 #[test]
 fn scenarios_do_what_they_are_for() {
     let of = |name| run(name, &[1, 2, 3, 4, 5]);

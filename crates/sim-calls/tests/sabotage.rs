@@ -1,8 +1,8 @@
-//! Bugs that are put in on purpose: the judge finds each, by the rule that is there for it.
+//! Inserted bugs: the judge finds each of them by the rule for it.
 
 use petasos_sim_calls::{Sabotage, by_name, simulate_sabotaged};
 
-/// The rules that the first five seeds of a scenario break with a bug.
+/// The rules that the first five seeds of a scenario break with an inserted bug.
 fn rules(scenario: &str, sabotage: Option<Sabotage>) -> Vec<Option<&'static str>> {
     let rule = |seed| {
         let scenario = by_name(scenario, seed).expect("the scenario exists");

@@ -1,5 +1,5 @@
 //! eRPC's section 6.3 in simulation: `all_to_all [OPTION VALUE]…`; `all_to_all help` lists the
-//! options. Prints a row for each number of sessions, or with `--json` one JSON object a line.
+//! options. Prints a row for each number of sessions, or one JSON object per line with `--json`.
 
 use std::process::ExitCode;
 
@@ -102,7 +102,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             ("--seed", n) => config.seed = number(n)?,
             ("--drain", "yes") => config.drain = true,
             ("--json", "yes") => json = true,
-            _ => return Err(format!("{option} {value} is not known")),
+            _ => return Err(format!("unknown option or value: {option} {value}")),
         }
     }
     Ok((config, pairs, json))

@@ -1,4 +1,4 @@
-//! How fast the simulator itself is: `cargo run --release -p petasos-sim --example rate`.
+//! Measures the speed of the simulator: `cargo run --release -p petasos-sim --example rate`.
 //!
 //! A hundred hosts on two tiers of switches, each with 16 echoes outstanding to hosts elsewhere.
 
@@ -7,7 +7,7 @@ use petasos_netio::memory::MemoryIo;
 use petasos_netio::{PacketIo, Route, TxPacket};
 use petasos_sim::{Action, FaultProfile, HostSeat, LeafSpine, Links, Topology, World, WorldConfig};
 
-/// Sends what it receives back to where it came from; the first four bytes say whence.
+/// Sends what it receives back to the sender, whose number is in the first four bytes.
 struct Echo {
     port: MemoryIo,
     packet: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Clusters under faults, until time is up:
+//! Simulates clusters under faults until the time is over:
 //! `simulate [--seed N] [--scenario NAME] [--seconds S]` (see [`petasos_sim::command_line`]).
 
 use std::process::ExitCode;

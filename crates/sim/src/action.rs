@@ -8,22 +8,23 @@ use crate::{FaultProfile, LinkId, Node};
 /// A change of the world.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Takes a host's processor away until a time: it does not run, its inbox fills up, and it
-    /// runs as soon as it is back. A later pause replaces this one. No effect on a dead host.
+    /// Takes a host's processor away until a given time: the host does not run, its inbox fills up,
+    /// and it runs as soon as the pause is over. A later pause replaces this one. No effect on a
+    /// dead host.
     Pause {
         /// Which host.
         host: u32,
         /// Until when.
         until: Time,
     },
-    /// Kills a host: it never runs again, and what arrives for it is dropped. What it has sent
-    /// is on its way.
+    /// Kills a host: it never runs again, and packets that arrive for it are dropped. Packets that
+    /// it has sent still arrive.
     Crash {
         /// Which host.
         host: u32,
     },
-    /// Kills a host unless it is dead, and makes a new one in its place that knows nothing of
-    /// the old one. Packets on the way to the host's number reach the new one.
+    /// Kills a host unless it is dead, and makes a new one in its place that knows nothing of the
+    /// old one. Packets in flight to the host's number reach the new one.
     Restart {
         /// Which host.
         host: u32,
@@ -35,17 +36,18 @@ pub enum Action {
         /// Their profile from now on.
         profile: FaultProfile,
     },
-    /// Cuts links: what is put on them vanishes. What is on its way arrives, and routes stay.
+    /// Cuts links: packets put on them are lost. Packets in flight arrive, and routes do not
+    /// change.
     Cut(Links),
-    /// Mends links.
+    /// Repairs links.
     Mend(Links),
     /// Splits the hosts into groups, given for each host: packets sent from one group to another
-    /// vanish. What is on its way arrives. A later partition replaces this one.
+    /// are lost. Packets in flight arrive. A later partition replaces this one.
     Partition(Vec<u32>),
     /// Ends the partition.
     Heal,
-    /// Ends every fault of the network: all links are clean and mended, no partition. From here
-    /// on, whatever lives must make progress.
+    /// Ends every fault of the network: all links are clean and repaired, and there is no
+    /// partition. From now on, all living hosts must make progress.
     Calm,
 }
 

@@ -25,10 +25,10 @@ struct Arguments {
 }
 
 impl<S: Display, F: Display> Scenarios<'_, S, F> {
-    /// Does what the command line says: `[--seed N] [--scenario NAME] [--seconds S]`.
+    /// Runs what the command line asks for: `[--seed N] [--scenario NAME] [--seconds S]`.
     ///
     /// With a seed: that seed alone, once. Without: a few fixed seeds, then fresh ones for `S`
-    /// seconds (10 unless told).
+    /// seconds (default 10).
     pub fn main(&self) -> ExitCode {
         match self.parse(std::env::args().skip(1)) {
             Ok(arguments) if self.run_all(&arguments) => ExitCode::SUCCESS,

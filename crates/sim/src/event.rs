@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use petasos_base::{SLOTS_MAX, SlotLists, Time};
 
-/// Nanoseconds of the near future: a full frame at 10 Gbit/s and the usual cables fit well.
+/// Nanoseconds of the near future: enough for a full frame at 10 Gbit/s and the usual cables.
 const SLOTS: u64 = SLOTS_MAX;
 
 /// A bounded queue of future events.
@@ -88,19 +88,19 @@ impl<E: Copy> EventQueue<E> {
         Some((time, self.wheel.pop(self.base)))
     }
 
-    /// Events waiting.
+    /// The number of queued events.
     #[inline]
     pub fn len(&self) -> usize {
         self.wheel.len() + self.far.len()
     }
 
-    /// Whether no event waits.
+    /// Whether no event is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The event queue holds its maximum: whoever chose the bound chose it too small.
+/// The event queue is full: its bound was chosen too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
@@ -112,7 +112,8 @@ impl fmt::Display for QueueFull {
 
 impl std::error::Error for QueueFull {}
 
-/// A far event; `key` is its time in the upper and the order of entry in the lower half.
+/// An event in the far future. `key` has its time in the upper half and the order of insertion in
+/// the lower.
 #[derive(Debug)]
 struct Far<E> {
     key: u128,
@@ -140,7 +141,7 @@ impl<E> PartialOrd for Far<E> {
 }
 
 impl<E> Ord for Far<E> {
-    /// Reversed, because the heap gives its greatest element first.
+    /// Reversed, because the heap returns its greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
     use petasos_base::Rng;
 
-    /// Random pushes and pops against an ordered set, for delays of which `reach` is the most.
+    /// Compares random pushes and pops with an ordered set, for delays of at most `reach`.
     fn against_an_oracle(seed: u64, reach: u64) {
         let mut rng = Rng::new(seed);
         let mut queue = EventQueue::new(10_000);

@@ -2,35 +2,35 @@
 
 use petasos_base::Rng;
 
-/// Probabilities of what goes wrong with one packet on one link, each from 0 to 1.
+/// Probabilities of the faults of one packet on one link, each from 0 to 1.
 ///
 /// They hold per link: a packet that crosses four links runs each risk four times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultProfile {
-    /// The packet vanishes.
+    /// The packet is lost.
     pub loss: f64,
     /// The packet arrives a second time, later.
     pub duplicate: f64,
     /// The packet is held back while others overtake it.
     pub reorder: f64,
-    /// Bits flip. The receiver's UDP checksum notices, and drops the packet, unless:
+    /// Bits flip. The receiver's UDP checksum detects that and drops the packet, unless:
     pub corrupt: f64,
-    /// A corrupted packet's checksum comes out right by accident, so that the damage is
-    /// delivered. [`FaultProfile::UNDETECTED_REALISTIC`] is what 16 bits of checksum give. Raise
-    /// it only where something above the network checks the bytes as well.
+    /// A corrupted packet's checksum is correct by accident, so that the damage is delivered.
+    /// [`FaultProfile::UNDETECTED_REALISTIC`] is the probability for a 16-bit checksum. Set it
+    /// higher only where something above the network checks the bytes as well.
     pub undetected: f64,
 }
 
 impl FaultProfile {
-    /// Damage that a 16-bit checksum misses.
+    /// The probability that a 16-bit checksum misses damage.
     pub const UNDETECTED_REALISTIC: f64 = 1.0 / 65_536.0;
 
-    /// Nothing goes wrong.
+    /// No faults.
     pub const fn clean() -> FaultProfile {
         FaultProfile { loss: 0.0, duplicate: 0.0, reorder: 0.0, corrupt: 0.0, undetected: 0.0 }
     }
 
-    /// A bad day in a datacenter: a percent of everything, no undetected damage.
+    /// Bad conditions in a datacenter: a percent of every fault, no undetected damage.
     pub const fn lossy() -> FaultProfile {
         FaultProfile {
             loss: 0.01,
@@ -52,8 +52,8 @@ impl FaultProfile {
         }
     }
 
-    /// A random profile between clean and hostile: each fault is absent half of the time, so
-    /// that seeds also cover faults on their own. Never undetected damage.
+    /// A random profile between clean and hostile. Each fault is absent half of the time, so that
+    /// seeds also cover faults in isolation. Never undetected damage.
     pub fn random(rng: &mut Rng) -> FaultProfile {
         let worst = FaultProfile::hostile();
         let mut knob = |max: f64| if rng.chance(0.5) { max * small_fraction(rng) } else { 0.0 };
@@ -80,7 +80,8 @@ impl FaultProfile {
     }
 }
 
-/// From 1/1024 to 1, each power of two equally likely: rare faults find other bugs than common.
+/// A number from 1/1024 to 1, each power of two equally likely: rare faults find other bugs than
+/// frequent ones.
 fn small_fraction(rng: &mut Rng) -> f64 {
     1.0 / (1u64 << rng.below(11)) as f64
 }

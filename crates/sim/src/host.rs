@@ -5,12 +5,12 @@ use petasos_netio::memory::MemoryIo;
 
 /// The program of one host.
 ///
-/// It owns its port ([`HostSeat::port`]) and is run when packets have arrived there, and when
-/// the time that it asked for has come. It may also be run without either.
+/// It owns its port ([`HostSeat::port`]). It runs when packets have arrived there, and when the
+/// time that it asked for has come. It may also run without either.
 pub trait Host {
-    /// Does what there is to do at `now` and returns when to run again even if no packet
-    /// arrives, [`Time::NEVER`] for not at all. A time not after `now` means as soon as the turn
-    /// is over ([`crate::WorldConfig::turn_nanos`]). Packets left unreceived have the same effect.
+    /// Does the work that is due at `now`. Returns when to run again even if no packet arrives;
+    /// [`Time::NEVER`] for not at all. A time not after `now` means as soon as the turn is over
+    /// ([`crate::WorldConfig::turn_nanos`]). Packets left unreceived have the same effect.
     fn run(&mut self, now: Time) -> Time;
 }
 
@@ -26,14 +26,14 @@ impl Host for Box<dyn Host> {
     }
 }
 
-/// What a host is made from, at the start and again after every restart.
+/// The parts from which a host is made, at the start and again after every restart.
 pub struct HostSeat {
     /// Number of the host: its peers reach it at [`MemoryIo::address`] of this number.
     pub number: u32,
     /// How often the host has been restarted.
     pub restarts: u32,
-    /// The host's port. In the first life its number is the host's; later lives have ports of
-    /// their own, and packets to the port of a dead life are dropped.
+    /// The host's port. In the first life its number is the host's. Later lives have their own
+    /// ports, and packets to the port of a dead life are dropped.
     pub port: MemoryIo,
     /// Virtual time.
     pub clock: VirtualClock,
@@ -48,6 +48,6 @@ pub(crate) struct Seated<H> {
     pub(crate) restarts: u32,
     /// Number of the port of the present life.
     pub(crate) port: u32,
-    /// The host may not run before: it is busy with its last turn, or paused.
+    /// The host may not run earlier, because it is busy with its last turn, or paused.
     pub(crate) ready_at: Time,
 }

@@ -1,20 +1,19 @@
 //! A seeded discrete-event simulation of a datacenter network and the hosts on it.
 //!
-//! Why it exists: failures that need three lost packets and a crash at one nanosecond must be found
-//! in seconds and replayed from a seed. A [`World`] owns virtual time, the network and the hosts.
-//! Hosts run the real code on ports of a captured [`petasos_netio::memory::Hub`]. Their packets
-//! travel over links and through switches, and may be lost, copied, delayed, damaged or dropped on
-//! the way.
+//! It exists because failures that need three lost packets and a crash at one nanosecond must be
+//! found in seconds and replayed from a seed. A [`World`] owns virtual time, the network and the
+//! hosts. Hosts run the real code on ports of a captured [`petasos_netio::memory::Hub`]. Their
+//! packets travel over links and through switches, and may be lost, copied, delayed, damaged or
+//! dropped on the way.
 //!
 //! Invariants:
 //! - One seed, one sequence of host runs and one script give one trace ([`World::trace_hash`]).
-//! - Virtual time never runs backwards, and never stands still for ever: a host's turn takes at
-//!   least a nanosecond.
+//! - Virtual time never runs backwards, and never stops: a host's turn takes at least a nanosecond.
 //! - Every packet is accounted for: each packet that was sent or copied was delivered, was dropped
 //!   for a counted reason, or is still in flight ([`Stats::unaccounted`]).
 //! - Everything is bounded: events, packets in flight, inboxes, switch buffers.
 //!
-//! [`cluster`] runs whole endpoints on the hosts, gives them work, and checks what they do.
+//! [`cluster`] runs whole endpoints on the hosts, generates their calls, and checks the outcomes.
 //! [`incast`] and [`all_to_all`] measure congestion and large numbers of sessions, with hosts that
 //! only run the protocol: the network is the same, but packets have no bytes.
 //!

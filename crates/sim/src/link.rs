@@ -14,12 +14,12 @@ pub struct LinkConfig {
     pub rate_bps: u64,
     /// Propagation delay.
     pub delay_nanos: u64,
-    /// Up to so much is added to the delay, evenly distributed. It never reorders packets.
+    /// Up to this much is added to the delay, evenly distributed. It never reorders packets.
     pub jitter_nanos: u64,
-    /// A packet that is reordered, and the copy of one that is duplicated, comes up to so much
+    /// A packet that is reordered, and the copy of one that is duplicated, arrives up to this much
     /// later; at least 1.
     pub reorder_nanos_max: u64,
-    /// What goes wrong, from the start. See [`crate::Action::Faults`] for later.
+    /// The faults at the start. See [`crate::Action::Faults`] for later changes.
     pub faults: FaultProfile,
 }
 
@@ -44,7 +44,7 @@ impl LinkConfig {
     }
 }
 
-/// What surrounds a payload on the wire.
+/// The bytes that surround a payload on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Headers and checksums around the payload; they occupy buffers.
@@ -74,7 +74,7 @@ impl Default for Framing {
     }
 }
 
-/// What a link does to one packet.
+/// The fate of one packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) lost: bool,
@@ -86,12 +86,12 @@ pub(crate) struct Fate {
     pub(crate) held_nanos: Option<u64>,
 }
 
-/// The moving state of a link.
+/// The changing state of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) config: LinkConfig,
     pub(crate) faults: FaultProfile,
-    /// Whether the cable is cut: what is put on it vanishes.
+    /// Whether the cable is cut: packets put on it are lost.
     pub(crate) cut: bool,
     /// When the last packet has been sent in full, in picoseconds.
     free_ps: u64,

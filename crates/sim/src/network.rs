@@ -16,7 +16,7 @@ use crate::switch::{Buffer, CUT_THROUGH_BYTES};
 use crate::topology::node_index;
 use crate::{EventQueue, Forwarding, Framing, PortStats, Stats, SwitchConfig, Topology};
 
-/// What happens next.
+/// An event of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// The port at the start of this link has sent a packet in full.
@@ -103,7 +103,7 @@ impl<B: Body> Network<B> {
         self.buffers[node as usize].used_bytes()
     }
 
-    /// A host hands a packet to its network card; one to itself arrives at once.
+    /// A host passes a packet to its network card. A packet to itself arrives at once.
     #[inline]
     pub(crate) fn send(&mut self, now: Time, packet: Packet<B>) {
         let (from, to) = (packet.from, packet.to);
@@ -122,7 +122,7 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A packet is at `node`, which sends it on towards its host.
+    /// A packet is at `node`, which forwards it towards its host.
     #[inline]
     pub(crate) fn forward(&mut self, now: Time, node: u32, id: PacketId) {
         let packet = self.packets.get(id);
@@ -132,7 +132,8 @@ impl<B: Body> Network<B> {
             self.stats.dropped_unroutable += 1;
             return;
         };
-        // A faster way out would run dry in the middle of a packet that is still coming in.
+        // A faster outgoing link would run out of data in the middle of a packet that is still
+        // arriving.
         let outruns = self.ports[link as usize].link.config.rate_bps > packet.ingress_bps;
         if outruns && now < packet.tail_at {
             let tail_at = packet.tail_at;
@@ -194,7 +195,7 @@ impl<B: Body> Network<B> {
         self.launch(link, id, start_ps, duration_ps);
     }
 
-    /// Decides what becomes of a packet on its link.
+    /// Determines the fate of a packet on its link.
     fn launch(&mut self, link: u32, id: PacketId, start_ps: u64, duration_ps: u64) {
         let port = &mut self.ports[link as usize];
         if port.link.cut {

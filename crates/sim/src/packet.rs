@@ -9,13 +9,13 @@ use crate::link::Link;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(pub(crate) u32);
 
-/// What a packet carries. The network moves it and asks for its length; only a link that flips
-/// bits looks inside.
+/// The content of a packet. The network moves it and asks for its length; only a link that flips
+/// bits accesses the content.
 pub(crate) trait Body: Clone {
     /// Length on the wire, without framing.
     fn payload_bytes(&self) -> usize;
 
-    /// Suffers damage from `link`.
+    /// Applies damage from `link`.
     fn damage(&mut self, link: &mut Link);
 }
 
@@ -30,7 +30,7 @@ impl Body for Vec<u8> {
     }
 }
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet<B> {
     /// Payload.
@@ -43,7 +43,7 @@ pub(crate) struct Packet<B> {
     pub(crate) port: u32,
     /// ECN bits as they stand now.
     pub(crate) ecn: Ecn,
-    /// Whether the receiver's checksum will refuse it.
+    /// Whether the receiver's checksum will reject it.
     pub(crate) damaged: bool,
     /// Whether its bytes were changed in a way that the checksum misses.
     pub(crate) altered: bool,
@@ -66,7 +66,7 @@ impl<B> Packets<B> {
         Packets { slots: Vec::new(), free: Vec::new(), packets_max }
     }
 
-    /// Takes a packet in, or gives `None` (and drops it) when the bound is reached.
+    /// Adds a packet. Returns `None` and drops the packet if the bound is reached.
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet<B>) -> Option<PacketId> {
         if let Some(id) = self.free.pop() {

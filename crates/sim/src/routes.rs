@@ -28,7 +28,7 @@ impl Routes {
         for (node, leaving) in leaving.iter().enumerate() {
             for (host, distance) in distances.iter().enumerate() {
                 let nearer = leaving.iter().filter(|(_, to)| {
-                    // What lies behind another host is not reached through it.
+                    // Nodes beyond another host cannot be reached through it.
                     let may_forward = *to >= hosts || *to as usize == host;
                     may_forward && distance[*to as usize].checked_add(1) == Some(distance[node])
                 });
@@ -39,8 +39,8 @@ impl Routes {
         routes
     }
 
-    /// The link on which `node` sends a packet on towards `host`; `None` if there is no way. Of
-    /// several the flow's hash decides, which is asked for only then.
+    /// The link on which `node` forwards a packet to `host`; `None` if there is no path. If there
+    /// are several links, the flow's hash decides, and is only computed then.
     #[inline]
     pub(crate) fn next(
         &self,
@@ -61,7 +61,7 @@ impl Routes {
     }
 }
 
-/// Hops from every node to `host`, `u32::MAX` where there is no way. Only switches forward.
+/// Hops from every node to `host`; `u32::MAX` if there is no path. Only switches forward.
 fn distances_to(host: u32, hosts: u32, entering: &[Vec<u32>]) -> Vec<u32> {
     let mut distances = vec![u32::MAX; entering.len()];
     distances[host as usize] = 0;

@@ -1,8 +1,8 @@
 //! Counters of packets.
 
 petasos_base::counters! {
-    /// Counters of a whole simulation. Packets are counted once per packet, faults once per
-    /// link on which they struck.
+    /// Counters of a whole simulation. Packets are counted once per packet, faults once per link on
+    /// which they occurred.
     pub struct Stats {
         /// Packets that hosts sent.
         sent,
@@ -18,7 +18,7 @@ petasos_base::counters! {
         reordered,
         /// Times that a link flipped bits.
         corrupted,
-        /// Packets marked by switches as having met congestion.
+        /// Packets that switches marked because of congestion.
         marked,
         /// Dropped: lost on a link.
         dropped_loss,
@@ -34,7 +34,7 @@ petasos_base::counters! {
         dropped_inbox,
         /// Dropped: the receiving host, or the life of it that was addressed, is dead.
         dropped_dead,
-        /// Dropped: the address names no host, or the network has no way there.
+        /// Dropped: the address names no host, or the network has no path to it.
         dropped_unroutable,
         /// Dropped: more packets in flight than the simulation allows.
         dropped_in_flight_max,
@@ -46,7 +46,7 @@ petasos_base::counters! {
 }
 
 impl Stats {
-    /// Packets dropped, for whatever reason.
+    /// Packets dropped, for any reason.
     pub fn dropped(&self) -> u64 {
         self.iter().filter(|(name, _)| name.starts_with("dropped_")).map(|(_, count)| count).sum()
     }
@@ -67,7 +67,7 @@ pub struct PortStats {
     pub packets: u64,
     /// Bytes of their frames (no preamble or gap).
     pub frame_bytes: u64,
-    /// Packets dropped for want of room.
+    /// Packets dropped because there was no room.
     pub drops: u64,
     /// Packets marked with [`petasos_netio::Ecn::CongestionExperienced`].
     pub marks: u64,

@@ -13,8 +13,8 @@ pub struct BufferConfig {
     pub alpha: f64,
     /// Frame bytes that one port may hold at most, whatever is free.
     pub port_bytes_max: Option<u64>,
-    /// A packet that brings its port's queue above so many frame bytes is marked, if its sender
-    /// speaks ECN.
+    /// A packet is marked if it fills its port's queue to more than this many frame bytes and its
+    /// sender is ECN-capable.
     pub mark_above_bytes: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl BufferConfig {
     /// `port_bytes` for each port and nothing shared: the setting of IRN (Mittal et al., 2018),
     /// with 60,000 to 480,000.
     pub const fn per_port(port_bytes: u64) -> BufferConfig {
-        // As if a pool without end, from which no port gets more than its own.
+        // Equivalent to an unlimited pool with a limit per port.
         BufferConfig { port_bytes_max: Some(port_bytes), ..BufferConfig::plain(u64::MAX / 2) }
     }
 
@@ -47,12 +47,13 @@ impl BufferConfig {
     }
 }
 
-/// When a switch starts to send a packet on.
+/// When a switch starts to forward a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
     /// When all of it has arrived.
     StoreAndForward,
-    /// When its first 64 bytes have arrived, unless the way out is faster than the way in.
+    /// When its first 64 bytes have arrived, unless the outgoing link is faster than the incoming
+    /// one.
     CutThrough,
 }
 
@@ -78,7 +79,7 @@ impl Default for SwitchConfig {
     }
 }
 
-/// Bytes that a cut-through switch needs to see.
+/// Bytes that a cut-through switch must have received before it forwards.
 pub(crate) const CUT_THROUGH_BYTES: u64 = 64;
 
 /// A node's buffer in use. Invariant: `used_bytes` is the sum over the node's ports and never
@@ -94,7 +95,7 @@ impl Buffer {
         Buffer { config, used_bytes: 0 }
     }
 
-    /// Takes room for `bytes` on a port that holds `port_bytes`, or refuses.
+    /// Reserves room for `bytes` on a port that holds `port_bytes`, or refuses.
     #[inline]
     pub(crate) fn take(&mut self, port_bytes: u64, bytes: u64) -> bool {
         let port_after = port_bytes + bytes;

@@ -1,7 +1,7 @@
 //! When each host wants to run next: a tournament tree, because hosts change these times.
 //!
 //! A heap of wake-ups would fill with stale entries. Here each host has exactly one time, and a
-//! change costs the tree's depth.
+//! change costs as many steps as the tree is deep.
 
 use petasos_base::Time;
 

@@ -12,7 +12,7 @@ pub enum Node {
     Switch(u32),
 }
 
-/// One direction of a cable. Also names the output port at its start.
+/// One direction of a cable. Also identifies the output port at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkId(pub(crate) u32);
 
@@ -133,7 +133,7 @@ impl LeafSpine {
         self.leaves * self.hosts_per_leaf
     }
 
-    /// What the hosts of a leaf can send over what the leaf can send on to the spines.
+    /// The bandwidth of a leaf's hosts divided by that of its cables to the spines.
     pub fn oversubscription(&self) -> f64 {
         let down = u128::from(self.hosts_per_leaf) * u128::from(self.host_link.rate_bps);
         let up = u128::from(self.spines) * u128::from(self.spine_link.rate_bps);
@@ -180,7 +180,7 @@ impl TopologyBuilder {
         self.links.push((other, one, link));
     }
 
-    /// Computes the routes: shortest ways, all of them; flows are spread over equal ones.
+    /// Computes the routes: all shortest paths. Flows are spread over equal ones.
     pub fn finish(self) -> Topology {
         let switches = self.switches.len() as u32;
         let ends = self
@@ -208,6 +208,6 @@ pub(crate) fn node_index(hosts: u32, node: Node) -> u32 {
     }
 }
 
-/// Room for waiting packets in a host's network card, unless changed: enough for a burst of
-/// 8 MB messages.
+/// Room for waiting packets in a host's network card, unless changed: enough for a burst of 8 MB
+/// messages.
 pub const NIC_BUFFER_BYTES: u64 = 64 << 20;

@@ -21,15 +21,16 @@ use crate::{Action, Framing, Host, HostSeat, Topology};
 /// Settings of a world.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
-    /// Whence all randomness comes.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Limits of the hosts' ports.
     pub memory: MemoryConfig,
-    /// Shared memory between hosts: neighbours in number, on so many machines, if there is any.
+    /// Shared memory between hosts, if any: neighbouring numbers are on the same machine.
     pub rings: Option<RingConfig>,
-    /// What surrounds payloads on the wire.
+    /// The bytes that surround payloads on the wire.
     pub framing: Framing,
-    /// Least time between two runs of one host, at least 1: what a turn of its loop takes.
+    /// The minimum time between two runs of one host, at least 1: the duration of a turn of its
+    /// loop.
     pub turn_nanos: u64,
     /// ECN bits that hosts send with.
     pub ecn: Ecn,
@@ -38,7 +39,7 @@ pub struct WorldConfig {
 }
 
 impl Default for WorldConfig {
-    /// Seed 0, turns of 100 ns, ECN spoken, a million packets.
+    /// Seed 0, turns of 100 ns, ECN-capable, a million packets.
     fn default() -> WorldConfig {
         WorldConfig {
             seed: 0,
@@ -59,7 +60,7 @@ pub enum Stop {
     Condition,
     /// The time limit was reached.
     Limit,
-    /// Nothing will ever happen again: no event is queued, and no host wants to run.
+    /// Nothing will ever happen again: no event is queued, and no host has a timer.
     Idle,
 }
 
@@ -119,7 +120,7 @@ impl<H: Host> World<H> {
         world
     }
 
-    /// Runs all that happens up to and including `end`, and leaves the clock there.
+    /// Processes all events up to and including `end`, and leaves the clock there.
     ///
     /// # Panics
     /// If `end` lies in the past.
@@ -128,8 +129,8 @@ impl<H: Host> World<H> {
         self.clock.set(end);
     }
 
-    /// Runs as long as `condition` holds, up to and including `limit`. The condition is asked at
-    /// the start, and after every host run and action: nothing else changes a host.
+    /// Runs as long as `condition` holds, up to and including `limit`. The condition is checked at
+    /// the start, and after every host run and action, because nothing else changes a host.
     ///
     /// # Panics
     /// If `limit` lies in the past.
@@ -150,8 +151,8 @@ impl<H: Host> World<H> {
         Stop::Condition
     }
 
-    /// Calls `act` with a living host, takes what it sends, and has the host run soon. The way
-    /// in for whatever is not a packet: requests, configuration.
+    /// Calls `act` with a living host, takes what it sends, and makes the host run soon. Use this
+    /// for input other than packets: requests, configuration.
     ///
     /// # Panics
     /// If the host is dead: the caller's fault.
@@ -165,7 +166,7 @@ impl<H: Host> World<H> {
         result
     }
 
-    /// Does the next thing, if it is due by `limit`.
+    /// Processes the next event, if it is due by `limit`.
     #[inline]
     fn step(&mut self, limit: Time) -> Step {
         let event_at = self.network.queue.next_time();
@@ -225,7 +226,7 @@ impl<H: Host> World<H> {
         self.collect_sent(now);
     }
 
-    /// Hands what hosts have sent to the network.
+    /// Passes what hosts have sent to the network.
     #[inline]
     fn collect_sent(&mut self, now: Time) {
         let mut sent = core::mem::take(&mut self.sent);
@@ -233,7 +234,7 @@ impl<H: Host> World<H> {
         for captured in sent.drain(..) {
             self.network.stats.sent += 1;
             let from = self.port_owners[captured.from as usize];
-            // The first ports have their hosts' numbers, so this resolves both kinds of address.
+            // The first ports have their hosts' numbers, so this resolves both kinds of addresses.
             let Some(&to) = self.port_owners.get(captured.to as usize) else {
                 self.network.stats.dropped_unroutable += 1;
                 continue;
@@ -258,7 +259,7 @@ impl<H: Host> World<H> {
         }
     }
 
-    /// Has the hosts run that frames have come for over rings.
+    /// Runs the hosts for which frames have arrived over rings.
     fn wake_rung(&mut self, now: Time) {
         let mut rung = Vec::new();
         self.hub.take_rung(&mut rung);
@@ -290,7 +291,7 @@ impl<H: Host> World<H> {
         }
     }
 
-    /// Has a living host run at `time`, or as soon after as it can.
+    /// Makes a living host run at `time`, or as soon afterwards as it can.
     #[inline]
     fn wake(&mut self, number: u32, time: Time) {
         let due = time.max(self.hosts[number as usize].ready_at);
@@ -316,7 +317,7 @@ impl<H: Host> World<H> {
 enum Step {
     /// Nothing is due.
     None,
-    /// Something in the network that no host can see yet.
+    /// An event in the network that no host can see yet.
     Network,
     /// A host ran, or the script acted.
     Visible,

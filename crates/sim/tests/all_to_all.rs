@@ -55,7 +55,7 @@ fn a_seed_decides_everything() {
 
 #[test]
 fn what_arrives_during_a_pause_is_bounded_by_what_was_granted() {
-    // While a thread is away, the calls of all others end up in its queue: nine times 400.
+    // While a thread is paused, the calls of all others fill its queue: nine times 400.
     let host = HostConfig { pause_nanos: 300_000, ..HostConfig::default() };
     let mut config = AllToAllConfig { host, in_flight: 400, sessions_per_pair: 50, ..ten_hosts() };
     config.session.credits = 32;

@@ -2,7 +2,7 @@
 
 use petasos_sim::cluster::{self, Summary};
 
-/// Runs a scenario with seeds that have found something before, or are as good as any.
+/// Runs a scenario with seeds that have found bugs before, or with arbitrary ones.
 fn run(name: &str, seeds: &[u64]) -> Vec<Summary> {
     let simulate = |seed: &u64| {
         let scenario = cluster::by_name(name, *seed).expect("the scenario exists");
@@ -57,7 +57,7 @@ fn a_seed_replays_exactly() {
     assert_ne!(runs[0].trace_hash, runs[2].trace_hash);
 }
 
-/// A scenario whose faults never strike would pass for nothing.
+/// A scenario whose faults never happen would pass without testing anything.
 #[test]
 fn scenarios_do_what_they_are_for() {
     let one = |name| run(name, &[1]).remove(0);
@@ -80,8 +80,9 @@ fn scenarios_do_what_they_are_for() {
     assert_eq!(star.network.dropped(), 0);
 }
 
-/// Sessions over rings beside sessions over the network, and altered copies of their frames that
-/// come by the other way: without W32 these reach handlers, which the judge sees at once.
+/// Sessions over rings and sessions over the network, with altered copies of their frames that
+/// arrive over the other path. Without W32, these would reach handlers, which the judge would
+/// detect at once.
 #[test]
 fn w32_frames_that_come_by_another_way_reach_nobody() {
     let rings = run("rings", &[1, 2, 3, 4]);

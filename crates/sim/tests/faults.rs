@@ -1,4 +1,4 @@
-//! Loss, copies, damage, disorder, cuts: how often, when, and that nothing goes uncounted.
+//! Loss, copies, damage, reordering and cuts: how often, when, and that every packet is counted.
 
 mod support;
 

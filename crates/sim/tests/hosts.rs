@@ -1,4 +1,4 @@
-//! Pauses, crashes, restarts, and that a seed replays.
+//! Pauses, crashes and restarts; a seed replays a run.
 
 mod support;
 

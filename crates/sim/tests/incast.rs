@@ -15,7 +15,7 @@ fn short(senders: u32) -> IncastConfig {
     IncastConfig { warm_up_nanos: 1_500_000, measured_nanos: 2_000_000, ..table }
 }
 
-/// Requests short enough that all can end, and are checked one by one.
+/// Requests short enough that all of them end and can be checked individually.
 fn drained(senders: u32, request_bytes: u32) -> IncastConfig {
     IncastConfig { request_bytes, drain: true, ..short(senders) }
 }

@@ -1,4 +1,4 @@
-//! Shared buffers, tail drop and marks: to the byte.
+//! Shared buffers, tail drop and marks, exact to the byte.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Guidelines on memory: pages, and the state of connections. What a NIC fetches over its bus when
-//! its cache misses, a processor fetches from its own memory.
+//! Guidelines on memory: pages, and connection state. On a cache miss, a NIC fetches over its bus;
+//! on this host a processor fetches from its own memory instead.
 
 use core::hint::black_box;
 
@@ -14,8 +14,8 @@ const LINE_WORDS: usize = 64 / WORD_BYTES;
 /// Operations of a step.
 const ROUNDS: usize = 256;
 
-/// Huge pages: a line of a packet at random in a large memory of ordinary pages, or of huge ones.
-/// Each access waits for the one before it.
+/// Huge pages: reads a random cache line in a large memory that consists of ordinary pages or of
+/// huge ones. Each access depends on the previous one.
 pub struct PageWalk {
     small: Pages,
     huge: Pages,
@@ -40,7 +40,7 @@ impl Switch for PageWalk {
         let lines = (words.len() / LINE_WORDS) as u64;
         let mut last = self.last;
         for _ in 0..ROUNDS {
-            // Zero, but that is not known before it is read.
+            // Always zero, but the processor does not know that before it has read the line.
             let line = self.rng.below(lines).wrapping_add(last) as usize;
             last = words[line * LINE_WORDS];
         }
@@ -49,32 +49,32 @@ impl Switch for PageWalk {
     }
 }
 
-/// Connections of which [`States`] has few.
+/// The number of connections that [`States`] uses when it uses few.
 pub const FEW: usize = 10;
 
-/// Connection state: that of one of many connections at random is read and updated for each packet,
-/// or that of one of a few.
+/// Connection state: for each packet, the state of a random connection is read and updated, either
+/// one of many connections or one of a few.
 pub struct States {
     words: Vec<u64>,
-    /// Words of a state, whole lines.
+    /// Words of a state, rounded up to whole cache lines.
     stride: usize,
     many: usize,
     rng: Rng,
 }
 
 impl States {
-    /// The states of `many` connections, `bytes` each, rounded up to whole cache lines.
+    /// States of `many` connections, `bytes` each, rounded up to whole cache lines.
     ///
     /// # Panics
-    /// If there are fewer than [`FEW`] connections, or states of nothing.
+    /// If there are fewer than [`FEW`] connections, or if the states are empty.
     pub fn new(many: usize, bytes: usize) -> States {
         assert!(many >= FEW && bytes > 0, "there are states to choose from");
         let stride = bytes.div_ceil(LINE_WORDS * WORD_BYTES) * LINE_WORDS;
-        // Not zero, so that all pages are present.
+        // Not zero, so that the system maps all pages.
         States { words: vec![1; many * stride], stride, many, rng: Rng::new(1) }
     }
 
-    /// A connection at random.
+    /// A random connection.
     #[inline]
     pub(super) fn pick(&mut self, few: bool) -> usize {
         let of = if few { FEW } else { self.many };

@@ -1,12 +1,13 @@
-//! Small experiments with a switch: the same work done against a guideline of Kalia's thesis
-//! (chapter 3) and with it.
+//! Small experiments with a switch: the same work is done with and without a guideline of Kalia's
+//! thesis (chapter 3).
 //!
-//! The thesis speaks of NICs; here each guideline is tried on what stands for the NIC's queue on
-//! this host: a kernel socket, an AF_XDP transmit ring, a ring in shared memory, or memory itself.
-//! Both positions of a switch use the same sockets, rings and memory, and differ in one thing.
+//! The thesis is about NICs. Here each guideline is tried on something that takes the place of the
+//! NIC's queue on this host: a kernel socket, an AF_XDP transmit ring, a ring in shared memory, or
+//! memory itself. Both positions of a switch use the same sockets, rings and memory, and differ in
+//! one respect.
 //!
-//! Everything runs on the calling thread, except that rings have a partner thread at their other
-//! end, which does the same in both positions.
+//! Everything runs on the calling thread, except that a ring has a partner thread at its other end,
+//! which does the same in both positions.
 
 mod memory;
 mod ring;
@@ -24,7 +25,7 @@ pub use ring::{Inlining, Publishing, Releasing, RingCount};
 pub use udp::{Calls, Placement, SocketCount, StatefulEcho, Trains};
 pub use xdp::{Kicks, QueueCount, Reclaiming, Sender};
 
-/// What is batched is batched by this many: the thesis's batch of SENDs.
+/// The size of a batch, as in the thesis's batches of SENDs.
 pub const BATCH: usize = 16;
 /// Bytes of a datagram or record: a header and 32 bytes.
 pub const MESSAGE_BYTES: usize = HEADER_BYTES + PAYLOAD_BYTES;
@@ -33,15 +34,15 @@ pub const QUEUES: usize = 4;
 
 const HEADER_BYTES: usize = 24;
 const PAYLOAD_BYTES: usize = 32;
-/// A stretch without progress that is no part of any experiment: longer than every step.
+/// A period without progress that counts as an interruption; longer than every step.
 const PAUSE: Duration = Duration::from_micros(500);
-/// A turn lasts at most so many times as long as it should.
+/// A turn takes at most this many times its intended duration.
 const STRETCH_MAX: u32 = 10;
 
 /// An experiment that can follow a guideline or not.
 pub trait Switch {
-    /// Does a short piece of the work; returns how many operations that was. 0 means that somebody
-    /// else has to move first.
+    /// Does a short piece of the work. Returns the number of operations; 0 means that the other end
+    /// must make progress first.
     ///
     /// # Errors
     /// See [`FloorError`].
@@ -50,8 +51,8 @@ pub trait Switch {
 
 /// Operations per second over about `duration`; 0 if there were none.
 ///
-/// Stretches of more than half a millisecond without progress do not count: then this core, or the
-/// partner's, did something else. On a busy machine a turn takes longer, up to ten times.
+/// Periods of more than half a millisecond without progress do not count: then this core or the
+/// partner's was doing something else. On a busy machine a turn takes longer, up to ten times.
 ///
 /// # Errors
 /// Those of the experiment.

@@ -14,22 +14,22 @@ use crate::ring::RingLink;
 
 const SHAPE: RingShape = RingShape { slots: 1024, data_bytes: 1 << 18, record_bytes_max: 4096 };
 
-/// Batches of a step, so that reading the clock after it costs little beside it.
+/// Batches of a step: enough that reading the clock after each step costs little.
 const BATCHES: usize = 16;
 
-/// What travels in a slot, and what does not by one byte.
+/// The longest record that is inlined in a slot, and one that is a byte too long for that.
 const INLINED: [u8; INLINE_BYTES_MAX] = [1; INLINE_BYTES_MAX];
 const REFERRED: [u8; INLINE_BYTES_MAX + 1] = [1; INLINE_BYTES_MAX + 1];
 const _: () = assert!(INLINE_BYTES_MAX >= MESSAGE_BYTES);
 
-/// A thread at the other ends, until it is dropped.
+/// A thread at the other ends of rings, until it is dropped.
 struct Partner {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Partner {
-    /// Starts a thread on `core` that turns until it is stopped or its ring breaks.
+    /// Starts a thread on `core` that runs until it is stopped or its ring breaks.
     fn start(
         core: usize,
         mut turn: impl FnMut() -> Result<(), FloorError> + Send + 'static,
@@ -39,7 +39,7 @@ impl Partner {
         let thread = std::thread::spawn(move || {
             let mut cores = CpuSet::new();
             cores.set(core);
-            // Where there is no such core it runs where it may.
+            // On a machine without this core, the thread runs on any.
             let _ = sched_setaffinity(None, &cores);
             while !stopped.load(Ordering::Relaxed) && turn().is_ok() {}
         });
@@ -84,7 +84,7 @@ fn pop(link: &mut RingLink, buffer: &mut [u8], release_each: bool) -> Result<u64
     Ok(popped)
 }
 
-/// Several batches; returns how many records that was.
+/// Pushes several batches; returns how many records that was.
 #[inline]
 fn batches(mut batch: impl FnMut() -> Result<u64, FloorError>) -> Result<u64, FloorError> {
     let mut records = 0;
@@ -94,7 +94,7 @@ fn batches(mut batch: impl FnMut() -> Result<u64, FloorError>) -> Result<u64, Fl
     Ok(records)
 }
 
-/// A partner that takes whatever is in the first `active` of `links`.
+/// A partner that takes records from the first `active` of `links`.
 fn drain(core: usize, mut links: Vec<RingLink>, active: Arc<AtomicUsize>) -> Partner {
     let mut buffer = vec![0; SHAPE.record_bytes_max as usize];
     Partner::start(core, move || {
@@ -110,13 +110,13 @@ fn drain(core: usize, mut links: Vec<RingLink>, active: Arc<AtomicUsize>) -> Par
     })
 }
 
-/// One ring, and a partner that empties it.
+/// A ring with a partner that empties it.
 fn drained(core: usize) -> Result<(RingLink, Partner), FloorError> {
     let [near, far] = RingLink::pair(SHAPE)?;
     Ok((near, drain(core, vec![far], Arc::new(AtomicUsize::new(1)))))
 }
 
-/// Batched doorbells: each record shown to the consumer alone, or a batch at once.
+/// Batched doorbells: the producer publishes each record separately, or a whole batch at once.
 pub struct Publishing {
     link: RingLink,
     _partner: Partner,
@@ -139,8 +139,8 @@ impl Switch for Publishing {
     }
 }
 
-/// Inlining: records that are one byte too long for their slot, so that it refers to them, or
-/// records that travel in it.
+/// Inlining: records that are inlined in their slot, or records that are one byte too long for
+/// that, so that the slot refers to them.
 pub struct Inlining {
     link: RingLink,
     _partner: Partner,
@@ -163,7 +163,7 @@ impl Switch for Inlining {
     }
 }
 
-/// Unsignalled completions: the producer is told of each record that was consumed, or of a batch
+/// Unsignalled completions: the consumer reports each consumed record to the producer, or a batch
 /// at once.
 pub struct Releasing {
     link: RingLink,

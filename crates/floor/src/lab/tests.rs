@@ -1,4 +1,4 @@
-//! Both positions of each switch do the work that they are compared by.
+//! Both positions of each switch do the work on which they are compared.
 
 use petasos_base::VirtualClock;
 use petasos_shm::PagesError;
@@ -66,7 +66,7 @@ fn states_are_updated_of_all_connections_or_of_few() {
     assert_eq!(handled(&mut states), 10);
 }
 
-/// Takes the given times in turn, in microseconds; every step but those of 0 operations.
+/// Steps of the given microseconds and operations, in turn.
 struct Timed {
     clock: VirtualClock,
     steps: Vec<(u64, u64)>,
@@ -96,7 +96,7 @@ fn assert_near(rate: f64, expected: f64) {
 fn a_rate_is_operations_by_time() {
     assert_near(rate_of(&[(1, 2)], false), 2e6);
     assert_near(rate_of(&[(1, 2)], true), 4e6);
-    // Waiting for the other end counts.
+    // Time spent waiting for the other end counts.
     assert_near(rate_of(&[(1, 2), (3, 0)], false), 0.5e6);
 }
 

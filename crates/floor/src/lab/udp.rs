@@ -1,5 +1,5 @@
-//! Guidelines on kernel sockets: both ends on one thread, over the loopback device, which delivers
-//! before the sending call returns.
+//! Guidelines on kernel sockets. Both ends are on one thread and use the loopback device, which
+//! delivers a datagram before the sending call returns.
 
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,11 +17,11 @@ use crate::link::is_transient;
 const SOCKET_BYTES: usize = 4 << 20;
 const TRAIN_BYTES: usize = BATCH * MESSAGE_BYTES;
 const SEGMENT_BYTES: Option<u16> = Some(MESSAGE_BYTES as u16);
-/// A message's place in memory: a cache line.
+/// The memory for one message: a cache line.
 const PLACE_BYTES: usize = 64;
 const _: () = assert!(MESSAGE_BYTES <= PLACE_BYTES && HEADER_BYTES.is_multiple_of(8));
 
-/// A way from one socket to another, and back.
+/// A pair of connected sockets.
 struct Lane {
     near: GsoSocket,
     far: GsoSocket,
@@ -35,7 +35,7 @@ impl Lane {
         Ok(Lane { near, far })
     }
 
-    /// Datagrams that have reached the far end.
+    /// Receives and counts the datagrams that have reached the far end.
     fn drain(&self, buffer: &mut [u8]) -> io::Result<u64> {
         drain(&self.far, buffer)
     }
@@ -98,8 +98,8 @@ impl Switch for Trains {
     }
 }
 
-/// Batched doorbells: a system call for each datagram, or one (`sendmmsg`) for all, which pass the
-/// kernel's stack one by one nevertheless.
+/// Batched doorbells: a system call for each datagram, or one (`sendmmsg`) for all. Even then, each
+/// passes through the kernel's stack separately.
 pub struct Calls {
     near: UdpIo,
     far: UdpIo,
@@ -142,8 +142,8 @@ impl Switch for Calls {
     }
 }
 
-/// Inlining: headers in a place of their own, or next to their payloads; trains in both cases, and
-/// all places cold.
+/// Inlining: headers stored apart from their payloads, or next to them. Both cases send trains, and
+/// none of the memory is in a cache.
 pub struct Placement {
     lane: Lane,
     headers: Vec<u8>,
@@ -155,8 +155,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Opens the sockets, with messages spread over `bytes` of memory, and headers and payloads
-    /// apart over as much each.
+    /// Opens the sockets. Messages are spread over `bytes` of memory; separate headers and payloads
+    /// over as much each.
     ///
     /// # Errors
     /// [`FloorError::Setup`] or [`FloorError::Socket`].
@@ -235,8 +235,8 @@ impl Switch for SocketCount {
     }
 }
 
-/// Connection state beside packets: an echo of trains whose server looks up the state of the
-/// connection that each request names, of many or of few.
+/// Connection state beside packets: an echo of trains. For each request, the server looks up the
+/// state of the connection that the request names, one of many or one of few.
 pub struct StatefulEcho {
     lane: Lane,
     states: States,

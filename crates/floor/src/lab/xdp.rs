@@ -1,14 +1,14 @@
-//! Guidelines on AF_XDP transmit rings. What is sent reaches an interface where nobody wants it, so
-//! that sending alone is measured.
+//! Guidelines on AF_XDP transmit rings. Frames are sent to an interface that discards them, so that
+//! only sending is measured.
 
 use petasos_netio_xdp::{TxHalf, XdpError, XskConfig, XskSocket};
 
 use super::{BATCH, MESSAGE_BYTES, Switch};
 use crate::FloorError;
 
-/// Ethernet, IPv4 and UDP headers: as much as goes before the message in a frame.
+/// The length of a frame: Ethernet, IPv4 and UDP headers, and the message.
 const FRAME_BYTES: usize = 14 + 20 + 8 + MESSAGE_BYTES;
-/// For experiments (IEEE 802, local experimental EtherType 1): no host handles it.
+/// The local experimental EtherType 1 of IEEE 802, which no host handles.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 /// A socket on one queue of an interface, for sending only.
@@ -40,8 +40,8 @@ impl Sender {
         Ok(Sender { socket: XskSocket::open(interface_index, queue, &config)?, frame })
     }
 
-    /// Sends a batch as far as there are free frames, with `after_each` after each frame; returns
-    /// how many frames that was.
+    /// Sends a batch as far as there are free frames, and calls `after_each` after each frame.
+    /// Returns the number of frames.
     #[inline]
     fn send(
         &mut self,
@@ -69,7 +69,7 @@ fn flush(tx: &mut TxHalf) -> Result<(), FloorError> {
     }
 }
 
-/// Batched doorbells: the kernel is kicked for each frame, or once for a batch.
+/// Batched doorbells: the kernel is notified for each frame, or once for a batch.
 pub struct Kicks(
     /// Where they are sent.
     pub Sender,

@@ -1,6 +1,6 @@
-//! What a process has once: DPDK's environment, and its list of ports.
+//! What exists once per process: DPDK's environment, and the list of its ports.
 //!
-//! DPDK's control functions must not run at the same time; all of them run under one lock.
+//! DPDK's control functions must not run concurrently, so all of them run under one lock.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -12,19 +12,19 @@ use crate::DpdkError;
 
 /// The state of the process, behind [`lock`].
 pub(super) struct Environment {
-    /// The arguments of the one start, whether or not it succeeded.
+    /// The arguments of the only start, whether or not it succeeded.
     started: Option<String>,
     failed: bool,
     /// Ports that have an endpoint.
     taken: BTreeSet<u16>,
-    /// Pools made so far: their names differ.
+    /// The number of pools made so far, which makes their names unique.
     pub(super) pools: u32,
 }
 
-/// A port that is ours until it is given back.
+/// A port that belongs to us until it is given back.
 pub(super) struct Claim {
     pub(super) port: u16,
-    /// The device's name, if it was made for us and goes with us.
+    /// The device's name, if it was made for this endpoint and must be removed with it.
     made: Option<CString>,
 }
 
@@ -33,12 +33,12 @@ static ENVIRONMENT: Mutex<Environment> =
 
 /// The right to call DPDK's control functions.
 pub(super) fn lock() -> MutexGuard<'static, Environment> {
-    // A panic under the lock leaves at worst a port that stays taken.
+    // A panic under the lock leaves at worst a port that stays claimed.
     ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Environment {
-    /// Starts DPDK, unless it runs with these arguments already.
+    /// Starts DPDK, unless it already runs with these arguments.
     pub(super) fn start(&mut self, arguments: &[String]) -> Result<(), DpdkError> {
         let text = arguments.join(" ");
         match &self.started {
@@ -57,9 +57,9 @@ impl Environment {
             words.push(c_text(argument)?);
         }
         self.started = Some(text.clone());
-        // On a thread of its own, because DPDK pins the one that starts it to a core.
+        // On a separate thread, because DPDK pins the thread that starts it to a core.
         let code = std::thread::spawn(move || {
-            // DPDK keeps the pointers for as long as the process lives.
+            // DPDK keeps these pointers until the process ends.
             let pointers: Vec<_> = words.into_iter().map(CString::into_raw).collect();
             let count = pointers.len() as i32;
             // SAFETY: as many texts as are counted, which are never freed.
@@ -97,7 +97,7 @@ impl Environment {
         Ok(Claim { port, made })
     }
 
-    /// Gives a port back, whose queues are stopped.
+    /// Gives a port back after its queues were stopped.
     pub(super) fn give_back(&mut self, claim: &Claim) {
         self.taken.remove(&claim.port);
         if let Some(name) = &claim.made {

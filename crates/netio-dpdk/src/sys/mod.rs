@@ -1,8 +1,8 @@
 //! Everything that needs `unsafe`: DPDK, behind a C shim, and the memory that it shares with us.
 //!
 //! - `ffi`: the declarations that bindgen makes of the shim.
-//! - `environment`: what a process has once, and which ports are taken.
-//! - `port`: a port with its pool of frames, and who has which frame.
+//! - `environment`: what exists once per process, and which ports are claimed.
+//! - `port`: a port with its pool of frames, and the owner of each frame.
 
 mod environment;
 mod ffi;
@@ -10,7 +10,7 @@ mod port;
 
 pub(crate) use port::Port;
 
-/// Frames that one call moves, at most.
+/// The most frames that one call moves.
 pub(crate) const BURST_MAX: usize = ffi::PD_BURST_MAX as usize;
 
 /// DPDK's name and version.

@@ -1,7 +1,7 @@
 //! A port with one queue in each direction, and its pool of frames.
 //!
-//! A frame (an mbuf of one segment) is in one place: free in the pool, the driver's, lent
-//! (received, until the next receive), or spare (allocated, to be filled and sent).
+//! A frame (an mbuf of one segment) is in exactly one state: free in the pool, owned by the driver,
+//! lent (received, until the next receive), or spare (allocated, to be filled and sent).
 
 use core::ptr::NonNull;
 use core::slice;
@@ -15,7 +15,7 @@ use super::environment::{Claim, lock};
 use super::{BURST_MAX, error_of, ffi};
 use crate::{DpdkConfig, DpdkError};
 
-/// What was agreed upon when the port was started.
+/// The parameters that were agreed when the port was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PortSetup {
     /// Our Ethernet address.
@@ -30,10 +30,10 @@ pub(crate) struct PortSetup {
 pub(crate) struct Port {
     claim: Claim,
     pool: NonNull<ffi::pd_pool>,
-    /// Where the pool's frames are.
+    /// The start of the pool's frames.
     start: NonNull<u8>,
     len: usize,
-    /// Bytes that fit a spare frame.
+    /// The bytes that fit into a spare frame.
     room: usize,
     lent: ArrayVec<ffi::pd_frame, BURST_MAX>,
     spare: ArrayVec<ffi::pd_frame, BURST_MAX>,
@@ -102,7 +102,7 @@ impl Port {
         unsafe { ffi::pd_link_up(self.claim.port) == 1 }
     }
 
-    /// What the driver counted: frames missed, and frames with errors.
+    /// The driver's counters: frames missed, and frames with errors.
     pub(crate) fn counters(&self) -> ffi::pd_counters {
         let mut counters =
             ffi::pd_counters { rx_missed: 0, rx_no_mbuf: 0, rx_errors: 0, tx_errors: 0 };
@@ -111,8 +111,8 @@ impl Port {
         counters
     }
 
-    /// Takes back what was lent, and lends what has come. Returns how many frames, and how many
-    /// more could not be copied from foreign memory.
+    /// Takes back the lent frames, and lends those that have arrived. Returns how many, and how
+    /// many others could not be copied from foreign memory.
     #[inline]
     pub(crate) fn receive(&mut self) -> (usize, u32) {
         free(&mut self.lent);
@@ -127,7 +127,7 @@ impl Port {
         (self.lent.len(), dropped)
     }
 
-    /// All frames' memory.
+    /// The memory of all frames.
     #[inline]
     pub(crate) fn memory(&self) -> &[u8] {
         // SAFETY: the pool's memory is one mapping, initialised by the kernel with zeroes, and
@@ -136,7 +136,7 @@ impl Port {
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// Where a lent frame is in the memory, and its length.
+    /// A lent frame's offset in the memory, and its length.
     #[inline]
     pub(crate) fn lent(&self, at: usize) -> (usize, usize) {
         let frame = &self.lent[at];
@@ -144,7 +144,7 @@ impl Port {
         (offset, frame.length as usize)
     }
 
-    /// How many frames can be filled: at least 1, unless the pool is empty.
+    /// How many spare frames can be filled: at least 1, unless the pool is empty.
     #[inline]
     pub(crate) fn spare(&mut self) -> usize {
         if self.spare.is_empty() {
@@ -159,7 +159,7 @@ impl Port {
         self.spare.len()
     }
 
-    /// Lets `write` fill a spare frame; it returns the frame's length.
+    /// Lets `write` fill a spare frame. `write` returns the frame's length.
     #[inline]
     pub(crate) fn fill(&mut self, at: usize, write: impl FnOnce(&mut [u8]) -> usize) {
         let frame = &mut self.spare[at];
@@ -196,8 +196,9 @@ impl Drop for Port {
     }
 }
 
-/// Starts a device that is the client of another process again if that does not take it at once: it
-/// may be starting, too, or still be parting from its last client. Other devices get one attempt.
+/// Starts a device. A client of another process is started repeatedly for a while, because that
+/// process may be starting, too, or may still be disconnecting its last client. Other devices get
+/// one attempt.
 fn patiently(device: &str, mut start: impl FnMut() -> i32) -> i32 {
     let is_guest = device.starts_with("net_memif") && !device.contains("role=server");
     let mut attempts = if is_guest { GUEST_ATTEMPTS } else { 1 };
@@ -211,7 +212,7 @@ fn patiently(device: &str, mut start: impl FnMut() -> i32) -> i32 {
     }
 }
 
-/// What device and caller agree upon: address, descriptors, MTU.
+/// Determines what both the device and the caller support: address, descriptors, MTU.
 fn agree(claim: &Claim, config: &DpdkConfig) -> Result<(ffi::pd_port, u16), DpdkError> {
     let mut info =
         ffi::pd_port { mac: [0; 6], mtu: 0, queues_max: 0, rx_descriptors: 0, tx_descriptors: 0 };
@@ -225,7 +226,7 @@ fn agree(claim: &Claim, config: &DpdkConfig) -> Result<(ffi::pd_port, u16), Dpdk
         0 => u32::from(asked).min(frames) as u16,
         offered => u32::from(asked.min(offered)).min(frames) as u16,
     };
-    // The rest is for what is lent, spare, and in the drivers' own hands.
+    // The rest is for frames that are lent, spare, or kept by the driver.
     info.rx_descriptors = limit(config.rx_descriptors, info.rx_descriptors, config.frames / 2);
     info.tx_descriptors = limit(config.tx_descriptors, info.tx_descriptors, config.frames / 4);
     info.mac = config.mac.unwrap_or(info.mac);
@@ -239,7 +240,7 @@ fn agree(claim: &Claim, config: &DpdkConfig) -> Result<(ffi::pd_port, u16), Dpdk
     Ok((info, mtu))
 }
 
-/// A pool of this many frames, and where they are.
+/// A pool of this many frames, and the place of its memory.
 fn create_pool(
     number: u32,
     frames: u32,
@@ -271,8 +272,8 @@ const FRAMES_MIN: u32 = 256;
 const FRAMES_MAX: u32 = 1 << 20;
 /// Ethernet's header and checksum, and two VLAN tags.
 const LINK_BYTES: usize = 26;
-/// What drivers ask for at least.
+/// The least room that drivers ask for.
 const ROOM_MIN: usize = 2048;
-/// How often, and how far apart, a client of another process is started before it is given up.
+/// How often a client of another process is started before giving up, and at what interval.
 const GUEST_ATTEMPTS: u32 = 40;
 const GUEST_PAUSE: Duration = Duration::from_millis(50);

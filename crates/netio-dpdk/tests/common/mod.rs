@@ -10,7 +10,7 @@ use petasos_netio_dpdk::{DpdkConfig, DpdkError, DpdkIo, Mac};
 #[path = "../../../netio-xdp/tests/rig/mod.rs"]
 pub mod rig;
 
-/// A device's name that no other has.
+/// A unique device name.
 pub fn unique(kind: &str) -> String {
     static COUNT: Mutex<u32> = Mutex::new(0);
     let mut count = COUNT.lock().expect("nobody panics with the lock");
@@ -23,7 +23,7 @@ pub fn mac(number: u8) -> Mac {
     [2, 0x77, 0, 0, 0, number]
 }
 
-/// A configuration for small devices; neighbours are to be asked for.
+/// A configuration for small devices, without known neighbours.
 pub fn config(number: u8) -> DpdkConfig {
     DpdkConfig {
         mac: Some(mac(number)),
@@ -36,7 +36,7 @@ pub fn config(number: u8) -> DpdkConfig {
     }
 }
 
-/// An endpoint beside the kernel's stack on an interface of a namespace.
+/// An endpoint on an interface of a namespace, next to the kernel's stack.
 pub fn on_interface(
     (host, interface): (&rig::Namespace, &str),
     address: SocketAddr,
@@ -47,7 +47,7 @@ pub fn on_interface(
     host.run(|| DpdkIo::bind(address, &DpdkConfig { device, ..config }))
 }
 
-/// The address of an endpoint, counted from 1, in the networks of `rig`, beside the kernel's.
+/// The address of an endpoint, counted from 1, in the networks of `rig`, next to the kernel's.
 pub fn ip(v6: bool, number: u8) -> IpAddr {
     if v6 { rig::v6(100 + number) } else { rig::v4(100 + number) }
 }

@@ -1,5 +1,5 @@
-//! What hardware asks for and software providers do not, imposed on them: the suite passes all the
-//! same.
+//! Requirements that hardware has and software providers do not, imposed on software providers: the
+//! suite must still pass.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -1,8 +1,8 @@
 //! An endpoint with its queues, its address vector and its memory.
 //!
-//! Ownership of slots: `post` and `send` give a slot to the provider; `poll` brings back what it is
-//! done with. The callers, `io` and `transmit`, keep the books, and touch only what is theirs: the
-//! functions below that hand out memory say whose it must be.
+//! Ownership of slots: `post` and `send` give a slot to the provider, and `poll` returns the slots
+//! that it has finished with. The callers, `io` and `transmit`, track which slots belong to them,
+//! and touch only those. The functions below that hand out memory state who must own it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use super::open::{
 use super::{POLL_MAX, ffi, open};
 use crate::{FabricConfig, FabricError};
 
-/// A peer's place in the address vector.
+/// A peer's index in the address vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer(pub(crate) u64);
 
-/// What became of a packet handed over.
+/// The result of handing over a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is on its way.
+    /// It will be sent.
     Taken,
-    /// The queue below is full.
+    /// The provider's queue is full.
     Full,
     /// It can never be sent.
     Failed,
@@ -42,23 +42,23 @@ pub(crate) enum Queue {
     Transmit,
 }
 
-/// What a look into a queue brought.
+/// The result of polling a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// So many completions: see [`Endpoint::completion`].
+    /// This many completions: see [`Endpoint::completion`].
     Completions(usize),
-    /// An operation that failed. Its slot, unless the provider did not say, is ours again.
+    /// An operation that failed. Its slot belongs to us again, unless the provider did not name it.
     Failed {
         /// The slot.
         slot: usize,
-        /// It was longer than the slot.
+        /// Whether the packet was longer than the slot.
         truncated: bool,
     },
     /// The queue itself failed.
     Broken,
 }
 
-/// An endpoint that is ready. Fields are dropped in this order: what uses before what is used.
+/// An endpoint that is ready. The fields are dropped in this order: users before what they use.
 pub(crate) struct Endpoint {
     endpoint: Object<ffi::fid_ep>,
     rx_queue: Object<ffi::fid_cq>,
@@ -70,7 +70,7 @@ pub(crate) struct Endpoint {
     memory: Memory,
     info: Info,
     completions: [ffi::fi_cq_msg_entry; POLL_MAX],
-    /// Where the packets in `completions` come from, if the provider says so.
+    /// The origins of the packets in `completions`, if the provider reports them.
     sources: Option<Box<[u64; POLL_MAX]>>,
     descriptor: Option<RawFd>,
     local: SocketAddr,
@@ -226,7 +226,7 @@ impl Endpoint {
         outcome(code)
     }
 
-    /// Sends bytes, prefix included, that are the caller's again at once.
+    /// Sends bytes, prefix included. The caller may reuse them as soon as this returns.
     #[inline]
     pub(crate) fn inject(&mut self, bytes: &[u8], peer: Peer) -> Outcome {
         let (start, endpoint) = (bytes.as_ptr(), self.endpoint.pointer());
@@ -234,7 +234,7 @@ impl Endpoint {
         outcome(unsafe { ffi::pf_inject(endpoint, start.cast(), bytes.len(), peer.0) })
     }
 
-    /// Looks into a queue, which also lets the provider work.
+    /// Polls a queue, which also lets the provider make progress.
     #[inline]
     pub(crate) fn poll(&mut self, queue: Queue, count_max: usize) -> Polled {
         let pointer = self.queue(queue);
@@ -262,15 +262,15 @@ impl Endpoint {
         (self.slot_in(queue, entry.op_context), entry.len)
     }
 
-    /// Where the packet of a reception comes from, which the latest `poll` brought: `None` if that
-    /// is nobody in the address vector.
+    /// The origin of a packet that the latest `poll` received: `None` if the address vector does
+    /// not have the sender.
     #[inline]
     pub(crate) fn source(&self, at: usize) -> Option<Peer> {
         let source = self.sources.as_ref()?[at];
         (source != u64::MAX).then_some(Peer(source))
     }
 
-    /// Whether the provider says where packets come from.
+    /// Whether the provider reports where packets come from.
     #[inline]
     pub(crate) fn has_sources(&self) -> bool {
         self.sources.is_some()
@@ -289,7 +289,8 @@ impl Endpoint {
         Polled::Failed { slot: self.slot_in(queue, entry.op_context), truncated }
     }
 
-    /// Finds a peer's place, by its name if the provider has addresses of its own kind.
+    /// Finds a peer's place. If the provider has its own kind of addresses, the peer is found by
+    /// its name.
     pub(crate) fn insert(&mut self, peer: SocketAddr) -> io::Result<Peer> {
         if self.info.first().ip_addresses() {
             return self.insert_name(&encode(peer));
@@ -313,7 +314,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets a peer, to whom nothing is sent any more.
+    /// Removes a peer, to which nothing is sent any more.
     pub(crate) fn remove(&mut self, peer: Peer) {
         // SAFETY: the place came from this vector. That a provider cannot remove costs its memory.
         unsafe { ffi::pf_av_remove(self.addresses.pointer(), peer.0) };
@@ -324,7 +325,7 @@ impl Endpoint {
         self.descriptor.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Arms the descriptor. False if something is there to be received.
+    /// Arms the descriptor. Returns false if something has already arrived.
     pub(crate) fn may_wait(&mut self) -> bool {
         // SAFETY: both are live.
         let code = unsafe { ffi::pf_trywait(self.fabric.pointer(), self.rx_queue.pointer()) };

@@ -10,13 +10,13 @@ use super::ffi;
 use super::object::{check, error_of};
 use crate::{FabricConfig, FabricError, ProviderProbe};
 
-/// A list of offers, or hints for one; its first element is what the accessors speak of.
+/// A list of offers, or hints for one. The accessors are about its first element.
 pub(super) struct Info {
     list: NonNull<ffi::fi_info>,
 }
 
 impl Info {
-    /// [`Info::hints`], and that it says where packets come from.
+    /// Like [`Info::hints`], and requires that the provider reports where packets come from.
     pub(super) fn hints_with_sources(config: &FabricConfig) -> Result<Info, FabricError> {
         let hints = Info::hints(config)?;
         // SAFETY: nobody else knows the hints.
@@ -24,7 +24,7 @@ impl Info {
         Ok(hints)
     }
 
-    /// What we need of a provider, and what it may ask of us.
+    /// What we require of a provider, and what it may require of us.
     pub(super) fn hints(config: &FabricConfig) -> Result<Info, FabricError> {
         // SAFETY: it allocates an `fi_info` with all its parts, owned by the caller.
         let list = NonNull::new(unsafe { ffi::pf_allocinfo() });
@@ -40,14 +40,14 @@ impl Info {
                 | ffi::FI_MR_ALLOCATED
                 | ffi::FI_MR_PROV_KEY) as i32;
             (*info.domain_attr).threading = ffi::FI_THREAD_DOMAIN;
-            // Freed along with the hints, by libfabric: hence copied to C's heap.
+            // libfabric frees this along with the hints; hence the copy on C's heap.
             (*info.fabric_attr).prov_name = copy(config.provider.as_deref())?;
             (*info.domain_attr).name = copy(config.domain.as_deref())?;
         }
         Ok(hints)
     }
 
-    /// What is offered at `node`: as our own address, or as a peer's.
+    /// The offers at `node`, which is our own address or a peer's.
     pub(super) fn ask(node: Option<SocketAddr>, own: bool, hints: &Info) -> io::Result<Info> {
         let text = |text: String| CString::new(text).expect("addresses have no zero bytes");
         let node = node.map(|node| (text(node.ip().to_string()), text(node.port().to_string())));
@@ -68,7 +68,7 @@ impl Info {
         Ok(Info { list })
     }
 
-    /// The first offer of the domain, or of any.
+    /// The first offer for the domain, or for any.
     pub(super) fn of_domain(self, domain: Option<&str>) -> Option<Info> {
         let Some(domain) = domain else { return Some(self) };
         let offer = self.offers().find(|offer| offer.domain() == domain)?;
@@ -77,7 +77,7 @@ impl Info {
         NonNull::new(copy).map(|list| Info { list })
     }
 
-    /// Hints for addresses that fit this offer.
+    /// Hints that ask for addresses suitable for this offer.
     pub(super) fn same_provider(&self) -> Result<FabricConfig, FabricError> {
         let offer = self.first();
         Ok(FabricConfig {
@@ -92,7 +92,7 @@ impl Info {
         Offer(unsafe { self.list.as_ref() })
     }
 
-    /// For libfabric's own use.
+    /// The list, for calls of libfabric.
     pub(super) fn pointer(&self) -> *mut ffi::fi_info {
         self.list.as_ptr()
     }
@@ -125,7 +125,7 @@ impl<'a> Offer<'a> {
         text(self.domain_attr().name)
     }
 
-    /// The longest payload, a prefix not counted (`fi_getinfo(3)`).
+    /// The longest payload, without a prefix (`fi_getinfo(3)`).
     pub(super) fn message_bytes_max(self) -> usize {
         self.endpoint().max_msg_size
     }
@@ -163,7 +163,7 @@ impl<'a> Offer<'a> {
         matches!(self.0.addr_format, ffi::FI_SOCKADDR | ffi::FI_SOCKADDR_IN | ffi::FI_SOCKADDR_IN6)
     }
 
-    /// Whether it says where packets come from.
+    /// Whether it reports where packets come from.
     pub(super) fn has_sources(self) -> bool {
         self.0.caps & ffi::FI_SOURCE == ffi::FI_SOURCE
     }
@@ -181,7 +181,7 @@ impl<'a> Offer<'a> {
         Some(unsafe { core::slice::from_raw_parts(start.as_ptr(), self.0.dest_addrlen) })
     }
 
-    /// The attributes of the fabric, for libfabric's own use.
+    /// The attributes of the fabric, for calls of libfabric.
     pub(super) fn fabric_attr(self) -> *mut ffi::fi_fabric_attr {
         self.0.fabric_attr
     }

@@ -1,25 +1,26 @@
-//! Where packets are: one allocation with room for the provider's notes and for all slots.
+//! The memory for packets: one allocation with the provider's contexts and all slots.
 //!
 //! ```text
 //! [ contexts | receive slots | transmit slots ]      slot: [ prefix | payload | 1 byte ]
 //! ```
 //!
-//! A slot is the provider's from the call that posts it to its completion, and ours otherwise; who
-//! may touch it is `endpoint`'s business. The byte more shows datagrams that were cut short.
+//! A slot belongs to the provider from the call that posts it to its completion, and otherwise to
+//! us; `endpoint` ensures that only the owner touches it. The extra byte reveals truncated
+//! datagrams.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
 use super::ffi;
 
-/// How many slots, and how large.
+/// The number of slots, and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Slots to receive into.
     pub rx_slots: usize,
     /// Slots to send from.
     pub tx_slots: usize,
-    /// Bytes in front of a payload that are the provider's.
+    /// Bytes before a payload that the provider uses.
     pub prefix_bytes: usize,
     /// The longest payload.
     pub payload_bytes_max: usize,
@@ -31,7 +32,7 @@ impl Shape {
         self.prefix_bytes + self.payload_bytes_max + 1
     }
 
-    /// Bytes from slot to slot: whole cache lines, so that no two are written to by both sides.
+    /// Bytes from slot to slot: whole cache lines, so that both sides never write to the same line.
     pub(super) fn stride(&self) -> usize {
         self.slot_bytes().next_multiple_of(64)
     }
@@ -44,13 +45,13 @@ impl Shape {
         (self.slots() * size_of::<ffi::fi_context2>()).next_multiple_of(64)
     }
 
-    /// Bytes of everything.
+    /// Bytes of the whole allocation.
     pub(super) fn bytes(&self) -> usize {
         self.slots_offset() + self.slots() * self.stride()
     }
 }
 
-/// The allocation. Slots count through: receive slots first.
+/// The allocation. Slots are numbered through, receive slots first.
 pub(super) struct Memory {
     base: NonNull<u8>,
     layout: Layout,
@@ -67,7 +68,7 @@ impl Memory {
         Memory { base, layout, shape }
     }
 
-    /// Everything, to be registered.
+    /// The whole allocation, to be registered.
     pub(super) fn whole(&self) -> (*const u8, usize) {
         (self.base.as_ptr(), self.layout.size())
     }
@@ -80,7 +81,7 @@ impl Memory {
         unsafe { self.base.as_ptr().add(self.shape.slots_offset() + slot * self.shape.stride()) }
     }
 
-    /// Where the provider keeps its notes on the operation on a slot; its address names the slot.
+    /// The provider's context for the operation on a slot. Its address identifies the slot.
     #[inline]
     pub(super) fn context(&self, slot: usize) -> *mut ffi::fi_context2 {
         assert!(slot < self.shape.slots(), "a slot is one of those that there are");
@@ -88,7 +89,7 @@ impl Memory {
         unsafe { self.base.as_ptr().cast::<ffi::fi_context2>().add(slot) }
     }
 
-    /// The slot that a context names.
+    /// The slot that a context identifies.
     #[inline]
     pub(super) fn slot_of(&self, context: *const core::ffi::c_void) -> usize {
         let distance = (context as usize).wrapping_sub(self.base.as_ptr() as usize);

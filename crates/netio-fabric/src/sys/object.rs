@@ -1,4 +1,4 @@
-//! libfabric's objects, closed when their owner goes, and its error numbers.
+//! libfabric's objects, which are closed when their owner is dropped, and its error numbers.
 
 use core::ffi::CStr;
 use core::ptr::{NonNull, null_mut};
@@ -6,13 +6,13 @@ use std::io;
 
 use super::ffi;
 
-/// An object that begins with a `struct fid`, as all that are opened do.
+/// An object that begins with a `struct fid`, as all objects that can be opened do.
 pub(super) struct Object<T> {
     pointer: NonNull<T>,
 }
 
 impl<T> Object<T> {
-    /// Takes what `open` writes to the place that it is given, or its error.
+    /// Takes the object that `open` writes to the given place, or returns its error.
     ///
     /// # Safety
     /// `T` begins with a `struct fid`. If `open` returns 0, it has opened an object, which is the
@@ -46,7 +46,7 @@ pub(super) fn check(code: i64) -> io::Result<i64> {
 /// The error of a negative code.
 pub(super) fn error_of(code: i64) -> io::Error {
     let number = i32::try_from(-code).unwrap_or(ffi::FI_EOTHER as i32);
-    // Below lie the system's own numbers.
+    // Smaller numbers are the system's own.
     if number < ffi::FI_EOTHER as i32 {
         return io::Error::from_raw_os_error(number);
     }

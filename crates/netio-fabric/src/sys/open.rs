@@ -1,4 +1,4 @@
-//! The steps of opening an endpoint, each with its own kinds of failure.
+//! The steps of opening an endpoint, with the errors of each.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -10,19 +10,19 @@ use super::memory::{Memory, Shape};
 use super::object::{Object, check};
 use crate::{FabricConfig, FabricError};
 
-/// What tests impose on software providers, as hardware would.
+/// Requirements of hardware that tests impose on software providers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Forced {
-    /// Bytes of prefix at least. A provider that has no use for them sends them along.
+    /// Minimum bytes of prefix. A provider that does not use them sends them with the payload.
     pub(crate) prefix_bytes: usize,
     /// Register the memory.
     pub(crate) registered: bool,
-    /// Take completions as unordered.
+    /// Treat completions as unordered.
     pub(crate) unordered: bool,
 }
 
-/// The offer to use at `address`: the first, and if its provider can say where packets come from,
-/// an offer of it that does.
+/// The offer to use at `address`: the first one. If its provider can report where packets come
+/// from, an offer that does.
 pub(super) fn find(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricError> {
     let first = find_any(address, config)?;
     let same = first.same_provider()?;
@@ -38,9 +38,9 @@ fn find_any(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricEr
         domain: config.domain.clone(),
     };
     match Info::ask(Some(address), true, &Info::hints(config)?) {
-        // Some providers do not heed the name of a domain.
+        // Some providers ignore the name of a domain.
         Ok(info) => info.of_domain(config.domain.as_deref()).ok_or_else(missing),
-        // Sockets tell apart what providers do not.
+        // A kernel socket distinguishes errors that providers do not.
         Err(error) if is_no_data(&error) => {
             match UdpSocket::bind((address.ip(), 0)).map_err(|error| error.kind()) {
                 Err(io::ErrorKind::AddrNotAvailable) => Err(FabricError::AddressNotLocal(address)),
@@ -51,7 +51,7 @@ fn find_any(address: SocketAddr, config: &FabricConfig) -> Result<Info, FabricEr
     }
 }
 
-/// As many and as large slots as the caller and the provider agree on.
+/// The number and size of slots that both the caller and the provider allow.
 pub(super) fn shape(
     info: &Info,
     address: SocketAddr,
@@ -65,7 +65,7 @@ pub(super) fn shape(
     };
     let mut payload_bytes_max = offer.message_bytes_max().min(config.datagram_bytes_max);
     if offer.software() && address.is_ipv6() {
-        // The provider counts IPv4's header, whatever the family.
+        // The provider subtracts IPv4's header, whatever the family.
         payload_bytes_max = payload_bytes_max.min(ETHERNET_MTU - V6_AND_UDP_BYTES);
     }
     let shape = Shape {
@@ -98,8 +98,7 @@ pub(super) fn register(
     opened.map_err(|error| FabricError::Registration { bytes, error })
 }
 
-/// The queue of received packets, and the descriptor to sleep on, if it is asked for and there is
-/// one.
+/// The queue of received packets, and its descriptor to sleep on if one is wanted and available.
 pub(super) fn open_rx_queue(
     domain: &Object<ffi::fid_domain>,
     slots: usize,
@@ -139,7 +138,7 @@ pub(super) fn open_addresses(
 ) -> Result<Object<ffi::fid_av>, FabricError> {
     // SAFETY: all zeroes are the attributes' defaults.
     let mut attributes: ffi::fi_av_attr = unsafe { core::mem::zeroed() };
-    // A hint; the vector grows.
+    // Only a hint; the vector grows.
     attributes.count = routes_max.min(1024);
     // SAFETY: the domain is live, the attributes are read during the call.
     let opened =
@@ -159,8 +158,8 @@ pub(super) fn open_endpoint(
     opened.map_err(|error| at(address, "open the endpoint", error))
 }
 
-/// Binds an endpoint to its queues and addresses. Packets are to report on request only; some
-/// providers cannot, and report each.
+/// Binds an endpoint to its queues and addresses. Packets are to report their completion only on
+/// request; providers that do not support this report each.
 pub(super) fn bind(
     endpoint: &Object<ffi::fid_ep>,
     rx_queue: &Object<ffi::fid_cq>,
@@ -181,7 +180,7 @@ pub(super) fn bind(
         .map_err(system("bind the queues"))
 }
 
-/// Where the endpoint is reached: the caller's address, with the port that the system chose.
+/// The endpoint's address: the caller's, with the port that the system chose.
 pub(super) fn local_address(
     endpoint: &Object<ffi::fid_ep>,
     info: &Info,
@@ -198,7 +197,7 @@ pub(super) fn local_address(
     // SAFETY: the endpoint is live, and the name is written to as many bytes as there are.
     let code = unsafe { ffi::pf_getname(endpoint.pointer(), name.as_mut_ptr().cast(), &mut len) };
     check(code.into()).map_err(system("read the endpoint's address"))?;
-    // The port's place is the same in both families.
+    // The port is at the same place in both families.
     Ok(SocketAddr::new(asked.ip(), u16::from_be_bytes([name[2], name[3]])))
 }
 
@@ -218,7 +217,7 @@ pub(super) fn encode(address: SocketAddr) -> Vec<u8> {
     }
 }
 
-/// An error that may be about the address.
+/// The error for a failure that may be due to the address.
 pub(super) fn at(address: SocketAddr, attempt: &'static str, error: io::Error) -> FabricError {
     match error.kind() {
         io::ErrorKind::AddrInUse => FabricError::AddressInUse(address),
@@ -231,7 +230,7 @@ pub(super) fn system(attempt: &'static str) -> impl FnOnce(io::Error) -> FabricE
     move |error| FabricError::System { attempt, error }
 }
 
-/// An unspecified address for each family says nothing about which NIC is meant.
+/// Unspecified addresses are refused, since they do not determine a NIC.
 pub(crate) fn check_specific(ip: IpAddr) -> Result<(), FabricError> {
     let unspecific = ip == Ipv4Addr::UNSPECIFIED || ip == Ipv6Addr::UNSPECIFIED;
     if unspecific || ip.is_multicast() { Err(FabricError::AddressUnspecific(ip)) } else { Ok(()) }

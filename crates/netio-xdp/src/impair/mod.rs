@@ -22,7 +22,7 @@ use crate::netlink::Netlink;
 use crate::sys::bpf::{self, AttachPoint, MapKind, ProgramKind};
 use program::Counter;
 
-/// What a port does to packets.
+/// The behaviour of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ImpairConfig {
     /// Bytes that may be queued, link-layer headers included; what would exceed them is dropped.
@@ -37,19 +37,19 @@ pub struct ImpairConfig {
 petasos_base::counters! {
     /// What a port did, in packets unless noted.
     pub struct ImpairStats {
-        /// Came to the entrance.
+        /// Packets that arrived at the entrance.
         offered,
-        /// Of these, lost at random.
+        /// Of these, packets lost at random.
         lost,
-        /// Of these, dropped because the queue was full.
+        /// Of these, packets dropped because the queue was full.
         overflowed,
-        /// Of these, put into the queue.
+        /// Of these, packets put into the queue.
         entered,
         /// Their bytes.
         entered_bytes,
-        /// Of those that entered, marked.
+        /// Of those that entered, packets that were marked.
         marked,
-        /// Came out of the exit.
+        /// Packets that came out of the exit.
         left,
         /// Their bytes.
         left_bytes,
@@ -59,7 +59,7 @@ petasos_base::counters! {
 impl ImpairStats {
     /// Bytes in the queue.
     pub fn queued_bytes(&self) -> u64 {
-        // The two are read one after the other, while packets move.
+        // The two counters are read one after the other, while packets move.
         self.entered_bytes.saturating_sub(self.left_bytes)
     }
 }
@@ -144,8 +144,8 @@ impl Impair {
 impl Drop for Impair {
     fn drop(&mut self) {
         for link in &self.links {
-            // Closing would do, but that a child process between fork and exec has a copy. Where it
-            // fails, the interface is gone.
+            // Closing alone would not suffice while a child process between fork and exec has a
+            // copy. If detaching fails, the interface is gone.
             let _ = bpf::link_detach(link.as_fd());
         }
     }

@@ -43,7 +43,7 @@ impl Counter {
     }
 }
 
-/// What stands before the queue.
+/// The program before the queue.
 pub(super) fn entrance(map: i32, config: &ImpairConfig) -> Vec<u64> {
     let mut asm = Assembler::default();
     let [pass, lost, overflowed] = [(); 3].map(|()| asm.label());
@@ -82,7 +82,7 @@ pub(super) fn entrance(map: i32, config: &ImpairConfig) -> Vec<u64> {
     asm.finish()
 }
 
-/// What sees packets that have left the queue.
+/// The program that sees packets that have left the queue.
 pub(super) fn exit(map: i32) -> Vec<u64> {
     let mut asm = Assembler::default();
     let pass = asm.label();
@@ -95,8 +95,8 @@ pub(super) fn exit(map: i32) -> Vec<u64> {
     asm.finish()
 }
 
-/// Leaves for `pass` with what does not count. Else R6 is the context, R7 the counters, R8 the
-/// packet's length, that of its link-layer header included.
+/// Jumps to `pass` for packets that do not count. For all others, R6 is then the context, R7 the
+/// counters, and R8 the packet's length including its link-layer header.
 fn classify(asm: &mut Assembler, map: i32, pass: Label) {
     asm.copy(R6, R1);
     asm.load(R7, Width::Word, R6, CONTEXT_DATA);
@@ -118,7 +118,7 @@ fn classify(asm: &mut Assembler, map: i32, pass: Label) {
     asm.copy(R7, R0);
 }
 
-/// Adds one; destroys R1.
+/// Adds one to a counter; destroys R1.
 fn count(asm: &mut Assembler, counter: Counter) {
     asm.set(R1, 1);
     asm.atomic_add(R7, counter.offset(), R1);
@@ -130,7 +130,7 @@ fn drop_packet(asm: &mut Assembler, counter: Counter) {
     asm.exit();
 }
 
-/// Of 2^31 random numbers, how many mean a loss.
+/// The number of losses among 2^31 random numbers.
 fn loss_threshold(loss: f64) -> i32 {
     (loss * 2f64.powi(31)) as i32
 }

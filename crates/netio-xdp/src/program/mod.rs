@@ -42,8 +42,8 @@ struct Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Closing would do, but that a child process between fork and exec has a copy, and keeps
-        // the next owner out for a moment. Where it fails, the interface is gone.
+        // Closing alone would not suffice while a child process between fork and exec has a copy,
+        // which keeps the next owner out for a moment. If detaching fails, the interface is gone.
         let _ = bpf::link_detach(self.link.as_fd());
     }
 }
@@ -121,8 +121,8 @@ impl Drop for Steering {
         let at = position(&registry, self.place);
         let attached = &mut registry[at];
         if let Some(key) = self.key {
-            // The socket's own entry goes with the socket; failing to remove an entry that leads
-            // to it would leave datagrams to the kernel.
+            // The socket's own entry is removed with the socket. If this entry stayed, its
+            // datagrams would go to the kernel, since it leads to a socket that is gone.
             let _ = bpf::map_delete(attached.endpoints.as_fd(), &key);
         }
         attached.taken[self.slot as usize] = false;

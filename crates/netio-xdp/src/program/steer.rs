@@ -70,7 +70,7 @@ pub(super) fn program(endpoints: i32, sockets: i32) -> Vec<u64> {
     asm.finish()
 }
 
-/// Leaves for `pass` if the frame has fewer than `bytes` bytes.
+/// Jumps to `pass` if the frame has fewer than `bytes` bytes.
 fn require(asm: &mut Assembler, bytes: i16, pass: Label) {
     asm.copy(R2, R7);
     asm.add(R2, i32::from(bytes));

@@ -17,14 +17,14 @@ pub(super) struct Mapping {
 // hands out pointers into it.
 unsafe impl Send for Mapping {}
 
-// SAFETY: a shared mapping gives nothing but its address; whoever follows it has a reason there.
+// SAFETY: a shared reference to a mapping gives access only to its address, not to its memory.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroed memory of this process. With `huge`, from the pool of huge pages; where that has
-    /// nothing to give, from ordinary pages. Says whether the pages are huge.
+    /// Zeroed memory of this process. With `huge`, it comes from the pool of huge pages, or from
+    /// ordinary pages if the pool has none free. Also returns whether the pages are huge.
     pub(super) fn anonymous(len: usize, huge: bool) -> io::Result<(Mapping, bool)> {
-        // Populated, because a first touch in the middle of traffic would cost a page fault.
+        // Populated at once, because a first access during traffic would cost a page fault.
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
         if huge {
             let len = len.next_multiple_of(HUGE_PAGE_BYTES);
@@ -39,8 +39,8 @@ impl Mapping {
         let pointer = unsafe { mmap_anonymous(null_mut(), len, READ_WRITE, flags) }?;
         let mapping = Mapping::new(pointer, len);
         if huge {
-            // SAFETY: the advice concerns the mapping just made, and changes no content. That the
-            // kernel may not follow it is no error.
+            // SAFETY: the advice concerns the mapping just made, and changes no content. It is not
+            // an error if the kernel does not follow it.
             let _ = unsafe { madvise(pointer, len, Advice::LinuxHugepage) };
         }
         Ok((mapping, false))
@@ -70,7 +70,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the owner is gone, and nobody keeps pointers longer than the owner.
+        // SAFETY: the owner is gone, and no pointers outlive the owner.
         let result = unsafe { munmap(self.pointer.as_ptr().cast(), self.len) };
         result.expect("a mapping can be undone once");
     }
@@ -78,5 +78,5 @@ impl Drop for Mapping {
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
-/// The default size of huge pages on the architectures that have them in one size at least.
+/// The default size of huge pages on the architectures that support this size.
 const HUGE_PAGE_BYTES: usize = 2 << 20;

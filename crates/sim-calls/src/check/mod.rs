@@ -1,7 +1,7 @@
-//! The judge: reads what clients and handlers have recorded, and drives nothing.
+//! The judge: reads what clients and handlers have recorded, and has no influence on the run.
 //!
-//! A [`Call`] collects a call's history; the rules are in the folder's files. A rule is a sentence
-//! that says what holds; a [`Violation`] names the rule that is broken.
+//! A [`Call`] collects the history of one call. The rules are in the files of this folder. Each
+//! rule is a sentence that states what must hold; a [`Violation`] names the broken rule.
 
 mod outcomes;
 mod rest;
@@ -22,45 +22,45 @@ use crate::plan::{Kind, Plan};
 
 pub(crate) use rest::AtRest;
 
-/// A rule that does not hold.
+/// A rule that does not hold, if any.
 pub(crate) type Broken = Result<(), &'static str>;
 
 /// One run of a handler.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
-    /// Over, with this code; `None`: dropped.
+    /// The code that the run ended with; `Some(None)` if it was dropped.
     pub(crate) ended: Option<Option<Code>>,
-    /// Messages of the request stream that it was given.
+    /// Messages of the request stream that the handler received.
     pub(crate) got: u32,
-    /// Whether it was told of their end.
+    /// Whether the handler was told that the request stream has ended.
     pub(crate) end_told: bool,
     /// Messages that it has sent.
     pub(crate) sent: u32,
 }
 
-/// What a call has come to.
+/// The state of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) client: Life,
     pub(crate) plan: Plan,
-    /// How often handlers may run for it.
+    /// The most runs of handlers that are allowed for it.
     pub(crate) runs_max: usize,
     pub(crate) timeout_at: Time,
     pub(crate) runs: BTreeMap<u64, Run>,
     /// Messages that the client has sent.
     pub(crate) sent: u32,
     pub(crate) closed: bool,
-    /// The run whose messages the client is given.
+    /// The run whose messages the client receives.
     pub(crate) source: Option<u64>,
-    /// Messages that the client was given.
+    /// Messages that the client has received.
     pub(crate) got: u32,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) cancelled: bool,
 }
 
 impl Call {
-    /// Whether it is sent again only after a status that its policy names, which its handler has
-    /// given: its method may not run twice (R12).
+    /// Whether the call is only sent again after a status that its policy names and its handler
+    /// returned, because its method may not run twice otherwise (R12).
     fn is_named(&self) -> bool {
         self.plan.kind == Kind::Named || self.plan.kind.is_stream()
     }
@@ -70,13 +70,13 @@ impl Call {
     }
 }
 
-/// What a scenario excuses.
+/// Failures that a scenario permits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Excuses {
-    /// Servers' memory is short: they refuse, and handlers fail for want of it.
+    /// Servers are short of memory: they refuse requests, and handlers fail for lack of memory.
     pub(crate) short_memory: bool,
-    /// Hosts die or drain: servers may be gone, or not to be reached. The judge also waits for the
-    /// first such event.
+    /// Hosts die or drain, so servers may be gone or unreachable. The judge requires such an event
+    /// before it accepts this as a cause.
     pub(crate) disruptions: bool,
     /// Streams have a retry policy.
     pub(crate) retries_streams: bool,
@@ -109,12 +109,12 @@ impl Judge {
         }
     }
 
-    /// What was found so far.
+    /// The verdict so far.
     pub(crate) fn verdict(&self) -> Result<(), Violation> {
         self.verdict.clone()
     }
 
-    /// What was found in the whole history.
+    /// The verdict on the whole history.
     pub(crate) fn finish(&self) -> Result<(), Violation> {
         self.verdict()?;
         let is_open = |call: &&Call| !call.is_over() && !self.dead.contains(&call.client);
@@ -181,7 +181,7 @@ impl Call {
     }
 }
 
-/// What `holds`, or the rule that is broken.
+/// Ok if `holds`, otherwise the rule that is broken.
 pub(crate) fn hold(holds: bool, rule: &'static str) -> Broken {
     if holds { Ok(()) } else { Err(rule) }
 }

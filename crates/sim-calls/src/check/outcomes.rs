@@ -8,7 +8,7 @@ use super::{Broken, Call, Excuses, Run, hold};
 use crate::event::Outcome;
 use crate::plan::Kind;
 
-/// What fails below a call, if the message is that of a status that the runtime makes.
+/// The failure below a call that the runtime reports with this message, if it is such a message.
 fn failure_of(message: &str) -> Option<Failure> {
     use Failure::*;
     let all = [
@@ -52,7 +52,7 @@ impl Call {
         }
     }
 
-    /// An answer is that of a handler which has ended well.
+    /// An answer must be that of a handler that has succeeded.
     fn on_answer(&self, run: u64, pieces: u32, right: bool) -> Broken {
         hold(right, "messages keep their bytes")?;
         let run = self.runs.get(&run).ok_or("answers are those of handlers")?;
@@ -60,7 +60,7 @@ impl Call {
         hold(run.got == pieces, "what the client is told was read was read")
     }
 
-    /// A stream that ends well has given all that its handler has sent.
+    /// A stream that ends with success must have delivered all that its handler has sent.
     fn on_end(&self) -> Broken {
         let run = match self.source {
             Some(run) => self.runs.get(&run),
@@ -72,7 +72,7 @@ impl Call {
     }
 
     fn on_failure(&self, at: Time, code: Code, message: &str, excuses: Excuses) -> Broken {
-        // Runs that the policy has looked at do not count: what the client hears is of the last
+        // Runs that the policy has examined do not count: the client is only told about the last
         // attempt.
         let may_have_run = self.is_named() && self.runs_max > 1 && self.has_only_named_runs();
         if (self.runs_max == 1 || self.is_named()) && says_not_run(message) && !may_have_run {
@@ -81,7 +81,7 @@ impl Call {
         let ended = |code| self.runs.values().any(|run: &Run| run.ended == Some(Some(code)));
         let is_lost = failure_of(message) == Some(Failure::HandlerFailed);
         let has_cause = match code {
-            // A handler whose stream brings nothing says so without a run.
+            // If its request stream is empty, a handler returns this code without a recorded run.
             Code::Aborted => ended(Code::Aborted) || self.plan.up == 0 && self.has_uploads(),
             Code::DeadlineExceeded => at >= self.timeout_at,
             Code::Unavailable => excuses.disruptions,

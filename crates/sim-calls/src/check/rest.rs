@@ -1,14 +1,14 @@
-//! The rules for when everything has come to rest.
+//! The rules that hold once all activity has ended.
 
 use petasos_runtime::Held;
 use petasos_sim::cluster::{Life, Violation};
 
-/// A host on which nothing is called any more.
+/// A host without any open calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtRest {
     pub(crate) life: Life,
     pub(crate) held: Held,
-    /// Requests and calls that the endpoint has, and bytes that its pool has lent.
+    /// Requests and calls that the endpoint still has, and bytes that its pool has lent.
     pub(crate) unfinished: (usize, usize, usize),
     /// Handlers that have panicked, and messages that broke a rule.
     pub(crate) failures: (u64, u64),

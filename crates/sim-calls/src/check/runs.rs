@@ -20,7 +20,7 @@ impl Call {
         hold(self.runs.insert(run, begun).is_none(), "runs have numbers of their own")
     }
 
-    /// Whether the policy names what all runs so far have come to.
+    /// Whether the policy names the results of all runs so far.
     pub(super) fn has_only_named_runs(&self) -> bool {
         self.runs.values().all(|run| run.ended == Some(Some(Code::Aborted)))
     }

@@ -1,4 +1,4 @@
-//! Messages of streams: each once, in order, with the end after the last.
+//! Messages of streams arrive once and in order, and the end comes after the last.
 
 use super::{Broken, Call, hold};
 

@@ -1,4 +1,4 @@
-//! Every rule refuses the histories that it is there for.
+//! Every rule rejects the histories that break it.
 
 use core::time::Duration;
 
@@ -73,7 +73,7 @@ const END_TOLD: Event = Event::EndedUp { call: 1, run: 1 };
 const CANCELLED: Event = Event::Cancelled { call: 1 };
 const DIED: Event = Event::Died { host: SERVER };
 
-/// The rule that a history breaks, if any; its events come at 0, 100, 200, … ns.
+/// The rule that a history breaks, if any. Its events are at 0, 100, 200, … ns.
 fn rule(history: &[Event]) -> Option<&'static str> {
     let mut judge = Judge::new(excuses(false));
     for (step, event) in history.iter().enumerate() {
@@ -86,7 +86,7 @@ fn excuses(retries_streams: bool) -> Excuses {
     Excuses { short_memory: false, disruptions: true, retries_streams }
 }
 
-/// Likewise, if streams have a retry policy.
+/// Like `rule`, for streams with a retry policy.
 fn rule_retried(history: &[Event]) -> Option<&'static str> {
     let mut judge = Judge::new(excuses(true));
     for (step, event) in history.iter().enumerate() {

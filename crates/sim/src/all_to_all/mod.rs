@@ -1,7 +1,7 @@
 //! All to all: every thread calls random other threads with short messages (eRPC, section 6.3), on
 //! a configurable number of sessions.
 //!
-//! It shows what many sessions cost the receive queues. A thread's queue holds
+//! It shows the cost of many sessions for the receive queues. A thread's queue holds
 //! [`HostConfig::receive_frames`] for all of its sessions, client and server halves together;
 //! further frames are dropped and counted. eRPC reserves room for the credits of each session. Here
 //! nothing is reserved, and [`Traffic::receive_queue_frames_max`] shows how much was needed.
@@ -22,9 +22,9 @@ use crate::{Framing, LeafSpine};
 pub struct AllToAllConfig {
     /// The network, at least 2 hosts.
     pub shape: LeafSpine,
-    /// What surrounds payloads on the wire.
+    /// The bytes that surround payloads on the wire.
     pub framing: Framing,
-    /// What threads can do, and the length of their receive queues.
+    /// The speed of threads, and the length of their receive queues.
     pub host: HostConfig,
     /// Credits, payload, recovery.
     pub session: SessionConfig,
@@ -44,10 +44,10 @@ pub struct AllToAllConfig {
     pub warm_up_nanos: u64,
     /// Virtual time of measuring, above 0.
     pub measured_nanos: u64,
-    /// Whether to go on after measuring until every call has ended, and to check that each was
+    /// Whether to continue after measuring until every call has ended, and to check that each was
     /// handled exactly once.
     pub drain: bool,
-    /// Whence all randomness comes.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
@@ -86,7 +86,8 @@ impl AllToAllConfig {
     fn plan(&self) -> Plan {
         let threads = self.threads();
         let mut plan = Plan { groups: 1, ..Plan::default() };
-        // Neighbouring numbers are on different hosts, as if each host's threads came up together.
+        // Neighbouring numbers are on different hosts, as if the threads of all hosts started
+        // together.
         plan.threads = (0..threads).map(|thread| thread % self.shape.hosts()).collect();
         for client in 0..threads {
             let servers = (0..threads).filter(|&server| server != client);
@@ -107,7 +108,7 @@ impl AllToAllConfig {
     }
 }
 
-/// The figures, of the measured part unless they say otherwise.
+/// The results, for the measured part unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AllToAllResult {
     /// Threads in all.

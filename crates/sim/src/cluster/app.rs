@@ -1,6 +1,6 @@
 //! The application on each simulated host: client and server of the generated calls.
 //!
-//! It reports events to the [`Judge`], and decides nothing about right and wrong.
+//! It reports events to the [`Judge`], and does not judge them.
 
 use core::cell::RefCell;
 use core::time::Duration;
@@ -17,15 +17,16 @@ use super::check::{Event, Judge, Life, Outcome, RequestName};
 use super::message::{self, NUMBER_BYTES, Side};
 use super::plan::{Method, NESTED_BIT, Plan, Workload};
 
-/// What all hosts of a cluster share: the judge, and the names of calls too short to carry one.
+/// State that all hosts of a cluster share: the judge, and the numbers of calls too short to carry
+/// one.
 pub(super) struct Shared {
     pub(super) judge: Judge,
     pub(super) workload: Workload,
     /// See [`Scenario::is_trusting`](super::Scenario::is_trusting).
     trusting: bool,
-    /// Calls whose requests are too short for a number; each has a method of its own.
+    /// Calls whose requests are too short for a number; each has its own method.
     tiny: Vec<u64>,
-    /// Packets that the calls so far need at least.
+    /// The least number of packets that the calls so far need.
     pub(super) packets_needed: u64,
     pub(super) tally: Tally,
 }
@@ -45,13 +46,13 @@ impl Shared {
 }
 
 petasos_base::counters! {
-    /// How the calls of a run went.
+    /// The outcomes of a run's calls.
     pub struct Tally {
         /// Calls started.
         started,
         /// Calls answered.
         answered,
-        /// Calls that ran out of time.
+        /// Calls whose timeout passed.
         timeouts,
         /// Calls cancelled.
         cancelled,
@@ -59,12 +60,12 @@ petasos_base::counters! {
         peer_failed,
         /// Calls that failed otherwise.
         failed_otherwise,
-        /// Calls that were refused before they began, for want of room.
+        /// Calls that were refused before they began, for lack of room.
         refused,
     }
 }
 
-/// Something to do later.
+/// Something to be done later.
 enum Due {
     Answer { call: u64, handle: RequestHandle },
     Cancel { call: u64 },
@@ -74,7 +75,7 @@ pub(super) struct App {
     pub(super) life: Life,
     shared: Rc<RefCell<Shared>>,
     rng: Rng,
-    /// Ready sessions by the server that they lead to.
+    /// Ready sessions, by the server that they lead to.
     pub(super) peers: BTreeMap<u32, (Life, Vec<SessionId>)>,
     calls: BTreeMap<u64, CallId>,
     due: BTreeMap<(Time, u64), Due>,
@@ -111,7 +112,7 @@ impl App {
         }
     }
 
-    /// What keeps the host from being done.
+    /// Describes the work that remains.
     pub(super) fn describe(&self) -> String {
         let App { life, started, calls, due, waiting, next_start, .. } = self;
         let due: Vec<_> = due.keys().take(3).collect();
@@ -123,7 +124,7 @@ impl App {
         )
     }
 
-    /// Whether there is nothing to do any more but to serve.
+    /// Whether the host has nothing left to do except to serve.
     pub(super) fn is_done(&self) -> bool {
         let quota =
             self.peers.is_empty() || self.started >= self.shared.borrow().workload.calls_per_host;
@@ -138,7 +139,7 @@ impl App {
         self.shared.borrow().workload.plan(call)
     }
 
-    /// Does what is due, and starts calls. Returns when there is more to do.
+    /// Does what is due, and starts calls. Returns when there will be more to do.
     pub(super) fn act(&mut self, cx: &mut Context<App>, now: Time) -> Time {
         while let Some(entry) = self.due.first_entry()
             && entry.key().0 <= now
@@ -185,7 +186,7 @@ impl App {
         self.start(cx, now, server, 0).is_some()
     }
 
-    /// Starts the next call, to `server`. `None` if there is no room for it now.
+    /// Starts the next call, to `server`. Returns `None` if there is no room for it now.
     fn start(&mut self, cx: &mut Context<App>, now: Time, server: u32, nested: u64) -> Option<u64> {
         let life = u64::from(self.life.host) << 48 | u64::from(self.life.restarts & 0x7f) << 41;
         let call = life | nested | self.serial;
@@ -212,8 +213,8 @@ impl App {
         }
     }
 
-    /// Nested calls have a session of their own: behind calls that wait for nested ones
-    /// themselves, they could wait in a circle for ever.
+    /// Nested calls have their own session. If they waited behind calls that themselves wait for
+    /// nested calls, hosts could wait for each other for ever.
     fn session(&mut self, server: u32, nested: bool) -> (Life, SessionId) {
         let (server, sessions) = &self.peers[&server];
         let (for_nested, others) = sessions.split_first().expect("a peer has sessions");
@@ -227,8 +228,8 @@ impl App {
             EnqueueError::BacklogFull { .. } | EnqueueError::TooManyBytes { .. } => {
                 self.shared.borrow_mut().tally.refused += 1;
             }
-            // Damage that passes the checksums can make a packet a reset, which ends its session:
-            // then another one has to do.
+            // Damage that passes the checksums can turn a packet into a reset, which ends its
+            // session. Then the call needs another session.
             EnqueueError::SessionFailed if self.shared.borrow().trusting => {
                 self.shared.borrow_mut().tally.refused += 1;
             }
@@ -245,7 +246,7 @@ impl App {
             return METHOD;
         }
         let mut shared = self.shared.borrow_mut();
-        // A refused call comes again under its number, so it may be here already.
+        // A refused call is repeated under its number, so it may be in the list already.
         let known = shared.tiny.iter().rposition(|known| *known == call);
         let at = known.unwrap_or_else(|| {
             shared.tiny.push(call);
@@ -267,7 +268,8 @@ impl App {
         shared.tally.started += 1;
         let payload = shared.workload.payload_bytes as usize;
         let packets = |bytes: usize| bytes.div_ceil(payload).max(1) as u64;
-        // Each later packet of a response may take a pull; each of a request, an acknowledgement.
+        // Each later packet of a response may need a pull; each later packet of a request may need
+        // an acknowledgement.
         shared.packets_needed +=
             2 * packets(plan.request_bytes) + 2 * packets(plan.response_bytes) + 2;
         shared.judge.note(now, &Event::Started { call, client, server, plan, timeout_at });
@@ -301,7 +303,7 @@ pub(super) fn handle(app: &mut App, cx: &mut Context<App>, request: Request<'_>)
     let request = RequestName(session.index(), session.generation(), number);
     let call = app.call_of(method, &payload);
     let Some(call) = call else {
-        // Only damage that the checksum missed leads here.
+        // Only damage that the checksum missed has this effect.
         app.note(now, Event::Executed { call: u64::MAX, server: app.life, request, right: false });
         free(cx, payload);
         return cx.reject(handle, RejectCode::Declined);

@@ -1,9 +1,9 @@
 //! Sessions set up and failed by `petasos_control::Connection`, over simulated streams.
 //!
-//! A stream keeps order and loses nothing while both its ends live, like TCP. A host that dies goes
-//! silent; after a restart it may answer the old stream with a reset. Streams also break on
-//! command. Then sessions continue if another connection replaces the old one within the grace
-//! period (C21), and otherwise end at each host when its grace period is over.
+//! While both its ends live, a stream keeps order and loses nothing, like TCP. A host that dies
+//! becomes silent; after a restart it may answer the old stream with a reset. Streams can also be
+//! broken on command. Then sessions continue if another connection replaces the old one within the
+//! grace period (C21); otherwise they end at each host when its grace period is over.
 
 mod ends;
 mod links;
@@ -22,7 +22,7 @@ use crate::World;
 use links::Peer;
 use streams::{End, Stream};
 
-/// Virtual time between two looks at the streams.
+/// Virtual time between two updates of the streams.
 pub(super) const TICK_NANOS: u64 = 100_000;
 /// How long sessions outlive their connection.
 const GRACE: Duration = Duration::from_millis(4);
@@ -40,10 +40,10 @@ pub(super) struct ControlPlane {
     sessions: u32,
     /// Connects that were granted a session: by server, client and number.
     granted: BTreeSet<(Life, Life, u64)>,
-    /// Numbers of ends so far: the endpoints know connections by them.
+    /// The number of ends so far, from which the endpoints' names of connections come.
     numbers: u64,
-    /// Connections on which sessions may hang, and that have not ended for a reason that counts:
-    /// their numbers at both ends.
+    /// The numbers, at both ends, of connections that sessions may depend on and that have not
+    /// ended for a valid reason.
     standing: BTreeSet<u64>,
     /// Pairs of hosts that cannot reach each other, lower first, and until when.
     cuts: BTreeMap<(u32, u32), Time>,
@@ -62,13 +62,13 @@ petasos_base::counters! {
         asked_again,
         /// Peers given up because they were silent.
         silent,
-        /// Peers given up because another incarnation spoke in their place.
+        /// Peers given up because another incarnation answered in their place.
         replaced,
-        /// Connections that took another one's place.
+        /// Connections that replaced another one.
         resumed,
-        /// Tickets that were shown in vain: the other end's grace had run out.
+        /// Tickets that were refused because the grace period at the other end was over.
         refused,
-        /// Connections given up because nothing took their place in time.
+        /// Connections given up because nothing replaced them in time.
         expired,
     }
 }
@@ -97,7 +97,7 @@ impl ControlPlane {
         }
     }
 
-    /// Moves bytes, runs timers and does what the connections say.
+    /// Moves bytes, runs timers and performs the connections' actions.
     pub(super) fn tick(&mut self, world: &mut World<Node>) -> Result<(), Violation> {
         self.expire(world);
         self.dial(world);
@@ -146,7 +146,7 @@ impl ControlPlane {
         }
     }
 
-    /// Breaks the streams between two hosts, and lets none take their place until then.
+    /// Breaks the streams between two hosts, and prevents new ones until the given time.
     pub(super) fn cut_between(&mut self, one: u32, other: u32, until: Time) {
         self.break_between(one, other);
         let cut = self.cuts.entry((one.min(other), one.max(other))).or_insert(until);
@@ -158,7 +158,7 @@ impl ControlPlane {
         1..=self.numbers
     }
 
-    /// A host has started anew: some streams to its earlier life hear of it.
+    /// A host was restarted: some streams to its earlier life learn of it.
     pub(super) fn restarted(&mut self, host: u32) {
         for end in self.streams.iter_mut().flat_map(|stream| &mut stream.ends) {
             end.broken |= end.peer.host == host && self.rng.chance(0.5);
@@ -189,7 +189,7 @@ impl ControlPlane {
     }
 }
 
-/// What a life says of itself.
+/// What a life says in its hello.
 fn hello(life: Life) -> petasos_control::Hello {
     let both = petasos_control::Capabilities::CLIENT.with(petasos_control::Capabilities::SERVER);
     petasos_control::Hello {
@@ -206,12 +206,12 @@ fn incarnation(life: Life) -> u64 {
     peer_id(life) + 1
 }
 
-/// Whether `life` is what runs on its host.
+/// Whether `life` is the current one of its host.
 fn is_current(world: &World<Node>, life: Life) -> bool {
     world.is_alive(life.host) && world.restarts(life.host) == life.restarts
 }
 
-/// Delay of a stream, up to this.
+/// The maximum delay of a stream.
 const DELAY_NANOS_MAX: u64 = 500_000;
 
 /// When bytes that are sent now arrive, after those that were sent before.

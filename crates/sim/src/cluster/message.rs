@@ -3,14 +3,14 @@
 
 use petasos_base::Rng;
 
-/// Which message of a call.
+/// Identifies a message of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Request,
     Response,
 }
 
-/// Requests of at least so many bytes begin with the call's number.
+/// Requests of at least this many bytes begin with the call's number.
 pub(super) const NUMBER_BYTES: usize = 8;
 
 /// Fills a message of `call`.
@@ -21,7 +21,7 @@ pub(super) fn fill(call: u64, side: Side, bytes: &mut [u8]) {
     });
 }
 
-/// Whether `bytes` are a message of `call`, of whatever length.
+/// Whether `bytes` are exactly a message of `call`, whatever its length.
 pub(super) fn is_right(call: u64, side: Side, bytes: &[u8]) -> bool {
     each_word(call, side, bytes.chunks(8), |piece, word| *piece == word[..piece.len()])
 }

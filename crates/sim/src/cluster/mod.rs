@@ -1,10 +1,10 @@
-//! Clusters of whole endpoints with a generated workload, watched by checkers.
+//! Clusters of whole endpoints with a generated workload and checkers.
 //!
 //! A [`Scenario`] defines the cluster, its workload and its faults. With a seed it is one exact run
 //! ([`simulate`]). The hosts run an unchanged `petasos_endpoint::Endpoint`.
 //!
 //! Two parts are separate on purpose: the workload (`plan`, `app`) reports events and checks
-//! nothing, and the checkers (`check`) see events and drive nothing.
+//! nothing, and the checkers (`check`) only read events.
 
 mod app;
 mod check;

@@ -36,7 +36,7 @@ impl Node {
         self.endpoint.state()
     }
 
-    /// What the host still holds, `closed` if it should hold nothing.
+    /// What the host still holds. `closed` says that all its sessions were closed.
     pub(super) fn at_rest(&self, closed: bool) -> HostAtRest {
         let (running, calls) = self.endpoint.unfinished();
         let app = self.app();
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// What must hold at every moment.
+    /// Checks what must hold at every moment.
     pub(super) fn check_limits(&self) -> Result<(), Violation> {
         let pool = self.endpoint.memory().pool;
         let life = self.app().life;
@@ -69,7 +69,7 @@ impl Node {
     }
 }
 
-/// The name under which a host's endpoint knows another life, for [`Endpoint::fail_peer`].
+/// The name by which a host's endpoint knows another life, for [`Endpoint::fail_peer`].
 pub(super) fn peer_id(life: Life) -> u64 {
     u64::from(life.host) << 32 | u64::from(life.restarts)
 }
@@ -79,7 +79,7 @@ impl Host for Node {
         self.endpoint.run_once();
         let (app, cx) = self.endpoint.split();
         let acts_at = app.act(cx, now);
-        // What it did is sent in the next turn, which is then due at once.
+        // What it did is sent in the next turn, which is due at once.
         self.endpoint.next_turn_at().min(acts_at)
     }
 }

@@ -9,7 +9,7 @@ use super::message::NUMBER_BYTES;
 /// A mix of calls.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Calls that each host starts of its own accord; nested ones come on top.
+    /// Calls that each host starts by itself; nested ones are additional.
     pub calls_per_host: u64,
     /// Calls that a host has open at once.
     pub window: usize,
@@ -17,7 +17,7 @@ pub struct Workload {
     pub think_nanos: u64,
     /// Longest request and response. Sizes have a heavy tail up to here.
     pub message_bytes_max: u32,
-    /// Bytes of a full packet's payload: sizes around its multiples are likely.
+    /// Bytes of a full packet's payload. Sizes around multiples of this are likely.
     pub payload_bytes: u32,
     /// Probability of an answer that comes later than the handler.
     pub deferred: f64,
@@ -25,7 +25,8 @@ pub struct Workload {
     pub silent: f64,
     /// Probability of a call to a third host before the answer.
     pub nested: f64,
-    /// Probability of a call that must fail: unknown method, declined, response over the limit.
+    /// Probability of a call that must fail: unknown method, rejected request, response over the
+    /// limit.
     pub wrong: f64,
     /// Probability of a timeout.
     pub timeouts: f64,
@@ -63,13 +64,13 @@ pub enum Method {
     Deferred,
     /// Never answers.
     Silent,
-    /// Calls another host, and answers when that is over.
+    /// Calls another host, and answers when that call has ended.
     Nested,
     /// Rejects the request.
     Declined,
     /// Does not exist.
     Unknown,
-    /// Answers with more than the client takes.
+    /// Answers with more than the client accepts.
     Overlong,
 }
 
@@ -93,16 +94,16 @@ pub struct Plan {
 /// Longest timeout of a call: beyond the reach of the endpoint's timing wheel.
 pub(super) const TIMEOUT_NANOS_MAX: u64 = 1 << 30;
 
-/// Bit of a call's number that says that it is nested in another.
+/// The bit of a call's number that marks nested calls.
 pub(super) const NESTED_BIT: u64 = 1 << 40;
 
 impl Workload {
-    /// What becomes of call `number`. Total: damaged numbers have plans as well.
+    /// The plan of call `number`. Every number has one, even a damaged one.
     pub fn plan(&self, number: u64) -> Plan {
         let mut rng = Rng::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let method = self.method(&mut rng, number & NESTED_BIT != 0);
         let request_bytes = match method {
-            // Its number has to be readable from the request, since its method is taken.
+            // Its number must be readable from the request, since its method is not its own.
             Method::Unknown => NUMBER_BYTES + self.size(&mut rng),
             _ => self.size(&mut rng),
         };
@@ -157,14 +158,15 @@ impl Workload {
     }
 }
 
-/// Below a power of two, from 2^`least` to under 2^`end` each equally likely: a heavy tail.
+/// A number below a power of two; each power from 2^`least` to 2^`end` is equally likely, for a
+/// heavy tail.
 fn up_to_power(rng: &mut Rng, least: u64, end: u64) -> u64 {
     let power = least + rng.below(end - least);
     rng.below(1 << power)
 }
 
 impl Plan {
-    /// The longest response that the client takes, if not the session's limit.
+    /// The longest response that the client accepts, if not the session's limit.
     pub(super) fn response_bytes_max(&self) -> Option<u32> {
         let overlong = self.method == Method::Overlong;
         overlong.then(|| self.response_bytes.saturating_sub(1) as u32)

@@ -1,4 +1,4 @@
-//! One run: builds the cluster, drives it, lets it come to rest, and checks it.
+//! One run: builds the cluster, drives it until all activity has ended, and checks it.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -15,16 +15,16 @@ use super::scenario::{Scenario, Step};
 use super::sessions;
 use crate::{Action, HostSeat, Links, Stats, Stop, World};
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// How the calls went.
     pub calls: Tally,
     /// What happened to packets.
     pub network: Stats,
-    /// Packets sent or pulled again by the clients that lived to the end.
+    /// Packets sent or pulled again by the clients that were alive at the end.
     pub retransmissions: u64,
-    /// Packets of sessions that came by another way than theirs, to hosts that lived to the end.
+    /// Packets that came over another path than that of their session, at hosts alive at the end.
     pub wrong_origin: u64,
     /// Frames that rings took, and times that one was full.
     pub rings: (u64, u64),
@@ -32,7 +32,7 @@ pub struct Summary {
     pub control: Option<ControlTally>,
     /// Virtual time at the end.
     pub virtual_nanos: u64,
-    /// Equal for equal runs.
+    /// Equal runs have equal hashes.
     pub trace_hash: u64,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A run that broke a rule, and how to see it again.
+/// A run that broke a rule, and how to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The scenario's name.
@@ -97,17 +97,17 @@ struct Run<'a> {
     scenario: &'a Scenario,
     world: World<Node>,
     control: Option<ControlPlane>,
-    /// Of the secrets of sealed sessions.
+    /// The randomness for the secrets of sealed sessions.
     keys: Option<Rng>,
     shared: Rc<RefCell<Shared>>,
 }
 
-/// Virtual time between two looks at limits and verdict.
+/// Virtual time between two checks of limits and verdict.
 const SLICE_NANOS: u64 = 1_000_000;
 /// Virtual time after the end of all faults in which every call must end: the longest timeout and
-/// pause, and the slowest of retransmissions several times over.
+/// pause, and several times the slowest retransmission.
 const LIVENESS_NANOS: u64 = 20_000_000_000;
-/// Virtual time in which a cluster without calls must fall silent.
+/// Virtual time in which all activity of a cluster without calls must end.
 const REST_NANOS: u64 = 3_000_000_000;
 
 impl<'a> Run<'a> {
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
         Ok(self.summary())
     }
 
-    /// The time of faults.
+    /// Runs the period with faults.
     fn play(&mut self) -> Result<(), Violation> {
         let profile = self.scenario.faults;
         self.world.apply(Action::Faults { links: Links::All, profile });
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         self.control.as_mut().map_or(Ok(()), |control| control.tick(&mut self.world))
     }
 
-    /// Whether there is nothing left to do but to rest.
+    /// Whether all work is done.
     fn is_done(&self) -> bool {
         let complete = |control: &ControlPlane| control.is_complete(&self.world);
         self.control.as_ref().is_none_or(complete) && self.living().all(|node| node.app().is_done())
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
         Violation::new("liveness", what)
     }
 
-    /// Without calls, nothing may go on for ever, and nothing may be kept.
+    /// Without calls, all activity must end, and nothing may be kept.
     fn come_to_rest(&mut self, closed: bool) -> Result<(), Violation> {
         let limit = self.world.now().plus_nanos(REST_NANOS);
         if self.world.run_while(|_| true, limit) != Stop::Idle {

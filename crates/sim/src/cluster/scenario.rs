@@ -12,81 +12,82 @@ use crate::{
 /// The network's shape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// So many hosts on one switch.
+    /// This many hosts on one switch.
     Star(u32),
-    /// So many hosts, each with a cable to each other.
+    /// This many hosts, each with a cable to every other.
     Mesh(u32),
     /// Two tiers of switches.
     LeafSpine(Box<LeafSpine>),
-    /// So many hosts on one switch whose buffer holds so many bytes.
+    /// This many hosts on one switch whose buffer holds this many bytes.
     Shallow(u32, u64),
 }
 
-/// Who has sessions to whom.
+/// Which hosts have sessions to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Everyone to everyone.
     All,
     /// Everyone to host 0.
     ToFirst,
-    /// Each host to so many others, spread over the network.
+    /// Each host to this many others, spread over the network.
     Some(u32),
 }
 
 /// What happens to the cluster at a set time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Something in the network, or a pause. Use the steps below for crashes.
+    /// A change of the network, or a pause. Use the steps below for crashes.
     World(Action),
-    /// A host dies. Nobody is told.
+    /// A host dies. The others are not told.
     Crash(u32),
-    /// A host that died starts anew, the others learn of its death and open new sessions.
+    /// A dead host restarts; the others learn of its death and open new sessions.
     Revive(u32),
-    /// Control connections between two hosts break; both live. No effect without control.
+    /// The control connections between two hosts break; both live. No effect without control.
     Break(u32, u32),
-    /// They break, and no others take their place until then.
+    /// The same, and no others replace them until the given time.
     CutControl(u32, u32, Time),
 }
 
-/// A cluster, its workload, and what goes wrong.
+/// A cluster, its workload, and its faults.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// How the scenario is called.
+    /// The scenario's name.
     pub name: &'static str,
     /// The network.
     pub shape: Shape,
     /// Cables of stars and meshes.
     pub link: LinkConfig,
-    /// Sessions.
+    /// Which sessions there are.
     pub who: Who,
     /// Sessions from each host to each of its servers: at least two if calls are nested.
     pub sessions: u32,
-    /// Whether sessions are set up by the control protocol, and peers' deaths noticed by it.
+    /// Whether the control protocol sets up sessions and detects dead peers.
     pub control: bool,
-    /// Whether packets are sealed, as over TLS. With keys from the harness: there is no handshake.
+    /// Whether packets are sealed, as over TLS. The harness provides the keys, without a handshake.
     pub sealed: bool,
     /// Shared memory between hosts, so that sessions within a machine go over rings.
     pub rings: Option<RingConfig>,
     /// Every endpoint's settings. Unless these name a congestion control, each run picks one.
     pub endpoint: EndpointConfig,
-    /// Which of the endpoints' optimisations are off.
+    /// Which optimisations of the endpoints are off.
     pub switches: Switches,
-    /// What is asked of the hosts.
+    /// The calls that the hosts make.
     pub workload: Workload,
-    /// What goes wrong on all links until [`Scenario::calm_at`].
+    /// The faults of all links until [`Scenario::calm_at`].
     pub faults: FaultProfile,
-    /// What else happens, by time, before [`Scenario::calm_at`].
+    /// Other events, by time, before [`Scenario::calm_at`].
     pub script: Vec<(Time, Step)>,
     /// When all faults end.
     pub calm_at: Time,
     /// How late a call's timeout may be noticed.
     pub lateness_nanos_max: u64,
-    /// Packets that may be sent for each one that a faultless network needs.
+    /// How many packets may be sent for each packet that a network without faults needs.
     pub amplification_max: f64,
 }
 
 impl Scenario {
-    /// Whether damage may pass the checksums, and no seal finds it, so that bytes cannot be judged.
+    /// Whether damage may pass the checksums without being detected by a seal, so that bytes cannot
+    /// be checked.
     pub fn is_trusting(&self) -> bool {
         self.faults.corrupt > 0.0 && self.faults.undetected > 0.0 && !self.sealed
     }
@@ -104,7 +105,7 @@ impl Scenario {
         }
     }
 
-    /// Every endpoint's settings in the run of `seed`.
+    /// The settings of every endpoint in the run of `seed`.
     pub(super) fn endpoint(&self, seed: u64) -> EndpointConfig {
         let congestion = self.endpoint.congestion.unwrap_or_else(|| congestion_of(seed));
         EndpointConfig { congestion: Some(congestion), ..self.endpoint.clone() }
@@ -132,7 +133,7 @@ impl Scenario {
     }
 }
 
-/// The congestion control of a run: any algorithm, any train, and each bypass on or off.
+/// The congestion control of a run: any algorithm, any train length, and each bypass on or off.
 fn congestion_of(seed: u64) -> CongestionConfig {
     let mut rng = Rng::new(seed);
     let algorithms = [

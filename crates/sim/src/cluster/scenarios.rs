@@ -41,7 +41,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
 
-/// The scenario of this name as it is for `seed`, which may choose its faults and their times.
+/// The scenario with this name. `seed` may choose its faults and their times.
 pub fn by_name(name: &str, seed: u64) -> Option<Scenario> {
     let (name, make) = SCENARIOS.iter().find(|(known, _)| *known == name)?;
     let mut scenario = make(&mut Rng::new(seed ^ 0x5ce7_a210));
@@ -50,7 +50,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// A clean star of three; everything else differs from this.
+/// A clean star of three hosts. The other scenarios are variations of this one.
 fn star(_: &mut Rng) -> Scenario {
     Scenario {
         name: "",
@@ -112,7 +112,8 @@ fn hostile(rng: &mut Rng) -> Scenario {
     Scenario { faults, workload, amplification_max: 8.0, ..lossy(rng) }
 }
 
-/// Damage reaches the protocol. Every call has a timeout: a damaged number may take a slot away.
+/// Undetected damage reaches the protocol. Every call has a timeout, because a damaged number may
+/// take a slot away.
 fn undetected(rng: &mut Rng) -> Scenario {
     let faults = FaultProfile {
         corrupt: 0.05,
@@ -123,15 +124,15 @@ fn undetected(rng: &mut Rng) -> Scenario {
     Scenario { faults, workload, amplification_max: 20.0, ..lossy(rng) }
 }
 
-/// Damage that UDP's checksum misses, which seals find: every rule holds, and no key lasts long.
+/// Damage that UDP's checksum misses and seals detect: every rule holds, and keys change often.
 fn sealed(rng: &mut Rng) -> Scenario {
     let endpoint =
         EndpointConfig { key_life: KeyLife::of_log2(10 + rng.below(6) as u32), ..endpoint(|_| {}) };
     Scenario { sealed: true, endpoint, ..undetected(rng) }
 }
 
-/// Two machines: sessions within one go over rings that are often full, others over the network.
-/// Altered copies of frames come by the other way, and are to reach nobody (W32).
+/// Two machines: sessions within one use rings that are often full, others the network. Altered
+/// copies of frames arrive over the other path, and must not be delivered (W32).
 fn rings(rng: &mut Rng) -> Scenario {
     let rings = RingConfig {
         machines: 2,
@@ -158,7 +159,7 @@ fn rings(rng: &mut Rng) -> Scenario {
     }
 }
 
-/// Hosts die with frames in their rings, and come back.
+/// Hosts die with frames in their rings, and restart.
 fn rings_crash(rng: &mut Rng) -> Scenario {
     let Scenario { rings, .. } = rings(rng);
     Scenario { rings, ..crash(rng) }
@@ -211,7 +212,7 @@ fn crash(rng: &mut Rng) -> Scenario {
     Scenario { shape: Shape::Star(5), script, faults, calm_at, amplification_max: 8.0, ..star(rng) }
 }
 
-/// Crashes and broken connections under the control protocol: nobody is told anything.
+/// Crashes and broken connections under the control protocol; the harness informs no host.
 fn control(rng: &mut Rng) -> Scenario {
     let mut base = crash(rng);
     for _ in 0..20 {
@@ -237,7 +238,7 @@ fn incast(rng: &mut Rng) -> Scenario {
         ..Workload::default()
     };
     let mut endpoint = endpoint(|session| session.credits = 64);
-    // Else nothing would be dropped.
+    // With congestion control, nothing would be dropped.
     endpoint.congestion = Some(CongestionConfig::none());
     Scenario {
         shape: Shape::Shallow(17, 256 << 10),
@@ -273,7 +274,7 @@ fn tiny_pool(rng: &mut Rng) -> Scenario {
     Scenario { endpoint, workload, amplification_max: 3.0, ..lossy(rng) }
 }
 
-/// More calls than slots and backlog take.
+/// More calls than slots and backlog hold.
 fn backlog(rng: &mut Rng) -> Scenario {
     let mut endpoint = endpoint(|session| (session.slots, session.credits) = (2, 8));
     endpoint.backlog_max = 1 + rng.below(8) as u32;
@@ -288,7 +289,7 @@ fn backlog(rng: &mut Rng) -> Scenario {
     Scenario { endpoint, workload, amplification_max: 3.0, ..lossy(rng) }
 }
 
-/// Nothing is lost, but much arrives twice and late, as the path's delay is beyond timeouts.
+/// Nothing is lost, but much arrives twice and late, because the path's delay exceeds timeouts.
 fn copies(rng: &mut Rng) -> Scenario {
     let faults = FaultProfile { duplicate: 0.3, reorder: 0.3, ..FaultProfile::clean() };
     let link = LinkConfig {
@@ -298,12 +299,12 @@ fn copies(rng: &mut Rng) -> Scenario {
     };
     let workload = Workload { calls_per_host: 150, ..Workload::default() };
     let mut scenario = Scenario { faults, link, workload, amplification_max: 10.0, ..lossy(rng) };
-    // Packets that others overtake by tens of milliseconds are congestion to every algorithm.
+    // To every algorithm, packets that are overtaken by tens of milliseconds mean congestion.
     scenario.endpoint.congestion = Some(CongestionConfig::none());
     scenario
 }
 
-/// A little of everything.
+/// A mixture of all faults.
 fn random(rng: &mut Rng) -> Scenario {
     let hosts = 2 + rng.below(6) as u32;
     let endpoint = endpoint(|session| {

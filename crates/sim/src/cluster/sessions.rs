@@ -1,4 +1,5 @@
-//! Sessions that the harness itself sets up and fails, in no time: an ideal control protocol.
+//! Sessions that the harness itself sets up and fails instantly, as an ideal control protocol
+//! would.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use super::check::{Event, Life};
 use super::node::{Node, peer_id};
 use crate::World;
 
-/// Opens `count` sessions from `client` to `server`, both alive; sealed ones, if there are `keys`.
+/// Opens `count` sessions from `client` to `server`, both alive. They are sealed if there are
+/// `keys`.
 pub(super) fn connect(
     world: &mut World<Node>,
     (client, server): (u32, u32),
@@ -45,7 +47,7 @@ pub(super) fn connect(
     }
 }
 
-/// What TLS would give both ends of a session.
+/// The secrets that TLS would give both ends of a session.
 fn security(keys: &mut Rng) -> SessionSecurity {
     let identity = Identity { names: vec!["simulated".to_owned()], certificate: Vec::new() };
     let secret = core::array::from_fn(|_| keys.next_u64() as u8);
@@ -80,7 +82,7 @@ pub(super) fn fail_at(world: &mut World<Node>, number: u32, dead: Life) {
     });
 }
 
-/// Closes every session at both ends, also those that hang on these connections.
+/// Closes every session at both ends, including those that depend on these connections.
 pub(super) fn close_all(world: &mut World<Node>, connections: &[u64]) {
     let lives: Vec<Life> = world.hosts().map(|node| node.app().life).collect();
     for number in 0..world.topology().hosts() {

@@ -7,8 +7,8 @@ use crate::packet::Body;
 
 /// One packet, small and `Copy`: nothing is allocated for it.
 ///
-/// An acknowledgement's bitmap travels along, up to [`BITMAP_WORDS`] words; what is beyond is cut
-/// off, as if there had been no room for it in the packet (W18 allows any number of words).
+/// An acknowledgement's bitmap is included, up to [`BITMAP_WORDS`] words; the rest is cut off, as
+/// if the packet had no room for it (W18 allows any number of words).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     head: [u8; HEADER_BYTES],
@@ -22,7 +22,7 @@ pub(crate) const BITMAP_WORDS: usize = 4;
 const _: () = assert!(BITMAP_WORDS <= BITMAP_WORDS_MAX);
 
 impl Frame {
-    /// A header with `payload_bytes` that nobody will read.
+    /// A header with `payload_bytes` of payload whose content does not matter.
     #[inline]
     pub(crate) fn new(header: Header, payload_bytes: u32) -> Frame {
         let head = header.to_bytes();
@@ -50,7 +50,7 @@ impl Body for Frame {
     fn damage(&mut self, _link: &mut Link) {}
 }
 
-/// Bytes in which frames are spelled out, one at a time, to be parsed as received packets are.
+/// A buffer in which frames are encoded, one at a time, to be parsed like received packets.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     bytes: Vec<u8>,
@@ -64,7 +64,7 @@ impl Scratch {
         Scratch { bytes: vec![0; HEADER_BYTES + room] }
     }
 
-    /// The frame as the protocol sees it. Payloads other than bitmaps hold anything.
+    /// The frame as the protocol sees it. Payloads other than bitmaps have arbitrary content.
     #[inline]
     pub(crate) fn packet(&mut self, frame: &Frame) -> Packet<'_> {
         let (head, payload) = self.bytes.split_at_mut(HEADER_BYTES);

@@ -4,7 +4,7 @@ use petasos_base::Time;
 use petasos_report::Histogram;
 use serde::Serialize;
 
-/// Round trips and calls of the threads that belong together: the senders, the victims.
+/// Round trips and calls of the threads of one group: the senders or the victims.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// From the hand-over of a packet to the network card until its answer is processed; one for
@@ -45,12 +45,12 @@ impl Group {
     }
 }
 
-/// What happened to packets, all traffic together.
+/// Packet counters of all traffic together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Traffic {
     /// Packets sent by hosts.
     pub packets: u64,
-    /// Packets dropped for want of buffer, in switches and network cards.
+    /// Packets dropped in switches and network cards because a buffer was full.
     pub drops_switch: u64,
     /// Packets dropped because a thread's receive queue was full.
     pub drops_receive_queue: u64,
@@ -58,7 +58,7 @@ pub struct Traffic {
     pub drops_fault: u64,
     /// Packets marked by switches.
     pub marks: u64,
-    /// Packets repeated by clients.
+    /// Packets sent again by clients.
     pub retransmissions: u64,
     /// Of those, how many proved unnecessary.
     pub retransmissions_spurious: u64,
@@ -73,13 +73,14 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Packets that did not arrive, for whatever reason.
+    /// Packets that did not arrive, for any reason.
     pub fn drops(&self) -> u64 {
         self.drops_switch + self.drops_receive_queue + self.drops_fault
     }
 }
 
-/// Fairness of `shares` after Jain: 1 if all are equal, 1/n if one has everything, 1 for none.
+/// Jain's fairness index of `shares`: 1 if all are equal or there are none, 1/n if one has
+/// everything.
 pub(crate) fn jain_index(shares: impl Iterator<Item = f64>) -> f64 {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for share in shares {

@@ -38,7 +38,7 @@ pub(crate) use self::plan::{FabricConfig, LoadPlan, Plan, SessionPlan};
 pub use self::plan::{HostConfig, SessionConfig};
 pub use self::violation::{Rule, Violation};
 
-/// Packets in flight at most; more are dropped and counted.
+/// The maximum number of packets in flight; more are dropped and counted.
 const PACKETS_MAX: usize = 1 << 24;
 
 /// A network and the threads on it.
@@ -89,7 +89,7 @@ impl Fabric {
         fabric
     }
 
-    /// Gives threads their pauses and loads.
+    /// Sets the pauses and loads of threads.
     fn seed_threads(&mut self, plan: &Plan, rng: &mut Rng) {
         for thread in self.threads.iter_mut().filter(|_| self.host.pause_nanos > 0) {
             thread.pauses = Some(Pauses::new(&self.host, rng.next_u64()));
@@ -101,7 +101,7 @@ impl Fabric {
         }
     }
 
-    /// Runs all that happens up to and including `end`.
+    /// Processes all events up to and including `end`.
     ///
     /// # Errors
     /// The first rule that is broken.
@@ -111,8 +111,8 @@ impl Fabric {
         Ok(())
     }
 
-    /// Begins no more calls and runs until those that are open have ended, at most until `end`;
-    /// then checks that nothing is left and that every call was handled exactly once.
+    /// Begins no more calls and runs until the open ones have ended, at most until `end`. Then
+    /// checks that nothing is left and that every call was handled exactly once.
     ///
     /// # Errors
     /// The first rule that is broken.
@@ -192,7 +192,8 @@ impl Fabric {
         if holds { Ok(()) } else { Err(Violation { rule, thread: None, at: self.now }) }
     }
 
-    /// Does the next thing, if it is due by `limit`. At one time, network events come first.
+    /// Processes the next event, if it is due by `limit`. At equal times, network events come
+    /// first.
     #[inline]
     fn step(&mut self, limit: Time) -> Result<bool, Violation> {
         let event_at = self.network.queue.next_time();

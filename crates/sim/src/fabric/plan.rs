@@ -5,7 +5,7 @@ use petasos_wire::HEADER_BYTES;
 
 use crate::{Framing, LeafSpine};
 
-/// What a host's threads can do.
+/// The limits and speed of a host's threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostConfig {
     /// Frames that a thread's receive queue holds; more are dropped and counted
@@ -13,13 +13,13 @@ pub struct HostConfig {
     pub receive_frames: u32,
     /// Frames that a thread takes from its queue in one turn, at least 1.
     pub batch_frames: u32,
-    /// What a turn of a thread's loop takes, whatever it does; at least 1.
+    /// The duration of one turn of a thread's loop without packets; at least 1.
     pub turn_nanos: u64,
-    /// What each packet received or sent adds to the turn.
+    /// The time that each packet received or sent adds to the turn.
     pub packet_nanos: u64,
-    /// How long a thread is kept off its core now and then; 0 for never.
+    /// The length of the pauses in which a thread is off its core; 0 for none.
     pub pause_nanos: u64,
-    /// Time from one such pause to the next on average, at least 1. It varies by half either way.
+    /// The average time from one such pause to the next, at least 1. It varies by half either way.
     pub pause_every_nanos: u64,
 }
 
@@ -38,13 +38,13 @@ impl Default for HostConfig {
     }
 }
 
-/// The network, the hosts and where randomness comes from.
+/// The network, the hosts and the seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FabricConfig {
     pub(crate) shape: LeafSpine,
     pub(crate) framing: Framing,
     pub(crate) host: HostConfig,
-    /// Whether packets say that their senders understand congestion marks.
+    /// Whether packets are marked as ECN-capable.
     pub(crate) ecn: bool,
     pub(crate) seed: u64,
 }
@@ -59,7 +59,7 @@ impl HostConfig {
 }
 
 impl FabricConfig {
-    /// The session with what congestion control has to know of the network.
+    /// The session with the network's parameters that congestion control needs.
     pub(crate) fn fit(&self, session: &SessionPlan) -> SessionPlan {
         let payload_bytes = HEADER_BYTES + session.config.payload_bytes as usize;
         let wire_bytes = self.framing.frame_bytes(payload_bytes) + self.framing.gap_bytes;
@@ -70,12 +70,12 @@ impl FabricConfig {
     }
 }
 
-/// What the sessions of an experiment agree on.
+/// The parameters that all sessions of an experiment share.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionConfig {
-    /// Packets in flight that a server grants at most (C of the papers).
+    /// The most packets in flight that a server grants (C in the papers).
     pub credits: u32,
-    /// Packets in flight that it grants out of the blue, at most `credits`: the papers' servers
+    /// The packets in flight that a server grants at first, at most `credits`. The papers' servers
     /// grant all.
     pub credits_first: u32,
     /// Message bytes in each packet.
@@ -84,14 +84,14 @@ pub struct SessionConfig {
     pub recovery: Recovery,
     /// Retransmission timers of the clients.
     pub timers: TimerConfig,
-    /// Congestion control of the clients. The link's rate and the packets' length in it do not
-    /// matter: they are taken from the network.
+    /// Congestion control of the clients. Its link rate and packet length are ignored: they are
+    /// taken from the network.
     pub congestion: CongestionConfig,
 }
 
 impl Default for SessionConfig {
-    /// The papers' 32 credits of 1024 bytes, with Petasos' recovery, timers and congestion control;
-    /// of the credits 8 at first, as endpoints have it.
+    /// The papers' 32 credits of 1024 bytes, 8 of them at first as in endpoints, with Petasos'
+    /// recovery, timers and congestion control.
     fn default() -> SessionConfig {
         SessionConfig {
             credits: 32,
@@ -112,7 +112,7 @@ pub(crate) struct Plan {
     pub(crate) sessions: Vec<SessionPlan>,
     /// At most one for each thread.
     pub(crate) loads: Vec<LoadPlan>,
-    /// How many groups there are to be measured.
+    /// The number of groups to be measured.
     pub(crate) groups: u32,
 }
 
@@ -130,11 +130,11 @@ pub(crate) struct SessionPlan {
     pub(crate) response_bytes: u32,
 }
 
-/// A thread that keeps calls going on its client sessions, each call on one picked at random.
+/// A thread that keeps calls open on its client sessions, each on a session picked at random.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoadPlan {
     pub(crate) thread: u32,
-    /// Where its calls are counted.
+    /// The group in which its calls are counted.
     pub(crate) group: u32,
     /// Calls that the thread keeps open.
     pub(crate) outstanding: u32,

@@ -1,9 +1,9 @@
 //! A thread of a host: one receive queue, the sessions that it serves, and its own load.
 //!
-//! Its turn has the order of an endpoint's loop: received packets, timers, calls, packets that
-//! clients may send, acknowledgements. Invariants: `inbox` never exceeds the receive queue; a
-//! session is in `ready_clients` or `ready_servers` exactly if its `ready` flag is set, which is
-//! never so between turns.
+//! The order of its turn is that of an endpoint's loop: received packets, timers, calls, packets
+//! that clients may send, acknowledgements. Invariants: `inbox` never exceeds the receive queue; a
+//! session is in `ready_clients` or `ready_servers` exactly if its `ready` flag is set, and the
+//! flag is never set between turns.
 
 use std::collections::VecDeque;
 
@@ -30,22 +30,22 @@ pub(super) struct Desk {
 pub(super) struct Thread {
     pub(super) clients: Vec<Client>,
     pub(super) servers: Vec<Server>,
-    /// The thread may not run before: it is busy with its last turn.
+    /// The thread may not run earlier, because it is busy with its last turn.
     pub(super) ready_at: Time,
     /// Most frames that ever waited.
     pub(super) inbox_frames_max: u32,
-    /// When it is kept off its core, if ever.
+    /// Its pauses, if it has any.
     pub(super) pauses: Option<Pauses>,
     load: Option<Load>,
     inbox: VecDeque<(Frame, bool)>,
-    /// When each client has something to do even if nothing arrives.
+    /// When each client must run even if nothing arrives.
     timers: Timers,
     ready_clients: Vec<u32>,
     ready_servers: Vec<u32>,
     share: CreditShare<Half>,
 }
 
-/// Names a half of a session of the thread.
+/// Identifies a half of a session within the thread.
 #[derive(Clone, Copy, Debug)]
 enum Half {
     Client(u32),
@@ -68,7 +68,7 @@ impl Sharers for Halves<'_> {
     }
 }
 
-/// When a thread is kept off its core.
+/// The pauses of a thread, in which it is off its core.
 #[derive(Debug)]
 pub(super) struct Pauses {
     next_at: Time,
@@ -78,11 +78,11 @@ pub(super) struct Pauses {
 impl Pauses {
     pub(super) fn new(host: &HostConfig, seed: u64) -> Pauses {
         let mut rng = Rng::new(seed);
-        // Threads that have just come up are not all interrupted at once.
+        // Threads that have just started must not all pause at once.
         Pauses { next_at: Time::from_nanos(rng.below(host.pause_every_nanos)), rng }
     }
 
-    /// When the thread has its core again, if it has lost it by `now`.
+    /// The end of the pause, if the thread is paused at `now`.
     fn end(&mut self, now: Time, host: &HostConfig) -> Option<Time> {
         if now < self.next_at {
             return None;
@@ -99,7 +99,7 @@ struct Load {
     plan: LoadPlan,
     /// Calls still to be begun.
     wanted: u32,
-    /// Whether a call that ends is followed by another.
+    /// Whether another call follows each call that ends.
     open: bool,
     rng: Rng,
 }
@@ -134,7 +134,8 @@ impl Thread {
         }
     }
 
-    /// Takes a packet into the receive queue; false, and the packet is lost, if that is full.
+    /// Puts a packet into the receive queue. Returns false if the queue is full and the packet is
+    /// lost.
     #[inline]
     pub(super) fn receive(&mut self, frame: Frame, marked: bool, frames_max: u32) -> bool {
         let fits = self.inbox.len() < frames_max as usize;
@@ -145,7 +146,7 @@ impl Thread {
         fits
     }
 
-    /// When the thread wants to run, apart from packets that may arrive.
+    /// When the thread must run next if no packet arrives.
     #[inline]
     pub(super) fn due(&self) -> Time {
         let load_at = match &self.load {
@@ -156,7 +157,7 @@ impl Thread {
         self.timers.earliest().0.min(load_at).min(inbox_at).max(self.ready_at)
     }
 
-    /// Does what there is to do at `now`.
+    /// Does all work that is due at `now`.
     pub(super) fn run(
         &mut self,
         now: Time,
@@ -261,7 +262,8 @@ impl Thread {
             client.ready = false;
             let (to, sent) = (client.plan.server, &mut desk.sent);
             client.poll(now, &mut desk.scratch, |frame| sent.push((to, frame)))?;
-            // A timer that is too early costs a look later; one that is too late would be wrong.
+            // A timer that is too early only costs a check later; one that is too late would be
+            // wrong.
             let due = client.due();
             if due < self.timers.due(index) {
                 self.timers.set(index, due);

@@ -4,8 +4,8 @@ use core::fmt;
 
 use petasos_base::Time;
 
-/// A rule that was broken: always a defect of the protocol or of the experiment's own code, never
-/// of its configuration. The same seed and configuration break it again.
+/// A rule that was broken. This is always a defect of the protocol or of the experiment's own code,
+/// never of its configuration. The same seed and configuration break it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule.
@@ -16,17 +16,17 @@ pub struct Violation {
     pub at: Time,
 }
 
-/// What must hold.
+/// The rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
     /// A handler runs at most once for a request.
     RunsOnce,
-    /// A request that is whole has exactly its bytes.
+    /// A complete request has exactly its bytes.
     WholeRequest,
     /// A client has no more packets in flight than it was granted, except for probes.
     Credits,
-    /// Nothing in an experiment gives a reason to reject, reset or overrun.
+    /// Nothing in an experiment is a reason to reject, reset or overrun.
     NoRefusal,
     /// Every packet was delivered, dropped for a counted reason, or is in flight.
     Accounting,

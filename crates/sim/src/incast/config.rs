@@ -14,21 +14,22 @@ pub struct IncastConfig {
     /// The network, at least 2 hosts; its switches' buffers decide about drops and marks
     /// ([`LeafSpine::with_buffer`]), its links' faults about other losses.
     pub shape: LeafSpine,
-    /// What surrounds payloads on the wire.
+    /// The bytes that surround payloads on the wire.
     pub framing: Framing,
-    /// What threads can do.
+    /// The limits and speed of threads.
     pub host: HostConfig,
     /// Credits, payload, recovery; the victims' congestion control.
     pub session: SessionConfig,
-    /// The senders' congestion control: they take these in turn, at least one.
+    /// The senders' congestion control. Senders take these in turn; at least one.
     pub mix: Vec<CongestionConfig>,
     /// Length of the senders' requests, in bytes.
     pub request_bytes: u32,
     /// Length of the responses, in bytes.
     pub response_bytes: u32,
-    /// Whether packets may be marked: they are above the switches' threshold, if there is one.
+    /// Whether packets may be marked. They are marked above the switches' threshold, if there is
+    /// one.
     pub ecn: bool,
-    /// The traffic beside the incast, if any.
+    /// The traffic next to the incast, if any.
     pub victims: Option<VictimConfig>,
     /// Senders begin at random times before this.
     pub start_spread_nanos: u64,
@@ -36,15 +37,15 @@ pub struct IncastConfig {
     pub warm_up_nanos: u64,
     /// Virtual time of measuring, above 0.
     pub measured_nanos: u64,
-    /// Whether to go on after measuring until every call has ended, and to check that each was
+    /// Whether to continue after measuring until every call has ended, and to check that each was
     /// handled exactly once. Takes as long as the senders' last requests.
     pub drain: bool,
-    /// Whence all randomness comes: places, start times, paths, faults.
+    /// The seed of all randomness: places, start times, paths, faults.
     pub seed: u64,
 }
 
-/// Latency-sensitive calls beside an incast: one thread on each host but the receiver's, with one
-/// call open, each to a random one of its peers.
+/// Latency-sensitive calls next to an incast: one thread on each host except the receiver's, with
+/// one open call at a time, each to a random one of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VictimConfig {
     /// Length of the requests, in bytes.
@@ -86,7 +87,7 @@ impl IncastConfig {
         }
     }
 
-    /// The same with `congestion` for senders and victims alike.
+    /// The same configuration with `congestion` for senders and victims alike.
     pub fn with_congestion(mut self, congestion: CongestionConfig) -> IncastConfig {
         self.session.congestion = congestion;
         self.mix = vec![congestion];

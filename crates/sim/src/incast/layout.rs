@@ -1,4 +1,4 @@
-//! The roles of threads: thread 0 is the receiver, then come the senders, then the victims.
+//! The roles of threads: thread 0 is the receiver, followed by the senders and then the victims.
 
 use petasos_base::Rng;
 
@@ -13,7 +13,7 @@ pub(super) const SENDERS: u32 = 0;
 pub(super) const VICTIMS: u32 = 1;
 
 pub(super) fn plan(config: &IncastConfig) -> Plan {
-    // Not the seed of the run itself: places must not correlate with what happens there.
+    // Not the seed of the run itself: places must not correlate with what happens in the run.
     let mut rng = Rng::new(config.seed.rotate_left(32) ^ 0x1ca5);
     let mut others: Vec<u32> = (1..config.shape.hosts()).collect();
     shuffle(&mut others, &mut rng);

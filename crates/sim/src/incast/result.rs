@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::fabric::Traffic;
 
-/// An incast's figures, of the measured part unless they say otherwise.
+/// The results of an incast, for the measured part unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IncastResult {
     /// Senders.
@@ -17,11 +17,11 @@ pub struct IncastResult {
     /// Round trips as the senders see them, from the hand-over of a packet to the network card
     /// until its answer is processed; one for each answer. `None` if there was none.
     pub rtt: Option<Latency>,
-    /// Jain's index over what each sender got through: 1 is equal, 1/n is one for all.
+    /// Jain's index of the senders' goodput: 1 if all are equal, 1/n if one has everything.
     pub fairness: f64,
     /// Requests completed, warm-up included.
     pub completed: u64,
-    /// The traffic beside the incast, if there was any.
+    /// The traffic next to the incast, if there was any.
     pub victims: Option<VictimResult>,
     /// Most frame bytes ever queued for the receiver's link.
     pub queue_bytes_max: u64,
@@ -30,7 +30,7 @@ pub struct IncastResult {
     pub traffic: Traffic,
 }
 
-/// The victims' figures.
+/// The results of the victims.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct VictimResult {
     /// From a call to its completion. `None` if none completed while measuring.

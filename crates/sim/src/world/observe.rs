@@ -12,12 +12,12 @@ impl<H> World<H> {
         self.clock.now()
     }
 
-    /// The virtual clock. It is the world's to set.
+    /// The virtual clock. Only the world sets it.
     pub fn clock(&self) -> VirtualClock {
         self.clock.clone()
     }
 
-    /// When the next thing happens, [`Time::NEVER`] if nothing will.
+    /// The time of the next event; [`Time::NEVER`] if there is none.
     pub fn next_time(&self) -> Time {
         self.network.queue.next_time().min(self.timers.earliest().0)
     }
@@ -72,12 +72,12 @@ impl<H> World<H> {
         self.network.buffered_bytes(node_index(self.topology().hosts(), node))
     }
 
-    /// Packets on their way now.
+    /// Packets in flight now.
     pub fn in_flight(&self) -> usize {
         self.network.packets.len()
     }
 
-    /// Hash of everything that has happened so far: runs with equal hashes were equal.
+    /// Hash of everything that has happened so far: equal runs have equal hashes.
     pub fn trace_hash(&self) -> u64 {
         self.trace.hash()
     }

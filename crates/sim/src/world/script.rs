@@ -66,7 +66,7 @@ impl<H: Host> World<H> {
         let restarts = self.hosts[number as usize].restarts + 1;
         self.hub.close_rings(self.hosts[number as usize].port);
         self.hosts[number as usize] = self.seat(number, restarts);
-        // The old program was dropped with its host. What it sent in doing so never left.
+        // The old program was dropped with its host. What it sent while being dropped is discarded.
         self.hub.take_captured(&mut self.sent);
         let old = |captured: &Captured| {
             self.port_owners[captured.from as usize] == number

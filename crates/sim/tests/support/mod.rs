@@ -1,4 +1,4 @@
-//! A host that sends what it is told to, notes what it receives, and echoes if asked.
+//! A host that sends what it is told to, records what it receives, and echoes if asked.
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
 
@@ -22,7 +22,7 @@ pub struct Node {
     pub received: Vec<Received>,
     pub ran_at: Vec<u64>,
     pub echo: bool,
-    /// Sends this to that host at that time.
+    /// Sends these bytes to this host at this time.
     pub plan: Vec<(Time, u32, Vec<u8>)>,
 }
 
@@ -100,7 +100,7 @@ pub fn nanos(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-/// Runs until nothing is left to happen.
+/// Runs until no more events remain.
 pub fn settle(world: &mut World<Node>) {
     assert_eq!(world.run_while(|_| true, Time::NEVER), petasos_sim::Stop::Idle);
     assert_eq!(world.in_flight(), 0);

@@ -6,7 +6,7 @@ use petasos_base::Time;
 
 use super::{Checker, Event, Life, Outcome, RequestName, Violation};
 
-/// No request is handed to a handler twice, on whatever host.
+/// No request is passed to handlers twice, on any host.
 #[derive(Default)]
 pub(crate) struct AtMostOnce {
     executed: BTreeMap<u64, Life>,
@@ -25,8 +25,8 @@ impl Checker for AtMostOnce {
     }
 }
 
-/// No server hands requests of one number in one session to handlers twice, whatever is damaged
-/// (W15).
+/// No server passes requests with the same number in one session to handlers twice, whatever is
+/// damaged (W15).
 #[derive(Default)]
 pub(crate) struct OncePerNumber {
     executed: BTreeSet<(Life, RequestName)>,
@@ -43,7 +43,7 @@ impl Checker for OncePerNumber {
     }
 }
 
-/// Every call ends, once, unless its client dies.
+/// Every call ends exactly once, unless its client dies.
 #[derive(Default)]
 pub(crate) struct ExactlyOnce {
     open: BTreeMap<u64, Life>,
@@ -86,7 +86,7 @@ impl Checker for ExactlyOnce {
     }
 }
 
-/// What arrives is what was sent.
+/// The received bytes are those that were sent.
 pub(crate) struct Bytes;
 
 impl Checker for Bytes {

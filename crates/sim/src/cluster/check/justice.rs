@@ -19,7 +19,7 @@ struct Cause {
     cancelled: bool,
 }
 
-/// Outcomes are justified, and timeouts noticed in time.
+/// Outcomes have causes, and timeouts are noticed in time.
 pub(crate) struct Justice {
     open: BTreeMap<u64, Cause>,
     /// When each client was last told that each peer has failed.
@@ -54,7 +54,7 @@ impl Justice {
             CallError::ResponseTooLarge => cause.executed && method == Method::Overlong,
             CallError::Declined => cause.executed && method == Method::Declined,
             CallError::HandlerFailed => cause.unanswered,
-            // Requires a pool that can run out; that it says so of a call that ran is a lie.
+            // The pool may run out, but this outcome is false for a call that ran.
             CallError::Overloaded => !cause.executed,
             CallError::OutOfMemory => cause.executed && cause.plan.answers(),
             _ => false,
@@ -75,7 +75,7 @@ impl Justice {
 }
 
 impl Plan {
-    /// Whether a handler of this plan ever responds with something that its client takes.
+    /// Whether a handler with this plan ever sends a response that its client accepts.
     fn answers(&self) -> bool {
         matches!(self.method, Method::Echo | Method::Deferred | Method::Nested)
             || (self.method == Method::Overlong && self.response_bytes == 0)

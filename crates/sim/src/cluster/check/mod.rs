@@ -1,7 +1,7 @@
 //! The checkers: the rules that must hold whatever the network does.
 //!
-//! They see only [`Event`]s, so they share no mistake with the workload, and each can be tested
-//! with a history that it must refuse.
+//! They see only [`Event`]s, so they share no code with the workload that could contain the same
+//! mistake. Each is tested with histories that it must reject.
 
 mod calls;
 mod justice;
@@ -25,7 +25,7 @@ pub(super) use rest::{HostAtRest, NetworkAtRest};
 pub struct Life {
     /// Which host.
     pub host: u32,
-    /// Its restarts before.
+    /// How often the host was restarted before.
     pub restarts: u32,
 }
 
@@ -34,14 +34,14 @@ pub struct Life {
 pub(super) enum Event {
     /// A client has started a call.
     Started { call: u64, client: Life, server: Life, plan: Plan, timeout_at: Time },
-    /// A handler has been given a request, which the server knows as `request`; `right` if it is
-    /// the call's own in every byte.
+    /// A handler has received a request, which the server knows as `request`; `right` if it has
+    /// exactly the call's bytes.
     Executed { call: u64, server: Life, request: RequestName, right: bool },
-    /// A handler had no memory for its answer, and said so.
+    /// A handler had no memory for its answer, and reported that.
     Unanswered { call: u64 },
-    /// A client has cancelled a call, in time.
+    /// A client has cancelled a call before its end.
     Cancelled { call: u64 },
-    /// A call is over.
+    /// A call has ended.
     Ended { call: u64, outcome: Outcome },
     /// A client has been told that a peer has failed.
     PeerFailed { client: Life, server: Life },
@@ -49,20 +49,21 @@ pub(super) enum Event {
     Died { host: Life },
 }
 
-/// Names a request at its server: the session's index and generation, and the request's number.
+/// Identifies a request at its server: the session's index and generation, and the request's
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RequestName(pub(super) u32, pub(super) u32, pub(super) u64);
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// With a response; `right` if it is the call's own in every byte.
+    /// With a response; `right` if it has exactly the call's bytes.
     Response { right: bool },
-    /// Without.
+    /// Without a response.
     Failed(CallError),
 }
 
-/// What must not happen, and did.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Which rule.
@@ -85,10 +86,10 @@ impl fmt::Display for Violation {
 
 /// Watches the history for one kind of violation.
 pub(super) trait Checker {
-    /// Takes the next event.
+    /// Processes the next event.
     fn note(&mut self, at: Time, event: &Event) -> Result<(), Violation>;
 
-    /// Takes the end of the history.
+    /// Processes the end of the history.
     fn finish(&self) -> Result<(), Violation> {
         Ok(())
     }
@@ -101,10 +102,10 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// `trusting` leaves out what damage that checksums miss may rightly break: bytes, and
-    /// everything that hangs on the numbers in them. No damage lets a server run a request of one
-    /// number twice, so that is checked in any case. `lateness_nanos_max` is how late a timeout
-    /// may be noticed.
+    /// `trusting` disables the checks that undetected damage may legitimately break: of the bytes,
+    /// and of everything that depends on the numbers in them. No damage makes a server run a
+    /// request with the same number twice, so that is always checked. `lateness_nanos_max` is how
+    /// late a timeout may be noticed.
     pub(super) fn new(trusting: bool, lateness_nanos_max: u64) -> Judge {
         let mut checkers: Vec<Box<dyn Checker>> =
             vec![Box::new(ExactlyOnce::default()), Box::new(OncePerNumber::default())];
@@ -127,12 +128,12 @@ impl Judge {
         }
     }
 
-    /// What was found so far.
+    /// The verdict so far.
     pub(super) fn verdict(&self) -> Result<(), Violation> {
         self.verdict.clone()
     }
 
-    /// What was found in the whole history.
+    /// The verdict on the whole history.
     pub(super) fn finish(&self) -> Result<(), Violation> {
         self.verdict()?;
         self.checkers.iter().try_for_each(|checker| checker.finish())

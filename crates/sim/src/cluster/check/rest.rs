@@ -1,8 +1,8 @@
-//! The rules for when everything has come to rest: nothing is kept, nothing is lost.
+//! The rules that hold once all activity has ended: nothing is kept, and nothing is lost.
 
 use super::{Life, Violation};
 
-/// A host without any open call.
+/// A host without any open calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostAtRest {
     pub(crate) life: Life,
@@ -12,11 +12,11 @@ pub(crate) struct HostAtRest {
     pub(crate) calls: usize,
     /// Bytes that the pool has lent.
     pub(crate) lent_bytes: usize,
-    /// Bytes that the pool may have lent at any time.
+    /// The most bytes that the pool may ever have lent.
     pub(crate) lent_bytes_max: usize,
     /// Handlers and continuations that panicked, or internal invariants that broke.
     pub(crate) panics: u64,
-    /// Requests that were given to handlers that never answer.
+    /// Requests that were passed to handlers that never answer.
     pub(crate) silent: usize,
     /// Bytes that the last responses of all slots of server sessions can hold.
     pub(crate) retained_bytes_max: usize,
@@ -44,22 +44,22 @@ impl HostAtRest {
     }
 }
 
-/// The network when no packet is under way.
+/// The network once no packet is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkAtRest {
     /// Packets that were sent or copied, and neither arrived nor were dropped.
     pub(crate) unaccounted: u64,
-    /// Packets under way.
+    /// Packets in flight.
     pub(crate) in_flight: u64,
     /// Packets that hosts sent.
     pub(crate) sent: u64,
     /// Packets that the calls need on a network without faults.
     pub(crate) needed: u64,
-    /// How many times what is needed may be sent.
+    /// How many times the needed packets may be sent.
     pub(crate) amplification_max: f64,
 }
 
-/// Packets beyond the amplification limit that small runs may send: probes of slow handlers.
+/// Packets beyond the amplification limit that small runs may send, to probe for slow handlers.
 const SPARE_PACKETS: f64 = 2000.0;
 
 impl NetworkAtRest {

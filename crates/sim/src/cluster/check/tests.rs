@@ -1,4 +1,4 @@
-//! Every checker refuses the histories that it is there for.
+//! Every checker rejects the histories that break its rule.
 
 use core::time::Duration;
 
@@ -41,7 +41,7 @@ fn failed(error: CallError) -> Event {
     ended(1, Outcome::Failed(error))
 }
 
-/// The rule that a history breaks, if any; its events come at 0, 100, 200, … ns.
+/// The rule that a history breaks, if any. Its events are at 0, 100, 200, … ns.
 fn rule(trusting: bool, history: &[Event]) -> Option<&'static str> {
     rule_from(0, trusting, history)
 }

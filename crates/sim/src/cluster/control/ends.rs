@@ -38,7 +38,7 @@ impl ControlPlane {
 
     fn on_hello(&mut self, world: &mut World<Node>, end: &mut End) {
         if self.peer(end).life.is_some_and(|life| life > end.peer) {
-            // The last words of a dead life, overtaken on a later stream.
+            // The last messages of a dead life, overtaken on a later stream.
             end.done = true;
             return;
         }
@@ -50,8 +50,8 @@ impl ControlPlane {
         self.on_peer(world, end);
     }
 
-    /// Asks for the sessions that are missing; again under the same number if they have been
-    /// asked for on an earlier stream.
+    /// Asks for the missing sessions, under the same number if they were asked for on an earlier
+    /// stream.
     pub(super) fn ask(&mut self, world: &mut World<Node>, end: &mut End) {
         let (client, server) = (end.life.host, end.peer.host);
         let is_other = self.peer(end).asked_on.is_some_and(|number| number != end.number);
@@ -74,7 +74,7 @@ impl ControlPlane {
         let link = self.link(end).expect("sessions are asked for on a connection that stands");
         let params = link.attempts[&id].params;
         match end.connection.connect(id, params, world.now()) {
-            // A connection that ends in the same moment leaves it to the next one.
+            // If the connection ends at the same moment, the next one asks again.
             Ok(()) | Err(ConnectError::NotOpen) => {}
             Err(error) => {
                 let what = format_args!("{:?} cannot ask for {id}: {error}", end.life).to_string();
@@ -123,7 +123,7 @@ impl ControlPlane {
         result: Result<AcceptParams, ConnectFailure>,
     ) {
         if self.link(end).is_none() {
-            // The connection has been given up, and its attempts with it.
+            // The connection was given up together with its attempts.
             return;
         }
         match result {
@@ -132,7 +132,7 @@ impl ControlPlane {
                 self.tally.asked_again += 1;
                 self.ask_for(world, end, id);
             }
-            // It is asked again on the next stream, if there is one to the same life.
+            // It is asked for again on the next stream, if there is one to the same life.
             Err(ConnectFailure::PeerFailed) => {}
             Err(error) => {
                 let what = format_args!("connect {id} of {:?}: {error}", end.life).to_string();
@@ -167,7 +167,7 @@ impl ControlPlane {
                 let peer = self.peer(end);
                 peer.life = peer.life.filter(|_| !peer.links.is_empty());
             }
-            // An attempt to take another one's place, or nothing hung on it yet.
+            // The connection tried to replace another one, or no session depended on it yet.
             FailureReason::Timeout => {}
             FailureReason::Reset => self.on_broken(world, end),
             reason => self.accuse(Violation::new(

@@ -17,50 +17,51 @@ use crate::cluster::node::Node;
 pub(super) struct Peer {
     /// The life that its connections lead to.
     pub(super) life: Option<Life>,
-    /// Connections on which sessions hang, by number. More than one if the peer has begun anew
-    /// while this host still waits for it to go on with the other one.
+    /// Connections that sessions depend on, by number. There is more than one if the peer has
+    /// started anew while this host still waits for the other one to be resumed.
     pub(super) links: BTreeMap<u64, Link>,
     /// The connection on which sessions to the host have been asked for.
     pub(super) asked_on: Option<u64>,
     pub(super) next_id: u64,
 }
 
-/// A connection, from its first session on until its sessions end.
+/// A connection, from its first session until its sessions end.
 pub(super) struct Link {
     /// What the peer calls it.
     pub(super) far: u64,
-    /// The end that stands for it, or has stood.
+    /// The end that represents it, now or last.
     pub(super) end: u64,
-    /// The last one is the likeliest.
+    /// Tickets; the last one is most likely to be accepted.
     pub(super) tickets: Vec<Ticket>,
-    /// Connects without an answer.
+    /// Connect requests without an answer.
     pub(super) attempts: BTreeMap<u64, SessionOffer>,
     pub(super) lost: Option<Lost>,
 }
 
 /// A connection that broke.
 pub(super) struct Lost {
-    /// When its sessions end.
+    /// When its sessions end unless it is resumed.
     pub(super) until: Time,
     pub(super) answers: Answers,
 }
 
 impl ControlPlane {
-    /// The connection that `end` stands for.
+    /// The connection that `end` represents.
     pub(super) fn link(&mut self, end: &End) -> Option<&mut Link> {
         let number = end.number;
         let link = self.peer(end).links.get_mut(&number);
         link.filter(|link| link.end == end.own)
     }
 
-    /// Sessions are asked for and granted on this connection.
+    /// Notes that sessions are asked for and granted on this connection.
     pub(super) fn begin(&mut self, world: &mut World<Node>, end: &mut End) {
         end.seeks = None;
         self.stand(end);
         self.ask(world, end);
     }
 
-    /// Sessions may hang on this connection, also if it still seeks another one's place.
+    /// Notes that sessions may depend on this connection, even if it still tries to replace another
+    /// one.
     pub(super) fn stand(&mut self, end: &mut End) {
         end.settled = true;
         self.standing.insert(end.number);
@@ -69,7 +70,7 @@ impl ControlPlane {
         self.peer(end).links.insert(end.number, link);
     }
 
-    /// Goes on with a connection that waited for another one's end.
+    /// Continues with a connection that waited for the end of another one.
     pub(super) fn go_on(&mut self, world: &mut World<Node>, end: &mut End) {
         let peer = self.peer(end);
         if end.done || peer.life != Some(end.peer) || !end.connection.is_open() {
@@ -82,7 +83,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends what hangs on all connections of a life with a host.
+    /// Ends everything that depends on the connections of a life to a host.
     pub(super) fn give_up_all(&mut self, world: &mut World<Node>, at: Life, host: u32) {
         let peer = self.peers.entry((at, host)).or_default();
         let numbers: Vec<u64> = peer.links.keys().copied().collect();
@@ -92,7 +93,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends what hangs on a connection.
+    /// Ends everything that depends on a connection.
     pub(super) fn give_up(&mut self, world: &mut World<Node>, at: Life, host: u32, number: u64) {
         let peer = self.peers.entry((at, host)).or_default();
         let Some(link) = peer.links.remove(&number) else { return };
@@ -104,7 +105,7 @@ impl ControlPlane {
         world.with_host(at.host, |node, now| {
             let app = node.endpoint.state_mut();
             let lost = is_asked_on.then(|| app.peers.remove(&host)).flatten();
-            // What the server ends first is a cause at the client, too.
+            // What the server ends first counts as a cause at the client, too.
             app.note(now, Event::PeerFailed { client: at, server: life });
             app.note(now, Event::PeerFailed { client: life, server: at });
             node.endpoint.fail_peer(number);

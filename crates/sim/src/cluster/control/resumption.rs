@@ -1,4 +1,4 @@
-//! Connections that replace those that broke (C21).
+//! Connections that replace broken ones (C21).
 
 use petasos_control::{Event, RESUMES_MAX, Role, Ticket};
 
@@ -12,11 +12,11 @@ use crate::cluster::node::Node;
 const RULE: &str = "connections are resumed within their grace";
 
 impl ControlPlane {
-    /// The peer has said who it is.
+    /// The peer has identified itself.
     pub(super) fn on_peer(&mut self, world: &mut World<Node>, end: &mut End) {
         match end.role {
             Role::Dialler => {
-                // A dialler begins anew only when it has given the other one up.
+                // A dialler only starts a new connection after it has given up the other one.
                 let mut links = self.peer(end).links.iter();
                 let lost = links.find(|(_, link)| link.lost.is_some());
                 end.seeks = lost.map(|(old, link)| (*old, link.tickets.clone()));
@@ -76,7 +76,7 @@ impl ControlPlane {
         }
     }
 
-    /// The peer must have given up a connection that it does not take any more.
+    /// Checks that the peer had given up the connection that it refuses to resume.
     fn check_refused(&mut self, world: &World<Node>, end: &End, old: u64) {
         let far = self.peer(end).links[&old].far;
         if self.standing.contains(&far) && is_current(world, end.peer) {
@@ -85,7 +85,7 @@ impl ControlPlane {
         }
     }
 
-    /// A dialler has shown a ticket.
+    /// A dialler has presented a ticket.
     fn on_shown(&mut self, world: &mut World<Node>, end: &mut End, ticket: Ticket) {
         let mut links = self.peer(end).links.iter();
         let found = links.find(|(_, link)| link.lost.is_some() && link.tickets.contains(&ticket));
@@ -101,7 +101,7 @@ impl ControlPlane {
         (end.number, end.settled) = (old, true);
         let (own, ticket) = (end.own, end.ticket);
         let link = self.peer(end).links.get_mut(&old).expect("it was just found");
-        // The ticket was good once.
+        // The ticket was valid.
         (link.end, link.tickets) = (own, Vec::from_iter(ticket));
         let lost = link.lost.take().expect("it was lost");
         if lost.until < world.now() {
@@ -112,7 +112,7 @@ impl ControlPlane {
         self.ask(world, end);
     }
 
-    /// A connection broke. What hangs on it waits for another one, if there can be one.
+    /// A connection broke. What depends on it waits for another one, if there can be one.
     pub(super) fn on_broken(&mut self, world: &mut World<Node>, end: &mut End) {
         let answers = end.connection.take_answers();
         if let (Some((old, _)), Some(ticket)) = (&end.seeks, end.ticket) {
@@ -131,7 +131,7 @@ impl ControlPlane {
         link.lost = Some(Lost { until: world.now() + GRACE, answers });
     }
 
-    /// Ends what has waited for long enough.
+    /// Ends everything that has waited for its full grace period.
     pub(super) fn expire(&mut self, world: &mut World<Node>) {
         let now = world.now();
         let mut expired: Vec<(Life, u32, u64)> = Vec::new();
@@ -152,7 +152,7 @@ impl ControlPlane {
         }
     }
 
-    /// Nothing can take the place of `number` any more.
+    /// Notes that nothing can replace `number` any more.
     fn drop_seekers(&mut self, world: &mut World<Node>, life: Life, host: u32, number: u64) {
         let mut dropped = Vec::new();
         for stream in &mut self.streams {

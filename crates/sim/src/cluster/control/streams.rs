@@ -19,21 +19,21 @@ pub(super) struct End {
     pub(super) peer: Life,
     pub(super) role: Role,
     pub(super) connection: Connection,
-    /// Names this end.
+    /// Identifies this end.
     pub(super) own: u64,
-    /// Names the connection: this end, or the one whose place it has taken.
+    /// Identifies the connection: this end, or the one that it has replaced.
     pub(super) number: u64,
-    /// What the other end is called.
+    /// The identifier of the other end.
     pub(super) far: u64,
-    /// This connection's ticket, once it is given or heard.
+    /// This connection's ticket, once it was given or received.
     pub(super) ticket: Option<Ticket>,
-    /// A dialler's: the connection whose place it is to take, and the tickets left to show.
+    /// For a dialler: the connection that it is to replace, and the tickets left to present.
     pub(super) seeks: Option<(u64, Vec<Ticket>)>,
-    /// Whether sessions hang on it, or may.
+    /// Whether sessions depend on it, or may.
     pub(super) settled: bool,
-    /// Pieces under way to this end, in the order of arrival.
+    /// Bytes in flight to this end, in the order of arrival.
     incoming: VecDeque<(Time, Vec<u8>)>,
-    /// Whether the end hears of a reset as soon as it looks.
+    /// Whether the end sees a reset at its next turn.
     pub(super) broken: bool,
     /// Whether the connection has reported its last event, or its host has died.
     pub(super) done: bool,
@@ -80,7 +80,7 @@ impl End {
 }
 
 impl ControlPlane {
-    /// One turn of one end of a stream.
+    /// Runs one turn of one end of a stream.
     pub(super) fn turn(&mut self, world: &mut World<Node>, stream: &mut Stream, side: usize) {
         let now = world.now();
         let [one, other] = &mut stream.ends;
@@ -96,7 +96,7 @@ impl ControlPlane {
         }
         self.go_on(world, end);
         while let Some(bytes) = end.connection.poll_output() {
-            // The socket takes what it likes.
+            // The socket accepts any part of the bytes.
             let count = 1 + self.rng.below(bytes.len() as u64) as usize;
             let at = arrival(&mut self.rng, now, far.incoming.back().map(|(at, _)| *at));
             if !far.done && !end.broken {

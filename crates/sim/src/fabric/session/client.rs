@@ -21,16 +21,16 @@ pub(in crate::fabric) struct Client {
     probes: u32,
 }
 
-/// What a packet from the server brought.
+/// The effect of a packet from the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::fabric) struct Heard {
-    /// When the transmission left that the packet answers, if that is still known.
+    /// When the transmission was sent that the packet answers, if that is still known.
     pub(in crate::fabric) left_at: Option<Time>,
-    /// When the call that is now complete was begun.
+    /// When the call that is now complete began.
     pub(in crate::fabric) completed: Option<Time>,
-    /// Whether it was a part of a longer response, of which more is to come.
+    /// Whether it was a part of a longer response that is not complete yet.
     pub(in crate::fabric) long: bool,
-    /// A packet to send on account of it.
+    /// A packet to send in response.
     pub(in crate::fabric) reply: Option<Frame>,
 }
 
@@ -68,7 +68,7 @@ impl Client {
         self.session.enqueue(call, now).expect("the backlog holds all calls of the thread");
     }
 
-    /// Takes a packet from the server.
+    /// Handles a packet from the server.
     #[inline]
     pub(in crate::fabric) fn handle(
         &mut self,
@@ -99,7 +99,7 @@ impl Client {
         Ok(heard)
     }
 
-    /// Does what is due by `now`; poll afterwards.
+    /// Handles the timers that are due by `now`. Poll afterwards.
     pub(in crate::fabric) fn handle_timer(&mut self, now: Time) {
         if self.session.next_timeout() > now {
             return;
@@ -107,13 +107,13 @@ impl Client {
         self.probes += self.session.handle_timeout(now);
     }
 
-    /// When [`Client::handle_timer`] or [`Client::poll`] have something to do next.
+    /// When [`Client::handle_timer`] or [`Client::poll`] must be called next.
     #[inline]
     pub(in crate::fabric) fn due(&self) -> Time {
         self.session.next_timeout().min(self.session.next_send())
     }
 
-    /// Hands every packet that may leave now to `send`.
+    /// Passes every packet that may be sent now to `send`.
     #[inline]
     pub(in crate::fabric) fn poll(
         &mut self,

@@ -14,14 +14,14 @@ use super::plan::SessionPlan;
 pub(super) use client::Client;
 pub(super) use server::Server;
 
-/// Names both halves of a session: the index of each half among those of its thread.
+/// Identifies both halves of a session, by the index of each half within its thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) client: u32,
     pub(super) server: u32,
 }
 
-/// The tag of both halves: nothing is forged here.
+/// The tag of both halves. A constant suffices, because nothing is forged here.
 const TAG: u32 = 0x0abc_def1;
 
 fn params(plan: &SessionPlan, peer_session: u32, receive_frames: u32) -> SessionParams {
@@ -32,7 +32,7 @@ fn params(plan: &SessionPlan, peer_session: u32, receive_frames: u32) -> Session
         slots: plan.slots,
         credits: plan.config.credits.min(plan.config.credits_first),
         credits_max: plan.config.credits,
-        // The other half is for what comes out of the blue: first packets, short messages, answers.
+        // The other half is for unexpected packets: first packets, short messages, answers.
         room_packets: (receive_frames / 2).max(1),
         payload_bytes: plan.config.payload_bytes,
         request_bytes_max: plan.request_bytes,

@@ -22,10 +22,10 @@ pub(in crate::fabric) struct Server {
     slots: Box<[Slot]>,
 }
 
-/// What is known of a slot's requests, apart from the session.
+/// The state of a slot's requests, apart from the session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Bytes that the request being received still lacks.
+    /// Bytes that are missing from the request being received.
     missing_bytes: u32,
     /// One past the latest request handled: numbers rise within a slot (W5).
     handled_below: u64,
@@ -48,8 +48,8 @@ impl Server {
         &mut self.session
     }
 
-    /// Takes a packet from the client; hands what answers it at once to `send`. Returns whether it
-    /// was a part of a longer request, of which more is to come.
+    /// Handles a packet from the client, and passes its immediate answer to `send`. Returns whether
+    /// it was a part of a longer request that is not complete yet.
     #[inline]
     pub(in crate::fabric) fn handle(
         &mut self,
@@ -91,7 +91,7 @@ impl Server {
         Ok(long)
     }
 
-    /// Hands the acknowledgements that are owed to `send`.
+    /// Passes the acknowledgements that are due to `send`.
     #[inline]
     pub(in crate::fabric) fn poll_acks(&mut self, mut send: impl FnMut(Frame)) {
         let mut words = [0; BITMAP_WORDS_MAX];
