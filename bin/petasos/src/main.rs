@@ -1,5 +1,5 @@
-//! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench` and
-//! `doctor`.
+//! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
+//! `doctor`, `ctl` and `top`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -9,6 +9,7 @@
 mod bench;
 mod call;
 mod client;
+mod ctl;
 mod demo;
 mod doctor;
 mod output;
@@ -40,6 +41,10 @@ enum Command {
     Describe(typed::DescribeArgs),
     /// Ask whether a server, or one of its services, takes calls.
     Health(typed::HealthArgs),
+    /// See and change the managed service of this host (`petasosd`) while it runs.
+    Ctl(Box<ctl::CtlArgs>),
+    /// Watch the calls of the managed service of this host: rates, latencies, engines' costs.
+    Top(Box<ctl::TopArgs>),
     /// Call the demonstration services of `serve`, or any method by its number, with plain bytes.
     Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
         Command::List(args) => return typed::list(&args),
         Command::Describe(args) => return typed::describe(&args),
         Command::Health(args) => return typed::health(&args),
+        Command::Ctl(args) => return ctl::run(&args),
+        Command::Top(args) => return ctl::run_top(&args),
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -22,9 +22,9 @@ pub fn dpdk() -> Facility {
     };
     let iommu = if probe.iommu_groups > 0 { "with an IOMMU" } else { "without an IOMMU" };
     let found = format!("{version}, {pages}, {devices}, {iommu}");
-    let advice = "virtual devices work (`net_af_packet`, `net_memif`); hardware needs huge pages \
-                  (`sysctl vm.nr_hugepages=512`) and a NIC that `dpdk-devbind.py` gave to \
-                  vfio-pci, or one of NVIDIA's";
+    let advice = "virtual devices work (`net_af_packet`; `net_memif` in tests); hardware needs \
+                  huge pages (`sysctl vm.nr_hugepages=512`) and a NIC that `dpdk-devbind.py` gave \
+                  to vfio-pci, or one of NVIDIA's";
     let state = if probe.usable_on_hardware() { State::Yes } else { State::Limited };
     Facility::new("dpdk", state, found, advice)
 }

@@ -16,13 +16,13 @@ mod table;
 
 pub use call::CallArgs;
 pub use describe::DescribeArgs;
+pub use failed::Failed;
 pub use health::HealthArgs;
 pub use list::ListArgs;
 
 use std::process::ExitCode;
 
 use crate::output;
-use failed::Failed;
 
 /// Calls a method.
 pub fn call(args: &CallArgs) -> ExitCode {

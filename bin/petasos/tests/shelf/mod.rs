@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use petasos::grpc::{GrpcConfig, ServerTls};
 use petasos::{
-    Credentials, Msg, PemFiles, Request, Response, Security, Sender, Server, ServerBuilder, Status,
-    Streaming, TlsConfig,
+    Credentials, Msg, PemFiles, Request, Response, Security, Sender, Server, ServerBuilder,
+    ServiceChoice, Status, Streaming, TlsConfig,
 };
 use petasos_health::HealthReporter;
 use petasos_reflection::Reflection;
@@ -94,6 +94,15 @@ impl Running {
             server.listen("127.0.0.1:0").grpc("127.0.0.1:0", GrpcConfig::default())
         };
         Running::started(reflection, "grpc", named)
+    }
+
+    /// Serves under a name of the managed service, and over gRPC.
+    pub fn managed(service: ServiceChoice) -> Running {
+        let named = |server: ServerBuilder| {
+            let server = server.service(service).listen("127.0.0.1:0");
+            server.grpc("127.0.0.1:0", GrpcConfig::default())
+        };
+        Running::started(true, "grpc", named)
     }
 
     /// Serves with certificates on both ports, and lets only those in who have one, too.

@@ -54,9 +54,14 @@ pub struct Petasos {
 
 impl Petasos {
     pub fn start(args: &[&str]) -> Petasos {
+        Petasos::start_with(args, &[])
+    }
+
+    /// The same, with variables of the environment.
+    pub fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Petasos {
         let mut command = Command::new(env!("CARGO_BIN_EXE_petasos"));
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.current_dir(std::env::temp_dir());
+        command.current_dir(std::env::temp_dir()).envs(variables.iter().copied());
         let mut child = command.spawn().expect("the program was just built");
         let stdout = lines_of(child.stdout.take().expect("piped"));
         let stderr = lines_of(child.stderr.take().expect("piped"));

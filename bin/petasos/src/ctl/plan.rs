@@ -1,0 +1,241 @@
+//! `petasos ctl apply`: a plan from a file.
+
+use clap::Args;
+use petasos::Msg;
+use petasos_admin::{ChangeRequest, EngineAtMut, STEPS_MAX, StepMut};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::quota::fill;
+use super::{ServiceArgs, read};
+use crate::typed::Failed;
+
+/// The arguments of `petasos ctl apply`.
+#[derive(Args)]
+pub struct ApplyArgs {
+    /// The plan: a JSON list of steps, such as {"attach": {"application": "shop", "kind": "null"}};
+    /// `-` is standard input. A step is one of attach, detach, move, configure, upgrade,
+    /// add_policy, remove_policy, configure_policy, reload_policies, set_quota, remove_quota.
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+type Object = Map<String, Value>;
+
+/// A step, with the names of the commands' arguments.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Step {
+    Attach(Attach),
+    Detach(Engine),
+    Move(Move),
+    Configure(Configure),
+    Upgrade(Engine),
+    AddPolicy(AddPolicy),
+    RemovePolicy(Id),
+    ConfigurePolicy(ConfigurePolicy),
+    ReloadPolicies(Nothing),
+    SetQuota(SetQuota),
+    RemoveQuota(Name),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Id {
+    id: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Name {
+    application: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attach {
+    application: String,
+    kind: String,
+    #[serde(default)]
+    configuration: Object,
+    place: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Engine {
+    application: String,
+    place: Option<u32>,
+    #[serde(default)]
+    kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Move {
+    application: String,
+    place: Option<u32>,
+    #[serde(default)]
+    kind: String,
+    to: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configure {
+    application: String,
+    place: Option<u32>,
+    #[serde(default)]
+    kind: String,
+    configuration: Object,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddPolicy {
+    application: String,
+    kind: String,
+    #[serde(default)]
+    configuration: Object,
+    index: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigurePolicy {
+    id: u64,
+    configuration: Object,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetQuota {
+    #[serde(default)]
+    application: String,
+    items: Option<u64>,
+    message_bytes: Option<u64>,
+    metadata_bytes: Option<u64>,
+    held_bytes: Option<u64>,
+    descriptors: Option<u64>,
+}
+
+/// Has the service do a plan.
+pub fn run(service: &ServiceArgs, args: &ApplyArgs) -> Result<(), Failed> {
+    let text = read(&args.file)?;
+    let request = request(&text).map_err(|error| {
+        Failed::new(format!("{} is no plan: {error}", args.file))
+            .with_advice("`petasos ctl apply --help` says what a plan is; nothing was done")
+    })?;
+    service.change(request)
+}
+
+fn request(text: &str) -> Result<Msg<ChangeRequest>, String> {
+    let plan: Vec<Step> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if plan.is_empty() || plan.len() > STEPS_MAX {
+        return Err(format!("it has {} steps, and not 1 to {STEPS_MAX}", plan.len()));
+    }
+    let mut request = ChangeRequest::new();
+    let mut edit = request.edit();
+    let mut steps = edit.steps_mut();
+    plan.iter().for_each(|step| write(step, &mut steps.add()));
+    Ok(request)
+}
+
+fn write(step: &Step, to: &mut StepMut<'_>) {
+    match step {
+        Step::Attach(step) => {
+            let mut attach = to.attach_engine_mut();
+            attach.set_application(&step.application).set_kind(&step.kind);
+            attach.set_configuration(json(&step.configuration));
+            step.place.map(|place| attach.set_place(place).place());
+        }
+        Step::Detach(step) => at(&mut to.detach_engine_mut().engine_mut(), step),
+        Step::Move(step) => {
+            let mut change = to.move_engine_mut();
+            change.set_to(step.to);
+            let Move { application, place, kind, .. } = step;
+            let (application, kind) = (application.clone(), kind.clone());
+            at(&mut change.engine_mut(), &Engine { application, place: *place, kind });
+        }
+        Step::Configure(step) => {
+            let mut change = to.configure_engine_mut();
+            change.set_configuration(json(&step.configuration));
+            let Configure { application, place, kind, .. } = step;
+            let (application, kind) = (application.clone(), kind.clone());
+            at(&mut change.engine_mut(), &Engine { application, place: *place, kind });
+        }
+        Step::Upgrade(step) => at(&mut to.upgrade_engine_mut().engine_mut(), step),
+        Step::AddPolicy(step) => {
+            let mut add = to.add_policy_mut();
+            add.set_application(&step.application).set_kind(&step.kind);
+            add.set_configuration(json(&step.configuration));
+            step.index.map(|index| add.set_index(index).index());
+        }
+        Step::RemovePolicy(step) => {
+            to.remove_policy_mut().set_id(step.id);
+        }
+        Step::ConfigurePolicy(step) => {
+            let mut change = to.configure_policy_mut();
+            change.set_id(step.id).set_configuration(json(&step.configuration));
+        }
+        Step::ReloadPolicies(Nothing {}) => {
+            to.reload_policies_mut();
+        }
+        Step::SetQuota(step) => {
+            let mut set = to.set_quota_mut();
+            let mut quota = set.quota_mut();
+            quota.set_application(&step.application);
+            let SetQuota { items, message_bytes, metadata_bytes, .. } = *step;
+            let values = [items, message_bytes, metadata_bytes, step.held_bytes, step.descriptors];
+            fill(&mut quota, values);
+        }
+        Step::RemoveQuota(step) => {
+            to.remove_quota_mut().set_application(&step.application);
+        }
+    }
+}
+
+fn at(to: &mut EngineAtMut<'_>, engine: &Engine) {
+    to.set_application(&engine.application).set_kind(&engine.kind);
+    if let Some(place) = engine.place {
+        to.set_place(place);
+    }
+}
+
+fn json(object: &Object) -> String {
+    serde_json::to_string(object).expect("it was read as JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_read_whole_or_refused() {
+        let text = r#"[{"attach": {"application": "shop", "kind": "rate_limit", "place": 0,
+                                   "configuration": {"rate_per_s": 5}}},
+                       {"detach": {"application": "3", "kind": "null"}},
+                       {"set_quota": {"items": 7}}, {"reload_policies": {}}]"#;
+        let request = request(text).expect("it is a plan");
+        assert_eq!(request.steps().len(), 4);
+        let attach = format!("{:?}", request.steps()[0]);
+        assert!(attach.contains("rate_per_s"), "{attach}");
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            r#"[{"attach": {}}]"#,
+            r#"[{"detatch": {"application": "a"}}]"#,
+            r#"[{"detach": {"application": "a", "plase": 1}}]"#,
+            r#"[{"move": {"application": "a"}}]"#,
+        ] {
+            assert!(super::request(wrong).is_err(), "{wrong}");
+        }
+        let many = format!("[{}]", vec![r#"{"reload_policies": {}}"#; STEPS_MAX + 1].join(","));
+        assert!(super::request(&many).is_err_and(|error| error.contains("257 steps")));
+    }
+}

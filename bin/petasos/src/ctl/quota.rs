@@ -1,0 +1,138 @@
+//! `petasos ctl quota`: what applications may have at a time.
+
+use clap::{Args, Subcommand};
+use petasos_admin::{ChangeRequest, ListQuotasRequest, Quota, QuotaMut};
+use serde_json::{Value, json};
+
+use super::ServiceArgs;
+use super::show::print;
+use super::table::table;
+use crate::typed::Failed;
+
+/// Quotas apply to applications that attach later.
+#[derive(Subcommand)]
+pub enum QuotaCommand {
+    /// Show the quotas, and what those that are attached have got.
+    Show,
+    /// Set a quota. What is not given stays.
+    Set(SetArgs),
+    /// Remove the quota of a name: it gets what others get.
+    Remove {
+        /// The name.
+        application: String,
+    },
+}
+
+#[derive(Args)]
+pub struct SetArgs {
+    /// For applications of this name; for all without a quota of their own, if it is not given.
+    #[arg(value_name = "APPLICATION", default_value = "")]
+    application: String,
+    #[command(flatten)]
+    values: Values,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Values {
+    /// Items in its datapath, and calls.
+    #[arg(long, value_name = "N")]
+    items: Option<u64>,
+    /// Bytes of one message.
+    #[arg(long, value_name = "BYTES")]
+    message_bytes: Option<u64>,
+    /// Bytes of metadata of one item.
+    #[arg(long, value_name = "BYTES")]
+    metadata_bytes: Option<u64>,
+    /// Bytes of messages that the service holds for it.
+    #[arg(long, value_name = "BYTES")]
+    held_bytes: Option<u64>,
+    /// Descriptors that wait for room in its ring.
+    #[arg(long, value_name = "N")]
+    descriptors: Option<u64>,
+}
+
+/// Shows or changes quotas.
+pub fn run(service: &ServiceArgs, command: &QuotaCommand) -> Result<(), Failed> {
+    let mut request = ChangeRequest::new();
+    let mut edit = request.edit();
+    let mut steps = edit.steps_mut();
+    match command {
+        QuotaCommand::Show => return show(service),
+        QuotaCommand::Set(SetArgs { application, values }) => {
+            let mut step = steps.add();
+            let mut set = step.set_quota_mut();
+            let mut quota = set.quota_mut();
+            quota.set_application(application);
+            let Values { items, message_bytes, metadata_bytes, held_bytes, descriptors } = *values;
+            fill(&mut quota, [items, message_bytes, metadata_bytes, held_bytes, descriptors]);
+        }
+        QuotaCommand::Remove { application } => {
+            steps.add().remove_quota_mut().set_application(application);
+        }
+    }
+    service.change(request)
+}
+
+/// Sets what is given: items, bytes of messages, of metadata, and held, and descriptors.
+pub fn fill(quota: &mut QuotaMut<'_>, values: [Option<u64>; 5]) {
+    let [items, message_bytes, metadata_bytes, held_bytes, descriptors] = values;
+    items.map(|value| quota.set_items_max(value).items_max());
+    message_bytes.map(|value| quota.set_message_bytes_max(value).message_bytes_max());
+    metadata_bytes.map(|value| quota.set_metadata_bytes_max(value).metadata_bytes_max());
+    held_bytes.map(|value| quota.set_held_bytes_max(value).held_bytes_max());
+    descriptors.map(|value| quota.set_descriptors_max(value).descriptors_max());
+}
+
+fn show(service: &ServiceArgs) -> Result<(), Failed> {
+    let request = ListQuotasRequest::new();
+    let answer = service.ask(request, |client, request| client.list_quotas(request))?;
+    let attached = answer.attached().iter().filter_map(|one| Some((one.number(), one.quota()?)));
+    let json = || {
+        let quotas: Vec<Value> = answer.quotas().iter().map(|one| to_json(one, None)).collect();
+        let attached: Vec<Value> =
+            attached.clone().map(|(number, one)| to_json(one, Some(number))).collect();
+        json!({ "quotas": quotas, "attached": attached })
+    };
+    print(service, json, || {
+        let set = answer.quotas().iter().map(|one| row(one, "quota".to_owned()));
+        let attached = attached.clone().map(|(number, one)| row(one, format!("attached {number}")));
+        let rows: Vec<_> = set.chain(attached).collect();
+        let head = [
+            "WHAT",
+            "APPLICATION",
+            "ITEMS",
+            "MESSAGE BYTES",
+            "METADATA BYTES",
+            "HELD BYTES",
+            "DESCRIPTORS",
+        ];
+        table(&head, &rows)
+    })
+}
+
+fn values(quota: &Quota) -> [u64; 5] {
+    [
+        quota.items_max(),
+        quota.message_bytes_max(),
+        quota.metadata_bytes_max(),
+        quota.held_bytes_max(),
+        quota.descriptors_max(),
+    ]
+    .map(Option::unwrap_or_default)
+}
+
+fn row(quota: &Quota, what: String) -> Vec<String> {
+    let name = if quota.application().is_empty() { "(others)" } else { quota.application() };
+    let values = values(quota).map(|value| value.to_string());
+    [what, name.to_owned()].into_iter().chain(values).collect()
+}
+
+fn to_json(quota: &Quota, number: Option<u32>) -> Value {
+    let [items, message_bytes, metadata_bytes, held_bytes, descriptors] = values(quota);
+    json!({
+        "number": number, "application": quota.application(), "items": items,
+        "message_bytes": message_bytes, "metadata_bytes": metadata_bytes,
+        "held_bytes": held_bytes, "descriptors": descriptors,
+    })
+}

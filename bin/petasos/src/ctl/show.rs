@@ -1,0 +1,205 @@
+//! What there is: applications, datapaths, kinds and schemas.
+
+use clap::Args;
+use petasos_admin as proto;
+use serde_json::{Value, json};
+
+use super::ServiceArgs;
+use super::table::table;
+use crate::output;
+use crate::typed::Failed;
+
+/// The arguments of `petasos ctl datapath`.
+#[derive(Args)]
+pub struct DatapathArgs {
+    /// An application by its name or its number; all without it.
+    #[arg(value_name = "APPLICATION", default_value = "")]
+    application: String,
+    /// Show what policies report: counters, limits, who is refused.
+    #[arg(long)]
+    reports: bool,
+}
+
+/// Lists applications.
+pub fn apps(service: &ServiceArgs) -> Result<(), Failed> {
+    let request = proto::ListApplicationsRequest::new();
+    let answer = service.ask(request, |client, request| client.list_applications(request))?;
+    let list = answer.applications();
+    let json = || list.iter().map(app_json).collect();
+    print(service, json, || {
+        let head = [
+            "NUMBER",
+            "NAME",
+            "USER",
+            "PID",
+            "CALLS",
+            "HELD BYTES",
+            "WAITING",
+            "ENGINES",
+            "SERVES",
+        ];
+        let rows: Vec<Vec<String>> = list
+            .iter()
+            .map(|app| {
+                vec![
+                    app.number().to_string(),
+                    app.name().to_owned(),
+                    app.uid().to_string(),
+                    app.pid().map_or_else(|| "?".to_owned(), |pid| pid.to_string()),
+                    app.calls().to_string(),
+                    app.held_bytes().to_string(),
+                    app.descriptors_waiting().to_string(),
+                    app.engines().to_string(),
+                    texts(app.serves()).join(","),
+                ]
+            })
+            .collect();
+        table(&head, &rows)
+    })
+}
+
+fn app_json(app: &proto::Application) -> Value {
+    json!({
+        "number": app.number(), "name": app.name(), "uid": app.uid(), "gid": app.gid(),
+        "pid": app.pid(), "calls": app.calls(), "held_bytes": app.held_bytes(),
+        "descriptors_waiting": app.descriptors_waiting(), "items_queued": app.items_queued(),
+        "items_held": app.items_held(), "engines": app.engines(), "bindings": app.bindings(),
+        "serves": texts(app.serves()),
+    })
+}
+
+/// Shows the engines of applications.
+pub fn datapath(service: &ServiceArgs, args: &DatapathArgs) -> Result<(), Failed> {
+    let mut request = proto::ListDatapathsRequest::new();
+    request.edit().set_application(&args.application).set_with_reports(args.reports);
+    let answer = service.ask(request, |client, request| client.list_datapaths(request))?;
+    let list = answer.datapaths();
+    let json = || list.iter().map(datapath_json).collect();
+    print(service, json, || {
+        let mut head =
+            vec!["NUMBER", "NAME", "PLACE", "KIND", "VERSION", "POLICY", "CONFIGURATION"];
+        if args.reports {
+            head.push("REPORT");
+        }
+        let rows: Vec<Vec<String>> = list.iter().flat_map(datapath_rows).collect();
+        table(&head, &rows)
+    })
+}
+
+fn datapath_rows(datapath: &proto::Datapath) -> Vec<Vec<String>> {
+    let (number, name) = (datapath.number().to_string(), datapath.name().to_owned());
+    if datapath.engines().is_empty() {
+        return vec![vec![number, name, "-".to_owned()]];
+    }
+    let engines = datapath.engines().iter().enumerate();
+    let rows = engines.map(|(place, engine)| {
+        let policy = match (engine.policy(), engine.is_overridden()) {
+            (0, _) => "-".to_owned(),
+            (id, false) => id.to_string(),
+            (id, true) => format!("{id} (changed)"),
+        };
+        vec![
+            number.clone(),
+            name.clone(),
+            place.to_string(),
+            engine.kind().to_owned(),
+            engine.version().to_string(),
+            policy,
+            engine.configuration().to_owned(),
+            engine.report().to_owned(),
+        ]
+    });
+    rows.collect()
+}
+
+fn datapath_json(datapath: &proto::Datapath) -> Value {
+    let engines: Vec<Value> = datapath
+        .engines()
+        .iter()
+        .enumerate()
+        .map(|(place, engine)| {
+            json!({
+                "place": place, "kind": engine.kind(), "version": engine.version(),
+                "policy": Some(engine.policy()).filter(|id| *id > 0),
+                "is_overridden": engine.is_overridden(),
+                "configuration": parsed(engine.configuration()), "report": parsed(engine.report()),
+            })
+        })
+        .collect();
+    json!({ "number": datapath.number(), "name": datapath.name(), "engines": engines })
+}
+
+/// Lists kinds of policies.
+pub fn kinds(service: &ServiceArgs) -> Result<(), Failed> {
+    let request = proto::ListKindsRequest::new();
+    let answer = service.ask(request, |client, request| client.list_kinds(request))?;
+    let list = answer.kinds();
+    let one = |kind: &proto::Kind| json!({ "kind": kind.name(), "version": kind.version() });
+    print(
+        service,
+        || list.iter().map(one).collect(),
+        || {
+            let row = |kind: &proto::Kind| vec![kind.name().to_owned(), kind.version().to_string()];
+            table(&["KIND", "VERSION"], &list.iter().map(row).collect::<Vec<_>>())
+        },
+    )
+}
+
+/// Lists what applications have bound.
+pub fn schema(service: &ServiceArgs) -> Result<(), Failed> {
+    let request = proto::ListSchemasRequest::new();
+    let answer = service.ask(request, |client, request| client.list_schemas(request))?;
+    let list = answer.bindings();
+    let json = || {
+        let bindings: Vec<Value> = list
+            .iter()
+            .map(|one| {
+                json!({
+                    "number": one.number(), "name": one.name(), "service": one.service(),
+                    "methods": one.methods(), "schema_bytes": one.schema_bytes(),
+                })
+            })
+            .collect();
+        json!({ "bindings": bindings, "bytes": answer.bytes(), "bytes_max": answer.bytes_max() })
+    };
+    print(service, json, || {
+        let row = |one: &proto::Binding| {
+            vec![
+                one.number().to_string(),
+                one.name().to_owned(),
+                one.service().to_owned(),
+                one.methods().to_string(),
+                one.schema_bytes().to_string(),
+            ]
+        };
+        let rows: Vec<_> = list.iter().map(row).collect();
+        let head = ["NUMBER", "NAME", "SERVICE", "METHODS", "SCHEMA BYTES"];
+        let (bytes, most) = (answer.bytes(), answer.bytes_max());
+        format!("{}all schemas: {bytes} of {most} bytes\n", table(&head, &rows))
+    })
+}
+
+/// Prints an answer for programs or for people.
+pub fn print(
+    service: &ServiceArgs,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failed> {
+    let text = match service.json {
+        true => json().to_string(),
+        false => text(),
+    };
+    Ok(output::answer(text.as_bytes())?)
+}
+
+/// JSON that the service has sent as text; what is none, as text.
+pub fn parsed(text: &str) -> Value {
+    match text {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}
+
+pub fn texts(list: &[petasos::message::Text]) -> Vec<&str> {
+    list.iter().map(|text| &**text).collect()
+}

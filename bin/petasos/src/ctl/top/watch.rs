@@ -1,0 +1,91 @@
+//! The service's answers, from a thread that waits for them.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use petasos::{Code, Msg, Request, block_on};
+use petasos_admin::{AdminClient, StatsResponse, WatchStatsRequest};
+
+use crate::ctl::failed;
+use crate::typed::Failed;
+
+/// An answer, or why there are no more.
+type Answer = Result<Msg<StatsResponse>, Failed>;
+
+/// What a watch has told since it was last asked.
+pub enum Told {
+    /// Nothing.
+    Nothing,
+    /// An answer.
+    Stats(Msg<StatsResponse>),
+    /// The watch is over.
+    Ended(Failed),
+}
+
+/// A call that the service answers again and again. Its thread ends when this is dropped.
+pub struct Watch {
+    answers: Receiver<Answer>,
+    patience: Duration,
+}
+
+impl Watch {
+    /// Begins to watch. An answer takes at most `patience`.
+    pub fn begin(
+        client: AdminClient,
+        request: Msg<WatchStatsRequest>,
+        patience: Duration,
+    ) -> Result<Watch, Failed> {
+        // Answers that nobody takes hold up the service's task, and not the service.
+        let (sender, answers) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("petasos-watch".to_owned());
+        let begun = thread.spawn(move || {
+            if let Err(failed) = block_on(watch(&client, request, &sender)) {
+                // Nobody may wait for it any more.
+                let _ = sender.send(Err(failed));
+            }
+        });
+        begun.map_err(|error| Failed::new(format!("cannot begin to watch: {error}")))?;
+        Ok(Watch { answers, patience })
+    }
+
+    /// Waits for the next answer.
+    pub fn next(&self) -> Answer {
+        match self.answers.recv_timeout(self.patience) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => {
+                Err(Failed::new("the service does not answer").with_status(Code::DeadlineExceeded))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(over()),
+        }
+    }
+
+    /// What there is now.
+    pub fn poll(&self) -> Told {
+        match self.answers.try_recv() {
+            Ok(Ok(answer)) => Told::Stats(answer),
+            Ok(Err(failed)) => Told::Ended(failed),
+            Err(TryRecvError::Empty) => Told::Nothing,
+            Err(TryRecvError::Disconnected) => Told::Ended(over()),
+        }
+    }
+}
+
+fn over() -> Failed {
+    Failed::new("the service tells no more").with_status(Code::Unavailable)
+}
+
+/// Hands answers on until nobody takes them.
+async fn watch(
+    client: &AdminClient,
+    request: Msg<WatchStatsRequest>,
+    answers: &SyncSender<Answer>,
+) -> Result<(), Failed> {
+    let opened = client.watch_stats(Request::new(request)).await;
+    let mut stream = opened.map_err(|status| failed(&status))?;
+    while let Some(answer) = stream.message().await.map_err(|status| failed(&status))? {
+        if answers.send(Ok(answer)).is_err() {
+            return Ok(());
+        }
+    }
+    Err(over())
+}

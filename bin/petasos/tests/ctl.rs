@@ -1,0 +1,246 @@
+//! `petasos ctl` against a real `petasosd`.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use petasos_attach::Attachment;
+use petasos_attach::hello::Hello;
+use serde_json::{Value, json};
+use support::{Finished, Petasos};
+
+/// A daemon, without applications.
+struct Daemon {
+    folder: PathBuf,
+    child: Child,
+}
+
+/// The daemon's program. `cargo test --workspace` has built it beside this one; if only this
+/// package is tested, it may have to be built.
+fn program() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_petasos")).with_file_name("petasosd");
+    if !beside.exists() {
+        let folder = beside.parent().and_then(Path::parent).expect("a profile's folder");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "petasosd", "--target-dir"]).arg(folder);
+        assert!(cargo.status().expect("cargo runs this test").success());
+    }
+    beside
+}
+
+impl Daemon {
+    fn start(name: &str, policies: &str) -> Daemon {
+        let folder =
+            std::env::temp_dir().join(format!("petasos-ctl-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        std::fs::write(folder.join("policies.json"), policies).expect("a file can be written");
+        let mut command = Command::new(program());
+        command.arg("--socket").arg(folder.join("socket"));
+        command.arg("--policies").arg(folder.join("policies.json")).stderr(Stdio::null());
+        let child = command.spawn().expect("the program was just built");
+        let mut daemon = Daemon { folder, child };
+        for _ in 0..3000 {
+            if daemon.folder.join("socket").exists() {
+                return daemon;
+            }
+            assert_eq!(daemon.child.try_wait().expect("it is a child"), None, "it has ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the daemon does not listen");
+    }
+
+    fn socket(&self) -> String {
+        self.folder.join("admin.sock").display().to_string()
+    }
+
+    fn ctl(&self, args: &[&str]) -> Finished {
+        Petasos::start(&[&["ctl", "--socket", &self.socket()], args].concat()).finish()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let finished = self.ctl(&[args, &["--json"]].concat());
+        serde_json::from_str(finished.success()).expect("it is JSON")
+    }
+
+    fn plan(&self, plan: &str) -> Finished {
+        let path = self.folder.join("plan.json");
+        std::fs::write(&path, plan).expect("a file can be written");
+        self.ctl(&["apply", &path.display().to_string()])
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+const NULL: &str = r#"[{"application": "*", "kind": "null"}]"#;
+
+#[test]
+fn policies_and_quotas_are_shown_and_changed() {
+    let daemon = Daemon::start("policies", NULL);
+    let table = daemon.ctl(&["policy", "list"]);
+    let expected = "ID  APPLICATION  KIND  DATAPATHS  CONFIGURATION\n\
+                    1   *            null  0          {}\n";
+    assert_eq!(table.success(), expected);
+    let added = daemon.ctl(&["policy", "add", "shop", "rate_limit", r#"{"rate_per_s": 5}"#]);
+    assert_eq!(added.success(), "added policy 2, rate_limit for `shop`\n");
+    daemon.ctl(&["policy", "configure", "2", r#"{"rate_per_s": 6}"#]).success();
+    let list = daemon.json(&["policy", "list"]);
+    assert_eq!(list["policies"][1]["configuration"], json!({"rate_per_s": 6}));
+    assert!(list["file"].as_str().is_some_and(|file| file.ends_with("policies.json")));
+    daemon.ctl(&["policy", "reload"]).success();
+    assert_eq!(daemon.json(&["policy", "list"])["policies"].as_array().map(Vec::len), Some(1));
+    daemon.ctl(&["quota", "set", "shop", "--items", "9"]).success();
+    daemon.ctl(&["quota", "set", "--message-bytes", "4096"]).success();
+    let quotas = &daemon.json(&["quota", "show"])["quotas"];
+    assert_eq!((&quotas[0]["message_bytes"], &quotas[1]["items"]), (&json!(4096), &json!(9)));
+    daemon.ctl(&["quota", "remove", "shop"]).success();
+    let audit = daemon.json(&["audit", "--last", "3"]);
+    let last = &audit[2];
+    assert_eq!((&last["method"], &last["role"]), (&json!("Change"), &json!("operator")));
+    assert_eq!(last["steps"], json!(["remove quota of shop"]));
+    let text = daemon.ctl(&["audit"]);
+    assert!(text.success().contains("operator  Change"), "{text:?}");
+}
+
+#[test]
+fn an_applications_engines_are_shown_and_changed() {
+    let daemon = Daemon::start("engines", NULL);
+    let hello = Hello::new("shop", 1).expect("a name");
+    let path = daemon.folder.join("socket");
+    let attachment = Attachment::connect(&path, &hello, support::WATCHDOG).expect("it listens");
+    let apps = daemon.json(&["apps"]);
+    assert_eq!((&apps[0]["name"], &apps[0]["number"]), (&json!("shop"), &json!(0)));
+    assert_eq!(apps[0]["pid"], std::process::id());
+    let limit = r#"{"rate_per_s": 500, "burst": 10}"#;
+    let attached = daemon.ctl(&["engine", "attach", "shop", "rate_limit", limit, "--at", "0"]);
+    assert_eq!(attached.success(), "attached rate_limit to `shop` (0) at place 0\n");
+    daemon.ctl(&["engine", "attach", "0", "telemetry"]).success();
+    let file = daemon.folder.join("limit.json");
+    std::fs::write(&file, r#"{"rate_per_s": 900}"#).expect("a file can be written");
+    let file = format!("@{}", file.display());
+    let configured = daemon.ctl(&["engine", "configure", "shop", "0:rate_limit", &file]);
+    assert_eq!(configured.success(), "configured rate_limit of `shop` (0) at place 0\n");
+    let table = daemon.ctl(&["datapath", "shop"]);
+    let expected = "\
+NUMBER  NAME  PLACE  KIND        VERSION  POLICY  CONFIGURATION
+0       shop  0      rate_limit  1        -       {\"rate_per_s\":900}
+0       shop  1      null        1        1       {}
+0       shop  2      telemetry   1        -       {}
+";
+    assert_eq!(table.success(), expected);
+    daemon.ctl(&["engine", "move", "shop", "telemetry", "0"]).success();
+    daemon.ctl(&["engine", "upgrade", "shop", "1"]).success();
+    let wrong = daemon.ctl(&["engine", "detach", "shop", "0:rate_limit"]);
+    assert_eq!(wrong.code, Some(64 + 5), "another is at this place now: {wrong:?}");
+    daemon.ctl(&["engine", "detach", "shop", "rate_limit"]).success();
+    let engines = &daemon.json(&["datapath", "shop", "--reports"])[0]["engines"];
+    let kinds: Vec<&Value> =
+        engines.as_array().expect("a list").iter().map(|engine| &engine["kind"]).collect();
+    assert_eq!(kinds, ["telemetry", "null"]);
+    assert!(engines[0]["report"].is_object(), "{engines}");
+    drop(attachment);
+}
+
+#[test]
+fn every_table_has_its_json() {
+    let daemon = Daemon::start("tables", NULL);
+    for (args, head) in [
+        (&["apps"][..], "NUMBER"),
+        (&["datapath", "--reports"], "NUMBER"),
+        (&["kinds"], "KIND"),
+        (&["policy", "list"], "ID"),
+        (&["schema"], "NUMBER"),
+        (&["quota", "show"], "WHAT"),
+        (&["audit"], "NO"),
+        (&["stats"], "NUMBER"),
+    ] {
+        let text = daemon.ctl(args);
+        assert!(text.success().starts_with(head), "{text:?}");
+        daemon.json(args);
+    }
+    let kinds = daemon.json(&["kinds"]);
+    assert!(kinds.as_array().expect("a list").contains(&json!({"kind": "qos", "version": 1})));
+    assert_eq!(daemon.json(&["schema"])["bytes"], 0);
+}
+
+#[test]
+fn a_plan_is_done_whole_or_not_at_all() {
+    let daemon = Daemon::start("plan", NULL);
+    let done = daemon.plan(
+        r#"[{"add_policy": {"application": "shop", "kind": "telemetry"}},
+            {"set_quota": {"application": "shop", "items": 7}}]"#,
+    );
+    assert_eq!(done.success(), "added policy 2, telemetry for `shop`\nset the quota of `shop`\n");
+    let failed = daemon.plan(
+        r#"[{"remove_policy": {"id": 2}}, {"remove_quota": {"application": "shop"}},
+            {"attach": {"application": "shop", "kind": "null"}}]"#,
+    );
+    assert_eq!(failed.code, Some(64 + 5), "{failed:?}");
+    let expected = "petasos: NOT_FOUND: step 3 of 3: no application `shop` is attached";
+    assert!(failed.stderr.starts_with(expected), "{failed:?}");
+    assert!(failed.stderr.contains("the steps before it were undone"), "{failed:?}");
+    assert_eq!(daemon.json(&["policy", "list"])["policies"].as_array().map(Vec::len), Some(2));
+    assert_eq!(daemon.json(&["quota", "show"])["quotas"][1]["items"], 7);
+    let wrong = daemon.plan(r#"[{"remove": 2}]"#);
+    assert!(wrong.failure().contains("is no plan: unknown variant `remove`"), "{wrong:?}");
+}
+
+#[test]
+fn failures_say_what_to_do() {
+    let daemon = Daemon::start("failures", NULL);
+    let unknown = daemon.ctl(&["engine", "attach", "shop", "null"]);
+    assert_eq!(unknown.code, Some(64 + 5));
+    assert!(unknown.stderr.contains("there are none; `petasos ctl apps`"), "{unknown:?}");
+    let kind = daemon.ctl(&["policy", "add", "*", "nul"]);
+    assert_eq!(kind.code, Some(64 + 3));
+    assert!(kind.stderr.contains("there is no kind `nul`; there are access, "), "{kind:?}");
+    let wrong = daemon.ctl(&["policy", "add", "*", "rate_limit", "{}", "--json"]);
+    let error: Value = serde_json::from_str(&wrong.stderr).expect("it is JSON");
+    assert_eq!(error["error"]["status"], "INVALID_ARGUMENT");
+    let socket = daemon.socket();
+    drop(daemon);
+    let missing = Petasos::start(&["ctl", "--socket", &socket, "apps"]).finish();
+    assert_eq!(missing.code, Some(64 + 14));
+    let expected = format!("petasos: UNAVAILABLE: no service listens for operators at {socket}; ");
+    assert!(missing.stderr.starts_with(&expected), "{missing:?}");
+}
+
+#[test]
+fn an_upgrade_is_waited_for_and_one_that_fails_changes_nothing() {
+    let daemon = Daemon::start("upgrade", NULL);
+    let path = |name: &str| daemon.folder.join(name).display().to_string();
+    let (program, socket, log) = (program().display().to_string(), path("socket"), path("log"));
+    let nowhere = daemon.ctl(&["upgrade", "/nowhere/petasosd"]);
+    assert!(nowhere.stderr.contains("cannot start /nowhere/petasosd"), "{nowhere:?}");
+    let args = ["upgrade", &program, "--log", &log, "--wait", "--", "--socket", &socket];
+    let wrong = daemon.ctl(&[&args[..], &["--audit", "/nowhere/audit"]].concat());
+    assert!(wrong.stderr.contains("has ended"), "{wrong:?}");
+    let said = std::fs::read_to_string(&log).expect("it has said why");
+    assert!(said.contains("audit log"), "{said}");
+    daemon.ctl(&["policy", "add", "shop", "null"]).success();
+    let done = daemon.ctl(&args);
+    let pid = done.success().split_whitespace().nth(1).and_then(|pid| pid.parse().ok());
+    let successor = Successor(pid.and_then(rustix::process::Pid::from_raw).expect("a process"));
+    assert!(done.stdout.contains("the process before it has ended"), "{done:?}");
+    // It serves operators, with what was in force.
+    let list = daemon.json(&["policy", "list"]);
+    assert_eq!(list["policies"].as_array().map(Vec::len), Some(2), "{list}");
+    drop(successor);
+}
+
+/// A process that this test has let be started.
+struct Successor(rustix::process::Pid);
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(self.0, rustix::process::Signal::KILL);
+    }
+}

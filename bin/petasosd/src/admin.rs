@@ -1,0 +1,227 @@
+//! The control plane: operators' requests, from their socket to the loop and back.
+//!
+//! A thread of its own serves `petasos.admin.v1.Admin` over gRPC at a Unix socket. It knows who
+//! calls by the user of the process, judges by role, and keeps the audit log. What needs the
+//! service's state goes to the loop as a [`Job`], through a channel of [`JOBS_MAX`], and is done
+//! between two turns.
+//!
+//! # Invariants
+//! - The loop never waits for an operator: it takes at most one job each time that it looks at its
+//!   sockets, and without one it looks at a channel that is empty.
+//! - Whatever is done is written to the audit log, also if the operator has left meanwhile.
+//! - Messages, connections, calls and their time are bounded ([`config`]).
+
+mod audit;
+mod roles;
+mod service;
+mod stats;
+mod view;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use petasos::grpc::{Drain, GrpcConfig, Keepalive, Process, Routes, serve_unix};
+use petasos_attach::{Bound, Credentials};
+use rustix::event::{EventfdFlags, eventfd};
+use tokio::net::UnixListener;
+
+use crate::control::World;
+use crate::metrics;
+use audit::Audit;
+use roles::Roles;
+pub use roles::Viewer;
+use service::Front;
+
+/// The most requests that wait for the loop.
+const JOBS_MAX: usize = 16;
+
+/// Calls of operators that run when another process takes over have so long to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the loop does for an operator.
+type Job = Box<dyn FnOnce(&mut World<'_>) + Send>;
+
+/// How operators reach the service.
+pub struct AdminOptions {
+    /// Their socket.
+    pub socket: PathBuf,
+    /// Who may look.
+    pub viewers: Vec<Viewer>,
+    /// Where the audit log is written, besides memory.
+    pub audit: Option<PathBuf>,
+    /// The file of policies, for reloads.
+    pub policies: Option<PathBuf>,
+    /// Where what is counted is served to scrapers.
+    pub metrics: Option<metrics::Place>,
+}
+
+impl AdminOptions {
+    /// Tries what may fail before operators are served.
+    ///
+    /// # Errors
+    /// What is wrong with the audit log.
+    pub fn check(&self) -> Result<(), String> {
+        Audit::new(self.audit.as_deref()).map(drop)
+    }
+
+    /// The mode of the socket: others than operators have no use for it, unless there are viewers.
+    fn mode(&self) -> u32 {
+        if self.viewers.is_empty() { 0o600 } else { 0o666 }
+    }
+}
+
+/// The loop's end: what operators want done. Its descriptor is readable when there may be
+/// something.
+pub struct Desk {
+    jobs: Receiver<Job>,
+    wake: Arc<OwnedFd>,
+    /// There was something at the last look.
+    may_have_more: bool,
+    /// Dropped with the loop. None once another process has it.
+    socket: Option<Bound>,
+    drain: Drain,
+    front: Front,
+}
+
+/// The other end.
+struct Bell {
+    jobs: SyncSender<Job>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Desk {
+    /// Begins to serve operators.
+    ///
+    /// # Errors
+    /// What is wrong with the socket or the audit log, or what the system refuses.
+    pub fn open(options: AdminOptions) -> Result<Desk, String> {
+        let socket = Bound::new(&options.socket, options.mode());
+        let failed = |error| format!("cannot listen at {}: {error}", options.socket.display());
+        let socket = socket.map_err(failed)?;
+        Desk::on(socket, options)
+    }
+
+    /// Begins to serve operators at a socket.
+    ///
+    /// # Errors
+    /// What is wrong with the audit log, or what the system refuses.
+    pub fn on(socket: Bound, options: AdminOptions) -> Result<Desk, String> {
+        let path = options.socket.display().to_string();
+        let failed = |error: &dyn std::fmt::Display| format!("cannot listen at {path}: {error}");
+        let audit = Audit::new(options.audit.as_deref())?;
+        let listener = socket.listener().map_err(|error| failed(&error))?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let wake = Arc::new(wake.map_err(|error| failed(&error))?);
+        let (sender, jobs) = sync_channel(JOBS_MAX);
+        let bell = Bell { jobs: sender, wake: wake.clone() };
+        let front = Front::new(bell, Roles::new(options.viewers), audit, options.policies);
+        let counted = front.clone();
+        let scraped =
+            options.metrics.map(|place| metrics::serve(place, move || counted.clone().metrics()));
+        let routes =
+            petasos::grpc_routes(front.clone().served()).map_err(|error| failed(&error))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed(&error))?;
+        let drain = Drain::new();
+        let until = drain.clone();
+        let thread = std::thread::Builder::new().name("petasosd-admin".to_owned());
+        let serving = thread.spawn(move || {
+            if let Some(scraped) = scraped {
+                runtime.spawn(scraped);
+            }
+            runtime.block_on(serve(listener, routes, until));
+        });
+        serving.map_err(|error| failed(&error))?;
+        Ok(Desk { jobs, wake, may_have_more: false, socket: Some(socket), drain, front })
+    }
+
+    /// Descriptors for a process that takes the socket over.
+    ///
+    /// # Errors
+    /// There are none, or no room for them.
+    pub fn shared(&self) -> Result<[OwnedFd; 2], String> {
+        let socket = self.socket.as_ref().ok_or("another process has taken over")?;
+        socket.shared().map_err(|error| format!("no descriptors are left: {error}"))
+    }
+
+    /// Leaves the socket to a process that has taken it over. Calls that run still end.
+    pub fn give(&mut self) {
+        self.drain.start(GRACE);
+        if let Some(socket) = self.socket.take() {
+            socket.give();
+        }
+    }
+
+    /// Writes down what a process did at another socket.
+    pub fn record(&self, who: Credentials, what: &str, status: &'static str, why: &str) {
+        let process = Process { uid: who.uid, gid: who.gid, pid: who.pid };
+        self.front.record(process, "Takeover", what, (status, why));
+    }
+
+    /// Does what an operator wants, if one wants something. Says whether that was so.
+    pub fn serve(&mut self, world: &mut World<'_>) -> bool {
+        let job = self.jobs.try_recv().ok();
+        self.may_have_more = job.is_some();
+        let Some(job) = job else { return false };
+        job(world);
+        true
+    }
+
+    /// Whether there may be something although its descriptor is not readable.
+    pub fn may_have_more(&self) -> bool {
+        self.may_have_more
+    }
+
+    /// Makes its descriptor unreadable, until there is something more. To be called before
+    /// [`Desk::serve`].
+    pub fn hush(&self) {
+        // There may be nothing to read.
+        let _ = rustix::io::read(&*self.wake, &mut [0_u8; 8]);
+    }
+}
+
+impl AsFd for Desk {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+impl Bell {
+    /// Brings a job to the loop, if there is room.
+    fn ring(&self, job: Job) -> bool {
+        let is_taken = self.jobs.try_send(job).is_ok();
+        // A counter that is full is readable already.
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+        is_taken
+    }
+}
+
+async fn serve(listener: std::os::unix::net::UnixListener, routes: Arc<dyn Routes>, drain: Drain) {
+    match UnixListener::from_std(listener) {
+        Ok(listener) => serve_unix(listener, routes, config(), drain).await,
+        Err(error) => eprintln!("petasosd: operators are not served: {error}"),
+    }
+}
+
+/// Bounds of what operators, and those who want to be some, may do. A connection that does nothing
+/// ends; one that stalls within a call ends with its age.
+fn config() -> GrpcConfig {
+    let mut config = GrpcConfig::default();
+    config.receive_bytes_max = petasos_admin::REQUEST_BYTES_MAX;
+    config.streams_max = 8;
+    config.connections_max = 64;
+    config.connections_per_address_max = 8;
+    config.header_bytes_max = 8 << 10;
+    config.stream_window_bytes = 64 << 10;
+    config.compress = false;
+    config.handshake_timeout = Duration::from_secs(5);
+    let (interval, timeout) = (Duration::from_secs(10), Duration::from_secs(5));
+    config.keepalive = Some(Keepalive { interval, timeout, without_calls: true });
+    config.idle_timeout = Some(Duration::from_secs(60));
+    config.age_max = Some(Duration::from_secs(600));
+    config.age_grace = Some(Duration::from_secs(10));
+    config
+}

@@ -1,0 +1,358 @@
+//! The service's methods: judged, done by the loop, written down.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use petasos::grpc::Process;
+use petasos::message::Message;
+use petasos::{Code, Msg, Request, Response, Sender, Status};
+use petasos_admin::{self as proto, Admin, AdminServer, STEPS_MAX};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::time::timeout;
+
+use super::audit::{Audit, Called};
+use super::roles::{Role, Roles};
+use super::{Bell, stats, view};
+use crate::control::World;
+use crate::control::change::change;
+use crate::control::describe;
+use crate::metrics;
+use crate::policies;
+use crate::stats::{METRIC_ROWS_MAX, ROWS_MAX, Snapshot};
+
+/// The most callers who watch at a time.
+const WATCHERS_MAX: usize = 8;
+/// How often those may be told who watch, in ms.
+const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
+/// How long the loop may take. What it has not begun by then it does not do.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// The longest message of a status, in bytes.
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
+
+/// Answers operators.
+#[derive(Clone)]
+pub struct Front(Arc<Inner>);
+
+struct Inner {
+    bell: Bell,
+    roles: Roles,
+    /// The lock cannot be poisoned for long: no code panics while holding it.
+    audit: Mutex<Audit>,
+    policies: Option<PathBuf>,
+    watchers: Semaphore,
+}
+
+impl Front {
+    pub fn new(bell: Bell, roles: Roles, audit: Audit, policies: Option<PathBuf>) -> Front {
+        let (audit, watchers) = (Mutex::new(audit), Semaphore::new(WATCHERS_MAX));
+        Front(Arc::new(Inner { bell, roles, audit, policies, watchers }))
+    }
+
+    /// What is counted, as a page for Prometheus.
+    pub async fn metrics(self) -> Result<String, String> {
+        let take = |world: &mut World<'_>| Ok(Snapshot::take(world, None, METRIC_ROWS_MAX));
+        let snapshot = self.0.ask(take).await.map_err(|status| status.message().to_owned())?;
+        Ok(metrics::text(&snapshot))
+    }
+
+    /// Writes down what somebody did who may, at another socket than this service's.
+    pub fn record(
+        &self,
+        process: Process,
+        method: &'static str,
+        what: &str,
+        (status, message): (&'static str, &str),
+    ) {
+        let (role, steps) = (self.0.roles.of(process), vec![what.to_owned()]);
+        let message = message.to_owned();
+        self.0.audit().record(Called { process, role, method, steps, status, message });
+    }
+
+    /// As a service.
+    pub fn served(self) -> AdminServer<Front> {
+        AdminServer::new(self)
+    }
+
+    /// Lets those look who may.
+    async fn look<Q: Message, R: Message>(
+        &self,
+        method: &'static str,
+        request: Request<Q>,
+        view: impl FnOnce(&World<'_>, &Q) -> Result<Msg<R>, Status> + Send + 'static,
+    ) -> Result<Response<R>, Status> {
+        let caller = caller(&request)?;
+        let request = request.into_message();
+        let needs = (Role::Viewer, method, Vec::new());
+        self.judged(caller, needs, move |inner| async move {
+            inner.ask(move |world| view(world, &request)).await
+        })
+        .await
+    }
+
+    /// Does what a caller with this role may do, and writes it down. A task of its own does it: who
+    /// leaves does not keep it from being written.
+    async fn judged<R: Message, F>(
+        &self,
+        process: Process,
+        (needs, method, steps): (Role, &'static str, Vec<String>),
+        work: impl FnOnce(Arc<Inner>) -> F + Send + 'static,
+    ) -> Result<Response<R>, Status>
+    where
+        F: Future<Output = Result<Msg<R>, Status>> + Send + 'static,
+    {
+        let inner = self.0.clone();
+        let task = tokio::spawn(async move {
+            let role = inner.roles.of(process);
+            let result = match inner.judge(process, role, needs) {
+                Ok(()) => work(inner.clone()).await,
+                Err(refusal) => Err(refusal),
+            };
+            inner.record(process, role, (method, steps), result.as_ref().err());
+            result
+        });
+        let result = task.await.unwrap_or_else(|_| Err(Status::internal("the request has failed")));
+        result.map(Response::new).map_err(shortened)
+    }
+}
+
+impl Inner {
+    fn audit(&self) -> MutexGuard<'_, Audit> {
+        self.audit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a call down.
+    fn record(
+        &self,
+        process: Process,
+        role: Role,
+        (method, steps): (&'static str, Vec<String>),
+        failed: Option<&Status>,
+    ) {
+        let (code, message) = match failed {
+            None => (Code::Ok, ""),
+            Some(status) => (status.code(), status.message()),
+        };
+        let (status, message) = (code.name(), message.to_owned());
+        self.audit().record(Called { process, role, method, steps, status, message });
+    }
+
+    /// What is counted of all applications, or of the one that is named.
+    async fn snapshot(&self, application: &str) -> Result<Snapshot, Status> {
+        let named = application.to_owned();
+        self.ask(move |world| {
+            let only = if named.is_empty() { None } else { Some(world.find(&named)?) };
+            Ok(Snapshot::take(world, only, ROWS_MAX))
+        })
+        .await
+    }
+
+    fn judge(&self, process: Process, role: Role, needs: Role) -> Result<(), Status> {
+        if role < needs {
+            let may = match role {
+                Role::Viewer => "may look, and not change",
+                _ => "has no rights here",
+            };
+            return Err(Status::permission_denied(format!("user {} {may}", process.uid)));
+        }
+        if needs == Role::Operator && !self.audit().is_sound() {
+            let what = "the audit log could not be written: nothing is changed before it can";
+            return Err(Status::unavailable(what));
+        }
+        Ok(())
+    }
+
+    /// Lets the loop do something.
+    async fn ask<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut World<'_>) -> Result<R, Status> + Send + 'static,
+    ) -> Result<R, Status> {
+        let (tell, told) = oneshot::channel();
+        let job = move |world: &mut World<'_>| {
+            if !tell.is_closed() {
+                // Who asked may have stopped waiting just now.
+                let _ = tell.send(work(world));
+            }
+        };
+        if !self.bell.ring(Box::new(job)) {
+            let what = "too many requests wait for the service; nothing was done";
+            return Err(Status::resource_exhausted(what));
+        }
+        let late = |_| Status::deadline_exceeded("the service does not answer");
+        let gone = |_| Status::unavailable("the service has ended");
+        timeout(ANSWER_MAX, told).await.map_err(late)?.map_err(gone)?
+    }
+}
+
+impl Admin for Front {
+    async fn list_applications(
+        &self,
+        request: Request<proto::ListApplicationsRequest>,
+    ) -> Result<Response<proto::ListApplicationsResponse>, Status> {
+        self.look("ListApplications", request, |world, _| Ok(view::applications(world))).await
+    }
+
+    async fn list_datapaths(
+        &self,
+        request: Request<proto::ListDatapathsRequest>,
+    ) -> Result<Response<proto::ListDatapathsResponse>, Status> {
+        self.look("ListDatapaths", request, view::datapaths).await
+    }
+
+    async fn list_kinds(
+        &self,
+        request: Request<proto::ListKindsRequest>,
+    ) -> Result<Response<proto::ListKindsResponse>, Status> {
+        let process = caller(&request)?;
+        let needs = (Role::Viewer, "ListKinds", Vec::new());
+        self.judged(process, needs, |_| async { Ok(view::kinds()) }).await
+    }
+
+    async fn list_policies(
+        &self,
+        request: Request<proto::ListPoliciesRequest>,
+    ) -> Result<Response<proto::ListPoliciesResponse>, Status> {
+        self.look("ListPolicies", request, |world, _| Ok(view::policies(world))).await
+    }
+
+    async fn list_schemas(
+        &self,
+        request: Request<proto::ListSchemasRequest>,
+    ) -> Result<Response<proto::ListSchemasResponse>, Status> {
+        self.look("ListSchemas", request, |world, _| Ok(view::schemas(world))).await
+    }
+
+    async fn list_quotas(
+        &self,
+        request: Request<proto::ListQuotasRequest>,
+    ) -> Result<Response<proto::ListQuotasResponse>, Status> {
+        self.look("ListQuotas", request, |world, _| Ok(view::quotas(world))).await
+    }
+
+    async fn list_audit(
+        &self,
+        request: Request<proto::ListAuditRequest>,
+    ) -> Result<Response<proto::ListAuditResponse>, Status> {
+        let process = caller(&request)?;
+        let most = match request.entries_max() {
+            0 => usize::MAX,
+            most => most as usize,
+        };
+        let needs = (Role::Viewer, "ListAudit", Vec::new());
+        self.judged(process, needs, move |inner| async move {
+            let entries = inner.audit().newest(most);
+            Ok(view::audit(&entries))
+        })
+        .await
+    }
+
+    async fn stats(
+        &self,
+        request: Request<proto::StatsRequest>,
+    ) -> Result<Response<proto::StatsResponse>, Status> {
+        let process = caller(&request)?;
+        let request = request.into_message();
+        let needs = (Role::Viewer, "Stats", Vec::new());
+        self.judged(process, needs, move |inner| async move {
+            Ok(stats::response(&inner.snapshot(request.application()).await?))
+        })
+        .await
+    }
+
+    async fn watch_stats(
+        &self,
+        request: Request<proto::WatchStatsRequest>,
+        mut responses: Sender<proto::StatsResponse>,
+    ) -> Result<(), Status> {
+        let process = caller(&request)?;
+        let inner = &self.0;
+        let role = inner.roles.of(process);
+        let watched = inner.begin_watch(process, role, request.interval_ms());
+        inner.record(process, role, ("WatchStats", Vec::new()), watched.as_ref().err());
+        let (_permit, interval) = watched?;
+        loop {
+            let application = request.stats().map_or("", |stats| stats.application());
+            let snapshot = inner.snapshot(application).await.map_err(shortened)?;
+            responses.send(stats::response(&snapshot)).await?;
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    async fn change(
+        &self,
+        request: Request<proto::ChangeRequest>,
+    ) -> Result<Response<proto::ChangeResponse>, Status> {
+        let process = caller(&request)?;
+        let request = request.into_message();
+        let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
+        let needs = (Role::Operator, "Change", steps);
+        self.judged(process, needs, move |inner| async move {
+            match request.steps().len() {
+                0 => return Err(Status::invalid_argument("a change has steps")),
+                len if len > STEPS_MAX => {
+                    let what = format!("a change has at most {STEPS_MAX} steps");
+                    return Err(Status::invalid_argument(what));
+                }
+                _ => {}
+            }
+            let read = inner.read_policies(&request);
+            let done = inner.ask(move |world| {
+                let read = read.as_ref().map(|read| read.as_deref().map_err(String::clone));
+                change(world, request.steps(), read).map_err(Status::from)
+            });
+            let done = done.await?;
+            let mut response = proto::ChangeResponse::new();
+            response.edit().done_mut().extend(done);
+            Ok(response)
+        })
+        .await
+    }
+}
+
+impl Inner {
+    /// Whether a caller may watch, and how often it is told.
+    fn begin_watch(
+        &self,
+        process: Process,
+        role: Role,
+        interval_ms: u32,
+    ) -> Result<(SemaphorePermit<'_>, Duration), Status> {
+        self.judge(process, role, Role::Viewer)?;
+        let interval_ms = if interval_ms == 0 { 1000 } else { interval_ms };
+        if !INTERVAL_MS.contains(&interval_ms) {
+            let (least, most) = (INTERVAL_MS.start(), INTERVAL_MS.end());
+            let what = format!("the interval is {least} to {most} ms");
+            return Err(Status::invalid_argument(what));
+        }
+        let full = |_| Status::resource_exhausted(format!("{WATCHERS_MAX} callers watch already"));
+        let permit = self.watchers.try_acquire().map_err(full)?;
+        Ok((permit, Duration::from_millis(interval_ms.into())))
+    }
+
+    /// Reads the file of policies if a step needs it, so that the loop does not.
+    fn read_policies(
+        &self,
+        request: &proto::ChangeRequest,
+    ) -> Option<Result<Vec<policies::Rule>, String>> {
+        let path = self.policies.as_ref()?;
+        let mut steps = request.steps().iter();
+        let is_needed =
+            steps.any(|step| matches!(step.what(), Some(proto::step::What::ReloadPolicies(_))));
+        is_needed.then(|| policies::read(path))
+    }
+}
+
+/// The process that has called.
+fn caller<T: Message>(request: &Request<T>) -> Result<Process, Status> {
+    let process = request.peer().and_then(|peer| peer.process());
+    process.ok_or_else(|| Status::permission_denied("the service does not know who calls"))
+}
+
+fn shortened(status: Status) -> Status {
+    let message = status.message();
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    if end == message.len() {
+        return status;
+    }
+    Status::new(status.code(), format!("{}…", &message[..end]))
+}

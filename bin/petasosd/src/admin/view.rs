@@ -1,0 +1,204 @@
+//! What operators see, as messages.
+
+use std::sync::Arc;
+
+use petasos::{Msg, Status};
+use petasos_admin as proto;
+use petasos_engine::Policy;
+use petasos_service::{Application, ApplicationLimits};
+
+use super::audit::Entry;
+use crate::control::World;
+use crate::member::Heaps;
+use crate::policies;
+
+/// The longest report of a policy, in bytes; a longer one is left out.
+const REPORT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of all reports of an answer.
+const REPORTS_BYTES_MAX: usize = 16 << 20;
+
+pub fn applications(world: &World<'_>) -> Msg<proto::ListApplicationsResponse> {
+    let mut response = proto::ListApplicationsResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.applications_mut();
+    for application in world.hub.applications() {
+        let mut one = list.add();
+        let (load, counts) = (application.load(), application.datapath().counts());
+        one.set_number(application.number().0)
+            .set_name(application.name())
+            .set_calls(load.calls as u64)
+            .set_held_bytes(load.held_bytes as u64)
+            .set_descriptors_waiting(load.descriptors as u64)
+            .set_items_queued(counts.queued)
+            .set_items_held(counts.held)
+            .set_engines(application.datapath().len() as u32)
+            .set_bindings(application.bindings().len() as u32);
+        one.serves_mut().extend(world.hub.served_by(application.number()));
+        let number = application.number();
+        if let Some(member) = world.members.iter().find(|member| member.number == number) {
+            one.set_uid(member.who.uid).set_gid(member.who.gid);
+            if let Some(pid) = member.who.pid {
+                one.set_pid(pid);
+            }
+        }
+    }
+    response
+}
+
+pub fn datapaths(
+    world: &World<'_>,
+    request: &proto::ListDatapathsRequest,
+) -> Result<Msg<proto::ListDatapathsResponse>, Status> {
+    let only = match request.application() {
+        "" => None,
+        named => Some(world.find(named)?),
+    };
+    let mut response = proto::ListDatapathsResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.datapaths_mut();
+    let mut left = if request.with_reports() { REPORTS_BYTES_MAX } else { 0 };
+    let is_meant =
+        |application: &&Application<Heaps>| only.is_none_or(|only| application.number() == only);
+    for application in world.hub.applications().filter(is_meant) {
+        let mut one = list.add();
+        one.set_number(application.number().0).set_name(application.name());
+        let mut engines = one.engines_mut();
+        let datapath = application.datapath();
+        for policy in (0..datapath.len()).filter_map(|place| datapath.policy(place)) {
+            describe(world, policy, &mut left, &mut engines.add());
+        }
+    }
+    Ok(response)
+}
+
+fn describe(
+    world: &World<'_>,
+    policy: &Arc<dyn Policy>,
+    left: &mut usize,
+    engine: &mut proto::EngineMut<'_>,
+) {
+    let known = world.control.known(policy);
+    let version = known.made.kind.version();
+    let mut rules = world.control.policies().rules().iter();
+    let rule = rules.find(|rule| Some(rule.id) == known.rule);
+    engine
+        .set_kind(version.kind)
+        .set_version(version.version)
+        .set_policy(rule.map_or(0, |rule| rule.id))
+        .set_is_overridden(
+            rule.is_some_and(|rule| rule.made.configuration != known.made.configuration),
+        )
+        .set_configuration(&*known.made.configuration);
+    if *left > 0 {
+        let report = policy.report().to_string();
+        if report.len() <= REPORT_BYTES_MAX.min(*left) {
+            *left -= report.len();
+            engine.set_report(report);
+        }
+    }
+}
+
+pub fn kinds() -> Msg<proto::ListKindsResponse> {
+    let mut response = proto::ListKindsResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.kinds_mut();
+    for name in policies::kinds() {
+        let kind = petasos_engines::find(name).expect("it was found just now");
+        list.add().set_name(name).set_version(kind.version().version);
+    }
+    response
+}
+
+pub fn policies(world: &World<'_>) -> Msg<proto::ListPoliciesResponse> {
+    let mut response = proto::ListPoliciesResponse::new();
+    let mut edit = response.edit();
+    let file = world.control.file().map(|file| file.display().to_string());
+    edit.set_file(file.unwrap_or_default());
+    let mut list = edit.policies_mut();
+    let mut placed = std::collections::HashMap::<u64, u32>::new();
+    for application in world.hub.applications() {
+        let datapath = application.datapath();
+        for policy in (0..datapath.len()).filter_map(|place| datapath.policy(place)) {
+            if let Some(id) = world.control.known(policy).rule {
+                *placed.entry(id).or_default() += 1;
+            }
+        }
+    }
+    for rule in world.control.policies().rules() {
+        list.add()
+            .set_id(rule.id)
+            .set_application(&*rule.application)
+            .set_kind(rule.made.kind_name())
+            .set_configuration(&*rule.made.configuration)
+            .set_datapaths(placed.get(&rule.id).copied().unwrap_or(0));
+    }
+    response
+}
+
+pub fn schemas(world: &World<'_>) -> Msg<proto::ListSchemasResponse> {
+    let mut response = proto::ListSchemasResponse::new();
+    let mut edit = response.edit();
+    let (bytes, bytes_max) = world.hub.schema_bytes();
+    edit.set_bytes(bytes as u64).set_bytes_max(bytes_max as u64);
+    let mut list = edit.bindings_mut();
+    for application in world.hub.applications() {
+        for binding in application.bindings() {
+            list.add()
+                .set_number(application.number().0)
+                .set_name(application.name())
+                .set_service(&*binding.service)
+                .set_methods(binding.methods.len() as u32)
+                .set_schema_bytes(binding.schema().len() as u64);
+        }
+    }
+    response
+}
+
+pub fn quotas(world: &World<'_>) -> Msg<proto::ListQuotasResponse> {
+    let mut response = proto::ListQuotasResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.quotas_mut();
+    for (name, limits) in world.control.quotas.all() {
+        fill(&mut list.add(), name, limits);
+    }
+    let mut list = edit.attached_mut();
+    for application in world.hub.applications() {
+        let mut one = list.add();
+        one.set_number(application.number().0);
+        fill(&mut one.quota_mut(), application.name(), application.limits());
+    }
+    response
+}
+
+fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, limits: &ApplicationLimits) {
+    quota
+        .set_application(name)
+        .set_items_max(limits.items_max as u64)
+        .set_message_bytes_max(limits.message_bytes_max as u64)
+        .set_metadata_bytes_max(limits.metadata_bytes_max as u64)
+        .set_held_bytes_max(limits.held_bytes_max as u64)
+        .set_descriptors_max(limits.descriptors_max as u64);
+}
+
+pub fn audit(entries: &[Arc<Entry>]) -> Msg<proto::ListAuditResponse> {
+    let mut response = proto::ListAuditResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.entries_mut();
+    for entry in entries {
+        let mut one = list.add();
+        one.set_sequence(entry.sequence)
+            .set_time_us(entry.time_us)
+            .set_uid(entry.uid)
+            .set_gid(entry.gid)
+            .set_role(entry.role)
+            .set_method(entry.method)
+            .set_status(entry.status)
+            .set_message(&*entry.message)
+            .set_unrecorded(entry.unrecorded);
+        if let Some(pid) = entry.pid {
+            one.set_pid(pid);
+        }
+        one.steps_mut().extend(&entry.steps);
+    }
+    response
+}

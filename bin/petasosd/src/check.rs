@@ -1,0 +1,96 @@
+//! `--check`: whether the service could start with its options, without starting it.
+//!
+//! Files are read, policies are made, plug-ins are tried, certificates are loaded, and the
+//! addresses have to be of this host. Nothing listens at the ports and paths of the options,
+//! nothing is written, and a service that runs with the same options goes on.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use petasos::Security;
+use petasos_service::{Hub, SchemaLimits};
+
+use crate::member::Heaps;
+use crate::options::Options;
+use crate::transport::{Transport, TransportConfig};
+use crate::{metrics, plugins, policies, takeover};
+
+/// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
+/// `.new` behind it first.
+const SOCKET_BYTES_MAX: usize = 103;
+
+/// Checks the options. Gives a line about them.
+///
+/// # Errors
+/// What is wrong.
+pub fn run(options: &Options) -> Result<String, String> {
+    options.agree()?;
+    plugins::load(&options.plugin)?;
+    let rules = options.policies.as_deref().map(policies::read).transpose()?.unwrap_or_default();
+    let takeover = takeover::path_beside(&options.socket);
+    for path in [&options.socket, &options.admin_socket(), &takeover] {
+        check_socket(path)?;
+    }
+    if let Some(audit) = &options.audit {
+        check_audit(audit)?;
+    }
+    if let Some(address) = options.metrics {
+        metrics::check(address, options.metrics_plaintext)?;
+        // Its port may be the one of a service that runs.
+        drop(metrics::listen(any_port(address), options.metrics_plaintext)?);
+    }
+    transport(options, options.security.security()?)?;
+    Ok(format!("the configuration is valid: {} policies", rules.len()))
+}
+
+/// Checks how other hosts are reached, at other ports.
+///
+/// # Errors
+/// What is wrong.
+pub fn transport(options: &Options, security: Security) -> Result<(), String> {
+    if let (Some(listen), Security::Loopback) = (options.listen, &security)
+        && !listen.ip().is_loopback()
+    {
+        return Err(format!(
+            "{listen} can be reached by other hosts: give --tls-cert, --tls-key and --tls-ca, or \
+             --plaintext to allow that unencrypted"
+        ));
+    }
+    if options.is_open() {
+        let mut hub: Hub<Heaps> = Hub::new(SchemaLimits::default());
+        let config = options.transport(security);
+        let (listen, listen_grpc) = (config.listen.map(any_port), config.listen_grpc.map(any_port));
+        drop(Transport::new(TransportConfig { listen, listen_grpc, ..config }, &mut hub)?);
+    }
+    Ok(())
+}
+
+fn any_port(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip(), 0)
+}
+
+fn check_socket(path: &Path) -> Result<(), String> {
+    match path.as_os_str().len() {
+        0 => Err("a socket needs a path".to_owned()),
+        bytes if bytes > SOCKET_BYTES_MAX => Err(format!(
+            "{}: the path of a socket has at most {SOCKET_BYTES_MAX} bytes, and this one {bytes}",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_audit(path: &Path) -> Result<(), String> {
+    let folder = match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return Err(format!("{} is not a file", path.display())),
+    };
+    if !folder.is_dir() {
+        return Err(format!("cannot write {}: there is no such folder", path.display()));
+    }
+    match path.is_dir() {
+        true => Err(format!("cannot write {}: it is a folder", path.display())),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,151 @@
+//! What operators control: the rule set, quotas, and the engines of applications.
+//!
+//! All of it belongs to the thread of the loop. An operator's request is done between two turns,
+//! with the whole [`World`] in hand: no call passes meanwhile, and nobody else changes anything.
+//!
+//! # Invariants
+//! - Each policy that an engine or a rule has is known ([`Control::known`]), with its kind and its
+//!   configuration.
+//! - A change that fails in one of its steps leaves all as it was ([`change::change`]).
+
+pub mod change;
+mod error;
+mod in_force;
+mod plan;
+mod quotas;
+mod rules;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use petasos_engine::{Application as Number, Policy};
+use petasos_service::Hub;
+
+use crate::member::{Heaps, Member};
+use crate::policies::{Made, Policies};
+pub use error::{ChangeFailed, StepError};
+pub use plan::describe;
+pub use quotas::Quotas;
+
+/// All that operators see and change.
+pub struct World<'a> {
+    /// Applications and their datapaths.
+    pub hub: &'a mut Hub<Heaps>,
+    /// Who they are.
+    pub members: &'a [Member],
+    /// What applies to them.
+    pub control: &'a mut Control,
+}
+
+/// What applies to applications.
+#[derive(Default)]
+pub struct Control {
+    policies: Policies,
+    /// What those that attach may have.
+    pub quotas: Quotas,
+    /// By the address of the policy.
+    known: HashMap<usize, Known>,
+    file: Option<PathBuf>,
+}
+
+/// A policy that is in use.
+#[derive(Clone)]
+pub struct Known {
+    /// What it was made from.
+    pub made: Made,
+    /// The rule for which it was made.
+    pub rule: Option<u64>,
+}
+
+impl Control {
+    /// With a rule set, which was read from this file.
+    pub fn new(policies: Policies, file: Option<PathBuf>) -> Control {
+        let mut control = Control { file, ..Control::default() };
+        control.set_policies(policies);
+        control
+    }
+
+    /// The rule set.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// The file that it was read from.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// What is known of a policy that an engine has.
+    pub fn known(&self, policy: &Arc<dyn Policy>) -> &Known {
+        self.known.get(&address(policy)).expect("policies are made here, and known while used")
+    }
+
+    fn set_policies(&mut self, policies: Policies) {
+        self.policies = policies;
+        for rule in self.policies.rules() {
+            let known = Known { made: rule.made.clone(), rule: Some(rule.id) };
+            self.known.insert(address(&rule.made.policy), known);
+        }
+    }
+
+    /// A policy is about to be used.
+    fn know(&mut self, known: Known) {
+        self.known.insert(address(&known.made.policy), known);
+    }
+
+    /// Forgets policies that nobody has any more.
+    fn forget_unused(&mut self) {
+        self.known.retain(|_, known| Arc::strong_count(&known.made.policy) > 1);
+    }
+}
+
+impl World<'_> {
+    /// The application that an operator names: by its number, or by its name.
+    ///
+    /// # Errors
+    /// There is none, or several have the name.
+    pub fn find(&self, named: &str) -> Result<Number, StepError> {
+        let is_number = !named.is_empty() && named.bytes().all(|byte| byte.is_ascii_digit());
+        let number = named.parse().ok().filter(|_| is_number);
+        let mut found = self.hub.applications().filter(|application| match number {
+            Some(number) => application.number() == Number(number),
+            None => application.name() == named,
+        });
+        let first = found.next().ok_or_else(|| StepError::NoApplication {
+            named: named.to_owned(),
+            there: self.names(|_| true),
+        })?;
+        if found.next().is_some() {
+            let those = self.names(|name| name == named);
+            return Err(StepError::Ambiguous { named: named.to_owned(), those });
+        }
+        Ok(first.number())
+    }
+
+    /// Some of the applications that there are, for people.
+    fn names(&self, is_meant: impl Fn(&str) -> bool) -> String {
+        let all = self.hub.applications().filter(|application| is_meant(application.name()));
+        let texts: Vec<String> = all
+            .take(NAMES_SHOWN + 1)
+            .map(|application| format!("`{}` ({})", application.name(), application.number().0))
+            .collect();
+        match texts.len() {
+            0 => "none".to_owned(),
+            len if len > NAMES_SHOWN => format!("{}, …", texts[..NAMES_SHOWN].join(", ")),
+            _ => texts.join(", "),
+        }
+    }
+}
+
+/// So many applications are named in an error.
+const NAMES_SHOWN: usize = 16;
+
+/// Whether two are one policy.
+fn is_same(one: &Arc<dyn Policy>, other: &Arc<dyn Policy>) -> bool {
+    address(one) == address(other)
+}
+
+fn address(policy: &Arc<dyn Policy>) -> usize {
+    Arc::as_ptr(policy).cast::<()>() as usize
+}

@@ -1,0 +1,190 @@
+//! Changes of datapaths that can be undone.
+//!
+//! A [`Changer`] does one thing after the other, and notes for each how it is undone. If a step
+//! fails, all is undone, the last first.
+
+use std::sync::Arc;
+
+use petasos_admin as proto;
+use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy};
+use petasos_service::Application;
+
+use super::{ChangeFailed, Known, Quotas, StepError, World};
+use crate::member::Heaps;
+use crate::policies::Rule;
+
+/// Does the steps of a plan, or none of them. Gives what each has done. `read` are the rules of the
+/// file, for steps that reload them.
+///
+/// # Errors
+/// See [`ChangeFailed`].
+pub fn change(
+    world: &mut World<'_>,
+    steps: &[proto::Step],
+    read: Option<Result<&[Rule], String>>,
+) -> Result<Vec<String>, ChangeFailed> {
+    let mut changer = Changer { world, undo: Vec::new(), read };
+    let mut done = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        match changer.step(step) {
+            Ok(line) => done.push(line),
+            Err(error) => {
+                let not_undone = changer.roll_back();
+                drop(changer);
+                world.control.forget_unused();
+                let (step, steps, error) = (index + 1, steps.len(), Box::new(error));
+                return Err(ChangeFailed { step, steps, error, not_undone });
+            }
+        }
+    }
+    // What undoes the steps has policies.
+    drop(changer);
+    world.control.forget_unused();
+    Ok(done)
+}
+
+/// Changes a world, and remembers how it was.
+pub(super) struct Changer<'c, 'w> {
+    pub(super) world: &'c mut World<'w>,
+    undo: Vec<Undo>,
+    pub(super) read: Option<Result<&'c [Rule], String>>,
+}
+
+/// What undoes a change.
+enum Undo {
+    Detach(Number, Place),
+    Attach(Number, Place, Arc<dyn Policy>, Left),
+    Replace(Number, Place, Arc<dyn Policy>),
+    Move(Number, Place, Place),
+    Rules(Vec<Rule>),
+    Quotas(Box<Quotas>),
+}
+
+impl Changer<'_, '_> {
+    /// An application that is there.
+    pub(super) fn application(&mut self, number: Number) -> &mut Application<Heaps> {
+        self.world.hub.application(number).expect("none goes during a change")
+    }
+
+    /// How an application is called in texts.
+    pub(super) fn name_of(&mut self, number: Number) -> String {
+        format!("`{}` ({})", self.application(number).name(), number.0)
+    }
+
+    /// What is known of the engines of an application, the one next to it first.
+    pub(super) fn engines(&mut self, number: Number) -> Vec<Known> {
+        let application = self.world.hub.application(number).expect("none goes during a change");
+        let datapath = application.datapath();
+        let policies = (0..datapath.len()).filter_map(|place| datapath.policy(place));
+        policies.map(|policy| self.world.control.known(policy).clone()).collect()
+    }
+
+    /// Places an engine.
+    pub(super) fn attach(
+        &mut self,
+        number: Number,
+        place: Place,
+        known: Known,
+    ) -> Result<(), StepError> {
+        let policy = known.made.policy.clone();
+        self.world.control.know(known);
+        let attached = self.application(number).attach(place, policy);
+        self.noted(number, attached)?;
+        self.undo.push(Undo::Detach(number, place));
+        Ok(())
+    }
+
+    /// Takes an engine out.
+    pub(super) fn detach(&mut self, number: Number, place: Place) -> Result<(), StepError> {
+        let policy = self.application(number).datapath().policy(place).cloned();
+        let detached = self.application(number).detach(place);
+        let left = self.noted(number, detached)?;
+        let policy = policy.expect("there was an engine to detach");
+        self.undo.push(Undo::Attach(number, place, policy, left));
+        Ok(())
+    }
+
+    /// Puts an engine of another policy in the place of one.
+    pub(super) fn replace(
+        &mut self,
+        number: Number,
+        place: Place,
+        known: Known,
+    ) -> Result<(), StepError> {
+        let policy = known.made.policy.clone();
+        self.world.control.know(known);
+        let before = self.application(number).datapath().policy(place).cloned();
+        let replaced = self.application(number).replace(place, policy);
+        self.noted(number, replaced)?;
+        let before = before.expect("there was an engine to replace");
+        self.undo.push(Undo::Replace(number, place, before));
+        Ok(())
+    }
+
+    /// Moves an engine.
+    pub(super) fn reorder(
+        &mut self,
+        number: Number,
+        from: Place,
+        to: Place,
+    ) -> Result<(), StepError> {
+        let moved = self.application(number).reorder(from, to);
+        self.noted(number, moved)?;
+        self.undo.push(Undo::Move(number, to, from));
+        Ok(())
+    }
+
+    /// Puts other rules in the place of those that there are.
+    pub(super) fn set_rules(&mut self, rules: Vec<Rule>) {
+        let mut policies = self.world.control.policies().clone();
+        self.undo.push(Undo::Rules(policies.rules().to_vec()));
+        policies.set(rules);
+        self.world.control.set_policies(policies);
+    }
+
+    /// Lets quotas be changed.
+    pub(super) fn quotas(&mut self) -> &mut Quotas {
+        self.undo.push(Undo::Quotas(Box::new(self.world.control.quotas.clone())));
+        &mut self.world.control.quotas
+    }
+
+    fn noted<T>(&mut self, number: Number, result: Result<T, ChangeError>) -> Result<T, StepError> {
+        result.map_err(|error| StepError::Change { application: self.name_of(number), error })
+    }
+
+    /// Undoes all. Gives what cannot be undone.
+    fn roll_back(&mut self) -> Vec<String> {
+        let mut not_undone = Vec::new();
+        while let Some(undo) = self.undo.pop() {
+            let (number, undone) = match undo {
+                Undo::Detach(number, place) => {
+                    (number, self.application(number).detach(place).map(drop))
+                }
+                Undo::Attach(number, place, policy, left) => {
+                    let application = self.application(number);
+                    (number, application.attach_again(place, policy, &left))
+                }
+                Undo::Replace(number, place, policy) => {
+                    (number, self.application(number).replace(place, policy))
+                }
+                Undo::Move(number, from, to) => {
+                    (number, self.application(number).reorder(from, to))
+                }
+                Undo::Rules(rules) => {
+                    let mut policies = self.world.control.policies().clone();
+                    policies.set(rules);
+                    self.world.control.set_policies(policies);
+                    continue;
+                }
+                Undo::Quotas(quotas) => {
+                    self.world.control.quotas = *quotas;
+                    continue;
+                }
+            };
+            if let Err(error) = undone {
+                not_undone.push(format!("{}: {error}", self.name_of(number)));
+            }
+        }
+        not_undone
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a change was not made.
+
+use std::fmt;
+
+use petasos::{Code, Status};
+use petasos_engine::ChangeError;
+use thiserror::Error;
+
+use crate::policies::{MakeError, NAME_BYTES_MAX, RULES_MAX};
+
+/// Why a step was not done. The operator's fault, where nothing else is said.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// There is no such application, or not any more.
+    #[error("no application `{named}` is attached; there are {there}")]
+    NoApplication {
+        /// What the operator said.
+        named: String,
+        /// Who is there.
+        there: String,
+    },
+    /// Several applications have the name.
+    #[error("several applications are named `{named}`: say which by its number: {those}")]
+    Ambiguous {
+        /// The name.
+        named: String,
+        /// Those that have it.
+        those: String,
+    },
+    /// There is no such engine.
+    #[error("there is no such engine: {0}")]
+    NoEngine(String),
+    /// There is no such rule.
+    #[error("there is no policy {0} in the rule set")]
+    NoRule(u64),
+    /// There is no such place in the rule set.
+    #[error("the rule set has {rules} policies, and no place {index}")]
+    NoIndex {
+        /// What the operator said.
+        index: usize,
+        /// How many there are.
+        rules: usize,
+    },
+    /// The rule set is full.
+    #[error("a rule set has at most {RULES_MAX} policies")]
+    TooManyRules,
+    /// No application has so long a name.
+    #[error("a name has at most {NAME_BYTES_MAX} bytes")]
+    NameTooLong,
+    /// No file of policies was configured.
+    #[error("the service was started without --policies: there is nothing to reload")]
+    NoFile,
+    /// The file of policies is wrong; what ran goes on.
+    #[error("the policies stay as they are: {0}")]
+    File(String),
+    /// A quota is out of its range, or there are too many.
+    #[error("{0}")]
+    Quota(String),
+    /// A step that says nothing, or that only a later version knows.
+    #[error("the step says nothing that this service knows")]
+    Unknown,
+    /// A policy cannot be made.
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    /// A datapath cannot be changed so.
+    #[error("{application}: {error}")]
+    Change {
+        /// Whose.
+        application: String,
+        /// Why.
+        error: ChangeError,
+    },
+}
+
+impl StepError {
+    fn code(&self) -> Code {
+        match self {
+            StepError::NoApplication { .. } | StepError::NoRule(_) | StepError::NoEngine(_) => {
+                Code::NotFound
+            }
+            StepError::Ambiguous { .. } | StepError::NoFile | StepError::File(_) => {
+                Code::FailedPrecondition
+            }
+            StepError::TooManyRules => Code::ResourceExhausted,
+            StepError::Change { error, .. } => match error {
+                ChangeError::Broken { .. } => Code::Internal,
+                ChangeError::TooMany => Code::ResourceExhausted,
+                ChangeError::NoSuchPlace { .. } => Code::NotFound,
+                _ => Code::FailedPrecondition,
+            },
+            _ => Code::InvalidArgument,
+        }
+    }
+}
+
+impl From<StepError> for Status {
+    fn from(error: StepError) -> Status {
+        Status::new(error.code(), error.to_string())
+    }
+}
+
+/// A change that was not made.
+#[derive(Debug)]
+pub struct ChangeFailed {
+    /// The step that has failed, from 1.
+    pub step: usize,
+    /// How many there were.
+    pub steps: usize,
+    /// Why.
+    pub error: Box<StepError>,
+    /// What could not be undone: a policy that does not take its own state back.
+    pub not_undone: Vec<String>,
+}
+
+impl fmt::Display for ChangeFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.steps > 1 {
+            write!(f, "step {} of {}: ", self.step, self.steps)?;
+        }
+        write!(f, "{}", self.error)?;
+        if self.step > 1 && self.not_undone.is_empty() {
+            write!(f, "; the steps before it were undone")?;
+        }
+        match self.not_undone.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; NOT UNDONE: {}", self.not_undone.join("; ")),
+        }
+    }
+}
+
+impl From<ChangeFailed> for Status {
+    fn from(failed: ChangeFailed) -> Status {
+        Status::new(failed.error.code(), failed.to_string())
+    }
+}

@@ -1,0 +1,153 @@
+//! The steps of a plan, one by one.
+
+use petasos_admin as proto;
+use petasos_admin::step::What;
+use petasos_engine::{Application as Number, Place};
+
+use super::change::Changer;
+use super::{Known, StepError};
+use crate::policies::Made;
+
+/// The longest configuration in a description, in bytes.
+const SHOWN_BYTES_MAX: usize = 512;
+
+impl Changer<'_, '_> {
+    /// Does a step. Gives what it has done.
+    pub(super) fn step(&mut self, step: &proto::Step) -> Result<String, StepError> {
+        match step.what().ok_or(StepError::Unknown)? {
+            What::AttachEngine(step) => self.attach_engine(step),
+            What::DetachEngine(step) => {
+                let (number, place) = self.engine(step.engine())?;
+                let kind = self.engines(number)[place].made.kind_name();
+                self.detach(number, place)?;
+                Ok(format!("detached {kind} from {}", self.name_of(number)))
+            }
+            What::MoveEngine(step) => {
+                let (number, from) = self.engine(step.engine())?;
+                let kind = self.engines(number)[from].made.kind_name();
+                self.reorder(number, from, step.to() as Place)?;
+                Ok(format!("moved {kind} of {} to place {}", self.name_of(number), step.to()))
+            }
+            What::ConfigureEngine(step) => {
+                let configuration = step.configuration();
+                self.renew(step.engine(), Some(configuration)).map(|of| format!("configured {of}"))
+            }
+            What::UpgradeEngine(step) => {
+                self.renew(step.engine(), None).map(|of| format!("upgraded {of}"))
+            }
+            What::AddPolicy(step) => self.add_policy(step),
+            What::RemovePolicy(step) => self.remove_policy(step.id()),
+            What::ConfigurePolicy(step) => self.configure_policy(step.id(), step.configuration()),
+            What::ReloadPolicies(_) => self.reload(),
+            What::SetQuota(step) => {
+                let quota = step.quota().ok_or(StepError::Unknown)?;
+                self.quotas().set(quota)?;
+                Ok(format!("set the quota of {}", whose(quota.application())))
+            }
+            What::RemoveQuota(step) => {
+                self.quotas().remove(step.application())?;
+                Ok(format!("removed the quota of {}", whose(step.application())))
+            }
+        }
+    }
+
+    fn attach_engine(&mut self, step: &proto::AttachEngine) -> Result<String, StepError> {
+        let number = self.world.find(step.application())?;
+        let made = Made::new(step.kind(), step.configuration())?;
+        let kind = made.kind_name();
+        let last = self.application(number).datapath().len();
+        let place = step.place().map_or(last, |place| place as Place);
+        self.attach(number, place, Known { made, rule: None })?;
+        Ok(format!("attached {kind} to {} at place {place}", self.name_of(number)))
+    }
+
+    /// Replaces an engine by one of the same kind that goes on from its policy's state and its own.
+    fn renew(
+        &mut self,
+        at: Option<&proto::EngineAt>,
+        configuration: Option<&str>,
+    ) -> Result<String, StepError> {
+        let (number, place) = self.engine(at)?;
+        let Known { made, rule } = self.engines(number).swap_remove(place);
+        let made = made.anew(configuration)?;
+        let kind = made.kind_name();
+        self.replace(number, place, Known { made, rule })?;
+        Ok(format!("{kind} of {} at place {place}", self.name_of(number)))
+    }
+
+    /// The engine that is meant.
+    fn engine(&mut self, at: Option<&proto::EngineAt>) -> Result<(Number, Place), StepError> {
+        let at = at.ok_or(StepError::Unknown)?;
+        let number = self.world.find(at.application())?;
+        let engines = self.engines(number);
+        let is_kind = |place: &Place| {
+            let kind = engines[*place].made.kind_name();
+            at.kind().is_empty() || kind == at.kind()
+        };
+        let meant: Vec<Place> = match at.place() {
+            Some(place) => Some(place as Place)
+                .filter(|place| *place < engines.len())
+                .into_iter()
+                .filter(is_kind)
+                .collect(),
+            None => (0..engines.len()).filter(is_kind).collect(),
+        };
+        if let [place] = meant[..] {
+            return Ok((number, place));
+        }
+        let kinds = engines.iter().enumerate();
+        let kinds: Vec<_> =
+            kinds.map(|(place, known)| format!("{place} {}", known.made.kind_name())).collect();
+        let found = if meant.len() > 1 { "several engines are meant; " } else { "" };
+        let those = if kinds.is_empty() { "no engines".to_owned() } else { kinds.join(", ") };
+        Err(StepError::NoEngine(format!("{found}{} has {those}", self.name_of(number))))
+    }
+}
+
+/// What a step is to do, for the audit log.
+pub fn describe(step: &proto::Step) -> String {
+    let Some(what) = step.what() else { return "nothing".to_owned() };
+    match what {
+        What::AttachEngine(step) => {
+            let place = step.place().map_or(String::new(), |place| format!(" at {place}"));
+            let (kind, configuration) = (step.kind(), shown(step.configuration()));
+            format!("attach {kind}{place} to {}: {configuration}", step.application())
+        }
+        What::DetachEngine(step) => format!("detach {}", engine(step.engine())),
+        What::MoveEngine(step) => format!("move {} to {}", engine(step.engine()), step.to()),
+        What::ConfigureEngine(step) => {
+            format!("configure {}: {}", engine(step.engine()), shown(step.configuration()))
+        }
+        What::UpgradeEngine(step) => format!("upgrade {}", engine(step.engine())),
+        What::AddPolicy(step) => {
+            let index = step.index().map_or(String::new(), |index| format!(" at {index}"));
+            let (kind, configuration) = (step.kind(), shown(step.configuration()));
+            format!("add policy {kind}{index} for {}: {configuration}", step.application())
+        }
+        What::RemovePolicy(step) => format!("remove policy {}", step.id()),
+        What::ConfigurePolicy(step) => {
+            format!("configure policy {}: {}", step.id(), shown(step.configuration()))
+        }
+        What::ReloadPolicies(_) => "reload policies".to_owned(),
+        What::SetQuota(step) => {
+            let text = step.quota().map(|quota| format!("{quota:?}"));
+            format!("set quota {}", shown(&text.unwrap_or_default()))
+        }
+        What::RemoveQuota(step) => format!("remove quota of {}", step.application()),
+    }
+}
+
+fn engine(at: Option<&proto::EngineAt>) -> String {
+    let Some(at) = at else { return "nothing".to_owned() };
+    let place = at.place().map_or(String::new(), |place| format!(" at {place}"));
+    let kind = if at.kind().is_empty() { "engine" } else { at.kind() };
+    format!("{kind}{place} of {}", at.application())
+}
+
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]
+}
+
+fn whose(name: &str) -> String {
+    if name.is_empty() { "others".to_owned() } else { format!("`{name}`") }
+}

@@ -1,0 +1,136 @@
+//! What applications may have at a time: those of a name, and all others.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use petasos_admin as proto;
+use petasos_service::ApplicationLimits;
+
+use super::StepError;
+use crate::policies::NAME_BYTES_MAX;
+
+/// The most names with quotas of their own.
+const NAMES_MAX: usize = 1024;
+
+/// What applications get that attach.
+#[derive(Clone, Default)]
+pub struct Quotas {
+    others: ApplicationLimits,
+    named: BTreeMap<String, ApplicationLimits>,
+}
+
+impl Quotas {
+    /// What an application of this name may have.
+    pub fn of(&self, name: &str) -> ApplicationLimits {
+        self.named.get(name).copied().unwrap_or(self.others)
+    }
+
+    /// All of them, the first for names without one of their own, which is empty.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &ApplicationLimits)> {
+        let named = self.named.iter().map(|(name, limits)| (&**name, limits));
+        std::iter::once(("", &self.others)).chain(named)
+    }
+
+    /// Sets what a quota says.
+    ///
+    /// # Errors
+    /// [`StepError::Quota`]: a value is out of its range, or there are too many names.
+    pub fn set(&mut self, quota: &proto::Quota) -> Result<(), StepError> {
+        let name = quota.application();
+        let mut limits = self.of(name);
+        apply(&mut limits, quota)?;
+        if name.is_empty() {
+            self.others = limits;
+            return Ok(());
+        }
+        let is_full = self.named.len() >= NAMES_MAX && !self.named.contains_key(name);
+        if is_full || name.len() > NAME_BYTES_MAX {
+            let what =
+                format!("quotas are for at most {NAMES_MAX} names of {NAME_BYTES_MAX} bytes");
+            return Err(StepError::Quota(what));
+        }
+        self.named.insert(name.to_owned(), limits);
+        Ok(())
+    }
+
+    /// Removes the quota of a name.
+    ///
+    /// # Errors
+    /// [`StepError::Quota`]: it has none.
+    pub fn remove(&mut self, name: &str) -> Result<(), StepError> {
+        let removed = self.named.remove(name).map(drop);
+        removed.ok_or_else(|| StepError::Quota(format!("`{name}` has no quota of its own")))
+    }
+}
+
+fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), StepError> {
+    let fields: [(&str, Option<u64>, &mut usize, RangeInclusive<u64>); 5] = [
+        ("items_max", quota.items_max(), &mut limits.items_max, 1..=1 << 20),
+        (
+            "message_bytes_max",
+            quota.message_bytes_max(),
+            &mut limits.message_bytes_max,
+            1 << 10..=1 << 30,
+        ),
+        (
+            "metadata_bytes_max",
+            quota.metadata_bytes_max(),
+            &mut limits.metadata_bytes_max,
+            0..=1 << 20,
+        ),
+        ("held_bytes_max", quota.held_bytes_max(), &mut limits.held_bytes_max, 1 << 10..=1 << 36),
+        ("descriptors_max", quota.descriptors_max(), &mut limits.descriptors_max, 1..=1 << 20),
+    ];
+    for (name, value, field, range) in fields {
+        let Some(value) = value else { continue };
+        if !range.contains(&value) {
+            let (least, most) = (range.start(), range.end());
+            let what = format!("{name} is {least} to {most}, and not {value}");
+            return Err(StepError::Quota(what));
+        }
+        *field = usize::try_from(value).expect("ranges fit an address");
+    }
+    // What waits to leave the host is held, too.
+    let default = ApplicationLimits::default().beyond_bytes_max;
+    limits.beyond_bytes_max = default.min(limits.held_bytes_max);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quota(name: &str, items: u64) -> petasos::Msg<proto::Quota> {
+        let mut quota = proto::Quota::new();
+        quota.edit().set_application(name).set_items_max(items);
+        quota
+    }
+
+    #[test]
+    fn a_name_has_its_own_or_what_others_have() {
+        let mut quotas = Quotas::default();
+        quotas.set(&quota("", 100)).expect("in range");
+        quotas.set(&quota("shop", 7)).expect("in range");
+        assert_eq!([quotas.of("shop").items_max, quotas.of("other").items_max], [7, 100]);
+        assert_eq!(quotas.of("shop").held_bytes_max, ApplicationLimits::default().held_bytes_max);
+        quotas.remove("shop").expect("it was there");
+        assert_eq!(quotas.of("shop").items_max, 100);
+        assert!(quotas.remove("shop").is_err());
+    }
+
+    #[test]
+    fn what_is_out_of_range_changes_nothing_and_names_are_bounded() {
+        let mut quotas = Quotas::default();
+        for wrong in [0, (1 << 20) + 1, u64::MAX] {
+            let error = quotas.set(&quota("", wrong)).expect_err("out of range");
+            assert!(error.to_string().starts_with("items_max is 1 to 1048576"), "{error}");
+        }
+        assert_eq!(quotas.of("").items_max, ApplicationLimits::default().items_max);
+        for index in 0..NAMES_MAX {
+            quotas.set(&quota(&index.to_string(), 1)).expect("there is room");
+        }
+        assert!(quotas.set(&quota("more", 1)).is_err());
+        quotas.set(&quota("0", 2)).expect("it is there already");
+        assert!(quotas.set(&quota(&"x".repeat(NAME_BYTES_MAX + 1), 1)).is_err());
+    }
+}

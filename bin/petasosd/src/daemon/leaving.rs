@@ -1,0 +1,70 @@
+//! A process that was taken over from, until it has nothing left to do.
+
+use std::time::Duration;
+
+use petasos_attach::session::Handover;
+use petasos_base::Time;
+use petasos_service::Hub;
+
+use crate::member::{Heaps, Member};
+
+/// Applications have so long to attach to the successor before others begin calls there.
+const ATTACH_MAX: Duration = Duration::from_secs(5);
+
+/// How far it is.
+pub struct Leaving {
+    attached_by: Time,
+    ended_by: Time,
+    is_settled: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Nothing yet.
+    Waits,
+    /// The successor may let in others.
+    Settled,
+    /// There is nothing left to do.
+    Nothing,
+    /// What is left has no more time.
+    TimeIsUp,
+}
+
+impl Leaving {
+    /// Begins. What is left when `drain` has passed is ended.
+    pub fn new(now: Time, drain: Duration) -> Leaving {
+        Leaving { attached_by: now + ATTACH_MAX, ended_by: now + drain, is_settled: false }
+    }
+
+    /// When something is due.
+    pub fn next_due(&self) -> Time {
+        if self.is_settled { self.ended_by } else { self.attached_by.min(self.ended_by) }
+    }
+
+    /// Goes on as far as the applications are.
+    pub fn turn(&mut self, members: &[Member], hub: &mut Hub<Heaps>, now: Time) -> Left {
+        let step = |member: &Member, hub: &mut Hub<Heaps>| {
+            let application = hub.application(member.number);
+            application.map_or(Handover::Moved, |found| found.memory().0.handover())
+        };
+        let was_settled = self.is_settled;
+        let are_attached = members.iter().all(|member| step(member, hub) >= Handover::Attached);
+        self.is_settled |= are_attached || now >= self.attached_by;
+        if now >= self.ended_by {
+            return Left::TimeIsUp;
+        }
+        if !self.is_settled {
+            return Left::Waits;
+        }
+        for member in members {
+            if let Some(application) = hub.application(member.number) {
+                application.memory().0.let_move();
+            }
+        }
+        if members.iter().all(|member| member.has_nothing_left(hub)) {
+            return Left::Nothing;
+        }
+        if was_settled { Left::Waits } else { Left::Settled }
+    }
+}

@@ -1,0 +1,164 @@
+//! `petasosd`: the managed service of a host.
+//!
+//! Applications attach to its socket, hand calls to it, and get those that are for them. It lets
+//! the policies of its configuration see each call, and passes it on: to another application of
+//! this host, or, over Petasos datagrams or gRPC, to another host. Operators see and change that
+//! while it runs, at a socket of theirs (`petasos ctl`).
+
+mod admin;
+mod check;
+mod control;
+mod daemon;
+mod member;
+mod metrics;
+mod notify;
+mod options;
+mod plugins;
+mod policies;
+mod ports;
+mod security;
+mod stats;
+mod takeover;
+mod transport;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use petasos_attach::{Bound, Listener, ListenerConfig};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use admin::{AdminOptions, Desk};
+use control::Control;
+use daemon::{Daemon, Takeover};
+use options::Options;
+use plugins::TRY_PLUGIN;
+use policies::Policies;
+use takeover::{Giver, Which};
+
+fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == TRY_PLUGIN) {
+        return petasos_plugin::run_trial();
+    }
+    let options = Options::parse();
+    if options.check {
+        return match check::run(&options) {
+            Ok(valid) => {
+                println!("petasosd: {valid}");
+                ExitCode::SUCCESS
+            }
+            Err(message) => {
+                eprintln!("petasosd: {message}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("petasosd: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Each application takes some descriptors. If the limit cannot be raised, fewer can attach.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
+/// What a process serves with.
+struct Parts {
+    listener: Listener,
+    control: Control,
+    desk: Desk,
+    takeover: Takeover,
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    raise_descriptors();
+    options.agree()?;
+    plugins::load(&options.plugin)?;
+    let security = options.security.security()?;
+    let Parts { listener, control, desk, takeover } = match options.takeover {
+        true => {
+            // Once it has said that it serves, nothing may fail.
+            check::transport(options, security.clone())?;
+            take_over(options)?
+        }
+        false => begin(options)?,
+    };
+    eprintln!("petasosd: listening at {}", options.socket.display());
+    let times =
+        [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
+    let mut daemon = Daemon::new(listener, (control, desk), takeover, times);
+    if options.is_open() {
+        daemon.open(options.transport(security))?;
+    }
+    notify::ready();
+    daemon.run()
+}
+
+/// The first process at its sockets.
+fn begin(options: &Options) -> Result<Parts, String> {
+    let rules = options.policies.as_deref().map(policies::read).transpose()?;
+    let policies = Policies::new(rules.unwrap_or_default());
+    let control = Control::new(policies, options.policies.clone());
+    let metrics = options.metrics.map(|at| metrics::listen(at, options.metrics_plaintext));
+    let metrics = metrics.transpose()?;
+    if let Some(address) = metrics.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        eprintln!("petasosd: metrics at http://{address}/metrics");
+    }
+    let metrics = metrics.map(metrics::Place::Open);
+    // Whoever can attach can be seen by operators.
+    let desk = Desk::open(admin_options(options, metrics))?;
+    let giver = Giver::listen(&takeover::path_beside(&options.socket))?;
+    let listener = Listener::bind(&options.socket, ListenerConfig::default());
+    let listener = listener
+        .map_err(|error| format!("cannot listen at {}: {error}", options.socket.display()))?;
+    let takeover = Takeover { giver, predecessor: None, leaving: None };
+    Ok(Parts { listener, control, desk, takeover })
+}
+
+/// One that takes over from another. All that can fail is tried before it says that it serves.
+fn take_over(options: &Options) -> Result<Parts, String> {
+    let path = takeover::path_beside(&options.socket);
+    let mut taken = takeover::take(&path)?;
+    let control = Control::of(&taken.configuration, options.policies.clone())
+        .map_err(|error| format!("cannot go on with what is in force: {error}"))?;
+    let metrics = options.metrics.map(|address| {
+        metrics::check(address, options.metrics_plaintext)?;
+        Ok::<_, String>(metrics::Place::WhenFree(address))
+    });
+    let admin = admin_options(options, metrics.transpose()?);
+    let not_it = |error: petasos_attach::ListenError| {
+        format!("{error}: give the same --socket and --admin as the process that runs")
+    };
+    let files = taken.socket(Which::Applications)?;
+    let listener = Listener::adopt(&options.socket, files, ListenerConfig::default());
+    let mut listener = listener.map_err(not_it)?;
+    let operators = Bound::adopt(&admin.socket, taken.socket(Which::Operators)?);
+    let mut operators = operators.map_err(not_it)?;
+    let mut giver = Bound::adopt(&path, taken.socket(Which::Takeover)?).map_err(not_it)?;
+    admin.check()?;
+    let predecessor = Some(taken.serve()?);
+    listener.own();
+    operators.own();
+    giver.own();
+    let desk = Desk::on(operators, admin)?;
+    let takeover = Takeover { giver: Giver::on(giver), predecessor, leaving: None };
+    Ok(Parts { listener, control, desk, takeover })
+}
+
+/// How operators reach the service.
+fn admin_options(options: &Options, metrics: Option<metrics::Place>) -> AdminOptions {
+    AdminOptions {
+        socket: options.admin_socket(),
+        viewers: options.viewer.clone(),
+        audit: options.audit.clone(),
+        policies: options.policies.clone(),
+        metrics,
+    }
+}

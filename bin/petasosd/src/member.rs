@@ -1,0 +1,246 @@
+//! One application of the daemon: its heaps, its lane, and what it asks for.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use petasos_abi::Descriptor;
+use petasos_attach::ask::Ask;
+use petasos_attach::{Attached, Credentials, Event, Lane, LaneError, PushError};
+use petasos_base::Time;
+use petasos_engine::Application as Number;
+use petasos_service::{Hub, Memory};
+use petasos_shm::{HeapKind, Outside, OwnedHeap};
+
+use crate::ports::{self, PORTS_MAX};
+use crate::takeover::Predecessor;
+
+/// As many descriptors of an application are handled in a turn.
+const BATCH: usize = 64;
+/// By so much a receive heap grows, unless a message needs more.
+pub const GROW_BYTES: u64 = 1 << 20;
+
+/// The heaps of an application, with its socket.
+pub struct Heaps(pub Attached);
+
+impl Memory for Heaps {
+    fn send(&self) -> &OwnedHeap {
+        self.0.heap(HeapKind::Send)
+    }
+
+    fn receive(&self) -> &OwnedHeap {
+        self.0.heap(HeapKind::Receive)
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Outside> {
+        self.0.write(offset, bytes)
+    }
+}
+
+/// Whether an application has moved to the service's successor (D14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    No,
+    /// It has said so, and what it said before may be in its lane.
+    Said,
+    /// Its lane was empty since.
+    All,
+}
+
+/// An application, as the daemon polls it.
+pub struct Member {
+    pub number: Number,
+    pub name: String,
+    /// Whose process it is.
+    pub who: Credentials,
+    pub lane: Lane,
+    /// A descriptor for which the ring had no room.
+    pub waiting: Option<Descriptor>,
+    /// The addresses at which it serves.
+    ports: Vec<(SocketAddr, OwnedFd)>,
+    moved: Moved,
+    /// Why it is to be given up, once all that it has said was heard.
+    ended: Option<LaneError>,
+}
+
+impl Member {
+    pub fn new(number: Number, name: String, who: Credentials, lane: Lane) -> Member {
+        Member {
+            number,
+            name,
+            who,
+            lane,
+            waiting: None,
+            ports: Vec::new(),
+            moved: Moved::No,
+            ended: None,
+        }
+    }
+
+    /// Whether it is not heard now, whatever it says.
+    pub fn is_held_up(&self, hub: &mut Hub<Heaps>) -> bool {
+        hub.application(self.number).is_some_and(|application| !application.has_room())
+    }
+
+    /// The addresses at which it serves, and what keeps them.
+    pub fn ports(&self) -> &[(SocketAddr, OwnedFd)] {
+        &self.ports
+    }
+
+    /// Whether it begins no more calls here, and none is under way.
+    pub fn has_nothing_left(&self, hub: &mut Hub<Heaps>) -> bool {
+        let is_told = self.moved == Moved::All && self.waiting.is_none();
+        let application = hub.application(self.number);
+        application.is_none_or(|application| is_told && application.has_nothing_left())
+    }
+
+    /// Is awake again after a sleep.
+    pub fn rise(&mut self) {
+        if let Err(end) = self.lane.rise() {
+            self.ended = Some(end);
+        }
+    }
+
+    /// Hears what the application says at its socket. Says whether it said anything.
+    ///
+    /// # Errors
+    /// Why it is to be given up.
+    pub fn hear_socket(
+        &mut self,
+        hub: &mut Hub<Heaps>,
+        before: Option<&mut Predecessor>,
+        now: Time,
+    ) -> Result<bool, String> {
+        let mut events = Vec::new();
+        let application = hub.application(self.number).ok_or("it is gone")?;
+        let attached = &mut application.memory().0;
+        attached.turn(now, |event| events.push(event)).map_err(|error| error.to_string())?;
+        let has_said = !events.is_empty();
+        let mut before = before;
+        for event in events {
+            self.on_event(hub, before.as_deref_mut(), event);
+        }
+        Ok(has_said)
+    }
+
+    /// Hears what the application says in its lane. Says whether it said anything.
+    ///
+    /// # Errors
+    /// Why it is to be given up.
+    pub fn hear(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
+        let mut has_said = false;
+        let application = hub.application(self.number).ok_or("it is gone")?;
+        for _ in 0..BATCH {
+            if !application.has_room() {
+                break;
+            }
+            match self.lane.pop().map_err(|error| error.to_string())? {
+                Some(said) => application.take(said, now).map_err(|error| error.to_string())?,
+                None => match self.ended {
+                    Some(end) => return Err(end.to_string()),
+                    // All that it said before it moved was heard.
+                    None if self.moved == Moved::Said => self.moved = Moved::All,
+                    None => break,
+                },
+            }
+            has_said = true;
+        }
+        self.lane.release();
+        Ok(has_said)
+    }
+
+    /// Tells the application what it is to be told, as long as its ring has room. Says whether
+    /// there was anything.
+    ///
+    /// # Errors
+    /// Why it is to be given up.
+    pub fn tell(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
+        let Some(application) = hub.application(self.number) else { return Ok(false) };
+        if let Some(bytes) = application.wants_memory() {
+            // Without more, messages wait until the application releases others.
+            let grown = application.memory().0.grow(HeapKind::Receive, bytes.max(GROW_BYTES));
+            if let Ok(extent) = grown {
+                application.add_memory(extent.offset, extent.bytes);
+            }
+        }
+        let mut has_told = false;
+        while let Some(next) = self.waiting.take().or_else(|| application.poll_descriptor()) {
+            match self.lane.push(&next) {
+                Ok(()) => has_told = true,
+                Err(PushError::Full(next)) => {
+                    self.waiting = Some(next);
+                    break;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        self.lane.flush();
+        Ok(has_told)
+    }
+
+    fn on_event(&mut self, hub: &mut Hub<Heaps>, before: Option<&mut Predecessor>, event: Event) {
+        match event {
+            Event::Grown(HeapKind::Receive, extent) => {
+                if let Some(application) = hub.application(self.number) {
+                    application.add_memory(extent.offset, extent.bytes);
+                }
+            }
+            Event::Asked(ask) => {
+                let answer = self.done(hub, before, &ask);
+                if let Some(application) = hub.application(self.number) {
+                    application.memory().0.answer(answer.as_ref().copied().map_err(|e| e.as_str()));
+                }
+            }
+            Event::HasMoved => self.moved = Moved::Said,
+            _ => {}
+        }
+    }
+
+    fn done(
+        &mut self,
+        hub: &mut Hub<Heaps>,
+        before: Option<&mut Predecessor>,
+        ask: &Ask,
+    ) -> Result<u32, String> {
+        let text = |error: petasos_service::HubError| error.to_string();
+        match ask {
+            Ask::Bind { offset, bytes, is_served, service } => {
+                let longest = hub.schema_bytes_max();
+                if *bytes as usize > longest {
+                    return Err(format!("a schema has at most {longest} bytes"));
+                }
+                let application = hub.application(self.number).ok_or("it is gone")?;
+                let mut schema = vec![0; *bytes as usize];
+                let heap = application.memory().send();
+                heap.copy_out(*offset, &mut schema).map_err(|error| error.to_string())?;
+                let service = service.as_str();
+                hub.bind(self.number, &schema, service, *is_served).map(u32::from).map_err(text)
+            }
+            Ask::Target(name) => {
+                hub.target(self.number, name.as_str()).map(|target| target.0).map_err(text)
+            }
+            Ask::Serve(name) => match ports::address_of(name.as_str())? {
+                Some(address) => self.serve_at(hub, before, address),
+                None => hub.serve(self.number, name.as_str()).map(|()| 0).map_err(text),
+            },
+        }
+    }
+
+    /// The application serves at an address. Gives the port.
+    fn serve_at(
+        &mut self,
+        hub: &mut Hub<Heaps>,
+        before: Option<&mut Predecessor>,
+        address: &str,
+    ) -> Result<u32, String> {
+        if self.ports.len() >= PORTS_MAX {
+            return Err("an application serves at no more addresses".to_owned());
+        }
+        // The process before this one may have kept the address for it.
+        let kept = before.and_then(|before| before.port(self.who, address));
+        let (taken, address) = kept.map_or_else(|| ports::take(address), Ok)?;
+        let name = format!("petasos://{address}");
+        hub.serve(self.number, &name).map_err(|error| error.to_string())?;
+        self.ports.push((address, taken));
+        Ok(address.port().into())
+    }
+}

@@ -1,0 +1,229 @@
+//! What is counted, in Prometheus' text format, version 0.0.4.
+
+use std::fmt::{self, Display, Write};
+
+use petasos::Code;
+use petasos_base::log_linear_highest;
+use petasos_service::{Row, Sums, Way};
+
+use crate::stats::{ApplicationStats, Snapshot};
+
+/// Bounds of the latency histograms: powers of two of a nanosecond, at which buckets end, from
+/// 1.024 µs to 17 s.
+const BOUND_BITS: std::ops::RangeInclusive<u32> = 10..=34;
+
+/// A metric of each row: its name, its help text, and its value.
+type OfRow = (&'static str, &'static str, &'static str, fn(&Sums) -> u64);
+
+const OF_ROWS: [OfRow; 4] = [
+    ("calls_begun_total", "counter", "Calls that have begun.", |sums| sums.begun),
+    ("calls_under_way", "gauge", "Calls that are not over.", Sums::under_way),
+    (
+        "request_bytes_total",
+        "counter",
+        "Bytes of requests that have passed the policies.",
+        |sums| sums.request_bytes,
+    ),
+    (
+        "response_bytes_total",
+        "counter",
+        "Bytes of responses that have passed the policies.",
+        |sums| sums.response_bytes,
+    ),
+];
+
+/// The page.
+pub fn text(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    Page { text: &mut text, snapshot }.write().expect("strings take all that is written");
+    text
+}
+
+struct Page<'a> {
+    text: &'a mut String,
+    snapshot: &'a Snapshot,
+}
+
+impl Page<'_> {
+    fn write(&mut self) -> fmt::Result {
+        self.service()?;
+        self.applications()?;
+        for (name, kind, help, value) in OF_ROWS {
+            self.head(name, kind, help)?;
+            self.each_row(|page, labels, row| page.line(name, labels, "", value(&row.sums)))?;
+        }
+        let name = "calls_ended_total";
+        self.head(name, "counter", "Calls that are over, by code.")?;
+        self.each_row(|page, labels, row| page.ended(name, labels, &row.sums))?;
+        let help = "From a request to the end of which its caller or callee is told.";
+        self.head("call_latency_seconds", "histogram", help)?;
+        self.each_row(Page::latency)?;
+        self.engines()?;
+        self.gone()
+    }
+
+    fn service(&mut self) -> fmt::Result {
+        self.head("applications", "gauge", "Applications that are attached.")?;
+        self.line("applications", "", "", self.snapshot.applications.len())?;
+        let name = "methods_left_out";
+        self.head(name, "gauge", "Methods that this page leaves out, since there are too many.")?;
+        self.line(name, "", "", self.snapshot.rows_left_out)
+    }
+
+    fn applications(&mut self) -> fmt::Result {
+        type OfApplication = fn(&ApplicationStats) -> u64;
+        let all: [(&str, &str, &str, OfApplication); 3] = [
+            (
+                "application_calls",
+                "gauge",
+                "Calls of an application that are not over, those among them that policies hold.",
+                |application| application.calls as u64,
+            ),
+            (
+                "application_held_bytes",
+                "gauge",
+                "Bytes of messages that are held for an application.",
+                |application| application.held_bytes as u64,
+            ),
+            (
+                "application_requests_refused_total",
+                "counter",
+                "Requests of an application that did not become calls.",
+                |application| application.refused,
+            ),
+        ];
+        let snapshot = self.snapshot;
+        for (name, kind, help, value) in all {
+            self.head(name, kind, help)?;
+            for application in &snapshot.applications {
+                self.line(name, &labels(application), "", value(application))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, name: &str, labels: &str, sums: &Sums) -> fmt::Result {
+        for (code, calls) in Code::ALL.iter().zip(sums.ended).filter(|(_, calls)| *calls > 0) {
+            self.line(name, labels, &format!("code=\"{}\"", code.name()), calls)?;
+        }
+        Ok(())
+    }
+
+    fn latency(&mut self, labels: &str, row: &Row) -> fmt::Result {
+        let name = "call_latency_seconds_bucket";
+        let (counts, mut below, mut next) = (row.latency.counts(), 0, 0);
+        for bits in BOUND_BITS {
+            let bound = 1_u64 << bits;
+            // What takes as long as the bound counts beyond it: buckets end just before.
+            while counts.get(next).is_some_and(|(index, _)| log_linear_highest(*index) < bound) {
+                below += counts[next].1;
+                next += 1;
+            }
+            self.line(name, labels, &format!("le=\"{}\"", bound as f64 / 1e9), below)?;
+        }
+        let all: u64 = counts.iter().map(|(_, calls)| calls).sum();
+        self.line(name, labels, "le=\"+Inf\"", all)?;
+        let seconds = row.sums.latency_ns as f64 / 1e9;
+        self.line("call_latency_seconds_sum", labels, "", seconds)?;
+        self.line("call_latency_seconds_count", labels, "", all)
+    }
+
+    fn engines(&mut self) -> fmt::Result {
+        type OfEngine = fn(&petasos_engine::EngineCounts) -> f64;
+        let all: [(&str, &str, OfEngine); 4] = [
+            ("engine_items_total", "Items of calls that an engine took.", |of| of.items as f64),
+            ("engine_calls_ended_total", "Calls that an engine has ended.", |of| of.ended as f64),
+            (
+                "engine_sampled_seconds_total",
+                "How long an engine worked on the items that were measured.",
+                |of| of.sampled_ns as f64 / 1e9,
+            ),
+            ("engine_sampled_items_total", "Items of an engine that were measured.", |of| {
+                of.sampled_items as f64
+            }),
+        ];
+        let snapshot = self.snapshot;
+        for (name, help, value) in all {
+            self.head(name, "counter", help)?;
+            for application in &snapshot.applications {
+                for (place, (kind, counts)) in application.engines.iter().enumerate() {
+                    let more = format!("place=\"{place}\",kind=\"{}\"", Escaped(kind));
+                    self.line(name, &labels(application), &more, value(counts))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn gone(&mut self) -> fmt::Result {
+        let Snapshot { gone, .. } = self.snapshot;
+        let name = "gone_applications_total";
+        self.head(name, "counter", "Applications that have gone.")?;
+        self.line(name, "", "", gone.applications)?;
+        let name = "gone_calls_ended_total";
+        self.head(name, "counter", "Calls of applications that have gone, by code.")?;
+        for way in Way::ALL {
+            self.ended(name, &format!("way=\"{}\"", way.name()), gone.sums(way))?;
+        }
+        Ok(())
+    }
+
+    fn each_row(&mut self, write: impl Fn(&mut Self, &str, &Row) -> fmt::Result) -> fmt::Result {
+        let snapshot = self.snapshot;
+        for application in &snapshot.applications {
+            for row in &application.rows {
+                let method = row.method.as_deref().unwrap_or("(others)");
+                let (method, way) = (Escaped(method), row.way.name());
+                let labels = labels(application);
+                write(self, &format!("{labels},method=\"{method}\",way=\"{way}\""), row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) -> fmt::Result {
+        writeln!(self.text, "# HELP petasos_{name} {help}")?;
+        writeln!(self.text, "# TYPE petasos_{name} {kind}")
+    }
+
+    fn line(&mut self, name: &str, labels: &str, more: &str, value: impl Display) -> fmt::Result {
+        match (labels, more) {
+            ("", "") => writeln!(self.text, "petasos_{name} {value}"),
+            (labels, "") => writeln!(self.text, "petasos_{name}{{{labels}}} {value}"),
+            (labels, more) => writeln!(self.text, "petasos_{name}{{{labels},{more}}} {value}"),
+        }
+    }
+}
+
+/// Names are chosen by applications, and numbers by the service: only both say who is meant.
+fn labels(application: &ApplicationStats) -> String {
+    format!("application=\"{}\",number=\"{}\"", Escaped(&application.name), application.number.0)
+}
+
+/// A value of a label.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\\' => f.write_str("\\\\")?,
+                '"' => f.write_str("\\\"")?,
+                '\n' => f.write_str("\\n")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_out_of_labels() {
+        let hostile = "a\"} 1\npetasos_applications 9\\";
+        assert_eq!(Escaped(hostile).to_string(), "a\\\"} 1\\npetasos_applications 9\\\\");
+    }
+}

@@ -1,0 +1,133 @@
+//! The options of the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::admin::Viewer;
+use crate::plugins::parse_plugin;
+use crate::security::SecurityOptions;
+use crate::transport::TransportConfig;
+
+/// The managed service: policies on the calls of this host's applications.
+#[derive(Debug, Parser)]
+#[command(name = "petasosd", version)]
+pub struct Options {
+    /// Where applications attach.
+    #[arg(long, value_name = "PATH", default_value = "/run/petasos/petasosd.sock")]
+    pub socket: PathBuf,
+
+    /// Policies: a JSON list of `{"application": NAME or "*", "kind": KIND, "configuration": {…}}`.
+    /// Each application gets those for it, in this order, the first next to it. An application
+    /// gives itself its name: what all must pass has to be for "*".
+    #[arg(long, value_name = "FILE")]
+    pub policies: Option<PathBuf>,
+
+    /// Where other hosts call the services that applications of this one serve, over Petasos
+    /// datagrams.
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+
+    /// Where gRPC clients call the services that applications of this host serve, with health
+    /// checks and server reflection.
+    #[arg(long, value_name = "ADDR")]
+    pub listen_grpc: Option<SocketAddr>,
+
+    /// A name that applications call, and the host that serves it, as NAME=petasos://HOST:PORT or
+    /// NAME=grpc://HOST:PORT; with certificates also NAME=grpcs://HOST:PORT. May be given several
+    /// times. With this, --listen or --listen-grpc, applications can also call such targets
+    /// themselves.
+    #[arg(long, value_name = "NAME=TARGET", value_parser = parse_peer)]
+    pub peer: Vec<(String, String)>,
+
+    #[command(flatten)]
+    pub security: SecurityOptions,
+
+    /// Where operators connect (`petasos ctl`); `admin.sock` beside the other socket if this is not
+    /// given. Root and the user of this process are operators.
+    #[arg(long, value_name = "PATH")]
+    pub admin: Option<PathBuf>,
+
+    /// Who may look besides operators, and change nothing: a user or the group of a process, as
+    /// `uid:N` or `gid:N`. May be given several times.
+    #[arg(long, value_name = "WHO")]
+    pub viewer: Vec<Viewer>,
+
+    /// Append what operators do, and what others try, to this file: a JSON object per line.
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+
+    /// Serve what is counted to Prometheus, at http://ADDR/metrics. Every process of this host can
+    /// read that.
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+
+    /// Allow --metrics at an address beyond this host, where everybody in the network can read.
+    #[arg(long, requires = "metrics")]
+    pub metrics_plaintext: bool,
+
+    /// Say whether the service could start with these options, and end.
+    #[arg(long)]
+    pub check: bool,
+
+    /// A kind of policies that is not built in: a shared object (petasos_plugin.h), or, if this was
+    /// built with the feature `wasm`, a WebAssembly module (.wasm, .wat). Policies call it NAME.
+    /// May be given several times.
+    #[arg(long, value_name = "NAME=PATH", value_parser = parse_plugin)]
+    pub plugin: Vec<(String, PathBuf)>,
+
+    /// Take over from the process that serves at the same --socket, while its calls run. That one
+    /// gives this one its sockets and the policies and quotas in force, and ends when what is
+    /// under way there has ended.
+    #[arg(long)]
+    pub takeover: bool,
+
+    /// When another process takes over from this one, what is under way here has so many seconds to
+    /// end.
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub drain_timeout: u64,
+
+    /// How long to look for work before sleeping, in µs.
+    #[arg(long, value_name = "US", default_value_t = 50)]
+    pub spin_us: u64,
+}
+
+impl Options {
+    pub fn admin_socket(&self) -> PathBuf {
+        self.admin.clone().unwrap_or_else(|| self.socket.with_file_name("admin.sock"))
+    }
+
+    /// Whether calls leave this host or come in.
+    pub fn is_open(&self) -> bool {
+        self.listen.is_some() || self.listen_grpc.is_some() || !self.peer.is_empty()
+    }
+
+    /// Whether the options go together.
+    ///
+    /// # Errors
+    /// Which do not.
+    pub fn agree(&self) -> Result<(), String> {
+        let is_reached = self.listen.is_some() || self.listen_grpc.is_some();
+        if self.takeover && is_reached {
+            return Err("--takeover does not go with --listen or --listen-grpc: a service that \
+                        other hosts reach cannot be replaced while calls run"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    /// How they do.
+    pub fn transport(&self, security: petasos::Security) -> TransportConfig {
+        let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peer.clone());
+        TransportConfig { listen, listen_grpc, security, peers }
+    }
+}
+
+fn parse_peer(text: &str) -> Result<(String, String), String> {
+    let (name, target) = text.split_once('=').ok_or("give NAME=petasos://HOST:PORT")?;
+    match name.is_empty() || name.contains("://") {
+        true => Err("a name is not empty, and no address".to_owned()),
+        false => Ok((name.to_owned(), target.to_owned())),
+    }
+}

@@ -1,0 +1,81 @@
+//! Addresses at which applications serve, kept for them alone.
+//!
+//! An application that serves at an address gets the calls of its host's other applications to it.
+//! So the daemon takes the address itself: what belongs to another host, or is in use, is refused.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
+
+/// As many addresses an application has at most.
+pub const PORTS_MAX: usize = 8;
+/// What the name of an address begins with.
+const SCHEME: &str = "petasos://";
+
+/// The address that a name is, if it is one.
+///
+/// # Errors
+/// It is one of another kind, for which the service listens nowhere.
+pub fn address_of(name: &str) -> Result<Option<&str>, String> {
+    match name.strip_prefix(SCHEME) {
+        Some(address) => Ok(Some(address)),
+        None if name.contains("://") => Err(format!("`{name}` is not served here")),
+        None => Ok(None),
+    }
+}
+
+/// Takes an address. With port 0, the system chooses one. It is free again when the descriptor is
+/// closed. Nobody listens there.
+///
+/// # Errors
+/// Why not, for the application.
+pub fn take(text: &str) -> Result<(OwnedFd, SocketAddr), String> {
+    let address: SocketAddr =
+        text.parse().map_err(|_| format!("`{text}` is no address and port"))?;
+    if address.ip().is_unspecified() {
+        return Err(format!("{address} is any address: serve at one that callers name"));
+    }
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let failed = |error: Errno| match error {
+        Errno::ADDRINUSE => format!("{address} is in use"),
+        Errno::ADDRNOTAVAIL => format!("{address} is not an address of this host"),
+        error => format!("cannot take {address}: {error}"),
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.map_err(failed)?;
+    bind(&socket, &address).map_err(failed)?;
+    let taken = getsockname(&socket).map_err(failed)?;
+    let taken = SocketAddr::try_from(taken).map_err(failed)?;
+    Ok((socket, taken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_one_application_and_of_this_host() {
+        let (socket, address) = take("127.0.0.1:0").expect("loopback has ports");
+        assert_ne!(address.port(), 0);
+        let again = take(&address.to_string()).expect_err("it is taken");
+        assert!(again.contains("in use"), "{again}");
+        assert!(std::net::TcpListener::bind(address).is_err(), "also for others");
+        assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens");
+        assert!(address_of("grpc://127.0.0.1:1").is_err());
+        assert_eq!(address_of("greeter"), Ok(None));
+        assert_eq!(address_of("petasos://127.0.0.1:1"), Ok(Some("127.0.0.1:1")));
+        drop(socket);
+        assert!(take(&address.to_string()).is_ok());
+        for (text, why) in [
+            ("192.0.2.1:7000", "not an address of this host"),
+            ("0.0.0.0:7000", "any address"),
+            ("localhost:7000", "no address"),
+            ("127.0.0.1", "no address"),
+        ] {
+            let error = take(text).expect_err(text);
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What is counted, copied out of the loop for those who want to see it.
+
+use std::sync::Arc;
+
+use petasos_base::{SystemClock, Time};
+use petasos_engine::{Application as Number, EngineCounts};
+use petasos_service::{Application, Gone, Row};
+
+use crate::control::World;
+use crate::member::Heaps;
+
+/// The most rows of a copy for operators: the loop makes it between two turns.
+pub const ROWS_MAX: usize = 4096;
+/// The most rows of a copy for scrapers: the text of a row has about 4 KiB.
+pub const METRIC_ROWS_MAX: usize = 1024;
+
+/// What was counted at a time.
+pub struct Snapshot {
+    /// When.
+    pub time: Time,
+    /// By number.
+    pub applications: Vec<ApplicationStats>,
+    /// Of applications that have gone.
+    pub gone: Gone,
+    /// Rows that are left out.
+    pub rows_left_out: usize,
+}
+
+/// What was counted of an application.
+pub struct ApplicationStats {
+    pub number: Number,
+    pub name: Arc<str>,
+    pub rows: Vec<Row>,
+    pub engines: Vec<(&'static str, EngineCounts)>,
+    /// Requests that did not become calls.
+    pub refused: u64,
+    /// Calls under way, those among them that its policies hold.
+    pub calls: usize,
+    /// Bytes of messages that are held for it.
+    pub held_bytes: usize,
+}
+
+impl Snapshot {
+    /// Of all applications, or of one, with at most so many rows.
+    pub fn take(world: &World<'_>, only: Option<Number>, rows_max: usize) -> Snapshot {
+        let mut snapshot = Snapshot {
+            time: SystemClock::default().now(),
+            applications: Vec::new(),
+            gone: *world.hub.gone(),
+            rows_left_out: 0,
+        };
+        let mut left = rows_max;
+        let is_meant = |application: &&Application<Heaps>| {
+            only.is_none_or(|only| application.number() == only)
+        };
+        for application in world.hub.applications().filter(is_meant) {
+            let all = application.stats().rows();
+            let rows = all[..all.len().min(left)].to_vec();
+            left -= rows.len();
+            snapshot.rows_left_out += all.len() - rows.len();
+            snapshot.applications.push(one(world, application, rows));
+        }
+        snapshot
+    }
+}
+
+fn one(world: &World<'_>, application: &Application<Heaps>, rows: Vec<Row>) -> ApplicationStats {
+    let (datapath, load) = (application.datapath(), application.load());
+    let engines = (0..datapath.len()).filter_map(|place| {
+        let kind = world.control.known(datapath.policy(place)?).made.kind_name();
+        Some((kind, datapath.engine_counts(place)?))
+    });
+    ApplicationStats {
+        number: application.number(),
+        name: application.name().into(),
+        rows,
+        engines: engines.collect(),
+        refused: application.stats().refused(),
+        calls: load.calls,
+        held_bytes: load.held_bytes,
+    }
+}

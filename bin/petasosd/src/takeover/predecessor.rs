@@ -1,0 +1,119 @@
+//! The process before this one, until it has ended.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use petasos_attach::reason::RefuseCode;
+use petasos_attach::{Applicant, Credentials};
+use petasos_base::Time;
+
+use super::wire::{Owner, Received, Said, receive};
+
+/// Others than the predecessor's applications wait no longer than this.
+const SETTLE_MAX: Duration = Duration::from_secs(15);
+/// So many of them wait.
+const HELD_MAX: usize = 64;
+
+/// What the process before this one had.
+pub struct Predecessor {
+    socket: Option<OwnedFd>,
+    applications: Vec<Owner>,
+    ports: Vec<(Owner, SocketAddr, OwnedFd)>,
+    is_settled: bool,
+    settled_by: Time,
+    held: Vec<Applicant>,
+}
+
+impl Predecessor {
+    pub(super) fn new() -> Predecessor {
+        Predecessor {
+            socket: None,
+            applications: Vec::new(),
+            ports: Vec::new(),
+            is_settled: false,
+            settled_by: Time::NEVER,
+            held: Vec::new(),
+        }
+    }
+
+    pub(super) fn on(mut self, socket: OwnedFd) -> Predecessor {
+        self.socket = Some(socket);
+        self
+    }
+
+    pub(super) fn add(&mut self, owner: Owner) {
+        self.applications.push(owner);
+    }
+
+    pub(super) fn add_port(&mut self, owner: Owner, address: SocketAddr, file: OwnedFd) {
+        self.ports.push((owner, address, file));
+    }
+
+    /// What to wait for.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// When those that wait are let in.
+    pub fn next_due(&self) -> Option<Time> {
+        (!self.is_settled && self.settled_by != Time::NEVER).then_some(self.settled_by)
+    }
+
+    /// Hears the other process. Returns whether it has ended.
+    pub fn hear(&mut self, now: Time) -> bool {
+        if self.settled_by == Time::NEVER {
+            self.settled_by = now + SETTLE_MAX;
+        }
+        self.is_settled |= now >= self.settled_by;
+        let Some(socket) = &self.socket else { return true };
+        match receive(socket.as_fd()) {
+            Received::Nothing => false,
+            Received::Said(Said::Settled) => {
+                self.is_settled = true;
+                false
+            }
+            Received::Said(_) | Received::Garbage | Received::Gone => {
+                (self.socket, self.is_settled) = (None, true);
+                true
+            }
+        }
+    }
+
+    /// Lets an application wait until those of the other process are here, since it may call them.
+    /// Those themselves need not wait. Gives it back if it is let in, or refused already.
+    pub fn hold(&mut self, applicant: Applicant) -> Option<Applicant> {
+        let who = applicant.credentials();
+        // One that cannot be told from others does not wait.
+        let is_known = who.pid.is_none() || self.applications.contains(&owner(who));
+        if self.is_settled || is_known {
+            return Some(applicant);
+        }
+        match self.held.len() < HELD_MAX {
+            true => self.held.push(applicant),
+            false => applicant.refuse(RefuseCode::Busy, "too many are attaching"),
+        }
+        None
+    }
+
+    /// Those that have waited long enough.
+    pub fn let_in(&mut self) -> Vec<Applicant> {
+        if self.is_settled { std::mem::take(&mut self.held) } else { Vec::new() }
+    }
+
+    /// The descriptor that keeps an address for an application, if it is one of its process.
+    pub fn port(&mut self, who: Credentials, address: &str) -> Option<(OwnedFd, SocketAddr)> {
+        // Processes that are unknown here are all alike.
+        who.pid?;
+        let address: SocketAddr = address.parse().ok()?;
+        let is_it = |port: &(Owner, SocketAddr, _)| port.0 == owner(who) && port.1 == address;
+        let at = self.ports.iter().position(is_it)?;
+        let (_, address, file) = self.ports.swap_remove(at);
+        Some((file, address))
+    }
+}
+
+/// Whose process it is.
+pub(super) fn owner(who: Credentials) -> Owner {
+    (who.uid, who.pid)
+}

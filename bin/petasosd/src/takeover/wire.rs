@@ -1,0 +1,284 @@
+//! What giver and taker say: packets over a Unix socket, with descriptors of files.
+//!
+//! A packet is a kind (1 byte) and a body. A socket of this type keeps the bounds of packets, so
+//! none is ever half there.
+
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// The version of this protocol. A later one has another first packet's body, and no other.
+const VERSION: u16 = 1;
+const MAGIC: &[u8; 4] = b"PTTO";
+/// The most bytes of a packet.
+const PACKET_BYTES_MAX: usize = 16 << 10;
+/// The most bytes of a configuration.
+pub const CONFIGURATION_BYTES_MAX: usize = 8 << 20;
+/// The most descriptors of a packet.
+const FILES_MAX: usize = 2;
+
+/// A listening socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Where applications attach.
+    Applications,
+    /// Where operators connect.
+    Operators,
+    /// Where the next process takes over.
+    Takeover,
+}
+
+impl Which {
+    /// All of them.
+    pub const ALL: [Which; 3] = [Which::Applications, Which::Operators, Which::Takeover];
+}
+
+/// A process that is attached.
+pub type Owner = (u32, Option<i32>);
+
+/// What is said.
+#[derive(Debug)]
+pub enum Said {
+    /// The taker's first packet.
+    Hello,
+    /// The giver does not give: why.
+    Refuse(String),
+    /// A part of the configuration.
+    Part(Vec<u8>),
+    /// A listening socket, and its lock.
+    Socket(Which, [OwnedFd; 2]),
+    /// All that is offered was said.
+    Offered,
+    /// The taker serves from now on.
+    Serving,
+    /// A process is attached to the giver.
+    Application(Owner),
+    /// An address at which a process serves, with the descriptor that keeps it.
+    Port(Owner, SocketAddr, OwnedFd),
+    /// The giver accepts nobody any more.
+    Given,
+    /// All applications have attached to the taker, or were given time to.
+    Settled,
+}
+
+/// What the giver gives when the taker serves.
+pub struct Offer {
+    /// The configuration in force.
+    pub configuration: Vec<u8>,
+    /// The listening sockets.
+    pub sockets: Vec<(Which, [OwnedFd; 2])>,
+}
+
+/// Packets that wait to be sent.
+#[derive(Default)]
+pub struct Output(VecDeque<(Vec<u8>, Vec<OwnedFd>)>);
+
+impl Output {
+    pub fn push(&mut self, said: Said) {
+        self.0.push_back(said.packet());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sends what fits now.
+    ///
+    /// # Errors
+    /// The other process is gone.
+    pub fn flush(&mut self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        while let Some((packet, files)) = self.0.front() {
+            match send(socket, packet, files) {
+                Ok(()) => drop(self.0.pop_front()),
+                // With too many descriptors in flight, the other process has to take some first.
+                Err(
+                    Errno::WOULDBLOCK
+                    | Errno::INTR
+                    | Errno::NOBUFS
+                    | Errno::NOMEM
+                    | Errno::TOOMANYREFS,
+                ) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The packets of an offer.
+pub fn offered(offer: Offer) -> impl Iterator<Item = Said> {
+    let parts: Vec<Said> = offer
+        .configuration
+        .chunks(PACKET_BYTES_MAX / 2)
+        .map(|part| Said::Part(part.into()))
+        .collect();
+    let sockets = offer.sockets.into_iter().map(|(which, files)| Said::Socket(which, files));
+    parts.into_iter().chain(sockets).chain([Said::Offered])
+}
+
+/// What a look at the socket found.
+pub enum Received {
+    Said(Said),
+    Nothing,
+    /// The other process is gone.
+    Gone,
+    /// What came is no packet of this protocol.
+    Garbage,
+}
+
+/// Takes the next packet, without waiting.
+pub fn receive(socket: BorrowedFd<'_>) -> Received {
+    let mut bytes = vec![0; PACKET_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
+    let mut files = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            files.extend(received);
+        }
+    }
+    match got {
+        // After a reset, the next look finds what was said before it, or the end.
+        Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNRESET) => Received::Nothing,
+        Ok(got) if got.bytes > 0 => {
+            let cut = ReturnFlags::CTRUNC | ReturnFlags::TRUNC;
+            let is_whole = !got.flags.intersects(cut);
+            let said = Said::read(&bytes[..got.bytes], files).filter(|_| is_whole);
+            said.map_or(Received::Garbage, Received::Said)
+        }
+        Ok(_) | Err(_) => Received::Gone,
+    }
+}
+
+fn send(socket: BorrowedFd<'_>, packet: &[u8], files: &[OwnedFd]) -> Result<(), Errno> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+    if !files.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(&files)), "there is space for two");
+    }
+    sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags).map(drop)
+}
+
+impl Said {
+    fn packet(self) -> (Vec<u8>, Vec<OwnedFd>) {
+        let packet = |kind: u8, body: &[u8]| [&[kind], body].concat();
+        match self {
+            Said::Hello => (packet(1, &[MAGIC, &VERSION.to_le_bytes()[..]].concat()), vec![]),
+            Said::Refuse(why) => {
+                let end = why.floor_char_boundary(PACKET_BYTES_MAX / 2);
+                (packet(2, &why.as_bytes()[..end]), vec![])
+            }
+            Said::Part(part) => (packet(3, &part), vec![]),
+            Said::Socket(which, files) => (packet(4, &[which as u8]), files.into()),
+            Said::Offered => (packet(5, &[]), vec![]),
+            Said::Serving => (packet(6, &[]), vec![]),
+            Said::Application(owner) => (packet(7, &owner_bytes(owner)), vec![]),
+            Said::Port(owner, address, file) => {
+                let address = address.to_string();
+                (packet(8, &[&owner_bytes(owner)[..], address.as_bytes()].concat()), vec![file])
+            }
+            Said::Given => (packet(9, &[]), vec![]),
+            Said::Settled => (packet(10, &[]), vec![]),
+        }
+    }
+
+    /// What a packet says, if it says anything and has as many descriptors as it should.
+    fn read(packet: &[u8], files: Vec<OwnedFd>) -> Option<Said> {
+        let (kind, body) = packet.split_first()?;
+        let has_none = files.is_empty();
+        let plain = |said: Said| (body.is_empty() && has_none).then_some(said);
+        match kind {
+            1 => {
+                let version = body.strip_prefix(MAGIC)?;
+                (version == VERSION.to_le_bytes() && has_none).then_some(Said::Hello)
+            }
+            2 if has_none => Some(Said::Refuse(core::str::from_utf8(body).ok()?.to_owned())),
+            3 if has_none => Some(Said::Part(body.to_vec())),
+            4 => {
+                let [which] = body else { return None };
+                let which = *Which::ALL.get(usize::from(*which))?;
+                Some(Said::Socket(which, files.try_into().ok()?))
+            }
+            5 => plain(Said::Offered),
+            6 => plain(Said::Serving),
+            7 if has_none => {
+                let (owner, rest) = read_owner(body)?;
+                rest.is_empty().then_some(Said::Application(owner))
+            }
+            8 => {
+                let (owner, address) = read_owner(body)?;
+                let address = core::str::from_utf8(address).ok()?.parse().ok()?;
+                let [file] = <[OwnedFd; 1]>::try_from(files).ok()?;
+                Some(Said::Port(owner, address, file))
+            }
+            9 => plain(Said::Given),
+            10 => plain(Said::Settled),
+            _ => None,
+        }
+    }
+}
+
+/// The user, and the process or 0.
+fn owner_bytes((uid, pid): Owner) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&uid.to_le_bytes());
+    bytes[4..].copy_from_slice(&pid.unwrap_or(0).to_le_bytes());
+    bytes
+}
+
+fn read_owner(body: &[u8]) -> Option<(Owner, &[u8])> {
+    let (uid, rest) = body.split_first_chunk::<4>()?;
+    let (pid, rest) = rest.split_first_chunk::<4>()?;
+    let pid = Some(i32::from_le_bytes(*pid)).filter(|pid| *pid > 0);
+    Some(((u32::from_le_bytes(*uid), pid), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_say_what_was_said_and_nothing_else_is_taken() {
+        let file = || OwnedFd::from(std::fs::File::open("/dev/null").expect("it is there"));
+        let address = "127.0.0.1:7000".parse().expect("an address");
+        let all = [
+            Said::Hello,
+            Said::Refuse("no".to_owned()),
+            Said::Part(vec![1, 2]),
+            Said::Socket(Which::Operators, [file(), file()]),
+            Said::Offered,
+            Said::Serving,
+            Said::Application((7, Some(8))),
+            Said::Port((7, None), address, file()),
+            Said::Given,
+            Said::Settled,
+        ];
+        for said in all {
+            let text = |said: &Said| format!("{said:?}").split("OwnedFd").next().map(str::to_owned);
+            let wanted = text(&said);
+            let (packet, files) = said.packet();
+            let copies = || files.iter().map(|file| file.try_clone().expect("room")).collect();
+            let read = Said::read(&packet, copies()).expect("it is one");
+            assert_eq!(text(&read), wanted);
+            let mut more: Vec<_> = copies();
+            more.push(file());
+            assert!(Said::read(&packet, more).is_none(), "{wanted:?} has descriptors too many");
+        }
+        for garbage in [&[][..], &[0], &[99], &[1, 1], b"\x01PTTO\x02\x00", &[4, 9], &[7, 1]] {
+            assert!(Said::read(garbage, Vec::new()).is_none(), "{garbage:?}");
+        }
+        assert!(Said::read(b"\x081234567x", vec![file()]).is_none());
+    }
+}

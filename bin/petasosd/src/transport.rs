@@ -1,0 +1,438 @@
+//! Calls to and from other hosts, over Petasos datagrams and over gRPC (`grpc`).
+//!
+//! The daemon's thread has one loop of the public API, which it turns between turns of the hub.
+//! Unary calls are events there (`relayed`). Each stream is a future: of a channel if it leaves, of
+//! a handler if it comes in. A future talks to this module through a port (`mail`), and only this
+//! module talks to the hub.
+//!
+//! The wire is the ordinary protocol: at the other end may be any Petasos server or client.
+//! Messages of unary calls travel as the images that the hub has checked, if the other end agrees
+//! (R4), and those of streams as protobuf.
+//!
+//! Other hosts call services by their names. If several applications serve one, the one that
+//! attached first is called. A service stays known when its application has gone: calls of it end
+//! with `UNAVAILABLE` until somebody serves it again. Another version replaces it.
+
+mod channels;
+mod grpc;
+mod mail;
+mod outgoing;
+mod relayed;
+mod rooms;
+mod serving;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use petasos::relay::{CallKey, Encoding, RequestName};
+use petasos::rt::ServiceInfo;
+use petasos::untyped::Service;
+use petasos::{Loop, LoopConfig, Security, ServiceChoice, Status};
+use petasos_base::Time;
+use petasos_message::{Image, NativeMsg, ROOM_BYTES};
+use petasos_service::{
+    Encoded, Hub, Incoming, Memory, Outgoing, RemoteCall, RemoteCalls, RemoteEnd, RemoteEvent,
+    RemoteItem, RemoteLimits, RemoteOutcome,
+};
+
+use channels::Channels;
+use grpc::Grpc;
+use mail::{Begun, Ended, Inbox, Item, Port, Said};
+use relayed::Requests;
+use serving::Served;
+
+/// With calls under way, the loop is turned at least so often: a turn is a system call.
+const BUSY_EVERY: Duration = Duration::from_micros(2);
+/// The same, without.
+const IDLE_EVERY: Duration = Duration::from_millis(1);
+/// Calls come one after another: so long after one, the next is looked for as if it were there.
+const WARM: Duration = Duration::from_millis(1);
+/// Turns at a time before the daemon sleeps.
+const TURNS_MAX: u32 = 64;
+
+/// Where calls come in, and where they go.
+#[derive(Clone, Debug, Default)]
+pub struct TransportConfig {
+    /// Where other hosts call applications of this one.
+    pub listen: Option<SocketAddr>,
+    /// Where gRPC clients do.
+    pub listen_grpc: Option<SocketAddr>,
+    /// How packets and connections are secured.
+    pub security: Security,
+    /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
+    /// that they stand for.
+    pub peers: Vec<(String, String)>,
+}
+
+/// How a call that is not over goes on.
+enum Handle {
+    /// By a future.
+    Future(Arc<Port>),
+    /// A unary one that has left.
+    Call(CallKey),
+    /// A unary one that has come in.
+    Request(RequestName),
+}
+
+/// The transport of calls to and from other hosts.
+pub struct Transport {
+    event_loop: Loop,
+    grpc: Grpc,
+    descriptor: OwnedFd,
+    channels: Channels,
+    inbox: Arc<Inbox>,
+    /// Calls that are not over.
+    handles: RemoteCalls<Handle>,
+    requests: Requests,
+    /// Messages for which their applications had no room.
+    waiting: VecDeque<(Arc<Port>, Vec<u8>)>,
+    /// By name: services that other hosts can bind.
+    served: HashMap<&'static str, &'static ServiceInfo>,
+    /// As of which change of the hub's exports.
+    served_changes: u64,
+    /// When the loop is turned next.
+    due: Time,
+    /// Until when it is turned as often as with calls under way.
+    warm_until: Time,
+}
+
+impl Transport {
+    /// Opens the address and lets calls leave the hub.
+    ///
+    /// # Errors
+    /// A text that says why it cannot.
+    pub fn new<M: Memory>(config: TransportConfig, hub: &mut Hub<M>) -> Result<Transport, String> {
+        let TransportConfig { listen, listen_grpc, security, peers } = config;
+        // The service's own calls go through no service.
+        let service = ServiceChoice::Direct;
+        let config =
+            LoopConfig { listen, security: security.clone(), service, ..LoopConfig::default() };
+        let event_loop =
+            Loop::new(config).map_err(|error| format!("cannot open the transport: {error}"))?;
+        let descriptor = event_loop.descriptor();
+        let descriptor = descriptor.map_err(|error| format!("cannot wait for packets: {error}"))?;
+        event_loop.accept_sessions().map_err(|error| error.to_string())?;
+        let grpc = Grpc::new(&security, listen_grpc, &event_loop)?;
+        hub.allow_remote(RemoteLimits::default());
+        // What the operator has for another host is not an application's to serve.
+        peers.iter().for_each(|(name, _)| hub.reserve(name));
+        Ok(Transport {
+            event_loop,
+            descriptor,
+            channels: Channels::new(peers, &grpc)?,
+            grpc,
+            inbox: Arc::default(),
+            handles: RemoteCalls::default(),
+            requests: Requests::default(),
+            waiting: VecDeque::new(),
+            served: HashMap::new(),
+            served_changes: u64::MAX,
+            due: Time::ZERO,
+            warm_until: Time::ZERO,
+        })
+    }
+
+    /// Where other hosts call, if anywhere.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.event_loop.local_address()
+    }
+
+    /// Whether other hosts can call applications of this one.
+    pub fn is_reached(&self) -> bool {
+        self.local_address().is_some() || self.local_grpc_target().is_some()
+    }
+
+    /// The target that gRPC clients call, if there is one.
+    pub fn local_grpc_target(&self) -> Option<String> {
+        self.grpc.local_target()
+    }
+
+    /// Moves calls between the hub and the loop. Says whether anything moved.
+    pub fn turn<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
+        if self.served_changes != hub.export_changes() {
+            self.served_changes = hub.export_changes();
+            self.requests.forget_routes();
+            self.serve(hub);
+        }
+        let mut has_moved = self.retry(hub, now);
+        while let Some(event) = hub.poll_remote(now) {
+            has_moved = true;
+            match event {
+                RemoteEvent::Begin(call) => self.begin(hub, *call, now),
+                RemoteEvent::Ready(call) => self.feed(hub, call, now),
+                RemoteEvent::Cancel(call) => match self.handles.remove(call) {
+                    Some(Handle::Future(port)) => port.cancel(),
+                    Some(Handle::Call(key)) => self.event_loop.give_up_relayed(key),
+                    // What has come in is not the hub's to cancel.
+                    Some(Handle::Request(_)) | None => {}
+                },
+            }
+        }
+        if has_moved || now >= self.due {
+            let wait = self.event_loop.turn_ready(1);
+            if !self.handles.is_empty() {
+                self.warm_until = now + WARM;
+            }
+            let every = if now < self.warm_until { BUSY_EVERY } else { IDLE_EVERY };
+            self.due = now + wait.map_or(every, |wait| wait.min(every));
+        }
+        has_moved |= self.hear_events(hub, now);
+        while let Some(said) = self.inbox.pop() {
+            has_moved = true;
+            self.hear(hub, said, now);
+        }
+        self.grpc.begin_turn();
+        while let Some(said) = self.grpc.hear() {
+            has_moved = true;
+            self.hear(hub, said, now);
+        }
+        has_moved
+    }
+
+    /// How long the daemon may sleep, unless the transport's descriptor becomes readable; `None`
+    /// without limit. To be called right before it sleeps.
+    pub fn rest(&mut self) -> Option<Duration> {
+        // What futures say in these turns is heard in the next turn of the daemon.
+        let wait = self.event_loop.turn_ready(TURNS_MAX);
+        self.due = Time::ZERO;
+        let is_heard = self.inbox.is_empty() && self.grpc.is_quiet();
+        let is_heard = is_heard && !self.event_loop.has_events();
+        match (is_heard, self.waiting.is_empty()) {
+            (false, _) => Some(Duration::ZERO),
+            // Nobody tells when an application has room again.
+            (true, false) => Some(wait.map_or(IDLE_EVERY, |wait| wait.min(IDLE_EVERY))),
+            (true, true) => wait,
+        }
+    }
+
+    /// Lets other hosts bind what applications serve.
+    fn serve<M: Memory>(&mut self, hub: &Hub<M>) {
+        let exports = hub.exports();
+        for binding in &exports {
+            let service = Service::with_images(binding.types.schema(), &binding.service);
+            let served = service.map_err(|error| error.to_string()).and_then(|service| {
+                let info = service.info();
+                match self.served.get(info.name) {
+                    Some(known) if std::ptr::eq(*known, info) => return Ok(()),
+                    Some(_) => {
+                        self.served.remove(info.name);
+                        let _gone = self.event_loop.withdraw(info.name);
+                    }
+                    None => {}
+                }
+                let tokens = self.requests.tokens(service, binding);
+                let served = Served { service, inbox: self.inbox.clone(), tokens };
+                if let Err(error) = self.event_loop.serve(served) {
+                    self.requests.forget_tokens(info.methods.len());
+                    return Err(error.to_string());
+                }
+                self.served.insert(info.name, info);
+                Ok(())
+            });
+            if let Err(error) = served {
+                eprintln!("petasosd: other hosts cannot call `{}`: {error}", binding.service);
+            }
+        }
+        let served: HashSet<&str> = exports.iter().map(|binding| &*binding.service).collect();
+        self.grpc.publish(self.served.values().copied(), |service| served.contains(service));
+    }
+
+    /// Begins a call to another host.
+    fn begin<M: Memory>(&mut self, hub: &mut Hub<M>, call: Outgoing, now: Time) {
+        let number = call.call;
+        let ends = (&self.event_loop, &self.grpc);
+        let begun = self.channels.begin(call, ends, &self.inbox, now);
+        self.begun(hub, number, begun, now);
+    }
+
+    fn begun<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        number: RemoteCall,
+        begun: Result<Handle, Status>,
+        now: Time,
+    ) {
+        match begun {
+            Ok(handle) => self.handles.insert(number, handle),
+            // Nothing was sent.
+            Err(status) => hub.remote_end(number, failure(status, true), now),
+        }
+    }
+
+    /// Gives a call's future the next item, if there is one and room for it.
+    fn feed<M: Memory>(&mut self, hub: &mut Hub<M>, call: RemoteCall, now: Time) {
+        let port = match self.handles.get(call) {
+            Some(Handle::Future(port)) if port.is_free() => port.clone(),
+            Some(Handle::Request(name)) => return self.answer(hub, (call, *name), now),
+            _ => return,
+        };
+        let Some(item) = hub.next_remote_item(call, now) else { return };
+        let item = match item {
+            RemoteItem::Message(message) => encoded(&message).map(Item::Message),
+            RemoteItem::Close => Ok(Item::Close),
+            RemoteItem::Head(metadata) => Ok(Item::Head(metadata)),
+            RemoteItem::End(end) => {
+                self.handles.remove(call);
+                Ok(end_item(end))
+            }
+        };
+        match item {
+            Ok(item) => port.put(item),
+            Err(status) => self.give_up(hub, &port, status, now),
+        }
+    }
+
+    /// Ends a call at both ends that has a message which cannot be sent.
+    fn give_up<M: Memory>(&mut self, hub: &mut Hub<M>, port: &Port, status: Status, now: Time) {
+        let Some(call) = port.call() else { return };
+        self.handles.remove(call);
+        // One of the two knows the call.
+        hub.remote_end(call, failure(status.clone(), false), now);
+        hub.remote_cancel(call, now);
+        port.put(Item::End {
+            result: Err(status),
+            metadata: <_>::default(),
+            trailers: <_>::default(),
+        });
+        port.cancel();
+    }
+
+    fn hear<M: Memory>(&mut self, hub: &mut Hub<M>, said: Said, now: Time) {
+        match said {
+            Said::Begun(port, begun) => self.come_in(hub, &port, *begun, now),
+            Said::Message(port, bytes) => {
+                if let Some(bytes) = hand_over(hub, &port, bytes, now) {
+                    self.waiting.push_back((port, bytes));
+                }
+            }
+            Said::Closed(port) => self.with(&port, |call| hub.remote_close(call, now)),
+            Said::Head(port, metadata) => {
+                self.with(&port, |call| hub.remote_head(call, metadata, now));
+            }
+            Said::Ended(port, ended) => {
+                let Ended { result, metadata, trailers } = *ended;
+                let result = result.as_deref().map_err(Status::clone);
+                let result = result.map(|bytes| Some(Encoded::Protobuf(bytes)));
+                let outcome = RemoteOutcome { result, has_not_run: false, metadata, trailers };
+                self.with(&port, |call| hub.remote_end(call, outcome, now));
+                self.forget(&port);
+            }
+            Said::Taken(port) => {
+                if let Some(call) = port.call() {
+                    self.feed(hub, call, now);
+                }
+            }
+            Said::Left(port) => {
+                // Of one that was answered, nothing is known any more.
+                self.with(&port, |call| hub.remote_cancel(call, now));
+                self.forget(&port);
+            }
+        }
+    }
+
+    /// A call has come in.
+    fn come_in<M: Memory>(&mut self, hub: &mut Hub<M>, port: &Arc<Port>, begun: Begun, now: Time) {
+        let Begun { service, method, message, metadata, timeout, peer, is_proved, is_sealed } =
+            begun;
+        let deadline = timeout.map_or(Time::NEVER, |timeout| now + timeout);
+        let identity = is_proved.then(|| Arc::from(peer.as_str()));
+        let (message, peer) = (message.as_deref(), peer.as_str());
+        let incoming =
+            Incoming { service, method, message, metadata, deadline, peer, identity, is_sealed };
+        match hub.begin_remote(incoming, now) {
+            Ok(call) => {
+                port.set_call(call);
+                self.handles.insert(call, Handle::Future(port.clone()));
+            }
+            Err(status) => {
+                let (metadata, trailers) = Default::default();
+                port.put(Item::End { result: Err(status), metadata, trailers });
+            }
+        }
+    }
+
+    /// Hands messages over for whose applications there is room now.
+    fn retry<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
+        let mut has_moved = false;
+        for _ in 0..self.waiting.len() {
+            let (port, bytes) = self.waiting.pop_front().expect("there are so many");
+            match hand_over(hub, &port, bytes, now) {
+                Some(bytes) => self.waiting.push_back((port, bytes)),
+                None => has_moved = true,
+            }
+        }
+        has_moved
+    }
+
+    fn with(&self, port: &Port, what: impl FnOnce(RemoteCall)) {
+        if let Some(call) = port.call().filter(|call| self.handles.get(*call).is_some()) {
+            what(call);
+        }
+    }
+
+    fn forget(&mut self, port: &Port) {
+        if let Some(call) = port.call() {
+            self.handles.remove(call);
+        }
+        self.waiting.retain(|(of, _)| !std::ptr::eq(&**of, port));
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Hands a message over, or gives it back if its application has no room.
+fn hand_over<M: Memory>(
+    hub: &mut Hub<M>,
+    port: &Port,
+    bytes: Vec<u8>,
+    now: Time,
+) -> Option<Vec<u8>> {
+    // A call that did not begin takes anything.
+    if let Some(call) = port.call() {
+        if !hub.has_room_for_remote(call) {
+            return Some(bytes);
+        }
+        hub.remote_message(call, &bytes, now);
+    }
+    port.accept();
+    None
+}
+
+/// A message behind room for its head: its image, or protobuf.
+fn message_in(message: NativeMsg, is_native: bool) -> Result<(Encoding, Image), Status> {
+    if is_native {
+        let (head, tail) = (message.into_buf(), Vec::new());
+        return Ok((Encoding::Native, Image { head, tail }));
+    }
+    let image = message.to_protobuf(ROOM_BYTES);
+    let image = image.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+    Ok((Encoding::Protobuf, image))
+}
+
+fn encoded(message: &NativeMsg) -> Result<Vec<u8>, Status> {
+    let image = message.to_protobuf(0);
+    let image = image.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+    Ok(image.into_buf().as_slice().to_vec())
+}
+
+fn failure(status: Status, has_not_run: bool) -> RemoteOutcome<'static> {
+    let (metadata, trailers) = Default::default();
+    RemoteOutcome { result: Err(status), has_not_run, metadata, trailers }
+}
+
+fn end_item(end: RemoteEnd) -> Item {
+    let RemoteEnd { status, message, metadata, .. } = end;
+    let trailers = status.as_ref().map(|status| status.metadata().clone()).unwrap_or_default();
+    let result = match status {
+        Some(status) if status.code() != petasos::Code::Ok => Err(status),
+        _ => message.as_ref().map(encoded).transpose(),
+    };
+    Item::End { result, metadata, trailers }
+}

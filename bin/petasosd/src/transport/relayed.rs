@@ -1,0 +1,327 @@
+//! Unary calls between the hub and the loop: events, without futures.
+
+use std::sync::Arc;
+
+use petasos::relay::{
+    Arrived, Encoding, Event, Outcome, Reply, RequestName, ServerSessionId, read_request,
+    read_response, read_returned,
+};
+use petasos::untyped::Service;
+use petasos::{Metadata, Peer, PeerTransport, Status};
+use petasos_base::Time;
+use petasos_message::recycle;
+use petasos_service::{
+    Binding, Encoded, Hash, Hub, Memory, RemoteCall, RemoteCaller, RemoteEnd, RemoteItem,
+    RemoteOutcome, RouteIn,
+};
+
+use super::{Handle, Transport, failure, message_in};
+
+/// A method that is served for other hosts. Its place in the list is the token of its requests.
+struct Method {
+    service: &'static str,
+    method: &'static str,
+    /// The types of requests and responses of which other hosts were told: they may send and get
+    /// images of them.
+    told: [Hash; 2],
+    /// Until exports change: a route keeps its application's schema.
+    route: Option<Route>,
+}
+
+/// Where requests of a method go now.
+#[derive(Clone)]
+struct Route {
+    to: RouteIn,
+    /// Whether the serving application means the same by requests, and by responses, as other
+    /// hosts were told.
+    is_told: [bool; 2],
+}
+
+/// What is known of unary calls that come in.
+#[derive(Default)]
+pub struct Requests {
+    methods: Vec<Method>,
+    /// By the indexes of their names: calls of requests that have no answer yet, and whether the
+    /// answer may be an image.
+    calls: Vec<Option<(RemoteCall, bool)>>,
+    /// By the places of their sessions: who has called.
+    callers: Vec<Option<(ServerSessionId, RemoteCaller)>>,
+}
+
+impl Requests {
+    /// The tokens for requests of a service's methods, by their indexes.
+    pub fn tokens(&mut self, service: Service, binding: &Binding) -> Vec<u64> {
+        let info = service.info();
+        let first = self.methods.len() as u64;
+        // The binding's methods are in the order of their names, too.
+        for (method, bound) in info.methods.iter().zip(&binding.methods) {
+            let (service, method, told) = (info.name, method.name, binding.message_hashes(bound));
+            self.methods.push(Method { service, method, told, route: None });
+        }
+        (first..self.methods.len() as u64).collect()
+    }
+
+    /// The last so many tokens are not used after all.
+    pub fn forget_tokens(&mut self, count: usize) {
+        self.methods.truncate(self.methods.len() - count);
+    }
+
+    /// Exports have changed.
+    pub fn forget_routes(&mut self) {
+        self.methods.iter_mut().for_each(|method| method.route = None);
+    }
+
+    /// Who serves the requests of a token.
+    fn route<M: Memory>(&mut self, hub: &mut Hub<M>, token: u64) -> Result<Route, Status> {
+        let Method { service, method, told, route } = &mut self.methods[token as usize];
+        if let Some(route) = route {
+            return Ok(route.clone());
+        }
+        let to = hub.route_in(service, method, false)?;
+        let [request, response] = to.message_hashes();
+        let is_told = [request == told[0], response == told[1]];
+        Ok(route.insert(Route { to, is_told }).clone())
+    }
+
+    /// Who calls.
+    fn caller<M: Memory>(&mut self, hub: &mut Hub<M>, arrived: &Arrived) -> RemoteCaller {
+        let place = arrived.session.place();
+        if let Some(Some((session, caller))) = self.callers.get(place)
+            && *session == arrived.session
+        {
+            return caller.clone();
+        }
+        let Caller { name, is_proved, is_sealed } = Caller::of(arrived.origin.peer());
+        let peer = hub.remote_peer(&name);
+        let identity = is_proved.then(|| Arc::from(name));
+        let caller = RemoteCaller { peer, identity, is_sealed };
+        if self.callers.len() <= place {
+            self.callers.resize(place + 1, None);
+        }
+        self.callers[place] = Some((arrived.session, caller.clone()));
+        caller
+    }
+
+    fn set(&mut self, name: RequestName, call: RemoteCall, takes_image: bool) {
+        if self.calls.len() <= name.index() {
+            self.calls.resize(name.index() + 1, None);
+        }
+        self.calls[name.index()] = Some((call, takes_image));
+    }
+
+    fn take(&mut self, name: RequestName) -> Option<(RemoteCall, bool)> {
+        self.calls.get_mut(name.index())?.take()
+    }
+}
+
+/// A peer as policies know it.
+pub struct Caller {
+    /// A proved name, or an address.
+    pub name: String,
+    pub is_proved: bool,
+    /// Its packets are encrypted.
+    pub is_sealed: bool,
+}
+
+impl Caller {
+    pub fn of(peer: Option<Peer>) -> Caller {
+        let proved = peer.as_ref().and_then(|peer| peer.names().first());
+        let is_proved = proved.is_some();
+        let is_memory = |peer: &Peer| peer.transport() == PeerTransport::SharedMemory;
+        let is_sealed = is_proved && !peer.as_ref().is_some_and(is_memory);
+        let address = || peer.as_ref().map(|peer| peer.address().ip().to_string());
+        let name = proved.cloned().or_else(address).unwrap_or_default();
+        Caller { name, is_proved, is_sealed }
+    }
+}
+
+impl Transport {
+    /// Takes what has happened to relayed calls. Says whether there was anything.
+    pub(super) fn hear_events<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
+        let mut has_moved = false;
+        while let Some(event) = self.event_loop.next_event() {
+            has_moved = true;
+            match event {
+                Event::Arrived(arrived) => self.arrive(hub, arrived, now),
+                Event::Left(name) => {
+                    let Some((call, _)) = self.requests.take(name) else { continue };
+                    if self.handles.remove(call).is_some() {
+                        hub.remote_cancel(call, now);
+                    }
+                }
+                Event::Returned { tag, request } => {
+                    self.return_to_sender(hub, RemoteCall::from_number(tag), &request, now);
+                    recycle(request);
+                }
+                Event::Done { tag, outcome } => {
+                    let call = RemoteCall::from_number(tag);
+                    if self.handles.remove(call).is_some() {
+                        finish(hub, call, outcome, now);
+                    } else {
+                        outcome.into_iter().for_each(recycle);
+                    }
+                }
+            }
+        }
+        has_moved
+    }
+
+    /// A request has come in.
+    fn arrive<M: Memory>(&mut self, hub: &mut Hub<M>, arrived: Arrived, now: Time) {
+        match self.begin_request(hub, &arrived, now) {
+            Ok((call, takes_image)) => {
+                self.requests.set(arrived.name, call, takes_image);
+                self.handles.insert(call, Handle::Request(arrived.name));
+            }
+            Err(status) => self.event_loop.reply(arrived.name, refusal(status)),
+        }
+        recycle(arrived.bytes);
+    }
+
+    /// Gives a request to the application that serves it. Says whether the answer may be an image.
+    fn begin_request<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        arrived: &Arrived,
+        now: Time,
+    ) -> Result<(RemoteCall, bool), Status> {
+        let Route { to, is_told } = self.requests.route(hub, arrived.token)?;
+        let caller = self.requests.caller(hub, arrived);
+        let request = read_request(arrived)?;
+        let message = match request.encoding {
+            Encoding::Native if is_told[0] => Encoded::Native(request.message),
+            // Its caller binds the new version when it calls again.
+            Encoding::Native => return Err(Status::unavailable("another version is served now")),
+            _ => Encoded::Protobuf(request.message),
+        };
+        let parts = (Some(message), request.metadata, arrived.deadline);
+        let call = hub.begin_routed(&to, caller, parts, now)?;
+        Ok((call, is_told[1] && arrived.head.answer.native))
+    }
+
+    /// Answers a request, if its answer is there.
+    pub(super) fn answer<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        (call, name): (RemoteCall, RequestName),
+        now: Time,
+    ) {
+        // A unary call has nothing else.
+        while let Some(item) = hub.next_remote_item(call, now) {
+            let RemoteItem::End(end) = item else { continue };
+            self.handles.remove(call);
+            let takes_image = self.requests.take(name).is_some_and(|(_, takes_image)| takes_image);
+            self.event_loop.reply(name, reply(end, takes_image));
+        }
+    }
+
+    /// The server of a call takes no image of its request: it is sent as protobuf.
+    #[cold]
+    fn return_to_sender<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        call: RemoteCall,
+        request: &[u8],
+        now: Time,
+    ) {
+        if self.handles.remove(call).is_none() {
+            return;
+        }
+        let request = read_returned(request).expect("this end has made it");
+        let begun = match hub.remote_returned(call, request.message, request.metadata) {
+            Some(again) => {
+                let ends = (&self.event_loop, &self.grpc);
+                self.channels.begin_again(*again, ends, &self.inbox, now)
+            }
+            // Nobody hears that of a call that is over at this host.
+            None => Err(Status::cancelled("the call is over")),
+        };
+        self.begun(hub, call, begun, now);
+    }
+}
+
+/// The outcome of a call that has left.
+fn finish<M: Memory>(hub: &mut Hub<M>, call: RemoteCall, outcome: Outcome, now: Time) {
+    let bytes = match outcome {
+        Ok(bytes) => bytes,
+        Err(status) => return hub.remote_end(call, failure(status, false), now),
+    };
+    let outcome = match read_response(&bytes) {
+        Ok(response) => RemoteOutcome {
+            result: Ok(Some(match response.encoding {
+                Encoding::Native => Encoded::Native(response.message),
+                _ => Encoded::Protobuf(response.message),
+            })),
+            has_not_run: false,
+            metadata: response.metadata,
+            trailers: response.trailers,
+        },
+        Err(status) => failure(status, false),
+    };
+    hub.remote_end(call, outcome, now);
+    recycle(bytes);
+}
+
+fn reply(end: RemoteEnd, takes_image: bool) -> Reply {
+    let RemoteEnd { status, message, metadata, .. } = end;
+    let trailers = status.as_ref().map(|status| status.metadata().clone()).unwrap_or_default();
+    let result = match (status, message) {
+        (Some(status), _) if status.code() != petasos::Code::Ok => Err(status),
+        (_, Some(message)) => message_in(message, takes_image),
+        (_, None) => Err(Status::internal("there is no response")),
+    };
+    Reply { result, metadata, trailers }
+}
+
+fn refusal(status: Status) -> Reply {
+    let (metadata, trailers) = (Metadata::new(), Metadata::new());
+    Reply { result: Err(status), metadata, trailers }
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos_service::{Application, ApplicationLimits, RemoteLimits, SchemaLimits};
+    use petasos_shm::{HeapKind, OwnedHeap};
+
+    use super::*;
+
+    type TestHub = Hub<(OwnedHeap, OwnedHeap)>;
+
+    fn server(hub: &mut TestHub) -> petasos_engine::Application {
+        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
+        let schema = petasos_schema::compile(["managed.proto"], [protos], &Default::default());
+        let schema = schema.expect("the schema compiles").schema.encode();
+        let heaps = [HeapKind::Send, HeapKind::Receive]
+            .map(|kind| OwnedHeap::reserve(kind, 1 << 20).expect("there are addresses"));
+        let number = hub.next_number();
+        let limits = ApplicationLimits::default();
+        hub.add(Application::new(number, "server", heaps.into(), limits, 1));
+        hub.bind(number, &schema, "managed.Work", true).expect("the service is there");
+        hub.serve(number, "work").expect("the name is free");
+        number
+    }
+
+    #[test]
+    fn what_other_hosts_were_told_of_keeps_no_schema_of_an_application_that_has_gone() {
+        let mut hub = TestHub::new(SchemaLimits::default());
+        hub.allow_remote(RemoteLimits::default());
+        let number = server(&mut hub);
+        let binding = hub.exports().pop().expect("it serves one");
+        let service = Service::with_images(binding.types.schema(), &binding.service);
+        let mut requests = Requests::default();
+        let service = service.expect("it is there");
+        let unused = requests.tokens(service, &binding);
+        requests.forget_tokens(unused.len());
+        let tokens = requests.tokens(service, &binding);
+        assert_eq!(tokens, unused);
+        let route = requests.route(&mut hub, tokens[2]).expect("it is served");
+        assert_eq!(route.is_told, [true, true]);
+        let weak = Arc::downgrade(&binding);
+        drop((binding, route));
+        hub.remove(number, Time::ZERO);
+        requests.forget_routes();
+        assert!(weak.upgrade().is_none());
+        let gone = requests.route(&mut hub, tokens[2]).map(|_| ()).expect_err("nobody serves it");
+        assert_eq!(gone.code(), petasos::Code::Unavailable);
+    }
+}

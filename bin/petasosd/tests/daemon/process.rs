@@ -1,0 +1,225 @@
+//! The daemon as a child process.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use petasos::Pem;
+use petasos_attach::Attachment;
+use petasos_attach::ask::Ask;
+use petasos_attach::hello::Hello;
+use petasos_attach::reason::Text;
+
+use crate::support::{Client, PATIENCE, PROTOS};
+
+pub struct Daemon {
+    folder: PathBuf,
+    child: Child,
+}
+
+impl Daemon {
+    pub fn start(name: &str, policies: Option<&str>) -> Daemon {
+        Daemon::start_more(name, policies, &[""; 0])
+    }
+
+    pub fn start_more(name: &str, policies: Option<&str>, more: &[impl AsRef<OsStr>]) -> Daemon {
+        let folder = folder(name);
+        let child = command(&folder, policies).args(more).spawn().unwrap();
+        let mut daemon = Daemon { child, folder };
+        daemon.await_socket();
+        daemon
+    }
+
+    /// One that other hosts reach at `listen`, with these names of others. Gives its address.
+    pub fn start_reached(
+        name: &str,
+        policies: Option<&str>,
+        listen: &str,
+        peers: &[(&str, &str)],
+    ) -> (Daemon, String) {
+        Daemon::start_with(name, policies, listen, peers, |_, _| {})
+    }
+
+    /// The same, with a certificate.
+    pub fn start_certified(
+        name: &str,
+        policies: Option<&str>,
+        listen: &str,
+        peers: &[(&str, &str)],
+        pem: &Pem,
+    ) -> (Daemon, String) {
+        Daemon::start_with(name, policies, listen, peers, |command, folder| {
+            let files = [
+                ("--tls-cert", &pem.certificate),
+                ("--tls-key", &pem.key),
+                ("--tls-ca", &pem.authorities),
+            ];
+            for (option, contents) in files {
+                let file = folder.join(option);
+                std::fs::write(&file, contents.as_ref().unwrap()).unwrap();
+                command.arg(option).arg(file);
+            }
+        })
+    }
+
+    fn start_with(
+        name: &str,
+        policies: Option<&str>,
+        listen: &str,
+        peers: &[(&str, &str)],
+        options: impl FnOnce(&mut Command, &Path),
+    ) -> (Daemon, String) {
+        let folder = folder(name);
+        let mut command = command(&folder, policies);
+        command.arg("--listen").arg(listen);
+        for (name, target) in peers {
+            command.arg("--peer").arg(format!("{name}={target}"));
+        }
+        options(&mut command, &folder);
+        Daemon::start_saying(folder, command, "reached by other hosts at ")
+    }
+
+    /// One whose metrics are served. Gives the address.
+    pub fn start_metrics(name: &str, policies: Option<&str>) -> (Daemon, String) {
+        let folder = folder(name);
+        let mut command = command(&folder, policies);
+        command.args(["--metrics", "127.0.0.1:0"]);
+        let (daemon, url) = Daemon::start_saying(folder, command, "metrics at http://");
+        (daemon, url.strip_suffix("/metrics").unwrap().to_owned())
+    }
+
+    /// Gives what it says behind some words.
+    fn start_saying(folder: PathBuf, mut command: Command, words: &str) -> (Daemon, String) {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address =
+            said.by_ref().find_map(|line| Some(line.unwrap().split_once(words)?.1.to_owned()));
+        // What it says later is read, too, so that it can say it.
+        std::thread::spawn(move || said.for_each(drop));
+        let mut daemon = Daemon { child, folder };
+        daemon.await_socket();
+        (daemon, address.expect("it says where"))
+    }
+
+    /// Kills the process that this test has started.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub fn restart(&mut self) {
+        self.child = command(&self.folder, None).spawn().unwrap();
+        self.await_socket();
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where operators connect.
+    pub fn admin_socket(&self) -> PathBuf {
+        self.folder.join("admin.sock")
+    }
+
+    /// Says otherwise what applications get, once it is told to look.
+    pub fn write_policies(&self, text: &str) {
+        std::fs::write(self.folder.join("policies.json"), text).unwrap();
+    }
+
+    /// What a second daemon at the same socket says before it ends.
+    pub fn second(&self, policies: Option<&str>) -> (bool, String) {
+        self.second_with(policies, &[])
+    }
+
+    /// The same, with more arguments.
+    pub fn second_with(&self, policies: Option<&str>, arguments: &[String]) -> (bool, String) {
+        let output = command(&self.folder, policies)
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Waits until it accepts connections.
+    fn await_socket(&mut self) {
+        for _ in 0..3000 {
+            if std::os::unix::net::UnixStream::connect(self.folder.join("socket")).is_ok() {
+                return;
+            }
+            assert_eq!(self.child.try_wait().unwrap(), None, "the daemon has ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the daemon does not listen");
+    }
+
+    pub fn attach(&self, name: &str) -> Client {
+        self.attach_with(name, PROTOS, true)
+    }
+
+    /// An application that only calls the service.
+    pub fn attach_caller(&self, name: &str) -> Client {
+        self.attach_with(name, PROTOS, false)
+    }
+
+    /// An application with the next version of the service.
+    pub fn attach_newer(&self, name: &str) -> Client {
+        self.attach_with(name, &format!("{PROTOS}/newer"), true)
+    }
+
+    fn attach_with(&self, name: &str, protos: &str, is_served: bool) -> Client {
+        let hello = Hello::new(name, 1).unwrap();
+        let path = self.folder.join("socket");
+        let attachment = Attachment::connect(&path, &hello, PATIENCE).unwrap();
+        Client::new(attachment, protos, is_served)
+    }
+
+    /// An application that greets `count` times, and then detaches. Gives the names.
+    pub fn serve(&self, name: &str, count: usize) -> JoinHandle<Vec<String>> {
+        let mut server = self.attach(name);
+        assert_eq!(server.attachment.ask(&Ask::Serve(Text::new("greeter"))).unwrap(), 0);
+        std::thread::spawn(move || (0..count).map(|_| server.answer()).collect())
+    }
+
+    /// An application that greets all, the last of them `last`. Gives the names.
+    pub fn serve_until(&self, name: &str, last: &'static str) -> JoinHandle<Vec<String>> {
+        let mut server = self.attach(name);
+        assert_eq!(server.attachment.ask(&Ask::Serve(Text::new("greeter"))).unwrap(), 0);
+        std::thread::spawn(move || {
+            let mut names = Vec::new();
+            while names.last().is_none_or(|name| name != last) {
+                names.push(server.answer());
+            }
+            names
+        })
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("petasosd-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn command(folder: &Path, policies: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_petasosd"));
+    command.arg("--socket").arg(folder.join("socket")).stderr(Stdio::null());
+    if let Some(policies) = policies {
+        let file = folder.join("policies.json");
+        std::fs::write(&file, policies).unwrap();
+        command.arg("--policies").arg(file);
+    }
+    command
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have been killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
