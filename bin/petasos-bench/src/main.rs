@@ -20,6 +20,7 @@ mod lab;
 mod load;
 mod loopback;
 mod loss;
+mod managed;
 mod network;
 mod peer;
 mod publish;
@@ -64,6 +65,11 @@ enum Apart {
     Loss(loss::LossArgs),
     Lab(lab::LabArgs),
     Rpc(rpc::RpcArgs),
+    Managed(managed::ManagedArgs),
+    #[command(hide = true)]
+    ManagedPart(managed::PartArgs),
+    #[command(hide = true)]
+    ManagedLaunch(managed::LaunchArgs),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +80,9 @@ fn main() -> ExitCode {
         (Some(Apart::Loss(args)), _) => loss::run(&args),
         (Some(Apart::Lab(args)), _) => lab::run(&args),
         (Some(Apart::Rpc(args)), _) => rpc::run(&args),
+        (Some(Apart::Managed(args)), _) => managed::run(&args),
+        (Some(Apart::ManagedPart(args)), _) => managed::be_part(&args),
+        (Some(Apart::ManagedLaunch(args)), _) => managed::launch(&args),
         (None, Some(args)) => {
             let args = BenchArgs { security: command.security, ..args };
             measure(&args, &command.contention)

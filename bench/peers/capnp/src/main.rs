@@ -39,7 +39,7 @@ fn network(stream: TcpStream, side: Side) -> std::io::Result<Box<Network>> {
     let (reader, writer) = stream.compat().split();
     let mut limits = capnp::message::ReaderOptions::new();
     limits.traversal_limit_in_words(None);
-    // Without buffers every message would take several system calls.
+    // Without buffering, every message would take several system calls.
     let reader = futures::io::BufReader::with_capacity(BUFFER_BYTES, reader);
     let writer = futures::io::BufWriter::with_capacity(BUFFER_BYTES, writer);
     Ok(Box::new(Network::new(reader, writer, side, limits)))
@@ -57,7 +57,7 @@ async fn start(options: &Options) -> Result<String, Error> {
     spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let client: bench::Client = new_client_from_rc(Rc::clone(&answers));
-            // A connection that fails ends at the client, which says so.
+            // If a connection fails, the client reports it.
             if let Ok(network) = network(stream, Side::Server) {
                 spawn_local(RpcSystem::new(network, Some(client.client)));
             }

@@ -1,5 +1,5 @@
-//! What a peer program does around its calls: its command line, its payloads, the turns that its
-//! parent asks for, and the closed loop of calls in each. `bench/peers/README.md` has the contract.
+//! The common code of peer programs: command line, payloads, the turns that the parent asks for,
+//! and the closed loop of calls in each. `bench/peers/README.md` has the contract.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ pub use payloads::Payloads;
 #[cfg(feature = "tokio")]
 pub use tokio_ends::{Caller, call, serve};
 
-/// Runs a peer: `serve` or `call`, as its command line says.
+/// Runs a peer as its command line says: `serve` or `call`.
 pub fn run(
     serve: impl FnOnce(&Options) -> Result<(), Error>,
     call: impl FnOnce(&Options) -> Result<(), Error>,

@@ -25,7 +25,7 @@ pub enum Command {
     Serve(Phase),
     /// To a server: the turn is over.
     Stop,
-    /// To a client: make calls for so long.
+    /// To a client: make calls for this long.
     Turn(Phase, Duration),
 }
 
@@ -62,30 +62,30 @@ impl FromStr for Command {
 /// How long a peer may take to end once its parent has gone.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What the parent says, until it has gone. Then the process ends, at the latest after a moment:
-/// also one that waits for an answer that will not come.
+/// The parent's commands, until it has gone. Then the process ends, after a short time at the
+/// latest, even if it waits for an answer that will not come.
 pub fn commands() -> impl Iterator<Item = Result<Command, Error>> {
     let (send, received) = channel();
     watch(move |command| send.send(command).is_ok());
     received.into_iter().map(|command| command.map_err(Error::from))
 }
 
-/// Hands every line to `hear`, on a thread of its own.
+/// Passes every line to `hear`, on a separate thread.
 pub(crate) fn watch(mut hear: impl FnMut(Result<Command, String>) -> bool + Send + 'static) {
     std::thread::spawn(move || {
         let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
         while lines.next().is_some_and(|line| hear(line.parse())) {}
-        // Whoever hears, hears the end.
+        // Dropping `hear` tells its receiver that the input has ended.
         drop(hear);
         std::thread::sleep(GRACE);
         std::process::exit(1);
     });
 }
 
-/// Answers the parent.
+/// Sends a line to the parent.
 ///
 /// # Errors
-/// If it has gone.
+/// If the parent has gone.
 pub fn say(line: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;

@@ -1,4 +1,4 @@
-//! The closed loop of one turn: calls are begun until its time is up, and each response is checked.
+//! The closed loop of one turn: calls are begun until the time is up, and each response is checked.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use crate::lines::Phase;
 use crate::options::Options;
 use crate::payloads::Payloads;
 
-/// Of a window of calls one in so many is timed and checked byte for byte, as Petasos's own calls
-/// are timed: two readings of the clock take a good part of a fast call.
+/// In a window of calls, one in this many is timed and checked byte for byte, as in Petasos's own
+/// measurement: two readings of the clock are a large part of a fast call.
 const SAMPLE: u64 = 32;
 
 /// One turn.
@@ -24,10 +24,10 @@ pub struct Load {
     latency: Histogram,
 }
 
-/// A call that has been begun.
+/// A call in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// What its request carries.
+    /// The number that its request carries.
     pub number: u64,
     begun: Option<Instant>,
 }
@@ -68,10 +68,10 @@ impl Load {
         Some(Call { number, begun })
     }
 
-    /// The call has been answered.
+    /// Notes that the call was answered.
     ///
     /// # Errors
-    /// If the response is not the one that was asked for.
+    /// If the response is wrong.
     pub fn end(&mut self, payloads: &Payloads, call: Call, response: &[u8]) -> Result<(), Error> {
         payloads.check(call.number, response, call.begun.is_some())?;
         self.completed += 1;
@@ -81,7 +81,7 @@ impl Load {
         Ok(())
     }
 
-    /// What came of the turn, all of whose calls have ended, for the parent.
+    /// The result of the turn for the parent. All its calls have ended.
     pub fn done(&self) -> String {
         let (completed, elapsed_s) = (self.completed, self.begun.elapsed().as_secs_f64());
         let latency = self.latency.json();

@@ -11,7 +11,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub role: Role,
-    /// Where the server is, in its own words; empty for the server.
+    /// The server's address in the peer's own format; empty for the server.
     pub server: String,
     /// Bytes of a request.
     pub size: usize,
@@ -24,7 +24,7 @@ pub struct Options {
 const USAGE: &str = "usage: serve --size N --response M --window W
        call --server ADDRESS --size N --response M --window W";
 
-/// More than any measurement has, so that a slip does not take all of the memory.
+/// More than any measurement uses, so that a typing mistake does not take all of the memory.
 const BYTES_MAX: usize = 1 << 30;
 
 impl Options {

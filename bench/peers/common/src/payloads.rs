@@ -1,7 +1,7 @@
-//! What requests and responses hold, and how a response is checked.
+//! The contents of requests and responses, and checks of responses.
 //!
-//! A payload begins with the number of its call, as far as it fits, so that no response can stand
-//! for another. The other bytes follow a pattern that differs between requests and responses.
+//! A payload begins with the number of its call, as far as it fits, so that no response can be
+//! taken for another. The other bytes follow a pattern that differs between requests and responses.
 
 use crate::error::Error;
 use crate::options::Options;
@@ -31,7 +31,7 @@ impl Payloads {
         request
     }
 
-    /// The bytes that every request shares. The number stands before [`Self::number_bytes`].
+    /// The bytes that all requests share. The number goes into the first [`Self::number_bytes`].
     pub fn request_template(&self) -> &[u8] {
         &self.request
     }
@@ -50,7 +50,7 @@ impl Payloads {
     /// The server's answer.
     ///
     /// # Errors
-    /// If the request is not as long as the measurement says.
+    /// If the request does not have the length of the measurement.
     pub fn answer(&self, request: &[u8]) -> Result<Vec<u8>, Error> {
         let mut response = self.response.clone();
         self.write_answer(request, &mut response)?;
@@ -65,7 +65,7 @@ impl Payloads {
     /// Writes the request's number into a copy of the template.
     ///
     /// # Errors
-    /// If the request is not as long as the measurement says.
+    /// If the request does not have the length of the measurement.
     pub fn write_answer(&self, request: &[u8], response: &mut [u8]) -> Result<(), Error> {
         if request.len() != self.request.len() {
             let (is, expected) = (request.len(), self.request.len());
@@ -79,7 +79,7 @@ impl Payloads {
     /// Checks a response: its length and number, and all of its bytes if `thorough`.
     ///
     /// # Errors
-    /// If it is not the one that was asked for.
+    /// If it is not the expected response.
     pub fn check(&self, number: u64, response: &[u8], thorough: bool) -> Result<(), Error> {
         let (length, bytes) = (self.response.len(), self.number_bytes);
         if response.len() != length {

@@ -13,19 +13,19 @@ use crate::load::Load;
 use crate::options::Options;
 use crate::payloads::Payloads;
 
-/// Makes calls in some system; clones share what they can.
+/// Makes calls in one RPC system. Clones share what they can.
 pub trait Caller: Clone + 'static {
-    /// What a response's bytes are in.
+    /// The type that holds a response's bytes.
     type Response: AsRef<[u8]>;
 
     /// Makes one call.
     fn call(&self, request: Vec<u8>) -> impl Future<Output = Result<Self::Response, Error>>;
 }
 
-/// Serves: `start` says where, and leaves tasks behind that answer.
+/// Serves. `start` returns the address, and spawns tasks that answer.
 ///
 /// # Errors
-/// Those of `start`, and if the parent does not keep to the contract.
+/// Those of `start`, or if the parent breaks the contract.
 pub fn serve<S>(start: S) -> Result<(), Error>
 where
     S: AsyncFnOnce() -> Result<String, Error>,
@@ -46,10 +46,10 @@ where
     })
 }
 
-/// Calls: `connect` connects, then the parent says when.
+/// Makes calls: `connect` connects, then the parent says when to call.
 ///
 /// # Errors
-/// Those of `connect` and of the calls, and if the parent does not keep to the contract.
+/// Those of `connect` and of the calls, or if the parent breaks the contract.
 pub fn call<C, F>(options: &Options, connect: F) -> Result<(), Error>
 where
     C: Caller,
@@ -72,7 +72,7 @@ where
     })
 }
 
-/// Every caller has one call under way, until the time is up.
+/// Every caller has one call in progress, until the time is up.
 async fn turn<C: Caller>(caller: &C, payloads: &Rc<Payloads>, load: Load) -> Result<String, Error> {
     let window = load.window();
     let load = Rc::new(RefCell::new(load));
@@ -103,7 +103,7 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// The parent's lines. They are read on a thread, so that connections live on between turns.
+/// The parent's lines. A thread reads them, so that connections stay alive between turns.
 fn lines() -> UnboundedReceiver<Result<Command, String>> {
     let (send, receive) = unbounded_channel();
     watch(move |command| send.send(command).is_ok());

@@ -1,5 +1,5 @@
-//! The peer iceoryx2: its requests and responses in shared memory, written in place. Where both
-//! sides spin they poll; where both sleep an event wakes the other side for each message.
+//! The peer iceoryx2: requests and responses in shared memory, written in place. In spinning phases
+//! both sides poll; in sleeping ones, an event wakes the other side for each message.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,9 +20,9 @@ use petasos_peer::{Command, Error, Load, Options, Payloads, Phase, commands, say
 
 type Service = ipc::Service;
 
-/// How long a side sleeps at most before it looks whether the turn is over.
+/// How long a side sleeps at most before it checks whether the turn is over.
 const SLEEP: Duration = Duration::from_millis(20);
-/// A client that hears nothing for so many sleeps gives up.
+/// After this many sleeps without a message, a client gives up.
 const SLEEPS_MAX: u32 = 250;
 
 /// Two events: one wakes the server, the other the client.
@@ -31,12 +31,12 @@ struct Events {
     woken: Listener<Service>,
 }
 
-/// What both ends open.
+/// The objects that both ends open.
 struct Bench {
     service:
         iceoryx2::service::port_factory::request_response::PortFactory<Service, [u8], (), [u8], ()>,
     events: Events,
-    // What was opened lives as long as its node.
+    // The objects live as long as their node.
     _node: Node<Service>,
 }
 
@@ -68,7 +68,7 @@ impl Events {
         Ok(())
     }
 
-    /// Between two looks for messages.
+    /// Waits between two checks for messages.
     fn rest(&self, phase: Phase) -> Result<(), Error> {
         match phase {
             Phase::Sleeping => drop(self.woken.timed_wait(|_| (), SLEEP)?),
@@ -98,7 +98,7 @@ fn serve(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// Answers what has come; whether anything had.
+/// Answers all requests that have arrived. Returns whether there were any.
 fn answer_all(
     server: &Server<Service, [u8], (), [u8], ()>,
     events: &Events,
@@ -124,7 +124,7 @@ fn answer(
     Ok(response.send()?)
 }
 
-/// The phases to serve. A thread reads the parent's lines, and ends the phase under way.
+/// The phases to serve. A thread reads the parent's lines, and ends the current phase.
 fn phases(is_over: &Arc<AtomicBool>) -> Receiver<Phase> {
     let (send, receive) = channel();
     let is_over = Arc::clone(is_over);
@@ -136,7 +136,7 @@ fn phases(is_over: &Arc<AtomicBool>) -> Receiver<Phase> {
                 _ => break,
             }
         }
-        // The parent has gone, in the middle of a turn perhaps.
+        // The parent has gone, perhaps in the middle of a turn.
         is_over.store(true, Ordering::Relaxed);
     });
     receive

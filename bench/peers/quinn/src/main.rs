@@ -25,7 +25,7 @@ fn transport(options: &Options) -> Arc<TransportConfig> {
         .receive_window(window_bytes)
         .stream_receive_window(window_bytes)
         .send_window(window_bytes.into_inner())
-        // On a busy machine others may take their turns for longer than quinn's 30 s.
+        // On a busy machine, either side may be delayed for longer than quinn's 30 s.
         .max_idle_timeout(None)
         // The path is loopback, whose packets may be as long as UDP allows.
         .initial_mtu(LOOPBACK_MTU)
@@ -36,8 +36,8 @@ fn transport(options: &Options) -> Arc<TransportConfig> {
 
 const LOOPBACK_MTU: u16 = 8972;
 
-/// A socket with room for a window of packets: the kernel's default drops a part of long messages.
-/// The kernel grants less to whoever may not ask for more.
+/// A socket with room for a window of packets: the kernel's default would drop parts of long
+/// messages. The kernel grants less to unprivileged processes.
 fn socket() -> Result<UdpSocket, Error> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let options = socket2::SockRef::from(&socket);
@@ -63,7 +63,7 @@ async fn start(options: &Options) -> Result<String, Error> {
     tokio::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
             let payloads = Arc::clone(&payloads);
-            // What fails here fails at the client, which says so.
+            // If a connection fails, the client reports it.
             tokio::spawn(async move {
                 let connection = incoming.await?;
                 loop {
@@ -93,7 +93,7 @@ async fn answer(
 struct Client {
     connection: Connection,
     response_bytes: usize,
-    // Its tasks end when it is dropped.
+    // The endpoint's tasks end when it is dropped.
     _endpoint: Endpoint,
 }
 

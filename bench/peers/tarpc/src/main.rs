@@ -39,7 +39,7 @@ async fn start(options: &Options) -> Result<String, Error> {
     let (answers, window) = (Answers(Payloads::new(options)), options.window);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A connection that fails ends at the client, which says so.
+            // If a connection fails, the client reports it.
             let _ = stream.set_nodelay(true);
             let transport = serde_transport::new(Framed::new(stream, codec()), Bincode::default());
             let config = server::Config { pending_response_buffer: window.max(100) };

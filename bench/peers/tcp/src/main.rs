@@ -1,5 +1,6 @@
-//! The peer TCP: one connection, frames that are a length and a payload, blocking sockets, and all
-//! that is ready in one system call. No RPC system: what one over TCP could reach at best.
+//! The peer TCP: one connection with blocking sockets. A frame is a length and a payload, and all
+//! frames that are ready go into one system call. It is not an RPC system, but an upper bound for
+//! one over TCP.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -31,7 +32,7 @@ impl Frames {
         Ok(self.writer.write_all(payload)?)
     }
 
-    /// The next payload, whose length is known: nothing is believed that the peer says.
+    /// The next payload. Its length is known; the length in the frame is only compared with it.
     fn receive(&mut self, bytes: usize) -> Result<&[u8], Error> {
         if self.reader.buffer().is_empty() {
             self.writer.flush()?;
@@ -52,7 +53,7 @@ fn serve(options: &Options) -> Result<(), Error> {
     say(&format!("ready {}", listener.local_addr()?))?;
     let (payloads, size) = (Payloads::new(options), options.size);
     std::thread::spawn(move || {
-        // The client says why a connection ended.
+        // The client reports why a connection ended.
         while let Ok((stream, _)) = listener.accept() {
             let _ = answer_all(stream, &payloads, size);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use petasos_peer::{Command, Error, Load, Options, Payloads, commands, say};
 use zmq::{Context, Socket, SocketType};
 
-/// How often the server looks whether its parent has gone.
+/// How often the server checks whether its parent has gone.
 const LOOK_MS: i32 = 200;
 
 fn socket(context: &Context, kind: SocketType) -> Result<Socket, Error> {
@@ -47,7 +47,7 @@ fn serve(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The server answers whenever it is asked, so there is nothing to do but to say so.
+/// Handles commands. The server always answers requests, so it only acknowledges them.
 fn obey() {
     for command in commands() {
         let said = match command {

@@ -90,6 +90,27 @@ const BULK_BYTES: u32 = 4096;
 const WINDOW_BYTES: usize = 16_000_000;
 
 impl RpcArgs {
+    /// Unary calls of these sizes over UDP, with the ends' other settings at their defaults.
+    pub fn of_calls(size: u32, response: u32, window: usize, server: Vec<SocketAddr>) -> RpcArgs {
+        RpcArgs {
+            peer: Peer::Tonic,
+            size,
+            response: Some(response),
+            window: Some(window),
+            streaming: false,
+            phases: Phase::ALL.to_vec(),
+            tls: false,
+            transport: Carrier::Udp,
+            peer_awake: false,
+            seconds: 0.0,
+            json: None,
+            figure: None,
+            print_json: false,
+            role: None,
+            server,
+        }
+    }
+
     /// Bytes of a response's payload.
     pub fn response_bytes(&self) -> u32 {
         self.response.unwrap_or(if self.size < BULK_BYTES { self.size } else { 32 })

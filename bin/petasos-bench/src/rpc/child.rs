@@ -65,7 +65,8 @@ fn shared(args: &RpcArgs) -> RpcArgs {
     RpcArgs { transport: Carrier::Auto, ..args.clone() }
 }
 
-fn be_client(client: &mut dyn Client) -> Result<(), BenchError> {
+/// Makes calls as the commands on standard input say, until it ends.
+pub fn be_client(client: &mut dyn Client) -> Result<(), BenchError> {
     say("ready")?;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
@@ -80,7 +81,8 @@ fn be_client(client: &mut dyn Client) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn be_server(server: &mut dyn Server) -> Result<(), BenchError> {
+/// Answers calls as the commands on standard input say, until it ends.
+pub fn be_server(server: &mut dyn Server) -> Result<(), BenchError> {
     let addresses = server.addresses();
     let addresses: Vec<_> = addresses.iter().map(|address| format!(" {address}")).collect();
     say(&format!("ready{}", addresses.concat()))?;

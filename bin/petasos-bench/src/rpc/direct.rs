@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use petasos_base::Clock;
 use petasos_endpoint::{
-    Backend, Endpoint, EndpointConfig, LocalConfig, LocalIo, LocalPolicy, Node, NodeConfig,
+    Backend, Endpoint, EndpointConfig, LocalConfig, LocalIo, LocalPolicy, Node, NodeConfig, Polling,
 };
 
 use super::args::{Carrier, RpcArgs};
@@ -32,8 +32,16 @@ fn open(args: &RpcArgs) -> Result<Backend, BenchError> {
     Ok(LocalIo::bind(loopback, &config)?.into())
 }
 
-fn endpoint<S>(args: &RpcArgs, sleeping: bool, state: S) -> Result<Endpoint<S>, BenchError> {
-    let config = EndpointConfig { polling: polling(sleeping), ..EndpointConfig::default() };
+/// The default configuration, except for how the loop waits.
+fn config(sleeping: bool) -> EndpointConfig {
+    EndpointConfig { polling: polling(sleeping), ..EndpointConfig::default() }
+}
+
+fn endpoint<S>(
+    args: &RpcArgs,
+    config: EndpointConfig,
+    state: S,
+) -> Result<Endpoint<S>, BenchError> {
     Ok(Endpoint::new(config, open(args)?, Clock::system(), state))
 }
 
@@ -46,19 +54,25 @@ fn node(args: &RpcArgs, listen: Option<SocketAddr>) -> Result<Node, BenchError> 
 pub struct DirectServer {
     endpoint: Endpoint<()>,
     address: SocketAddr,
-    sleeping: bool,
+    polling: Polling,
     _node: Node,
 }
 
 impl DirectServer {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<DirectServer, BenchError> {
+        DirectServer::configured(args, config(sleeping))
+    }
+
+    /// A server with this configuration.
+    pub fn configured(args: &RpcArgs, config: EndpointConfig) -> Result<DirectServer, BenchError> {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let node = node(args, Some(loopback))?;
-        let mut endpoint = endpoint(args, sleeping, ())?;
+        let polling = config.polling;
+        let mut endpoint = endpoint(args, config, ())?;
         endpoint.register(SIZED, sized);
         endpoint.attach(&node)?;
         let address = node.local_address().ok_or("the node does not listen")?;
-        Ok(DirectServer { endpoint, address, sleeping, _node: node })
+        Ok(DirectServer { endpoint, address, polling, _node: node })
     }
 }
 
@@ -69,7 +83,7 @@ impl Server for DirectServer {
 
     fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
         while !stop.take() {
-            if self.sleeping {
+            if self.polling != Polling::Spin {
                 // The end of the turn does not wake a sleeping loop, so the timeout is short.
                 self.endpoint.run_for(Duration::from_millis(5), |_, _| false);
             } else {
@@ -86,14 +100,19 @@ impl Server for DirectServer {
 pub struct DirectClient {
     node: Node,
     args: RpcArgs,
-    sleeping: bool,
+    config: EndpointConfig,
     endpoints: BTreeMap<Phase, Endpoint<Load>>,
 }
 
 impl DirectClient {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<DirectClient, BenchError> {
+        DirectClient::configured(args, config(sleeping))
+    }
+
+    /// A client with this configuration.
+    pub fn configured(args: &RpcArgs, config: EndpointConfig) -> Result<DirectClient, BenchError> {
         let node = node(args, None)?;
-        Ok(DirectClient { node, args: args.clone(), sleeping, endpoints: BTreeMap::new() })
+        Ok(DirectClient { node, args: args.clone(), config, endpoints: BTreeMap::new() })
     }
 
     fn connect(&self, phase: Phase) -> Result<Endpoint<Load>, BenchError> {
@@ -101,8 +120,8 @@ impl DirectClient {
         let server = *args.server.first().ok_or("--server names no server")?;
         let (request, response) = (args.size.max(4), args.response_bytes());
         let mut load = Load::new(request, response, window, phase != Phase::Window);
-        load.adaptive = self.sleeping;
-        let mut client = endpoint(args, self.sleeping, load)?;
+        load.adaptive = self.config.polling != Polling::Spin;
+        let mut client = endpoint(args, self.config.clone(), load)?;
         client.attach(&self.node)?;
         for _ in 0..window.div_ceil(SLOTS) {
             let session = client.connect_and_wait(server, Duration::from_secs(5))?;

@@ -6,29 +6,30 @@
 //! ratios. The parent only gives commands (`process`, `child`).
 
 mod all;
-mod answers;
-mod args;
+pub mod answers;
+pub mod args;
 mod blocking;
 mod certificates;
-mod child;
-mod direct;
-mod ends;
+pub mod child;
+pub mod direct;
+pub mod ends;
 mod floor;
 mod grpc;
 mod outcome;
-mod pace;
-mod phase;
-mod process;
-mod program;
+pub mod pace;
+pub mod phase;
+pub mod process;
+pub mod program;
 mod role;
 mod rounds;
 mod stage;
-mod stop;
-mod tonic;
+pub mod stop;
+pub mod tally;
+pub mod tonic;
 mod tonic_answers;
 mod tonic_codec;
 mod tonic_streams;
-mod typed;
+pub mod typed;
 mod typed_messages;
 mod typed_streams;
 

@@ -114,6 +114,12 @@ impl Meter {
         self.completed += 1;
     }
 
+    /// The call was refused: it does not count.
+    #[inline]
+    pub fn refused(&mut self) {
+        self.begun = None;
+    }
+
     /// Returns the counts at the end of the turn.
     pub fn count(self) -> Count {
         let ended = self.pace.clock.now();

@@ -4,6 +4,8 @@ use clap::ValueEnum;
 use petasos_report::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::tally::Tally;
+
 /// The phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Phase {
@@ -40,6 +42,10 @@ impl Phase {
 pub struct Turn {
     /// Calls completed.
     pub completed: u64,
+    /// Calls that a policy has refused. They are not completed.
+    pub refused: u64,
+    /// Calls that a policy is to refuse, if there is one.
+    pub forbidden: u64,
     /// Payload bytes, for floors that have no calls.
     pub bytes: u64,
     /// Seconds, for computing rates.
@@ -48,4 +54,6 @@ pub struct Turn {
     pub cpu_s: f64,
     /// Round-trip times: all of them, or a sample.
     pub latency: Histogram,
+    /// If calls have numbers.
+    pub tally: Option<Tally>,
 }

@@ -23,8 +23,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 const END_MAX: Duration = Duration::from_secs(3);
 
 /// A child that waits for commands.
-struct Process {
-    role: Role,
+pub struct Process {
+    /// What errors call it.
+    who: String,
     child: Child,
     commands: Option<ChildStdin>,
     answers: Receiver<String>,
@@ -34,6 +35,8 @@ struct Process {
 pub struct Duo {
     client: Process,
     server: Process,
+    /// Whether the parent measures the processor time, as of separate programs.
+    is_program: bool,
 }
 
 /// One turn of a contender, both sides.
@@ -70,35 +73,63 @@ impl Duo {
             if let Some(certificates) = certificates {
                 certificates.hand_to(&mut command)?;
             }
-            Process::start(role, command)
+            let who = format!("{} of {}", side.name(), contender.name());
+            Process::start(who, command, program.as_ref().map(|_| side.core()))
         };
         let (server, addresses) = start(Side::Server, &[])?;
         let (client, _) = start(Side::Client, &addresses)?;
-        Ok(Duo { client, server })
+        Ok(Duo { client, server, is_program: program.is_some() })
     }
 
     /// Lets the client make calls for `duration`.
     pub fn turn(&mut self, phase: Phase, duration: Duration) -> Result<DuoTurn, BenchError> {
-        let phase = phase.name();
         let cpu_s = [self.client.cpu_s(), self.server.cpu_s()];
-        self.server.say(&format!("serve {phase}"))?;
-        if self.server.hear()? != "started" {
-            return Err("the server answered out of turn".into());
-        }
-        self.client.say(&format!("turn {phase} {}", duration.as_micros()))?;
-        let mut client = self.client.hear_turn()?;
-        self.server.say("stop")?;
-        let mut server = self.server.hear_turn()?;
+        let DuoTurn { mut client, mut server } =
+            turn_of(&mut self.client, &mut self.server, phase, duration)?;
         // For separate programs, the parent measures the processor time.
         for (side, process, before) in
             [(&mut client, &self.client, cpu_s[0]), (&mut server, &self.server, cpu_s[1])]
         {
-            if let (Some(before), Some(after)) = (before, process.cpu_s()) {
+            let times = (before, process.cpu_s());
+            if let (true, (Some(before), Some(after))) = (self.is_program, times) {
                 side.cpu_s = after - before;
             }
         }
         Ok(DuoTurn { client, server })
     }
+}
+
+/// Lets `client` make calls of `server` for `duration`.
+pub fn turn_of(
+    client: &mut Process,
+    server: &mut Process,
+    phase: Phase,
+    duration: Duration,
+) -> Result<DuoTurn, BenchError> {
+    begin_turn(client, server, phase, duration)?;
+    end_turn(client, server)
+}
+
+/// Begins a turn. Until it ends, others may begin theirs.
+pub fn begin_turn(
+    client: &mut Process,
+    server: &mut Process,
+    phase: Phase,
+    duration: Duration,
+) -> Result<(), BenchError> {
+    let phase = phase.name();
+    server.say(&format!("serve {phase}"))?;
+    if server.hear()? != "started" {
+        return Err("the server answered out of turn".into());
+    }
+    client.say(&format!("turn {phase} {}", duration.as_micros()))
+}
+
+/// Waits until the turn that was begun has ended.
+pub fn end_turn(client: &mut Process, server: &mut Process) -> Result<DuoTurn, BenchError> {
+    let client = client.hear_turn()?;
+    server.say("stop")?;
+    Ok(DuoTurn { client, server: server.hear_turn()? })
 }
 
 /// This program, as one side of a contender.
@@ -134,19 +165,30 @@ fn program_command(path: &Path, side: Side, server: &[String], args: &RpcArgs) -
 }
 
 impl Process {
-    /// Starts the process, and waits until it is ready. A server reports its addresses.
-    fn start(role: Role, mut command: Command) -> Result<(Process, Vec<String>), BenchError> {
+    /// Starts the process, and waits until it is ready. A server reports its addresses. A program
+    /// that does not pin itself is pinned to a core.
+    pub fn start(
+        who: String,
+        mut command: Command,
+        core: Option<usize>,
+    ) -> Result<(Process, Vec<String>), BenchError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let spawned = match role.contender {
-            Contender::Program(_) => spawn_pinned(&mut command, role.side.core()),
-            _ => command.spawn(),
+        let spawned = match core {
+            Some(core) => spawn_pinned(&mut command, core),
+            None => command.spawn(),
         };
         let mut child = spawned.map_err(|error| format!("cannot start a process: {error}"))?;
         let commands = child.stdin.take();
         let answers = read_answers(child.stdout.take().ok_or("the process has no output")?);
-        let mut process = Process { role, child, commands, answers };
+        let mut process = Process { who, child, commands, answers };
         let addresses = ready(&process.hear()?)?;
         Ok((process, addresses))
+    }
+
+    /// Lets a client that needs no server have a turn.
+    pub fn turn_alone(&mut self, phase: Phase) -> Result<Turn, BenchError> {
+        self.say(&format!("turn {} 0", phase.name()))?;
+        self.hear_turn()
     }
 
     fn say(&mut self, line: &str) -> Result<(), BenchError> {
@@ -158,7 +200,7 @@ impl Process {
     fn hear(&mut self) -> Result<String, BenchError> {
         self.answers.recv_timeout(ANSWER_MAX).map_err(|error| match error {
             RecvTimeoutError::Disconnected => self.died(),
-            RecvTimeoutError::Timeout => format!("the {} does not answer", self.who()).into(),
+            RecvTimeoutError::Timeout => format!("the {} does not answer", self.who).into(),
         })
     }
 
@@ -166,22 +208,37 @@ impl Process {
         turn(&self.hear()?)
     }
 
-    /// The processor time of a separate program so far, in seconds.
-    fn cpu_s(&self) -> Option<f64> {
-        let Contender::Program(_) = self.role.contender else { return None };
-        let id = i32::try_from(self.child.id()).ok()?;
-        let time = clock_getcpuclockid(Pid::from_raw(id)).and_then(|clock| clock.now()).ok()?;
-        Some(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
+    /// The processor time so far, in seconds; `None` if it has ended.
+    pub fn cpu_s(&self) -> Option<f64> {
+        cpu_s_of(self.id())
     }
 
-    fn who(&self) -> String {
-        format!("{} of {}", self.role.side.name(), self.role.contender.name())
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What errors call it.
+    pub fn who(&self) -> &str {
+        &self.who
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
     /// The error for a process that has ended. It has printed the reason to standard error.
     fn died(&self) -> BenchError {
-        format!("the {} has died", self.who()).into()
+        format!("the {} has died", self.who).into()
     }
+}
+
+/// The processor time of a process so far, in seconds; `None` if it has ended.
+pub fn cpu_s_of(id: u32) -> Option<f64> {
+    let id = Pid::from_raw(i32::try_from(id).ok()?);
+    let time = clock_getcpuclockid(id).and_then(|clock| clock.now()).ok()?;
+    Some(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
 }
 
 /// Starts a program on a core, which it inherits from the starting thread.

@@ -173,7 +173,7 @@ pub fn draw_png(svg: &Path) -> Result<(), BenchError> {
 }
 
 /// The checkout that contains this program, the current folder or this program's source.
-fn checkout() -> Result<PathBuf, BenchError> {
+pub fn checkout() -> Result<PathBuf, BenchError> {
     let own = std::env::current_exe().ok();
     let here = std::env::current_dir().ok();
     let source = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
@@ -191,7 +191,7 @@ fn root_above(path: &Path) -> Option<&Path> {
 
 /// A folder next to the workspace's build output, where packages of other lockfiles do not
 /// interfere.
-fn target_folder(root: &Path) -> PathBuf {
+pub fn target_folder(root: &Path) -> PathBuf {
     let set: Option<OsString> = std::env::var_os("CARGO_TARGET_DIR");
     set.map_or_else(|| root.join("target"), |folder| root.join(folder)).join("peers")
 }

@@ -1,11 +1,12 @@
 //! Typed calls: a loop at each end, on the only busy thread of the process.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
 use petasos::{
-    Channel, Loop, LoopConfig, Msg, Request, Response, Security, Sender, Status, Streaming,
+    Channel, Loop, LoopConfig, Msg, Request, Response, Security, Sender, ServiceChoice,
+    ServiceConfig, Status, Streaming,
 };
 use petasos_endpoint::{LocalPolicy, Polling};
 
@@ -18,6 +19,8 @@ use super::typed_messages::generated::{Bench, BenchClient, BenchServer, Payload}
 use super::typed_messages::payload;
 use super::typed_streams::{Shape, flood, ping};
 use crate::error::BenchError;
+
+pub const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// How loops wait: by spinning, or by sleeping at once.
 pub fn polling(sleeping: bool) -> Polling {
@@ -40,6 +43,13 @@ fn config(
         config.security = Security::Tls(certificates.datagrams());
     }
     Ok(config)
+}
+
+/// The configuration of a loop behind the managed service at `unix:PATH`.
+pub fn behind(service: Option<&str>, listen: Option<SocketAddr>) -> Result<LoopConfig, BenchError> {
+    let service = ServiceConfig::new(service.ok_or("--service names no service")?)?;
+    let service = ServiceChoice::Managed(service);
+    Ok(LoopConfig { service, listen, ..LoopConfig::default() })
 }
 
 /// A server that answers from a buffer.
@@ -88,10 +98,19 @@ pub struct TypedServer {
 
 impl TypedServer {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedServer, BenchError> {
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let event_loop = Loop::new(config(args, sleeping, Some(loopback))?)?;
+        TypedServer::over(args, config(args, sleeping, Some(LOOPBACK))?)
+    }
+
+    /// A server behind the managed service.
+    pub fn managed(args: &RpcArgs, path: Option<&str>) -> Result<TypedServer, BenchError> {
+        TypedServer::over(args, behind(path, Some(LOOPBACK))?)
+    }
+
+    fn over(args: &RpcArgs, config: LoopConfig) -> Result<TypedServer, BenchError> {
+        let event_loop = Loop::new(config)?;
         event_loop.serve(service(args))?;
         let address = event_loop.local_address().ok_or("the loop does not listen")?;
+        event_loop.block_on(event_loop.served())?;
         Ok(TypedServer { event_loop, address })
     }
 }
@@ -119,7 +138,16 @@ pub struct TypedClient {
 
 impl TypedClient {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedClient, BenchError> {
-        let event_loop = Loop::new(config(args, sleeping, None)?)?;
+        TypedClient::over(args, config(args, sleeping, None)?)
+    }
+
+    /// A client behind the managed service.
+    pub fn managed(args: &RpcArgs, path: Option<&str>) -> Result<TypedClient, BenchError> {
+        TypedClient::over(args, behind(path, None)?)
+    }
+
+    fn over(args: &RpcArgs, config: LoopConfig) -> Result<TypedClient, BenchError> {
+        let event_loop = Loop::new(config)?;
         let server = *args.server.first().ok_or("--server names no server")?;
         let channel = event_loop.channel(server);
         let bytes = vec![1; args.size as usize].into();

@@ -1,0 +1,89 @@
+//! The command line of `petasos bench managed`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::figures::Figure;
+use super::what::What;
+
+/// Measure calls through a service or sidecar on each host, as the mRPC paper's figures do
+///
+/// All contenders run as separate processes: the client's side pinned to one core, the server's to
+/// another. They take turns within one run; the ratios are medians over its rounds. `relay` is the
+/// floor: four processes pass the same bytes over bare rings and UDP sockets.
+#[derive(Args, Clone, Debug)]
+pub struct ManagedArgs {
+    /// The figure or table of the paper
+    #[arg(long, required_unless_present = "show_config")]
+    pub figure: Option<What>,
+    /// The contenders to measure [default: all of the figure]
+    #[arg(long, value_delimiter = ',')]
+    pub contenders: Vec<String>,
+    /// Seconds to measure, all turns together [default: the figure's]
+    #[arg(long, value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Milliseconds of a turn [default: the figure's]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub turn_ms: Option<u64>,
+    /// Changes of each kind, with `changes`
+    #[arg(long, default_value_t = 1000, value_parser = changes)]
+    pub changes: usize,
+    /// Only the points with these labels, for example `8 KiB` of figure 4
+    #[arg(long, value_delimiter = ',')]
+    pub points: Vec<String>,
+    /// Also write the result as JSON to this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Also draw the result as SVG to this file, and as PNG next to it
+    #[arg(long)]
+    pub picture: Option<PathBuf>,
+    /// Print the result as JSON instead of a table
+    #[arg(long)]
+    pub print_json: bool,
+    /// Show how each contender is started and configured, and measure nothing
+    #[arg(long)]
+    pub show_config: bool,
+}
+
+/// The fewest and most counted rounds of a point.
+const ROUNDS_MIN: usize = 3;
+const ROUNDS_MAX: usize = 1000;
+
+/// The most changes of a kind.
+const CHANGES_MAX: usize = 100_000;
+
+fn changes(text: &str) -> Result<usize, String> {
+    match text.parse().map_err(|error| format!("{error}"))? {
+        count @ 1..=CHANGES_MAX => Ok(count),
+        _ => Err(format!("not from 1 to {CHANGES_MAX}")),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    match seconds {
+        0.0..=3600.0 => Ok(seconds),
+        _ => Err("not within an hour".into()),
+    }
+}
+
+impl ManagedArgs {
+    /// The length of a turn.
+    pub fn turn(&self, figure: &Figure) -> Duration {
+        self.turn_ms.map_or(figure.turn, Duration::from_millis)
+    }
+
+    /// The counted rounds of each point, if a round has `turns` turns.
+    pub fn rounds(&self, figure: &Figure, points: usize, turns: usize) -> usize {
+        let seconds = self.seconds.unwrap_or(figure.seconds) / points.max(1) as f64;
+        let round_s = self.turn(figure).as_secs_f64() * turns.max(1) as f64;
+        ((seconds / round_s) as usize).clamp(ROUNDS_MIN, ROUNDS_MAX)
+    }
+
+    /// Whether a point is to be measured.
+    pub fn wants(&self, label: &str) -> bool {
+        self.points.is_empty() || self.points.iter().any(|wanted| wanted == label)
+    }
+}

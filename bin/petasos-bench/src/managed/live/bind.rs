@@ -1,0 +1,192 @@
+//! How long an application takes to attach and to bind a schema of 50 messages.
+//!
+//! In each round a service is new. A first process binds the schema, which the service has to check
+//! and plan (*cold*); while it stays, a second binds the same (*cached*); a third binds a schema of
+//! four messages. The service keeps schemas in memory, for as long as somebody has bound them.
+
+use std::time::Duration;
+
+use petasos_report::{Axis, Bar, Column, Figure as Chart, Histogram, Progress, Table, Tone};
+use petasos_report::{duration_us, median, significant};
+use serde_json::{Map, Value, json};
+
+use super::clock::now_ns;
+use super::operator::Operator;
+use super::report::Report;
+use super::stage::{CLIENT, calls};
+use crate::error::BenchError;
+use crate::managed::part_args::PartName;
+use crate::managed::service::{BARE, Service};
+use crate::managed::team::{CLIENT_CORE, SERVER_CORE, part_behind};
+use crate::rpc::phase::Phase;
+use crate::rpc::process::Process;
+
+const MESSAGES: usize = 50;
+const SMALL_MESSAGES: usize = 4;
+const ROUNDS_MIN: usize = 3;
+const ROUNDS_MAX: usize = 500;
+/// Those that bind in a round, in this order.
+const BINDERS: [(&str, PartName, Tone); 3] = [
+    ("cold", PartName::WideBinder, Tone::Secondary),
+    ("cached", PartName::WideBinder, Tone::Primary),
+    ("small", PartName::SmallBinder, Tone::Muted),
+];
+
+/// The times of one place in the rounds, in µs.
+#[derive(Default)]
+struct Times {
+    /// From the first thing that it does for that until it is served.
+    bind_us: Vec<f64>,
+    /// From the start of its process on.
+    process_us: Vec<f64>,
+}
+
+/// Measures it within `seconds`.
+///
+/// # Errors
+/// If a process does not come up, or is not served.
+pub fn run(seconds: f64) -> Result<Report, BenchError> {
+    let mut times: [Times; 3] = Default::default();
+    let (begun_ns, mut schema_bytes) = (now_ns(), 0);
+    let mut progress = Progress::new("managed bind", seconds as u64);
+    for round in 0..=ROUNDS_MAX {
+        let elapsed_s = (now_ns() - begun_ns) as f64 / 1e9;
+        if round > ROUNDS_MIN && elapsed_s > seconds {
+            break;
+        }
+        let service = Service::start(SERVER_CORE, BARE)?;
+        let mut processes = Vec::new();
+        for ((_, part, _), times) in BINDERS.iter().zip(&mut times) {
+            let (process, bind_us, process_us) = bind(&service, *part)?;
+            // The first round touches the files of all programs.
+            if round > 0 {
+                times.bind_us.push(bind_us);
+                times.process_us.push(process_us);
+            }
+            processes.push(process);
+            if schema_bytes == 0 {
+                schema_bytes = Operator::connect(&service.admin(), CLIENT)?.schema_bytes()?;
+            }
+        }
+        progress.set(elapsed_s as u64);
+    }
+    progress.finish("done");
+    Ok(report(seconds, schema_bytes, &times))
+}
+
+/// A process that has bound, and how long it took, in µs.
+fn bind(service: &Service, part: PartName) -> Result<(Process, f64, f64), BenchError> {
+    let begun_ns = now_ns();
+    let path = service.path();
+    let (mut process, _) = part_behind(part, CLIENT_CORE, calls(32, 1), &[], Some(&path))?;
+    let turn = process.turn_alone(Phase::Window)?;
+    let process_us = Duration::from_nanos(now_ns() - begun_ns).as_secs_f64() * 1e6;
+    Ok((process, turn.elapsed_s * 1e6, process_us))
+}
+
+fn report(seconds: f64, schema_bytes: u64, times: &[Times; 3]) -> Report {
+    let mut report = Report::new(
+        "bind",
+        json!({
+            "seconds": seconds, "messages": MESSAGES, "schema_bytes": schema_bytes,
+        }),
+    );
+    let rows = || BINDERS.iter().zip(times);
+    let row = |((name, ..), times): (&(&str, _, _), &Times)| ((*name).to_owned(), json_of(times));
+    report.with("contenders", Value::Object(rows().map(row).collect::<Map<_, _>>()));
+    let ratio = |one: usize, other: usize| {
+        let pairs = times[one].bind_us.iter().zip(&times[other].bind_us);
+        median(pairs.map(|(one, other)| one / other))
+    };
+    report.with(
+        "ratios",
+        json!({ "cold": { "cached": ratio(0, 1), "small": ratio(0, 2) },
+                                  "cached": { "small": ratio(1, 2) } }),
+    );
+    let mut table = Table::new([
+        Column::text("Binding"),
+        Column::number("p50", ""),
+        Column::number("p99", ""),
+        Column::number("with the process's start", ""),
+        Column::number("of cached", ""),
+    ]);
+    for (at, ((name, ..), times)) in rows().enumerate() {
+        let us = |value: Option<f64>| value.map_or("–".into(), duration_us);
+        let bind = histogram(&times.bind_us);
+        table.push([
+            (*name).to_owned(),
+            us(bind.quantile_us(0.5)),
+            us(bind.quantile_us(0.99)),
+            us(median(times.process_us.iter().copied())),
+            ratio(at, 1).map_or("–".into(), significant),
+        ]);
+    }
+    report.tables.push(table);
+    report.notes.push(format!(
+        "a schema of {MESSAGES} messages, {schema_bytes} bytes; `small` is one of {SMALL_MESSAGES}"
+    ));
+    report.skipped.push((
+        "prefetched",
+        "petasosd keeps no schemas on disk and is given none before an application binds them"
+            .to_owned(),
+    ));
+    report.charts.push(chart(times));
+    report
+}
+
+fn histogram(times_us: &[f64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    times_us.iter().for_each(|us| histogram.record_ns((us * 1e3) as u64));
+    histogram
+}
+
+fn json_of(times: &Times) -> Value {
+    let bind = histogram(&times.bind_us);
+    json!({
+        "p50_us": bind.quantile_us(0.5),
+        "p99_us": bind.quantile_us(0.99),
+        "process_p50_us": median(times.process_us.iter().copied()),
+        "completed": times.bind_us.len(),
+        "rounds": times.bind_us,
+    })
+}
+
+fn chart(times: &[Times; 3]) -> Chart {
+    let bars = BINDERS.iter().zip(times).filter_map(|((name, _, tone), times)| {
+        Some(Bar::new(*name, median(times.bind_us.iter().copied())?, *tone))
+    });
+    Chart::bars(
+        "Attach and bind a schema of 50 messages",
+        Axis::linear("Time", "µs"),
+        bars.collect(),
+    )
+    .caption("Cold: a new service. Cached: another process has bound it. Small: 4 messages.")
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos::message::Message;
+
+    use super::*;
+    use crate::managed::messages::{policies, wide};
+
+    #[test]
+    fn times_of_the_same_round_are_compared() {
+        let times =
+            |bind_us: [f64; 3]| Times { bind_us: bind_us.to_vec(), process_us: vec![900.0; 3] };
+        let all = [times([300.0, 800.0, 500.0]), times([100.0, 200.0, 250.0]), times([50.0; 3])];
+        let report = report(1.0, 123, &all);
+        assert_eq!(report.results["ratios"]["cold"]["cached"], 3.0);
+        assert_eq!(report.results["contenders"]["small"]["completed"], 3);
+        assert_eq!(report.skipped[0].0, "prefetched");
+    }
+
+    #[test]
+    fn the_schemas_that_are_bound_have_as_many_messages_as_is_said() {
+        fn messages_beside<T: Message>() -> usize {
+            T::TYPE.module.schema().messages().len()
+        }
+        assert_eq!(messages_beside::<wide::Part1>(), MESSAGES);
+        assert_eq!(messages_beside::<policies::Numbered>(), SMALL_MESSAGES);
+    }
+}

@@ -1,0 +1,41 @@
+//! Experiments in which something happens while calls run, or before the first: changes of
+//! policies, a neighbour with long messages, the binding of a schema.
+//!
+//! Contenders do not take part in rounds here. Each experiment starts what it needs (`stage`),
+//! changes it through the service's control plane (`operator`), and makes a report.
+
+mod bind;
+mod binder;
+mod changes;
+mod clock;
+mod limit;
+mod numbered;
+mod operator;
+mod qos;
+mod report;
+mod stage;
+
+pub use binder::Binder;
+pub use numbered::{NumberedClient, NumberedServer};
+
+use super::args::ManagedArgs;
+use super::experiments::ExperimentId;
+use crate::error::BenchError;
+
+/// Runs an experiment, and publishes what it reports.
+///
+/// # Errors
+/// If it cannot be done, or its results cannot be written.
+pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
+    if !args.contenders.is_empty() || !args.points.is_empty() {
+        return Err("this experiment has no --contenders and no --points".into());
+    }
+    let seconds = args.seconds.unwrap_or(id.seconds());
+    let report = match id {
+        ExperimentId::Limit => limit::run(seconds)?,
+        ExperimentId::Changes => changes::run(args.changes, seconds)?,
+        ExperimentId::Bind => bind::run(seconds)?,
+        ExperimentId::Table4 => qos::run(args.turn_ms, seconds)?,
+    };
+    report.publish(args)
+}

@@ -1,0 +1,108 @@
+//! The managed service as a program between client and server.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::folder::Folder;
+use super::launch::Launched;
+use super::sidecars::{Running, free_address, last_line, wait_until_it_accepts};
+use crate::error::BenchError;
+
+/// What a service is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Its file of policies.
+    pub policies: &'static str,
+    pub plugin: Option<Plugin>,
+}
+
+/// A kind of policies that is not built in.
+#[derive(Clone, Copy, Debug)]
+pub struct Plugin {
+    /// What policies call it.
+    pub name: &'static str,
+    /// The name of its file.
+    pub file: &'static str,
+    /// What is in that.
+    pub contents: fn() -> String,
+}
+
+/// No policies.
+pub const BARE: Setup = Setup { policies: "[]", plugin: None };
+/// A null policy for each application.
+pub const NULL: Setup =
+    Setup { policies: r#"[{"application": "*", "kind": "null"}]"#, plugin: None };
+
+/// A running service.
+pub struct Service {
+    pub running: Running,
+}
+
+impl Service {
+    /// Starts one on a core, and waits until other hosts reach it.
+    ///
+    /// # Errors
+    /// If it was not built, or does not come up.
+    pub fn start(core: usize, setup: Setup) -> Result<Service, BenchError> {
+        let (program, folder, address) = (program()?, Folder::new("petasosd")?, free_address()?);
+        let policies = folder.path().join("policies.json");
+        std::fs::write(&policies, setup.policies)?;
+        let mut command = Command::new(program);
+        command.arg("--socket").arg(folder.path().join("socket"));
+        if let Some(Plugin { name, file, contents }) = setup.plugin {
+            let path = folder.path().join(file);
+            std::fs::write(&path, contents())?;
+            command.arg("--plugin").arg(format!("{name}={}", path.display()));
+        }
+        command.arg("--policies").arg(policies).args(["--listen", &address.to_string()]);
+        let says = folder.path().join("says");
+        let who = format!("petasosd on core {core}");
+        let mut program = Launched::start(who, core, &command, File::create(&says)?)?;
+        if let Err(error) = wait_until_it_accepts(&mut program, address) {
+            let said = std::fs::read_to_string(&says).unwrap_or_default();
+            return Err(format!("{error}: {}", last_line(&said)).into());
+        }
+        Ok(Service { running: Running { program, address, folder } })
+    }
+
+    /// Where applications attach, as they are told.
+    pub fn path(&self) -> String {
+        format!("unix:{}/socket", self.running.folder.path().display())
+    }
+
+    /// Where operators connect.
+    pub fn admin(&self) -> PathBuf {
+        self.running.folder.path().join("admin.sock")
+    }
+
+    /// Where other hosts call its applications.
+    pub fn address(&self) -> SocketAddr {
+        self.running.address
+    }
+}
+
+/// The daemon, which is built beside this program.
+fn program() -> Result<PathBuf, BenchError> {
+    let own = std::env::current_exe()?;
+    let program = own.with_file_name("petasosd");
+    match program.is_file() {
+        true => Ok(program),
+        false => Err("petasosd is not built: `cargo build --release -p petasosd`".into()),
+    }
+}
+
+impl Setup {
+    /// The command and the policies.
+    pub fn shown(self) -> String {
+        let plugin = self.plugin.map_or(String::new(), |Plugin { name, file, .. }| {
+            format!(" --plugin {name}=FOLDER/{file}")
+        });
+        format!(
+            "$ petasosd --socket FOLDER/socket{plugin} --policies FOLDER/policies.json --listen \
+             127.0.0.1:50001\n\n{}\n",
+            self.policies
+        )
+    }
+}

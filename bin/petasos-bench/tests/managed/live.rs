@@ -1,0 +1,125 @@
+//! Policies in rounds, and experiments in which policies are changed while calls run, each as short
+//! as it can be.
+
+use serde_json::Value;
+
+use super::{json, managed, number};
+use crate::support::BENCH;
+
+/// Whether there is a service to measure.
+fn has_service() -> bool {
+    let is_there = std::path::Path::new(BENCH).with_file_name("petasosd").is_file();
+    if !is_there {
+        petasos_skips::skip("petasosd", "petasosd was not built: cargo build -p petasosd");
+    }
+    is_there
+}
+
+fn measured(figure: &str, options: &[&str]) -> Value {
+    json(managed(&[&["--figure", figure, "--print-json"], options].concat()).success())
+}
+
+#[test]
+fn policies_are_compared_with_none() {
+    if !has_service() {
+        return;
+    }
+    let contenders = ["--contenders", "managed-bare,managed-limited", "--seconds", "0.2"];
+    let limit = measured("6a", &contenders);
+    assert_eq!(limit["skipped"], Value::Array(Vec::new()), "{limit}");
+    assert!(number(&limit["ratios"]["managed-limited"]["without_policy"]) > 0.0);
+    assert!(limit["ratios"]["managed-bare"]["without_policy"].is_null());
+    assert_eq!(limit["contenders"]["managed-limited"]["refused"], 0);
+}
+
+#[test]
+fn access_control_refuses_what_is_forbidden() {
+    if !has_service() {
+        return;
+    }
+    let contenders = ["--contenders", "tonic,managed-bare,managed-access", "--seconds", "0.3"];
+    let access = measured("6b", &contenders);
+    assert_eq!(access["skipped"], Value::Array(Vec::new()), "{access}");
+    let counts = |name: &str| {
+        let row = &access["contenders"][name];
+        [number(&row["refused"]), number(&row["forbidden"])]
+    };
+    let [refused, forbidden] = counts("managed-access");
+    assert!(refused > 0.0 && refused == forbidden, "{refused} of {forbidden}");
+    for name in ["tonic", "managed-bare"] {
+        let [refused, forbidden] = counts(name);
+        assert!(refused == 0.0 && forbidden > 0.0, "{name} has no policy");
+    }
+    assert!(number(&access["ratios"]["managed-access"]["without_policy"]) > 0.0);
+}
+
+#[test]
+fn a_limit_is_attached_opened_and_removed_under_load() {
+    if !has_service() {
+        return;
+    }
+    let json = measured("7b", &["--seconds", "2.5"]);
+    assert_eq!((&json["lost"], &json["duplicated"]), (&0.into(), &0.into()), "{json}");
+    let stages = &json["stages"];
+    for stage in ["none", "limited", "open", "removed"] {
+        assert!(number(&stages[stage]["ops_per_s"]) > 0.0, "{stage} in {json}");
+    }
+    let limit = number(&json["parameters"]["limit_per_s"]);
+    let limited = number(&stages["limited"]["ops_per_s"]);
+    assert!(limited < limit * 1.2, "{limited} calls per second are not limited to {limit}");
+    assert_eq!(json["changes"].as_array().map(Vec::len), Some(3));
+    assert!(json["series"].as_array().is_some_and(|series| series.len() > 50));
+}
+
+#[test]
+fn changes_lose_and_repeat_nothing() {
+    if !has_service() {
+        return;
+    }
+    let json = measured("changes", &["--changes", "4"]);
+    let changes = &json["changes"];
+    assert_eq!((&changes["lost"], &changes["duplicated"]), (&0.into(), &0.into()), "{json}");
+    for kind in ["attach", "detach", "reorder", "configure", "upgrade"] {
+        let of = &changes["kinds"][kind];
+        assert!(number(&of["count"]) > 0.0 && number(&of["count"]) <= 4.0, "{kind} in {json}");
+        for gap in ["gap_us_p99", "sham_gap_us_p99"] {
+            assert!(number(&of[gap]) > 0.0, "{gap} of {kind} in {json}");
+        }
+    }
+    assert!(number(&changes["second_rate_ratio"]) > 0.0);
+    assert!(number(&json["contenders"]["second"]["ops_per_s"]) > 0.0);
+}
+
+#[test]
+fn schemas_are_bound_and_neighbours_measured() {
+    if !has_service() {
+        return;
+    }
+    let bind = measured("bind", &["--seconds", "0.1"]);
+    for name in ["cold", "cached", "small"] {
+        let row = &bind["contenders"][name];
+        assert!(number(&row["p50_us"]) > 0.0 && number(&row["completed"]) >= 3.0, "{bind}");
+        assert!(number(&row["process_p50_us"]) >= number(&row["p50_us"]));
+    }
+    assert!(number(&bind["parameters"]["schema_bytes"]) > 1000.0);
+    let beside = measured("table4", &["--seconds", "0.1"]);
+    for name in ["without", "small-first"] {
+        let row = &beside["contenders"][name];
+        for field in ["p95_us", "p99_us", "gbit_per_s", "completed_long"] {
+            assert!(number(&row[field]) > 0.0, "{field} of {name} in {beside}");
+        }
+        assert_eq!((&row["lost"], &row["duplicated"]), (&0.into(), &0.into()), "{beside}");
+    }
+}
+
+#[test]
+fn options_that_mean_nothing_are_refused() {
+    let finished = managed(&["--figure", "7b", "--contenders", "managed"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let finished = managed(&["--figure", "6a", "--contenders", "nginx"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for changes in ["0", "x", "1000000"] {
+        let finished = managed(&["--figure", "changes", "--changes", changes]);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+    }
+}
