@@ -1,4 +1,4 @@
-"""Puts the shared library into the package: cargo makes it, unless PETASOS_LIBRARY names one."""
+"""Puts the shared library into the package. Cargo builds it, unless PETASOS_LIBRARY names one."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def library() -> Path:
-    """The shared library, made if need be."""
+    """The shared library, built if necessary."""
     made = os.environ.get("PETASOS_LIBRARY")
     if made:
         return Path(made)
@@ -53,7 +53,7 @@ class PlatformWheel(bdist_wheel):
 
 
 class PlatformDistribution(Distribution):
-    """Has a library, so it is not the same on all platforms."""
+    """Contains a shared library, so it is specific to a platform."""
 
     def has_ext_modules(self) -> bool:
         return True

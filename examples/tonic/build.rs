@@ -1,8 +1,8 @@
-//! Generates the service twice: by tonic's generator, as the program has had it, and by Petasos',
-//! for a client that calls it.
+//! Generates the service twice: with tonic's generator, for the existing program, and with
+//! Petasos', for a client that calls it.
 //!
-//! A program of tonic's has its messages generated as well, by `tonic-prost-build`; here they are
-//! in `messages.rs`, which spares the example a compiler of `.proto` files.
+//! A tonic program usually generates its messages as well, with `tonic-prost-build`. Here they are
+//! in `messages.rs`, so that the example needs no compiler for `.proto` files.
 
 use tonic_build::manual::{Builder, Method, MethodBuilder, Service};
 

@@ -42,7 +42,7 @@ async def serve(listen: str, grpc: str) -> None:
 
 
 async def call(target: str, names: "list[str]") -> None:
-    """Has the first be greeted, then all."""
+    """Greets the first name with a unary call, then all names with a stream."""
     async with petasos.aio.Channel(target) as channel:
         stub = hello.GreeterStub(channel)
         greeting = await stub.Greet(pb.Name(name=names[0]), timeout=5)

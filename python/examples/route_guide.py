@@ -21,7 +21,7 @@ FEATURES = [
 
 
 def place(point: pb.Point) -> Tuple[int, int]:
-    """A point, to be compared."""
+    """A point as a tuple, for comparisons."""
     return point.latitude, point.longitude
 
 

@@ -1,7 +1,8 @@
-//! Authentication with bearer tokens: a client's interceptor adds one to each call, a server's
-//! checks it and hands handlers who the caller is. The service knows nothing of tokens.
+//! Authentication with bearer tokens: a client's interceptor adds a token to each call, and a
+//! server's interceptor checks it and tells handlers who the caller is. The service itself knows
+//! nothing about tokens.
 //!
-//! Tokens are no secret on the way without TLS; a real server has it on both ports
+//! Without TLS, tokens can be read on the network. A real server uses TLS on both ports
 //! (`ServerBuilder::security`, `GrpcConfig::tls`), or takes names from certificates instead
 //! (`CallInfo::peer`).
 
@@ -20,16 +21,16 @@ pub mod vault {
     petasos::include_proto!("vault");
 }
 
-/// The key of tokens among metadata, as gRPC's clients of all languages have it.
+/// The metadata key of tokens, as in gRPC clients of all languages.
 const AUTHORIZATION: &str = "authorization";
 
-/// A client's: adds a token to each call.
+/// A client's interceptor: adds a token to each call.
 pub struct Bearer {
     value: String,
 }
 
 impl Bearer {
-    /// With this token.
+    /// An interceptor that adds this token.
     pub fn new(token: &str) -> Bearer {
         Bearer { value: format!("Bearer {token}") }
     }
@@ -44,24 +45,24 @@ impl Interceptor for Bearer {
     }
 }
 
-/// Who has proved to call: what handlers find in their requests' extensions.
+/// The authenticated caller, which handlers find in their requests' extensions.
 #[derive(Debug)]
 pub struct Caller(pub String);
 
-/// A server's: lets nobody through whose token is not known.
+/// A server's interceptor: refuses every call whose token is not known.
 pub struct Authenticate {
     /// Names by token.
     known: HashMap<String, String>,
 }
 
 impl Authenticate {
-    /// Knows these tokens, each with a name.
+    /// An interceptor that knows these tokens, each with a name.
     pub fn new(known: &[(&str, &str)]) -> Authenticate {
         let owned = known.iter().map(|(token, name)| ((*token).to_owned(), (*name).to_owned()));
         Authenticate { known: owned.collect() }
     }
 
-    /// Who has this token. Often somebody else is asked for that, and waited for.
+    /// The owner of this token. Real programs often have to ask another service for this.
     async fn look_up(&self, token: &str) -> Result<String, Status> {
         tokio::task::yield_now().await;
         let unknown = || Status::unauthenticated("the token is not known");
@@ -71,7 +72,7 @@ impl Authenticate {
 
 impl Interceptor for Authenticate {
     fn call<'a>(&'a self, call: &'a mut CallInfo) -> Step<'a> {
-        // Those who look after the server need no token.
+        // Health checks need no token.
         if call.service() == "grpc.health.v1.Health" {
             return Step::Continue;
         }
@@ -81,7 +82,7 @@ impl Interceptor for Authenticate {
             let token = token.ok_or_else(|| Status::unauthenticated("a token is needed"))?;
             let name = self.look_up(token).await?;
             call.extensions_mut().insert(Caller(name));
-            // What has been checked goes no farther.
+            // The token was checked, so it is not passed on.
             call.metadata_mut().remove(AUTHORIZATION);
             Ok(())
         })
@@ -96,7 +97,7 @@ fn secret(owner: &str, text: &str) -> petasos::Msg<Secret> {
     secret
 }
 
-/// Who calls. A handler without its interceptor lets nobody in.
+/// The caller's name. Without its interceptor, a handler refuses every call.
 fn caller(request: &Request<ReadRequest>) -> Result<&str, Status> {
     let caller = request.extensions().get::<Caller>();
     let caller = caller.ok_or_else(|| Status::unauthenticated("nobody has said who calls"))?;
@@ -143,7 +144,7 @@ pub fn serve() -> Result<Server, StartError> {
         .start()
 }
 
-/// Where clients reach a server, over datagrams and over gRPC.
+/// The addresses at which clients reach a server, over datagrams and over gRPC.
 pub fn targets(server: &Server) -> Vec<String> {
     let datagrams = server.local_address().map(|address| format!("petasos://{address}"));
     let grpc = server.grpc_address().map(|address| format!("grpc://{address}"));

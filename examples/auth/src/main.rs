@@ -1,4 +1,5 @@
-//! `cargo run -p auth`: calls with a token, with a wrong one and with none, over both transports.
+//! `cargo run -p auth`: makes calls with a valid token, with a wrong one and with none, over both
+//! transports.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -1,11 +1,11 @@
-//! Who has a token is let in, over datagrams and gRPC; nobody else is.
+//! Callers with a valid token are accepted, over datagrams and gRPC; all others are refused.
 
 use std::time::Duration;
 
 use auth::{Bearer, VaultClient, serve, targets, vault::ReadRequest};
 use petasos::{Channel, Code, Status};
 
-/// Runs a test, which fails rather than hangs.
+/// Runs a test with a time limit, so that it cannot hang.
 fn run(test: impl Future<Output = ()>) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime starts");

@@ -1,8 +1,9 @@
-//! A room for talk: the server, and a member that reads lines from standard input.
+//! A chat room: the server, and a member that reads lines from standard input.
 //!
 //! `cargo run -p chat -- serve 127.0.0.1:7200`, and elsewhere `cargo run -p chat -- join
-//! 127.0.0.1:7200 ada`. With `--deaf` a member reads nothing before its input has ended, which
-//! shows what becomes of those: they are dropped when they are too far behind.
+//! 127.0.0.1:7200 ada`. With `--deaf` a member does not read what others say before its own input
+//! has ended. This shows what happens to such members: they are dropped when they are too far
+//! behind.
 
 mod room;
 
@@ -28,7 +29,7 @@ mod chat {
 const USAGE: &str = "usage: chat serve ADDRESS [GRPC_ADDRESS]
        chat join [--deaf] SERVER NAME";
 
-/// Members stay as long as they like, but no longer than this when the server ends.
+/// How long the calls of members may continue after the server was told to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> {
@@ -54,7 +55,7 @@ async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Lines of standard input, read by a thread that may block for ever.
+/// Lines of standard input. They are read by a thread, because reading may block for ever.
 fn input() -> mpsc::Receiver<String> {
     let (tell, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
@@ -67,7 +68,8 @@ fn input() -> mpsc::Receiver<String> {
     lines
 }
 
-/// Says what is typed. If the call is over it cannot, and the other direction knows why.
+/// Sends the typed lines. If the call has ended, sending fails, and the other direction has the
+/// reason.
 async fn talk(mut out: Sender<Said>) {
     let mut lines = input();
     while let Some(line) = lines.recv().await {
@@ -87,7 +89,7 @@ async fn listen(mut heard: Streaming<Heard>) -> Result<(), Box<dyn Error>> {
             Some(What::Coming(Coming::JOINED)) => println!("* {} is here", line.who()),
             Some(What::Coming(Coming::LEFT)) => println!("* {} has left", line.who()),
             Some(What::Coming(Coming::DROPPED)) => println!("* {} was dropped", line.who()),
-            // Of a newer server.
+            // An event from a newer server.
             Some(What::Coming(_)) | None => {}
         }
     }
@@ -109,7 +111,7 @@ async fn join(server: &str, name: &str, is_deaf: bool) -> Result<(), Box<dyn Err
     ended
 }
 
-/// `None` if there is no such command.
+/// Runs a command. Returns `None` if there is no such command.
 async fn run(arguments: &[&str]) -> Option<Result<(), Box<dyn Error>>> {
     Some(match arguments {
         ["serve", address] => serve(address, None).await,

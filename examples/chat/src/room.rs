@@ -1,7 +1,7 @@
-//! The service: who is in the room, and what they are told.
+//! The service: who is in the room, and what the members are told.
 //!
-//! What is said goes into a queue per member, and from there into the member's stream, which takes
-//! no more than its reader lets it (a few hundred kilobytes). So one who does not read holds up
+//! Each line goes into a queue per member, and from there into the member's stream, which accepts
+//! no more than its reader allows (a few hundred kilobytes). So a member who does not read delays
 //! nobody: when the queue is full, the member is dropped, and the call ends with
 //! `RESOURCE_EXHAUSTED`.
 //!
@@ -17,24 +17,24 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::chat::{Coming, Heard, Room, Said};
 
-/// Lines that a member may be behind, beside those in its stream.
+/// How many lines a member may be behind, in addition to those in its stream.
 const LINES_MAX: usize = 256;
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The room. Clones are the same.
+/// The room. Clones share it.
 #[derive(Clone, Default)]
 pub struct Hall {
     members: Arc<Mutex<BTreeMap<String, Member>>>,
 }
 
-/// What the room has of a member.
+/// The room's data about a member.
 struct Member {
     lines: mpsc::Sender<Arc<Msg<Heard>>>,
-    /// Dropped with the member: so its handler learns that it is out.
+    /// Dropped together with the member, which tells its handler that it was removed.
     _stays: oneshot::Sender<Infallible>,
 }
 
-/// What a handler has of its place in the room, which is given up with it.
+/// A handler's place in the room, which is freed when this is dropped.
 struct Seat {
     hall: Hall,
     name: String,
@@ -53,12 +53,12 @@ impl Hall {
         self.members.lock().expect("nothing panics under the lock")
     }
 
-    /// Takes a place, if nobody has the name.
+    /// Adds a member, if nobody has the name.
     fn enter(&self, name: &str, member: Member) -> Result<(Seat, usize), Status> {
         if name.is_empty() {
             return Err(Status::invalid_argument("the metadata `name` says who joins"));
         }
-        // A member that enters hears all that comes after this, and nothing before.
+        // A member that enters receives everything that follows, and nothing before.
         let mut members = self.members();
         if members.contains_key(name) {
             return Err(Status::already_exists(format!("`{name}` is here already")));
@@ -70,8 +70,8 @@ impl Hall {
         Ok((Seat { hall: self.clone(), name: name.to_owned() }, others))
     }
 
-    /// Tells all but the one whom it is about; who cannot take it is out, of which the others are
-    /// told in turn.
+    /// Tells all members except the one whom the line is about. Members whose queue is full are
+    /// removed, and the others are told about that in turn.
     fn tell(&self, line: &Arc<Msg<Heard>>) {
         let mut members = self.members();
         let mut lines = vec![Arc::clone(line)];
@@ -94,7 +94,7 @@ fn coming(who: &str, how: Coming) -> Arc<Msg<Heard>> {
     Arc::new(line)
 }
 
-/// Tells the others what a member says, until it closes its half.
+/// Passes on what a member says, until it closes its half.
 async fn hear(seat: &Seat, mut said: Streaming<Said>) -> Result<(), Status> {
     while let Some(words) = said.message().await? {
         if words.text().len() > TEXT_BYTES_MAX {
@@ -107,7 +107,7 @@ async fn hear(seat: &Seat, mut said: Streaming<Said>) -> Result<(), Status> {
     Ok(())
 }
 
-/// Tells a member what the others say.
+/// Sends a member what the others say.
 async fn speak(
     mut lines: mpsc::Receiver<Arc<Msg<Heard>>>,
     mut out: Sender<Heard>,

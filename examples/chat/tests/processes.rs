@@ -1,4 +1,4 @@
-//! The room as it is used: a server process, and a process for each member.
+//! Tests the room as it is used: a server process, and a process for each member.
 
 #[path = "../../kv/tests/support/mod.rs"]
 mod support;
@@ -39,12 +39,12 @@ fn who_does_not_read_is_dropped_and_holds_up_nobody() {
         let mut eve = Process::start(&["join", address, "eve"]);
         assert_eq!(eve.line(), "* you are here, with 1 others");
         ada.say("still here");
-        // Who has come in between hears what is said since.
+        // A member that joined meanwhile receives what is said from then on.
         while eve.line() != "ada: still here" {}
         let finished = deaf.finish();
         let failure = finished.failure();
         assert!(failure.contains("RESOURCE_EXHAUSTED: 256 lines were said that"), "{failure}");
-        // Both have left when they have ended: the next finds nobody.
+        // Both have left once their processes have ended: the next member finds nobody.
         for who in [ada, eve] {
             who.finish().success();
         }

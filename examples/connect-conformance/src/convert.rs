@@ -1,4 +1,4 @@
-//! Between the suite's messages and Petasos' types.
+//! Conversions between the suite's messages and Petasos' types.
 
 use petasos::grpc::base64;
 use petasos::message::{DecodeLimits, Input};
@@ -7,15 +7,15 @@ use prost::Message;
 
 use crate::messages::{Error, Header, RpcStatus};
 
-/// The name by which an `Any` says that it has this message of the suite.
+/// The type URL of an `Any` with this message of the suite.
 pub fn type_url(name: &str) -> String {
     format!("type.googleapis.com/connectrpc.conformance.v1.{name}")
 }
 
-/// A message of the service, with the contents of one of the suite's.
+/// A message of the service, with the content of one of the suite's messages.
 ///
 /// # Errors
-/// They are not the same message.
+/// If they are not the same message.
 pub fn typed<T: petasos::message::Message>(bytes: &[u8]) -> Result<Msg<T>, Status> {
     let limits = DecodeLimits::for_input(bytes.len());
     let message = Msg::from_protobuf(Input::Borrowed(bytes), &limits);
@@ -25,14 +25,14 @@ pub fn typed<T: petasos::message::Message>(bytes: &[u8]) -> Result<Msg<T>, Statu
 /// The bytes of a message of the service.
 ///
 /// # Errors
-/// It is longer or deeper than messages may be.
+/// If the message is longer or deeper than allowed.
 pub fn bytes<T: petasos::message::Message>(message: &T) -> Result<Vec<u8>, Status> {
     let image = petasos::message::to_protobuf(message, 0);
     let image = image.map_err(|error| Status::internal(error.to_string()))?;
     Ok(image.into_buf().as_slice().to_vec())
 }
 
-/// Metadata as the suite writes them: binary values in base64.
+/// Metadata in the suite's form: binary values in base64.
 pub fn headers(metadata: &Metadata) -> Vec<Header> {
     let mut headers: Vec<Header> = Vec::new();
     for (key, value) in metadata.iter() {
@@ -48,10 +48,10 @@ pub fn headers(metadata: &Metadata) -> Vec<Header> {
     headers
 }
 
-/// The metadata that the suite writes so.
+/// Metadata from the suite's form.
 ///
 /// # Errors
-/// The suite asks for what no metadata can be.
+/// If the suite asks for invalid metadata.
 pub fn metadata(headers: &[Header]) -> Result<Metadata, MetadataError> {
     let mut metadata = Metadata::new();
     for header in headers {
@@ -80,7 +80,7 @@ pub fn status(error: Error) -> Status {
     status.with_details(rich.encode_to_vec())
 }
 
-/// A status as the suite writes errors.
+/// A status in the suite's form of errors.
 pub fn error(status: &Status) -> Error {
     let rich = RpcStatus::decode(status.details()).unwrap_or_default();
     Error {

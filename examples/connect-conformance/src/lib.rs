@@ -1,9 +1,9 @@
-//! What the two programs share that the connect project's gRPC conformance suite drives.
+//! Shared code of the two programs that the connect project's gRPC conformance suite tests.
 //!
-//! The runner speaks with them over standard input and output, in protobuf messages with their
-//! length before them; `cargo xtask conformance grpc` fetches and runs it. The service is a
-//! generated one, served and called as any other. What the runner and the service's messages say is
-//! read with `prost`, so that the suite does not judge Petasos by Petasos.
+//! The runner communicates with them over standard input and output, in protobuf messages that are
+//! preceded by their length; `cargo xtask conformance grpc` fetches and runs it. The service is an
+//! ordinary generated one. The messages of the runner, and those in the service's payloads, are
+//! decoded with `prost`, so that the suite does not use Petasos to test Petasos.
 
 mod convert;
 pub mod messages;

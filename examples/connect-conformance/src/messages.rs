@@ -1,7 +1,7 @@
 //! The messages of `connectrpc.conformance.v1`, as far as gRPC uses them.
 //!
-//! Written by hand from the suite's .proto files, so that this example needs no compiler of them;
-//! comments are there.
+//! Written by hand after the suite's .proto files, so that this example needs no compiler for them.
+//! The comments are in those files.
 #![allow(missing_docs)]
 
 use prost::{Enumeration, Message, Oneof};

@@ -5,10 +5,10 @@ use std::io;
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The next message; none at the pipe's end.
+/// Reads the next message; `None` at the end of the pipe.
 ///
 /// # Errors
-/// The pipe fails or ends within a message, or what it has is not this message.
+/// If the pipe fails or ends within a message, or if the bytes are not such a message.
 pub async fn read<M: Message + Default>(
     input: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<M>> {
@@ -24,7 +24,7 @@ pub async fn read<M: Message + Default>(
 
 /// Writes a message.
 ///
-/// # Errors
+/// If the pipe fails.
 /// The pipe fails.
 pub async fn write(
     output: &mut (impl AsyncWrite + Unpin),

@@ -1,11 +1,11 @@
-//! `--name value` or `--name=value`.
+//! Parses arguments of the forms `--name value` and `--name=value`.
 
 use std::collections::HashMap;
 
-/// The arguments by name, of which only those of `known` may be.
+/// The arguments by name. Only the names in `known` are allowed.
 ///
 /// # Errors
-/// What cannot be understood, for people.
+/// If an argument is not understood; the text is for users.
 pub fn parse(
     arguments: impl IntoIterator<Item = String>,
     known: &[&str],

@@ -1,8 +1,8 @@
-//! gRPC's interoperability tests over Petasos: a server and a client that those of any other
-//! implementation can be run against.
+//! gRPC's interoperability tests over Petasos: a server and a client that can be run against those
+//! of any other implementation.
 //!
-//! The cases are those of gRPC's `interop-test-descriptions.md` that need no credentials of
-//! Google's. [`Interop`] is the service, [`cases`] has what clients do.
+//! The cases are those of gRPC's `interop-test-descriptions.md` that need no Google credentials.
+//! [`Interop`] is the service, and [`cases`] has the client's part.
 
 pub mod arguments;
 pub mod cases;
@@ -18,12 +18,12 @@ pub mod service {
 pub use load::Load;
 pub use server::Interop;
 
-/// Metadata that servers send back at the beginning.
+/// Metadata that servers return in the initial metadata.
 pub const ECHO_INITIAL: &str = "x-grpc-test-echo-initial";
-/// Metadata that servers send back at the end.
+/// Metadata that servers return in the trailing metadata.
 pub const ECHO_TRAILING: &str = "x-grpc-test-echo-trailing-bin";
 
-/// Trailing metadata that tell a server's load.
+/// Trailing metadata with a server's load.
 pub const LOAD_REPORT: &str = "endpoint-load-metrics-bin";
 
 /// A payload of zeros.

@@ -1,4 +1,4 @@
-//! A server's load, as ORCA has it: beside a call's response, and out of band.
+//! A server's load reports (ORCA): with a call's response, and out of band.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,37 +8,36 @@ use petasos_orca::{LoadReporter, LoadService, OpenRcaServiceServer, OrcaLoadRepo
 
 use crate::service::TestOrcaReport;
 
-/// Reports are no closer together.
+/// The minimum interval between reports.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// The load that a server reports to whoever asks, which clients of the tests choose. Clones share
-/// it.
+/// The load that a server reports, which the tests' clients choose. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
     reporter: LoadReporter,
-    /// Held by who chooses the load.
+    /// Locked by the test that chooses the load.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Load {
-    /// With the service that tells it out of band.
+    /// A load, and the service that reports it out of band.
     pub fn new() -> (Load, OpenRcaServiceServer<LoadService>) {
         let (reporter, service) = service_with(INTERVAL_MIN);
         (Load { reporter, ..Load::default() }, service)
     }
 
-    /// Waits until nobody else chooses the load: two tests at a time would see each other's.
+    /// Waits until no other test chooses the load: concurrent tests would see each other's.
     pub async fn turn(&self) -> impl Drop + use<'_> {
         self.turn.lock().await
     }
 
-    /// Reports this from now on.
+    /// Sets the report from now on.
     pub fn set(&self, report: Msg<OrcaLoadReport>) {
         self.reporter.set(report);
     }
 }
 
-/// A client's wish as a report.
+/// The report that a client asks for.
 pub(crate) fn report(wanted: &TestOrcaReport) -> Msg<OrcaLoadReport> {
     let mut report = OrcaLoadReport::new();
     let mut edit = report.edit();

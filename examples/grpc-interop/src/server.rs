@@ -17,7 +17,7 @@ const PAYLOAD_BYTES_MAX: usize = 1 << 26;
 /// The service that all cases are run against.
 #[derive(Clone, Debug, Default)]
 pub struct Interop {
-    /// What is reported out of band.
+    /// The load that is reported out of band.
     pub load: Load,
 }
 
@@ -121,14 +121,14 @@ impl TestService for Interop {
     }
 }
 
-/// Sends what a request asks for.
+/// Sends the responses that a request asks for.
 async fn answer(
     request: &StreamingOutputCallRequest,
     responses: &mut Sender<StreamingOutputCallResponse>,
 ) -> Result<(), Status> {
     check_status(request.response_status())?;
     if request.response_parameters().iter().any(asks_for_compression) {
-        // Named before the first response, which may be one that is not compressed.
+        // Set before the first response, which may be uncompressed.
         responses.compress(true);
     }
     for wanted in request.response_parameters() {
@@ -146,7 +146,7 @@ async fn answer(
     Ok(())
 }
 
-/// The status that is asked for, unless that is OK.
+/// The requested status, unless it is OK.
 fn check_status(wanted: Option<&EchoStatus>) -> Result<(), Status> {
     match wanted.filter(|wanted| wanted.code() != 0) {
         None => Ok(()),
@@ -157,7 +157,7 @@ fn check_status(wanted: Option<&EchoStatus>) -> Result<(), Status> {
     }
 }
 
-/// Whether a request came as its client says.
+/// Checks that a request was compressed as its client says.
 fn check_compressed(expected: Option<&BoolValue>, was_compressed: bool) -> Result<(), Status> {
     match expected {
         Some(expected) if expected.value() != was_compressed => {

@@ -1,4 +1,4 @@
-//! Every case against our own server, by the programs that others' are run against.
+//! Runs every case against our own server, with the same programs that are run against others.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -57,7 +57,8 @@ fn every_case_over_tls() {
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
     let server = Server::start(&["--tls-cert", certificate, "--tls-key", key]);
     run_all(&server, &["--tls-ca", certificate]);
-    // A client that does not use TLS is refused, and so is the server by one that trusts others.
+    // A client without TLS is refused, and a client that trusts other authorities refuses the
+    // server.
     assert_eq!(client(&server.port, "empty_unary", &[]).status.code(), Some(1));
     let (other, _) = write_certificate(&folder.join("other"));
     let output = client(&server.port, "empty_unary", &["--tls-ca", other.to_str().unwrap()]);

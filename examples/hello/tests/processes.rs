@@ -1,4 +1,4 @@
-//! What the smallest service says of a command line that makes no sense.
+//! The smallest service prints its usage for an invalid command line.
 
 #[path = "../../kv/tests/support/mod.rs"]
 mod support;

@@ -31,9 +31,10 @@ const USAGE: &str = "usage: kv serve ADDRESS [GRPC_ADDRESS]
        kv scan SERVER [PREFIX]
        kv watch SERVER [PREFIX]";
 
-/// Calls end when the server does; watchers, who never do, after this.
+/// How long the calls of watchers, which never end by themselves, may continue after the server was
+/// told to end.
 const GRACE: Duration = Duration::from_secs(1);
-/// No single call takes longer.
+/// The timeout of each call.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 async fn serve(address: &str, grpc: Option<&str>) -> Result<(), Box<dyn Error>> {
@@ -125,7 +126,7 @@ fn shown(change: &Change) -> String {
     }
 }
 
-/// `None` if there is no such command.
+/// Runs a command. Returns `None` if there is no such command.
 async fn run(arguments: &[&str]) -> Option<Result<(), Box<dyn Error>>> {
     Some(match arguments {
         ["serve", address] => serve(address, None).await,

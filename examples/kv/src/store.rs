@@ -1,7 +1,7 @@
 //! The service: values in memory, and who watches them.
 //!
-//! Invariants: nothing is awaited under the lock; what watchers have not taken is bounded, and one
-//! that falls behind is told so instead of missing changes silently.
+//! Invariants: nothing is awaited under the lock; the changes that a watcher has not taken are
+//! bounded, and a watcher that falls behind gets an error instead of missing changes silently.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use tokio::sync::broadcast::{self, Receiver};
 
 use crate::kv::{Change, Entry, Key, Range, Removed, Store, Stored, Value};
 
-/// Changes that a watcher may be behind.
+/// How many changes a watcher may be behind.
 const CHANGES_MAX: usize = 1024;
 /// Entries of a scan that are copied under one lock.
 const PAGE: usize = 64;
@@ -38,8 +38,8 @@ impl Memory {
         self.entries.lock().expect("nothing panics under the lock")
     }
 
-    /// Tells watchers, under the lock, so that they hear of changes in the order in which they
-    /// were made. That nobody watches is no error.
+    /// Notifies watchers. This is done under the lock, so that they get changes in order. It is not
+    /// an error if nobody watches.
     fn tell(&self, key: &str, value: Option<&Bytes>) {
         let mut change = Change::new();
         let mut edit = change.edit();
@@ -50,7 +50,7 @@ impl Memory {
         let _ = self.changes.send(change);
     }
 
-    /// The next entries of a scan: those behind `after`, or from the prefix on.
+    /// The next entries of a scan: those after `after`, or from the prefix on.
     fn page(&self, prefix: &str, after: Option<&str>) -> Vec<Msg<Entry>> {
         let from = match after {
             Some(key) => Bound::Excluded(key),
@@ -70,8 +70,8 @@ fn entry(key: &str, value: &Bytes) -> Msg<Entry> {
     entry
 }
 
-/// The value of an entry that was received: short ones are copied, long ones stay in the buffer
-/// in which they came.
+/// The value of a received entry. Short values are copied; long ones stay in the buffer in which
+/// they arrived.
 fn kept(entry: Msg<Entry>) -> Bytes {
     match entry.value() {
         short if short.len() < ADOPT_BYTES_MIN => Bytes::copy_from_slice(short),
@@ -133,7 +133,7 @@ impl Store for Memory {
 
     async fn watch(&self, range: Request<Range>, mut out: Sender<Change>) -> Result<(), Status> {
         let mut changes: Receiver<Msg<Change>> = self.changes.subscribe();
-        // The caller knows from this that no later change is missed.
+        // Tells the caller that it will not miss any later change.
         out.metadata_mut().append("watching", "yes").expect("it is a key and a value");
         out.send_metadata();
         loop {

@@ -1,4 +1,4 @@
-//! The store as it is used: a server process, and a process for each command.
+//! Tests the store as it is used: a server process, and a process for each command.
 
 mod support;
 
@@ -39,7 +39,7 @@ fn long_values_and_many_entries_come_back_whole() {
     for address in &addresses {
         assert_eq!(run(&["get", address, "long"]).success(), format!("{long}\n"));
     }
-    // More than a page of a scan.
+    // More entries than a page of a scan.
     for number in 0..70 {
         run(&["put", &addresses[0], &format!("n/{number:02}"), "x"]).success();
     }
@@ -62,7 +62,7 @@ fn watchers_are_told_of_changes_in_order() {
     }
     let mut watch = Process::start(&["watch", &addresses[0]]);
     assert_eq!(watch.line(), "watching");
-    // A server that is told to end does, though watchers never would.
+    // A server ends when told to, although watchers never would.
     server.terminate();
     assert!(server.finish().success().contains("ended; "));
     assert!(watch.finish().failure().contains("UNAVAILABLE"));

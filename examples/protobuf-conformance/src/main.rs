@@ -1,13 +1,13 @@
 //! The program under test of protobuf's conformance suite: `cargo xtask conformance protobuf`.
 //!
-//! The suite's runner starts this program, writes requests into its standard input, and judges what
-//! comes back: a payload is decoded as a message that the request names, and encoded again, either
-//! of them in protobuf or in JSON. The messages are known at run time only, from the .proto files
-//! in the folder that the environment variable `CONFORMANCE_PROTOS` names, so what runs is what a
-//! service runs that never saw the types.
+//! The suite's runner starts this program, writes requests to its standard input, and checks the
+//! answers. A payload is decoded as a message that the request names, and encoded again; both may
+//! be in protobuf or in JSON. The messages are known only at run time, from the .proto files in the
+//! folder that the environment variable `CONFORMANCE_PROTOS` names. So the code under test is the
+//! one that a service uses for types it was not compiled with.
 //!
-//! Requests and responses themselves are prost's to decode: a mistake in the encoding under test
-//! should fail a test, not the conversation about it.
+//! Requests and responses themselves are decoded with prost: a mistake in the encoding under test
+//! must fail a test, not the communication with the runner.
 
 mod protocol;
 
@@ -22,7 +22,7 @@ use prost::Message as _;
 
 use crate::protocol::{Answer, Category, Payload, Request, Response, WireFormat};
 
-/// The file with the messages for proto3.
+/// The file with the proto3 messages.
 const PROTO: &str = "google/protobuf/test_messages_proto3.proto";
 
 /// The longest request, in bytes: far above what the suite sends.
@@ -67,7 +67,7 @@ struct Testee {
 
 impl Testee {
     fn answer(&self, request: Request) -> Answer {
-        // The first request of the runner asks for a list of failures that are expected.
+        // The runner's first request asks for a list of expected failures.
         if request.message_type == "conformance.FailureSet" {
             return Answer::Protobuf(Vec::new());
         }
@@ -93,7 +93,7 @@ impl Testee {
         }
     }
 
-    /// A message decoded and encoded again.
+    /// Decodes a message and encodes it again.
     fn recode(&self, id: MessageId, payload: &[u8]) -> Result<Vec<u8>, Answer> {
         let limits = DecodeLimits::for_input(payload.len());
         let message =

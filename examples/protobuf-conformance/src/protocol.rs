@@ -1,4 +1,4 @@
-//! What the runner asks and is answered: the parts of `conformance.proto` that are used here.
+//! The parts of `conformance.proto` that are used here: the runner's requests and their answers.
 
 /// A payload to be decoded and encoded again.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -12,7 +12,7 @@ pub struct Request {
     /// The message's full name.
     #[prost(string, tag = "4")]
     pub message_type: String,
-    /// What the request is a test of: a [`Category`] or another.
+    /// What the request tests: a [`Category`] or another.
     #[prost(int32, tag = "5")]
     pub category: i32,
 }
@@ -30,7 +30,7 @@ pub enum Payload {
     Text(String),
 }
 
-/// The encodings that a request can ask for, those apart that are not encoded here.
+/// The encodings that a request can ask for, except those that are not supported here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
 #[repr(i32)]
 pub enum WireFormat {
@@ -42,17 +42,17 @@ pub enum WireFormat {
     Json = 2,
 }
 
-/// The categories of tests that are answered in a way of their own.
+/// The categories of tests that need special treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
 #[repr(i32)]
 pub enum Category {
     /// None.
     Unspecified = 0,
-    /// What JSON has beyond the message is to be skipped.
+    /// JSON fields that the message does not have must be ignored.
     JsonIgnoreUnknown = 3,
 }
 
-/// What became of a request.
+/// The answer to a request.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Response {
     /// Never `None`.
@@ -66,16 +66,16 @@ pub enum Answer {
     /// The payload was refused.
     #[prost(string, tag = "1")]
     ParseError(String),
-    /// The message that was decoded, encoded.
+    /// The decoded message, encoded in protobuf.
     #[prost(bytes, tag = "3")]
     Protobuf(Vec<u8>),
-    /// The same as JSON.
+    /// The decoded message, encoded in JSON.
     #[prost(string, tag = "4")]
     Json(String),
-    /// Nothing was tried, for this reason.
+    /// The test was skipped, for this reason.
     #[prost(string, tag = "5")]
     Skipped(String),
-    /// The message was decoded, but has no encoding.
+    /// The message was decoded, but could not be encoded.
     #[prost(string, tag = "6")]
     SerializeError(String),
 }

@@ -1,4 +1,4 @@
-//! gRPC's route guide: calls of all four shapes, a server on threads of its own and a client on
+//! gRPC's route guide: calls of all four kinds, with a server on its own threads and a client on
 //! this one.
 //!
 //! `cargo run -p route-guide` runs both; with `serve ADDRESS` or `call ADDRESS` it is one of them.
@@ -26,8 +26,8 @@ type Place = (i32, i32);
 
 struct Guide {
     features: Vec<Msg<Feature>>,
-    /// What was left at each place, for as long as the server lives: plain values, since a message
-    /// that was received keeps the buffer that it came in.
+    /// The notes at each place, kept as long as the server lives. They are plain values, since a
+    /// received message keeps the whole buffer in which it arrived.
     notes: Mutex<HashMap<Place, Vec<OwnedRouteNote>>>,
 }
 
@@ -58,7 +58,7 @@ impl Guide {
         self.features.iter().find(|feature| place(feature.location()) == at)
     }
 
-    /// Leaves a note, and gives those that were there before.
+    /// Stores a note, and returns those that were there before.
     fn leave(&self, note: &RouteNote) -> Vec<OwnedRouteNote> {
         let mut notes = self.notes.lock().expect("nothing panics under the lock");
         let there = notes.entry(place(note.location())).or_default();

@@ -1,4 +1,4 @@
-//! The guide by itself, and as two processes.
+//! Runs the guide as one process, and as two.
 
 #[path = "../../kv/tests/support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! The route guide, written for tonic. Nothing here knows of Petasos.
+//! The route guide, written for tonic, without any dependency on Petasos.
 
 use tonic::codegen::BoxStream;
 use tonic::codegen::tokio_stream::{self, StreamExt as _};
@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::generated::route_guide_server::RouteGuide;
 use crate::messages::{Feature, Point, Rectangle, RouteNote, RouteSummary};
 
-/// Names places by where they are.
+/// Names places by their coordinates.
 pub struct Guide;
 
 fn feature(point: Point) -> Feature {

@@ -1,5 +1,5 @@
-//! A service that was written for tonic, on a Petasos server's gRPC port beside one of Petasos'
-//! own: `cargo run -p tonic-services` serves it and calls it, with a client of either library.
+//! A service written for tonic, on a Petasos server's gRPC port next to one of Petasos' own
+//! services: `cargo run -p tonic-services` serves it and calls it, with a client of each library.
 
 mod guide;
 mod messages;
@@ -15,12 +15,12 @@ use petasos_tonic::AddTonic as _;
 use generated::route_guide_client::RouteGuideClient as TonicClient;
 use generated::route_guide_server::RouteGuideServer;
 
-/// What tonic's generator makes.
+/// The code that tonic's generator makes.
 mod generated {
     tonic::include_proto!("routeguide.RouteGuide");
 }
 
-/// What Petasos' generator makes of the same `.proto`.
+/// The code that Petasos' generator makes from the same `.proto`.
 mod native {
     petasos::include_proto!("routeguide");
 }

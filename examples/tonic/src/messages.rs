@@ -1,4 +1,4 @@
-//! The messages of `route_guide.proto`, as `prost` has them.
+//! The messages of `route_guide.proto`, written for `prost`.
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Point {

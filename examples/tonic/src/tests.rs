@@ -1,4 +1,4 @@
-//! What tonic's services may expect of the port, called by clients of both libraries.
+//! What tonic services can rely on, tested with clients of both libraries.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::native::{self, RouteGuideClient};
 
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// What the service has seen.
+/// What the service has observed.
 #[derive(Default)]
 struct Seen {
     dropped: Count,
@@ -54,7 +54,7 @@ impl Drop for Ends {
 #[derive(Clone, Default)]
 struct Guide(Arc<Seen>);
 
-/// Handlers do by latitude what tests want of them.
+/// The request's latitude tells handlers what the test wants them to do.
 const FAILS: i32 = 1;
 const PANICS: i32 = 2;
 const HANGS: i32 = 3;
@@ -94,7 +94,7 @@ impl RouteGuide for Guide {
 
     type ListFeaturesStream = BoxStream<Feature>;
 
-    /// Without end, unless it is to fail.
+    /// Endless, unless it must fail.
     async fn list_features(
         &self,
         request: Request<Rectangle>,

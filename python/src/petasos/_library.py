@@ -23,25 +23,25 @@ TIMED_OUT = -3
 
 
 class Slice(Structure):
-    """Bytes that belong to something else."""
+    """Borrowed bytes."""
 
     _fields_ = [("data", c_void_p), ("length", c_size_t)]
 
 
 class Bytes(Structure):
-    """Bytes to be freed."""
+    """Owned bytes, which must be freed."""
 
     _fields_ = [("data", c_void_p), ("length", c_size_t)]
 
 
 class Waker(Structure):
-    """Whom to tell that it is time to look again."""
+    """A callback that is called when polling again makes sense."""
 
     _fields_ = [("wake", c_void_p), ("context", c_void_p), ("tag", c_uint64)]
 
 
 class Method(Structure):
-    """A method of a service that is known by names."""
+    """A method of a service, identified by its name."""
 
     _fields_ = [("name", c_char_p), ("kind", c_uint32)]
 
@@ -59,7 +59,7 @@ class TlsOptions(Structure):
 
 
 class ChannelOptions(Structure):
-    """How channels are made."""
+    """The options of a channel."""
 
     _fields_ = [
         ("struct_bytes", c_size_t),
@@ -73,7 +73,7 @@ class ChannelOptions(Structure):
 
 
 class ServerOptions(Structure):
-    """How servers are made."""
+    """The options of a server."""
 
     _fields_ = [
         ("struct_bytes", c_size_t),
@@ -145,7 +145,7 @@ _FUNCTIONS = {
 
 
 class _Library:
-    """The functions, without `petasos_` before their names."""
+    """The library's functions, without the prefix `petasos_`."""
 
     def __init__(self) -> None:
         beside = Path(__file__).with_name("libpetasos.so")
@@ -157,7 +157,7 @@ class _Library:
             setattr(self, name, function)
         if self.abi_version() < ABI_VERSION:
             raise ImportError(f"{path} is too old: version {self.abi_version()} of its interface")
-        # What wakers call: with the library's own function no thread but ours runs Python.
+        # The function that wakers call is the library's own, so its threads never run Python.
         self.push = ctypes.cast(self._dll.petasos_queue_push, c_void_p).value
 
     def __getattr__(self, name: str):
@@ -168,9 +168,9 @@ lib = _Library()
 
 
 def check(code: int) -> int:
-    """A code that is no failure.
+    """Returns `code` unless it is a failure.
 
-    Raises RpcError with what is known of the failure otherwise.
+    Otherwise raises RpcError with the details of the failure.
     """
     if code > 0:
         raise last_error(code)
@@ -178,7 +178,7 @@ def check(code: int) -> int:
 
 
 def last_error(code: int) -> RpcError:
-    """What is known of the failure that has just returned this code on this thread."""
+    """The error for this code, which a function has just returned on this thread."""
     status = lib.last_error()
     return RpcError(
         StatusCode(code),
@@ -201,7 +201,7 @@ def take_bytes(part: Bytes) -> bytes:
 
 
 def text(part: Slice) -> str:
-    """A borrowed text."""
+    """Converts borrowed bytes to a string."""
     return _copy(part).decode()
 
 
@@ -246,7 +246,7 @@ class OwnedMetadata:
 
 
 def microseconds(seconds: Optional[float]) -> int:
-    """A time as the library takes it, where 0 is none: so none is less than 1."""
+    """Converts a time for the library, where 0 means none: so the minimum is 1."""
     return 0 if seconds is None else max(1, int(seconds * 1e6))
 
 

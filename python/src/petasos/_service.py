@@ -1,4 +1,4 @@
-"""Services, as descriptors describe them."""
+"""Services, made from their descriptors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _varint(number: int) -> bytes:
 
 
 class Service:
-    """A service of a .proto file, as generated code knows it."""
+    """A service of a .proto file, for generated code."""
 
     def __init__(self, file, name: str) -> None:
         """`file` is the `DESCRIPTOR` of the file's module, `name` is `package.Service`."""
@@ -47,7 +47,7 @@ class Service:
 
     @property
     def handle(self) -> c_void_p:
-        """The library's."""
+        """The library's object."""
         return self._handle
 
     def __del__(self) -> None:

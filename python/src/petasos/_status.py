@@ -1,4 +1,4 @@
-"""How calls end."""
+"""Status codes and errors of calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StatusCode(enum.IntEnum):
 
 
 class RpcError(Exception):
-    """A call that failed, or something in the library that did.
+    """A failed call, or another failure in the library.
 
     A handler that raises one ends its call so.
     """
@@ -56,7 +56,7 @@ class RpcError(Exception):
         return self._code
 
     def details(self) -> str:
-        """The text for people; may be empty."""
+        """The message for people; may be empty."""
         return self._message
 
     def rich_details(self) -> bytes:
@@ -64,7 +64,7 @@ class RpcError(Exception):
         return self._details
 
     def trailing_metadata(self) -> Metadata:
-        """The metadata that came with the end."""
+        """The trailing metadata."""
         return self._trailing_metadata
 
     def __str__(self) -> str:

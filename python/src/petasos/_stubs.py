@@ -1,4 +1,4 @@
-"""Prints stubs and servicers."""
+"""Generates stubs and servicers."""
 
 from __future__ import annotations
 

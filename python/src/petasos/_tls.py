@@ -1,4 +1,4 @@
-"""How servers and channels prove who they are, and to whom they talk."""
+"""TLS: how servers and channels authenticate themselves and their peers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tls:
 
 
 def options(tls: Optional[Tls]) -> "Optional[POINTER(TlsOptions)]":
-    """What the library is told; it keeps the texts for as long as it is there."""
+    """The library's structure; it keeps the texts alive as long as it exists."""
     if tls is None:
         return None
     files = (tls.authorities, tls.certificate, tls.key)

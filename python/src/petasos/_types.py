@@ -1,4 +1,4 @@
-"""Prints messages, and what type checkers know of them."""
+"""Generates messages, and their types for type checkers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def module(file_name: str) -> str:
 
 
 def alias(file_name: str) -> str:
-    """What a module is imported as."""
+    """The name under which a module is imported."""
     return "_" + module(file_name).replace("_", "__").replace(".", "_dot_")
 
 
@@ -129,7 +129,7 @@ class _Printer:
         yield f"{inner}def __init__(self{rest}) -> None: ..."
 
     def _field(self, field: Field, entries: Dict[str, DescriptorProto]) -> Tuple[str, str]:
-        """The type of a field as it is read, and as a message is made with it."""
+        """The type of a field when read, and when passed to the message's constructor."""
         entry = entries.get(field.type_name.rsplit(".", 1)[-1])
         if entry is not None and field.type == Field.TYPE_MESSAGE:
             key, value = (self._type(part) for part in entry.field)

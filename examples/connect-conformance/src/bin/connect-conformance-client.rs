@@ -1,4 +1,4 @@
-//! The client under test: makes the calls that it is asked for, and tells how they went.
+//! The client under test: makes the calls that the runner asks for, and reports their results.
 
 use std::future::Future;
 use std::io;
@@ -21,7 +21,7 @@ use prost::Message;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::sleep;
 
-/// Calls at a time.
+/// The maximum number of concurrent calls.
 const CALLS_MAX: usize = 8;
 
 #[tokio::main]
@@ -39,7 +39,7 @@ async fn main() -> io::Result<()> {
             };
             let test_name = request.test_name;
             let response = ClientCompatResponse { test_name, result: Some(result) };
-            // A runner that has gone needs no answers.
+            // If the runner has gone, it needs no answers.
             let _ = write(&mut *output.lock().await, &response).await;
             drop(permit);
         });
@@ -48,7 +48,7 @@ async fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the call. Errors are what hinders it to be made at all.
+/// Makes the call. An error means that the call could not be made at all.
 async fn call(request: &ClientCompatRequest) -> Result<ClientResponseResult, String> {
     if request.service.as_deref() != Some(SERVICE) {
         return Err(format!("there is no service {:?}", request.service));
@@ -79,7 +79,7 @@ async fn call(request: &ClientCompatRequest) -> Result<ClientResponseResult, Str
 
 fn config(request: &ClientCompatRequest) -> Result<ClientConfig, String> {
     let mut config = ClientConfig::default();
-    // The suite's messages are short, and are to be compressed.
+    // The suite's messages are short, but must be compressed.
     config.compress_bytes_min = 0;
     if request.compression() == Compression::Gzip {
         config.compression = petasos::grpc::Compression::Gzip;
@@ -107,7 +107,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The request of this number, with what goes with the call.
+    /// The request of this number, with the call's metadata and options.
     fn unary_request<Q: Typed>(&self, index: usize) -> Result<Request<Q>, Status> {
         let value = self.request.request_messages.get(index).map(|any| &any.value[..]);
         let mut request = Request::new(typed::<Q>(value.unwrap_or_default())?);
@@ -136,7 +136,7 @@ impl Call<'_> {
         for (index, request) in requests.iter().enumerate() {
             self.pause().await;
             if upload.send(typed::<ClientStreamRequest>(&request.value)?).await.is_err() {
-                // Finishing it tells why.
+                // Finishing the call returns the reason.
                 self.result.num_unsent_requests = (requests.len() - index) as i32;
                 break;
             }
@@ -177,7 +177,7 @@ impl Call<'_> {
         for (index, request) in all.iter().enumerate() {
             self.pause().await;
             if requests.send(typed::<BidiStreamRequest>(&request.value)?).await.is_err() {
-                // The responses tell why.
+                // The responses contain the reason.
                 self.result.num_unsent_requests = (all.len() - index) as i32;
                 break;
             }
@@ -209,7 +209,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The next response; false if there is none.
+    /// Receives the next response. Returns false if there is none.
     async fn receive<P: Typed>(&mut self, from: &mut Streaming<P>) -> Result<bool, Status> {
         let Some(response) = from.message().await? else { return Ok(false) };
         self.keep(&**response)?;
@@ -253,7 +253,7 @@ impl Call<'_> {
         self.result.response_trailers = from.trailers().map(headers).unwrap_or_default();
     }
 
-    /// The outcome of a call, unless it is to be given up before.
+    /// The outcome of a call, unless it is cancelled before.
     async fn unless_cancelled<P: Typed>(
         &self,
         call: impl Future<Output = Result<Response<P>, Status>>,
@@ -275,7 +275,7 @@ impl Call<'_> {
     }
 }
 
-/// What this client tells of a call that it has dropped.
+/// The status that this client reports for a call that it has dropped.
 fn given_up() -> Status {
     Status::cancelled("the call was given up")
 }

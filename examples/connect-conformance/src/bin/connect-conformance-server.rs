@@ -1,4 +1,4 @@
-//! The server under test: serves `ConformanceService` as its requests ask, until it is ended.
+//! The server under test: serves `ConformanceService` as its requests ask, until it is killed.
 
 use std::io;
 use std::time::Duration;
@@ -29,16 +29,16 @@ async fn main() -> io::Result<()> {
     let port = u32::from(address.port());
     let response = ServerCompatResponse { host: address.ip().to_string(), port, pem_cert };
     write(&mut tokio::io::stdout(), &response).await?;
-    // The runner ends the process: what it has asked for is done then.
+    // The runner kills the process when it is done.
     std::future::pending::<()>().await;
     drop(server);
     Ok(())
 }
 
-/// How to serve, and the certificate that clients must trust.
+/// The server's configuration, and the certificate that clients must trust.
 fn config(request: ServerCompatRequest) -> io::Result<(GrpcConfig, Vec<u8>)> {
     let mut config = GrpcConfig::default();
-    // The suite's messages are short, and are to be compressed.
+    // The suite's messages are short, but must be compressed.
     config.compress_bytes_min = 0;
     if request.message_receive_limit > 0 {
         config.receive_bytes_max = request.message_receive_limit as usize;
@@ -137,9 +137,9 @@ impl ConformanceService for Conformance {
     }
 }
 
-/// What a call has come to.
+/// The state of a call.
 struct Call {
-    /// What is told of the requests with the next response.
+    /// What the next response reports about the requests.
     info: RequestInfo,
     type_url: String,
     sent: usize,
@@ -200,7 +200,7 @@ impl Call {
         }
     }
 
-    /// A response, with what there is to tell of requests.
+    /// A response, which reports the requests if that has not been done.
     fn response<P: Typed>(&mut self, data: Vec<u8>) -> Result<Msg<P>, Status> {
         let info = std::mem::take(&mut self.info);
         let request_info = (self.sent == 0 || !info.requests.is_empty()).then_some(info);
@@ -209,7 +209,7 @@ impl Call {
         typed(&Answer { payload }.encode_to_vec())
     }
 
-    /// A status that tells of the requests, as no response has.
+    /// A status that reports the requests, because no response has done so.
     fn failure(&mut self, mut error: Error) -> Status {
         let value = std::mem::take(&mut self.info).encode_to_vec();
         let type_url = type_url("ConformancePayload.RequestInfo");
@@ -241,7 +241,7 @@ fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|error| Status::internal(error.to_string()))
 }
 
-/// The suite asks for metadata that cannot be.
+/// The status for metadata in the suite that is not valid.
 fn unfit(error: MetadataError) -> Status {
     Status::internal(error.to_string())
 }

@@ -1,6 +1,6 @@
 //! The client: `grpc-interop-client --host H --port N --test-case NAME [--tls-ca FILE]`.
 //!
-//! Ends with 0 if the case went as it should, with 1 if not, with 2 if it could not be tried.
+//! The exit status is 0 if the case passed, 1 if it failed, and 2 if it could not be tried.
 
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ fn prepare() -> Result<(&'static Case, Target), Failure> {
     let host = arguments.get("host").map_or("localhost", String::as_str);
     let port: u16 = arguments.get("port").ok_or("--port is missing")?.parse()?;
     let mut config = ClientConfig::default();
-    // Without `--tls-ca`, as the tests' other clients do.
+    // Plaintext without `--tls-ca`, as in the tests' other clients.
     config.plaintext = true;
     let mut scheme = "grpc";
     if let Some(authorities) = arguments.get("tls-ca") {

@@ -28,7 +28,7 @@ async fn serve() -> Result<(), Failure> {
     let mut config = GrpcConfig::default();
     config.receive_bytes_max = 1 << 26;
     match (arguments.get("tls-cert"), arguments.get("tls-key")) {
-        // Nothing of the tests is secret, and their clients know of no such thing as consent.
+        // Nothing in the tests is secret, and their clients have no option for consent.
         (None, None) => config.plaintext = true,
         (Some(certificate), Some(key)) => {
             let certificate = Some(certificate.into());

@@ -1,8 +1,8 @@
-//! Cases of compression, which is chosen by message.
+//! Cases of compression, which is chosen for each message.
 //!
-//! A server that does not look at how requests come fails the client's cases: the first call, a
-//! probe, is to be refused. What servers compress they do for clients that do not: each client
-//! takes gzip.
+//! A server that does not check whether requests were compressed fails the client's cases, because
+//! it must refuse the first call, a probe. In the other direction nothing has to be requested: each
+//! client accepts gzip.
 
 use petasos::{Code, Codec, Msg, Request};
 
@@ -54,17 +54,17 @@ pub(super) async fn client_compressed_streaming(target: &Target) -> Outcome<()> 
     equal(response.aggregated_payload_size(), 73_086)
 }
 
-/// A call that has gzip, whose message goes without.
+/// A call with gzip whose message is not compressed.
 async fn probe_stream(client: &TestServiceClient) -> Outcome<()> {
     let mut upload = client.streaming_input_call().with_codec(Codec::GZIP);
     upload.compress(false).await.map_err(text)?;
-    // The server may have answered already, which the end of the call tells.
+    // The server may have answered already; the end of the call shows that.
     let _ = upload.send(input(REQUESTS[0].0, true)).await;
     failed(upload.finish().await, Code::InvalidArgument).map(drop)
 }
 
 pub(super) async fn server_compressed_streaming(target: &Target) -> Outcome<()> {
-    // Whatever comes first.
+    // The responses may come in either order.
     for responses in [RESPONSES, [RESPONSES[1], RESPONSES[0]]] {
         run_server_compressed_streaming(target, &responses).await?;
     }

@@ -10,14 +10,14 @@ use super::{Outcome, Target, check, equal, text};
 use crate::service::{SimpleRequest, StreamingOutputCallRequest, TestOrcaReport};
 use crate::{LOAD_REPORT, load};
 
-/// How long a report may be awaited.
+/// How long to wait for a report.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Utilization of processors and of memory, a cost, and a utilization of something.
+/// Utilisation of processors and of memory, a cost, and a named utilisation.
 type Wanted = (f64, f64, Option<f64>, f64);
 
 const PER_CALL: Wanted = (0.8210, 0.5847, Some(3456.32), 0.30499);
-/// Utilizations are parts of 1: servers pass over others.
+/// Utilisations are at most 1: servers ignore greater ones.
 const OUT_OF_BAND: [Wanted; 2] = [(0.8210, 0.5847, None, 0.30499), (0.29309, 0.2, None, 0.2039)];
 
 pub(super) async fn orca_per_rpc(target: &Target) -> Outcome<()> {
@@ -55,7 +55,7 @@ pub(super) async fn orca_oob(target: &Target) -> Outcome<()> {
     equal(responses.message().await.map_err(text)?.is_none(), true)
 }
 
-/// Waits for a report that says this.
+/// Waits for a report with these values.
 async fn expect(
     reports: &mut Streaming<OrcaLoadReport>,
     expected: &Msg<OrcaLoadReport>,

@@ -1,4 +1,4 @@
-//! What the client does, case by case.
+//! The client's test cases.
 
 mod compression;
 mod load;
@@ -18,14 +18,14 @@ use crate::{ECHO_INITIAL, ECHO_TRAILING};
 const INITIAL_VALUE: &str = "test_initial_metadata_value";
 const TRAILING_VALUE: &[u8] = &[0xab, 0xab, 0xab];
 
-/// Whom to call.
+/// The server to call.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// `grpc://HOST:PORT`, or `grpcs://`.
     pub uri: String,
     /// Settings of connections.
     pub config: ClientConfig,
-    /// Calls of the cases that make many, one after the other.
+    /// The number of sequential calls in the cases that make many.
     pub soak_iterations: u32,
 }
 
@@ -40,7 +40,7 @@ impl Target {
     }
 }
 
-/// What was not as it should be, for people.
+/// The error is a description of what went wrong, for users.
 type Outcome<T> = Result<T, String>;
 
 type Run = for<'a> fn(&'a Target) -> Pin<Box<dyn Future<Output = Outcome<()>> + Send + 'a>>;
@@ -85,10 +85,10 @@ pub const ALL: &[Case] = cases![
     load::orca_oob,
 ];
 
-/// The case of a name.
+/// Finds a case by name.
 ///
 /// # Errors
-/// There is none; the text names those that there are.
+/// If there is none; the text lists the existing ones.
 pub fn find(name: &str) -> Result<&'static Case, String> {
     ALL.iter().find(|case| case.name == name).ok_or_else(|| {
         let names: Vec<_> = ALL.iter().map(|case| case.name).collect();
@@ -99,7 +99,7 @@ pub fn find(name: &str) -> Result<&'static Case, String> {
 /// Runs a case.
 ///
 /// # Errors
-/// What went otherwise than it should.
+/// A description of what went wrong.
 pub async fn run(case: &Case, target: &Target) -> Outcome<()> {
     (case.run)(target).await
 }
@@ -112,12 +112,12 @@ fn equal<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Outcome<()> {
     check(found == expected, || format!("{found:?} instead of {expected:?}"))
 }
 
-/// A call's failure as a failure of the case.
+/// Converts a call's failure to a failure of the case.
 fn text(status: Status) -> String {
     status.to_string()
 }
 
-/// Checks that a call has failed, with this code.
+/// Checks that a call has failed with this code.
 fn failed<T>(outcome: Result<T, Status>, code: Code) -> Outcome<Status> {
     match outcome {
         Ok(_) => Err(format!("the call went well instead of {code:?}")),

@@ -53,8 +53,8 @@ pub(super) async fn empty_stream(target: &Target) -> Outcome<()> {
     expect_end(&mut responses).await
 }
 
-/// A dropped call is a cancelled one: nothing of it can be seen any more here, and the channel
-/// goes on.
+/// Dropping a call cancels it: nothing more of it can be observed here, and the channel remains
+/// usable.
 pub(super) async fn cancel_after_begin(target: &Target) -> Outcome<()> {
     let client = target.client().await?;
     let mut upload = client.streaming_input_call();
@@ -80,7 +80,7 @@ pub(super) async fn timeout_on_sleeping_server(target: &Target) -> Outcome<()> {
         Ok(both) => both,
         Err(status) => return failed::<()>(Err(status), Code::DeadlineExceeded).map(drop),
     };
-    // It may be over already, which the responses tell.
+    // The call may have ended already; the responses show that.
     let _ = requests.send(output(REQUESTS[0], 0)).await;
     failed(responses.message().await, Code::DeadlineExceeded).map(drop)
 }
@@ -105,7 +105,7 @@ fn input(bytes: usize) -> Msg<StreamingInputCallRequest> {
     request
 }
 
-/// A request of a size that asks for a response of a size.
+/// A request of a given size that asks for a response of a given size.
 fn output(bytes: usize, response: usize) -> Msg<StreamingOutputCallRequest> {
     let mut request = StreamingOutputCallRequest::new();
     if response > 0 {

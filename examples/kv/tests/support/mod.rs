@@ -1,4 +1,4 @@
-//! Runs the program that `crate::PROGRAM` names, and ends what it has started. The tests of other
+//! Runs the program that `crate::PROGRAM` names, and ends its processes. The tests of other
 //! examples use this, too.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -11,10 +11,10 @@ use petasos::{Channel, block_on};
 use petasos_reflection::client::Conversation;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything takes that works, also on a machine that is busy.
+/// Longer than any working operation takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a process left behind.
+/// The results of a process.
 #[derive(Debug)]
 pub struct Finished {
     code: Option<i32>,
@@ -33,7 +33,7 @@ impl Finished {
         &self.stderr
     }
 
-    /// What it says of a command line that makes no sense: for people, first of all.
+    /// What it prints for an invalid command line.
     pub fn usage(&self) -> &str {
         assert_eq!(self.code, Some(2), "{self:?}");
         assert!(self.stderr.starts_with("usage: "), "{self:?}");
@@ -41,7 +41,7 @@ impl Finished {
     }
 }
 
-/// The services that a server tells of by reflection.
+/// The services that a server lists by reflection.
 pub fn services(address: &str) -> Vec<String> {
     let services = block_on(async {
         let channel = Channel::connect(address).await.expect("it listens");
@@ -51,7 +51,7 @@ pub fn services(address: &str) -> Vec<String> {
     services.into_iter().filter(|name| !name.starts_with("grpc.reflection.")).collect()
 }
 
-/// A process that is killed with this.
+/// A process that is killed when this is dropped.
 pub struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -75,14 +75,14 @@ impl Process {
         Process { child, stdin, stdout, stderr }
     }
 
-    /// A server, and where it is reached over datagrams and over gRPC.
+    /// Starts a server. Returns its addresses for datagrams and for gRPC.
     pub fn serve() -> (Process, [String; 2]) {
         let mut server = Process::start(&["serve", "127.0.0.1:0", "127.0.0.1:0"]);
         let addresses = [(); 2].map(|()| server.address());
         (server, addresses)
     }
 
-    /// Where a server says that it listens.
+    /// The address on which a server says that it listens.
     pub fn address(&mut self) -> String {
         let line = self.line();
         line.strip_prefix("listening on ").expect("it says where").to_owned()
@@ -94,15 +94,15 @@ impl Process {
         line.trim_end().to_owned()
     }
 
-    /// Gives it a line.
+    /// Sends it a line.
     pub fn say(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("its input is open");
         writeln!(stdin, "{line}").expect("it reads its input");
     }
 
-    /// Gives it a line again and again until it puts out a line that begins so.
+    /// Sends it a line repeatedly until it prints a line with this beginning.
     pub fn say_until(&mut self, line: &str, wanted: &str) {
-        // Many more than all buffers on the way take.
+        // Many more than all buffers on the way hold.
         for _ in 0..100_000 {
             self.say(line);
             while let Ok(heard) = self.stdout.try_recv() {
@@ -120,7 +120,7 @@ impl Process {
         kill_process(id, Signal::TERM).expect("it is a process of ours");
     }
 
-    /// Ends its input, and waits until it has ended.
+    /// Closes its input, and waits until it has ended.
     pub fn finish(mut self) -> Finished {
         drop(self.stdin.take());
         let rest = |lines: &Receiver<String>| {
@@ -142,13 +142,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail for one that has ended.
+        // Both fail if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Lines as they come, on a thread of their own, so that waiting for them can be bounded.
+/// The lines of `from`, read on a separate thread so that waiting for them can be bounded.
 fn lines_of(from: impl Read + Send + 'static) -> Receiver<String> {
     let (tell, lines) = channel();
     std::thread::spawn(move || {

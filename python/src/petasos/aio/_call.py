@@ -1,4 +1,4 @@
-"""Calls, as callers see them.
+"""Calls, for callers.
 
 A method of a stub, once called, gives a `ClientCall`: `await` it if it has one response, iterate
 over it if it has many. It is under way whether or not somebody waits for it; giving it up, or
@@ -27,7 +27,7 @@ Requests = Union[AsyncIterable[Request], Iterable[Request]]
 
 
 class ClientCall(Generic[Request, Response]):
-    """A call that was begun."""
+    """A call in progress."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class ClientCall(Generic[Request, Response]):
         await self._reactor.wait(lambda waker: lib.call_poll_sent(self._handle, waker))
 
     async def done_writing(self) -> None:
-        """Says that no more requests follow."""
+        """Closes the request stream: no more requests follow."""
         check(lib.call_close_send(self._handle))
 
     async def read(self) -> Optional[Response]:
-        """The next response; none behind the last. Raises RpcError if the call fails."""
+        """The next response; None after the last. Raises RpcError if the call fails."""
         message = Bytes()
         try:
             code = await self._reactor.wait(
@@ -88,7 +88,7 @@ class ClientCall(Generic[Request, Response]):
         return self._parse(take_bytes(message))
 
     async def initial_metadata(self) -> Metadata:
-        """The server's initial metadata, once they have come. Not while a response is awaited."""
+        """Waits for the server's initial metadata. Not allowed while a response is awaited."""
         handle = c_void_p()
         await self._reactor.wait(
             lambda waker: lib.call_poll_metadata(self._handle, waker, byref(handle))
@@ -96,11 +96,11 @@ class ClientCall(Generic[Request, Response]):
         return take_metadata(handle)
 
     def trailing_metadata(self) -> Metadata:
-        """The metadata that came with the end, once the call has ended."""
+        """The trailing metadata, once the call has ended."""
         return self._trailers
 
     def cancel(self) -> None:
-        """Gives the call up: who waits for it gets an RpcError that says CANCELLED."""
+        """Cancels the call: tasks that await it get an RpcError with the code CANCELLED."""
         self._stop_sending()
         check(lib.call_cancel(self._handle))
 
@@ -135,12 +135,12 @@ class ClientCall(Generic[Request, Response]):
                     await self.write(request)
             await self.done_writing()
         except RpcError:
-            # The call is over; who reads gets its status.
+            # The call has ended; reading from it returns its status.
             pass
         except asyncio.CancelledError:
             raise
         except BaseException:
-            # The requests have failed, and so does the call.
+            # The iterator of requests has failed, and so the call fails.
             check(lib.call_cancel(self._handle))
             raise
 
@@ -155,14 +155,14 @@ class ClientCall(Generic[Request, Response]):
 
 
 class SingleCall(ClientCall[Request, Response]):
-    """A call with one response: awaiting it gives that."""
+    """A call with one response, which awaiting it returns."""
 
     def __await__(self) -> Generator[Any, None, Response]:
         return self._single().__await__()
 
 
 class StreamCall(ClientCall[Request, Response]):
-    """A call with many responses: iterating gives them."""
+    """A call with many responses, over which it iterates."""
 
     def __aiter__(self) -> AsyncIterator[Response]:
         return self._all()

@@ -12,7 +12,7 @@ from ._call import StreamStream, StreamUnary, UnaryStream, UnaryUnary
 
 
 class Channel:
-    """A way to servers: `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…` or `grpcs://…`.
+    """A connection to servers: `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…` or `grpcs://…`.
 
     It connects when the first call needs it. Any number of event loops may use it.
     """
@@ -48,11 +48,11 @@ class Channel:
         check(lib.channel_open(target.encode(), byref(options), byref(self._handle)))
 
     def client(self, service: Service) -> "Client":
-        """A service, called over this channel: what stubs are made of."""
+        """A client of a service over this channel, which stubs use."""
         return Client(self._handle, service)
 
     async def close(self) -> None:
-        """Makes no more calls with this channel; clients that there are go on."""
+        """Closes the channel for new clients; existing clients continue to work."""
         self._free()
 
     async def __aenter__(self) -> "Channel":
@@ -82,23 +82,23 @@ class Client:
 
     @property
     def handle(self) -> c_void_p:
-        """The library's."""
+        """The library's object."""
         return self._handle
 
     def unary_unary(self, method: str, parse: Callable) -> UnaryUnary:
-        """A method of one request and one response, which `parse` makes of bytes."""
+        """A method with one request and one response, which `parse` decodes."""
         return UnaryUnary(self, method, parse)
 
     def unary_stream(self, method: str, parse: Callable) -> UnaryStream:
-        """A method of one request and many responses."""
+        """A method with one request and many responses."""
         return UnaryStream(self, method, parse)
 
     def stream_unary(self, method: str, parse: Callable) -> StreamUnary:
-        """A method of many requests and one response."""
+        """A method with many requests and one response."""
         return StreamUnary(self, method, parse)
 
     def stream_stream(self, method: str, parse: Callable) -> StreamStream:
-        """A method of many requests and many responses."""
+        """A method with many requests and many responses."""
         return StreamStream(self, method, parse)
 
     def __del__(self) -> None:

@@ -1,4 +1,4 @@
-"""Between the library's wakers and an event loop.
+"""Connects the library's wakers to an event loop.
 
 Wakers add their tags to a queue of the library, whose descriptor the loop watches: no thread of the
 library ever runs Python. Tags are used once; those that nobody waits for any more are ignored.
@@ -16,7 +16,7 @@ from typing import Callable, Dict
 from .._library import PENDING, Waker, check, lib
 
 _TAGS_MAX = 64
-#: So many waits in a row may be over at once before others in the loop have their turn.
+#: This many waits in a row may end at once before other tasks of the loop run.
 _UNFAIR_MAX = 16
 
 
@@ -26,7 +26,7 @@ def _settle(future: "asyncio.Future[None]") -> None:
 
 
 class Reactor:
-    """What the calls and servers of one event loop wait with."""
+    """Lets the calls and servers of one event loop wait."""
 
     _of_loops: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Reactor]"
     _of_loops = weakref.WeakKeyDictionary()
@@ -38,7 +38,7 @@ class Reactor:
         self._tags = (c_uint64 * _TAGS_MAX)()
         self._queue = c_void_p()
         check(lib.queue_new(byref(self._queue)))
-        # The loop must not keep what is kept for as long as it lives.
+        # A weak reference, because the loop must not keep the reactor alive.
         this = weakref.ref(self)
 
         def readable() -> None:
@@ -50,7 +50,7 @@ class Reactor:
 
     @classmethod
     def current(cls) -> "Reactor":
-        """That of the running loop."""
+        """The reactor of the running loop."""
         loop = asyncio.get_running_loop()
         reactor = cls._of_loops.get(loop)
         if reactor is None:
@@ -67,17 +67,17 @@ class Reactor:
                     wake()
 
     def waker(self, wake: Callable[[], None]) -> Waker:
-        """A waker that has `wake` called in the loop, once."""
+        """A waker that calls `wake` in the loop, once."""
         tag = next(self._numbers)
         self._waiting[tag] = wake
         return Waker(lib.push, self._queue.value, tag)
 
     def forget(self, waker: Waker) -> None:
-        """Has what a waker would call not called."""
+        """Cancels a waker's callback."""
         self._waiting.pop(waker.tag, None)
 
     async def wait(self, poll: Callable[[Waker], int]) -> int:
-        """Polls until there is something: a code that is no failure.
+        """Polls until there is a result: a code that is not a failure.
 
         Raises RpcError with what is known of a failure.
         """
@@ -85,7 +85,7 @@ class Reactor:
         self._unfair += 1
         if self._unfair >= _UNFAIR_MAX:
             self._unfair = 0
-            # Before polling: what was polled would be lost with a task that is cancelled here.
+            # Before polling: if the task were cancelled here afterwards, the result would be lost.
             await asyncio.sleep(0)
         while True:
             future = loop.create_future()
