@@ -124,7 +124,7 @@ fn server_stream(mut input: Input<'_>) {
             }
             3 => drop(server.poll_event()),
             4 if server.can_send() => server.send(message(input.short())),
-            4 if input.bool() => server.give_back_permits(),
+            4 if input.bool() => server.release_spare(),
             4 => server.end(Status::aborted("")),
             _ if server.can_send() => server.head(Metadata::new()),
             _ => server.handle_abandoned(|handle| *handle == 1),

@@ -42,7 +42,9 @@ fn note(descriptor: &Descriptor, from: Side, extents: &mut Extents) {
         Descriptor::End { status, .. } => assert!(*status <= 16),
         Descriptor::Release(released) => {
             assert!((1..=6).contains(&released.tokens().len()));
-            released.tokens().iter().for_each(|offset| drop(extents.remove(*offset)));
+            for offset in released.tokens() {
+                extents.remove(*offset);
+            }
         }
         _ => {}
     }

@@ -6,6 +6,7 @@
 //! sequences of operations and not only one parser. No target depends on time or on global
 //! randomness, except `grpc` and `capi`, which use real sockets and threads.
 
+pub mod attach;
 pub mod calls;
 pub mod capi;
 pub mod control;

@@ -3,13 +3,18 @@
 //! What is accepted can be read, copied, compared, edited and encoded in every way, and what
 //! compaction makes of any memory is accepted.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use petasos_buf::MsgBuf;
 use petasos_message::well_known::Value;
 use petasos_message::{
-    Message, Msg, Outside, ROOM_BYTES, Segment, Source, ToJson, compact, to_protobuf, validate,
-    view_native,
+    FieldPath, Leaf, Message, Msg, NativeMsg, Outside, ROOM_BYTES, Reflect, Segment, Source,
+    ToJson, Types, compact, to_protobuf, validate, view_native,
 };
+use petasos_schema::Schema;
 
 use crate::types::{self, Choice, Lists, Maps, Single};
 use crate::{Input, Seed};
@@ -38,9 +43,43 @@ fn judge<T: Message>(image: &[u8], shift: usize) {
     let received = Msg::<T>::from_native(buf, shift..shift + image.len());
     assert_eq!(received.is_ok(), accepted);
     if let Ok(received) = received {
+        set_fields(&**received, image);
         use_up(received, viewed.ok());
     }
     compaction::<T>(image, accepted);
+}
+
+/// The same message, known by its schema only: each of its fields is set, and what comes of that is
+/// accepted again.
+fn set_fields<T: Message>(message: &T, image: &[u8]) {
+    let reflect = Reflect::of(message);
+    let types = types_of(reflect.schema());
+    let name = reflect.message().full_name();
+    let (id, declaration) = types.schema().message_by_name(name).expect("a copy of the schema");
+    let mut native = NativeMsg::received(&types, id, image).expect("it was accepted");
+    for field in declaration.fields() {
+        let Ok(path) = FieldPath::new(&types, id, field.name()) else { continue };
+        let values = [Leaf::Bool(true), Leaf::Signed(-1), Leaf::Unsigned(7), Leaf::Float(0.5)];
+        for value in values.into_iter().chain([Leaf::Text("text"), Leaf::Bytes(&[0xff; 9])]) {
+            let is_set = native.set(&path, value).is_ok();
+            assert!(!is_set || native.get(&path).is_some());
+        }
+    }
+    assert_eq!(validate(types.plan(id), native.image()), Ok(()), "what was set is accepted");
+}
+
+/// A schema's types, made once.
+fn types_of(schema: &Schema) -> Arc<Types> {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<[u8; 16], Arc<Types>>> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| {
+        let make = || {
+            let copy = Schema::decode(&schema.encode(), &Default::default());
+            Types::new(copy.expect("it was encoded")).expect("it has plans")
+        };
+        known.entry(schema.hash().to_bytes()).or_insert_with(make).clone()
+    })
 }
 
 /// Reads all of a message, and sends it on in each form.
