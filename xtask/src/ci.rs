@@ -1,4 +1,4 @@
-//! Everything that must pass before a change is merged, in order, each step by its name.
+//! All checks that must pass before a change is merged, as named steps in order.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,13 +15,13 @@ struct Step {
     run: fn(&Path) -> TaskResult,
 }
 
-/// Cheap steps stand first, so that small slips are found in seconds.
+/// Cheap steps come first, so that small mistakes are found in seconds.
 const STEPS: [Step; 16] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
     Step { name: "clippy", what: "lints, as errors", run: clippy },
-    Step { name: "test", what: "tests", run: |root| cargo(root, &["test", "--workspace"]) },
+    Step { name: "test", what: "tests", run: tests },
     Step { name: "peers", what: "what the peers of the benchmark share", run: peers },
     Step { name: "backends", what: "DPDK and libfabric, linted and tested", run: backends },
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
@@ -70,7 +70,7 @@ pub fn run(root: &Path, names: &[&str]) -> TaskResult {
     Ok(())
 }
 
-/// The wall clock: what a person waits for, and nothing depends on it.
+/// Wall-clock time, only for display.
 #[expect(clippy::disallowed_methods, reason = "xtask does not link the workspace's clock")]
 fn now() -> Instant {
     Instant::now()
@@ -89,19 +89,27 @@ fn cargo(root: &Path, arguments: &[&str]) -> TaskResult {
 fn clippy(root: &Path) -> TaskResult {
     let strict = ["--all-targets", "--", "-D", "warnings"];
     cargo(root, &[&["clippy", "--workspace"], &strict[..]].concat())?;
-    // The facade without what its features bring: gRPC, Tokio, spans.
+    // The facade without the default features: gRPC, Tokio, spans.
     cargo(root, &[&["clippy", "-p", "petasos", "--no-default-features"], &strict[..]].concat())
 }
 
-/// Features with a backend in a crate of its own, and the system's library that it needs, as
-/// pkg-config calls it. The crate has a test of the feature's name, and one called `conformance`.
+fn tests(root: &Path) -> TaskResult {
+    cargo(root, &["test", "--workspace"])?;
+    // Policies as WebAssembly modules, which the default build leaves out.
+    let wasm = ["--package", "petasos-plugin", "--features", "wasm", "--all-targets"];
+    cargo(root, &[&["clippy"], &wasm[..], &["--", "-D", "warnings"]].concat())?;
+    cargo(root, &["test", "--package", "petasos-plugin", "--features", "wasm", "--test", "wasm"])
+}
+
+/// Features with a backend in a separate crate, and the system library that it needs, by its name
+/// for pkg-config. The crate has a test named after the feature, and one called `conformance`.
 const FEATURES: [(&str, &str, &str); 2] =
     [("petasos-netio-fabric", "fabric", "libfabric"), ("petasos-netio-dpdk", "dpdk", "libdpdk")];
 
 /// Packages that have the same features.
 const JOINED: [&str; 2] = ["petasos-endpoint", "petasos-cli"];
 
-/// What the default build leaves out, all of it in one build.
+/// Checks all that the default build leaves out, in one build.
 fn backends(root: &Path) -> TaskResult {
     let (mut what, mut tests) = (Vec::new(), vec!["--lib", "--bins"]);
     let mut features = Vec::new();
@@ -126,8 +134,8 @@ fn backends(root: &Path) -> TaskResult {
     cargo(root, &[&["test"], &what[..], &tests].concat())
 }
 
-/// Peers are no members of the workspace. All are formatted; what they share is tested with the one
-/// that needs nothing else. The others are built when somebody measures.
+/// Peers are not members of the workspace. All are formatted. Their common code is tested together
+/// with the peer that needs nothing else. The others are built when somebody measures them.
 fn peers(root: &Path) -> TaskResult {
     let folder = root.join("bench/peers");
     let entries = folder.read_dir().map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -148,18 +156,16 @@ fn doc(root: &Path) -> TaskResult {
     tools::run(&mut command)
 }
 
-/// The lock-free parts: package, and which of its unit tests are written for the model checker.
+/// The lock-free code: the package, and which of its unit tests are written for the model checker.
 const LOOM_TESTS: [(&str, &str); 2] = [("petasos-base", "doorbell"), ("petasos-shm", "ring")];
 
-/// Runs them with the atomics seam leading to the model checker.
+/// Runs them with the atomics of the model checker.
 fn loom(root: &Path) -> TaskResult {
     for (package, tests) in LOOM_TESTS {
         let arguments = ["test", "--release", "--package", package, "--lib", tests];
         let mut command = cargo_command(root, &arguments);
         command.env("RUSTFLAGS", "--cfg loom");
         command.env("CARGO_TARGET_DIR", target_folder(root, "loom"));
-        // Link-time optimisation of the model checker costs more than it saves.
-        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
         tools::run(&mut command)?;
     }
     Ok(())
@@ -181,7 +187,7 @@ fn icount(root: &Path) -> TaskResult {
     icount::run(root, icount::Mode::Check)
 }
 
-/// The suites of protobuf and of gRPC; both say so where they cannot be fetched.
+/// The suites of protobuf and of gRPC. Both report a skip if they cannot be fetched.
 fn conform(root: &Path) -> TaskResult {
     conformance::protobuf(root)?;
     conformance::grpc(root)?;

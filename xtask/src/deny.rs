@@ -1,9 +1,9 @@
-//! Where the dependencies come from and what their licences ask.
+//! Checks the sources and the licences of dependencies.
 //!
-//! cargo-deny knows best and is used where it is installed, but it takes minutes to build. So that
-//! the step means something everywhere, what matters most is checked without it, from cargo's own
-//! metadata and the list in `deny.toml`: every licence is allowed, everything comes from the
-//! crates.io registry, and nothing is there in two versions.
+//! cargo-deny is used where it is installed, but it takes minutes to build. So that the step is
+//! useful everywhere, the most important checks are done without it, with cargo's own metadata and
+//! the list in `deny.toml`: every licence is allowed, everything comes from the crates.io registry,
+//! and no package occurs in two versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ const CONFIGURATION: &str = "deny.toml";
 const DATABASE: &str = "https://github.com/rustsec/advisory-db";
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Checks every package that a build for Linux takes.
+/// Checks every package that a build for Linux uses.
 pub fn run(root: &Path) -> TaskResult {
     if tools::is_installed("cargo-deny") {
         let mut command = tools::cargo();
@@ -51,12 +51,12 @@ pub fn run(root: &Path) -> TaskResult {
     }
 }
 
-/// Programs that know the advisory database, as cargo calls them: each fetches it.
+/// Programs that know the advisory database, with their cargo commands. Each fetches the database.
 const AUDITORS: [(&str, &[&str]); 2] =
     [("cargo-deny", &["deny", "check", "advisories"]), ("cargo-audit", &["audit"])];
 
-/// Known weaknesses of dependencies, where their database can be reached. CI installs a program for
-/// that; elsewhere one is used that is there.
+/// Checks for known vulnerabilities of dependencies, if the database can be reached. CI installs a
+/// program for this; elsewhere, an installed one is used.
 fn advisories(root: &Path) -> TaskResult {
     let database = Command::new("git")
         .args(["ls-remote", "--quiet", "--exit-code", DATABASE, "HEAD"])
@@ -88,8 +88,8 @@ fn strings<'a>(configuration: &'a str, section: &str, key: &str) -> Vec<&'a str>
     list.take_while(|line| *line != "]").filter_map(|line| line.split('"').nth(1)).collect()
 }
 
-/// `excepted` has the packages whose licences are accepted one by one, `skipped` those, `name` or
-/// `name@version`, that may come in several versions.
+/// `excepted` has the packages whose licences are accepted individually. `skipped` has those, as
+/// `name` or `name@version`, that may occur in several versions.
 fn complaints(
     packages: &[Value],
     allowed: &[&str],

@@ -100,7 +100,7 @@ fn parse(arguments: &[&str]) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// All targets by name, or those that were asked for.
+/// All targets by name, or the requested ones.
 fn chosen(root: &Path, asked: &[String]) -> Result<Vec<String>, String> {
     let folder = root.join("fuzz/targets");
     let entries = fs::read_dir(&folder).map_err(|error| format!("no {folder:?}: {error}"))?;
@@ -116,14 +116,14 @@ fn chosen(root: &Path, asked: &[String]) -> Result<Vec<String>, String> {
     Ok(if asked.is_empty() { all.into_iter().collect() } else { asked.to_vec() })
 }
 
-/// Builds the targets; gives the folder in which they are.
+/// Builds the targets. Returns their folder.
 fn build(root: &Path, targets: &[String], address: bool) -> Result<PathBuf, String> {
-    // The versions are those of the repository, whatever else is out by now.
+    // The versions are those of the repository's lock file, even if newer ones exist.
     let lock = (root.join("Cargo.lock"), root.join("fuzz/Cargo.lock"));
     fs::copy(&lock.0, &lock.1).map_err(|error| format!("cannot write {:?}: {error}", lock.1))?;
     let folder = target_folder(root, if address { "fuzz-address" } else { "fuzz" });
     let mut command = tools::cargo();
-    // With a target named, what runs at build time is not instrumented.
+    // With an explicit target, programs that run at build time are not instrumented.
     command.args(["build", "--release", "--target", sanitize::TARGET]);
     command.args(targets.iter().flat_map(|target| ["--bin", target]));
     command.current_dir(root.join("fuzz")).env("CARGO_TARGET_DIR", &folder);
@@ -148,7 +148,7 @@ fn create(folder: &Path) -> TaskResult {
     fs::create_dir_all(folder).map_err(|error| format!("cannot make {folder:?}: {error}"))
 }
 
-/// Runs every target for its time, one after the other, and tells how far each came.
+/// Runs every target for its time, one after the other, and prints a summary of each.
 fn fuzz(
     root: &Path,
     programs: &Path,
@@ -171,7 +171,7 @@ fn fuzz(
     if failures.is_empty() { Ok(()) } else { Err(format!("fuzz:\n{}", failures.join("\n"))) }
 }
 
-/// Whether it found nothing.
+/// Whether the target found nothing.
 fn fuzz_one(
     root: &Path,
     programs: &Path,
@@ -186,7 +186,7 @@ fn fuzz_one(
     create(&artifacts)?;
     let output = File::create(log).map_err(|error| format!("cannot write {log:?}: {error}"))?;
     let mut command = Command::new(programs.join(target));
-    // A run with a fixed seed begins with the committed corpus alone.
+    // A run with a fixed seed begins with only the committed corpus.
     if options.is_empty() {
         command.arg(learned);
     }
@@ -201,7 +201,7 @@ fn fuzz_one(
     status.map(|status| status.success()).map_err(|error| format!("cannot run {target}: {error}"))
 }
 
-/// What to do about an input that failed.
+/// The advice for an input that failed.
 fn explain(root: &Path, target: &str, text: &str, log: &Path) -> String {
     let prefix = "Test unit written to ";
     let input = text.lines().rev().find_map(|line| line.split(prefix).nth(1)).unwrap_or("?");
@@ -219,7 +219,7 @@ fn explain(root: &Path, target: &str, text: &str, log: &Path) -> String {
     )
 }
 
-/// How far a target came.
+/// The summary of a target's run.
 #[derive(Debug, PartialEq, Eq)]
 struct Summary<'a> {
     executions: &'a str,
@@ -229,7 +229,7 @@ struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Out of what libFuzzer prints.
+    /// Parses libFuzzer's output.
     fn of(text: &str) -> Summary<'_> {
         let word_after = |mark: &str| {
             let line = text.lines().rev().find(|line| line.contains(mark))?;

@@ -1,13 +1,13 @@
 //! Repository tasks: `cargo xtask <task>`.
 //!
-//! What `cargo` itself cannot say about the repository is checked here, in plain Rust with one
-//! dependency, so that a machine with nothing but the toolchain can run it. The tasks know the
-//! tree and the tools; no crate of the workspace is linked, so that a broken crate cannot break
-//! the checks of it.
+//! The tasks check what `cargo` itself cannot check about the repository. They are plain Rust with
+//! one dependency, so that a machine with only the toolchain can run them. No crate of the
+//! workspace is linked, so that a broken crate cannot break its own checks.
 
 mod ci;
 mod conformance;
 mod consoles;
+mod deb;
 mod deny;
 mod fuzz;
 mod icount;
@@ -46,8 +46,12 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["tidy"] => tidy::run(&root()),
         ["icount"] => icount::run(&root(), icount::Mode::Report),
         ["icount", "--typed"] => icount::run_typed(&root(), None),
+        ["icount", "--engine"] => icount::run_engine(&root(), false),
+        ["icount", "--service"] => icount::run_service(&root(), false),
         ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
         ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),
+        ["deb"] => deb::run(&root()),
+        ["deb", "--programs", folder] => deb::of(&root(), std::path::Path::new(folder)),
         ["soak"] => soak::run(&root(), 60),
         ["soak", "--minutes", minutes] => match minutes.parse() {
             Ok(minutes) => soak::run(&root(), minutes),
@@ -67,8 +71,8 @@ fn run(arguments: &[&str]) -> TaskResult {
     }
 }
 
-/// The workspace's folder: the parent of this crate's. Cargo says at run time which that is; the
-/// path at compile time may be another checkout's that shares the target folder.
+/// The workspace's folder: the parent of this crate's. It is taken from cargo at run time, because
+/// the path at compile time may be that of another checkout that shares the target folder.
 fn root() -> PathBuf {
     let here = std::env::var_os("CARGO_MANIFEST_DIR");
     let here = here.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

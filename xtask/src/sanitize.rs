@@ -1,20 +1,21 @@
 //! LLVM's sanitizers over the tests of the crates that contain `unsafe`.
 //!
-//! The compiler's flag for them is unstable, but what it does is in every stable toolchain, with
-//! the runtimes: `RUSTC_BOOTSTRAP=1` lets the pinned compiler take it, so that no second toolchain
-//! is needed. Miri would see more (aliasing, provenance), and is on nightly toolchains only.
+//! The compiler's flag for sanitizers is unstable, but every stable toolchain contains them and
+//! their runtimes. `RUSTC_BOOTSTRAP=1` lets the pinned compiler accept the flag, so that no second
+//! toolchain is needed. Miri would find more (aliasing, provenance), but is only part of nightly
+//! toolchains.
 
 use std::path::Path;
 
 use crate::task::{TaskResult, target_folder};
 use crate::tools;
 
-/// What sanitizers and coverage are built for; a target that is named keeps build scripts and
-/// macros out of it.
+/// The target of builds with sanitizers and coverage. With an explicit target, build scripts and
+/// macros are not instrumented.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The crates with `unsafe`, or on them, that are tested: shared memory, messages, buffers, packet
-/// I/O, and the C library.
+/// The tested crates, which contain `unsafe` or are directly above such crates: shared memory,
+/// messages, buffers, packet I/O, and the C library.
 const PACKAGES: [&str; 8] = [
     "petasos-buf",
     "petasos-shm",
@@ -26,7 +27,7 @@ const PACKAGES: [&str; 8] = [
     "petasos-capi",
 ];
 
-/// `cargo xtask sanitize [PACKAGE…]`: the address sanitizer, with leaks.
+/// `cargo xtask sanitize [PACKAGE…]`: the address sanitizer, which also finds leaks.
 pub fn run(root: &Path, packages: &[&str]) -> TaskResult {
     let packages = if packages.is_empty() { &PACKAGES[..] } else { packages };
     let mut failed = Vec::new();

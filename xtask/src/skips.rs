@@ -1,7 +1,8 @@
-//! What could not be checked here: recorded by tests and steps, counted by `cargo xtask ci`.
+//! Checks that were skipped on this machine: recorded by tests and steps, counted by `cargo xtask
+//! ci`.
 //!
-//! `crates/skips` is the tests' half, and its `allowed.txt` says what may be skipped in CI. It is
-//! read here as a file: no crate of the workspace is linked.
+//! `crates/skips` is the counterpart for tests, and its `allowed.txt` lists what may be skipped in
+//! CI. That list is read here as a file, because no crate of the workspace is linked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,18 +14,18 @@ use crate::task::{TaskResult, target_folder};
 
 const ALLOWED: &str = "crates/skips/allowed.txt";
 
-/// The variable by which processes learn where to record; the tests' half has the same.
+/// The variable that tells processes where to record skips; `crates/skips` uses the same.
 pub const RECORD: &str = "PETASOS_SKIPS";
 
-/// Where this run records.
+/// The path of this run's record.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
 
-/// The same, once it has begun.
+/// The path of this run's record, once it has begun.
 pub fn record() -> Option<&'static Path> {
     PATH.get().map(PathBuf::as_path)
 }
 
-/// Makes an empty record for this run, and gives its path.
+/// Makes an empty record for this run, and returns its path.
 pub fn begin(root: &Path) -> Result<&'static Path, String> {
     let folder = target_folder(root, "skips");
     let path = folder.join(format!("{}.txt", std::process::id()));
@@ -33,13 +34,13 @@ pub fn begin(root: &Path) -> Result<&'static Path, String> {
     Ok(PATH.get_or_init(|| path))
 }
 
-/// Whether this is a run of CI, as its services say.
+/// Whether this is a run of CI, according to the usual variable.
 pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
-/// Notes that a step, or a part of it, cannot run here. In CI that is an error unless the list has
-/// `what`.
+/// Records that a step, or a part of it, cannot run here. In CI this is an error unless the list
+/// has `what`.
 pub fn skip(root: &Path, what: &str, why: &str) -> TaskResult {
     println!("skipped: {why}");
     let allowed = fs::read_to_string(root.join(ALLOWED))
@@ -58,14 +59,14 @@ fn allows(list: &str, what: &str) -> bool {
     list.lines().filter_map(|line| line.split_once(": ")).any(|(name, _)| name == what)
 }
 
-/// What a record says, in words for the last line of a run. Prints who was skipped, and why.
+/// Summarises a record for the last line of a run. Prints the reason of each skip.
 pub fn summary(path: &Path) -> Result<String, String> {
     let text = fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     for line in text.lines() {
         println!("skipped: {}", line.replace('\t', ": "));
     }
-    // A run that has ended needs it no more; what remains is in the way of nobody.
+    // The record is no longer needed. It does not matter if removing it fails.
     let _ = fs::remove_file(path);
     Ok(counted(&text))
 }

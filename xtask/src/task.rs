@@ -1,8 +1,8 @@
-//! What all tasks share.
+//! Types and functions that all tasks share.
 
 use std::path::{Path, PathBuf};
 
-/// What `cargo xtask help` prints.
+/// The text that `cargo xtask help` prints.
 pub const USAGE: &str = "\
 usage: cargo xtask <task>
 
@@ -15,6 +15,11 @@ tasks:
   icount --check      the same, and fail if they exceed what xtask/icount.toml allows
   icount --update     the same, and write xtask/icount.toml
   icount --typed      what typed calls cost beside raw ones and their messages
+  icount --engine     what a null engine of the managed service costs per message
+  icount --service    what a call between two applications of the managed service costs
+  deb                 build petasosd and petasos for use, and a Debian package of them
+  deb --programs FOLDER
+                      the same, of programs that were built before
   soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told
   fuzz [TARGET…] [--minutes N] [--address]
                       fuzz all targets or some, for 10 minutes in all if not told otherwise
@@ -29,10 +34,10 @@ tasks:
   conformance interop run gRPC's interoperability tests with grpc-go at the other end, likewise
 ";
 
-/// Why a task failed, in words for the person at the terminal.
+/// Why a task failed, as a message for the user.
 pub type TaskResult = Result<(), String>;
 
-/// Where builds that must not disturb the main one go.
+/// The target folder of builds that must not disturb the main one.
 pub fn target_folder(root: &Path, name: &str) -> PathBuf {
     let main = std::env::var_os("CARGO_TARGET_DIR");
     main.map_or_else(|| root.join("target"), |folder| root.join(folder)).join(name)

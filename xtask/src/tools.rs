@@ -1,4 +1,4 @@
-//! Programs beside the toolchain that some steps need: found, or installed where that is possible.
+//! Programs that some steps need in addition to the toolchain: found, or installed if possible.
 
 use std::env;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{TaskResult, skips};
 
-/// A program and the Debian package that has it.
+/// A program and its Debian package.
 struct Tool {
     program: &'static str,
     package: &'static str,
@@ -16,7 +16,7 @@ struct Tool {
 
 const TOOLS: [Tool; 8] = [
     Tool { program: "cc", package: "gcc" },
-    // libFuzzer, which the fuzz targets are linked with, is C++.
+    // libFuzzer, which the fuzz targets are linked with, is written in C++.
     Tool { program: "c++", package: "g++" },
     Tool { program: "etcd", package: "etcd-server" },
     Tool { program: "python3", package: "python3" },
@@ -26,12 +26,13 @@ const TOOLS: [Tool; 8] = [
     Tool { program: "tshark", package: "tshark" },
 ];
 
-/// A file of a Debian package, and the package: the tests of the Python package run where it is.
+/// A file of a Debian package, and the package. The Python package's tests run where the file
+/// exists.
 const FILES: [(&str, &str); 1] =
     [("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf")];
 
-/// Packages that make the `backends` step run, and the library by which they are recognised, as
-/// pkg-config calls it.
+/// Packages that make the `backends` step run, and the library by which they are recognised, by its
+/// name for pkg-config.
 const LIBRARIES: [(&str, &[&str]); 2] = [
     ("libfabric", &["libfabric-dev", "libclang-dev", "pkg-config"]),
     ("libdpdk", &["libdpdk-dev", "libclang-dev", "pkg-config"]),

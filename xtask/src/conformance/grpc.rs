@@ -1,8 +1,8 @@
 //! `cargo xtask conformance grpc`: the connect project's suite, in gRPC mode.
 //!
-//! The suite's runner is a Go program that speaks with the programs under test
+//! The suite's runner is a Go program that talks to the programs under test
 //! (`examples/connect-conformance`) over pipes. Go's toolchain fetches and builds it into the
-//! target folder, once. Where `go` or the network is missing the task says so and does nothing.
+//! target folder, once. Without `go` or the network, the task reports a skip and does nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const RUNNER: &str = "connectconformance";
 const EXAMPLE: &str = "connect-conformance";
 const SUITE: &str = "examples/connect-conformance/suite.yaml";
 
-/// Runs the suite's cases of servers, then those of clients, without a list of expected failures.
+/// Runs the suite's cases for servers, then those for clients, without a list of expected failures.
 pub fn grpc(root: &Path) -> TaskResult {
     let folder = target_folder(root, "conformance");
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {folder:?}: {error}"))?;
@@ -38,9 +38,9 @@ pub fn grpc(root: &Path) -> TaskResult {
     Ok(())
 }
 
-/// Where the runner is, or what is missing for it.
+/// The runner's path, or what is missing for it.
 fn runner(folder: &Path) -> Result<PathBuf, String> {
-    // Go wants an absolute path.
+    // Go requires an absolute path.
     let folder = folder.canonicalize().map_err(|error| format!("{folder:?}: {error}"))?;
     let runner = folder.join(RUNNER);
     if !runner.is_file() {

@@ -1,8 +1,8 @@
 //! `cargo xtask conformance interop`: gRPC's interoperability tests, with grpc-go at the other end.
 //!
 //! Our client (`examples/grpc-interop`) runs its cases against grpc-go's server, and grpc-go's
-//! client its own against ours. Go's toolchain fetches and builds both into the target folder,
-//! once. Where `go` or the network is missing the task says so and does nothing.
+//! client runs its own against ours. Go's toolchain fetches and builds both into the target folder,
+//! once. Without `go` or the network, the task reports a skip and does nothing.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ const VERSION: &str = "v1.76.0";
 
 const EXAMPLE: &str = "grpc-interop";
 
-/// What both clients have.
+/// The cases that both clients have.
 const CASES: [&str; 17] = [
     "empty_unary",
     "large_unary",
@@ -41,14 +41,15 @@ const CASES: [&str; 17] = [
     "orca_oob",
 ];
 
-/// grpc-go's client sees load reports with a balancer of its own, which its cases have to be given.
+/// grpc-go's client sees load reports with its own balancer, which must be configured for its
+/// cases.
 const REPORTS: &str = r#"{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}"#;
 
-/// A server starts within so many pauses.
+/// A server must start within this many pauses.
 const PAUSES_MAX: u32 = 300;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs all cases both ways.
+/// Runs all cases in both directions.
 pub fn interop(root: &Path) -> TaskResult {
     let folder = target_folder(root, "conformance").join("grpc-go");
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {folder:?}: {error}"))?;
@@ -81,7 +82,7 @@ pub fn interop(root: &Path) -> TaskResult {
 
 /// grpc-go's server and client, or what is missing for them.
 fn programs(folder: &Path) -> Result<(PathBuf, PathBuf), String> {
-    // Go wants an absolute path.
+    // Go requires an absolute path.
     let folder = folder.canonicalize().map_err(|error| format!("{folder:?}: {error}"))?;
     for name in ["server", "client"] {
         if !folder.join(name).is_file() {
@@ -93,7 +94,7 @@ fn programs(folder: &Path) -> Result<(PathBuf, PathBuf), String> {
     Ok((folder.join("server"), folder.join("client")))
 }
 
-/// A port that nobody had a moment ago.
+/// A port that was free a moment ago.
 fn free_port() -> Result<String, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());

@@ -1,4 +1,4 @@
-//! What passes as the same output, and what does not.
+//! Which outputs count as equal, and which do not.
 
 use super::*;
 

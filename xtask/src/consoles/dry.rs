@@ -1,7 +1,7 @@
-//! Command lines of blocks that are not run: they must at least be ones that the programs accept.
+//! Checks command lines that are not run: the programs must at least accept them.
 //!
-//! A flag that no longer exists is found by asking for help behind it: clap reads a command line
-//! from the left, and refuses what it does not know before it comes to `--help`.
+//! `--help` is appended to find flags that no longer exist: clap reads a command line from the
+//! left, and rejects an unknown flag before it comes to `--help`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use super::process::is_program;
 use crate::task::USAGE;
 
-/// Checks one command line: its syntax, and what its program says to its flags if the program is
-/// the workspace's or cargo.
+/// Checks one command line: its syntax, and its flags if its program is the workspace's or cargo.
 pub fn check(root: &Path, programs: &Path, command: &str) -> Result<(), String> {
     shell(root, &["-n", "-c", command]).map_err(|error| format!("`{command}`: {error}"))?;
     let words: Vec<&str> =
@@ -30,18 +29,18 @@ pub fn check(root: &Path, programs: &Path, command: &str) -> Result<(), String> 
     }
 }
 
-/// The examples read their arguments without help texts; `petasos` has them.
+/// The examples parse their arguments without help texts; `petasos` has them.
 fn has_help(program: &str) -> bool {
     program.starts_with("petasos")
 }
 
-/// The same command line with `-h` behind cargo's own options.
+/// The same command line with `-h` after cargo's own options.
 fn cargo_question(words: &[&str]) -> String {
     let own: Vec<&str> = words.iter().copied().take_while(|word| *word != "--").collect();
     format!("{} -h", own.join(" "))
 }
 
-/// The tasks are not run for it: the usage has them.
+/// The tasks themselves are not run: their names are in the usage text.
 fn check_xtask(words: &[&str]) -> Result<(), String> {
     let task = words.first().copied().unwrap_or_default();
     let is_task = |line: &str| line.strip_prefix("  ").is_some_and(|line| starts(line, task));

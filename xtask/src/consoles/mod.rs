@@ -1,7 +1,7 @@
-//! Runs every command that the documentation shows, and compares what it prints with what is shown.
+//! Runs every command that the documentation shows, and compares its output with the shown output.
 //!
-//! All Markdown files of the repository are read. Each `console` block is run, unless a marker in
-//! front of it says why not; `docs/TESTING.md` has the rules. The parts: [`parse`] finds the
+//! All Markdown files of the repository are read. Each `console` block is run, unless a marker
+//! before it gives a reason not to; `docs/TESTING.md` has the rules. The parts: [`parse`] finds the
 //! blocks, [`session`] runs those of one file, [`compare`] compares texts, and [`dry`] checks the
 //! command lines of blocks that are not run.
 
@@ -42,7 +42,7 @@ pub fn run(root: &Path, only: &[&str]) -> TaskResult {
     Ok(())
 }
 
-/// Counts the commands that were run, and those whose command lines alone were checked.
+/// Counts the commands that were run, and those of which only the command lines were checked.
 fn check_file(
     root: &Path,
     programs: &Path,
@@ -74,7 +74,7 @@ fn check_file(
     Ok((run, checked))
 }
 
-/// All Markdown files that are under version control, or would be.
+/// All Markdown files that are under version control, or are not ignored.
 fn markdown_files(root: &Path) -> Result<Vec<String>, String> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let output = Command::new("git").args(arguments).current_dir(root).output();
@@ -87,7 +87,7 @@ fn markdown_files(root: &Path) -> Result<Vec<String>, String> {
     Ok(list.lines().filter(exists).map(str::to_owned).collect())
 }
 
-/// Builds the workspace's programs, which the commands find in their path.
+/// Builds the workspace's programs, and returns the folder that commands have in their path.
 fn build_programs(root: &Path) -> Result<PathBuf, String> {
     let mut command = tools::cargo();
     command.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root);
@@ -97,8 +97,8 @@ fn build_programs(root: &Path) -> Result<PathBuf, String> {
     Ok(programs)
 }
 
-/// `petasos bench` builds the other program anew, for minutes, if that is older than itself; these
-/// two have just been built together, in any order.
+/// `petasos bench` rebuilds the other program, which takes minutes, if that is older than itself.
+/// These two have just been built together, in any order.
 fn level_ages(programs: &Path) -> io::Result<()> {
     let modified = programs.join("petasos").metadata()?.modified()?;
     let bench = fs::File::options().append(true).open(programs.join("petasos-bench"))?;

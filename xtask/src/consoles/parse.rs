@@ -1,17 +1,17 @@
-//! Finds the `console` blocks of a Markdown file: commands, what they print, and markers.
+//! Finds the `console` blocks of a Markdown file: commands, their output, and markers.
 
 /// One fenced block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Where it begins, from 1.
+    /// The line where it begins, from 1.
     pub line: usize,
-    /// What stands in front of it.
+    /// The marker before it.
     pub marker: Option<Marker>,
     /// Its commands, in order.
     pub commands: Vec<Shown>,
 }
 
-/// A comment in front of a block that says how to treat it.
+/// A comment before a block that says how to treat it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Marker {
     /// `<!-- ci: background -->`: the commands run until the end of the file.
@@ -20,21 +20,21 @@ pub enum Marker {
     NotRun(String),
 }
 
-/// A command and what it prints.
+/// A command and its output.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The line of the command, from 1.
     pub line: usize,
-    /// What a shell is to run; several lines if all but the last end in a backslash.
+    /// The script for the shell; several lines if all but the last end in a backslash.
     pub command: String,
     /// The lines below it.
     pub output: Vec<String>,
 }
 
-/// Languages of blocks that have commands without their output. They would escape the checks.
+/// Languages of blocks with commands but no output, which would not be checked.
 const SHELLS: [&str; 5] = ["sh", "bash", "shell", "zsh", "shell-session"];
 
-/// All `console` blocks of `text`. `path` is for messages.
+/// All `console` blocks of `text`. `path` is used in messages.
 pub fn blocks(path: &str, text: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut marker: Option<(usize, Marker)> = None;

@@ -1,4 +1,4 @@
-//! A shown command as a process: in the foreground to its end, or in the background.
+//! A shown command as a process: run to its end, or started in the background.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use std::{env, thread};
 
 use crate::tools::is_installed;
 
-/// How long a command may take: some of them build the workspace with optimisations.
+/// How long a command may take: some build the workspace with optimisations.
 const PATIENCE_S: &str = "1200";
-/// How long a server may take to print its first line, building it included.
+/// How long a server may take to print its first line, including its build.
 const START: Duration = Duration::from_secs(600);
-/// How long it may take to end when it is told to.
+/// How long it may take to end after SIGTERM.
 const END: Duration = Duration::from_secs(60);
 
-/// Where commands run and find the workspace's programs.
+/// The folders for commands.
 #[derive(Debug)]
 pub struct Place {
     /// The current folder.
@@ -26,8 +26,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A shell that runs `script`; errors are printed where output is, as on a terminal. It is told
-    /// to end when this process does, which a signal may end at any time.
+    /// A shell that runs `script`. Errors are printed to the output, as on a terminal. The shell is
+    /// told to end when this process ends, which a signal may do at any time.
     fn shell(&self, program: &str, script: &str) -> Command {
         let mut folders = vec![self.programs.clone()];
         folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
@@ -44,8 +44,8 @@ impl Place {
         command
     }
 
-    /// Runs `command` to its end: its exit status, and the lines that it printed. `status` is what
-    /// `$?` is before.
+    /// Runs `command` to its end. Returns its exit status, and the lines that it printed. `status`
+    /// is the value of `$?` before.
     pub fn run(&self, command: &str, status: i32) -> Result<(i32, Vec<String>), String> {
         let mut shell = self.shell("timeout", &format!("(exit {status})\n{command}"));
         let output = shell.output().map_err(|error| format!("cannot run bash: {error}"))?;
@@ -62,7 +62,7 @@ impl Place {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // It fails when nobody wants to know any more.
+            // Sending fails when the receiver was dropped, which is fine.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let mut background = Background { child, lines, printed: Vec::new() };
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// A process that runs until it is told to end; dropped, it is killed.
+/// A process that runs until it is told to end. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Background {
     child: Child,
@@ -83,11 +83,11 @@ pub struct Background {
 }
 
 impl Background {
-    /// Sends it SIGTERM if it runs, waits for its end, and gives all that it has printed.
+    /// Sends it SIGTERM if it runs, waits for its end, and returns everything that it has printed.
     pub fn end(mut self) -> Result<Vec<String>, String> {
         let ended = self.child.try_wait().map_err(|error| error.to_string())?.is_some();
         if !ended {
-            // The process has not been waited for, so its number is its own still.
+            // The process has not been waited for, so its process id is still its own.
             let number = self.child.id().to_string();
             let status =
                 Command::new("bash").args(["-c", &format!("kill -TERM {number}")]).status();
@@ -106,7 +106,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // Both fail if it has ended, which is what is wanted.
+        // Both fail if it has already ended, which is fine.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -129,8 +129,8 @@ mod tests {
         let place = Place { root: env::temp_dir(), programs: env::temp_dir() };
         for program in ["timeout", "bash"] {
             let mut shell = place.shell(program, "exec timeout 20 yes");
-            // A shell would defer the signal; `yes` does not, once it has printed something.
-            // Linux tells a child when the thread that made it ends, so a thread is enough here.
+            // A shell would defer the signal; `yes`, once it has printed something, does not. Linux
+            // tells a child when the thread that made it ends, so a thread is enough here.
             let starting = thread::spawn(move || {
                 let mut child = shell.spawn().unwrap();
                 let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -140,7 +140,7 @@ mod tests {
                 (child, lines)
             });
             let (mut child, lines) = starting.join().unwrap();
-            // 124 would be the end of its time.
+            // 124 would mean that its time was over.
             assert_ne!(child.wait().unwrap().code(), Some(124));
             drop(lines);
         }

@@ -1,4 +1,4 @@
-//! The commands of one file, in order. Servers run until its end.
+//! The commands of one file, in order. Servers run until the end of the file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::compare::compare;
 use super::parse::Shown;
 use super::process::{Background, Place};
 
-/// What one file has begun.
+/// The state of one file.
 #[derive(Debug)]
 pub struct Session {
     place: Place,
@@ -25,14 +25,14 @@ struct Server {
 }
 
 impl Session {
-    /// `path` is for messages.
+    /// `path` is used in messages.
     pub fn new(root: &Path, programs: &Path, path: &str) -> Session {
         let place = Place { root: root.to_owned(), programs: programs.to_owned() };
         Session { place, path: path.to_owned(), status: 0, servers: Vec::new() }
     }
 
-    /// Runs a command and compares what it prints; a server, or what is marked so, is started and
-    /// compared in the end.
+    /// Runs a command and compares its output. A server, or a command marked as such, is started
+    /// and compared at the end.
     pub fn run(&mut self, shown: &Shown, in_background: bool) -> Result<(), String> {
         let command = &shown.command;
         println!("$ {command}");
@@ -70,7 +70,7 @@ impl Session {
     }
 }
 
-/// The difference, and all that was printed.
+/// The difference, and the whole output.
 fn quoted(error: &str, printed: &[String]) -> String {
     format!("not what is shown\n{error}\n---- printed ----\n{}\n----", printed.join("\n"))
 }
@@ -81,7 +81,7 @@ fn serves(command: &str) -> bool {
     words.take_while(|word| !word.starts_with('#')).any(|word| word == "serve")
 }
 
-/// Whether the last line that is shown is a program's error message, `NAME: …`.
+/// Whether the last shown line is a program's error message, `NAME: …`.
 fn shows_failure(shown: &Shown) -> bool {
     let last = shown.output.last().map_or("", String::as_str);
     let name = last.split(':').next().unwrap_or_default();

@@ -1,11 +1,14 @@
 //! Instructions per RPC, counted by callgrind.
 //!
 //! One program runs a client and a server over the in-memory backend, on a virtual clock, for as
-//! many RPCs as its argument says. It is run twice with different lengths; the slope between the
-//! totals is the cost of one RPC, free of what starting and stopping costs. The count does not
-//! depend on the machine's speed or load, so that a small growth is a fact, and CI can refuse it.
+//! many RPCs as its argument says. It is run twice with different lengths. The difference of the
+//! totals, divided by the difference of the lengths, is the cost of one RPC without the cost of
+//! starting and stopping. The count does not depend on the machine's speed or load, so even a small
+//! growth is real, and CI can reject it.
 
+mod engine;
 mod record;
+mod service;
 mod typed;
 
 use std::fs;
@@ -15,10 +18,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::{TaskResult, target_folder, tools};
+pub use engine::run as run_engine;
 use record::Record;
+pub use service::run as run_service;
 pub use typed::run as run_typed;
 
-/// A program that does as many RPCs as its first argument says.
+/// A program that performs as many RPCs as its first argument says.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     package: &'static str,
@@ -31,8 +36,8 @@ const RECORD_FILE: &str = "xtask/icount.toml";
 /// The lengths of the two runs, in RPCs.
 const RUNS: [u64; 2] = [20_000, 120_000];
 
-/// What an RPC of 72 bytes may cost in instructions: as long as a typed echo of 32, whose answer
-/// must still lie in its slot.
+/// The maximum cost of an RPC of 72 bytes in instructions. This is the length of a typed echo of 32
+/// bytes, whose answer must still fit into its slot.
 const TYPED_BYTES_CEILING: f64 = 600.0;
 const TYPED_BYTES: &str = "72";
 
@@ -41,7 +46,7 @@ const TYPED_BYTES: &str = "72";
 pub enum Mode {
     /// Print them.
     Report,
-    /// Print them, and fail if they exceed what is committed.
+    /// Print them, and fail if they exceed the committed ones.
     Check,
     /// Print them and commit to them.
     Update,
@@ -56,7 +61,7 @@ struct Totals {
     syscalls: u64,
 }
 
-/// What one RPC costs, both sides together.
+/// The cost of one RPC, both sides together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PerRpc {
     instructions: f64,
@@ -76,7 +81,7 @@ impl PerRpc {
     }
 }
 
-/// Measures, and does with the figures what `mode` says.
+/// Measures, and treats the figures according to `mode`.
 pub fn run(root: &Path, mode: Mode) -> TaskResult {
     let path = root.join(RECORD_FILE);
     let committed = match fs::read_to_string(&path) {
@@ -105,7 +110,9 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
     match (mode, committed) {
         (Mode::Check, Some(committed)) => {
             committed.check(measured)?;
-            typed::run(root, Some(committed.ceilings.typed))
+            typed::run(root, Some(committed.ceilings.typed))?;
+            engine::run(root, true)?;
+            service::run(root, true)
         }
         (Mode::Update, committed) => {
             let record = Record::of(measured, committed.map(|record| record.ceilings));
@@ -118,7 +125,7 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
     }
 }
 
-/// A program that has been built, and where its profiles go.
+/// A program that has been built, and the folder for its profiles.
 struct Built {
     example: &'static str,
     path: PathBuf,
@@ -126,7 +133,7 @@ struct Built {
 }
 
 impl Built {
-    /// Builds the program for the baseline processor, whatever the user's flags say.
+    /// Builds the program for the baseline processor, whatever the user's flags are.
     fn new(root: &Path, program: Program) -> Result<Built, String> {
         if !tools::is_installed("valgrind") {
             return Err("callgrind is missing: apt-get install valgrind".into());
@@ -144,7 +151,7 @@ impl Built {
         Ok(Built { example, path, folder })
     }
 
-    /// What one RPC costs, with `arguments` after their number.
+    /// The cost of one RPC, with `arguments` after the number of RPCs.
     fn measure(&self, arguments: &[&str]) -> Result<PerRpc, String> {
         let [short, long] = RUNS.map(|rpcs| self.run_once(rpcs, arguments));
         Ok(PerRpc::slope(short?, long?))
@@ -187,7 +194,7 @@ fn instructions(profile: &str) -> Result<u64, String> {
     }
 }
 
-/// What the program printed: one line of JSON.
+/// Parses the program's output: one line of JSON.
 fn totals(printed: &str, instructions: u64) -> Result<Totals, String> {
     let line = printed.lines().find(|line| line.trim_start().starts_with('{'));
     let json: Value = serde_json::from_str(line.unwrap_or_default())

@@ -1,10 +1,11 @@
-//! The figures that the repository commits to.
+//! The committed figures.
 
 use super::PerRpc;
 
 /// The ceilings that a new record starts with, in instructions.
 const CEILINGS: Ceilings = Ceilings { rpc: 500.0, typed: 500.0 };
-/// How much the instructions may exceed the committed ones: compilers and layouts wobble.
+/// How much the instructions may exceed the committed ones: compilers and layouts cause small
+/// changes.
 const GROWTH_MAX: f64 = 1.03;
 /// Packets and system calls are counted exactly; this much is rounding.
 const ROUNDING: f64 = 0.0005;
@@ -28,12 +29,12 @@ pub struct Record {
 pub struct Ceilings {
     /// Of an RPC.
     rpc: f64,
-    /// Of what is typed of a call, per end.
+    /// Of the typed part of a call, per end.
     pub typed: f64,
 }
 
 impl Record {
-    /// A record of `per_rpc`, rounded as the file has it.
+    /// A record of `per_rpc`, rounded as in the file.
     pub fn of(per_rpc: PerRpc, ceilings: Option<Ceilings>) -> Record {
         let round = |value: f64| (value * 1000.0).round() / 1000.0;
         let per_rpc = PerRpc {
@@ -44,7 +45,7 @@ impl Record {
         Record { per_rpc, ceilings: ceilings.unwrap_or(CEILINGS) }
     }
 
-    /// Reads the file: lines `name = number`, and remarks.
+    /// Reads the file: lines `name = number`, and comments.
     pub fn parse(text: &str) -> Result<Record, String> {
         let value = |name: &str| {
             let lines = text.lines().filter_map(|line| line.split('#').next()?.split_once('='));
@@ -71,7 +72,7 @@ impl Record {
         )
     }
 
-    /// Refuses what exceeds the ceiling or has grown.
+    /// Fails for figures that exceed the ceiling or have grown.
     pub fn check(&self, measured: PerRpc) -> Result<(), String> {
         self.check_ceiling(measured)?;
         let committed = self.per_rpc;
@@ -92,7 +93,7 @@ impl Record {
         Ok(())
     }
 
-    /// Refuses what exceeds the ceiling.
+    /// Fails for figures that exceed the ceiling.
     pub fn check_ceiling(&self, measured: PerRpc) -> Result<(), String> {
         if measured.instructions <= self.ceilings.rpc {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Instructions that typed calls add to raw ones, messages apart.
+//! Instructions that typed calls add to raw ones, without their messages.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use crate::TaskResult;
 
 const TYPED: Program = Program { package: "petasos", example: "icount_typed" };
 
-/// Prints what a typed echo of 32 bytes costs, and how much of it the raw RPC of as many bytes and
-/// the messages alone do. Fails if the rest exceeds the ceiling, if there is one.
+/// Prints the cost of a typed echo of 32 bytes, and how much of it is due to the raw RPC of as many
+/// bytes and to the messages. Fails if the rest exceeds the ceiling, if there is one.
 pub fn run(root: &Path, ceiling: Option<f64>) -> TaskResult {
     let typed = Built::new(root, TYPED)?;
     let raw = Built::new(root, RAW)?.measure(&["virtual", TYPED_BYTES])?.instructions;

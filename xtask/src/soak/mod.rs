@@ -1,9 +1,10 @@
-//! Runs every randomised test of the workspace again and again with fresh seeds.
+//! Runs every randomised test of the workspace repeatedly with fresh seeds.
 //!
-//! `cargo test` gives each property a few hundred cases. What fails once in a hundred thousand is
-//! found here: in rounds, each test program that has randomised tests runs just these, under a seed
-//! of its own, and after them the simulators run clusters and calls with fresh seeds. A failure
-//! does not end the soak. It is printed with the command that repeats it, and again in the summary.
+//! `cargo test` gives each property a few hundred cases. Failures that occur once in a hundred
+//! thousand cases are found here. In each round, each test program with randomised tests runs only
+//! these, under its own seed; then the simulators run clusters and calls with fresh seeds. A
+//! failure does not end the soak. It is printed with the command that repeats it, and again in the
+//! summary.
 
 mod names;
 mod programs;
@@ -20,18 +21,18 @@ use self::programs::Program;
 pub use self::programs::SIMULATORS;
 use crate::task::{TaskResult, target_folder};
 
-/// A program that runs for longer hangs, and is ended.
+/// A program that runs longer than this hangs, and is killed.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(900);
 /// Simulation at the end of each round.
 const SIMULATE_S: u64 = 60;
 
-/// A failure and how to see it again.
+/// A failure and how to repeat it.
 struct Failure {
     what: String,
     again: String,
 }
 
-/// Runs rounds until `minutes` are over. What has begun is finished.
+/// Runs rounds until `minutes` are over. A round that has begun is finished.
 pub fn run(root: &Path, minutes: u64) -> TaskResult {
     let programs = programs::find(root)?;
     let tests: usize = programs.iter().map(|program| program.tests.len()).sum();
@@ -98,7 +99,8 @@ fn report(log: &Path, what: String, again: String) -> Failure {
     Failure { what, again }
 }
 
-/// Runs a command with its output in `log`. None if it succeeds, otherwise what became of it.
+/// Runs a command with its output in `log`. Returns `None` if it succeeds, otherwise what went
+/// wrong.
 fn failure_of(command: &mut Command, log: &Path) -> Result<Option<String>, String> {
     let file = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
@@ -112,7 +114,7 @@ fn failure_of(command: &mut Command, log: &Path) -> Result<Option<String>, Strin
     }
 }
 
-/// The child's end, or none if it took too long and was killed.
+/// The child's exit status, or `None` if it took too long and was killed.
 fn wait(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>, String> {
     let begin = now();
     loop {

@@ -1,9 +1,9 @@
-//! Which functions of a source file are randomised tests.
+//! Finds the functions of a source file that are randomised tests.
 
-/// Marks of a property that is not written with the macro.
+/// Marks of a property test that is written without the macro.
 const RUNNERS: [&str; 2] = ["TestRunner::new(", "TestRunner::default("];
 
-/// The names of functions in `proptest!` blocks, and of those that make a runner of their own.
+/// The names of functions in `proptest!` blocks, and of those that make their own runner.
 pub fn randomised(source: &str) -> Vec<String> {
     let (mut names, mut function, mut block) = (Vec::new(), None, None);
     for line in source.lines() {

@@ -12,14 +12,14 @@ use crate::tools;
 
 /// A test program with at least one randomised test.
 pub struct Program {
-    /// What a person calls it.
+    /// Its name in messages.
     pub name: String,
     pub path: PathBuf,
     /// Where cargo would run it: the package's folder.
     pub folder: PathBuf,
-    /// Arguments of `cargo test` that choose it.
+    /// The arguments of `cargo test` that select it.
     arguments: Vec<String>,
-    /// The randomised tests, by their whole paths.
+    /// The randomised tests, by their full paths.
     pub tests: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub fn find(root: &Path) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-/// Packages with a simulator, and the examples that are one.
+/// Packages with a simulator, and the example that runs it.
 pub const SIMULATORS: [(&str, &str); 2] =
     [("petasos-sim", "simulate"), ("petasos-sim-calls", "simulate_calls")];
 
@@ -64,7 +64,7 @@ fn simulator(root: &Path, package: &str, example: &str) -> Result<PathBuf, Strin
     made.map(PathBuf::from).ok_or_else(|| "cargo made no simulator".to_owned())
 }
 
-/// What cargo says of each artifact that it has built.
+/// Cargo's messages about each artifact that it has built.
 fn build(root: &Path, arguments: &[&str]) -> Result<Vec<Value>, String> {
     let mut command = tools::cargo();
     command.args(arguments).arg("--message-format=json-render-diagnostics").current_dir(root);
@@ -78,8 +78,8 @@ fn build(root: &Path, arguments: &[&str]) -> Result<Vec<Value>, String> {
     messages.map_err(|error| format!("cargo's messages: {error}"))
 }
 
-/// The names of all randomised tests of the workspace. A suite's may be called from another
-/// package than its own, so they are not kept apart.
+/// The names of all randomised tests of the workspace. A suite's tests may be called from another
+/// package than its own, so the names are not separated by package.
 fn randomised_names(root: &Path, messages: &[Value]) -> Result<BTreeSet<String>, String> {
     let mut folders = BTreeSet::new();
     for message in messages {
@@ -133,7 +133,7 @@ fn program(message: &Value, path: &str, tests: Vec<String>) -> Result<Program, S
     Ok(Program { name: format!("{package}, {name}"), path: path.into(), folder, arguments, tests })
 }
 
-/// The package's name as its manifest has it.
+/// The package's name in its manifest.
 fn package_name(manifest: &str) -> Result<String, String> {
     let text = fs::read_to_string(manifest).map_err(|error| format!("{manifest}: {error}"))?;
     let name = text.lines().find_map(|line| line.strip_prefix("name = "));

@@ -1,4 +1,4 @@
-//! The list of exceptions: `RULE SUBJECT… -- reason`, one per line, `#` for remarks.
+//! The list of exceptions: `RULE SUBJECT… -- reason`, one per line, `#` for comments.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    /// Reads the list; lines that give no reason are findings and allow nothing.
+    /// Reads the list. Lines without a reason are findings and allow nothing.
     pub fn parse(path: &Path, text: &str) -> (AllowList, Vec<Finding>) {
         let mut findings = Vec::new();
         let mut entries = Vec::new();
@@ -45,12 +45,13 @@ impl AllowList {
         (AllowList { path: path.to_owned(), entries }, findings)
     }
 
-    /// Whether the list has this very subject under `rule`; the entry counts as needed.
+    /// Whether the list has exactly this subject under `rule`. The entry then counts as needed.
     pub fn allows(&mut self, rule: &str, subject: &str) -> bool {
         self.find(|entry| entry.rule == rule && entry.subject == subject)
     }
 
-    /// Whether the list has `path` or a folder above it under `rule`; the entry counts as needed.
+    /// Whether the list has `path` or a folder above it under `rule`. The entry then counts as
+    /// needed.
     pub fn allows_path(&mut self, rule: &str, path: &Path) -> bool {
         self.find(|entry| entry.rule == rule && path.starts_with(&entry.subject))
     }
@@ -75,7 +76,7 @@ impl AllowList {
     }
 }
 
-/// The lines of a list that are neither empty nor remarks, with their numbers.
+/// The lines of a list that are neither empty nor comments, with their numbers.
 pub fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()

@@ -1,4 +1,4 @@
-//! Leftovers, tests that are switched off without a reason, and atomics beside the seam.
+//! Leftovers, tests that are ignored without a reason, and atomics not taken from the seam.
 
 use super::Finding;
 use super::allow::AllowList;
@@ -32,7 +32,7 @@ fn calls_macro(code: &str, name: &str) -> bool {
     words(&chars).any(|(at, word)| word == name && chars.get(at + name.len()) == Some(&'!'))
 }
 
-/// `atomic` as a module named after `sync`, on its own or in a braced import.
+/// Finds `atomic` as a module named after `sync`, alone or in a braced import.
 fn atomics(source: &Source, allow: &mut AllowList) -> Vec<Finding> {
     if source.path.as_os_str() == SEAM {
         return Vec::new();
@@ -54,7 +54,7 @@ fn atomics(source: &Source, allow: &mut AllowList) -> Vec<Finding> {
     findings
 }
 
-/// Whether nothing but a path or a braced list stands between the word at `at` and the one before.
+/// Whether only a path or a braced list is between the word at `at` and the one before.
 fn same_statement(code: &[char], at: usize) -> bool {
     let gap = code[..at].iter().rev().take_while(|c| **c != '_' && !c.is_alphanumeric());
     gap.into_iter().all(|c| c.is_whitespace() || ":{},".contains(*c))

@@ -1,10 +1,11 @@
-//! The threat model names a test for each claim: in a row of a table, the tests, then their file.
+//! Checks the tests that the threat model names for its claims: in each row of a table, the tests
+//! and then their file.
 
 use super::{Finding, TextFile};
 
 const PAGE: &str = "docs/security.md";
 
-/// Checks that each named test stands in a file that its row names.
+/// Checks that each named test is in a file that its row names.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let Some(page) = files.iter().find(|file| file.path.as_os_str() == PAGE) else {
         return Vec::new();
@@ -25,13 +26,13 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// The tests of a row and the file that has them, if it is one of tests in Rust.
+/// The tests of a row and their file, if it is a file of tests in Rust.
 fn row(line: &str) -> Option<(Vec<&str>, &str)> {
     let (tests, place) = line.strip_prefix("| `")?.strip_suffix("` |")?.split_once("` | `")?;
     place.ends_with(".rs").then(|| (tests.split("`, `").collect(), place))
 }
 
-/// `a/{b,c}.rs` are two.
+/// Expands a path: `a/{b,c}.rs` means two.
 fn paths(place: &str) -> Vec<String> {
     let braced = place.split_once('{').and_then(|(before, rest)| {
         let (names, after) = rest.split_once('}')?;

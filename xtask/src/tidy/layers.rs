@@ -1,4 +1,4 @@
-//! The boundary rules between crates, as the map states them, against what cargo says.
+//! Compares the boundary rules between crates, as the map states them, with cargo's metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::{Finding, MAP_FILE, TextFile};
 
 const HEADING: &str = "## Dependency rules";
 
-/// The dependencies that each crate may have, and the line that says so.
+/// The dependencies that each crate may have, and the line of the map with them.
 type Table = BTreeMap<String, (usize, BTreeSet<String>)>;
 
-/// Each member's dependencies on other members, tests' and benches' left out.
+/// Each member's dependencies on other members, except those of tests and benches.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Compares the map with cargo's metadata.
@@ -95,7 +95,7 @@ fn table(map: &str) -> Table {
         .collect()
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code_spans(cell: &str) -> impl Iterator<Item = String> + use<'_> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Links from one file of the tree to another: the file must be there.
+//! Links from one file of the repository to another: the target must exist.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -30,7 +30,7 @@ fn dead_links(page: &TextFile, paths: &HashSet<&Path>) -> Vec<Finding> {
     findings
 }
 
-/// What the links of a line lead to, without fragments, if these are sources or pages.
+/// The targets of the links in a line, without fragments, if they are sources or pages.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let links = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     links

@@ -2,9 +2,9 @@
 //! `unsafe`, atomics, what tests must not do, links between files, and that every rule of the
 //! specification is cited by code and by a test.
 //!
-//! Each check is a function from text to findings, so that its tests feed it small texts. Reading
-//! the tree is done once, here. Exceptions stand in `xtask/tidy-allow.txt` with their reasons; one
-//! that is no longer needed is itself a finding, so that the list only shrinks.
+//! Each check is a function from text to findings, so that its tests can pass it small texts. The
+//! repository is read once, here. Exceptions are in `xtask/tidy-allow.txt` with their reasons. An
+//! exception that is no longer needed is itself a finding, so that the list only shrinks.
 
 mod allow;
 mod bans;
@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
 pub struct TextFile {
     /// Path from the workspace's folder.
     pub path: PathBuf,
-    /// What it holds.
+    /// Its contents.
     pub text: String,
 }
 
@@ -80,7 +80,7 @@ pub fn run(root: &Path) -> TaskResult {
     }
 }
 
-/// The checks that need nothing but the files.
+/// The checks that need only the files.
 fn check_files(files: &[TextFile]) -> Vec<Finding> {
     let (mut allow, mut findings) = AllowList::parse(
         Path::new(ALLOW_FILE),
@@ -112,7 +112,7 @@ fn files_named<'a>(files: &'a [TextFile], name: &str) -> Option<&'a TextFile> {
     files.iter().find(|file| file.path == Path::new(name))
 }
 
-/// Every text file that people write, in order of its path.
+/// Every text file that people write, sorted by path.
 fn read_tree(root: &Path) -> Result<Vec<TextFile>, String> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -1,18 +1,18 @@
-//! The order of modules inside a crate: a module that others use does not use them back.
+//! The order of modules inside a crate: modules must not depend on each other in a cycle.
 //!
-//! Every folder of modules is looked at by itself: its nodes are the modules in it, each with all
-//! that is inside of it. A `use` declaration or a path in the code leads from the module where it
-//! stands to the module that *defines* what it names; re-exports are followed, and re-exporting
-//! uses nothing. A circle of such references is a finding: what both sides need belongs into a
-//! module of its own, below them.
+//! Every folder of modules is checked by itself. Its nodes are the modules in it, each with all
+//! modules inside of it. A `use` declaration or a path in the code leads from its own module to the
+//! module that *defines* the named item; re-exports are followed, and a re-export alone is not a
+//! use. A cycle of such references is a finding: what both sides need belongs in a module of its
+//! own, below them.
 //!
-//! A crate's root is one of the nodes of its folder, so that `lib.rs` and `main.rs` either use
-//! their modules or define what these use, not both. Further down a module and the modules in its
-//! folder are one unit: they see each other's private items, and dividing a long `impl` among them
-//! is what folders are for. There only the order of the parts among themselves is checked.
+//! A crate's root is one of the nodes of its folder, so `lib.rs` and `main.rs` either use their
+//! modules or define what these use, not both. Further down, a module and the modules in its folder
+//! are one unit: they see each other's private items, and dividing a long `impl` among them is the
+//! purpose of folders. There, only the order of the parts among themselves is checked.
 //!
-//! Not seen, because nothing names a module there: calls of methods, and what macros of this crate
-//! expand to by `$crate`. Tests may use what they like.
+//! Not detected, because they name no module: calls of methods, and what macros of this crate
+//! expand to through `$crate`. Tests may use anything.
 
 mod circles;
 mod parse;
@@ -39,7 +39,7 @@ struct Reference {
     path: Path,
 }
 
-/// The references among the modules of one folder: by the nodes from which and to which they lead.
+/// The references among the modules of one folder, by the nodes that they connect.
 type Floor = BTreeMap<(ModuleId, ModuleId), Reference>;
 
 /// Checks every crate among `sources`.
@@ -50,7 +50,7 @@ pub fn check(sources: &[Source], allow: &mut AllowList) -> Vec<Finding> {
     roots.flat_map(|root| check_crate(&Tree::read(root, &by_path), allow)).collect()
 }
 
-/// Whether a file is where cargo looks for a library or a program by itself.
+/// Whether a file is where cargo looks for a library or a program by default.
 fn is_root(path: &FilePath) -> bool {
     let folder = |up: usize| path.ancestors().nth(up).and_then(FilePath::file_name);
     let name = path.file_name().unwrap_or_default();
@@ -102,7 +102,7 @@ fn finding(tree: &Tree, floor: &Floor, knot: &Knot) -> Finding {
     Finding::new(&tree.modules[first.from].file, first.path.line, RULE, advice)
 }
 
-/// Every reference, in the folder of modules where it leads from one node to another.
+/// Every reference, in the folder where it leads from one node to another.
 fn floors(tree: &Tree) -> BTreeMap<ModuleId, Floor> {
     let mut floors: BTreeMap<ModuleId, Floor> = BTreeMap::new();
     for from in 0..tree.modules.len() {
@@ -122,7 +122,7 @@ fn floors(tree: &Tree) -> BTreeMap<ModuleId, Floor> {
     floors
 }
 
-/// What the module `from` names of other modules of its crate.
+/// The references of the module `from` to other modules of its crate.
 fn references(tree: &Tree, from: ModuleId) -> Vec<Reference> {
     let body = &tree.modules[from].body;
     let mut found = Vec::new();
@@ -160,12 +160,12 @@ fn references(tree: &Tree, from: ModuleId) -> Vec<Reference> {
     found
 }
 
-/// Whether a module re-exports `name` and does not use it itself.
+/// Whether a module re-exports `name` without using it itself.
 fn only_passes_on(import: &Import, name: &str, words: &BTreeSet<String>) -> bool {
     import.reexports && import.at_module_level && !words.contains(name)
 }
 
-/// What `use …::*` brings of what the module names.
+/// The names that the module uses through `use …::*`.
 fn by_glob(tree: &Tree, from: ModuleId, import: &Import) -> Vec<(Target, Path)> {
     let brought = |name: &String| match tree.resolve(from, &import.path)? {
         Target::Module(module) => {

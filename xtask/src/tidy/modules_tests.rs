@@ -1,6 +1,6 @@
 use super::*;
 
-/// The findings in a crate of these files, which are named from its `src` folder.
+/// The findings in a crate with these files, whose names are relative to its `src` folder.
 fn findings(files: &[(&str, &str)]) -> Vec<Finding> {
     findings_with("", files)
 }

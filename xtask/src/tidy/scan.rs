@@ -1,19 +1,19 @@
-//! A scanner for Rust text, as exact as the checks need: it tells code from comments and literals,
-//! finds functions and the regions that only tests see.
+//! A scanner for Rust text, as exact as the checks need: it separates code from comments and
+//! literals, and finds functions and the regions that are only compiled for tests.
 //!
 //! Invariant: [`Source::code`] and [`Source::comments`] have the line breaks of [`Source::text`]
 //! and its length in characters, so that a position in one is a position in all.
 
 use std::path::{Path, PathBuf};
 
-/// One Rust file, taken apart.
+/// One scanned Rust file.
 #[derive(Debug)]
 pub struct Source {
     /// Path from the workspace's folder.
     pub path: PathBuf,
     /// Every character.
     pub text: String,
-    /// The text with comments and the insides of literals blanked.
+    /// The text with comments and the contents of literals blanked.
     pub code: Vec<char>,
     /// The text with everything but comments blanked.
     pub comments: Vec<char>,
@@ -35,7 +35,7 @@ pub struct Function {
 }
 
 impl Source {
-    /// Takes `text` apart.
+    /// Scans `text`.
     pub fn new(path: &Path, text: &str) -> Source {
         let chars: Vec<char> = text.chars().collect();
         let (code, comments) = Masks::split(&chars);
@@ -101,7 +101,7 @@ fn lines_of(chars: &[char]) -> impl Iterator<Item = (usize, String)> + use<'_> {
     chars.split(|c| *c == '\n').enumerate().map(|(at, line)| (at + 1, line.iter().collect()))
 }
 
-/// Whether a whole file is for tests: by its name, its folder, or its crate's purpose.
+/// Whether a whole file is for tests, by its name, its folder, or its crate's purpose.
 fn is_test_path(path: &Path) -> bool {
     const TEST_CRATES: [&str; 3] = ["crates/netio-conformance", "crates/sim", "fuzz"];
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -155,7 +155,7 @@ fn item_end(code: &[char], at: usize) -> Option<usize> {
     None
 }
 
-/// The two masks of a text, while they are being made.
+/// The two masks of a text, under construction.
 struct Masks<'a> {
     chars: &'a [char],
     at: usize,
@@ -206,7 +206,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Keeps `before` characters and the literal's outer quotes; blanks what they hold.
+    /// Keeps `before` characters and the literal's outer quotes, and blanks the contents.
     fn literal(&mut self, before: usize, len: usize) {
         let end = self.at + len.min(self.chars.len() - self.at);
         self.keep(before + 1);
@@ -219,7 +219,7 @@ impl<'a> Masks<'a> {
         self.keep(end - self.at);
     }
 
-    /// A word, or the literal that it is the prefix of (`r"…"`, `br#"…"#`, `b'…'`, `c"…"`).
+    /// A word, or the literal of which it is the prefix (`r"…"`, `br#"…"#`, `b'…'`, `c"…"`).
     fn word(&mut self) {
         let len = self.chars[self.at..].iter().take_while(|c| is_word(**c)).count();
         let word: String = self.chars[self.at..self.at + len].iter().collect();

@@ -1,4 +1,4 @@
-//! Rules of the specification: each is cited by code and by a test, or excepted with a reason.
+//! Rules of the specification: each must be cited by code and by a test, or excepted with a reason.
 //!
 //! A rule is a list item or a heading of `docs/spec/*.md` that begins with its bold number:
 //! `- **W12** …`. Code cites it in a comment, as `W12` or in a range, `W1 to W9`. A test cites it
@@ -109,8 +109,8 @@ fn parse_rule(word: &str, is_letter: fn(&char) -> bool) -> Option<Rule> {
     if named && plain { Some((letters.to_uppercase(), number.parse().ok()?)) } else { None }
 }
 
-/// Every rule that `source` cites, with the line and whether a test does. Words that only look
-/// like rules are told apart by their letters: those that some rule has.
+/// Every rule that `source` cites, with the line and whether a test cites it. Words that only look
+/// like rules are recognised by their letters, which no rule has.
 fn citations(source: &Source, rules: &Rules) -> Vec<(Rule, usize, bool)> {
     let known = |rule: &Rule| rules.keys().any(|(letters, _)| *letters == rule.0);
     let mut found = Vec::new();
@@ -148,7 +148,7 @@ fn cited_by_text(text: &str) -> Vec<Rule> {
     cited
 }
 
-/// The rules at the head of a test's name.
+/// The rules at the beginning of a test's name.
 fn cited_by_name(name: &str) -> Vec<Rule> {
     let mut cited: Vec<Rule> = Vec::new();
     let mut range = false;
@@ -167,7 +167,8 @@ fn cited_by_name(name: &str) -> Vec<Rule> {
     cited
 }
 
-/// The excepted rules. Exceptions for what is no rule, or is cited after all, are findings.
+/// The excepted rules. An exception for a rule that does not exist, or is cited after all, is a
+/// finding.
 fn exceptions(
     files: &[TextFile],
     rules: &Rules,

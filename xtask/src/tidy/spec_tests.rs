@@ -4,7 +4,7 @@ fn file(path: &str, text: &str) -> TextFile {
     TextFile { path: path.into(), text: text.into() }
 }
 
-/// The findings on a specification, a source, a test file, and a list of exceptions.
+/// The findings for a specification, a source, a test file, and a list of exceptions.
 fn findings(spec: &str, code: &str, test: &str, excepted: &str) -> Vec<(usize, &'static str)> {
     let files = [file("docs/spec/wire.md", spec), file(EXCEPTIONS_FILE, excepted)];
     let sources = [

@@ -1,10 +1,10 @@
-//! What tests must not do on their own: skip silently, or lose the cases that failed.
+//! What tests must not do: skip silently, or lose the cases that failed.
 
 use std::path::Path;
 
 use super::{Finding, TextFile};
 
-/// Where skips are recorded and counted, so the words may stand there.
+/// Where skips are recorded and counted, so these words are allowed there.
 const SKIPPERS: [&str; 2] = ["crates/skips/src", "xtask/src"];
 
 /// Checks one file.
@@ -17,7 +17,7 @@ pub fn check(file: &TextFile) -> Vec<Finding> {
     findings
 }
 
-/// libtest hides what passing tests print.
+/// libtest hides the output of passing tests.
 fn silent_skips(file: &TextFile) -> Vec<Finding> {
     if SKIPPERS.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();
@@ -31,7 +31,7 @@ fn silent_skips(file: &TextFile) -> Vec<Finding> {
     skips.map(|(index, _)| Finding::new(&file.path, index + 1, "skip", advice)).collect()
 }
 
-/// Beside a file in a `tests` folder there is no `lib.rs` for proptest to find.
+/// proptest looks for a `lib.rs`, and there is none next to a file in a `tests` folder.
 fn lost_cases(file: &TextFile) -> Option<Finding> {
     let in_tests = file.path.parent().and_then(Path::file_name).is_some_and(|name| name == "tests");
     let begin = file.text.lines().position(|line| line.trim_start().starts_with("proptest! {"))?;

@@ -1,4 +1,4 @@
-//! `unsafe` stays in the crates that need it, and each use says why it is sound.
+//! `unsafe` is only allowed in the crates that need it, and each use must say why it is sound.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::Finding;
 use super::allow::AllowList;
 use super::scan::{Source, line_at, words};
 
-/// Crates that exist to wrap what only `unsafe` can do; others need a line in the allow-list.
+/// Crates whose purpose is to wrap `unsafe` code; others need a line in the allow-list.
 const EXEMPT: [&str; 3] = ["crates/netio-udp", "crates/shm", "crates/message"];
 
 /// Checks one file.
@@ -41,7 +41,7 @@ fn is_exempt(path: &Path) -> bool {
     EXEMPT.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Whether what follows `unsafe` makes it part of a function pointer's type.
+/// Whether the text after `unsafe` makes it part of a function pointer's type.
 fn is_type(rest: &[char]) -> bool {
     let end = rest.iter().position(|c| ";{".contains(*c)).unwrap_or(rest.len());
     let code: String = rest[..end].iter().filter(|c| !c.is_whitespace()).collect();
@@ -49,8 +49,8 @@ fn is_type(rest: &[char]) -> bool {
     code.starts_with("fn(")
 }
 
-/// Whether the line at index `at` declares a function of a trait's implementation: the trait has
-/// its contract.
+/// Whether the line at index `at` declares a function of a trait's implementation, whose contract
+/// is that of the trait.
 fn is_of_trait(code: &[String], at: usize) -> bool {
     let indented = code[at].starts_with(' ') && code[at].contains("unsafe fn ");
     let item = code[..at].iter().rev().find(|line| line.starts_with(|c: char| c.is_alphabetic()));

@@ -1,19 +1,19 @@
-//! Circles in a small graph.
+//! Cycles in a small graph.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Which node leads to which.
+/// The edges: the successors of each node.
 pub type Graph = BTreeMap<usize, BTreeSet<usize>>;
 
-/// Nodes that all lead to each other.
+/// A strongly connected component: nodes that can all reach each other.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Knot {
     pub nodes: usize,
-    /// The shortest circle among them, from its smallest node; that is not repeated at the end.
+    /// The shortest cycle in it, from its smallest node, which is not repeated at the end.
     pub circle: Vec<usize>,
 }
 
-/// Every knot of the graph.
+/// All strongly connected components with a cycle.
 pub fn knots(graph: &Graph) -> Vec<Knot> {
     let mut knotted = BTreeSet::new();
     let mut knots = Vec::new();
@@ -29,7 +29,7 @@ pub fn knots(graph: &Graph) -> Vec<Knot> {
     knots
 }
 
-/// The nodes that `node` leads to and that lead to `node`, itself among them.
+/// The nodes that `node` can reach and that can reach `node`, including itself.
 fn knot_of(graph: &Graph, node: usize) -> BTreeSet<usize> {
     let forward = reached(graph, node);
     let leads_back = |other: &usize| *other == node || reached(graph, *other).contains(&node);
@@ -46,7 +46,7 @@ fn reached(graph: &Graph, from: usize) -> BTreeSet<usize> {
     seen
 }
 
-/// The shortest way from `start` back to it.
+/// The shortest path from `start` back to itself.
 fn circle_through(graph: &Graph, start: usize) -> Option<Vec<usize>> {
     let mut before = BTreeMap::new();
     let mut waiting = VecDeque::from([start]);

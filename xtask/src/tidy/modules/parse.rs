@@ -1,15 +1,15 @@
-//! What one module declares, imports and names, read from its tokens.
+//! The declarations, imports and names of one module, read from its tokens.
 
 use std::collections::BTreeSet;
 
 use super::tokens::{Token, Tokens};
 
-/// One module's own text, without that of the modules in it.
+/// The content of one module, without that of the modules in it.
 #[derive(Debug, Default)]
 pub struct Body {
     /// `mod name;` with the file's name if an attribute gives one, and `mod name { … }`.
     pub children: Vec<Child>,
-    /// What is defined in the module itself, not in a function or block of it.
+    /// Names that are defined in the module itself, not in a function or block of it.
     pub definitions: BTreeSet<String>,
     /// Macros by example among the definitions.
     pub macros: BTreeSet<String>,
@@ -39,19 +39,19 @@ pub enum ChildText {
     FileNamedAt(usize),
 }
 
-/// One name that a `use` declaration brings.
+/// One name that a `use` declaration imports.
 #[derive(Debug)]
 pub struct Import {
     pub path: Path,
-    /// The name that it has here; `None` for `*`.
+    /// The local name; `None` for `*`.
     pub name: Option<String>,
     /// Whether the declaration begins with `pub`.
     pub reexports: bool,
-    /// Whether it stands in the module itself, not in a function.
+    /// Whether it is in the module itself, not in a function.
     pub at_module_level: bool,
 }
 
-/// Names with `::` between them.
+/// Names separated by `::`.
 #[derive(Clone, Debug)]
 pub struct Path {
     pub names: Vec<String>,
@@ -84,7 +84,7 @@ struct Reader {
     public: bool,
     /// Position of the quote in the last `#[path = "…"]`.
     path_attribute: Option<usize>,
-    /// The token before is `::`, `.` or `$`: what follows begins no path.
+    /// Whether the previous token is `::`, `.` or `$`, so that the next one begins no path.
     continues: bool,
 }
 
@@ -135,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// The name after `struct`, `fn` and their like; it is left for the caller to see again.
+    /// The name after `struct`, `fn` and similar words. The token is not consumed.
     fn definition(&mut self, tokens: &Tokens) {
         let mut ahead = tokens.clone().map_while(Token::word);
         let Some(name) = ahead.find(|word| !["mut", "unsafe", "extern", "async"].contains(word))
@@ -199,7 +199,7 @@ fn is_definition(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// Takes `::name` as often as it comes.
+/// Takes `::name` as often as it occurs.
 fn skip_path(tokens: &mut Tokens) -> Vec<String> {
     let mut names = Vec::new();
     loop {

@@ -42,7 +42,7 @@ impl Token {
     }
 }
 
-/// The tokens of `source`, but for what only tests see.
+/// The tokens of `source`, without code that is only compiled for tests.
 pub fn of(source: &Source) -> Vec<Token> {
     let mut reader = Reader { chars: &source.code, at: 0, line: 1, tokens: Vec::new() };
     while reader.at < reader.chars.len() {

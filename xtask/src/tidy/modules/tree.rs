@@ -1,4 +1,4 @@
-//! The modules of one crate, and which module a path leads to.
+//! The modules of one crate, and resolving paths to them.
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
@@ -7,7 +7,7 @@ use super::parse::{self, Body, ChildText, Path};
 use super::tokens;
 use crate::tidy::scan::Source;
 
-/// How often an import may lead to another import: a bound on circles of re-exports.
+/// How often an import may lead to another import. This bounds cycles of re-exports.
 const STEPS_MAX: usize = 32;
 
 /// Index of a module in its crate's tree.
@@ -35,7 +35,7 @@ pub struct Module {
     inline: bool,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A module itself.
@@ -45,8 +45,8 @@ pub enum Target {
 }
 
 impl Tree {
-    /// Reads the crate whose root is `root`; modules whose files are not among `sources` (made by
-    /// build scripts, say) are left out.
+    /// Reads the crate with the root file `root`. Modules whose files are not in `sources` (for
+    /// example made by build scripts) are left out.
     pub fn read(root: &FilePath, sources: &BTreeMap<&FilePath, &Source>) -> Tree {
         let mut tree = Tree { modules: Vec::new() };
         let folder = root.parent().unwrap_or(FilePath::new("")).to_owned();
@@ -125,17 +125,17 @@ impl Tree {
         line
     }
 
-    /// The module in which a macro by example of this name is, wherever it is.
+    /// The module that defines the macro by example of this name, anywhere in the crate.
     pub fn macro_definition(&self, name: &str) -> Option<ModuleId> {
         self.modules.iter().position(|module| module.body.macros.contains(name))
     }
 
-    /// What `path` leads to from the module `from`, unless it leaves the crate.
+    /// The target of `path` from the module `from`, unless it is outside the crate.
     pub fn resolve(&self, from: ModuleId, path: &Path) -> Option<Target> {
         self.walk(from, &path.names, STEPS_MAX)
     }
 
-    /// What `name` means in the module `id`, unless it is from another crate.
+    /// The meaning of `name` in the module `id`, unless it is from another crate.
     pub fn lookup(&self, id: ModuleId, name: &str) -> Option<Target> {
         self.named(id, name, true, STEPS_MAX)
     }
@@ -161,7 +161,7 @@ impl Tree {
         Some(Target::Module(at))
     }
 
-    /// A name that ends a path may mean an item and a module at once: the item counts.
+    /// The last name of a path may mean both an item and a module: the item takes precedence.
     fn named(&self, id: ModuleId, name: &str, last: bool, steps: usize) -> Option<Target> {
         let steps = steps.checked_sub(1)?;
         let module = &self.modules[id];
@@ -172,12 +172,12 @@ impl Tree {
         if module.body.definitions.contains(name) {
             return Some(Target::Item(id));
         }
-        // An import that leaves the crate hides what a `*` brings.
+        // An import from outside the crate shadows names imported by `*`.
         let imported = self.imported(id, name, steps);
         imported.unwrap_or_else(|| child.or_else(|| self.globbed(id, name, steps))).or(child)
     }
 
-    /// What `name` means by the module's imports, if one of them has that name.
+    /// The meaning of `name` by the module's imports, if one of them has that name.
     fn imported(&self, id: ModuleId, name: &str, steps: usize) -> Option<Option<Target>> {
         let imports = self.modules[id].body.imports.iter();
         let mut found = None;
@@ -190,7 +190,7 @@ impl Tree {
         found
     }
 
-    /// What `name` means by the module's `use …::*`.
+    /// The meaning of `name` by the module's `use …::*`.
     fn globbed(&self, id: ModuleId, name: &str, steps: usize) -> Option<Target> {
         let imports = self.modules[id].body.imports.iter().filter(|import| import.name.is_none());
         imports
@@ -202,7 +202,7 @@ impl Tree {
     }
 }
 
-/// What stands between the quotes of which the first is at `at`.
+/// The text between quotes, the first of which is at `at`.
 fn quoted(text: &str, at: usize) -> String {
     text.chars().skip(at + 1).take_while(|c| *c != '"').collect()
 }
