@@ -12,6 +12,7 @@
 //! - Messages, connections, calls and their time are bounded ([`config`]).
 
 mod audit;
+mod copies;
 mod roles;
 mod service;
 mod stats;

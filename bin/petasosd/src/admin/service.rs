@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 use super::audit::{Audit, Called};
+use super::copies::Copies;
 use super::roles::{Role, Roles};
 use super::{Bell, stats, view};
 use crate::control::World;
@@ -41,12 +42,14 @@ struct Inner {
     audit: Mutex<Audit>,
     policies: Option<PathBuf>,
     watchers: Semaphore,
+    copies: Copies,
 }
 
 impl Front {
     pub fn new(bell: Bell, roles: Roles, audit: Audit, policies: Option<PathBuf>) -> Front {
         let (audit, watchers) = (Mutex::new(audit), Semaphore::new(WATCHERS_MAX));
-        Front(Arc::new(Inner { bell, roles, audit, policies, watchers }))
+        let copies = Copies::new();
+        Front(Arc::new(Inner { bell, roles, audit, policies, watchers, copies }))
     }
 
     /// What is counted, as a page for Prometheus.
@@ -138,13 +141,15 @@ impl Inner {
     }
 
     /// What is counted of all applications, or of the one that is named.
-    async fn snapshot(&self, application: &str) -> Result<Snapshot, Status> {
+    async fn snapshot(&self, application: &str) -> Result<Arc<Snapshot>, Status> {
         let named = application.to_owned();
-        self.ask(move |world| {
-            let only = if named.is_empty() { None } else { Some(world.find(&named)?) };
-            Ok(Snapshot::take(world, only, ROWS_MAX))
-        })
-        .await
+        let take = || {
+            self.ask(move |world| {
+                let only = if named.is_empty() { None } else { Some(world.find(&named)?) };
+                Ok(Snapshot::take(world, only, ROWS_MAX))
+            })
+        };
+        self.copies.get(application, take).await
     }
 
     fn judge(&self, process: Process, role: Role, needs: Role) -> Result<(), Status> {
@@ -254,7 +259,8 @@ impl Admin for Front {
         let request = request.into_message();
         let needs = (Role::Viewer, "Stats", Vec::new());
         self.judged(process, needs, move |inner| async move {
-            Ok(stats::response(&inner.snapshot(request.application()).await?))
+            let snapshot = inner.snapshot(request.application()).await?;
+            Ok(stats::response(&snapshot))
         })
         .await
     }
