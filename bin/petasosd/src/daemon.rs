@@ -271,7 +271,7 @@ impl Daemon {
         let timeout =
             Timespec { tv_sec: sleep.as_secs() as i64, tv_nsec: i64::from(sleep.subsec_nanos()) };
         let mut fds = vec![PollFd::new(&self.desk, PollFlags::IN)];
-        let others = self.takeover.giver.descriptors();
+        let others = self.takeover.giver.descriptors(now);
         let before = self.takeover.predecessor.iter().filter_map(Predecessor::descriptor);
         fds.extend(others.chain(before).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.extend(self.transport.iter().map(|transport| PollFd::new(transport, PollFlags::IN)));

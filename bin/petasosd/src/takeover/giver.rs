@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use petasos_attach::{Bound, Credentials};
 use petasos_base::Time;
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::wire::{Offer, Output, Received, Said, offered, receive};
@@ -14,6 +15,8 @@ use super::wire::{Offer, Output, Received, Said, offered, receive};
 /// plug-ins.
 const PATIENCE: Duration = Duration::from_secs(5);
 const START_MAX: Duration = Duration::from_secs(60);
+/// So long nobody is let in after the system had no descriptor or memory left for it.
+const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -56,6 +59,8 @@ pub struct Giver {
     /// None once it was given.
     bound: Option<Bound>,
     taker: Option<Taker>,
+    /// When somebody may be let in again.
+    accepts_from: Time,
 }
 
 impl Giver {
@@ -71,7 +76,7 @@ impl Giver {
 
     /// Listens at a socket that was taken over.
     pub fn on(bound: Bound) -> Giver {
-        Giver { bound: Some(bound), taker: None }
+        Giver { bound: Some(bound), taker: None, accepts_from: Time::ZERO }
     }
 
     /// Descriptors for the process that takes over.
@@ -84,9 +89,10 @@ impl Giver {
     }
 
     /// Descriptors to wait for.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub fn descriptors(&self, now: Time) -> impl Iterator<Item = BorrowedFd<'_>> {
         let taker = self.taker.iter().map(|taker| taker.socket.as_fd());
-        self.bound.iter().map(AsFd::as_fd).chain(taker)
+        let bound = self.bound.iter().filter(move |_| now >= self.accepts_from);
+        bound.map(AsFd::as_fd).chain(taker)
     }
 
     /// Whether something is to be sent, so that no sleep should be long.
@@ -176,7 +182,16 @@ impl Giver {
     /// Lets in one process that may take over. All others are told why they may not.
     fn accept(&mut self, now: Time) -> Option<Step> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = accept_with(self.bound.as_ref()?, flags).ok()?;
+        let bound = self.bound.as_ref().filter(|_| now >= self.accepts_from)?;
+        let socket = match accept_with(bound, flags) {
+            Ok(socket) => socket,
+            Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNABORTED) => return None,
+            Err(error) => {
+                eprintln!("petasosd: nobody can take over for a while: {error}");
+                self.accepts_from = now + PAUSE;
+                return None;
+            }
+        };
         let who = Credentials::of(socket.as_fd()).ok()?;
         let why = match self.taker {
             _ if !may_take_over(who.uid, rustix::process::geteuid().as_raw()) => {

@@ -136,7 +136,7 @@ pub enum Received {
 
 /// Takes the next packet, without waiting.
 pub fn receive(socket: BorrowedFd<'_>) -> Received {
-    let mut bytes = vec![0; PACKET_BYTES_MAX];
+    let mut bytes = [0; PACKET_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
