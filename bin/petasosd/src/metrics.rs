@@ -143,12 +143,19 @@ where
 /// Reads the head of a request: all up to an empty line, or as much as is taken.
 async fn head(stream: &TcpStream) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(1024);
-    while head.len() < HEAD_BYTES_MAX && !is_whole(&head) {
+    while head.len() < HEAD_BYTES_MAX {
         stream.readable().await?;
         let mut bytes = [0; 1024];
         match stream.try_read(&mut bytes) {
             Ok(0) => break,
-            Ok(count) => head.extend_from_slice(&bytes[..count]),
+            Ok(count) => {
+                // An end may have begun in what came before.
+                let begin = head.len().saturating_sub(3);
+                head.extend_from_slice(&bytes[..count]);
+                if is_whole(&head[begin..]) {
+                    break;
+                }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
