@@ -222,8 +222,24 @@ impl Datapath {
     pub fn take(&mut self, direction: Direction) -> Option<Finished> {
         self.drop_void_at_exit(direction);
         let index = self.exit(direction).pop_front()?;
+        Some(self.finish(index))
+    }
+
+    /// Takes the item that [`Datapath::peek`] has just shown: in between, no call has ended.
+    ///
+    /// # Panics
+    /// If none was shown.
+    #[inline]
+    pub fn take_shown(&mut self, direction: Direction) -> Finished {
+        let index = self.exit(direction).pop_front().expect("an item was shown");
+        debug_assert!(!self.is_nothing(index), "a call has ended since its item was shown");
+        self.finish(index)
+    }
+
+    #[inline]
+    fn finish(&mut self, index: u32) -> Finished {
         self.counts.left += 1;
-        Some(self.items.finish(index))
+        self.items.finish(index)
     }
 
     /// The index and the call of an item that became void: what belongs to it is to be freed. To be

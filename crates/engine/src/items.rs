@@ -196,6 +196,7 @@ impl Items {
     pub(crate) fn pop_void(&mut self) -> Option<(u32, CallId)> {
         let index = self.void.pop()?;
         let call = self.call_id(index);
+        self.contents[index as usize].clear();
         self.release(index);
         Some((index, call))
     }
@@ -221,6 +222,8 @@ impl Items {
             mirror: contents.mirror.take(),
             deadline,
         };
+        // The rest was taken.
+        contents.fields.clear();
         debug_assert!(finished.kind != ItemKind::Request || record.direction == requests);
         match finished.kind {
             ItemKind::Request => self.calls[call.index as usize].is_out = true,
@@ -263,9 +266,9 @@ impl Items {
         !self.entry(index).is_out
     }
 
+    /// Makes ready for the next item what is at this index, whose contents are gone.
     #[inline]
     fn release(&mut self, index: u32) {
-        self.contents[index as usize].clear();
         let call = self.records[index as usize].call;
         self.free.push(index);
         let entry = &mut self.calls[call as usize];

@@ -460,10 +460,11 @@ impl<M: Memory> Application<M> {
     /// Takes the message of an item that has left the datapath.
     #[inline]
     pub(crate) fn take_body(&mut self, index: usize) -> Body {
-        let body = self.drop_body(index);
-        if let Some(direction) = self.bodies.get_mut(index).and_then(|held| held.direction.take()) {
-            self.held[direction as usize].items -= 1;
-        }
+        let Held { body, direction } = self.bodies.get_mut(index)?;
+        let (body, direction) = (body.take(), direction.take()?);
+        let held = &mut self.held[direction as usize];
+        held.items -= 1;
+        held.bytes -= body.as_ref().map_or(0, |body| body.image().len());
         body
     }
 

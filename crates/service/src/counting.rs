@@ -7,26 +7,28 @@ use crate::application::{Application, Known, Memory};
 use crate::stats::{Stats, Way};
 
 impl<M: Memory> Application<M> {
-    /// Counts an item that has left the datapath, with so many bytes of a message.
+    /// Counts an item that has left the datapath, with so many bytes of a message. Gives its call,
+    /// unless it was forgotten.
     #[inline]
     pub(crate) fn count(
         &mut self,
         item: &Finished,
         (direction, bytes): (Direction, usize),
         now: Time,
-    ) {
+    ) -> Option<&Known> {
         let known = self.calls.get_mut(item.call.index as usize).and_then(Option::as_mut);
-        let Some(known) = known.filter(|known| known.id == item.call) else { return };
+        let known = known.filter(|known| known.id == item.call)?;
         if bytes > 0 {
             let is_request = known.is_callers() == (direction == Direction::Outbound);
             self.stats.add_bytes(known.row, is_request, bytes as u64);
         }
         if item.kind == ItemKind::End {
             let nanos = now.nanos_since(known.began);
-            let Known { row, binding, method, .. } = known;
+            let Known { row, binding, method, .. } = &mut *known;
             let method = &binding.methods[usize::from(*method)];
             self.stats.end(row, method, item.status.as_ref(), nanos);
         }
+        Some(known)
     }
 
     /// A call that the application has made goes there.

@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::application::{Application, Known, Memory};
 use crate::applications::Applications;
 use crate::beyond::{BEYOND, Remote};
+use crate::outgoing::Waiting;
 use crate::routes::Route;
 use crate::schemas::{BindError, Schemas};
 use crate::stats::{Gone, Way};
@@ -288,12 +289,11 @@ impl<M: Memory> Hub<M> {
         let mut has_moved = false;
         loop {
             let application = self.application(number).expect("the caller has it");
-            let Some(bytes) = application.next_bytes(Direction::Outbound, now) else {
+            let Some(next) = application.next(Direction::Outbound, now) else {
                 return has_moved;
             };
             has_moved = true;
-            let next = application.datapath.peek(Direction::Outbound).expect("there is one");
-            let (kind, id) = (next.kind, next.call);
+            let Waiting { kind, call: id, bytes } = next;
             let ready = match kind {
                 ItemKind::Request => self.connect(number, id, now),
                 _ if bytes > 0 => self.check_room(number, id),
@@ -388,11 +388,11 @@ impl<M: Memory> Hub<M> {
     /// Moves the next item of an application to the other end of its call.
     fn hand_over(&mut self, number: Number, now: Time) {
         let application = self.application(number).expect("it has an item");
-        let item = application.datapath.take(Direction::Outbound).expect("it was there");
+        let item = application.datapath.take_shown(Direction::Outbound);
         let body = application.take_body(item.index);
         let bytes = body.as_ref().map_or(0, |body| body.image().len());
-        application.count(&item, (Direction::Outbound, bytes), now);
-        let far = application.known(item.call).and_then(|known| known.far);
+        let known = application.count(&item, (Direction::Outbound, bytes), now);
+        let far = known.and_then(|known| known.far);
         application.settle(item.call);
         let Some((far, call)) = far else { return };
         if far == BEYOND {

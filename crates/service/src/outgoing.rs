@@ -3,10 +3,18 @@
 use petasos_abi::{CallNumber, Contents, Descriptor, Request, TIME_NEVER};
 use petasos_base::Time;
 use petasos_call::{Code, Status};
-use petasos_engine::{Direction, Finished, ItemKind};
+use petasos_engine::{CallId, Direction, Finished, ItemKind};
 
 use crate::application::{Application, Memory};
 use crate::incoming::tail_of;
+
+/// An item that has passed all engines, and is still in the datapath.
+pub(crate) struct Waiting {
+    pub(crate) kind: ItemKind,
+    pub(crate) call: CallId,
+    /// Of its message.
+    pub(crate) bytes: usize,
+}
 
 impl<M: Memory> Application<M> {
     /// Tells the application what has passed its engines, as long as there is room in its receive
@@ -14,14 +22,13 @@ impl<M: Memory> Application<M> {
     pub(crate) fn deliver(&mut self, now: Time) -> bool {
         let mut has_delivered = false;
         while self.descriptors.len() < self.limits.descriptors_max {
-            let Some(bytes) = self.next_bytes(Direction::Inbound, now) else { break };
+            let Some(Waiting { bytes, .. }) = self.next(Direction::Inbound, now) else { break };
             let Some(place) = self.place_for(bytes) else {
                 self.wanted_bytes = bytes as u64;
                 break;
             };
-            let item = self.datapath.take(Direction::Inbound).expect("it was there");
+            let item = self.datapath.take_shown(Direction::Inbound);
             let body = self.take_body(item.index);
-            self.count(&item, (Direction::Inbound, bytes), now);
             let message = body.map_or(Contents::NONE, |body| self.written(place, body.image()));
             self.tell(item, message, now);
             has_delivered = true;
@@ -29,20 +36,22 @@ impl<M: Memory> Application<M> {
         has_delivered
     }
 
-    /// Writes into the message of the next item what engines have set, and gives its length; none
-    /// if there is no item. A call whose message cannot be written so ends.
-    pub(crate) fn next_bytes(&mut self, direction: Direction, now: Time) -> Option<usize> {
+    /// The next item, whose message has what engines have set; none if there is no item. A call
+    /// whose message cannot be written so ends.
+    #[inline]
+    pub(crate) fn next(&mut self, direction: Direction, now: Time) -> Option<Waiting> {
         loop {
             let next = self.datapath.peek(direction)?;
+            let waiting = |bytes| Waiting { kind: next.kind, call: next.call, bytes };
             if next.is_from_engine {
-                let index = next.index;
+                let (index, waiting) = (next.index, waiting(0));
                 drop(self.drop_body(index));
-                return Some(0);
+                return Some(waiting);
             }
             let held = self.bodies.get_mut(next.index).and_then(|held| held.body.as_mut());
-            let Some(message) = held else { return Some(0) };
+            let Some(message) = held else { return Some(waiting(0)) };
             if next.fields.written().next().is_none() {
-                return Some(message.image().len());
+                return Some(waiting(message.image().len()));
             }
             let known = self.calls.get(next.call.index as usize).and_then(Option::as_ref);
             let known = known.filter(|known| known.id == next.call);
@@ -51,14 +60,14 @@ impl<M: Memory> Application<M> {
                 Some(known) => self.fields.write(known.method().id, message, next.fields),
                 None => Ok(()),
             };
-            let (id, after) = (next.call, message.image().len());
+            let waiting = waiting(message.image().len());
             let held = &mut self.held[direction as usize];
-            held.bytes = held.bytes + after - before;
+            held.bytes = held.bytes + waiting.bytes - before;
             match written {
-                Ok(()) => return Some(after),
+                Ok(()) => return Some(waiting),
                 Err(error) => {
                     let status = format!("a policy cannot change the message: {error}");
-                    self.datapath.end(id, Status::internal(status), now);
+                    self.datapath.end(waiting.call, Status::internal(status), now);
                 }
             }
         }
@@ -73,7 +82,8 @@ impl<M: Memory> Application<M> {
     }
 
     fn tell(&mut self, item: Finished, message: Contents, now: Time) {
-        let Some(known) = self.known(item.call) else {
+        let bytes = message.bytes as usize;
+        let Some(known) = self.count(&item, (Direction::Inbound, bytes), now) else {
             // Nobody can be told: the call was forgotten with its application's other end.
             self.free(message);
             return;
