@@ -10,7 +10,7 @@ use petasos_attach::hello::HANDOVER_VERSION;
 use petasos_attach::reason::RefuseCode;
 use petasos_attach::{Applicant, Listener, Terms};
 use petasos_base::{SystemClock, Time, Yielder, random_seed};
-use petasos_service::{Application, Hub, SchemaLimits};
+use petasos_service::{Application, ApplicationLimits, Hub, SchemaLimits};
 use petasos_shm::HeapKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -222,7 +222,8 @@ impl Daemon {
         if is_leaving {
             attached.announce_successor();
         }
-        let (number, limits) = (self.hub.next_number(), self.control.quotas.of(&name));
+        let (number, grant_bytes) = (self.hub.next_number(), attached.limits().grant_bytes);
+        let limits = ApplicationLimits { grant_bytes, ..self.control.quotas.of(&name) };
         let seed = random_seed();
         let mut application = Application::new(number, &name, Heaps(attached), limits, seed);
         for (place, policy) in self.control.policies().of(&name).enumerate() {

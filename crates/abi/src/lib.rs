@@ -23,6 +23,7 @@
 mod blocks;
 mod descriptor;
 mod extents;
+mod flow;
 mod parse;
 
 pub use blocks::{Blocks, NotOutstanding, UNIT_BYTES};
@@ -31,6 +32,7 @@ pub use descriptor::{
     Side, TIME_NEVER,
 };
 pub use extents::{EXTENT_BYTES_MIN, EXTENTS_MAX, Extent, ExtentError, Extents, HEAP_BYTES_MAX};
+pub use flow::{Credit, Taken};
 pub use parse::{Refusal, Untrusted};
 
 /// The version of what this crate says.

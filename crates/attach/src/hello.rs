@@ -259,6 +259,7 @@ impl Welcome {
             (version >= 1, "version"),
             ((1..=LANES_MAX).contains(&lanes), "lanes"),
             (calls_max >= 1, "calls"),
+            (grant_bytes >= 1, "bytes before the first grant"),
             (send.is_possible() && receive.is_possible(), "heaps"),
         ];
         match checks.iter().find(|(is_right, _)| !is_right) {

@@ -3,6 +3,7 @@
 //! Outbound items come in at the front, before the first engine, and leave at the back; inbound
 //! items the other way round. So the first engine is the one next to the application.
 
+mod aside;
 mod chain;
 mod change;
 
@@ -21,6 +22,7 @@ use crate::{
     Schema,
 };
 
+use aside::Aside;
 pub use change::{ChangeError, Left};
 
 /// Where in a chain: 0 is next to the application.
@@ -130,6 +132,8 @@ pub struct Datapath {
     /// By direction. The outbound queue `n`, and the inbound queue `n`, are before engine `n`, seen
     /// from the application.
     queues: [Vec<Queue>; 2],
+    /// Inbound items that have passed all engines, and wait for the application.
+    aside: Aside,
     chain: Vec<Placed>,
     methods: Vec<(MethodId, Arc<str>)>,
     declared: Vec<Declared>,
@@ -145,6 +149,7 @@ impl Datapath {
         Datapath {
             items: Items::default(),
             queues: [vec![Queue::new()], vec![Queue::new()]],
+            aside: Aside::default(),
             chain: Vec::new(),
             methods: Vec::new(),
             declared: Vec::new(),
@@ -206,8 +211,7 @@ impl Datapath {
     /// What the next item is that can be taken.
     #[inline]
     pub fn peek(&mut self, direction: Direction) -> Option<Next<'_>> {
-        self.drop_void_at_exit(direction);
-        let index = self.exit(direction).front()?;
+        let index = self.front(direction)?;
         Some(Next {
             index: index as usize,
             call: self.items.call_id(index),
@@ -220,9 +224,8 @@ impl Datapath {
     /// Takes the next item that has passed all engines.
     #[inline]
     pub fn take(&mut self, direction: Direction) -> Option<Finished> {
-        self.drop_void_at_exit(direction);
-        let index = self.exit(direction).pop_front()?;
-        Some(self.finish(index))
+        self.front(direction)?;
+        Some(self.take_shown(direction))
     }
 
     /// Takes the item that [`Datapath::peek`] has just shown: in between, no call has ended.
@@ -231,15 +234,14 @@ impl Datapath {
     /// If none was shown.
     #[inline]
     pub fn take_shown(&mut self, direction: Direction) -> Finished {
-        let index = self.exit(direction).pop_front().expect("an item was shown");
+        let index = self.pop_front(direction).expect("an item was shown");
         debug_assert!(!self.is_nothing(index), "a call has ended since its item was shown");
-        self.finish(index)
-    }
-
-    #[inline]
-    fn finish(&mut self, index: u32) -> Finished {
         self.counts.left += 1;
-        self.items.finish(index)
+        let item = self.items.finish(index);
+        if matches!(item.kind, ItemKind::End | ItemKind::Cancel) {
+            self.drop_aside(item.call);
+        }
+        item
     }
 
     /// The index and the call of an item that became void: what belongs to it is to be freed. To be
@@ -274,6 +276,7 @@ impl Datapath {
     /// Where the items are.
     pub fn counts(&self) -> Counts {
         let queued: usize = self.queues.iter().flatten().map(Queue::len).sum();
+        let queued = queued + self.aside.len();
         let held = self.items.held() as u64;
         let unfreed = self.items.void_len() as u64;
         Counts { queued: queued as u64, held, void: self.counts.void + unfreed, ..self.counts }
@@ -342,14 +345,27 @@ impl Datapath {
         &mut queues[place]
     }
 
-    /// Items that became void behind the last engine; and cancels of calls of which nobody beyond
-    /// the datapath has heard.
+    /// The item that the service takes next. Drops those that became void behind the last engine,
+    /// and cancels of calls of which nobody beyond the datapath has heard.
     #[inline]
-    fn drop_void_at_exit(&mut self, direction: Direction) {
-        while let Some(index) = self.exit(direction).front()
-            && self.is_nothing(index)
-        {
-            self.drop_at_exit(direction);
+    fn front(&mut self, direction: Direction) -> Option<u32> {
+        loop {
+            let is_resumed = direction == Direction::Inbound && self.aside.comes_next();
+            let next = if is_resumed { self.aside.front() } else { self.exit(direction).front() };
+            let index = next?;
+            if self.is_nothing(index) {
+                self.drop_front(direction);
+            } else if direction == Direction::Outbound || is_resumed || !self.goes_aside(index) {
+                return Some(index);
+            }
+        }
+    }
+
+    #[inline]
+    fn pop_front(&mut self, direction: Direction) -> Option<u32> {
+        match direction == Direction::Inbound && self.aside.comes_next() {
+            true => self.aside.pop_front(),
+            false => self.exit(direction).pop_front(),
         }
     }
 
@@ -361,8 +377,8 @@ impl Datapath {
     }
 
     #[cold]
-    fn drop_at_exit(&mut self, direction: Direction) {
-        if let Some(index) = self.exit(direction).pop_front() {
+    fn drop_front(&mut self, direction: Direction) {
+        if let Some(index) = self.pop_front(direction) {
             self.items.discard(index);
         }
     }

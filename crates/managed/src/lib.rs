@@ -19,6 +19,7 @@ mod carrier;
 mod config;
 mod connecting;
 mod convert;
+mod flow;
 mod frames;
 mod link;
 mod numbers;

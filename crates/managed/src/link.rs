@@ -16,6 +16,8 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_shm::HeapKind;
 
+use crate::flow::Flow;
+
 /// By so much the send heap grows, unless a message needs more.
 const GROW_BYTES: u64 = 1 << 20;
 /// Bytes of an image before its root struct (M20), which is what a descriptor names (D6).
@@ -90,6 +92,11 @@ impl Link {
     /// The most calls that this side may have begun and not ended.
     pub(crate) fn calls_max(&self) -> usize {
         self.attachment.limits().calls_max as usize
+    }
+
+    /// What may be under way of a new stream.
+    pub(crate) fn flow(&self) -> Flow {
+        Flow::new(self.attachment.limits().grant_bytes)
     }
 
     /// Descriptors that are readable when there may be something to do.

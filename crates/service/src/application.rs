@@ -14,10 +14,12 @@ use petasos_shm::OwnedHeap;
 use thiserror::Error;
 
 use crate::fields::DeclaredFields;
+use crate::flow::Flow;
+use crate::known::Known;
 use crate::numbers::CallNumbers;
 use crate::routes::Routes;
-use crate::schemas::{Binding, BoundMethod};
-use crate::stats::{RowIndex, Stats, Way};
+use crate::schemas::Binding;
+use crate::stats::{Stats, Way};
 
 /// What an application may have at a time.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +37,13 @@ pub struct ApplicationLimits {
     pub beyond_bytes_max: usize,
     /// Descriptors that wait for room in its ring.
     pub descriptors_max: usize,
+    /// Bytes of a stream's messages that each side may send before the first grant (D8).
+    pub grant_bytes: u64,
 }
 
 impl Default for ApplicationLimits {
-    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 4 MiB on their
-    /// way out, and 1024 descriptors.
+    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 4 MiB on their way out,
+    /// 1024 descriptors, and 1 MiB of each stream.
     fn default() -> ApplicationLimits {
         ApplicationLimits {
             items_max: 4096,
@@ -48,6 +52,7 @@ impl Default for ApplicationLimits {
             held_bytes_max: 64 << 20,
             beyond_bytes_max: 4 << 20,
             descriptors_max: 1024,
+            grant_bytes: 1 << 20,
         }
     }
 }
@@ -66,55 +71,6 @@ pub enum Detached {
     /// It released what it does not have (D11).
     #[error(transparent)]
     Released(#[from] NotOutstanding),
-}
-
-/// A call as the application knows it.
-#[derive(Debug)]
-pub(crate) struct Known {
-    pub(crate) id: CallId,
-    pub(crate) number: CallNumber,
-    pub(crate) binding: Arc<Binding>,
-    /// The method's index in its binding.
-    pub(crate) method: u16,
-    /// The application that has the other end, and the call there.
-    pub(crate) far: Option<(Number, CallId)>,
-    /// Where the caller's request is to go: a target of the application.
-    pub(crate) target: u32,
-    /// The application has said that no more messages follow.
-    pub(crate) has_closed: bool,
-    /// The application has sent a head, or a message, before which a head would have to come.
-    pub(crate) has_begun: bool,
-    /// What counts it.
-    pub(crate) row: RowIndex,
-    pub(crate) began: Time,
-}
-
-impl Known {
-    pub(crate) fn new(
-        (id, number): (CallId, CallNumber),
-        to: (Arc<Binding>, u16, u32),
-        began: Time,
-    ) -> Known {
-        let (binding, method, target) = to;
-        let (has_closed, has_begun, row) = (false, false, RowIndex::NONE);
-        Known { id, number, binding, method, far: None, target, has_closed, has_begun, row, began }
-    }
-
-    /// Whether the application has made the call.
-    pub(crate) fn is_callers(&self) -> bool {
-        self.number.begun_by() == Side::Application
-    }
-
-    pub(crate) fn method(&self) -> &BoundMethod {
-        &self.binding.methods[usize::from(self.method)]
-    }
-
-    /// The call is over, if it was not, and nobody is told an end.
-    #[inline]
-    pub(crate) fn give_up(&mut self, stats: &mut Stats) {
-        let method = &self.binding.methods[usize::from(self.method)];
-        stats.give_up(&mut self.row, method);
-    }
 }
 
 /// What an item has at the service: its message, if it has one.
@@ -198,6 +154,8 @@ pub struct Application<M> {
     /// Of the message that waits for room in the receive heap.
     pub(crate) wanted_bytes: u64,
     pub(crate) stats: Stats,
+    /// The other ends of messages that it was given in this turn.
+    pub(crate) given: Vec<(Number, CallId)>,
 }
 
 impl<M: Memory> Application<M> {
@@ -243,6 +201,7 @@ impl<M: Memory> Application<M> {
             released: Released::new(),
             wanted_bytes: 0,
             stats: Stats::default(),
+            given: Vec::new(),
         }
     }
 
@@ -393,7 +352,10 @@ impl<M: Memory> Application<M> {
         self.calls.get_mut(id.index as usize)?.as_mut().filter(|known| known.id == id)
     }
 
-    pub(crate) fn remember(&mut self, known: Known) {
+    pub(crate) fn remember(&mut self, mut known: Known) {
+        if known.method().is_stream {
+            known.flow = Some(Box::new(Flow::new(self.limits.grant_bytes)));
+        }
         let index = known.id.index as usize;
         if self.calls.len() <= index {
             self.calls.resize_with(index + 1, || None);

@@ -3,7 +3,8 @@
 use petasos_base::Time;
 use petasos_engine::{Application as Number, CallId, Direction, Finished, ItemKind};
 
-use crate::application::{Application, Known, Memory};
+use crate::application::{Application, Memory};
+use crate::known::Known;
 use crate::stats::{Stats, Way};
 
 impl<M: Memory> Application<M> {

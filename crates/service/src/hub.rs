@@ -11,9 +11,10 @@ use petasos_engine::{
 };
 use thiserror::Error;
 
-use crate::application::{Application, Known, Memory};
+use crate::application::{Application, Memory};
 use crate::applications::Applications;
 use crate::beyond::{BEYOND, Remote};
+use crate::known::Known;
 use crate::outgoing::Waiting;
 use crate::routes::Route;
 use crate::schemas::{BindError, Schemas};
@@ -269,6 +270,9 @@ impl<M: Memory> Hub<M> {
             let application = self.applications.get_mut(&number).expect("none goes meanwhile");
             has_moved |= application.deliver(now);
             application.free_void();
+            if !application.given.is_empty() {
+                self.note_given(Number(number));
+            }
         }
         self.turn = numbers;
         has_moved

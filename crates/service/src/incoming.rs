@@ -10,7 +10,8 @@ use petasos_message::{CompactError, NativeMsg, Outside, Segment, Source, Types};
 use petasos_schema::MessageId;
 use petasos_shm::OwnedHeap;
 
-use crate::application::{Application, Detached, Known, Memory};
+use crate::application::{Application, Detached, Memory};
+use crate::known::Known;
 
 /// A send heap as compaction reads it. Addresses are offsets.
 struct SendHeap<'a>(&'a OwnedHeap);
@@ -64,8 +65,12 @@ impl<M: Memory> Application<M> {
                 self.handle_end(call, end, metadata, now);
                 Ok(())
             }
-            // Messages are bounded by what the service holds for the application.
-            Descriptor::Grant { .. } => Ok(()),
+            Descriptor::Grant { call, bytes } => {
+                if let Some(id) = self.stream(call) {
+                    self.handle_grant(id, bytes);
+                }
+                Ok(())
+            }
             Descriptor::Release(released) => {
                 for token in released.tokens() {
                     self.blocks.free(*token)?;
@@ -181,6 +186,10 @@ impl<M: Memory> Application<M> {
             return Err(Status::internal("a message came behind the last"));
         }
         known.has_begun = true;
+        let flow = known.flow.as_mut().expect("it is a stream");
+        if !flow.receive(message.bytes) {
+            return Err(Status::internal("a message came that was not granted"));
+        }
         let (types, method) = (known.binding.types.clone(), known.method());
         let is_caller = known.number.begun_by() == Side::Application;
         let of = if is_caller { method.request } else { method.response };

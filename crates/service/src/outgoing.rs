@@ -7,6 +7,7 @@ use petasos_engine::{CallId, Direction, Finished, ItemKind};
 
 use crate::application::{Application, Memory};
 use crate::incoming::tail_of;
+use crate::known::Known;
 
 /// An item that has passed all engines, and is still in the datapath.
 pub(crate) struct Waiting {
@@ -42,6 +43,13 @@ impl<M: Memory> Application<M> {
     pub(crate) fn next(&mut self, direction: Direction, now: Time) -> Option<Waiting> {
         loop {
             let next = self.datapath.peek(direction)?;
+            let is_message = next.kind == ItemKind::Message && direction == Direction::Inbound;
+            let known = self.calls.get(next.call.index as usize).and_then(Option::as_ref);
+            let known = known.filter(|known| known.id == next.call);
+            if is_message && !known.is_none_or(Known::takes_message) {
+                self.datapath.set_aside();
+                continue;
+            }
             let waiting = |bytes| Waiting { kind: next.kind, call: next.call, bytes };
             if next.is_from_engine {
                 let (index, waiting) = (next.index, waiting(0));
@@ -53,8 +61,6 @@ impl<M: Memory> Application<M> {
             if next.fields.written().next().is_none() {
                 return Some(waiting(message.image().len()));
             }
-            let known = self.calls.get(next.call.index as usize).and_then(Option::as_ref);
-            let known = known.filter(|known| known.id == next.call);
             let before = message.image().len();
             let written = match known {
                 Some(known) => self.fields.write(known.method().id, message, next.fields),
@@ -92,7 +98,10 @@ impl<M: Memory> Application<M> {
         let metadata = self.metadata(tail_of(&item.metadata, item.status.as_ref()));
         let descriptor = match item.kind {
             ItemKind::Request => self.request(&item, message, metadata, now),
-            ItemKind::Message => Descriptor::Message { call, message },
+            ItemKind::Message => {
+                self.note_given(item.call, message.bytes);
+                Descriptor::Message { call, message }
+            }
             ItemKind::Close => Descriptor::Close { call },
             ItemKind::Cancel => Descriptor::Cancel { call },
             ItemKind::Head => Descriptor::Head { call, metadata },

@@ -2,11 +2,13 @@
 
 pub use crate::process::Daemon;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos_abi::{Blocks, CallNumber, Contents, Descriptor, Released, Request, Side, TIME_NEVER};
+use petasos_abi::{
+    Blocks, CallNumber, Contents, Credit, Descriptor, Released, Request, Side, TIME_NEVER, Taken,
+};
 use petasos_attach::ask::Ask;
 use petasos_attach::reason::Text;
 use petasos_attach::{Attachment, Lane, LaneError, PushError};
@@ -30,8 +32,10 @@ pub struct Client {
     blocks: Blocks,
     pub types: Arc<Types>,
     calls: u64,
-    /// What was said while it waited for memory.
+    /// What was said while it waited for memory or credit.
     unheard: VecDeque<Descriptor>,
+    /// D8, by the numbers of streams.
+    flows: HashMap<u64, (Credit, Taken)>,
 }
 
 /// What an application hears, with texts for messages.
@@ -61,8 +65,8 @@ impl Client {
         let bind =
             Ask::Bind { offset, bytes: place.1, is_served, service: Text::new("greet.Greeter") };
         assert_eq!(attachment.ask(&bind).unwrap(), 0);
-        let unheard = VecDeque::new();
-        Client { attachment, schema: place, lane, blocks, types, calls: 0, unheard }
+        let (unheard, flows) = (VecDeque::new(), HashMap::new());
+        Client { attachment, schema: place, lane, blocks, types, calls: 0, unheard, flows }
     }
 
     pub fn target(&mut self, name: &str) -> u32 {
@@ -125,7 +129,11 @@ impl Client {
             Side::Application => ("greet.Request", "name"),
             Side::Service => ("greet.Response", "text"),
         };
+        while !self.flow(call).0.may_send() {
+            self.await_service();
+        }
         let message = self.written(name, field, text);
+        self.flow(call).0.spend(message.bytes);
         self.say(&Descriptor::Message { call, message });
     }
 
@@ -148,7 +156,11 @@ impl Client {
                     Side::Application => ("greet.Response", "text"),
                     Side::Service => ("greet.Request", "name"),
                 };
-                Heard::Message(call, self.read(name, field, message))
+                let text = self.read(name, field, message);
+                if let Some(bytes) = self.flow(call).1.add(message.bytes) {
+                    self.say(&Descriptor::Grant { call, bytes });
+                }
+                Heard::Message(call, text)
             }
             Descriptor::Close { call } => Heard::Close(call),
             Descriptor::Cancel { call } => Heard::Cancel(call),
@@ -250,8 +262,11 @@ impl Client {
             let popped = self.lane.pop()?;
             self.lane.release();
             match popped {
-                Some(Descriptor::Release(released)) => self.take_back(&released),
-                Some(said) => return Ok(said),
+                Some(said) => {
+                    if let Some(said) = self.noted(said) {
+                        return Ok(said);
+                    }
+                }
                 None => {
                     self.lane.wait(PATIENCE)?;
                 }
@@ -259,14 +274,31 @@ impl Client {
         }
     }
 
-    /// Waits until something comes back.
-    fn await_memory(&mut self) {
+    /// Waits until something comes back, or is granted.
+    fn await_service(&mut self) {
         match self.lane.pop().unwrap() {
-            Some(Descriptor::Release(released)) => self.take_back(&released),
-            Some(said) => self.unheard.push_back(said),
+            Some(said) => {
+                let said = self.noted(said);
+                self.unheard.extend(said);
+            }
             None => drop(self.lane.wait(PATIENCE).unwrap()),
         }
         self.lane.release();
+    }
+
+    /// What is said, unless it is a release or a grant.
+    fn noted(&mut self, said: Descriptor) -> Option<Descriptor> {
+        match said {
+            Descriptor::Release(released) => self.take_back(&released),
+            Descriptor::Grant { call, bytes } => self.flow(call).0.add(bytes),
+            said => return Some(said),
+        }
+        None
+    }
+
+    fn flow(&mut self, call: CallNumber) -> &mut (Credit, Taken) {
+        let bytes = self.attachment.limits().grant_bytes;
+        self.flows.entry(call.get()).or_insert((Credit::new(bytes), Taken::new(bytes)))
     }
 
     fn take_back(&mut self, released: &Released) {
@@ -284,7 +316,7 @@ impl Client {
         let offset = loop {
             match self.blocks.allocate(bytes) {
                 Some(offset) => break offset,
-                None => self.await_memory(),
+                None => self.await_service(),
             }
         };
         self.attachment.write(offset, message.image()).unwrap();

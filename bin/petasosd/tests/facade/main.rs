@@ -1,6 +1,7 @@
 //! Generated stubs, unchanged, through the managed service.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod flow;
 mod replaced;
 mod support;
 mod untyped;

@@ -18,8 +18,9 @@ use super::request_numbers::{exchange_call, exchange_number, segment_of};
 use super::waiting::{failure_of, too_long};
 use super::{Carrier, MESSAGE_BYTES_MAX};
 use crate::convert::Meant;
+use crate::flow::Flow;
 use crate::frames::{answer_to, tail_of};
-use crate::link::{LinkError, NoRoom};
+use crate::link::{Link, LinkError, NoRoom};
 use crate::services::Served;
 
 /// The numbers of streams in the session in which requests are delivered.
@@ -51,7 +52,8 @@ pub(super) struct Inward {
     /// Messages from the service, which wait for room in the stream.
     received: VecDeque<Contents>,
     is_closed: bool,
-    /// What the handler said and the heap had no room for.
+    flow: Flow,
+    /// What the handler said and the heap, or the service, had no room for.
     blocked: Option<CallerEvent<Vec<u8>>>,
     /// The service has been told of the end, or does not want to be.
     is_ended: bool,
@@ -99,6 +101,7 @@ impl Carrier {
             lent: 0,
             received: VecDeque::new(),
             is_closed: false,
+            flow: self.on.link.as_ref().map_or(Flow::new(0), Link::flow),
             blocked: None,
             is_ended: false,
         };
@@ -142,6 +145,7 @@ impl Carrier {
         while inward.stream.can_send()
             && let Some(contents) = inward.received.pop_front()
         {
+            self.grant(inward.call, &mut inward.flow, contents.bytes);
             match self.taken(contents, inward.bytes) {
                 Ok(message) => inward.stream.send(message),
                 Err(status) => self.fail_inward(inward, &status),
@@ -157,6 +161,11 @@ impl Carrier {
         while let Some(event) = inward.blocked.take().or_else(|| inward.stream.poll_event()) {
             if inward.is_ended {
                 continue;
+            }
+            if matches!(event, CallerEvent::Message(_)) && !inward.flow.credit.may_send() {
+                // Until a grant.
+                inward.blocked = Some(event);
+                return;
             }
             match self.pass_said(inward, event) {
                 Ok(()) => {}
@@ -206,6 +215,9 @@ impl Carrier {
             }
             (Ok(placed), _) => placed,
         };
+        if let CallerEvent::Message(_) = &event {
+            inward.flow.credit.spend(placed.bytes);
+        }
         link.push(match event {
             CallerEvent::Head(_) => Descriptor::Head { call, metadata: placed },
             CallerEvent::Message(_) => Descriptor::Message { call, message: placed },
@@ -240,6 +252,20 @@ impl Carrier {
         }
         self.advance_inward(state, cx, call.get());
         Ok(())
+    }
+
+    /// The service takes more of the stream.
+    pub(super) fn grant_inward<S>(
+        &mut self,
+        state: &mut S,
+        cx: &mut Context<S>,
+        call: CallNumber,
+        bytes: u64,
+    ) {
+        if let Some(inward) = self.on.inward.get_mut(&call.get()) {
+            inward.flow.credit.add(bytes);
+            self.advance_inward(state, cx, call.get());
+        }
     }
 
     /// The caller has no more messages.

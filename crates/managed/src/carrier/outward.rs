@@ -20,6 +20,7 @@ use super::unary::time_left;
 use super::waiting::too_long;
 use super::{Begun, Carrier};
 use crate::convert::Meant;
+use crate::flow::Flow;
 use crate::link::{LinkError, NoRoom};
 use crate::services::{Binding, Method};
 
@@ -47,7 +48,9 @@ pub(super) struct Outward {
     call: Option<CallNumber>,
     /// Its call has begun.
     has_begun: bool,
-    /// What the stream said and the heap had no room for.
+    /// Of the call.
+    flow: Flow,
+    /// What the stream said and the heap, or the service, had no room for.
     blocked: Option<ServerEvent<Vec<u8>>>,
     /// Messages from the service, which wait for room in the stream.
     received: VecDeque<Contents>,
@@ -122,6 +125,7 @@ impl Carrier {
             wants_bytes: false,
             call: None,
             has_begun: false,
+            flow: Flow::new(0),
             blocked: None,
             received: VecDeque::new(),
             end: None,
@@ -138,6 +142,9 @@ impl Carrier {
             && let Some(contents) = outward.received.pop_front()
         {
             let meant = outward.wants_bytes.then(|| meant(outward.method, true));
+            if let Some(call) = outward.call {
+                self.grant(call, &mut outward.flow, contents.bytes);
+            }
             match self.taken(contents, meant) {
                 Ok(message) => outward.stream.send(message),
                 Err(status) => {
@@ -167,6 +174,12 @@ impl Carrier {
             return self.cancel_outward(outward);
         }
         while let Some(event) = outward.blocked.take().or_else(|| outward.stream.poll_event()) {
+            let is_message = matches!(event, ServerEvent::Message(_)) && outward.call.is_some();
+            if is_message && !outward.flow.credit.may_send() {
+                // Until a grant.
+                outward.blocked = Some(event);
+                return;
+            }
             match self.pass_event(outward, id, event) {
                 Passed::Yes => {}
                 Passed::Blocked(event) => {
@@ -190,9 +203,7 @@ impl Carrier {
     ) -> Passed {
         match (event, outward.call) {
             (ServerEvent::Open(open), _) => self.open_outward(outward, id, open),
-            (ServerEvent::Message(message), Some(call)) => {
-                self.say_message(call, message, meant(outward.method, false))
-            }
+            (ServerEvent::Message(message), Some(call)) => self.say_message(outward, call, message),
             (ServerEvent::Closed, Some(call)) => {
                 self.push(Descriptor::Close { call });
                 Passed::Yes
@@ -234,13 +245,20 @@ impl Carrier {
             message: Contents::NONE,
             metadata,
         }));
+        outward.flow = link.flow();
         outward.wants_bytes = !open.answer.native;
         (outward.call, outward.has_begun) = (Some(call), true);
         self.note_begun(call, Begun::Stream(id));
         Passed::Yes
     }
 
-    fn say_message(&mut self, call: CallNumber, message: Message<Vec<u8>>, meant: Meant) -> Passed {
+    fn say_message(
+        &mut self,
+        outward: &mut Outward,
+        call: CallNumber,
+        message: Message<Vec<u8>>,
+    ) -> Passed {
+        let meant = meant(outward.method, false);
         let message = match as_image(&self.services, message, Some(meant)) {
             Ok(message) => message,
             Err(status) => return Passed::Failed(status),
@@ -252,6 +270,7 @@ impl Carrier {
         };
         match placed {
             Ok(message) => {
+                outward.flow.credit.spend(message.bytes);
                 link.push(Descriptor::Message { call, message });
                 Passed::Yes
             }
@@ -285,6 +304,20 @@ impl Carrier {
         }
         self.advance_outward(state, cx, id);
         Ok(())
+    }
+
+    /// The service takes more of the stream.
+    pub(super) fn grant_outward<S>(
+        &mut self,
+        state: &mut S,
+        cx: &mut Context<S>,
+        id: u64,
+        bytes: u64,
+    ) {
+        if let Some(outward) = self.on.outward.get_mut(&id) {
+            outward.flow.credit.add(bytes);
+            self.advance_outward(state, cx, id);
+        }
     }
 
     /// The service has initial metadata for the stream.

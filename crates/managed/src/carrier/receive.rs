@@ -11,6 +11,7 @@ use super::messages::message_of;
 use super::{Begun, Carrier, HEAR_EVERY, RETRY, name_of};
 use crate::asks::Asked;
 use crate::convert::Meant;
+use crate::flow::Flow;
 use crate::link::LinkError;
 use crate::services::Served;
 
@@ -162,8 +163,12 @@ impl Carrier {
                 Ok(())
             }
             Descriptor::Head { call, metadata } => self.on_head(state, cx, call, metadata),
-            // Both sides bound what they hold by their heaps.
-            Descriptor::Grant { .. } | Descriptor::Release(_) => Ok(()),
+            Descriptor::Grant { call, bytes } => {
+                self.on_grant(state, cx, call, bytes);
+                Ok(())
+            }
+            // It was heard already.
+            Descriptor::Release(_) => Ok(()),
         }
     }
 
@@ -242,6 +247,15 @@ impl Carrier {
         }
     }
 
+    /// D8: the service takes more messages of a stream.
+    fn on_grant<S>(&mut self, state: &mut S, cx: &mut Context<S>, call: CallNumber, bytes: u64) {
+        match self.on.begun.get(&call.get()) {
+            Some(Begun::Stream(stream)) => self.grant_outward(state, cx, *stream, bytes),
+            Some(Begun::Unary(..)) => {}
+            None => self.grant_inward(state, cx, call, bytes),
+        }
+    }
+
     fn on_head<S>(
         &mut self,
         state: &mut S,
@@ -275,6 +289,13 @@ impl Carrier {
         // The attachment ends for it when it is next read from.
         let image = image.map_err(|_| Status::internal("a message cannot be read"))?;
         message_of(&self.services, image, meant)
+    }
+
+    /// D8: a message of so many bytes was taken of a call with streams.
+    pub(super) fn grant(&mut self, call: CallNumber, flow: &mut Flow, bytes: u32) {
+        if let Some(bytes) = flow.taken.add(bytes) {
+            self.push(Descriptor::Grant { call, bytes });
+        }
     }
 
     /// Copies what lies in the receive heap, and releases it.

@@ -70,13 +70,16 @@ impl<M: Memory> Hub<M> {
             entry.is_told = false;
             return None;
         };
-        let (application, bytes) = (entry.application, item.bytes());
+        let (application, id, bytes) = (entry.application, entry.id, item.bytes());
         entry.bytes -= bytes;
         if matches!(item, RemoteItem::End(_)) {
             remote.remove(call);
         }
         if let Some(application) = self.application(application) {
             application.beyond_bytes -= bytes;
+            if matches!(item, RemoteItem::Message(_)) {
+                application.note_taken(id);
+            }
         }
         Some(item)
     }
@@ -84,9 +87,10 @@ impl<M: Memory> Hub<M> {
     /// Whether the application at this host's end of a call can be given another message. True of
     /// a call that is done, for which everything is dropped.
     pub fn has_room_for_remote(&mut self, call: RemoteCall) -> bool {
-        let application = self.remote_entry(call).map(|entry| entry.application);
-        let application = application.and_then(|number| self.application(number));
-        application.is_none_or(|known| known.holds_less())
+        let near = self.remote_entry(call).map(|entry| (entry.application, entry.id));
+        let Some((number, id)) = near else { return true };
+        let application = self.application(number);
+        application.is_none_or(|known| known.holds_less() && !known.datapath.is_aside(id))
     }
 
     /// The callee has sent initial metadata of a stream.

@@ -10,9 +10,10 @@ use petasos_schema::Hash;
 
 use super::handing::decode;
 use crate::Binding;
-use crate::application::{Known, Memory};
+use crate::application::Memory;
 use crate::beyond::{Encoded, Remote, far};
 use crate::hub::Hub;
+use crate::known::Known;
 use crate::remote_calls::RemoteCall;
 use crate::stats::Way;
 

@@ -233,7 +233,7 @@ fn say_anything(world: &mut World, app: &mut App, rng: &mut Rng) {
     }
     let contents = Contents { offset: rng.below(5000), bytes: rng.below(300) as u32 };
     let contents = if rng.chance(0.3) { Contents::NONE } else { contents };
-    let kind = rng.below(8);
+    let kind = rng.below(9);
     // Mostly it says of a call what that side may say: else it would be gone at once.
     let side = match kind {
         _ if rng.chance(0.01) => Side::Service,
@@ -254,6 +254,7 @@ fn say_anything(world: &mut World, app: &mut App, rng: &mut Rng) {
         3 => Descriptor::Message { call, message: contents },
         4 => Descriptor::Close { call },
         5 => Descriptor::Cancel { call },
+        8 => Descriptor::Grant { call, bytes: rng.next_u64() },
         6 => Descriptor::Head { call, metadata: contents },
         _ => {
             let status = if rng.chance(0.5) { 0 } else { rng.below(17) as u8 };

@@ -7,6 +7,7 @@ mod hostile;
 mod policies;
 mod remote;
 mod remote_chaos;
+mod remote_flow;
 mod remote_images;
 mod stats;
 mod streams;

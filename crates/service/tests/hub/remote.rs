@@ -66,7 +66,7 @@ fn failure(status: Status, has_not_run: bool) -> RemoteOutcome<'static> {
     RemoteOutcome { result: Err(status), has_not_run, metadata, trailers }
 }
 
-fn incoming<'a>(method: &'a str, message: Option<&'a [u8]>) -> Incoming<'a> {
+pub fn incoming<'a>(method: &'a str, message: Option<&'a [u8]>) -> Incoming<'a> {
     Incoming {
         service: "greet.Greeter",
         method,

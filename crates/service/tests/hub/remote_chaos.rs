@@ -31,7 +31,9 @@ impl Chaos {
     fn new(seed: u64) -> Chaos {
         let mut world = World::new();
         world.hub.allow_remote(RemoteLimits { calls_max: 40, ..RemoteLimits::default() });
-        let limits = ApplicationLimits { beyond_bytes_max: 4000, ..ApplicationLimits::default() };
+        let (beyond_bytes_max, grant_bytes) = (4000, 300);
+        let limits =
+            ApplicationLimits { beyond_bytes_max, grant_bytes, ..ApplicationLimits::default() };
         let client = world.app_with("client", SEND_BYTES, limits);
         let server = world.app_with("server", SEND_BYTES, limits);
         world.hub.target(client.number, "elsewhere").unwrap();
@@ -89,7 +91,7 @@ impl Chaos {
         let mut open: Vec<CallNumber> = self.open.iter().copied().collect();
         open.sort_unstable_by_key(|call| call.get());
         let call = self.any(&open);
-        match (self.rng.below(5), call) {
+        match (self.rng.below(6), call) {
             (0, _) => {
                 let call = self.world.call(&mut self.client, "ann");
                 self.open.insert(call);
@@ -107,6 +109,7 @@ impl Chaos {
             (3, Some(call)) => {
                 self.world.handle(&self.client, Descriptor::Close { call }).unwrap();
             }
+            (4, Some(call)) => self.grant_some(call),
             (_, Some(call)) if self.rng.below(4) == 0 => {
                 self.world.handle(&self.client, Descriptor::Cancel { call }).unwrap();
                 self.open.remove(&call);
@@ -128,12 +131,20 @@ impl Chaos {
         let message = self.server.write(&self.world.message("greet.Response", &[]));
         let metadata = petasos_abi::Contents::NONE;
         let (status, has_not_run) = (0, false);
-        let said = match self.rng.below(3) {
+        let said = match self.rng.below(4) {
+            3 => return self.grant_some(call),
             0 => Descriptor::Message { call, message },
             1 => Descriptor::Head { call, metadata },
             _ => Descriptor::End { call, status, has_not_run, message, metadata },
         };
         self.world.handle(&self.server, said).unwrap();
+    }
+
+    /// The application at an end of a stream takes more of it.
+    fn grant_some(&mut self, call: CallNumber) {
+        let bytes = self.rng.below(300);
+        let app = if self.open.contains(&call) { &self.client } else { &self.server };
+        self.world.handle(app, Descriptor::Grant { call, bytes }).unwrap();
     }
 
     fn transport_hears(&mut self) {
@@ -204,6 +215,11 @@ impl Chaos {
     fn end(mut self) {
         self.run();
         self.world.hub.fail_remote(&Status::unavailable("it is over"), NOW);
+        // Ends come behind what waits.
+        for call in &self.open {
+            let grant = Descriptor::Grant { call: *call, bytes: u64::MAX };
+            self.world.handle(&self.client, grant).unwrap();
+        }
         self.run();
         assert!(self.open.is_empty(), "{:?} are lost", self.open);
         for number in [self.client.number, self.server.number] {

@@ -3,6 +3,7 @@
 use petasos_abi::{CallNumber, Contents, Descriptor, Request};
 use petasos_call::Code;
 use petasos_message::Leaf;
+use petasos_service::ApplicationLimits;
 
 use crate::support::*;
 
@@ -17,8 +18,12 @@ struct Chat {
 
 impl Chat {
     fn new() -> Chat {
+        Chat::with(ApplicationLimits::default())
+    }
+
+    fn with(limits: ApplicationLimits) -> Chat {
         let mut world = World::new();
-        let (mut client, mut server) = world.pair();
+        let (mut client, mut server) = world.pair_with(limits);
         let near = client.next_call();
         let request = client.request(near, CHAT);
         world.handle(&client, Descriptor::Request(request)).unwrap();
@@ -59,7 +64,7 @@ impl Chat {
             Descriptor::Message { message, .. } => {
                 Some(self.world.text(app, message_type, message, field))
             }
-            Descriptor::Release(_) => None,
+            Descriptor::Release(_) | Descriptor::Grant { .. } => None,
             Descriptor::End { status, .. } => Some(format!("end {status}")),
             other => Some(format!("{:?}", other.kind())),
         });
@@ -183,4 +188,98 @@ fn d7_a_unary_call_cannot_be_closed() {
     world.handle(&client, Descriptor::Close { call }).unwrap();
     world.run(&mut [&mut client, &mut server]);
     assert!(matches!(server.said[..], [Descriptor::Request(_)]), "{:?}", server.said);
+}
+
+#[test]
+fn d8_a_stream_that_is_not_read_holds_up_no_other_call() {
+    let limits = limits_of_three("greet.Request", "name");
+    let mut chat = Chat::with(limits);
+    ["a", "b", "c"].iter().for_each(|text| chat.say(text));
+    chat.run();
+    let bytes = (limits.grant_bytes + 1) / 3;
+    // As the messages reach the server, the client may send others.
+    assert_eq!(chat.client.grants(), [(chat.near, 2 * bytes)]);
+    ["d", "e"].iter().for_each(|text| chat.say(text));
+    let close = Descriptor::Close { call: chat.near };
+    chat.world.handle(&chat.client, close).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(true), ["a", "b", "c"]);
+    assert!(chat.client.grants().is_empty(), "nobody has taken these");
+    chat.world.call(&mut chat.client, "you");
+    chat.run();
+    assert_eq!(chat.world.serve(&mut chat.server), ["you"]);
+    let grant = |bytes| Descriptor::Grant { call: chat.far, bytes };
+    let (one, two) = (grant(1), grant(2 * bytes));
+    chat.world.handle(&chat.server, one).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(true), [""; 0], "it owes a byte");
+    chat.world.handle(&chat.server, one).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(true), ["d"]);
+    assert_eq!(chat.client.grants(), [(chat.near, 2 * bytes)]);
+    chat.world.handle(&chat.server, two).unwrap();
+    chat.run();
+    assert_eq!(chat.heard(true), ["e", "Close"]);
+    let datapath = chat.world.hub.application(chat.server.number).unwrap().datapath();
+    assert_eq!((datapath.counts().queued, datapath.counts().held), (0, 0));
+}
+
+#[test]
+fn d8_what_was_not_granted_ends_the_stream() {
+    let mut chat = Chat::with(limits_of_three("greet.Request", "name"));
+    ["a", "b", "c", "one too many"].iter().for_each(|text| chat.say(text));
+    chat.run();
+    assert_eq!(chat.heard(true).last().map(String::as_str), Some("Cancel"));
+    let end = format!("end {}", Code::Internal as u8);
+    assert_eq!(chat.heard(false), [end]);
+}
+
+#[test]
+fn d8_grants_of_what_is_no_stream_do_nothing() {
+    let mut world = World::new();
+    let (mut client, mut server) = world.pair();
+    let call = world.call(&mut client, "you");
+    world.run(&mut [&mut client, &mut server]);
+    for call in [call, client.next_call()] {
+        world.handle(&client, Descriptor::Grant { call, bytes: u64::MAX }).unwrap();
+    }
+    let theirs = server.said.iter().find_map(|said| match said {
+        Descriptor::Request(Request { call, .. }) => Some(*call),
+        _ => None,
+    });
+    let grant = Descriptor::Grant { call: theirs.unwrap(), bytes: u64::MAX };
+    world.handle(&server, grant).unwrap();
+    assert_eq!(world.serve(&mut server), ["you"]);
+    world.run(&mut [&mut client, &mut server]);
+    assert!(matches!(client.ends()[..], [(_, 0, false, _)]));
+}
+
+#[test]
+fn d8_the_end_comes_behind_what_waits_and_a_cancel_does_not() {
+    for is_cancelled in [false, true] {
+        let mut chat = Chat::with(limits_of_three("greet.Response", "text"));
+        ["a", "b", "c"].iter().for_each(|text| chat.reply(text));
+        chat.run();
+        chat.reply("d");
+        let (call, message) = (chat.far, Contents::NONE);
+        let metadata = Contents::NONE;
+        let end = Descriptor::End { call, status: 0, has_not_run: false, message, metadata };
+        chat.world.handle(&chat.server, end).unwrap();
+        chat.run();
+        assert_eq!(chat.heard(false), ["a", "b", "c"]);
+        let call = chat.near;
+        let said = match is_cancelled {
+            true => Descriptor::Cancel { call },
+            false => Descriptor::Grant { call, bytes: u64::MAX },
+        };
+        chat.world.handle(&chat.client, said).unwrap();
+        chat.run();
+        let rest: &[&str] = if is_cancelled { &[] } else { &["d", "end 0"] };
+        assert_eq!(chat.heard(false), rest);
+        let application = chat.world.hub.application(chat.client.number).unwrap();
+        assert_eq!(application.datapath().counts().queued, 0);
+        chat.run();
+        let application = chat.world.hub.application(chat.client.number).unwrap();
+        assert!(application.has_nothing_left());
+    }
 }

@@ -42,6 +42,13 @@ pub fn schema() -> Schema {
     petasos_schema::compile(["greet.proto"], [protos], &Default::default()).unwrap().schema
 }
 
+/// Limits that grant as many bytes as three messages have, less one, whose field is one letter.
+pub fn limits_of_three(message: &str, field: &str) -> ApplicationLimits {
+    let message = World::new().message(message, &[(field, Leaf::Text("a"))]);
+    let grant_bytes = 3 * message.image().len() as u64 - 1;
+    ApplicationLimits { grant_bytes, ..ApplicationLimits::default() }
+}
+
 impl World {
     pub fn new() -> World {
         let schema = schema();
@@ -69,7 +76,13 @@ impl World {
 
     /// A client and a server that it can call.
     pub fn pair(&mut self) -> (App, App) {
-        let (client, server) = (self.app("client"), self.app("server"));
+        self.pair_with(ApplicationLimits::default())
+    }
+
+    /// The same, with these limits.
+    pub fn pair_with(&mut self, limits: ApplicationLimits) -> (App, App) {
+        let [client, server] =
+            ["client", "server"].map(|name| self.app_with(name, SEND_BYTES, limits));
         self.hub.serve(server.number, "greeter").unwrap();
         assert_eq!(self.hub.target(client.number, "greeter").unwrap().0, 0);
         (client, server)
@@ -238,6 +251,14 @@ impl App {
         let taken = self.said.iter().filter_map(&of).collect();
         self.said.retain(|said| of(said).is_none());
         taken
+    }
+
+    /// What the application was granted.
+    pub fn grants(&mut self) -> Vec<(CallNumber, u64)> {
+        self.take(|said| match said {
+            Descriptor::Grant { call, bytes } => Some((*call, *bytes)),
+            _ => None,
+        })
     }
 
     /// The ends that the application was told of: call, status, whether it has not run, response.

@@ -1,0 +1,80 @@
+//! Streams that nobody reads (D8).
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use crate::support::managed::WorkClient;
+use crate::support::*;
+
+/// So long are messages.
+const BYTES: usize = 64 << 10;
+/// So many messages may be under way: far more than what is granted at all places, and far less
+/// than what the heaps take.
+const MESSAGES_MAX: i64 = 256;
+
+async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Says more and more in a stream whose answers are not read, until it is held up for as long as
+/// 200 other calls take. Then reads all.
+async fn say_and_do_not_read(client: &WorkClient) {
+    let (mut out, mut back) = client.chat().await.unwrap();
+    let blob = vec![7; BYTES];
+    let mut sent = 0;
+    let numbered = |number| {
+        let mut message = item("unread", number);
+        message.set_blob(&blob);
+        message
+    };
+    'saying: loop {
+        let mut send = pin!(out.send(numbered(sent)));
+        for number in 0..200 {
+            if let Some(taken) = is_ready(send.as_mut()).await {
+                taken.unwrap();
+                sent += 1;
+                assert!(sent < MESSAGES_MAX, "nothing holds the stream up");
+                continue 'saying;
+            }
+            assert_eq!(client.echo(item("other", number)).await.unwrap().number(), number);
+        }
+        // It is taken once the answers are read.
+        let mut read = 0;
+        while is_ready(send.as_mut()).await.is_none() {
+            assert_eq!(back.message().await.unwrap().unwrap().number(), read);
+            read += 1;
+        }
+        sent += 1;
+        for number in read..sent {
+            assert_eq!(back.message().await.unwrap().unwrap().number(), number);
+        }
+        break;
+    }
+    out.close();
+    assert!(back.message().await.unwrap().is_none());
+}
+
+#[test]
+fn d8_a_stream_that_is_not_read_is_held_up_and_nothing_else() {
+    let daemon = Daemon::start("unread", None);
+    let server = daemon.server("server");
+    let event_loop = daemon.event_loop("client");
+    let client = client(&event_loop, &server);
+    event_loop.block_on(say_and_do_not_read(&client));
+}
+
+#[test]
+fn d8_a_stream_to_another_host_that_is_not_read_is_held_up_and_nothing_else() {
+    let (here, _) = Daemon::start_reached("unread-here", "127.0.0.1:0");
+    let (there, address) = Daemon::start_reached("unread-there", "127.0.0.2:0");
+    let _server = there.server("server");
+    let event_loop = here.event_loop("client");
+    event_loop.block_on(async {
+        say_and_do_not_read(&WorkClient::new(event_loop.channel(address))).await;
+    });
+}

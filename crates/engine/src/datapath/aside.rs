@@ -1,0 +1,130 @@
+//! Inbound items that have passed all engines and wait, since the application takes no more of
+//! their calls now, while those of other calls go on.
+//!
+//! # Invariants
+//! - An item of a call that has some here comes here, too, so that their order stays. Only what
+//!   ends the call passes them.
+//! - When the end or the cancel of a call leaves the datapath, what it has here is void.
+//! - To wait and to go on take the same time, however many items wait.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::Datapath;
+use crate::queue::Queue;
+use crate::{CallId, Direction};
+
+/// Seldom any.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    /// By the index of their call: those that wait, at least one.
+    calls: HashMap<u32, Waiting>,
+    /// Calls whose items come next, before those at the exit.
+    resumed: VecDeque<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    items: Queue,
+    is_resumed: bool,
+}
+
+impl Aside {
+    pub(super) fn len(&self) -> usize {
+        self.calls.values().map(|waiting| waiting.items.len()).sum()
+    }
+
+    /// Whether some item here comes before those at the exit.
+    #[inline]
+    pub(super) fn comes_next(&self) -> bool {
+        !self.resumed.is_empty()
+    }
+
+    /// The item that comes next.
+    pub(super) fn front(&self) -> Option<u32> {
+        self.calls.get(self.resumed.front()?)?.items.front()
+    }
+
+    /// Takes it.
+    pub(super) fn pop_front(&mut self) -> Option<u32> {
+        let call = *self.resumed.front()?;
+        let items = &mut self.calls.get_mut(&call)?.items;
+        let index = items.pop_front();
+        if items.is_empty() {
+            self.calls.remove(&call);
+            self.resumed.pop_front();
+        }
+        index
+    }
+}
+
+impl Datapath {
+    /// The inbound item that [`Datapath::peek`] has shown waits, and all that comes behind it of
+    /// its call, until [`Datapath::resume`]. They are dropped when the call ends otherwise.
+    ///
+    /// # Panics
+    /// If none was shown.
+    pub fn set_aside(&mut self) {
+        if let Some(call) = self.aside.resumed.pop_front() {
+            let waiting =
+                self.aside.calls.get_mut(&call).expect("it waits as long as it has items");
+            waiting.is_resumed = false;
+            return;
+        }
+        let index = self.exit(Direction::Inbound).pop_front().expect("an item was shown");
+        let call = self.items.records[index as usize].call;
+        self.aside.calls.entry(call).or_default().items.push_back(index);
+    }
+
+    /// Whether items of a call wait.
+    pub fn is_aside(&self, call: CallId) -> bool {
+        self.items.call(call).is_some() && self.aside.calls.contains_key(&call.index)
+    }
+
+    /// What waits of a call comes next.
+    pub fn resume(&mut self, call: CallId) {
+        if self.items.call(call).is_none() {
+            return;
+        }
+        let Some(waiting) = self.aside.calls.get_mut(&call.index) else { return };
+        if !std::mem::replace(&mut waiting.is_resumed, true) {
+            self.aside.resumed.push_back(call.index);
+        }
+    }
+
+    /// Puts the item at the inbound exit behind those that wait of its call, if there are any. Says
+    /// whether it did.
+    #[inline]
+    pub(super) fn goes_aside(&mut self, index: u32) -> bool {
+        !self.aside.calls.is_empty() && self.follows(index)
+    }
+
+    #[cold]
+    fn follows(&mut self, index: u32) -> bool {
+        let record = &self.items.records[index as usize];
+        let waiting = self.aside.calls.get_mut(&record.call).filter(|_| !record.is_last);
+        let Some(waiting) = waiting else { return false };
+        waiting.items.push_back(index);
+        self.exit(Direction::Inbound).pop_front();
+        true
+    }
+
+    /// A call is over.
+    #[inline]
+    pub(super) fn drop_aside(&mut self, call: CallId) {
+        if !self.aside.calls.is_empty() {
+            self.drop_all_aside(call);
+        }
+    }
+
+    #[cold]
+    fn drop_all_aside(&mut self, call: CallId) {
+        let Some(waiting) = self.aside.calls.remove(&call.index) else { return };
+        if waiting.is_resumed {
+            self.aside.resumed.retain(|resumed| *resumed != call.index);
+        }
+        for index in waiting.items.iter() {
+            debug_assert!(self.items.is_void(index), "the call is not open any more");
+            self.items.discard(index);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! How much of a stream's messages the service holds (D8).
+//!
+//! The application may send what it was granted, and is granted more as the other end takes its
+//! messages. It is given as much as it has granted; what there is beyond waits in the datapath.
+
+use std::collections::VecDeque;
+
+use petasos_abi::{Credit, Taken};
+
+/// The messages of a stream between the service and an application.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// What the application may send.
+    theirs: Credit,
+    /// Bytes of its messages that the other end has not taken, in order.
+    untaken: VecDeque<u32>,
+    taken: Taken,
+    /// What it may be given.
+    pub(crate) ours: Credit,
+}
+
+impl Flow {
+    pub(crate) fn new(grant_bytes: u64) -> Flow {
+        let [theirs, ours] = [Credit::new(grant_bytes); 2];
+        Flow { theirs, untaken: VecDeque::new(), taken: Taken::new(grant_bytes), ours }
+    }
+
+    /// The application has sent a message. Says whether it had the credit.
+    pub(crate) fn receive(&mut self, bytes: u32) -> bool {
+        let may_send = self.theirs.may_send();
+        self.theirs.spend(bytes);
+        self.untaken.push_back(bytes);
+        may_send
+    }
+
+    /// The other end has taken the first message that it had not. Gives what is to be granted.
+    pub(crate) fn take(&mut self) -> Option<u64> {
+        let grant = self.taken.add(self.untaken.pop_front()?)?;
+        self.theirs.add(grant);
+        Some(grant)
+    }
+}

@@ -1,0 +1,55 @@
+//! Where streams get their credit (D8): as an application is given messages, and as it grants.
+
+use petasos_abi::Descriptor;
+use petasos_engine::{Application as Number, CallId};
+
+use crate::application::{Application, Memory};
+use crate::beyond::BEYOND;
+use crate::hub::Hub;
+
+impl<M: Memory> Application<M> {
+    /// The application was given a message of a call.
+    pub(crate) fn note_given(&mut self, id: CallId, bytes: u32) {
+        let Some(known) = self.known_mut(id) else { return };
+        if let Some(flow) = &mut known.flow {
+            flow.ours.spend(bytes);
+        }
+        let far = known.far;
+        self.given.extend(far);
+    }
+
+    /// The application takes more of a stream.
+    pub(crate) fn handle_grant(&mut self, id: CallId, bytes: u64) {
+        let flow = self.known_mut(id).and_then(|known| known.flow.as_mut());
+        let Some(flow) = flow else { return };
+        flow.ours.add(bytes);
+        if flow.ours.may_send() {
+            self.datapath.resume(id);
+        }
+    }
+
+    /// The other end of a call has taken a message of the application's.
+    pub(crate) fn note_taken(&mut self, id: CallId) {
+        let Some(known) = self.known_mut(id) else { return };
+        let (call, flow) = (known.number, known.flow.as_mut());
+        if let Some(bytes) = flow.and_then(|flow| flow.take()) {
+            self.descriptors.push_back(Descriptor::Grant { call, bytes });
+        }
+    }
+}
+
+impl<M: Memory> Hub<M> {
+    /// Tells those whose messages an application was given in this turn.
+    pub(crate) fn note_given(&mut self, number: Number) {
+        let Some(application) = self.application(number) else { return };
+        let mut given = std::mem::take(&mut application.given);
+        for (far, call) in given.drain(..).filter(|(far, _)| *far != BEYOND) {
+            if let Some(other) = self.application(far) {
+                other.note_taken(call);
+            }
+        }
+        if let Some(application) = self.application(number) {
+            application.given = given;
+        }
+    }
+}

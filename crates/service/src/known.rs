@@ -1,0 +1,69 @@
+//! A call, as the service knows it for the application at one of its ends.
+
+use std::sync::Arc;
+
+use petasos_abi::{CallNumber, Side};
+use petasos_base::Time;
+use petasos_engine::{Application as Number, CallId};
+
+use crate::flow::Flow;
+use crate::schemas::{Binding, BoundMethod};
+use crate::stats::{RowIndex, Stats};
+
+/// A call as the application knows it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) id: CallId,
+    pub(crate) number: CallNumber,
+    pub(crate) binding: Arc<Binding>,
+    /// The method's index in its binding.
+    pub(crate) method: u16,
+    /// The application that has the other end, and the call there.
+    pub(crate) far: Option<(Number, CallId)>,
+    /// Where the caller's request is to go: a target of the application.
+    pub(crate) target: u32,
+    /// The application has said that no more messages follow.
+    pub(crate) has_closed: bool,
+    /// The application has sent a head, or a message, before which a head would have to come.
+    pub(crate) has_begun: bool,
+    /// Of a call with streams.
+    pub(crate) flow: Option<Box<Flow>>,
+    /// What counts it.
+    pub(crate) row: RowIndex,
+    pub(crate) began: Time,
+}
+
+impl Known {
+    pub(crate) fn new(
+        (id, number): (CallId, CallNumber),
+        to: (Arc<Binding>, u16, u32),
+        began: Time,
+    ) -> Known {
+        let (binding, method, target) = to;
+        let (has_closed, has_begun, row) = (false, false, RowIndex::NONE);
+        let (far, flow) = (None, None);
+        Known { id, number, binding, method, far, target, has_closed, has_begun, flow, row, began }
+    }
+
+    /// Whether the application has made the call.
+    pub(crate) fn is_callers(&self) -> bool {
+        self.number.begun_by() == Side::Application
+    }
+
+    /// Whether the application takes another message.
+    #[inline]
+    pub(crate) fn takes_message(&self) -> bool {
+        self.flow.as_ref().is_none_or(|flow| flow.ours.may_send())
+    }
+
+    pub(crate) fn method(&self) -> &BoundMethod {
+        &self.binding.methods[usize::from(self.method)]
+    }
+
+    /// The call is over, if it was not, and nobody is told an end.
+    #[inline]
+    pub(crate) fn give_up(&mut self, stats: &mut Stats) {
+        let method = &self.binding.methods[usize::from(self.method)];
+        stats.give_up(&mut self.row, method);
+    }
+}
