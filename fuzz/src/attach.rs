@@ -6,25 +6,26 @@ use petasos_attach::frame::Deframer;
 use petasos_attach::hello::{Hello, Limits, Welcome};
 use petasos_attach::message::{FromApplication, FromService, Grow};
 use petasos_attach::reason::{DetachCode, NoExtent, RefuseCode, Text};
-use petasos_attach::session::{ApplicationSession, ServiceSession};
+use petasos_attach::session::{ApplicationSession, Handover, ServiceSession};
 use petasos_shm::HeapKind;
 
 use crate::{Input, Seed};
 
-/// The first byte says who hears the rest, and in pieces of how many bytes.
+/// The first byte says who hears the rest, and in pieces of how many bytes. A service that hears
+/// odd pieces has a successor (D14).
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let how = input.u8();
     let pieces = usize::from(how >> 1).max(1);
     if how & 1 == 0 {
-        hear(input.rest().chunks(pieces));
+        hear(input.rest().chunks(pieces), pieces % 2 == 1);
     } else {
         be_told(input.rest().chunks(pieces));
     }
 }
 
 /// As the service.
-fn hear<'a>(pieces: impl Iterator<Item = &'a [u8]>) {
+fn hear<'a>(pieces: impl Iterator<Item = &'a [u8]>, has_successor: bool) {
     let (mut session, mut requests, mut hellos) = (ServiceSession::default(), 0, 0);
     for mut piece in pieces {
         while !piece.is_empty() {
@@ -37,7 +38,12 @@ fn hear<'a>(pieces: impl Iterator<Item = &'a [u8]>) {
                 FromApplication::Hello(hello) => {
                     hellos += 1;
                     assert!(hello.name.as_str().bytes().all(|byte| byte.is_ascii_graphic()));
+                    assert!(!has_successor || session.say(Handover::Announced));
                 }
+                FromApplication::Attached => {
+                    assert!(has_successor && session.say(Handover::Moving), "it was asked to");
+                }
+                FromApplication::Moved => assert_eq!(session.handover(), Handover::Moved),
                 FromApplication::Grow(grow) => {
                     requests += 1;
                     assert_eq!(grow.request, requests, "requests count up");
@@ -105,30 +111,35 @@ pub fn seeds() -> Vec<Seed> {
     let grow =
         |request| FromApplication::Grow(Grow { request, heap: HeapKind::Receive, bytes: 100_000 });
     let done = Text::new("done");
-    let application = series(0, |out| {
+    let application = series(60, 0, |out| {
         let bye = FromApplication::Detach(DetachCode::Done, done.clone());
         let give_up = FromApplication::GiveUp { offset: 1 << 16 };
-        [hello, grow(1), grow(2), give_up, bye].iter().for_each(|said| said.write(out));
+        let all = [hello.clone(), grow(1), grow(2), give_up, bye];
+        all.iter().for_each(|said| said.write(out));
+    });
+    let moves = series(61, 0, |out| {
+        let all = [hello, FromApplication::Attached, grow(1), FromApplication::Moved];
+        all.iter().for_each(|said| said.write(out));
     });
     let welcome = Welcome { version: 1, lanes: 2, limits: Limits::default() };
     let lane = |index| FromService::Lane { index, slots: 1024 };
     let extent = Extent { offset: 1 << 17, bytes: 1 << 16 };
     let extent = |request| FromService::Extent { request, heap: HeapKind::Receive, extent };
     let refused = FromService::NoExtent { request: 2, reason: NoExtent::Quota };
-    let service = series(1, |out| {
+    let service = series(60, 1, |out| {
         let give_up = FromService::GiveUp { offset: 1 << 17 };
         let stops = FromService::Detach(DetachCode::Stopping, done.clone());
         let begin = [FromService::Welcome(welcome), lane(0), lane(1), extent(0), extent(1)];
         begin.iter().chain(&[refused, give_up, stops]).for_each(|said| said.write(out));
     });
     let refuse = FromService::Refuse(RefuseCode::Busy, Text::new("too many"));
-    let refuse = series(1, |out| refuse.write(out));
-    vec![("application", application), ("service", service), ("refuse", refuse)]
+    let refuse = series(60, 1, |out| refuse.write(out));
+    vec![("application", application), ("moves", moves), ("service", service), ("refuse", refuse)]
 }
 
-/// For the side `who`, in pieces of 60 bytes.
-fn series(who: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = vec![60 << 1 | who];
+/// For the side `who`, in pieces of so many bytes.
+fn series(pieces: u8, who: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = vec![pieces << 1 | who];
     write(&mut bytes);
     bytes
 }
