@@ -18,7 +18,7 @@ pub fn check(root: &Path, programs: &Path, command: &str) -> Result<(), String> 
         ["cargo", "xtask", ..] => return check_xtask(&words[2..]),
         ["cargo", ..] => Some(cargo_question(&words)),
         [program, ..] if is_program(programs, program) && has_help(program) => {
-            Some(format!("{}/{} --help", programs.display(), words.join(" ")))
+            Some(format!("{}/{} --help", programs.display(), own(&words).join(" ")))
         }
         _ => None,
     };
@@ -36,8 +36,14 @@ fn has_help(program: &str) -> bool {
 
 /// The same command line with `-h` after cargo's own options.
 fn cargo_question(words: &[&str]) -> String {
-    let own: Vec<&str> = words.iter().copied().take_while(|word| *word != "--").collect();
-    format!("{} -h", own.join(" "))
+    format!("{} -h", own(words).join(" "))
+}
+
+/// The words of a command line for the program itself: what is behind `--` is another's. Lines that
+/// go on are one.
+fn own<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let own = words.iter().copied().take_while(|word| *word != "--");
+    own.filter(|word| *word != "\\").collect()
 }
 
 /// The tasks themselves are not run: their names are in the usage text.
@@ -78,6 +84,13 @@ mod tests {
         assert!(check_here("cargo build --releas").unwrap_err().contains("--releas"));
         assert_eq!(check_here("cargo xtask ci"), Ok(()));
         assert!(check_here("cargo xtask sing").unwrap_err().contains("sing"));
+    }
+
+    #[test]
+    fn what_is_behind_two_dashes_is_another_programs() {
+        let command = "petasos ctl upgrade new --wait \\\n --log file -- \\\n --socket path";
+        let words: Vec<&str> = command.split_whitespace().collect();
+        assert_eq!(own(&words).join(" "), "petasos ctl upgrade new --wait --log file");
     }
 
     #[test]
