@@ -210,7 +210,11 @@ impl Daemon {
         if is_leaving && applicant.hello().versions.newest < HANDOVER_VERSION {
             return applicant.refuse(RefuseCode::Stopping, "attach again, to the successor");
         }
-        let terms = Terms { lanes_max: 1, ..Terms::default() };
+        let quota = self.control.quotas.of(&name);
+        let mut terms = Terms { lanes_max: 1, ..Terms::default() };
+        // One stream does not take all that may be held.
+        let held_bytes_max = quota.held_bytes_max as u64;
+        terms.limits.grant_bytes = terms.limits.grant_bytes.min(held_bytes_max / 4).max(1);
         let mut attached = match applicant.accept(&terms) {
             Ok(attached) => attached,
             Err(error) => return eprintln!("petasosd: `{name}` cannot attach: {error}"),
@@ -223,7 +227,7 @@ impl Daemon {
             attached.announce_successor();
         }
         let (number, grant_bytes) = (self.hub.next_number(), attached.limits().grant_bytes);
-        let limits = ApplicationLimits { grant_bytes, ..self.control.quotas.of(&name) };
+        let limits = ApplicationLimits { grant_bytes, ..quota };
         let seed = random_seed();
         let mut application = Application::new(number, &name, Heaps(attached), limits, seed);
         for (place, policy) in self.control.policies().of(&name).enumerate() {

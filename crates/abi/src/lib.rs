@@ -32,7 +32,7 @@ pub use descriptor::{
     Side, TIME_NEVER,
 };
 pub use extents::{EXTENT_BYTES_MIN, EXTENTS_MAX, Extent, ExtentError, Extents, HEAP_BYTES_MAX};
-pub use flow::{Credit, Taken};
+pub use flow::{COUNTED_BYTES_MIN, Credit, Taken};
 pub use parse::{Refusal, Untrusted};
 
 /// The version of what this crate says.

@@ -27,10 +27,13 @@ impl Flow {
 
     /// The application has sent a message. Says whether it had the credit.
     pub(crate) fn receive(&mut self, bytes: u32) -> bool {
-        let may_send = self.theirs.may_send();
+        // What was not granted is not counted either: nothing grows with it.
+        if !self.theirs.may_send() {
+            return false;
+        }
         self.theirs.spend(bytes);
         self.untaken.push_back(bytes);
-        may_send
+        true
     }
 
     /// The other end has taken the first message that it had not. Gives what is to be granted.

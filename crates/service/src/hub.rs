@@ -11,7 +11,7 @@ use petasos_engine::{
 };
 use thiserror::Error;
 
-use crate::application::{Application, Memory};
+use crate::application::{Application, Body, Memory};
 use crate::applications::Applications;
 use crate::beyond::{BEYOND, Remote};
 use crate::known::Known;
@@ -399,11 +399,31 @@ impl<M: Memory> Hub<M> {
         let far = known.and_then(|known| known.far);
         application.settle(item.call);
         let Some((far, call)) = far else { return };
-        if far == BEYOND {
-            return self.hand_out((number, call), item, body, now);
+        let (near, is_message) = (item.call, item.kind == ItemKind::Message);
+        let is_handed = match far == BEYOND {
+            true => self.hand_out((number, call), item, body, now),
+            false => self.hand_to((far, call), item, body, now),
+        };
+        if is_message
+            && !is_handed
+            && let Some(application) = self.application(number)
+        {
+            // Nobody takes it any more: its sender does not wait for that (R19).
+            application.note_taken(near);
         }
-        let Some(other) = self.application(far) else { return };
-        let Some(known) = other.known(call) else { return };
+    }
+
+    /// Hands an item to the application that has the other end of its call. Says whether that is
+    /// still there.
+    fn hand_to(
+        &mut self,
+        (far, call): (Number, CallId),
+        item: Finished,
+        body: Body,
+        now: Time,
+    ) -> bool {
+        let Some(other) = self.application(far) else { return false };
+        let Some(known) = other.known(call) else { return false };
         let body = body.map(|body| {
             let method = known.method();
             let is_request = known.number.begun_by() == petasos_abi::Side::Service;
@@ -419,8 +439,9 @@ impl<M: Memory> Hub<M> {
             ..Submission::new(kind, Direction::Inbound, bytes)
         };
         // A call that is over at the other end needs nothing more.
-        let _ = other.submit(call, item, body, now);
+        let is_open = other.submit(call, item, body, now).is_ok();
         other.settle(call);
+        is_open
     }
 }
 

@@ -29,8 +29,9 @@ impl Default for Terms {
 impl Terms {
     /// Whether all numbers can be.
     pub fn is_possible(&self) -> bool {
-        let Limits { calls_max, send, receive, .. } = self.limits;
+        let Limits { calls_max, grant_bytes, send, receive } = self.limits;
         calls_max >= 1
+            && grant_bytes >= 1
             && send.is_possible()
             && receive.is_possible()
             && (1..=LANES_MAX).contains(&self.lanes_max)

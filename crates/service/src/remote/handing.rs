@@ -212,18 +212,18 @@ impl<M: Memory> Hub<M> {
         Ok(())
     }
 
-    /// Hands an item of an application on to the transport, if its call is not done.
+    /// Hands an item of an application on to the transport. Says whether its call is not done.
     pub(crate) fn hand_out(
         &mut self,
         (number, far): (Number, CallId),
         item: Finished,
         body: Body,
         now: Time,
-    ) {
+    ) -> bool {
         let call = RemoteCall::from_number(far.to_number());
         let remote = self.remote.as_mut().expect("there is a transport");
         if remote.calls.get(call).is_none() {
-            return;
+            return false;
         }
         let bytes = body.as_ref().map_or(0, |body| body.image().len());
         let Finished { kind, metadata, status, has_not_run, deadline, .. } = item;
@@ -234,7 +234,8 @@ impl<M: Memory> Hub<M> {
             }
             ItemKind::Cancel => {
                 let entry = remote.cancel(call);
-                return self.release_remote(entry);
+                self.release_remote(entry);
+                return true;
             }
             ItemKind::Message => body.map(RemoteItem::Message),
             ItemKind::Close => Some(RemoteItem::Close),
@@ -249,6 +250,7 @@ impl<M: Memory> Hub<M> {
         if let Some(application) = self.application(number) {
             application.beyond_bytes += bytes;
         }
+        true
     }
 
     /// The application at this host's end of a call has gone.

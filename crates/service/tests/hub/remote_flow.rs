@@ -10,7 +10,7 @@ use crate::support::*;
 #[test]
 fn d8_an_application_may_send_more_as_the_transport_takes_its_messages() {
     let mut world = world();
-    let limits = limits_of_three("greet.Request", "name");
+    let limits = limits_of_three();
     let bytes = (limits.grant_bytes + 1) / 3;
     let mut client = caller_with(&mut world, limits);
     let call = client.next_call();
@@ -37,7 +37,7 @@ fn d8_an_application_may_send_more_as_the_transport_takes_its_messages() {
 #[test]
 fn d8_another_host_waits_with_what_an_application_does_not_take() {
     let mut world = world();
-    let limits = limits_of_three("greet.Request", "name");
+    let limits = limits_of_three();
     let mut server = world.app_with("server", SEND_BYTES, limits);
     world.hub.serve(server.number, "greeter").unwrap();
     let [slow, fast] = [(); 2].map(|()| {

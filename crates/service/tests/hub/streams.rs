@@ -192,7 +192,7 @@ fn d7_a_unary_call_cannot_be_closed() {
 
 #[test]
 fn d8_a_stream_that_is_not_read_holds_up_no_other_call() {
-    let limits = limits_of_three("greet.Request", "name");
+    let limits = limits_of_three();
     let mut chat = Chat::with(limits);
     ["a", "b", "c"].iter().for_each(|text| chat.say(text));
     chat.run();
@@ -226,7 +226,7 @@ fn d8_a_stream_that_is_not_read_holds_up_no_other_call() {
 
 #[test]
 fn d8_what_was_not_granted_ends_the_stream() {
-    let mut chat = Chat::with(limits_of_three("greet.Request", "name"));
+    let mut chat = Chat::with(limits_of_three());
     ["a", "b", "c", "one too many"].iter().for_each(|text| chat.say(text));
     chat.run();
     assert_eq!(chat.heard(true).last().map(String::as_str), Some("Cancel"));
@@ -257,7 +257,7 @@ fn d8_grants_of_what_is_no_stream_do_nothing() {
 #[test]
 fn d8_the_end_comes_behind_what_waits_and_a_cancel_does_not() {
     for is_cancelled in [false, true] {
-        let mut chat = Chat::with(limits_of_three("greet.Response", "text"));
+        let mut chat = Chat::with(limits_of_three());
         ["a", "b", "c"].iter().for_each(|text| chat.reply(text));
         chat.run();
         chat.reply("d");

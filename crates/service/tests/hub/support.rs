@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use petasos_abi::{
-    CallNumber, Contents, Descriptor, Released, Request, Side, TIME_NEVER, Untrusted,
+    COUNTED_BYTES_MIN, CallNumber, Contents, Descriptor, Released, Request, Side, TIME_NEVER,
+    Untrusted,
 };
 use petasos_base::Time;
 use petasos_engine::Application as Number;
@@ -42,10 +43,9 @@ pub fn schema() -> Schema {
     petasos_schema::compile(["greet.proto"], [protos], &Default::default()).unwrap().schema
 }
 
-/// Limits that grant as many bytes as three messages have, less one, whose field is one letter.
-pub fn limits_of_three(message: &str, field: &str) -> ApplicationLimits {
-    let message = World::new().message(message, &[(field, Leaf::Text("a"))]);
-    let grant_bytes = 3 * message.image().len() as u64 - 1;
+/// Limits that grant as many bytes as three short messages count, less one.
+pub fn limits_of_three() -> ApplicationLimits {
+    let grant_bytes = 3 * u64::from(COUNTED_BYTES_MIN) - 1;
     ApplicationLimits { grant_bytes, ..ApplicationLimits::default() }
 }
 
