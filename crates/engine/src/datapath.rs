@@ -23,6 +23,7 @@ use crate::{
 };
 
 use aside::Aside;
+pub use aside::AsideLoad;
 pub use change::{ChangeError, Left};
 
 /// Where in a chain: 0 is next to the application.
@@ -265,6 +266,10 @@ impl Datapath {
                 self.entrance(direction).push_back(index);
             }
         }
+        if self.items.call(call).is_some() {
+            // This makes room at once, whatever holds the end up.
+            self.drop_aside(call);
+        }
     }
 
     /// The call, unless it is over.
@@ -364,7 +369,7 @@ impl Datapath {
     #[inline]
     fn pop_front(&mut self, direction: Direction) -> Option<u32> {
         match direction == Direction::Inbound && self.aside.comes_next() {
-            true => self.aside.pop_front(),
+            true => self.aside.pop_front(|index| self.items.records[index as usize].bytes),
             false => self.exit(direction).pop_front(),
         }
     }

@@ -36,7 +36,8 @@ mod work;
 
 pub use call::{Application, Call, CallId, MethodId, Peer};
 pub use datapath::{
-    ChangeError, Counts, Datapath, EngineCounts, Full, Gone, Left, Next, Place, Submission, Turn,
+    AsideLoad, ChangeError, Counts, Datapath, EngineCounts, Full, Gone, Left, Next, Place,
+    Submission, Turn,
 };
 pub use engine::{BATCH_MAX, Engine};
 pub use field::{FieldError, FieldId, FieldKind, Fields, Schema, Value};

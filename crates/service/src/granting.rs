@@ -1,7 +1,9 @@
 //! Where streams get their credit (D8): as an application is given messages, and as it grants.
 
 use petasos_abi::Descriptor;
-use petasos_engine::{Application as Number, CallId};
+use petasos_base::Time;
+use petasos_call::Status;
+use petasos_engine::{Application as Number, AsideLoad, CallId};
 
 use crate::application::{Application, Memory};
 use crate::beyond::BEYOND;
@@ -26,6 +28,24 @@ impl<M: Memory> Application<M> {
         if flow.ours.may_send() {
             self.datapath.resume(id);
         }
+    }
+
+    /// What waits in streams that the application does not read takes half of its quota at most.
+    /// Beyond that, the one ends of which most waits: other calls go on.
+    pub(crate) fn end_unread(&mut self, now: Time) {
+        while self.has_much_unread()
+            && let Some(call) = self.datapath.fullest_aside()
+        {
+            let why = "the stream is not read, and the application's quota is used up";
+            self.datapath.end(call, Status::resource_exhausted(why), now);
+            self.free_void();
+        }
+    }
+
+    #[inline]
+    fn has_much_unread(&self) -> bool {
+        let AsideLoad { items, bytes } = self.datapath.aside_load();
+        items > self.limits.items_max / 2 || bytes > self.limits.held_bytes_max as u64 / 2
     }
 
     /// The other end of a call has taken a message of the application's.

@@ -270,6 +270,7 @@ impl<M: Memory> Hub<M> {
             let application = self.applications.get_mut(&number).expect("none goes meanwhile");
             has_moved |= application.deliver(now);
             application.free_void();
+            application.end_unread(now);
             if !application.given.is_empty() {
                 self.note_given(Number(number));
             }

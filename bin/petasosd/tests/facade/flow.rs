@@ -9,9 +9,11 @@ use crate::support::*;
 
 /// So long are messages.
 const BYTES: usize = 64 << 10;
-/// So many messages may be under way: far more than what is granted at all places, and far less
-/// than what the heaps take.
+/// So many of them may be under way: far more than what is granted at all places, and far less than
+/// what the heaps take.
 const MESSAGES_MAX: i64 = 256;
+/// The same, of messages without anything: they count 1024 bytes each, but within a process less.
+const SHORT_MESSAGES_MAX: i64 = 40_000;
 
 async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -23,9 +25,9 @@ async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T>
 
 /// Says more and more in a stream whose answers are not read, until it is held up for as long as
 /// 200 other calls take. Then reads all.
-async fn say_and_do_not_read(client: &WorkClient) {
+async fn say_and_do_not_read(client: &WorkClient, bytes: usize, messages_max: i64) {
     let (mut out, mut back) = client.chat().await.unwrap();
-    let blob = vec![7; BYTES];
+    let blob = vec![7; bytes];
     let mut sent = 0;
     let numbered = |number| {
         let mut message = item("unread", number);
@@ -38,7 +40,7 @@ async fn say_and_do_not_read(client: &WorkClient) {
             if let Some(taken) = is_ready(send.as_mut()).await {
                 taken.unwrap();
                 sent += 1;
-                assert!(sent < MESSAGES_MAX, "nothing holds the stream up");
+                assert!(sent < messages_max, "nothing holds the stream up");
                 continue 'saying;
             }
             assert_eq!(client.echo(item("other", number)).await.unwrap().number(), number);
@@ -65,7 +67,10 @@ fn d8_a_stream_that_is_not_read_is_held_up_and_nothing_else() {
     let server = daemon.server("server");
     let event_loop = daemon.event_loop("client");
     let client = client(&event_loop, &server);
-    event_loop.block_on(say_and_do_not_read(&client));
+    event_loop.block_on(async {
+        say_and_do_not_read(&client, BYTES, MESSAGES_MAX).await;
+        say_and_do_not_read(&client, 0, SHORT_MESSAGES_MAX).await;
+    });
 }
 
 #[test]
@@ -75,6 +80,8 @@ fn d8_a_stream_to_another_host_that_is_not_read_is_held_up_and_nothing_else() {
     let _server = there.server("server");
     let event_loop = here.event_loop("client");
     event_loop.block_on(async {
-        say_and_do_not_read(&WorkClient::new(event_loop.channel(address))).await;
+        let client = WorkClient::new(event_loop.channel(address));
+        say_and_do_not_read(&client, BYTES, MESSAGES_MAX).await;
+        say_and_do_not_read(&client, 0, SHORT_MESSAGES_MAX).await;
     });
 }

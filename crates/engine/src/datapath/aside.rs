@@ -20,17 +20,45 @@ pub(super) struct Aside {
     calls: HashMap<u32, Waiting>,
     /// Calls whose items come next, before those at the exit.
     resumed: VecDeque<u32>,
+    load: AsideLoad,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     items: Queue,
     is_resumed: bool,
+    load: AsideLoad,
+}
+
+/// How much waits for the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AsideLoad {
+    /// Bytes of messages.
+    pub bytes: u64,
+    /// Items.
+    pub items: usize,
+}
+
+impl AsideLoad {
+    fn add(&mut self, bytes: u32) {
+        (self.bytes, self.items) = (self.bytes + u64::from(bytes), self.items + 1);
+    }
+
+    fn remove(&mut self, other: AsideLoad) {
+        (self.bytes, self.items) = (self.bytes - other.bytes, self.items - other.items);
+    }
 }
 
 impl Aside {
     pub(super) fn len(&self) -> usize {
-        self.calls.values().map(|waiting| waiting.items.len()).sum()
+        self.load.items
+    }
+
+    fn push_back(&mut self, call: u32, (index, bytes): (u32, u32)) {
+        let waiting = self.calls.entry(call).or_default();
+        waiting.items.push_back(index);
+        waiting.load.add(bytes);
+        self.load.add(bytes);
     }
 
     /// Whether some item here comes before those at the exit.
@@ -45,15 +73,18 @@ impl Aside {
     }
 
     /// Takes it.
-    pub(super) fn pop_front(&mut self) -> Option<u32> {
+    pub(super) fn pop_front(&mut self, bytes_of: impl Fn(u32) -> u32) -> Option<u32> {
         let call = *self.resumed.front()?;
-        let items = &mut self.calls.get_mut(&call)?.items;
-        let index = items.pop_front();
-        if items.is_empty() {
+        let waiting = self.calls.get_mut(&call)?;
+        let index = waiting.items.pop_front()?;
+        let taken = AsideLoad { bytes: bytes_of(index).into(), items: 1 };
+        waiting.load.remove(taken);
+        self.load.remove(taken);
+        if waiting.items.is_empty() {
             self.calls.remove(&call);
             self.resumed.pop_front();
         }
-        index
+        Some(index)
     }
 }
 
@@ -71,8 +102,20 @@ impl Datapath {
             return;
         }
         let index = self.exit(Direction::Inbound).pop_front().expect("an item was shown");
-        let call = self.items.records[index as usize].call;
-        self.aside.calls.entry(call).or_default().items.push_back(index);
+        let record = &self.items.records[index as usize];
+        self.aside.push_back(record.call, (index, record.bytes));
+    }
+
+    /// How much waits, of all calls.
+    #[inline]
+    pub fn aside_load(&self) -> AsideLoad {
+        self.aside.load
+    }
+
+    /// The call of which most waits, if anything does.
+    pub fn fullest_aside(&self) -> Option<CallId> {
+        let fullest = self.aside.calls.values().max_by_key(|waiting| waiting.load)?;
+        Some(self.items.call_id(fullest.items.front()?))
     }
 
     /// Whether items of a call wait.
@@ -101,9 +144,10 @@ impl Datapath {
     #[cold]
     fn follows(&mut self, index: u32) -> bool {
         let record = &self.items.records[index as usize];
-        let waiting = self.aside.calls.get_mut(&record.call).filter(|_| !record.is_last);
-        let Some(waiting) = waiting else { return false };
-        waiting.items.push_back(index);
+        if record.is_last || !self.aside.calls.contains_key(&record.call) {
+            return false;
+        }
+        self.aside.push_back(record.call, (index, record.bytes));
         self.exit(Direction::Inbound).pop_front();
         true
     }
@@ -119,6 +163,7 @@ impl Datapath {
     #[cold]
     fn drop_all_aside(&mut self, call: CallId) {
         let Some(waiting) = self.aside.calls.remove(&call.index) else { return };
+        self.aside.load.remove(waiting.load);
         if waiting.is_resumed {
             self.aside.resumed.retain(|resumed| *resumed != call.index);
         }

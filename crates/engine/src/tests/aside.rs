@@ -45,6 +45,8 @@ fn a_call_that_waits_holds_up_no_other_and_its_order_stays() {
     assert_eq!(datapath.take_shown(Direction::Inbound).call, fast);
     assert_eq!(shown(&mut datapath), None);
     assert_eq!(datapath.counts().queued, 3);
+    assert_eq!(datapath.aside_load(), AsideLoad { bytes: 7, items: 3 });
+    assert_eq!(datapath.fullest_aside(), Some(slow));
     check(&datapath);
     datapath.resume(fast);
     assert_eq!(shown(&mut datapath), None);
@@ -187,5 +189,6 @@ fn nothing_is_lost_or_comes_out_of_order_whatever_waits() {
             assert!(!is_open || sent.len() == taken.len(), "{seed}: {sent:?}, {taken:?}");
         }
         assert_eq!(datapath.counts().queued, 0, "{seed}");
+        assert_eq!(datapath.aside_load(), AsideLoad::default(), "{seed}");
     }
 }

@@ -283,3 +283,39 @@ fn d8_the_end_comes_behind_what_waits_and_a_cancel_does_not() {
         assert!(application.has_nothing_left());
     }
 }
+
+#[test]
+fn d8_unread_streams_take_half_of_a_quota_and_then_the_fullest_ends() {
+    let limits = ApplicationLimits { held_bytes_max: 20_000, ..limits_of_three() };
+    let mut chat = Chat::with(limits);
+    let mut calls = vec![chat.near];
+    for _ in 0..3 {
+        let call = chat.client.next_call();
+        let request = chat.client.request(call, CHAT);
+        chat.world.handle(&chat.client, Descriptor::Request(request)).unwrap();
+        calls.push(call);
+    }
+    chat.run();
+    // The first of each is given to the server, the second waits: the third call's is longer.
+    let blobs = [3200, 3200, 4000, 3200].map(|bytes| vec![1; bytes]);
+    for _ in 0..2 {
+        for (call, blob) in calls.iter().zip(&blobs) {
+            let message = chat.world.message("greet.Request", &[("blob", Leaf::Bytes(blob))]);
+            let message = chat.client.write(&message);
+            let said = Descriptor::Message { call: *call, message };
+            chat.world.handle(&chat.client, said).unwrap();
+            chat.run();
+        }
+    }
+    let ends = chat.client.ends().into_iter().map(|(call, status, ..)| (call, status));
+    assert_eq!(ends.collect::<Vec<_>>(), [(calls[2], Code::ResourceExhausted as u8)]);
+    chat.world.call(&mut chat.client, "you");
+    chat.run();
+    let cancels = |said: &Descriptor| matches!(said, Descriptor::Cancel { .. }).then_some(());
+    assert_eq!(chat.server.take(cancels).len(), 1);
+    chat.server.said.retain(|said| !matches!(said, Descriptor::Message { .. }));
+    chat.server.said.retain(|said| !matches!(said, Descriptor::Request(it) if it.is_stream));
+    assert_eq!(chat.world.serve(&mut chat.server), ["you"]);
+    let datapath = chat.world.hub.application(chat.server.number).unwrap().datapath();
+    assert_eq!(datapath.aside_load().items, 3, "what waits of the others");
+}
