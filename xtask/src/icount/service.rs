@@ -7,9 +7,9 @@ use crate::TaskResult;
 
 const SERVICE: Program = Program { package: "petasos-service", example: "icount_service" };
 
-/// What a call may cost, with a null policy on each side, in batches of 16: the 7,846 that were
+/// What a call may cost, with a null policy on each side, in batches of 16: the 7,993 that were
 /// counted, and 3 % more.
-const CEILING: f64 = 8_081.0;
+const CEILING: f64 = 8_233.0;
 
 /// Prints what a call costs. Fails if that exceeds the ceiling, if it is to be checked.
 pub fn run(root: &Path, is_checked: bool) -> TaskResult {
