@@ -204,7 +204,7 @@ fn shortened(mut steps: Vec<String>) -> Vec<String> {
 }
 
 fn time_us() -> i64 {
-    #[allow(clippy::disallowed_methods, reason = "an audit log has the time of the day")]
+    #[expect(clippy::disallowed_methods, reason = "an audit log has the time of the day")]
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
