@@ -126,7 +126,11 @@ pub trait Schema {
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     entries: Vec<Entry>,
+    /// All strings: known to be text, so that reading one checks nothing.
+    text: String,
     bytes: Vec<u8>,
+    /// Some entry is what an engine has written.
+    is_written: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,22 +146,40 @@ enum Stored {
     Signed(i64),
     Unsigned(u64),
     Float(f64),
-    Text { start: u32, end: u32 },
-    Bytes { start: u32, end: u32 },
+    /// In [`Fields::text`].
+    Text {
+        start: u32,
+        end: u32,
+    },
+    /// In [`Fields::bytes`].
+    Bytes {
+        start: u32,
+        end: u32,
+    },
 }
 
 impl Fields {
     /// The value of a field.
+    #[inline]
     pub fn get(&self, id: FieldId) -> Option<Value<'_>> {
         self.entries.iter().find(|entry| entry.id == id).map(|entry| self.value(entry.value))
     }
 
-    /// Puts in a value that the message has.
+    /// Puts in a value that the message has, once for each field.
     ///
     /// # Panics
     /// If the values of one message exceed 4 GiB, which no message does.
+    #[inline]
     pub fn insert(&mut self, id: FieldId, value: Value<'_>) {
-        self.put(id, value, false);
+        debug_assert!(self.get(id).is_none(), "a field of a message has one value");
+        let value = self.stored(value);
+        self.entries.push(Entry { id, value, is_written: false });
+    }
+
+    /// Whether an engine has written a field.
+    #[inline]
+    pub fn is_written(&self) -> bool {
+        self.is_written
     }
 
     /// Fields that an engine has written, each once.
@@ -169,6 +191,7 @@ impl Fields {
 
     pub(crate) fn put(&mut self, id: FieldId, value: Value<'_>, is_written: bool) {
         let value = self.stored(value);
+        self.is_written |= is_written;
         match self.entries.iter_mut().find(|entry| entry.id == id) {
             Some(entry) => *entry = Entry { id, value, is_written },
             None => self.entries.push(Entry { id, value, is_written }),
@@ -178,7 +201,9 @@ impl Fields {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.text.clear();
         self.bytes.clear();
+        self.is_written = false;
     }
 
     fn stored(&mut self, value: Value<'_>) -> Stored {
@@ -188,34 +213,31 @@ impl Fields {
             Value::Unsigned(value) => Stored::Unsigned(value),
             Value::Float(value) => Stored::Float(value),
             Value::Text(text) => {
-                let (start, end) = self.append(text.as_bytes());
-                Stored::Text { start, end }
+                let start = place(self.text.len());
+                self.text.push_str(text);
+                Stored::Text { start, end: place(self.text.len()) }
             }
             Value::Bytes(bytes) => {
-                let (start, end) = self.append(bytes);
-                Stored::Bytes { start, end }
+                let start = place(self.bytes.len());
+                self.bytes.extend_from_slice(bytes);
+                Stored::Bytes { start, end: place(self.bytes.len()) }
             }
         }
     }
 
-    fn append(&mut self, bytes: &[u8]) -> (u32, u32) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        let place = |at| u32::try_from(at).expect("values of one message are shorter than 4 GiB");
-        (place(start), place(self.bytes.len()))
-    }
-
+    #[inline]
     fn value(&self, stored: Stored) -> Value<'_> {
-        let bytes = |start: u32, end: u32| &self.bytes[start as usize..end as usize];
         match stored {
             Stored::Bool(value) => Value::Bool(value),
             Stored::Signed(value) => Value::Signed(value),
             Stored::Unsigned(value) => Value::Unsigned(value),
             Stored::Float(value) => Value::Float(value),
-            Stored::Text { start, end } => {
-                Value::Text(str::from_utf8(bytes(start, end)).expect("it was a string"))
-            }
-            Stored::Bytes { start, end } => Value::Bytes(bytes(start, end)),
+            Stored::Text { start, end } => Value::Text(&self.text[start as usize..end as usize]),
+            Stored::Bytes { start, end } => Value::Bytes(&self.bytes[start as usize..end as usize]),
         }
     }
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("values of one message are shorter than 4 GiB")
 }

@@ -131,9 +131,8 @@ impl Shared {
         self.rules.iter().enumerate().map(|(at, rule)| (&*rule.name, self.count(at)))
     }
 
-    /// What the rule of this index, or the default behind the last one, has decided.
+    /// What the rule of this index, or the default behind the last one, decides.
     fn decide(&self, rule: usize) -> Option<Status> {
-        self.decided[rule].fetch_add(1, Ordering::Relaxed);
         let (action, name) = match self.rules.get(rule) {
             Some(rule) => (rule.action, &*rule.name),
             None => (self.default, "default"),
@@ -154,7 +153,7 @@ impl Policy for Rules {
             let _ = streams.insert(CallId::from_number(call), holds);
         }
         let (shared, bound) = (Arc::clone(&self.0), ByMethod::default());
-        Ok(Box::new(AccessEngine { shared, bound, streams }))
+        Ok(Box::new(AccessEngine { shared, bound, streams, uncounted: Uncounted::default() }))
     }
 
     fn state(&self) -> State {
@@ -177,6 +176,15 @@ struct AccessEngine {
     /// Rules whose conditions on the request hold, a bit for each, of streams whose messages are to
     /// be looked at.
     streams: Calls<u64>,
+    uncounted: Uncounted,
+}
+
+/// A rule that has decided so often, which others are not told yet: engines of other threads write
+/// to the same counters, so they are written once for each batch, not for each item.
+#[derive(Clone, Copy, Default)]
+struct Uncounted {
+    rule: usize,
+    count: u64,
 }
 
 const _: () = assert!(RULES_MAX <= u64::BITS as usize);
@@ -204,6 +212,7 @@ impl Engine for AccessEngine {
                 }
             }
         }
+        self.count();
     }
 
     fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
@@ -222,7 +231,9 @@ impl AccessEngine {
                 self.decide_message(work, item, holds)
             }
             ItemKind::End | ItemKind::Cancel => {
-                self.streams.remove(work.call_id(item));
+                if !self.streams.is_empty() {
+                    self.streams.remove(work.call_id(item));
+                }
                 None
             }
             ItemKind::Message | ItemKind::Close | ItemKind::Head => None,
@@ -230,42 +241,62 @@ impl AccessEngine {
     }
 
     fn decide_request(&mut self, work: &Work<'_>, item: &Item) -> Option<Status> {
-        let bound = self.bound.get(work.call(item).method).map_or(&[][..], Vec::as_slice);
+        let call = work.call(item);
+        let all = self.bound.get(call.method).map_or(&[][..], Vec::as_slice);
         let rules = &self.shared.rules;
-        let has_message = !work.call(item).is_stream;
-        let holds = |bound: &&Bound| rules[bound.rule].holds_for_request(work, item);
         let mut decided = rules.len();
-        for bound in bound.iter().filter(holds) {
-            match bound.outcome(&rules[bound.rule], work, item, has_message) {
+        for bound in all {
+            let rule = &rules[bound.rule];
+            if !rule.holds_for_request(call, work, item) {
+                continue;
+            }
+            match bound.outcome(rule, work, item, !call.is_stream) {
                 Outcome::Holds => {
                     decided = bound.rule;
                     break;
                 }
                 Outcome::Fails => {}
                 Outcome::Later => {
-                    let all =
-                        bound_bits(self.bound.get(work.call(item).method)?, rules, work, item);
+                    let all = bound_bits(all, rules, work, item);
                     let too_many = || Status::resource_exhausted("too many streams to look at");
                     return self.streams.insert(work.call_id(item), all).err().map(|_| too_many());
                 }
             }
         }
-        self.shared.decide(decided)
+        self.decide_by(decided)
     }
 
-    fn decide_message(&self, work: &Work<'_>, item: &Item, holds: u64) -> Option<Status> {
+    /// What a rule decides, or the default behind the last one.
+    fn decide_by(&mut self, rule: usize) -> Option<Status> {
+        if self.uncounted.rule != rule {
+            self.count();
+            self.uncounted.rule = rule;
+        }
+        self.uncounted.count += 1;
+        self.shared.decide(rule)
+    }
+
+    fn count(&mut self) {
+        let Uncounted { rule, count } = std::mem::take(&mut self.uncounted);
+        if count > 0 {
+            self.shared.decided[rule].fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    fn decide_message(&mut self, work: &Work<'_>, item: &Item, holds: u64) -> Option<Status> {
         let bound = self.bound.get(work.call(item).method)?;
         let rules = &self.shared.rules;
         let is_it = |bound: &&Bound| {
             holds >> bound.rule & 1 != 0
                 && bound.outcome(&rules[bound.rule], work, item, true) == Outcome::Holds
         };
-        self.shared.decide(bound.iter().find(is_it).map_or(rules.len(), |bound| bound.rule))
+        self.decide_by(bound.iter().find(is_it).map_or(rules.len(), |bound| bound.rule))
     }
 }
 
 /// A bit for each rule whose conditions on the request hold.
 fn bound_bits(bound: &[Bound], rules: &[Rule], work: &Work<'_>, item: &Item) -> u64 {
-    let holds = bound.iter().filter(|bound| rules[bound.rule].holds_for_request(work, item));
+    let call = work.call(item);
+    let holds = bound.iter().filter(|bound| rules[bound.rule].holds_for_request(call, work, item));
     holds.map(|bound| 1 << bound.rule).sum()
 }

@@ -37,6 +37,12 @@ impl<T> Calls<T> {
         Ok(self.places[at].replace((id, what)).map(|(_, what)| what))
     }
 
+    /// Whether no call was ever followed: then there is nothing to look for.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// What is known of a call.
     pub(crate) fn get_mut(&mut self, id: CallId) -> Option<&mut T> {
         match self.places.get_mut(id.index as usize) {

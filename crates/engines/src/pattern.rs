@@ -1,7 +1,5 @@
 //! Patterns of names: of methods, and of identities.
 
-use std::collections::BTreeMap;
-
 use petasos_engine::MethodId;
 use serde::Deserialize;
 
@@ -72,24 +70,34 @@ impl TryFrom<Vec<Pattern>> for Methods {
     }
 }
 
-/// What an engine knows of each method of its datapath.
+/// What an engine knows of each method of its datapath: few, in ascending order.
 #[derive(Debug)]
-pub(crate) struct ByMethod<T>(BTreeMap<MethodId, T>);
+pub(crate) struct ByMethod<T>(Vec<(MethodId, T)>);
 
 impl<T> Default for ByMethod<T> {
     fn default() -> ByMethod<T> {
-        ByMethod(BTreeMap::new())
+        ByMethod(Vec::new())
     }
 }
 
 impl<T> ByMethod<T> {
     pub(crate) fn insert(&mut self, method: MethodId, what: T) {
-        self.0.insert(method, what);
+        match self.place(method) {
+            Ok(at) => self.0[at].1 = what,
+            Err(at) => self.0.insert(at, (method, what)),
+        }
     }
 
     /// None for a method that the engine has not been told of.
+    #[inline]
     pub(crate) fn get(&self, method: MethodId) -> Option<&T> {
-        self.0.get(&method)
+        Some(&self.0[self.place(method).ok()?].1)
+    }
+
+    /// Where a method is, or where it would be.
+    #[inline]
+    fn place(&self, method: MethodId) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&method, |(known, _)| *known)
     }
 }
 

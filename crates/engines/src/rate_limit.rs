@@ -141,7 +141,8 @@ impl Policy for Limits {
     fn engine(&self, state: Option<&State>) -> Result<Box<dyn Engine>, PolicyError> {
         config::no_state(state, VERSION)?;
         let (shared, waiting) = (Arc::clone(&self.0), Waiting::default());
-        Ok(Box::new(LimitEngine { buckets: Cache::new(&shared.buckets), shared, waiting }))
+        let buckets = Cache::new(&shared.buckets);
+        Ok(Box::new(LimitEngine { buckets, shared, waiting, passed: 0 }))
     }
 
     fn state(&self) -> State {
@@ -169,17 +170,23 @@ struct LimitEngine {
     shared: Arc<Shared>,
     buckets: Cache<Bucket>,
     waiting: Waiting,
+    /// Requests that this batch has passed on. The engines of other threads write to the same
+    /// counter, so it is written once for each batch.
+    passed: u64,
 }
 
 impl Engine for LimitEngine {
     fn work(&mut self, work: &mut Work<'_>) {
         self.buckets.refresh();
-        let Self { shared, buckets, waiting } = self;
-        waiting.release(work, |work, key| shared.take(buckets, key, work.now()));
-        for direction in Direction::ALL {
-            while let Some(item) = work.next(direction) {
-                self.handle(work, item);
-            }
+        let Self { shared, buckets, waiting, passed } = self;
+        waiting.release(work, |work, key| shared.take(buckets, key, work.now(), passed));
+        match self.shared.rate.is_none() && self.waiting.is_empty() {
+            true => self.pass_all(work),
+            false => self.handle_all(work),
+        }
+        let passed = std::mem::take(&mut self.passed);
+        if passed > 0 {
+            self.shared.passed.fetch_add(passed, Ordering::Relaxed);
         }
         if let Some(due) = self.waiting.due() {
             work.wake_at(due);
@@ -193,17 +200,44 @@ impl Engine for LimitEngine {
 }
 
 impl Shared {
-    /// Takes a token of a key, or says when there may be one.
-    fn take(&self, buckets: &mut Cache<Bucket>, key: Key, now: Time) -> Result<(), Time> {
+    /// Takes a token of a key, and counts, or says when there may be one.
+    #[inline]
+    fn take(
+        &self,
+        buckets: &mut Cache<Bucket>,
+        key: Key,
+        now: Time,
+        passed: &mut u64,
+    ) -> Result<(), Time> {
         if let Some(rate) = &self.rate {
             rate.take(buckets.get(key, now), now)?;
         }
-        self.passed.fetch_add(1, Ordering::Relaxed);
+        *passed += 1;
         Ok(())
     }
 }
 
 impl LimitEngine {
+    /// Without a limit nothing waits, and all that there is to do is to count.
+    fn pass_all(&mut self, work: &mut Work<'_>) {
+        let mut passed = 0;
+        for direction in Direction::ALL {
+            while let Some(item) = work.next(direction) {
+                passed += u64::from(work.kind(&item) == ItemKind::Request);
+                work.forward(item);
+            }
+        }
+        self.passed += passed;
+    }
+
+    fn handle_all(&mut self, work: &mut Work<'_>) {
+        for direction in Direction::ALL {
+            while let Some(item) = work.next(direction) {
+                self.handle(work, item);
+            }
+        }
+    }
+
     fn handle(&mut self, work: &mut Work<'_>, item: Item) {
         let kind = work.kind(&item);
         let is_request = kind == ItemKind::Request;
@@ -217,7 +251,8 @@ impl LimitEngine {
         let key = self.shared.by.key(work.call(&item));
         let mut due = self.waiting.due_of(key);
         if due.is_none() {
-            match self.shared.take(&mut self.buckets, key, work.now()) {
+            let (buckets, passed) = (&mut self.buckets, &mut self.passed);
+            match self.shared.take(buckets, key, work.now(), passed) {
                 Ok(()) => return work.forward(item),
                 Err(later) => due = Some(later),
             }

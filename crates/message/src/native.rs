@@ -195,7 +195,12 @@ impl NativeMsg {
     ///
     /// # Panics
     /// If the path is of another type.
+    #[inline]
     pub fn get(&self, path: &FieldPath) -> Option<Value<'_>> {
+        if path.is_of(&self.types) {
+            assert_eq!(path.root(), self.id, "a path of this type of message");
+            return path.value(self.root());
+        }
         let (message, number) = self.innermost(path)?;
         message.field(number)
     }
@@ -203,14 +208,14 @@ impl NativeMsg {
     /// The message that has the field at the end of the path, and the field's number.
     fn innermost(&self, path: &FieldPath) -> Option<(Reflect<'_>, u32)> {
         assert_eq!(path.root(), self.id, "a path of this type of message");
-        let (last, links) = path.numbers().split_last().expect("a path has a name");
-        let message = links.iter().try_fold(self.reflect(), |message, number| {
-            match message.field(*number) {
+        let mut numbers = path.numbers();
+        let last = numbers.next_back().expect("a path has a name");
+        let message =
+            numbers.try_fold(self.reflect(), |message, number| match message.field(number) {
                 Some(Value::Message(inner)) => Some(inner),
                 _ => None,
-            }
-        })?;
-        Some((message, *last))
+            })?;
+        Some((message, last))
     }
 
     /// Encodes it as protobuf, behind `room_bytes` that are the caller's to fill (M31).
@@ -223,6 +228,7 @@ impl NativeMsg {
     }
 
     /// The struct of the message.
+    #[inline]
     fn root(&self) -> Object<'_> {
         let struct_bytes = self.types.plan(self.id).bytes();
         let root = &self.image()[HEADER_BYTES..HEADER_BYTES + struct_bytes as usize];

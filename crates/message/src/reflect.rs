@@ -108,8 +108,7 @@ impl<'a> Reflect<'a> {
     pub fn field(self, number: u32) -> Option<Value<'a>> {
         let at = self.plan().find(number)?;
         let (op, field) = (&self.plan().ops()[at], &self.message().fields()[at]);
-        let is_shown = matches!(op.shape, Shape::Implicit | Shape::List | Shape::Map);
-        (is_shown || self.has(op)).then(|| self.value(field, op))
+        is_shown(self.object, op).then(|| self.value(field, op))
     }
 
     /// The value of the field with a number, if it is present (M6).
@@ -147,18 +146,8 @@ impl<'a> Reflect<'a> {
         self.plans.message(self.id)
     }
 
-    /// Whether a field is present (M6).
     fn has(self, op: &Op) -> bool {
-        let word = |offset| u32::from_le_bytes(self.object.load(offset));
-        match (op.shape, op.kind.bytes()) {
-            (Shape::Oneof, _) => word(op.oneof_offset) == op.number,
-            (Shape::Present, Some(_)) => word(op.oneof_offset) >> (op.presence_bit % 32) & 1 != 0,
-            (Shape::List | Shape::Map, _) => word(op.offset + 8) != 0,
-            (_, Some(1)) => self.object.load(op.offset) != [0; 1],
-            (_, Some(4)) => self.object.load(op.offset) != [0; 4],
-            (_, Some(16)) => word(op.offset + 8) != 0,
-            _ => self.object.load(op.offset) != [0; 8],
-        }
+        has(self.object, op)
     }
 
     fn value(self, field: &'a Field, op: &'a Op) -> Value<'a> {
@@ -264,8 +253,29 @@ fn bytes(object: Object<'_>, offset: u32) -> &[u8] {
     object.target(offset, 1).map_or(&[], |(bytes, _)| bytes.as_slice())
 }
 
+/// Whether a field of a struct is present (M6).
+fn has(object: Object<'_>, op: &Op) -> bool {
+    let word = |offset| u32::from_le_bytes(object.load(offset));
+    match (op.shape, op.kind.bytes()) {
+        (Shape::Oneof, _) => word(op.oneof_offset) == op.number,
+        (Shape::Present, Some(_)) => word(op.oneof_offset) >> (op.presence_bit % 32) & 1 != 0,
+        (Shape::List | Shape::Map, _) => word(op.offset + 8) != 0,
+        (_, Some(1)) => object.load(op.offset) != [0; 1],
+        (_, Some(4)) => object.load(op.offset) != [0; 4],
+        (_, Some(16)) => word(op.offset + 8) != 0,
+        _ => object.load(op.offset) != [0; 8],
+    }
+}
+
+/// Whether a field of a struct has a value: one without presence has one in any case.
+#[inline]
+pub(crate) fn is_shown(object: Object<'_>, op: &Op) -> bool {
+    matches!(op.shape, Shape::Implicit | Shape::List | Shape::Map) || has(object, op)
+}
+
 /// A value that is no message.
-fn leaf(kind: Kind, object: Object<'_>, offset: u32) -> Value<'_> {
+#[inline]
+pub(crate) fn leaf(kind: Kind, object: Object<'_>, offset: u32) -> Value<'_> {
     match kind {
         Kind::Double => Value::F64(f64::from_le_bytes(object.load(offset))),
         Kind::Float => Value::F32(f32::from_le_bytes(object.load(offset))),

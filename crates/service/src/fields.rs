@@ -11,7 +11,8 @@ use crate::schemas::Binding;
 /// What the engines of one application have declared, and the methods that it has bound.
 #[derive(Debug, Default)]
 pub(crate) struct DeclaredFields {
-    by_method: HashMap<MethodId, Vec<(FieldId, FieldPath)>>,
+    /// Of methods that have some, in ascending order.
+    by_method: Vec<(MethodId, Vec<(FieldId, FieldPath)>)>,
     /// By number, the path's type and schema.
     methods: HashMap<MethodId, (String, std::sync::Arc<Binding>, petasos_schema::MessageId)>,
 }
@@ -31,7 +32,7 @@ impl DeclaredFields {
 
     /// Copies the values of declared fields out of a message from the caller.
     pub(crate) fn read(&self, method: MethodId, message: &NativeMsg, fields: &mut Fields) {
-        for (id, path) in self.by_method.get(&method).into_iter().flatten() {
+        for (id, path) in self.of(method) {
             if let Some(value) = message.get(path).and_then(value) {
                 fields.insert(*id, value);
             }
@@ -48,14 +49,26 @@ impl DeclaredFields {
         message: &mut NativeMsg,
         fields: &Fields,
     ) -> Result<(), SetError> {
-        let declared = self.by_method.get(&method);
+        let declared = self.of(method);
         for (id, value) in fields.written() {
-            let path = declared.and_then(|known| known.iter().find(|(known, _)| *known == id));
+            let path = declared.iter().find(|(known, _)| *known == id);
             if let Some((_, path)) = path {
                 message.set(path, leaf(value))?;
             }
         }
         Ok(())
+    }
+
+    /// The fields of a method.
+    #[inline]
+    fn of(&self, method: MethodId) -> &[(FieldId, FieldPath)] {
+        self.place(method).map_or(&[], |at| &self.by_method[at].1)
+    }
+
+    /// Where a method is, or where it would be.
+    #[inline]
+    fn place(&self, method: MethodId) -> Result<usize, usize> {
+        self.by_method.binary_search_by_key(&method, |(known, _)| *known)
     }
 }
 
@@ -77,7 +90,11 @@ impl Schema for DeclaredFields {
             _ => FieldError::NotSingle { method: method_name, path: path_name },
         })?;
         let kind = kind(path.kind());
-        let known = self.by_method.entry(method).or_default();
+        let at = self.place(method).unwrap_or_else(|at| {
+            self.by_method.insert(at, (method, Vec::new()));
+            at
+        });
+        let known = &mut self.by_method[at].1;
         if known.iter().all(|(known, _)| *known != id) {
             known.push((id, path));
         }
@@ -85,7 +102,7 @@ impl Schema for DeclaredFields {
     }
 
     fn forget(&mut self, id: FieldId) {
-        self.by_method.retain(|_, known| {
+        self.by_method.retain_mut(|(_, known)| {
             known.retain(|(known, _)| *known != id);
             !known.is_empty()
         });
@@ -104,6 +121,7 @@ fn kind(kind: Kind) -> FieldKind {
 }
 
 /// A single value as engines see it.
+#[inline]
 fn value(value: Read<'_>) -> Option<Value<'_>> {
     Some(match value {
         Read::Bool(value) => Value::Bool(value),

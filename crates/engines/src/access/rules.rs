@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use petasos_engine::{
-    Declare, FieldError, FieldId, FieldKind, Item, PolicyError, Value as Field, Work,
+    Call, Declare, FieldError, FieldId, FieldKind, Item, PolicyError, Value as Field, Work,
 };
 use serde::Deserialize;
 use serde_json::{Number, Value};
@@ -156,8 +156,8 @@ impl Rule {
     }
 
     /// Whether the conditions hold that are not about fields.
-    pub(super) fn holds_for_request(&self, work: &Work<'_>, item: &Item) -> bool {
-        let call = work.call(item);
+    #[inline]
+    pub(super) fn holds_for_request(&self, call: &Call, work: &Work<'_>, item: &Item) -> bool {
         let is_identity =
             |pattern: &Pattern| call.identity.as_ref().is_some_and(|name| pattern.matches(name));
         self.sealed.is_none_or(|sealed| sealed == call.is_sealed)
@@ -168,6 +168,7 @@ impl Rule {
 
 impl Bound {
     /// Whether the conditions on fields hold.
+    #[inline]
     pub(super) fn outcome(
         &self,
         rule: &Rule,
@@ -201,6 +202,7 @@ impl MetadataRule {
 }
 
 impl Test {
+    #[inline]
     fn holds(&self, value: Field<'_>) -> bool {
         match self {
             Test::Equals(expected) => equals(value, expected),
@@ -258,6 +260,7 @@ fn lacks(value: &Value, found: FieldKind) -> Option<FieldKind> {
     (!is_right).then_some(expected)
 }
 
+#[inline]
 fn equals(value: Field<'_>, expected: &Value) -> bool {
     match (value, expected) {
         (Field::Text(text), Value::String(expected)) => text == expected,

@@ -43,6 +43,11 @@ impl Waiting {
         self.len
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// When the next item may go on.
     pub(super) fn due(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((due, _))| *due)
