@@ -265,7 +265,7 @@ impl Daemon {
         // Nobody tells when a full ring has room again.
         let hub = &mut self.hub;
         let is_full =
-            self.members.iter().any(|member| member.waiting.is_some() || member.is_held_up(hub));
+            self.members.iter().any(|member| member.is_backed_up || member.is_held_up(hub));
         // The end is to come soon after the last call.
         let is_changing = self.takeover.giver.is_busy() || self.takeover.leaving.is_some();
         let is_short = is_full || is_changing || self.desk.may_have_more();

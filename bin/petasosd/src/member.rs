@@ -53,8 +53,8 @@ pub struct Member {
     /// Whose process it is.
     pub who: Credentials,
     pub lane: Lane,
-    /// A descriptor for which the ring had no room.
-    pub waiting: Option<Descriptor>,
+    /// Its ring had no room for all that it is to be told.
+    pub is_backed_up: bool,
     /// The addresses at which it serves.
     ports: Vec<(SocketAddr, OwnedFd)>,
     moved: Moved,
@@ -69,7 +69,7 @@ impl Member {
             name,
             who,
             lane,
-            waiting: None,
+            is_backed_up: false,
             ports: Vec::new(),
             moved: Moved::No,
             ended: None,
@@ -88,9 +88,9 @@ impl Member {
 
     /// Whether it begins no more calls here, and none is under way.
     pub fn has_nothing_left(&self, hub: &mut Hub<Heaps>) -> bool {
-        let is_told = self.moved == Moved::All && self.waiting.is_none();
+        let is_heard = self.moved == Moved::All;
         let application = hub.application(self.number);
-        application.is_none_or(|application| is_told && application.has_nothing_left())
+        application.is_none_or(|application| is_heard && application.has_nothing_left())
     }
 
     /// Is awake again after a sleep.
@@ -129,18 +129,20 @@ impl Member {
     pub fn hear(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
         let mut has_said = false;
         let application = hub.application(self.number).ok_or("it is gone")?;
+        let mut said = Descriptor::default();
         for _ in 0..BATCH {
             if !application.has_room() {
                 break;
             }
-            match self.lane.pop().map_err(|error| error.to_string())? {
-                Some(said) => application.take(said, now).map_err(|error| error.to_string())?,
-                None => match self.ended {
+            if self.lane.pop_into(&mut said).map_err(|error| error.to_string())? {
+                application.take(&said, now).map_err(|error| error.to_string())?;
+            } else {
+                match self.ended {
                     Some(end) => return Err(end.to_string()),
                     // All that it said before it moved was heard.
                     None if self.moved == Moved::Said => self.moved = Moved::All,
                     None => break,
-                },
+                }
             }
             has_said = true;
         }
@@ -163,15 +165,17 @@ impl Member {
             }
         }
         let mut has_told = false;
-        while let Some(next) = self.waiting.take().or_else(|| application.poll_descriptor()) {
-            match self.lane.push(&next) {
+        self.is_backed_up = false;
+        while let Some(next) = application.peek_descriptor() {
+            match self.lane.push(next) {
                 Ok(()) => has_told = true,
-                Err(PushError::Full(next)) => {
-                    self.waiting = Some(next);
+                Err(PushError::Full(_)) => {
+                    self.is_backed_up = true;
                     break;
                 }
                 Err(error) => return Err(error.to_string()),
             }
+            application.drop_descriptor();
         }
         self.lane.flush();
         Ok(has_told)

@@ -196,6 +196,14 @@ pub enum Descriptor {
     Release(Released),
 }
 
+/// A release of nothing: what is there before one was written.
+impl Default for Descriptor {
+    #[inline]
+    fn default() -> Descriptor {
+        Descriptor::Release(Released::new())
+    }
+}
+
 /// The first byte of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

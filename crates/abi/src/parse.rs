@@ -46,17 +46,29 @@ impl<'a> Untrusted<&'a [u8]> {
     /// See [`Refusal`].
     #[inline]
     pub fn check(self, from: Side) -> Result<Descriptor, Refusal> {
+        let mut descriptor = Descriptor::default();
+        self.check_into(from, &mut descriptor)?;
+        Ok(descriptor)
+    }
+
+    /// The same, written to where it is read: a descriptor is long, and to move it right after it
+    /// was written costs more than to check it.
+    ///
+    /// # Errors
+    /// See [`Refusal`]. Then there may be anything in `to`.
+    #[inline]
+    pub fn check_into(self, from: Side, to: &mut Descriptor) -> Result<(), Refusal> {
         let bytes: &[u8; DESCRIPTOR_BYTES] =
             self.0.try_into().map_err(|_| Refusal::Length(self.0.len()))?;
         let record = Record { bytes, kind: kind_of(bytes[at::KIND])? };
-        let descriptor = record.descriptor()?;
+        record.write(to)?;
         if record.has_unused_bits() {
             return Err(Refusal::NotZero(record.kind));
         }
-        if !may_send(&descriptor, from) {
+        if !may_send(to, from) {
             return Err(Refusal::Side(record.kind));
         }
-        Ok(descriptor)
+        Ok(())
     }
 }
 
@@ -175,26 +187,28 @@ impl Record<'_> {
         self.contents(at::METADATA, at::METADATA_BYTES)
     }
 
-    fn descriptor(&self) -> Result<Descriptor, Refusal> {
+    fn write(&self, to: &mut Descriptor) -> Result<(), Refusal> {
         let call = self.call();
-        Ok(match self.kind {
-            Kind::Request => Descriptor::Request(self.request()?),
+        match self.kind {
+            Kind::Request => *to = Descriptor::Request(self.request()?),
             Kind::Message => {
                 let message = self.message()?;
                 if message.is_none() {
                     return Err(Refusal::Range(self.kind));
                 }
-                Descriptor::Message { call, message }
+                *to = Descriptor::Message { call, message };
             }
-            Kind::Close => Descriptor::Close { call },
-            Kind::Cancel => Descriptor::Cancel { call },
-            Kind::Head => Descriptor::Head { call, metadata: self.metadata()? },
-            Kind::End => self.end()?,
-            Kind::Grant => Descriptor::Grant { call, bytes: self.value() },
-            Kind::Release => Descriptor::Release(self.released()?),
-        })
+            Kind::Close => *to = Descriptor::Close { call },
+            Kind::Cancel => *to = Descriptor::Cancel { call },
+            Kind::Head => *to = Descriptor::Head { call, metadata: self.metadata()? },
+            Kind::End => *to = self.end()?,
+            Kind::Grant => *to = Descriptor::Grant { call, bytes: self.value() },
+            Kind::Release => *to = Descriptor::Release(self.released()?),
+        }
+        Ok(())
     }
 
+    #[inline]
     fn request(&self) -> Result<Request, Refusal> {
         let flags = self.flags();
         let message = self.message()?;
@@ -217,6 +231,7 @@ impl Record<'_> {
         })
     }
 
+    #[inline]
     fn end(&self) -> Result<Descriptor, Refusal> {
         let (value, message) = (self.value(), self.message()?);
         // A message goes with success, and what has not run has no success.

@@ -165,10 +165,20 @@ impl Lane {
     /// # Errors
     /// [`LaneError::Broken`] and [`LaneError::Refused`], from then on always.
     pub fn pop(&mut self) -> Result<Option<Descriptor>, LaneError> {
+        let mut popped = Descriptor::default();
+        Ok(self.pop_into(&mut popped)?.then_some(popped))
+    }
+
+    /// The same, written to where it is read. Says whether there was one.
+    ///
+    /// # Errors
+    /// As for [`Lane::pop`]. Then there may be anything in `to`.
+    #[inline]
+    pub fn pop_into(&mut self, to: &mut Descriptor) -> Result<bool, LaneError> {
         if let Some(end) = self.end.filter(|end| *end != LaneError::Gone) {
             return Err(end);
         }
-        let popped = self.pop_checked();
+        let popped = self.pop_checked(to);
         if let Err(end) = popped {
             self.end = Some(end);
         }
@@ -176,14 +186,16 @@ impl Lane {
     }
 
     /// D10: the record is copied first, and the copy judged.
-    fn pop_checked(&mut self) -> Result<Option<Descriptor>, LaneError> {
+    #[inline]
+    fn pop_checked(&mut self, to: &mut Descriptor) -> Result<bool, LaneError> {
         let mut record = [0; RECORD_BYTES_MAX];
         let bytes = match self.consumer.pop(&mut record)? {
-            Pop::Empty => return Ok(None),
+            Pop::Empty => return Ok(false),
             Pop::TooLong(bytes) => return Err(Refusal::Length(bytes).into()),
             Pop::Record(found) => found.len,
         };
-        Ok(Some(Untrusted::new(&record[..bytes]).check(self.side.other())?))
+        Untrusted::new(&record[..bytes]).check_into(self.side.other(), to)?;
+        Ok(true)
     }
 
     /// Gives the places of all popped descriptors back to the other side.

@@ -298,38 +298,69 @@ impl Link {
         !self.unpushed.is_empty()
     }
 
-    /// The next descriptor that is no release.
-    pub(crate) fn pop(&mut self, now: Time) -> Result<Option<Descriptor>, LinkError> {
+    /// Writes the next descriptor that is no release to where it is read. Says whether there was
+    /// one.
+    #[inline]
+    pub(crate) fn pop_into(&mut self, to: &mut Descriptor, now: Time) -> Result<bool, LinkError> {
+        if self.is_dozing || self.early.is_some() {
+            return self.pop_after_wait(to, now);
+        }
+        self.pop_lane(to, now)
+    }
+
+    /// The same, after sleep or while a descriptor waits for its extent.
+    #[cold]
+    fn pop_after_wait(&mut self, to: &mut Descriptor, now: Time) -> Result<bool, LinkError> {
         if std::mem::take(&mut self.is_dozing) {
             match self.lane.rise() {
                 Err(LaneError::Gone) => self.is_gone = true,
                 risen => risen?,
             }
         }
-        loop {
-            let (said, until) = match self.early.take() {
-                Some((early, until)) => (Some(early), until),
-                None => (self.lane.pop()?, now + PATIENCE),
-            };
-            match said {
-                Some(said) if !self.has(&said) => {
-                    self.early = Some((said, until));
-                    let gone = LinkError::Service("a message lies outside of the heap");
-                    return if now < until { Ok(None) } else { Err(gone) };
-                }
-                Some(Descriptor::Release(released)) => {
-                    for token in released.tokens() {
-                        // Messages are named by their root structs, metadata by their start.
-                        let place = token - token % 16;
-                        let freed = self.blocks.free(place);
-                        freed
-                            .map_err(|_| LinkError::Service("it released what it does not have"))?;
-                    }
-                }
-                None if self.is_gone => return Err(LaneError::Gone.into()),
-                said => return Ok(said),
+        match self.early.take() {
+            Some((early, _)) if self.has(&early) => {
+                *to = early;
+                Ok(true)
+            }
+            Some((early, until)) => self.wait_for_extent(early, until, now),
+            None => self.pop_lane(to, now),
+        }
+    }
+
+    #[inline]
+    fn pop_lane(&mut self, to: &mut Descriptor, now: Time) -> Result<bool, LinkError> {
+        while self.lane.pop_into(to)? {
+            match to {
+                Descriptor::Release(released) => self.free_released(released)?,
+                said if self.has(said) => return Ok(true),
+                early => return self.wait_for_extent(*early, now + PATIENCE, now),
             }
         }
+        if self.is_gone { Err(LaneError::Gone.into()) } else { Ok(false) }
+    }
+
+    /// A descriptor came before the extent that its message lies in.
+    #[cold]
+    fn wait_for_extent(
+        &mut self,
+        early: Descriptor,
+        until: Time,
+        now: Time,
+    ) -> Result<bool, LinkError> {
+        self.early = Some((early, until));
+        match now < until {
+            true => Ok(false),
+            false => Err(LinkError::Service("a message lies outside of the heap")),
+        }
+    }
+
+    fn free_released(&mut self, released: &Released) -> Result<(), LinkError> {
+        for token in released.tokens() {
+            // Messages are named by their root structs, metadata by their start.
+            let freed = self.blocks.free(token - token % 16);
+            freed.map_err(|_| LinkError::Service("it released what it does not have"))?;
+        }
+        Ok(())
     }
 
     /// Shows the service what was said.

@@ -1,6 +1,6 @@
 //! What the managed service does for a unary call between two applications of one host, with a
-//! null policy on each side, in batches of 16: request in, checked, passed, and out, and the same
-//! with the response. Rings and waking are apart. Count its instructions with `valgrind
+//! policy on each side, in batches of 16: request in, checked, passed, and out, and the same with
+//! the response. Rings and waking are apart. Count its instructions with `valgrind
 //! --tool=callgrind`, at two numbers of calls: the difference is free of what starting costs.
 
 use std::fs::File;
@@ -8,7 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use petasos_abi::{CallNumber, Contents, Descriptor, Released, Request, Side, TIME_NEVER};
+use petasos_abi::{
+    CallNumber, Contents, Descriptor, Released, Request, Side, TIME_NEVER, Untrusted,
+};
 use petasos_base::Time;
 use petasos_engine::Application as Number;
 use petasos_message::{FieldPath, Leaf, NativeMsg, Types};
@@ -17,14 +19,23 @@ use petasos_shm::{HeapKind, OwnedHeap};
 
 const BATCH: u64 = 16;
 
+/// Policies by their kinds, with what they let through: everything.
+const POLICIES: [(&str, &str); 3] =
+    [("null", "{}"), ("rate_limit", r#"{"rate_per_s": "unlimited"}"#), ("access", ACCESS)];
+const ACCESS: &str = r#"{"default": "allow", "rules": [{"name": "mallory", "action": "deny",
+    "methods": ["greet.Greeter/Greet"],
+    "fields": [{"path": "name", "is": {"equals": "mallory"}}]}]}"#;
+
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
-    let mut next = |default| arguments.next().transpose().map(|number| number.unwrap_or(default));
-    let (Ok(rpcs), Ok(policies)) = (next(200_000), next(1)) else {
-        eprintln!("usage: icount_service [CALLS [POLICIES]]");
+    let mut arguments = std::env::args().skip(1);
+    let rpcs = arguments.next().map_or(Ok(200_000), |argument| argument.parse::<u64>());
+    let policy = arguments.next().unwrap_or_else(|| "null".to_owned());
+    let known = POLICIES.iter().find(|(kind, _)| *kind == policy);
+    let (Ok(rpcs), true) = (rpcs, known.is_some() || policy == "none") else {
+        eprintln!("usage: icount_service [CALLS [none | null | rate_limit | access]]");
         std::process::exit(2);
     };
-    let mut world = World::new(policies);
+    let mut world = World::new(known.copied());
     let begin = now();
     let mut done = 0;
     while done < rpcs {
@@ -46,10 +57,12 @@ struct World {
     request: Contents,
     response: Contents,
     calls: u64,
+    /// As in the daemon, what was said is written to one place.
+    said: Descriptor,
 }
 
 impl World {
-    fn new(policies: u64) -> World {
+    fn new(policy: Option<(&str, &str)>) -> World {
         let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
         let schema = petasos_schema::compile(["greet.proto"], [protos], &Default::default());
         let schema = schema.expect("the schema compiles").schema;
@@ -62,13 +75,13 @@ impl World {
         hub.target(client, "greeter").expect("there is room");
         for number in [client, server] {
             let application = hub.application(number).expect("it was added");
-            let null = petasos_engines::find("null").expect("there is one");
-            for place in 0..policies as usize {
-                let policy = null.make("{}", None).expect("it needs nothing");
-                application.attach(place, policy.into()).expect("it needs nothing");
-            }
+            let Some((kind, configuration)) = policy else { continue };
+            let kind = petasos_engines::find(kind).expect("there is one");
+            let policy = kind.make(configuration, None).expect("it is valid");
+            application.attach(0, policy.into()).expect("the fields are there");
         }
-        World { hub, client, server, request, response, calls: 0 }
+        let said = Descriptor::default();
+        World { hub, client, server, request, response, calls: 0, said }
     }
 
     /// Calls there and back; how many.
@@ -115,7 +128,10 @@ impl World {
 
     fn handle(&mut self, number: Number, descriptor: Descriptor) {
         let application = self.hub.application(number).expect("it is there");
-        application.handle(&descriptor.to_bytes(), Time::ZERO).expect("it keeps the rules");
+        let record = descriptor.to_bytes();
+        let checked = Untrusted::new(&record[..]).check_into(Side::Application, &mut self.said);
+        checked.expect("it is a descriptor");
+        application.take(&self.said, Time::ZERO).expect("it keeps the rules");
     }
 
     fn release(&mut self, number: Number, message: Contents) {

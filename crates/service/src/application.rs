@@ -9,7 +9,7 @@ use petasos_engine::{
     Application as Number, CallId, ChangeError, Datapath, Direction, Left, Place, Policy,
     Submission,
 };
-use petasos_message::NativeMsg;
+use petasos_message::{NativeMsg, Types};
 use petasos_shm::OwnedHeap;
 use thiserror::Error;
 
@@ -18,7 +18,7 @@ use crate::flow::Flow;
 use crate::known::Known;
 use crate::numbers::CallNumbers;
 use crate::routes::Routes;
-use crate::schemas::Binding;
+use crate::schemas::{Binding, BoundMethod, MethodAt};
 use crate::stats::{Stats, Way};
 
 /// What an application may have at a time.
@@ -156,6 +156,9 @@ pub struct Application<M> {
     pub(crate) stats: Stats,
     /// The other ends of messages that it was given in this turn.
     pub(crate) given: Vec<(Number, CallId)>,
+    /// Messages that are told of, and their places in the receive heap. Empty between turns, since
+    /// only then is the application shown what it is told.
+    pub(crate) unwritten: Vec<(u64, NativeMsg)>,
 }
 
 impl<M: Memory> Application<M> {
@@ -202,6 +205,7 @@ impl<M: Memory> Application<M> {
             wanted_bytes: 0,
             stats: Stats::default(),
             given: Vec::new(),
+            unwritten: Vec::new(),
         }
     }
 
@@ -248,9 +252,9 @@ impl<M: Memory> Application<M> {
         Ok(u16::try_from(self.bindings.len() - 1).expect("bindings are bounded by their schemas"))
     }
 
-    /// The services that it serves.
-    pub(crate) fn served_bindings(&self) -> impl Iterator<Item = &Arc<Binding>> {
-        let all = self.bindings.iter().zip(&self.serves);
+    /// The services that it serves, and their bindings' numbers.
+    pub(crate) fn served_bindings(&self) -> impl Iterator<Item = (u16, &Arc<Binding>)> {
+        let all = (0..).zip(&self.bindings).zip(&self.serves);
         all.filter(|(_, is_served)| **is_served).map(|(binding, _)| binding)
     }
 
@@ -334,12 +338,37 @@ impl<M: Memory> Application<M> {
         holds_none && self.descriptors.is_empty() && self.calls.iter().all(Option::is_none)
     }
 
+    /// What is to be put into its ring next.
+    pub fn peek_descriptor(&mut self) -> Option<&Descriptor> {
+        if self.descriptors.is_empty() && !self.released.tokens().is_empty() {
+            let released = std::mem::replace(&mut self.released, Released::new());
+            self.descriptors.push_back(Descriptor::Release(released));
+        }
+        self.descriptors.front()
+    }
+
+    /// It is in the ring.
+    pub fn drop_descriptor(&mut self) {
+        self.descriptors.pop_front();
+    }
+
     /// What is to be put into its ring.
     pub fn poll_descriptor(&mut self) -> Option<Descriptor> {
-        self.descriptors.pop_front().or_else(|| {
-            let released = std::mem::replace(&mut self.released, Released::new());
-            (!released.tokens().is_empty()).then_some(Descriptor::Release(released))
-        })
+        let next = *self.peek_descriptor()?;
+        self.drop_descriptor();
+        Some(next)
+    }
+
+    /// A method that one of its calls names.
+    #[inline]
+    pub(crate) fn method(&self, at: MethodAt) -> &BoundMethod {
+        at.of(&self.bindings)
+    }
+
+    /// The types of the binding that it is in.
+    #[inline]
+    pub(crate) fn types(&self, at: MethodAt) -> &Arc<Types> {
+        &self.bindings[usize::from(at.binding)].types
     }
 
     #[inline]
@@ -353,7 +382,7 @@ impl<M: Memory> Application<M> {
     }
 
     pub(crate) fn remember(&mut self, mut known: Known) {
-        if known.method().is_stream {
+        if known.method.of(&self.bindings).is_stream {
             known.flow = Some(Box::new(Flow::new(self.limits.grant_bytes)));
         }
         let index = known.id.index as usize;
@@ -366,7 +395,7 @@ impl<M: Memory> Application<M> {
 
     /// A call from elsewhere comes in.
     pub(crate) fn remember_served(&mut self, mut known: Known, way: Way) {
-        known.row = self.stats.begin(known.method(), way);
+        known.row = self.stats.begin(known.method.of(&self.bindings), way);
         self.remember(known);
     }
 
@@ -377,7 +406,7 @@ impl<M: Memory> Application<M> {
         };
         let mut known = place.take().expect("it was just found");
         self.by_number.remove(known.number);
-        known.give_up(&mut self.stats);
+        known.give_up(&mut self.stats, known.method.of(&self.bindings));
     }
 
     /// The next number for a call of the service's.
@@ -404,19 +433,26 @@ impl<M: Memory> Application<M> {
         held.items += 1;
         if let Some(message) = &body {
             held.bytes += message.image().len();
-            if !self.fields.is_empty() && self.is_callers(id, direction) {
-                let method = self.known(id).expect("it was just found").method().id;
-                self.fields.read(method, message, self.datapath.fields_mut(index));
+            if !self.fields.is_empty() {
+                self.read_fields(id, direction, (index, message));
             }
         }
         self.bodies[index] = Held { body, direction: Some(direction) };
         Ok(())
     }
 
-    /// Whether what goes in a direction comes from the caller of a call that is known.
-    fn is_callers(&self, id: CallId, direction: Direction) -> bool {
-        let is_callers = self.datapath.call(id).is_some_and(|call| call.requests == direction);
-        is_callers && self.known(id).is_some()
+    /// Shows engines the declared fields of a message from the caller.
+    fn read_fields(
+        &mut self,
+        id: CallId,
+        direction: Direction,
+        (at, message): (usize, &NativeMsg),
+    ) {
+        let Some(known) = self.known(id) else { return };
+        if known.is_callers() == (direction == Direction::Outbound) {
+            let method = self.method(known.method).id;
+            self.fields.read(method, message, self.datapath.fields_mut(at));
+        }
     }
 
     /// Takes the message of an item that has left the datapath.

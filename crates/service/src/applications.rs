@@ -49,10 +49,6 @@ impl<M> Applications<M> {
         self.known.iter().map(|(_, application)| &**application)
     }
 
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Application<M>> {
-        self.known.iter_mut().map(|(_, application)| &mut **application)
-    }
-
     #[inline]
     fn place(&self, number: u32) -> Option<usize> {
         match self.known.get(number as usize) {

@@ -25,9 +25,8 @@ impl<M: Memory> Application<M> {
         }
         if item.kind == ItemKind::End {
             let nanos = now.nanos_since(known.began);
-            let Known { row, binding, method, .. } = &mut *known;
-            let method = &binding.methods[usize::from(*method)];
-            self.stats.end(row, method, item.status.as_ref(), nanos);
+            let method = known.method.of(&self.bindings);
+            self.stats.end(&mut known.row, method, item.status.as_ref(), nanos);
         }
         Some(known)
     }
@@ -38,7 +37,7 @@ impl<M: Memory> Application<M> {
         let known = self.calls[id.index as usize].as_mut().filter(|known| known.id == id);
         let known = known.expect("its request is there");
         known.far = Some(far);
-        known.row = self.stats.begin(known.method(), way);
+        known.row = self.stats.begin(known.method.of(&self.bindings), way);
     }
 
     /// What is counted of its calls.

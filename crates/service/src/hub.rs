@@ -17,7 +17,7 @@ use crate::beyond::{BEYOND, Remote};
 use crate::known::Known;
 use crate::outgoing::Waiting;
 use crate::routes::Route;
-use crate::schemas::{BindError, Schemas};
+use crate::schemas::{BindError, MethodAt, Schemas};
 use crate::stats::{Gone, Way};
 use crate::{Binding, SchemaLimits};
 
@@ -217,10 +217,10 @@ impl<M: Memory> Hub<M> {
         let Some(mut application) = self.applications.remove(&number.0) else { return };
         self.servers.retain(|_, server| *server != number);
         self.changes += 1;
-        // Routes to it would keep its bindings alive.
-        self.applications.values_mut().for_each(|other| other.routes.clear());
         let mut calls: Vec<Known> = application.calls.drain(..).flatten().collect();
-        calls.iter_mut().for_each(|known| known.give_up(&mut application.stats));
+        for known in &mut calls {
+            known.give_up(&mut application.stats, known.method.of(&application.bindings));
+        }
         self.gone.add(&application.stats);
         for known in calls {
             let Some((far, call)) = known.far else { continue };
@@ -332,15 +332,15 @@ impl<M: Memory> Hub<M> {
         let caller = self.application(number).expect("it calls");
         let known = caller.known(id).expect("its request is there");
         let call = caller.datapath.call(id).expect("its request is there").clone();
-        let wanted = (known.target, known.method().id);
+        let wanted = (known.target, caller.method(known.method).id);
         let route = match caller.routes.get(wanted, changes) {
-            Some(route) => route.clone(),
+            Some(route) => route,
             None => match self.target_beyond(number, id) {
                 Some(target) => return self.connect_beyond((number, id), target, now),
                 None => self.find_route(number, id)?,
             },
         };
-        let Route { server, binding: theirs, method: their_method } = route;
+        let Route { server, method } = route;
         let gone = || Status::unavailable("the server has gone");
         let callee = self.applications.get_mut(&server.0).ok_or_else(gone)?;
         if !callee.takes_calls() {
@@ -349,7 +349,7 @@ impl<M: Memory> Hub<M> {
         let call = Call {
             application: server,
             peer: Peer(number.0),
-            method: theirs.methods[usize::from(their_method)].id,
+            method: callee.method(method).id,
             requests: Direction::Inbound,
             began: now,
             ..call
@@ -357,7 +357,7 @@ impl<M: Memory> Hub<M> {
         let full = |_| Status::resource_exhausted("the server takes no more calls now");
         let far_id = callee.datapath.begin(call).map_err(full)?;
         let far_number = callee.next_number();
-        let mut known = Known::new((far_id, far_number), (theirs, their_method, number.0), now);
+        let mut known = Known::new((far_id, far_number), (method, number.0), now);
         known.far = Some((number, id));
         callee.remember_served(known, Way::FromLocal);
         let caller = self.application(number).expect("it calls");
@@ -370,9 +370,9 @@ impl<M: Memory> Hub<M> {
         let changes = self.changes;
         let caller = self.application(number).expect("it calls");
         let known = caller.known(id).expect("its request is there");
-        let (target, method) = (known.target, usize::from(known.method));
-        let wanted = (target, known.method().id);
-        let binding = known.binding.clone();
+        let (target, at) = (known.target, known.method);
+        let wanted = (target, caller.method(at).id);
+        let binding = caller.bindings[usize::from(at.binding)].clone();
         let target = caller.targets.get(target as usize).cloned();
         let target = target.ok_or_else(|| Status::internal("there is no such target"))?;
         let server = self.servers.get(&target).copied();
@@ -383,10 +383,9 @@ impl<M: Memory> Hub<M> {
         };
         let server = server.ok_or_else(unavailable)?;
         let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
-        let (theirs, method) = served(callee, &binding, method)?;
-        let route = Route { server, binding: theirs, method };
+        let route = Route { server, method: served(callee, &binding, usize::from(at.method))? };
         let caller = self.application(number).expect("it calls");
-        caller.routes.insert(wanted, changes, route.clone());
+        caller.routes.insert(wanted, changes, route);
         Ok(route)
     }
 
@@ -426,10 +425,10 @@ impl<M: Memory> Hub<M> {
         let Some(other) = self.application(far) else { return false };
         let Some(known) = other.known(call) else { return false };
         let body = body.map(|body| {
-            let method = known.method();
+            let method = other.method(known.method);
             let is_request = known.number.begun_by() == petasos_abi::Side::Service;
             let message = if is_request { method.request } else { method.response };
-            body.retyped(&known.binding.types, message).expect("hashes were compared")
+            body.retyped(other.types(known.method), message).expect("hashes were compared")
         });
         let Finished { kind, metadata, status, has_not_run, .. } = item;
         let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
@@ -446,16 +445,16 @@ impl<M: Memory> Hub<M> {
     }
 }
 
-/// The binding and method of the application that serves a method of a caller's binding.
+/// The method of the application that serves a method of a caller's binding.
 fn served<M: Memory>(
     callee: &Application<M>,
     binding: &Binding,
     method: usize,
-) -> Result<(Arc<Binding>, u16), Status> {
+) -> Result<MethodAt, Status> {
     let wanted = &binding.methods[method];
-    let theirs = callee.served_bindings().find(|theirs| theirs.service == binding.service);
+    let theirs = callee.served_bindings().find(|(_, theirs)| theirs.service == binding.service);
     let unimplemented = || Status::unimplemented(format!("the server has no {}", wanted.name));
-    let theirs = theirs.ok_or_else(unimplemented)?;
+    let (number, theirs) = theirs.ok_or_else(unimplemented)?;
     let index = theirs.methods.iter().position(|method| method.name == wanted.name);
     let index = index.ok_or_else(unimplemented)?;
     let found = &theirs.methods[index];
@@ -465,5 +464,5 @@ fn served<M: Memory>(
     if hashes(binding, wanted) != hashes(theirs, found) || found.is_stream != wanted.is_stream {
         return Err(Status::failed_precondition("the server has another version of the method"));
     }
-    Ok((theirs.clone(), index as u16))
+    Ok(MethodAt { binding: number, method: index as u16 })
 }

@@ -12,6 +12,7 @@ use petasos_shm::OwnedHeap;
 
 use crate::application::{Application, Detached, Memory};
 use crate::known::Known;
+use crate::schemas::MethodAt;
 
 /// A send heap as compaction reads it. Addresses are offsets.
 struct SendHeap<'a>(&'a OwnedHeap);
@@ -34,16 +35,16 @@ impl<M: Memory> Application<M> {
     /// # Errors
     /// The application is to be given up: see [`Detached`].
     pub fn handle(&mut self, record: &[u8], now: Time) -> Result<(), Detached> {
-        self.take(Untrusted::new(record).check(Side::Application)?, now)
+        self.take(&Untrusted::new(record).check(Side::Application)?, now)
     }
 
     /// The same, of a descriptor that was judged already.
     ///
     /// # Errors
     /// As for [`Application::handle`].
-    pub fn take(&mut self, said: Descriptor, now: Time) -> Result<(), Detached> {
-        match said {
-            Descriptor::Request(request) => self.handle_request(&request, now),
+    pub fn take(&mut self, said: &Descriptor, now: Time) -> Result<(), Detached> {
+        match *said {
+            Descriptor::Request(ref request) => self.handle_request(request, now),
             Descriptor::Message { call, message } => {
                 self.handle_message(call, message, now);
                 Ok(())
@@ -71,7 +72,7 @@ impl<M: Memory> Application<M> {
                 }
                 Ok(())
             }
-            Descriptor::Release(released) => {
+            Descriptor::Release(ref released) => {
                 for token in released.tokens() {
                     self.blocks.free(*token)?;
                 }
@@ -101,7 +102,7 @@ impl<M: Memory> Application<M> {
 
     /// Begins a call that the application makes.
     fn begin(&mut self, request: &Request, now: Time) -> Result<(), Status> {
-        let binding = self.bindings.get(usize::from(request.binding)).cloned();
+        let binding = self.bindings.get(usize::from(request.binding));
         let binding = binding.ok_or_else(|| Status::internal("there is no such binding"))?;
         let method = binding.methods.get(usize::from(request.method));
         let method = method.ok_or_else(|| Status::internal("there is no such method"))?;
@@ -129,8 +130,8 @@ impl<M: Memory> Application<M> {
         };
         let full = |_| Status::resource_exhausted("the application has as many calls as it may");
         let id = self.datapath.begin(call).map_err(full)?;
-        let (number, method, target) = (request.call, request.method, request.partner);
-        self.remember(Known::new((id, number), (binding, method, target), now));
+        let at = MethodAt { binding: request.binding, method: request.method };
+        self.remember(Known::new((id, request.call), (at, request.partner), now));
         let item = Submission {
             metadata,
             ..Submission::new(ItemKind::Request, Direction::Outbound, bytes_of(body.as_ref()))
@@ -176,7 +177,7 @@ impl<M: Memory> Application<M> {
     /// A call with streams.
     fn stream(&self, number: CallNumber) -> Option<CallId> {
         let id = self.by_number.get(number)?;
-        self.known(id)?.method().is_stream.then_some(id)
+        self.known(id)?.is_stream().then_some(id)
     }
 
     /// D7: a message of a stream, if one may come.
@@ -190,10 +191,10 @@ impl<M: Memory> Application<M> {
         if !flow.receive(message.bytes) {
             return Err(Status::internal("a message came that was not granted"));
         }
-        let (types, method) = (known.binding.types.clone(), known.method());
-        let is_caller = known.number.begun_by() == Side::Application;
-        let of = if is_caller { method.request } else { method.response };
-        self.copied(&types, of, message)
+        let (at, is_callers) = (known.method, known.is_callers());
+        let method = self.method(at);
+        let of = if is_callers { method.request } else { method.response };
+        self.copied(self.types(at), of, message)
     }
 
     /// D7: the head of a stream, if one may come.
@@ -225,10 +226,10 @@ impl<M: Memory> Application<M> {
         metadata: Contents,
     ) -> Result<(Submission, Option<NativeMsg>), Status> {
         let known = self.known(id).expect("numbers name calls that are there");
-        let method = known.method();
+        let method = self.method(known.method);
         let has_response = end.code == Code::Ok && !method.is_stream;
         let body = match has_response {
-            true => Some(self.copied(&known.binding.types, method.response, end.message)?),
+            true => Some(self.copied(self.types(known.method), method.response, end.message)?),
             false => None,
         };
         let mut item = Submission::new(ItemKind::End, Direction::Outbound, bytes_of(body.as_ref()));

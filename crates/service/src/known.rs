@@ -1,13 +1,11 @@
 //! A call, as the service knows it for the application at one of its ends.
 
-use std::sync::Arc;
-
 use petasos_abi::{CallNumber, Side};
 use petasos_base::Time;
 use petasos_engine::{Application as Number, CallId};
 
 use crate::flow::Flow;
-use crate::schemas::{Binding, BoundMethod};
+use crate::schemas::{BoundMethod, MethodAt};
 use crate::stats::{RowIndex, Stats};
 
 /// A call as the application knows it.
@@ -15,9 +13,7 @@ use crate::stats::{RowIndex, Stats};
 pub(crate) struct Known {
     pub(crate) id: CallId,
     pub(crate) number: CallNumber,
-    pub(crate) binding: Arc<Binding>,
-    /// The method's index in its binding.
-    pub(crate) method: u16,
+    pub(crate) method: MethodAt,
     /// The application that has the other end, and the call there.
     pub(crate) far: Option<(Number, CallId)>,
     /// Where the caller's request is to go: a target of the application.
@@ -26,7 +22,7 @@ pub(crate) struct Known {
     pub(crate) has_closed: bool,
     /// The application has sent a head, or a message, before which a head would have to come.
     pub(crate) has_begun: bool,
-    /// Of a call with streams.
+    /// Of a call with streams, from [`Application::remember`](crate::Application) on.
     pub(crate) flow: Option<Box<Flow>>,
     /// What counts it.
     pub(crate) row: RowIndex,
@@ -36,13 +32,12 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(
         (id, number): (CallId, CallNumber),
-        to: (Arc<Binding>, u16, u32),
+        (method, target): (MethodAt, u32),
         began: Time,
     ) -> Known {
-        let (binding, method, target) = to;
         let (has_closed, has_begun, row) = (false, false, RowIndex::NONE);
         let (far, flow) = (None, None);
-        Known { id, number, binding, method, far, target, has_closed, has_begun, flow, row, began }
+        Known { id, number, method, far, target, has_closed, has_begun, flow, row, began }
     }
 
     /// Whether the application has made the call.
@@ -56,14 +51,14 @@ impl Known {
         self.flow.as_ref().is_none_or(|flow| flow.ours.may_send())
     }
 
-    pub(crate) fn method(&self) -> &BoundMethod {
-        &self.binding.methods[usize::from(self.method)]
+    /// Whether the call has streams.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.flow.is_some()
     }
 
     /// The call is over, if it was not, and nobody is told an end.
     #[inline]
-    pub(crate) fn give_up(&mut self, stats: &mut Stats) {
-        let method = &self.binding.methods[usize::from(self.method)];
+    pub(crate) fn give_up(&mut self, stats: &mut Stats, method: &BoundMethod) {
         stats.give_up(&mut self.row, method);
     }
 }

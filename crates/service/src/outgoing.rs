@@ -29,12 +29,29 @@ impl<M: Memory> Application<M> {
                 break;
             };
             let item = self.datapath.take_shown(Direction::Inbound);
-            let body = self.take_body(item.index);
-            let message = body.map_or(Contents::NONE, |body| self.written(place, body.image()));
+            let message = match self.take_body(item.index) {
+                None => Contents::NONE,
+                Some(body) => {
+                    let bytes = body.image().len() as u32;
+                    self.unwritten.push((place, body));
+                    Contents { offset: place, bytes }
+                }
+            };
             self.tell(item, message, now);
             has_delivered = true;
         }
+        self.write_all();
         has_delivered
+    }
+
+    /// Writes the messages of a turn to their places. Each place is in the cache of the
+    /// application's core: one after the other, without anything in between that would wait for it,
+    /// they come over together.
+    fn write_all(&mut self) {
+        for (place, body) in &self.unwritten {
+            self.memory.write(*place, body.image()).expect("places lie in the heap");
+        }
+        self.unwritten.clear();
     }
 
     /// The next item, whose message has what engines have set; none if there is no item. A call
@@ -58,12 +75,15 @@ impl<M: Memory> Application<M> {
             }
             let held = self.bodies.get_mut(next.index).and_then(|held| held.body.as_mut());
             let Some(message) = held else { return Some(waiting(0)) };
-            if next.fields.written().next().is_none() {
+            if !next.fields.is_written() {
                 return Some(waiting(message.image().len()));
             }
             let before = message.image().len();
             let written = match known {
-                Some(known) => self.fields.write(known.method().id, message, next.fields),
+                Some(known) => {
+                    let method = known.method.of(&self.bindings).id;
+                    self.fields.write(method, message, next.fields)
+                }
                 None => Ok(()),
             };
             let waiting = waiting(message.image().len());
@@ -123,17 +143,13 @@ impl<M: Memory> Application<M> {
         now: Time,
     ) -> Descriptor {
         let known = self.known(item.call).expect("the caller has just looked");
-        let method = known.method();
-        let binding = self
-            .bindings
-            .iter()
-            .position(|binding| std::sync::Arc::ptr_eq(binding, &known.binding));
+        let method = self.method(known.method);
         let left = item.deadline.nanos_since(now) / 1000;
         let time_left_us = if item.deadline == Time::NEVER { TIME_NEVER } else { left.max(1) };
         Descriptor::Request(Request {
             call: known.number,
-            binding: binding.expect("bindings stay") as u16,
-            method: known.method,
+            binding: known.method.binding,
+            method: known.method.method,
             partner: known.target,
             is_stream: method.is_stream,
             is_idempotent: method.is_idempotent,

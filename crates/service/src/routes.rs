@@ -6,29 +6,25 @@
 //! Invariant: a route is used only while no service was bound, no name was served, and no
 //! application has gone since it was found. So it says what a search would find.
 
-use std::sync::Arc;
-
 use petasos_engine::{Application as Number, MethodId};
 
-use crate::schemas::Binding;
+use crate::schemas::MethodAt;
 
 /// As many routes of an application are known at most.
 const PLACES: usize = 256;
 
 /// Who serves a method of a target.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     pub(crate) server: Number,
     /// The server's.
-    pub(crate) binding: Arc<Binding>,
-    /// The method's index in it.
-    pub(crate) method: u16,
+    pub(crate) method: MethodAt,
 }
 
 /// What is called, as its caller says it: a target's number, and a method.
 type Wanted = (u32, MethodId);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Found {
     wanted: Wanted,
     /// The count of changes when it was found.
@@ -46,9 +42,9 @@ pub(crate) struct Routes {
 impl Routes {
     /// The route that was found since the last change.
     #[inline]
-    pub(crate) fn get(&self, wanted: Wanted, changes: u64) -> Option<&Route> {
+    pub(crate) fn get(&self, wanted: Wanted, changes: u64) -> Option<Route> {
         let found = self.places.get(place_of(wanted))?.as_ref()?;
-        (found.wanted == wanted && found.changes == changes).then_some(&found.route)
+        (found.wanted == wanted && found.changes == changes).then_some(found.route)
     }
 
     /// A route was found.
@@ -58,11 +54,6 @@ impl Routes {
             self.places.resize(PLACES, None);
         }
         self.places[place_of(wanted)] = Some(Found { wanted, changes, route });
-    }
-
-    /// Routes are found anew: those that are known keep bindings of others alive.
-    pub(crate) fn clear(&mut self) {
-        self.places.fill(None);
     }
 }
 

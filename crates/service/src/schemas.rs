@@ -89,6 +89,23 @@ pub struct Binding {
     entry: Arc<Entry>,
 }
 
+/// A method of one of an application's bindings, which stay as long as the application does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MethodAt {
+    /// The binding's number there.
+    pub(crate) binding: u16,
+    /// The method's index in it.
+    pub(crate) method: u16,
+}
+
+impl MethodAt {
+    /// The method, of the application's bindings.
+    #[inline]
+    pub(crate) fn of(self, bindings: &[Arc<Binding>]) -> &BoundMethod {
+        &bindings[usize::from(self.binding)].methods[usize::from(self.method)]
+    }
+}
+
 impl Binding {
     /// The types of a method's requests and responses.
     pub fn message_hashes(&self, method: &BoundMethod) -> [Hash; 2] {

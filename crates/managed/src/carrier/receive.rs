@@ -131,12 +131,13 @@ impl Carrier {
     }
 
     fn pop<S>(&mut self, state: &mut S, cx: &mut Context<S>) -> Result<bool, LinkError> {
+        let mut said = Descriptor::default();
         for count in 0..BATCH {
             let Some(link) = &mut self.on.link else { return Ok(true) };
-            match link.pop(cx.now())? {
-                Some(said) => self.on_descriptor(state, cx, said)?,
-                None => return Ok(count > 0),
+            if !link.pop_into(&mut said, cx.now())? {
+                return Ok(count > 0);
             }
+            self.on_descriptor(state, cx, &said)?;
         }
         Ok(true)
     }
@@ -145,10 +146,10 @@ impl Carrier {
         &mut self,
         state: &mut S,
         cx: &mut Context<S>,
-        said: Descriptor,
+        said: &Descriptor,
     ) -> Result<(), LinkError> {
-        match said {
-            Descriptor::Request(request) => self.on_request(state, cx, &request),
+        match *said {
+            Descriptor::Request(ref request) => self.on_request(state, cx, request),
             Descriptor::End { call, status, message, metadata, .. } => {
                 let code = Code::ALL[usize::from(status)];
                 self.on_end(state, cx, call, &End { code, message, metadata })

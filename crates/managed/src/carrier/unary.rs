@@ -40,14 +40,26 @@ impl Carrier {
             Context::finish_external(state, cx, call, Err(CallError::PeerFailed));
             return None;
         };
+        let head = match head_of(request).and_then(RequestHead::parse) {
+            Ok(head) => head,
+            Err(malformed) => {
+                refuse(state, cx, call, &malformed.into());
+                return None;
+            }
+        };
+        let (meant, binding) = (request_type(method), *binding);
         let link = self.on.link.as_mut().expect("a call may begin");
-        let meant = Meant { service: method.service, method: method.method, is_response: false };
-        let status = match placed(link, &self.services, request, meant, converted) {
-            Ok((head, message, metadata)) => {
-                let number = link.next_call();
+        let number = link.next_call();
+        let response = (!head.answer.native).then_some(Meant { is_response: true, ..meant });
+        // It is noted before its message is written: the service's core has the memory that is
+        // written to, and what follows in this one would wait until it is here.
+        self.on.handed.insert(call.number(), number);
+        self.on.begun.insert(number.get(), Begun::Unary(call, response));
+        let refusal = match placed(link, &self.services, request, head, meant, converted) {
+            Ok((message, metadata)) => {
                 link.push(Descriptor::Request(Request {
                     call: number,
-                    binding: *binding,
+                    binding,
                     method: method.method,
                     partner: target,
                     is_stream: false,
@@ -57,20 +69,17 @@ impl Carrier {
                     message,
                     metadata,
                 }));
-                self.on.handed.insert(call.number(), number);
-                let response = Meant { is_response: true, ..meant };
-                let bytes = (!head.answer.native).then_some(response);
-                self.note_begun(number, Begun::Unary(call, bytes));
                 return None;
             }
-            Err(Refusal::Later(converted)) => {
-                return Some(Waiting::Call(call, method, converted));
-            }
-            Err(Refusal::Never) => too_long(NoRoom::Ever),
-            Err(Refusal::Status(status)) => status,
+            Err(refusal) => refusal,
         };
-        let frame = status_frame(&status);
-        Context::finish_external(state, cx, call, Ok(Payload::Frame(&frame)));
+        self.on.handed.remove(&call.number());
+        self.on.begun.remove(&number.get());
+        match refusal {
+            Refusal::Later(converted) => return Some(Waiting::Call(call, method, converted)),
+            Refusal::Never => refuse(state, cx, call, &too_long(NoRoom::Ever)),
+            Refusal::Status(status) => refuse(state, cx, call, &status),
+        }
         None
     }
 
@@ -170,6 +179,17 @@ impl Carrier {
     }
 }
 
+/// The type of a method's requests.
+fn request_type(method: Method) -> Meant {
+    Meant { service: method.service, method: method.method, is_response: false }
+}
+
+/// Ends a call that was not begun.
+fn refuse<S>(state: &mut S, cx: &mut Context<S>, call: CallId, status: &Status) {
+    let frame = status_frame(status);
+    Context::finish_external(state, cx, call, Ok(Payload::Frame(&frame)));
+}
+
 /// Why a message is not handed over.
 enum Refusal {
     /// There is no room now.
@@ -199,10 +219,10 @@ fn placed(
     link: &mut Link,
     services: &KnownServices,
     request: &MsgBuf,
+    head: RequestHead,
     meant: Meant,
     converted: Converted,
-) -> Result<(RequestHead, Contents, Contents), Refusal> {
-    let head = RequestHead::parse(head_of(request)?)?;
+) -> Result<(Contents, Contents), Refusal> {
     let parts = parts(request, head.has_tail)?;
     let was_empty = link.is_empty();
     let image = match head.encoding {
@@ -213,7 +233,7 @@ fn placed(
             put_converted(link, converted)?
         }
     };
-    Ok((head, image, put_metadata(link, request, &parts, (image, was_empty))?))
+    Ok((image, put_metadata(link, request, &parts, (image, was_empty))?))
 }
 
 /// The image of a message of bytes.

@@ -16,6 +16,7 @@ use crate::beyond::{
     RemoteOutcome, far,
 };
 use crate::hub::Hub;
+use crate::known::Known;
 use crate::remote_calls::RemoteCall;
 use crate::stats::Way;
 
@@ -191,7 +192,8 @@ impl<M: Memory> Hub<M> {
         let is_idempotent = caller.datapath.call(id).is_some_and(|call| call.is_idempotent);
         let caller_name = caller.name.clone();
         let known = caller.known(id).expect("its request is there");
-        let (binding, method) = (known.binding.clone(), known.method);
+        let method = known.method.method;
+        let binding = caller.bindings[usize::from(known.method.binding)].clone();
         let begin = |call| {
             Some(Box::new(Outgoing {
                 call,
@@ -336,9 +338,9 @@ impl<M: Memory> Hub<M> {
         let application = self.application(number).ok_or_else(gone)?;
         let bytes_max = application.limits.message_bytes_max;
         let known = application.known(id).ok_or_else(gone)?;
-        let method = known.method();
+        let method = application.method(known.method);
         let message = if is_request { method.request } else { method.response };
-        decode(&known.binding.types, message, encoded, bytes_max)
+        decode(application.types(known.method), message, encoded, bytes_max)
     }
 
     /// The response of a call that has succeeded; none of a stream.
@@ -348,7 +350,7 @@ impl<M: Memory> Hub<M> {
         message: Option<Encoded<'_>>,
     ) -> Result<Body, Status> {
         let known = self.application(near.0).and_then(|application| application.known(near.1));
-        match known.is_some_and(|known| known.method().is_stream) {
+        match known.is_some_and(Known::is_stream) {
             true => Ok(None),
             false => {
                 let message = message.unwrap_or(Encoded::Protobuf(&[]));

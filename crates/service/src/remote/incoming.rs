@@ -15,6 +15,7 @@ use crate::beyond::{Encoded, Remote, far};
 use crate::hub::Hub;
 use crate::known::Known;
 use crate::remote_calls::RemoteCall;
+use crate::schemas::MethodAt;
 use crate::stats::Way;
 
 /// A call from another host.
@@ -44,13 +45,14 @@ pub struct Incoming<'a> {
 pub struct RouteIn {
     server: Number,
     binding: Arc<Binding>,
-    method: u16,
+    /// In that binding.
+    at: MethodAt,
 }
 
 impl RouteIn {
     /// The types of requests and responses, by the schema of the application that serves them.
     pub fn message_hashes(&self) -> [Hash; 2] {
-        self.binding.message_hashes(&self.binding.methods[usize::from(self.method)])
+        self.binding.message_hashes(&self.binding.methods[usize::from(self.at.method)])
     }
 }
 
@@ -103,11 +105,11 @@ impl<M: Memory> Hub<M> {
         let unavailable = || Status::unavailable("no application serves this");
         let server = *remote.exports.get(service).ok_or_else(unavailable)?;
         let callee = self.applications.get(&server.0).ok_or_else(unavailable)?;
-        let mut bindings = callee.bindings.iter();
-        let binding = bindings.find(|binding| *binding.service == *service);
-        let binding = binding.ok_or_else(unavailable)?.clone();
-        let method = method_index(&binding, method, is_stream)?;
-        Ok(RouteIn { server, binding, method })
+        let mut bindings = (0..).zip(&callee.bindings);
+        let found = bindings.find(|(_, binding)| *binding.service == *service);
+        let (number, binding) = found.ok_or_else(unavailable)?;
+        let at = MethodAt { binding: number, method: method_index(binding, method, is_stream)? };
+        Ok(RouteIn { server, binding: binding.clone(), at })
     }
 
     /// Like [`Hub::begin_remote`], of a call whose server is known: with its message if it is
@@ -122,11 +124,11 @@ impl<M: Memory> Hub<M> {
         (message, metadata, deadline): (Option<Encoded<'_>>, Metadata, Time),
         now: Time,
     ) -> Result<RemoteCall, Status> {
-        let RouteIn { server, binding, method: index } = route;
+        let RouteIn { server, binding, at } = route;
         self.remote.as_ref().expect("calls come in from a transport").check_room()?;
         let unavailable = || Status::unavailable("no application serves this");
         let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
-        let method = &binding.methods[usize::from(*index)];
+        let method = &binding.methods[usize::from(at.method)];
         let full = || Status::resource_exhausted("the server takes no more calls now");
         if !callee.takes_calls() {
             return Err(full());
@@ -152,7 +154,7 @@ impl<M: Memory> Hub<M> {
         let number = callee.next_number();
         let remote = self.remote.as_mut().expect("there is a transport");
         let call = remote.insert((*server, id), |_| None, now);
-        let mut known = Known::new((id, number), (binding.clone(), *index, peer.0), now);
+        let mut known = Known::new((id, number), (*at, peer.0), now);
         known.far = Some(far(call));
         callee.remember_served(known, Way::FromRemote);
         let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
@@ -196,7 +198,7 @@ impl<M: Memory> Hub<M> {
             if !self.servers.values().any(|server| *server == application.number) {
                 continue;
             }
-            for binding in application.served_bindings() {
+            for (_, binding) in application.served_bindings() {
                 let entry = found.entry(binding.service.clone());
                 entry.or_insert((application.number, binding));
             }

@@ -22,14 +22,14 @@ impl<M: Memory> Hub<M> {
         let caller = self.application(number)?;
         let known = caller.known(id)?;
         let began = caller.datapath.call(id)?;
-        let request = known.method().request;
-        let message = NativeMsg::received(&known.binding.types, request, image);
+        let request = caller.method(known.method).request;
+        let message = NativeMsg::received(caller.types(known.method), request, image);
         debug_assert!(message.is_ok(), "the service has made the image");
         Some(Box::new(Outgoing {
             call,
             target: caller.targets.get(known.target as usize)?.clone(),
-            binding: known.binding.clone(),
-            method: known.method,
+            binding: caller.bindings[usize::from(known.method.binding)].clone(),
+            method: known.method.method,
             message: Some(message.ok()?),
             metadata,
             deadline: began.deadline,
