@@ -10,6 +10,7 @@
 
 mod path;
 mod set;
+mod typed_buf;
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -23,11 +24,12 @@ use crate::plan::Plan;
 use crate::protobuf::encode;
 use crate::{
     CompactError, DecodeError, DecodeLimits, DynamicMsg, EncodeError, Image, Input, Plans,
-    ROOM_BYTES, Reflect, Source, TooManyFields, Value, buffer, is_aligned, recycle, validate,
+    ROOM_BYTES, Reflect, Source, TooManyFields, Value, buffer, is_aligned, validate,
 };
 
 pub use path::{FieldPath, PathError};
 pub use set::{Leaf, SetError};
+use typed_buf::TypedBuf;
 
 /// A schema with its plans, as its messages share them.
 #[derive(Debug)]
@@ -61,14 +63,7 @@ impl Types {
 }
 
 /// A message in native encoding, known by its schema.
-pub struct NativeMsg {
-    types: Arc<Types>,
-    id: MessageId,
-    /// [`ROOM_BYTES`], then the image, whole. There until the message is dropped.
-    buf: Option<MsgBuf>,
-    /// Two pointers may lead to one object: as in what a peer made.
-    may_alias: bool,
-}
+pub struct NativeMsg(TypedBuf);
 
 impl NativeMsg {
     /// A message without fields.
@@ -138,8 +133,9 @@ impl NativeMsg {
         }
     }
 
+    #[inline]
     fn new(types: Arc<Types>, id: MessageId, buf: MsgBuf, may_alias: bool) -> NativeMsg {
-        let message = NativeMsg { types, id, buf: Some(buf), may_alias };
+        let message = NativeMsg(TypedBuf::new(types, id, buf, may_alias));
         assert!(is_aligned(message.image().as_ptr()), "buffers are aligned, and so is their room");
         message
     }
@@ -150,44 +146,43 @@ impl NativeMsg {
     /// The message, if the types' hashes differ.
     pub fn retyped(mut self, types: &Arc<Types>, id: MessageId) -> Result<NativeMsg, NativeMsg> {
         // Bindings of one schema share it.
-        if Arc::ptr_eq(&self.types, types) && self.id == id {
+        if Arc::ptr_eq(self.types(), types) && self.id() == id {
             return Ok(self);
         }
-        let [ours, theirs] = [(&self.types, self.id), (types, id)]
+        let [ours, theirs] = [(self.types(), self.id()), (types, id)]
             .map(|(types, id)| types.schema().message(id).hash());
         if ours != theirs {
             return Err(self);
         }
-        (self.types, self.id) = (types.clone(), id);
+        self.0.retype(types.clone(), id);
         Ok(self)
     }
 
     /// What type of message it is.
     pub fn id(&self) -> MessageId {
-        self.id
+        self.0.id()
     }
 
     /// Its schema.
     pub fn types(&self) -> &Arc<Types> {
-        &self.types
+        self.0.types()
     }
 
     /// The image (M20).
     #[inline]
     pub fn image(&self) -> &[u8] {
-        let buf = self.buf.as_ref().expect("it is there until the message is dropped");
-        &buf.as_slice()[ROOM_BYTES..]
+        self.0.image()
     }
 
     /// The image behind [`ROOM_BYTES`] that are the caller's to fill.
-    pub fn into_buf(mut self) -> MsgBuf {
-        self.buf.take().expect("it is there until the message is dropped")
+    pub fn into_buf(self) -> MsgBuf {
+        self.0.into_buf()
     }
 
     /// The message, to be read by number or name.
     pub fn reflect(&self) -> Reflect<'_> {
-        let Types { schema, plans } = &*self.types;
-        Reflect::of_object(schema, plans, self.id, self.root())
+        let Types { schema, plans } = &**self.types();
+        Reflect::of_object(schema, plans, self.id(), self.root())
     }
 
     /// The value of a field; none if it, or a message on its path, is absent. A field without
@@ -197,8 +192,8 @@ impl NativeMsg {
     /// If the path is of another type.
     #[inline]
     pub fn get(&self, path: &FieldPath) -> Option<Value<'_>> {
-        if path.is_of(&self.types) {
-            assert_eq!(path.root(), self.id, "a path of this type of message");
+        if path.is_of(self.types()) {
+            assert_eq!(path.root(), self.id(), "a path of this type of message");
             return path.value(self.root());
         }
         let (message, number) = self.innermost(path)?;
@@ -207,7 +202,7 @@ impl NativeMsg {
 
     /// The message that has the field at the end of the path, and the field's number.
     fn innermost(&self, path: &FieldPath) -> Option<(Reflect<'_>, u32)> {
-        assert_eq!(path.root(), self.id, "a path of this type of message");
+        assert_eq!(path.root(), self.id(), "a path of this type of message");
         let mut numbers = path.numbers();
         let last = numbers.next_back().expect("a path has a name");
         let message =
@@ -224,52 +219,38 @@ impl NativeMsg {
     /// If the encoding is larger or deeper than M18 allows.
     pub fn to_protobuf(&self, room_bytes: usize) -> Result<Image, EncodeError> {
         // SAFETY: the image was checked by the same plan, and the message is borrowed.
-        unsafe { encode(self.types.plan(self.id), self.root(), room_bytes, None) }
+        unsafe { encode(self.types().plan(self.id()), self.root(), room_bytes, None) }
     }
 
     /// The struct of the message.
     #[inline]
     fn root(&self) -> Object<'_> {
-        let struct_bytes = self.types.plan(self.id).bytes();
+        let struct_bytes = self.types().plan(self.id()).bytes();
         let root = &self.image()[HEADER_BYTES..HEADER_BYTES + struct_bytes as usize];
         // Other objects of the image are reached from here by distances.
         let _ = self.image().as_ptr().expose_provenance();
         Object::new(NonNull::from(root).cast(), struct_bytes)
     }
 
-    fn buf_mut(&mut self) -> &mut MsgBuf {
-        self.buf.as_mut().expect("it is there until the message is dropped")
-    }
-
     /// Gives each pointer an object of its own.
     fn make_unique(&mut self) -> Result<(), CompactError> {
-        if self.may_alias {
+        if self.0.may_alias() {
             let root = HEADER_BYTES as u64;
             let image = compact_within(
-                self.types.plan(self.id),
+                self.types().plan(self.id()),
                 &InImage(self.image()),
                 root,
                 crate::MESSAGE_BYTES_MAX,
             )?;
-            self.buf.replace(image.into_buf()).into_iter().for_each(recycle);
-            self.may_alias = false;
+            self.0.replace(image.into_buf());
         }
         Ok(())
     }
 }
 
-/// The buffer goes to the next message.
-impl Drop for NativeMsg {
-    fn drop(&mut self) {
-        if let Some(buf) = self.buf.take() {
-            recycle(buf);
-        }
-    }
-}
-
 impl std::fmt::Debug for NativeMsg {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = self.types.schema.message(self.id).full_name();
+        let name = self.types().schema.message(self.id()).full_name();
         f.debug_struct("NativeMsg")
             .field("type", &name)
             .field("bytes", &self.image().len())

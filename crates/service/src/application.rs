@@ -437,7 +437,8 @@ impl<M: Memory> Application<M> {
                 self.read_fields(id, direction, (index, message));
             }
         }
-        self.bodies[index] = Held { body, direction: Some(direction) };
+        let held = &mut self.bodies[index];
+        (held.body, held.direction) = (body, Some(direction));
         Ok(())
     }
 

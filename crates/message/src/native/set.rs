@@ -6,9 +6,9 @@
 use thiserror::Error;
 
 use super::{FieldPath, NativeMsg};
-use crate::image::{HEADER_BYTES, grow, header};
+use crate::image::{HEADER_BYTES, header};
 use crate::plan::{Op, Shape, ValueKind};
-use crate::{CompactError, MESSAGE_BYTES_MAX, ROOM_BYTES};
+use crate::{CompactError, MESSAGE_BYTES_MAX};
 
 /// A value to be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,12 +90,7 @@ impl NativeMsg {
         if old + padded > MESSAGE_BYTES_MAX & !7 {
             return Err(CompactError::TooLarge.into());
         }
-        let new = ROOM_BYTES + old + padded;
-        let buf = self.buf_mut();
-        if buf.capacity() < new {
-            grow(buf, new);
-        }
-        buf.set_len(new);
+        self.0.resize(old + padded);
         self.make_present(object, op);
         let image = self.bytes_mut();
         image[old..old + bytes.len()].copy_from_slice(bytes);
@@ -131,7 +126,7 @@ impl NativeMsg {
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.buf_mut().as_mut_slice()[ROOM_BYTES..]
+        self.0.image_mut()
     }
 }
 
